@@ -47,7 +47,7 @@ func TestFourSamplesAgreeWithPortableCode(t *testing.T) {
 			}
 		}
 	}
-	// One by one: what lies between two samples, and what is too much.
+	// One by one: values between two samples, and values beyond full scale.
 	for v, want := range map[float32]int16{
 		0.4: 0, 0.5: 0, 1.5: 2, -0.4: 0, -0.5: 0, -1.4: -1, -1.5: -2, 2.5: 2,
 		32767.4: 32767, 32768: 32767, 65000: 32767, -32768.4: -32768, -65000: -32768,

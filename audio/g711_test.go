@@ -58,9 +58,9 @@ func TestG711ReferenceValues(t *testing.T) {
 	}
 }
 
-// The decision values of both tables lie half a step around each value, so no
-// sample may be further from its value than that, but for those above the last
-// decision value. (The values at the seam of two segments are not in the middle:
+// The decision values of both tables are half a step around each value, so no
+// sample may be further from its value than that, except those above the last
+// decision value. (The values at the boundary of two segments are not in the middle:
 // the nearest value is not always the right one.)
 func TestG711StaysWithinHalfAStep(t *testing.T) {
 	for law, largest := range map[*g711]int{&ulaw: 4 * 8031, &alaw: 8 * 4032} {

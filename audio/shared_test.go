@@ -16,8 +16,8 @@ import (
 )
 
 // recording reads a clip from the folder of recordings beside the repository,
-// or skips the test if there is none. A second of silence is added, as a
-// microphone goes on after the last word.
+// or skips the test if there is no such folder. A second of silence is added, as a
+// microphone stays on after the last word.
 func recording(t *testing.T, name string) audio.Clip {
 	t.Helper()
 	dir, err := filepath.Abs(".")

@@ -159,7 +159,7 @@ func readWAVFormat(r io.Reader, size uint32) (wavFormat, error) {
 	f := wavFormat{tag: le.Uint16(b), channels: int(le.Uint16(b[2:])), bits: int(le.Uint16(b[14:]))}
 	if f.tag == wavExtensible {
 		if size < 40 || string(b[26:40]) != extensibleGUID {
-			return f, fmt.Errorf("%w: an extensible fmt chunk of %d bytes whose sub-format is no format tag", ErrWAVFormat, size)
+			return f, fmt.Errorf("%w: an extensible fmt chunk of %d bytes whose sub-format is not a format tag", ErrWAVFormat, size)
 		}
 		f.tag = le.Uint16(b[24:])
 	}

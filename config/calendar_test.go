@@ -27,7 +27,7 @@ calendar:
 	}
 }
 
-// TestCalendarProblems: each is reported where it would be mended, and no password is.
+// TestCalendarProblems: each problem is reported where it can be fixed, without passwords.
 func TestCalendarProblems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		settings []string

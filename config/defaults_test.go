@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// ofConfigAlone are the settings whose default nobody else has: where the option is zero, the
-// package that takes it has no bound, or none of its own.
+// ofConfigAlone are the settings whose default only config has: if the option is zero, the
+// package that uses it has no bound, or no default of its own.
 var ofConfigAlone = []string{"DrainTimeout", "SessionLength", "Idle"}
 
 // TestDefaultsStandOnce: a default that config shares with the package that it configures is
-// a constant of config/defaults that both use, so that what is documented is what counts.
+// a constant of config/defaults that both use, so that the documented value is the real one.
 func TestDefaultsStandOnce(t *testing.T) {
 	users := map[string][]string{} // of each constant: the packages that use it
 	numbers := map[string]bool{}   // the settings whose default is written as a number in config

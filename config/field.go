@@ -99,7 +99,7 @@ func (f field) set(text string) error {
 	case *[]string:
 		*p = splitList(text)
 	default:
-		return fmt.Errorf("has a type that nobody taught this package (%s)", f.value.Type())
+		return fmt.Errorf("has a type that this package does not support (%s)", f.value.Type())
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ kb:
 	}
 }
 
-// TestKnowledgeBaseProblems: what needs something else says so where it would be set.
+// TestKnowledgeBaseProblems: a setting that needs another one is reported with its own key.
 func TestKnowledgeBaseProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ value, where, want string }{
 		"no model":      {"kb.embeddings.base_url=https://a.example/v1", "VOICEGW_KB_EMBEDDINGS_MODEL", "missing"},

@@ -195,7 +195,7 @@ func (l *loader) readEnv() {
 	}
 	for name := range vars {
 		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink(name) {
-			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is none of ours and was ignored.%s", name, didYouMean(misspelt.Nearest(name, known))))
+			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw and was ignored.%s", name, didYouMean(misspelt.Nearest(name, known))))
 		}
 	}
 	slices.Sort(l.warnings)

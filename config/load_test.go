@@ -233,8 +233,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestClient: whoever asks a gateway need not be able to be one, and what it needs
-// itself is still checked.
+// TestClient: a client of a gateway need not have a complete server configuration, and the
+// settings that it needs itself are still checked.
 func TestClient(t *testing.T) {
 	file := "listen: 0.0.0.0:80\nsim: {use: never}\nprompts: {core: nowhere.md}\n"
 	source := Source{Client: true, File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile}
@@ -268,7 +268,7 @@ func TestVariablesThatAreNotOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"The environment variable VOICEGW_LISTN is none of ours and was ignored. Did you mean VOICEGW_LISTEN?"}
+	want := []string{"The environment variable VOICEGW_LISTN is not a setting of voicegw and was ignored. Did you mean VOICEGW_LISTEN?"}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Error(diff)
 	}

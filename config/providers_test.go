@@ -44,8 +44,8 @@ providers:
 	}
 }
 
-// TestTheFirstConfiguredProviderIsTheDefault: gemini and openai before other names, and what
-// somebody has chosen before all. The simulator stands in for a provider of any name.
+// TestTheFirstConfiguredProviderIsTheDefault: gemini and openai come before other names, and
+// an explicit choice before all. The simulator replaces a provider of any name.
 func TestTheFirstConfiguredProviderIsTheDefault(t *testing.T) {
 	for file, want := range map[string]string{
 		"providers: {azure-eu: {wire: openai, api_key: k}}":                                      "azure-eu",

@@ -32,7 +32,7 @@ func parseProxy(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil:
-		return netip.Prefix{}, fmt.Errorf("which is no network; write an address and the length of its prefix, for example 10.0.0.0/8 or 2001:db8::/32")
+		return netip.Prefix{}, fmt.Errorf("which is not a network; write an address and the length of its prefix, for example 10.0.0.0/8 or 2001:db8::/32")
 	case p.Addr().Is4In6():
 		return netip.Prefix{}, fmt.Errorf("which is IPv4 in the form of IPv6; write it as IPv4")
 	case p.Bits() == 0:

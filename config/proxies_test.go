@@ -30,7 +30,7 @@ func TestTrustedProxies(t *testing.T) {
 		t.Error("an IPv4 address in IPv6's form does not count as IPv4")
 	}
 	for text, word := range map[string]string{
-		"proxy.example": "no IP address", "10.0.0.0/33": "no network", "10.0.0.1/8": "write 10.0.0.0/8",
+		"proxy.example": "no IP address", "10.0.0.0/33": "not a network", "10.0.0.1/8": "write 10.0.0.0/8",
 		"0.0.0.0/0": "every address", "::/0": "every address", "0.0.0.0": "no IP address", "fe80::1%eth0": "no IP address",
 		"127.0.0.1:8080": "no IP address", "::ffff:10.0.0.0/104": "write it as IPv4",
 	} {
@@ -40,7 +40,7 @@ func TestTrustedProxies(t *testing.T) {
 	}
 }
 
-// TestSettingsThatAreGone: whoever still has one is told what to do, wherever it stands.
+// TestSettingsThatAreGone: a removed setting is reported with what to do instead, wherever it is.
 func TestSettingsThatAreGone(t *testing.T) {
 	for _, source := range []Source{
 		{File: "v.yaml", ReadFile: files{"v.yaml": "limits:\n  count_loopback: true\n"}.ReadFile},

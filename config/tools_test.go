@@ -30,7 +30,7 @@ agent:
 	}
 }
 
-// TestPaths: those of a file are meant from its directory, and "-" is none of them.
+// TestPaths: paths in a file are relative to its directory, and "-" is not a path.
 func TestPaths(t *testing.T) {
 	c := mustLoad(t, "data_dir: state\naudit: {file: '-'}\nstore: {url: 'nats://a:4222', credentials: me.creds}\n", nil)
 	if c.DataDir != "dir/state" || c.Store.Credentials != "dir/me.creds" || c.Audit.File != Stdout {

@@ -148,7 +148,7 @@ type search struct {
 	folder  string
 	fset    *token.FileSet
 	imports map[string]string     // of the file that is looked through
-	names   map[string][]ast.Expr // what is given to the names of the package, local ones too
+	names   map[string][]ast.Expr // the values assigned to the names of the package, local ones too
 	found   []string
 }
 
@@ -279,7 +279,7 @@ func (s *search) words(e ast.Expr, seen []string) {
 					s.words(given, append(slices.Clone(seen), n.Name))
 				}
 			}
-		case *ast.CallExpr: // what it is given says nothing of what it returns, but for these
+		case *ast.CallExpr: // its arguments say nothing about its results, except for these
 			return s.called(n) == "Sprintf of fmt" || s.called(n) == "Join of strings" || slices.Contains(toldBy, s.called(n))
 		case *ast.SelectorExpr, *ast.FuncLit:
 			return false

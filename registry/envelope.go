@@ -246,13 +246,13 @@ const EnvelopeSchema = `{
         "message": {"type": "string", "minLength": 1},
         "retryable": {"description": "The same call may succeed later.", "type": "boolean"},
         "idempotencyRequired": {"description": "A retry needs the same idempotency key, or the deed may be done twice.", "type": "boolean"},
-        "partialSideEffects": {"description": "Something may have been changed all the same.", "type": "boolean"},
+        "partialSideEffects": {"description": "Something may have been changed despite the error.", "type": "boolean"},
         "details": {"description": "Of VALIDATION of arguments: errors, a list of {path, message}."},
         "suggestion": {"type": "string"},
         "confirmation_request": {
           "type": "object",
           "properties": {
-            "token": {"description": "Absent where a question of an earlier turn is told again.", "type": "string"},
+            "token": {"description": "Absent if a question of an earlier turn is repeated.", "type": "string"},
             "tool": {"type": "string"},
             "args": {"type": "object"},
             "preview": {"type": "string"},

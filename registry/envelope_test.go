@@ -33,7 +33,7 @@ func TestEnvelopeForms(t *testing.T) {
 	}
 }
 
-// TestKept: what is kept has no token, the rest is as it was, and so is the envelope.
+// TestKept: the kept envelope has no token, the rest is unchanged, and so is the envelope itself.
 func TestKept(t *testing.T) {
 	asked := Envelope{Error: &Error{Type: ErrorConfirmationRequired, Message: "Ask.", Details: json.RawMessage(`{"reference":"ABC"}`), ConfirmationRequest: &ConfirmationRequest{
 		Token: "cf_x", Tool: "t", Args: json.RawMessage(`{}`), Preview: "p", ExpiresAt: "2026-11-20T00:00:00.000Z"}}, Meta: Meta{Tool: "t", ResponseSchemaVersion: ResponseSchemaVersion}}

@@ -64,7 +64,7 @@ func legible(v any, place pointer) []Problem {
 	var problems []Problem
 	look := func(at pointer, text string) {
 		if what, _ := Hidden(text); what != "" {
-			problems = append(problems, Problem{Path: at.String(), Message: fmt.Sprintf("This holds the character %s, which nobody sees and a model reads; remove it.", what)})
+			problems = append(problems, Problem{Path: at.String(), Message: fmt.Sprintf("This holds the character %s, which people cannot see but a model reads; remove it.", what)})
 		}
 	}
 	var walk func(v any, at pointer)

@@ -58,7 +58,7 @@ func FuzzLegible(f *testing.F) {
 }
 
 // TestWhatAModelReadsIsLegible: no part of a schema.json, and no summary or guide of a
-// registry, may hold what nobody sees.
+// registry, may contain invisible characters.
 func TestWhatAModelReadsIsLegible(t *testing.T) {
 	for _, change := range []struct{ path, old, with string }{
 		{"/description", `"description": "`, `"description": "a\u202e`},
@@ -69,7 +69,7 @@ func TestWhatAModelReadsIsLegible(t *testing.T) {
 		if data == kbSearch {
 			t.Fatalf("%s is not in the schema of the test", change.old)
 		}
-		if _, problems := ParseSpec([]byte(data)); len(problems) != 1 || !strings.Contains(problems[0].Message, "nobody sees") {
+		if _, problems := ParseSpec([]byte(data)); len(problems) != 1 || !strings.Contains(problems[0].Message, "people cannot see") {
 			t.Errorf("%s: %v", change.with, problems)
 		}
 	}
@@ -87,7 +87,7 @@ func TestWhatAModelReadsIsLegible(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(data, Options{Handlers: map[string]Handler{e.ToolID: Bind(nothing)}}); err == nil || !strings.Contains(err.Error(), "nobody sees") && !strings.Contains(err.Error(), "no word") {
+		if _, err := Load(data, Options{Handlers: map[string]Handler{e.ToolID: Bind(nothing)}}); err == nil || !strings.Contains(err.Error(), "people cannot see") && !strings.Contains(err.Error(), "no word") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

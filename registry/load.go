@@ -58,7 +58,7 @@ func (l *loader) file(data []byte) {
 	object, _ := tree.(map[string]any)
 	tools, isList := object["tools"].([]any)
 	if !isList {
-		l.problem(pointer{"tools"}, "This is no tool_registry.json: it has no list of tools. Run `voicegw tools build`.")
+		l.problem(pointer{"tools"}, "This is not a tool_registry.json: it has no list of tools. Run `voicegw tools build`.")
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(object)) {
@@ -148,7 +148,7 @@ func (l *loader) forms(place pointer, tree any, data json.RawMessage, bare bool)
 	}
 	for _, name := range []string{"gemini", "openai", "openaiChat"} {
 		if _, ok := byName[name].(map[string]any); !ok && !(name == "gemini" && bare) {
-			l.problem(place.with(name), "The form %q is no schema object. Run `voicegw tools build`.", name)
+			l.problem(place.with(name), "The form %q is not a schema object. Run `voicegw tools build`.", name)
 		}
 	}
 	if err := json.Unmarshal(data, &forms); err != nil {

@@ -143,7 +143,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"a schema that the build would refuse", strings.Replace(good, `"format": "date"`, `"format": "day"`, 1), Options{Handlers: handler}, "/tools/0/parameters/properties/filters/properties/date_range/properties/start/format", "not supported"},
 		{"no summary", strings.Replace(good, `"summary": "A tool."`, `"summary": ""`, 1), Options{Handlers: handler}, "/tools/0/summary", "no summary"},
 		{"summary too long", strings.Replace(good, `"A tool."`, `"`+strings.Repeat("ä", 251)+`"`, 1), Options{Handlers: handler}, "/tools/0/summary", "250"},
-		{"no form", strings.Replace(good, `"gemini"`, `"gemino"`, 1), Options{Handlers: handler}, "/tools/0/forms/gemini", "no schema object"},
+		{"no form", strings.Replace(good, `"gemini"`, `"gemino"`, 1), Options{Handlers: handler}, "/tools/0/forms/gemini", "not a schema object"},
 		{"two of a name", string(encodeFile(t, entry(t, kbSearch), entry(t, kbSearch))), Options{Handlers: handler}, "/tools/1/toolId", "two tools"},
 		{"no handler", good, Options{}, "/tools/0", "no handler"},
 		{"the zero handler", good, Options{Handlers: map[string]Handler{"kb_search": {}}}, "/tools/0", "no handler"},
@@ -152,11 +152,11 @@ func TestLoadRefuses(t *testing.T) {
 		{"arguments of another schema", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[wrongArgs, none]) (Result, error) { return Result{}, nil })}},
 			"/tools/0/parameters/properties/filters/properties/tags", "generated from another schema.json"},
 		{"a need that nobody has", good, Options{Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ Store *store }]) (Result, error) { return Result{}, nil })}},
-			"/tools/0", "in text mode nobody provides it"},
+			"/tools/0", "in text mode nothing provides it"},
 		{"a need of one mode alone", good, Options{
 			Handlers:         map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M messenger }]) (Result, error) { return Result{}, nil })},
 			ModeCapabilities: map[Mode][]reflect.Type{ModeVoice: {reflect.TypeFor[messenger]()}},
-		}, "/tools/0", "in text mode nobody provides it"},
+		}, "/tools/0", "in text mode nothing provides it"},
 		{"a need that two have", good, Options{
 			Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M interface{ Send(string) } }]) (Result, error) {
 				return Result{}, nil
@@ -282,7 +282,7 @@ func TestNeeds(t *testing.T) {
 // first call, so the registry is not loaded.
 func TestNeedsThatCannotBeFilled(t *testing.T) {
 	type hidden struct {
-		kept *store //nolint:unused // that is what is wrong with it
+		kept *store //nolint:unused // that is the error
 	}
 	type blank struct{ _ *store }
 	for name, handler := range map[string]Handler{

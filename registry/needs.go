@@ -101,7 +101,7 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	}
 	switch len(fitting) {
 	case 0:
-		return source{}, "nobody provides it: configure what it stands for, or take the mode out of allowedModes"
+		return source{}, "nothing provides it: configure the backend behind it, or remove the mode from allowedModes"
 	case 1:
 		return fitting[0].source, ""
 	}

@@ -349,11 +349,11 @@ func clampable(root *node, name string, limit int) string {
 	})
 	switch {
 	case !numeric:
-		return fmt.Sprintf("%q is no number, so it cannot be clamped", name)
+		return fmt.Sprintf("%q is not a number, so it cannot be clamped", name)
 	case float64(limit) < lowest:
 		return fmt.Sprintf("The clamp %d is below the minimum of %q; raise it", limit, name)
 	case n.compiled != nil && !neverAbove(n, limit) && n.compiled.Validate(json.Number(strconv.Itoa(limit))) != nil:
-		return fmt.Sprintf("The clamp %d is no valid value of %q, so that a call which is lowered to it would not be valid any more; choose one that is", limit, name)
+		return fmt.Sprintf("The clamp %d is not a valid value of %q: a call lowered to it would be invalid; choose a valid one", limit, name)
 	}
 	return ""
 }

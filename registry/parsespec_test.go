@@ -76,7 +76,7 @@ func TestParseSpecRefuses(t *testing.T) {
 		{"clamp of a mode that is not allowed", `clamp: {"chat": {"top_k": 3}}`, "/clamp/chat", "allowedModes"},
 		{"clamp of a mode is a number", `clamp: {"voice": 3}`, "/clamp/voice", "an object"},
 		{"clamp of an unknown argument", `clamp: {"voice": {"topk": 3}}`, "/clamp/voice/topk", "no \"topk\""},
-		{"clamp of a string", `clamp: {"voice": {"query": 3}}`, "/clamp/voice/query", "no number"},
+		{"clamp of a string", `clamp: {"voice": {"query": 3}}`, "/clamp/voice/query", "not a number"},
 		{"clamp to a fraction", `clamp: {"voice": {"top_k": 3.5}}`, "/clamp/voice/top_k", "whole number"},
 		{"clamp below the minimum", `clamp: {"voice": {"top_k": 0}}`, "/clamp/voice/top_k", "below the minimum"},
 		{"no parameters", `parameters: null`, "/parameters", "missing"},
@@ -190,7 +190,7 @@ func FuzzParseSpec(f *testing.F) {
 		if len(problems) > 0 {
 			return
 		}
-		// What is taken is taken again from the registry file, and says the same.
+		// An accepted spec is accepted again from the registry file, with the same content.
 		e := Entry{Spec: spec, Summary: "s", Guide: "g", Forms: Forms{[]byte(`{}`), []byte(`{}`), []byte(`{}`)}}
 		data, err := File{Tools: []Entry{e}}.Encode()
 		if err != nil {

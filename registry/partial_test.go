@@ -35,7 +35,7 @@ func lists(t testing.TB, seen *[]Problem, changes ...string) *Registry {
 // names the others where they stood; one that writes does not do a part of a deed.
 func TestTheValidPartOfAList(t *testing.T) {
 	for name, tc := range map[string]struct {
-		args, want string // want is empty where it is refused
+		args, want string // want is empty if the call is refused
 		invalid    string // the paths
 	}{
 		"all valid":             {`{"names":["a","b"]}`, `{"names":["a","b"]}`, ""},
@@ -95,7 +95,7 @@ func TestManyInvalidItems(t *testing.T) {
 	}
 }
 
-// FuzzTheValidPart: what is kept of a list is valid, and what is left out is named.
+// FuzzTheValidPart: the kept items of a list are valid, and the left-out ones are named.
 func FuzzTheValidPart(f *testing.F) {
 	f.Add(`{"names":["a","x"],"deep":{"rows":[[],{"id":"1","tags":["x",["y"]]}]}}`)
 	var seen []Problem

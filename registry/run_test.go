@@ -47,7 +47,7 @@ func TestRunOutcomes(t *testing.T) {
 		{"panic of the runtime", func(context.Context, Call[none, none]) (Result, error) {
 			return Result{Data: []int{}[len(os.Args)]}, nil
 		}, internal, "run_test.go"},
-		{"panic of nil", func(context.Context, Call[none, none]) (Result, error) { panic(nil) }, internal, "panicked"}, //nolint:govet // it is what is tested
+		{"panic of nil", func(context.Context, Call[none, none]) (Result, error) { panic(nil) }, internal, "panicked"}, //nolint:govet // the code under test
 		{"Goexit", func(context.Context, Call[none, none]) (Result, error) { runtime.Goexit(); return Result{}, nil }, internal, "ended its goroutine"},
 		{"unknown intent", ok(Result{Intents: []Intent{{Type: "SELF_DESTRUCT"}}}), internal, "SELF_DESTRUCT"},
 		{"intent without a moment", ok(Result{Intents: []Intent{{Type: IntentEndVoiceSession}}}), internal, "END_VOICE_SESSION after"},
@@ -239,8 +239,8 @@ type httpTimeout struct{}
 func (httpTimeout) Error() string { return "Client.Timeout exceeded while awaiting headers" }
 func (httpTimeout) Timeout() bool { return true }
 
-// TestADeadlineIsTransient, whosever deadline it is and however the handler says so, with
-// what is known of side effects. What a user has cancelled is no deadline.
+// TestADeadlineIsTransient, whoever set it and however the handler reports it, with what is
+// known about side effects. A call that the user has cancelled is not a deadline.
 func TestADeadlineIsTransient(t *testing.T) {
 	until := func(err func(context.Context) error) func(context.Context, Call[none, none]) (Result, error) {
 		return func(ctx context.Context, _ Call[none, none]) (Result, error) {
@@ -488,7 +488,7 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 }
 
-// TestEndedWhileCancelled: whoever wins, a handler that has ended is not left behind.
+// TestEndedWhileCancelled: whichever comes first, a handler that has ended is not left behind.
 func TestEndedWhileCancelled(t *testing.T) {
 	var cancel context.CancelFunc
 	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
@@ -511,8 +511,8 @@ func TestEndedWhileCancelled(t *testing.T) {
 	}
 }
 
-// TestLateHandlerInItsOwnWords forces the order in which a handler has ended before anybody
-// sees that its time is up: what it says in its own words is a deadline all the same.
+// TestLateHandlerInItsOwnWords forces the order in which a handler has ended before the
+// timeout is noticed: an error in its own words is still a deadline.
 func TestLateHandlerInItsOwnWords(t *testing.T) {
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Unix(0, 0), errDeadline)
 	defer cancel()

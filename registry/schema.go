@@ -103,7 +103,7 @@ func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schem
 		return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
 	}
 	if err := compiler.AddResource(schemaURL, bytes.NewReader(raw)); err != nil {
-		return nil, nil, []Problem{{Message: "This is no JSON: " + err.Error() + "."}}
+		return nil, nil, []Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
 	}
 	schema, err := compiler.Compile(schemaURL)
 	if err == nil {
@@ -178,7 +178,7 @@ func (p *parameters) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []
 		}
 		compiled, err := compiler.Compile(schemaURL + "#" + fragment(n.at))
 		if err != nil {
-			problems = append(problems, Problem{Path: place, Message: "This part of the schema does not compile by itself: " + err.Error() + "."})
+			problems = append(problems, Problem{Path: place, Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
 			continue
 		}
 		n.compiled = compiled

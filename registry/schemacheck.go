@@ -48,7 +48,7 @@ var refusedKeywords = map[string]string{
 	"nullable":              "is OpenAPI's; write \"type\": [\"string\", \"null\"]",
 	"contentSchema":         "is never checked; say it in the description",
 	"propertyOrdering":      "is Gemini's and is added by the build; remove it",
-	"enumDescriptions":      "is nobody's keyword; say it in the description",
+	"enumDescriptions":      "is not a standard keyword; say it in the description",
 	"markdownDescription":   "is an editor's keyword; write description",
 	"additional_properties": "is not a keyword; write additionalProperties",
 }

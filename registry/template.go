@@ -129,7 +129,7 @@ func (t template) check(root *node) error {
 		n := root
 		for i, token := range part.path {
 			if n = n.property(token); n == nil {
-				return fmt.Errorf("{%s} is no argument: the parameters have no %q", strings.Join(part.path, "."), strings.Join(part.path[:i+1], "."))
+				return fmt.Errorf("{%s} is not an argument: the parameters have no %q", strings.Join(part.path, "."), strings.Join(part.path[:i+1], "."))
 			}
 		}
 	}

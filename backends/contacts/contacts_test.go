@@ -231,7 +231,7 @@ func TestFoundAgain(t *testing.T) {
 	}
 }
 
-// TestRegions: a region that does not exist is none, and is said to be.
+// TestRegions: a region that does not exist is refused.
 func TestRegions(t *testing.T) {
 	x := extractor()
 	for region, want := range map[string]bool{"DE": true, "US": true, "de": false, "XX": false, "": false, "001": false} {

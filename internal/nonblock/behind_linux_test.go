@@ -104,8 +104,8 @@ func TestLoopThatIsHeldUp(t *testing.T) {
 	}
 }
 
-// TestLatenessIsTold: whoever wants to know is told once when a loop has begun to be behind,
-// though it is stuck, and once when it has caught up, with what it was like.
+// TestLatenessIsTold: Changed is called once when a loop has fallen behind, although the loop
+// is stuck, and once when it has caught up, with the details.
 func TestLatenessIsTold(t *testing.T) {
 	var at atomic.Int64
 	at.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
@@ -133,7 +133,7 @@ func TestLatenessIsTold(t *testing.T) {
 		t.Errorf("told while the loop is stuck: %+v", late)
 	}
 	at.Add(int64(4 * time.Second))
-	loops.looks() // and nobody is told again
+	loops.looks() // and Changed is not called again
 	if n := len(told); n > 0 {
 		t.Errorf("told %d times more that the loop is stuck", n)
 	}

@@ -161,7 +161,7 @@ func TestWriteAllocatesNothing(t *testing.T) {
 	}
 }
 
-// stub is a connection that nobody uses.
+// stub is a connection that is never used.
 type stub struct{ net.Conn }
 
 // TestClientKeepsTheDialer of the transport that it copies, and wraps what that gives.

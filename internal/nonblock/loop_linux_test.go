@@ -93,7 +93,7 @@ func TestAMomentIsNotBehind(t *testing.T) {
 			t.Errorf("window %d: it is busy %d and sheds %d, want %d and %d", i, got, l.shed, busy, shed)
 		}
 	}
-	// Where all are behind, nobody can help.
+	// If all loops are behind, none can help.
 	other.busy.Store(allBusy)
 	for range 9 {
 		now = now.Add(window)
@@ -124,8 +124,8 @@ func TestBusyIsTheThreadsTime(t *testing.T) {
 	}
 }
 
-// TestNobodyHasTwoTurnsInARound: one that asks for another turn in each of its own, and has
-// something to read besides, has no more than the others.
+// TestNobodyHasTwoTurnsInARound: a connection that requests another turn in each of its own, and
+// also has something to read, gets no more turns than the others.
 func TestNobodyHasTwoTurnsInARound(t *testing.T) {
 	connect := listen(t, kind{loops: &Loops{Most: 1}})
 	var turns [2]int // the loop's

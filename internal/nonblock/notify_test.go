@@ -32,7 +32,7 @@ func kinds() []kind {
 	}
 }
 
-// watched says whether a loop watches connections of this kind.
+// watched reports whether a loop watches connections of this kind.
 func (k kind) watched() bool {
 	return k.loops != nil && !k.hides && !k.pipe && runtime.GOOS == "linux"
 }
@@ -202,8 +202,8 @@ func TestWhatATurnLeaves(t *testing.T) {
 	})
 }
 
-// TestAPeerWaitsForAReaderThatIsSlow: what is not read stays with the kernel, so that the peer
-// can write no more than that takes.
+// TestAPeerWaitsForAReaderThatIsSlow: unread data stays in the kernel, so the peer can write
+// no more than the kernel accepts.
 func TestAPeerWaitsForAReaderThatIsSlow(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, far := listen(t, k)()
@@ -305,8 +305,8 @@ func TestWriteWaitsAtTheBoundWhileHeard(t *testing.T) {
 	})
 }
 
-// TestCloseIsTold: whoever closes, within a turn, while one runs, between two or before the
-// first, a last turn follows, and the other side learns it.
+// TestCloseIsTold: whoever calls Close, within a turn, during one, between two or before the
+// first, a last turn follows, and the other side learns of it.
 func TestCloseIsTold(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		connect := listen(t, k)
@@ -367,7 +367,7 @@ func TestNudge(t *testing.T) {
 	})
 }
 
-// TestATurnMayAskForAnother, which then is given by whoever gave it.
+// TestATurnMayAskForAnother: the goroutine that gave the turn then gives the next one.
 func TestATurnMayAskForAnother(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		near, _ := listen(t, k)()
@@ -385,7 +385,8 @@ func TestATurnMayAskForAnother(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeft of many connections, whoever ends them and however many nudge them then.
+// TestNothingIsLeft of many connections, whichever side ends them and however often they are
+// nudged then.
 func TestNothingIsLeft(t *testing.T) {
 	each(t, func(t *testing.T, k kind) {
 		connect := listen(t, k)

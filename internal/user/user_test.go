@@ -88,8 +88,8 @@ func TestRefusedNames(t *testing.T) {
 	}
 }
 
-// TestAnonymous: an address is a user only where it is the client's own, and never one with
-// that name.
+// TestAnonymous: an address identifies a user only if it is the client's own, and never a user
+// with that name.
 func TestAnonymous(t *testing.T) {
 	addr, local := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("::ffff:127.0.0.1")
 	u := Anonymous(addr, true)
@@ -113,8 +113,8 @@ func TestAnonymous(t *testing.T) {
 	}
 }
 
-// FuzzParse: what is taken is in one normal form, can be seen, fits and is read again; and
-// every way to write it that is the same in NFKC is the same user.
+// FuzzParse: an accepted name is in one normal form, visible, short enough and parsed again; and
+// every spelling with the same NFKC is the same user.
 func FuzzParse(f *testing.F) {
 	for _, name := range []string{"ada", " Zoe\u0308", "ａ", "a\u200bb", "192.0.2.7", "anonymous:x", "ﷺ", "\xff", "a\u0301\u0301", "\u1100\u1161"} {
 		f.Add(name)

@@ -33,9 +33,9 @@ func (n *noted) Read(p []byte) (int, error) {
 }
 
 // TestTheConnectionIsTheOneThatAnswered: a provider refuses the first of two handshakes, with
-// a body, so that its connection could be used again. The second is being dialled then, and
-// that ends before it is answered: net/http may use either connection for it, and has dialled
-// one last. Each talks afterwards, read by itself or by a loop.
+// a body, so that its connection could be reused. Meanwhile the second is dialling, and the
+// first ends before the dial is answered: net/http may use either connection for it, and
+// dialled one last. Each talks afterwards, read by its own goroutine or by a loop.
 func TestTheConnectionIsTheOneThatAnswered(t *testing.T) {
 	for _, s := range settings {
 		if s.ourServer && s.ourClient && !s.hides {
@@ -150,7 +150,7 @@ func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tls    bool
 		answer string
-		ends   bool // by itself; else the context has to end it
+		ends   bool // on its own; otherwise the context must end it
 	}{
 		"it says nothing":                       {},
 		"it says nothing in the TLS handshake":  {tls: true},
@@ -217,8 +217,8 @@ func switching(accept string) string {
 	return "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " + accept + "\r\n"
 }
 
-// TestALateDialIsClosed: who dials does not heed the context, and comes back with a
-// connection when nobody wants it any more.
+// TestALateDialIsClosed: a dial function ignores the context, and returns a connection when it
+// is no longer wanted.
 func TestALateDialIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()

@@ -83,7 +83,7 @@ func (l *line) frame(first, opcode byte, payload []byte) []byte {
 	return b
 }
 
-// pour floods to until it is closed. It returns when so many bytes are on their way.
+// pour floods to until it is closed. It returns when that many bytes are on their way.
 func pour(t *testing.T, to *Conn, f flood, first int) {
 	t.Helper()
 	if _, err := to.stream.Write(f.first); err != nil {
@@ -295,7 +295,7 @@ func TestAFloodThatReadsNothingEnds(t *testing.T) {
 	})
 }
 
-// TestABudgetIsEarnedAgain: whoever keeps to it may go on for ever, and a pause earns a burst.
+// TestABudgetIsEarnedAgain: a side that keeps to it may go on for ever, and a pause earns a burst.
 func TestABudgetIsEarnedAgain(t *testing.T) {
 	p := newPurse(Budget{PerSecond: 100, Burst: 200})
 	for second := range 1000 {

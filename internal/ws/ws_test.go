@@ -112,7 +112,7 @@ type setting struct {
 	ourServer, ourClient bool
 	tls                  bool
 	heard                bool // ours are heard; otherwise they are read
-	goroutine            bool // no loop watches: there is none
+	goroutine            bool // no loop watches: there are no loops
 	hides                bool // no loop watches: the connections do not say that they are sockets
 }
 
@@ -136,7 +136,7 @@ var settings = []setting{
 
 var ourServerHeard = setting{name: "our server, heard by a loop", ourServer: true, heard: true}
 
-// loops are new ones, where there are any.
+// loops returns new loops, if the platform has any.
 func (s setting) loops() *nonblock.Loops {
 	if s.goroutine {
 		return nil
@@ -333,9 +333,9 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// TestGoodbye: the code and the reason arrive on the other side, whoever says them, and
-// whether it reads at the time or not; Close waits for the answer, and whoever reads is
-// told that it is over.
+// TestGoodbye: the code and the reason arrive on the other side, whichever side sends them, and
+// whether or not it is reading at the time; Close waits for the answer, and a waiting reader
+// learns that it is over.
 func TestGoodbye(t *testing.T) {
 	for _, s := range settings {
 		for _, reading := range []bool{true, false} {

@@ -36,7 +36,7 @@ func checkClosed(schema any, path string, among jsontype.Set, p *problems) {
 	o, ok := schema.(*object)
 	if !ok {
 		if schema == true && among&jsontype.Object != 0 {
-			p.add(path, "", `the schema true lets in anything; say the type, and for an object "additionalProperties": false`)
+			p.add(path, "", `the schema true accepts anything; give the type, and for an object "additionalProperties": false`)
 		}
 		return
 	}
@@ -101,11 +101,11 @@ func alternativesClosed(o *object, t jsontype.Set, p *problems) bool {
 func notClosed(o *object, t jsontype.Set, p *problems) {
 	switch {
 	case o.has("additionalProperties"):
-		p.add(o.at("additionalProperties"), "additionalProperties", "an object of a tool lets in listed properties only; set it to false and list the properties (for free keys use an array of objects with key and value)")
+		p.add(o.at("additionalProperties"), "additionalProperties", "an object of a tool may accept only listed properties; set it to false and list the properties (for free keys use an array of objects with key and value)")
 	case t != jsontype.Object:
 		p.add(o.path, "type", `without a type anything is valid here, also objects of any shape; say the type (and for an object "additionalProperties": false)`)
 	default:
-		p.add(o.path, "additionalProperties", `the object lets in unknown properties; add "additionalProperties": false`)
+		p.add(o.path, "additionalProperties", `the object accepts unknown properties; add "additionalProperties": false`)
 	}
 }
 
@@ -122,6 +122,6 @@ func checkItems(o *object, p *problems) {
 		checkClosed(items, pointer(o.at("items"), "items"), jsontype.Any, p)
 	case typesOf(o) == jsontype.Any: // reported at the type
 	default:
-		p.add(o.path, "items", "the array lets in items of any shape; say what the items are")
+		p.add(o.path, "items", "the array accepts items of any shape; describe the items")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"voicegw/registry/adapter"
 )
 
-// TestComposedSchemas holds the rule of the package for schemas that nobody wrote: parts
+// TestComposedSchemas checks the package's rule for generated schemas: parts
 // of the corpus inside each other. Merging and alternatives go wrong in combinations.
 func TestComposedSchemas(t *testing.T) {
 	var parts []any

@@ -14,8 +14,8 @@ import (
 	"voicegw/registry/adapter"
 )
 
-// FuzzForms holds for any text: no panic, the same result twice, forms that are JSON and
-// that the providers' types read, and for what is taken a canonical schema that the
+// FuzzForms checks for any text: no panic, the same result twice, forms that are JSON and
+// that the providers' types accept, and for accepted schemas a canonical schema that the
 // registry's validator compiles.
 func FuzzForms(f *testing.F) {
 	for _, text := range corpus(f) {

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/genai"
 )
 
-// geminiAccepts evaluates Gemini's Schema as its reference describes the fields. Open
+// geminiAccepts evaluates Gemini's Schema as its reference describes the fields. open
 // says whether an object may have properties that the schema does not list: the
-// reference does not say, so a form must hold either way for instances of the canonical
-// schema, which have none.
+// reference does not say, so a form must be right in both cases for instances of the
+// canonical schema, which have no such properties.
 func geminiAccepts(s *genai.Schema, v any, open bool) bool {
 	if len(s.AnyOf) > 0 {
 		return slices.ContainsFunc(s.AnyOf, func(one *genai.Schema) bool { return geminiAccepts(one, v, open) })

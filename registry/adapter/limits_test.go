@@ -139,9 +139,9 @@ func TestOneBuildShowsEverything(t *testing.T) {
 		"e":{"type":"string","pattern":"(?=x)"},
 		"größe":{"type":"string"}`))
 
-	wantProblem(t, err, "/properties/a", "minimun", "no keyword")
+	wantProblem(t, err, "/properties/a", "minimun", "not a keyword")
 	wantProblem(t, err, "/properties/b", "$ref", "points at no schema")
-	wantProblem(t, err, "/properties/c", "additionalProperties", "lets in unknown properties")
+	wantProblem(t, err, "/properties/c", "additionalProperties", "accepts unknown properties")
 	wantProblem(t, err, "/properties/d", "not", "Gemini")
 	wantProblem(t, err, "/properties/e", "pattern", "RE2")
 	wantProblem(t, err, "/properties/größe", "properties", "Gemini does not take the property name")
@@ -152,7 +152,7 @@ func TestOneBuildShowsEverything(t *testing.T) {
 
 func TestPathsAreJSONPointers(t *testing.T) {
 	_, err := adapter.OpenAIParameters(object(`"a/b~c":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"string","x":1}]}}`))
-	wantProblem(t, err, "/properties/a~1b~0c/items/anyOf/1", "x", "no keyword")
+	wantProblem(t, err, "/properties/a~1b~0c/items/anyOf/1", "x", "not a keyword")
 }
 
 func TestTheInputIsNotChanged(t *testing.T) {

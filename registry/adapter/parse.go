@@ -108,7 +108,7 @@ func (r *reader) object(path string, depth int) (*object, error) {
 		}
 		key, ok := t.(string)
 		if !ok {
-			return nil, fmt.Errorf("%v is no key", t)
+			return nil, fmt.Errorf("%v is not a key", t)
 		}
 		v, err := r.value(pointer(path, key), depth+1)
 		if err != nil {

@@ -54,7 +54,7 @@ func (v *vetted) walk(schema any, p *problems) {
 			v.keyword(o, m, k, p)
 			v.inside(o, m, k, p)
 		case !strings.HasPrefix(m.key, "x-"):
-			p.add(o.path, m.key, "%q is no keyword of JSON Schema, and nobody would check it; correct or remove it (names that begin with x- are let pass)", clip(m.key))
+			p.add(o.path, m.key, "%q is not a keyword of JSON Schema, so nothing would check it; correct or remove it (names that begin with x- are allowed)", clip(m.key))
 		}
 	}
 }

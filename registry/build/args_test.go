@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestShapes compares what is generated from testdata/shapes.json with
+// TestShapes compares the code generated from testdata/shapes.json with
 // zz_shapes_test.go, which shapes_test.go then uses: so it compiles, too.
 func TestShapes(t *testing.T) {
 	data, err := os.ReadFile("testdata/shapes.json")

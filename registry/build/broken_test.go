@@ -60,7 +60,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// unpack writes the files of an archive as a tool of a project, and returns what is wanted.
+// unpack writes the files of an archive as a tool of a project, and returns the expected report.
 func unpack(t *testing.T, archive *txtar.Archive, dir string) (want string) {
 	t.Helper()
 	name := regexp.MustCompile(`(?m)^tool: (.+)$`).FindSubmatch(archive.Comment)

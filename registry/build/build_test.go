@@ -21,8 +21,8 @@ import (
 	"voicegw/registry"
 )
 
-// newProject is an empty project with the named tools, as New writes them but for the
-// places to fill in.
+// newProject returns an empty project with the named tools, as New writes them, with the
+// placeholders filled in.
 func newProject(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -78,8 +78,8 @@ func read(t *testing.T, dir, name string) string {
 	return string(data)
 }
 
-// TestProjectIsBuilt is what CI relies on: the tools of this project are right, and
-// what is generated of them is what is committed.
+// TestProjectIsBuilt is what CI relies on: the tools of this project are valid, and
+// the generated files are the committed ones.
 func TestProjectIsBuilt(t *testing.T) {
 	report := mustBuild(t, Options{Dir: "../..", Check: true})
 	for _, f := range report.Findings {
@@ -129,7 +129,7 @@ func TestNothingChangedNothingWritten(t *testing.T) {
 	if again := mustBuild(t, Options{Dir: dir, Time: time.Unix(2, 0), Commit: "c"}); len(again.Written) > 0 {
 		t.Errorf("written again: %v", again.Written)
 	}
-	// A registry that somebody has changed is written, whatever it says of itself.
+	// A registry that was changed by hand is written again, whatever version it names.
 	change(t, dir, RegistryFile, "What to look for.", "What to find.")
 	if mended := mustBuild(t, Options{Dir: dir, Time: time.Unix(2, 0), Commit: "c"}); !slices.Equal(mended.Written, []string{RegistryFile}) {
 		t.Errorf("written %v", mended.Written)
@@ -144,7 +144,7 @@ func TestRegistryLoads(t *testing.T) {
 	var le *registry.LoadError
 	if errors.As(err, &le) {
 		for _, p := range le.Problems {
-			if !strings.Contains(p.Message, "andler") { // there is none to bind
+			if !strings.Contains(p.Message, "andler") { // there is no handler to bind
 				t.Errorf("%s", p)
 			}
 		}

@@ -18,7 +18,7 @@ func ToolDir(dir string) (project, name string, err error) {
 	}
 	parent := filepath.Dir(whole)
 	if filepath.Base(parent) != "tools" {
-		return "", "", fmt.Errorf("%s is no tool: a tool is a directory of tools/", dir)
+		return "", "", fmt.Errorf("%s is not a tool: a tool is a directory of tools/", dir)
 	}
 	return filepath.Dir(parent), filepath.Base(whole), nil
 }

@@ -63,7 +63,7 @@ func (l *linter) checks(fset *token.FileSet, files []goFile) bool {
 	for _, f := range files {
 		for _, d := range f.tree.Decls {
 			if line := declaredOtherwise(fset, d, "Check"); line > 0 {
-				l.add(f.name, line, "", ruleHandler, "Check is no function, so that it is never called; it must be\n    %s\nor have another name.", checkSignature)
+				l.add(f.name, line, "", ruleHandler, "Check is not a function, so it is never called; it must be\n    %s\nor have another name.", checkSignature)
 			}
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Name.Name != "Check" || fn.Recv != nil {
@@ -110,11 +110,11 @@ func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, b
 	}
 	var list scanner.ErrorList
 	if !errors.As(err, &list) {
-		l.add(name, 0, "", ruleHandler, "The file is no Go: %v.", err)
+		l.add(name, 0, "", ruleHandler, "The file is not valid Go: %v.", err)
 		return goFile{}, false
 	}
 	for _, e := range list {
-		l.add(name, e.Pos.Line, "", ruleHandler, "The file is no Go: %s.", e.Msg)
+		l.add(name, e.Pos.Line, "", ruleHandler, "The file is not valid Go: %s.", e.Msg)
 	}
 	return goFile{}, false
 }

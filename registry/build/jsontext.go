@@ -85,11 +85,11 @@ func (p *jsonReader) token() (json.Token, error) {
 	var se *json.SyntaxError
 	switch {
 	case errors.As(err, &se):
-		return nil, &syntaxError{1 + sort.SearchInts(p.lines, int(se.Offset)-1), "this is no JSON: " + se.Error()}
+		return nil, &syntaxError{1 + sort.SearchInts(p.lines, int(se.Offset)-1), "this is not valid JSON: " + se.Error()}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, &syntaxError{1 + len(p.lines), "the JSON ends too early; is a bracket missing?"}
 	default:
-		return nil, &syntaxError{p.line(), "this is no JSON: " + err.Error()}
+		return nil, &syntaxError{p.line(), "this is not valid JSON: " + err.Error()}
 	}
 }
 

@@ -285,7 +285,7 @@ func (l *linter) exampleSyntax(file string, b block, err error) {
 	if errors.As(err, &se) {
 		line, text = b.line+se.line-1, se.text
 	}
-	l.add(file, line, "", ruleExamples, "The example is no JSON: %s", strings.TrimPrefix(sentence(text), "This is no JSON: "))
+	l.add(file, line, "", ruleExamples, "The example is not valid JSON: %s", strings.TrimPrefix(sentence(text), "This is not valid JSON: "))
 }
 
 // sentence gives a message a capital and a full stop.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPresence reads arguments into the generated Args: what is absent differs from
-// what is zero, whole numbers are exact, and writing gives back what was read.
+// TestPresence decodes arguments into the generated Args: absent values differ from
+// zero values, whole numbers are exact, and encoding returns what was decoded.
 func TestPresence(t *testing.T) {
 	read := func(text string) Args {
 		t.Helper()

@@ -132,7 +132,7 @@ func (l *linter) file(root fs.FS, name string, most int64) []byte {
 		l.add(name, lineAt(data, i), "", ruleFiles, "The line ends in CR LF, so that the same tool would have another version on another machine. Save the file with LF line ends.")
 	}
 	if i := bytes.IndexFunc(data, isControl); i >= 0 {
-		l.add(name, lineAt(data, i), "", ruleFiles, "The line holds the control character %U, which nobody sees. Remove it.", data[i])
+		l.add(name, lineAt(data, i), "", ruleFiles, "The line holds the control character %U, which is invisible. Remove it.", data[i])
 	}
 	return data
 }
@@ -151,7 +151,7 @@ func readFile(root fs.FS, name string, most int64) ([]byte, error) {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, errors.New("it is a symbolic link, and nothing outside the tool's directory is read; copy the file here")
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	case info.Size() > most:
 		return nil, fmt.Errorf("it has %d bytes, and at most %d are read; make it shorter", info.Size(), most)
 	}

@@ -28,7 +28,7 @@ func (l *linter) legible(file, text string) {
 			return r
 		}
 		if what, _ := registry.Hidden(strings.Map(told, s)); what != "" {
-			l.add(file, line, "", ruleFiles, "The line holds the character %s, which nobody sees and a model reads. Remove it.", what)
+			l.add(file, line, "", ruleFiles, "The line holds the character %s, which people cannot see but a model reads. Remove it.", what)
 		}
 		if found := placeholder.FindString(s); found != "" {
 			l.warn(file, line, "", ruleGuide, "The line still holds %s, which a model reads. Write what is meant.", found)
@@ -72,7 +72,7 @@ func (l *linter) preview(file string, tree *node) {
 		return
 	}
 	if !strings.Contains(strings.NewReplacer("{{", "", "}}", "").Replace(text), "{") {
-		l.warn(file, tree.lineOf("/preview"), "/preview", "preview", "The preview names no argument, so that whoever approves a call does not see what it does. Write {name} for an argument.")
+		l.warn(file, tree.lineOf("/preview"), "/preview", "preview", "The preview names no argument, so the person who approves a call does not see what it does. Write {name} for an argument.")
 	}
 }
 
@@ -113,7 +113,7 @@ func (l *linter) onlyGuide(file string, s *section, parameters *node) {
 			}
 			for part := range strings.SplitSeq(strings.ReplaceAll(code[1], "[]", ""), ".") {
 				if !known[part] {
-					l.warn(file, line, "", ruleGuide, "The guide tells of %s, and the schema has no %q. A call with it is refused; correct one of the two.", code[1], part)
+					l.warn(file, line, "", ruleGuide, "The guide mentions %s, but the schema has no %q. A call with it is refused; correct one of the two.", code[1], part)
 					break
 				}
 			}

@@ -97,7 +97,7 @@ func TestImpossible(t *testing.T) {
 	}
 }
 
-// TestDoubts are told of schemas that have valid values, and of what is not known.
+// TestDoubts: a problem is marked as unknown if valid values exist or nothing was proved.
 func TestDoubts(t *testing.T) {
 	for _, tt := range []struct{ schema, path, words string }{
 		{`{"type":["string","null"],"enum":["a","b"]}`, "/properties/a/type", "No value of the type null"},

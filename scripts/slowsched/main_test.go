@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTheEditsFitThisGo: each place that is changed is there once, so that a new Go says so
-// here and not when somebody looks for a race.
+// TestTheEditsFitThisGo: each place that is changed exists exactly once, so that a new Go
+// version fails here and not during a search for a race.
 func TestTheEditsFitThisGo(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

@@ -179,7 +179,7 @@ func readVulnDB(archive []byte, modules map[string]bool) (time.Time, []entry, er
 func readJSON(files *zip.Reader, name string, v any) error {
 	f, err := files.Open(name)
 	if err != nil {
-		return fmt.Errorf("it is no vulnerability database: %w", err)
+		return fmt.Errorf("it is not a vulnerability database: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	limit := int64(maxEntry)

@@ -8,8 +8,8 @@ import (
 	"voicegw/backends/kb/local"
 )
 
-// TestCompounds: the head of a compound, its parts and the whole find one another, where no
-// record has the very word.
+// TestCompounds: the head of a compound, its parts and the whole find one another if no
+// record contains the exact word.
 func TestCompounds(t *testing.T) {
 	x, err := local.Open(t.Context(), local.Options{})
 	if err != nil {

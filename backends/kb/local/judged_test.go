@@ -17,8 +17,8 @@ import (
 )
 
 // judged is a question of testdata/questions.jsonl, to the records of testdata/textiles, or of
-// testdata/spoken.jsonl, to those of testdata/hotels. The latter were written by somebody who
-// had seen neither the ranking nor the former, as people speak to a voice agent.
+// testdata/spoken.jsonl, to those of testdata/hotels. The author of the latter had seen neither
+// the ranking nor the former, and wrote them as people speak to a voice agent.
 type judged struct {
 	Class        string   `json:"class"`
 	Part         string   `json:"part"` // tune, held: never looked at while tuning, or spoken
@@ -131,9 +131,9 @@ func table(w io.Writer, outcomes map[string]*outcome) {
 	_ = t.Flush()
 }
 
-// TestJudged: words alone find what words can find, on the questions that nobody tuned on
-// too. What they cannot find is in the class paraphrase, which has no floor: it shows what
-// alternatives are for.
+// TestJudged: words alone find what words can find, also for the questions that were not used
+// for tuning. What words cannot find is in the class paraphrase, which has no lower bound: it
+// shows the use of alternatives.
 func TestJudged(t *testing.T) {
 	outcomes := ask(t, judgedIndex(t, "textiles"), questions(t, "questions.jsonl"))
 	maps.Copy(outcomes, ask(t, judgedIndex(t, "hotels"), questions(t, "spoken.jsonl")))

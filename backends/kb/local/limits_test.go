@@ -60,8 +60,8 @@ func TestVisitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFilterTakesTheCandidates: where none of the candidates passes the filter, the records
-// that have only the common word are found all the same.
+// TestFilterTakesTheCandidates: if none of the candidates passes the filter, the records
+// that contain only the common word are found anyway.
 func TestFilterTakesTheCandidates(t *testing.T) {
 	f := newFilter(&kb.Query{Namespaces: []kb.Namespace{kb.NamespacePublic}})
 	best, err := commonAndRare(t).bestWords(t.Context(), commonAndRareGroups, f, 500)

@@ -159,8 +159,8 @@ func TestSounds(t *testing.T) {
 	}
 }
 
-// TestVocabularyForgets: whatever comes and goes, the vocabulary is that of what is there, and
-// does not grow.
+// TestVocabularyForgets: whatever is added and removed, the vocabulary is that of the current
+// records, and does not grow.
 func TestVocabularyForgets(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	v := newVocabulary()
@@ -221,7 +221,7 @@ func TestASwapAndATypo(t *testing.T) {
 	}
 }
 
-// TestSpellings: a stem is looked for too where it is as long as the word.
+// TestSpellings: a stem is also searched if it is as long as the word.
 func TestSpellings(t *testing.T) {
 	got := spellings(&words.Asked{Surfaces: []string{"kely"}, Forms: []string{"kely", "keli"}})
 	if diff := cmp.Diff([]string{"kely", "keli"}, got); diff != "" {

@@ -9,8 +9,8 @@ import (
 	"voicegw/backends/kb/local"
 )
 
-// TestWrittenOtherwise: what is heard or typed as fewer or more words, or with more than one
-// kind of mistake, finds the record that says it otherwise.
+// TestWrittenOtherwise: a question heard or typed as fewer or more words, or with several kinds
+// of mistakes, finds the record that spells it differently.
 func TestWrittenOtherwise(t *testing.T) {
 	x, err := local.Open(t.Context(), local.Options{})
 	if err != nil {

@@ -131,7 +131,7 @@ func TestChildren(t *testing.T) {
 	child := newWatcher()
 	func() {
 		parent, path := run, told.path
-		run, told.path = child, "" // a child hears nobody
+		run, told.path = child, "" // a child reads no reports
 		defer func() { run, told.path = parent, path }()
 		Child()
 		secretwatch.Made(secretwatch.Ticket, "a ticket of the child")

@@ -79,8 +79,8 @@ func loadFlags(set *flag.FlagSet) *loadOptions {
 func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) error {
 	b := &bench{out: out}
 	set.StringVar(&b.gateway, "gateway", "", "voicegw, built with the probe")
-	set.StringVar(&b.nginx, "nginx", "", "nginx; without it there is none")
-	set.StringVar(&b.nodeRelay, "node-relay", "", "noderelay/relay.mjs; without it there is none")
+	set.StringVar(&b.nginx, "nginx", "", "the nginx program; if empty, nginx is left out")
+	set.StringVar(&b.nodeRelay, "node-relay", "", "the file noderelay/relay.mjs; if empty, this relay is left out")
 	file := set.String("file", "", "the baseline")
 	version := set.String("version", "unknown", "version of the gateway, for the baseline and for beside")
 	release := set.String("release", "", "the release's program, built with its probe, for beside")
