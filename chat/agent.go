@@ -19,18 +19,18 @@ import (
 	"voicegw/store"
 )
 
-// Agent is a text agent. It may be used by any number of goroutines.
+// Agent is a text agent. It may be used concurrently.
 type Agent struct {
 	// Fixed after New.
 	opts Options
-	// markKey makes the marks of conversations: each keeps its own while the process runs, so
-	// that a provider can cache what begins with it.
+	// markKey makes the marks of conversations. A conversation keeps its mark while the process
+	// runs, so that a provider can cache the beginning of its prompt.
 	markKey [32]byte
 
 	mu       sync.Mutex          // guards the following fields
-	messages map[string]*message // under way, or kept for a while; by key
-	kept     []*message          // those that are over, the oldest first
-	keptSize int                 // of all kept, in bytes
+	messages map[string]*message // in progress, or kept for a while; by key
+	kept     []*message          // the messages that are over, oldest first
+	keptSize int                 // size of all kept messages, in bytes
 }
 
 // New returns an Agent.
@@ -43,59 +43,59 @@ func New(opts Options) (*Agent, error) {
 	return a, nil
 }
 
-// Name is what requests ask for.
+// Name returns the name under which requests ask for the agent.
 func (a *Agent) Name() string { return a.opts.Name }
 
-// Sees says whether messages may have images.
+// Sees reports whether messages may contain images.
 func (a *Agent) Sees() bool { return a.opts.Vision }
 
-// Request is one turn of a user's.
+// Request is one message of a user.
 type Request struct {
-	// ConversationID continues a conversation; empty begins one. It is of the form that
-	// conversation.ValidID takes.
+	// ConversationID continues a conversation; empty begins one. conversation.ValidID must accept
+	// it.
 	ConversationID string
-	// User is who speaks; it must not be nobody.
+	// User is the user who sends the message; it must not be empty.
 	User user.User
-	// Vouched says that a trusted caller named the user, Scopes what it has granted.
+	// Vouched means that a trusted caller named the user; Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string
-	// Origin is that of the page which the user speaks from: a voice session that is
-	// offered in this turn is for that page alone. Empty where there is none.
+	// Origin is the origin of the page that the user is on: a voice session offered in this turn
+	// can be used only from there. It is empty if there is no page.
 	Origin string
-	// Message is what the user says. Empty with a Confirmation.
+	// Message is the user's text. Empty with a Confirmation.
 	Message string
-	// Parts are those of Message where it has images, as in Message.Parts; nil where it has
-	// none. Only for a model that sees (Agent.Sees).
+	// Parts are the pieces of a Message with images, as in Message.Parts; nil without images.
+	// They are allowed only if Agent.Sees.
 	Parts []Part
-	// History is what was said before, for a client that keeps the conversation itself:
-	// then nothing is loaded or kept. Nil for a conversation that is kept here.
+	// History is what was said before, for a client that keeps the conversation itself; then
+	// nothing is loaded or stored. Nil means that the conversation is stored here.
 	History []Message
-	// ID is the client's own name for this message, which it keeps when it sends the message
-	// again: at most MaxMessageID bytes of UTF-8 without control characters. Empty: what is
-	// said, where and by whom names it, for two minutes.
+	// ID is the client's own name for this message, which stays the same when it sends the
+	// message again: at most MaxMessageID bytes of UTF-8 without control characters. If it is
+	// empty, the text, the conversation and the user identify the message for two minutes.
 	ID string
-	// Confirmation answers a question instead of saying something.
+	// Confirmation answers a question; Message is then empty.
 	Confirmation *Confirmation
-	// Settings are the client's own for the model, fields of Chat Completions such as
-	// temperature, in JSON. Nil means none.
+	// Settings are the client's own settings for the model: fields of Chat Completions such as
+	// temperature, in JSON. May be nil.
 	Settings map[string]json.RawMessage
-	// Tools are the client's own, beside the gateway's: a call of one ends the turn with a
-	// protocol.ToolCall, and the client's next request brings its answer at the end of
-	// History, with an empty Message. Only with History.
+	// Tools are the client's own tools, in addition to the gateway's. A call of one ends the turn
+	// with a protocol.ToolCall; the client's next request has its answer at the end of History,
+	// and an empty Message. Tools require History.
 	Tools []Tool
-	// ToolChoice and Parallel are tool_choice, in JSON, and parallel_tool_calls of Chat
-	// Completions. They are for the first answer of the model: "none" for all.
+	// ToolChoice (in JSON) and Parallel are tool_choice and parallel_tool_calls of Chat
+	// Completions. They apply to the model's first answer, but "none" applies to all.
 	ToolChoice json.RawMessage
 	Parallel   *bool
-	// MaxOutput is the most tokens of one answer of the model; zero for the model's own
-	// limit, which is never exceeded.
+	// MaxOutput is the maximum number of tokens in one answer of the model, which cannot exceed
+	// the model's own limit; zero means that limit.
 	MaxOutput int
 }
 
-// says whether the user says something in this turn, in words or images.
+// says reports whether the user says something in this turn, in words or images.
 func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
 
-// hasImages says whether an image stands anywhere in the request.
+// hasImages reports whether there is an image anywhere in the request.
 func (r Request) hasImages() bool {
 	return len(r.Parts) > 0 || slices.ContainsFunc(r.History, func(m Message) bool { return len(m.Parts) > 0 })
 }
@@ -106,28 +106,28 @@ type Confirmation struct {
 	Approved bool
 }
 
-// Emit is given the messages of a turn, one after another.
+// Emit receives the messages of a turn, one after another.
 type Emit func(protocol.ServerMessage)
 
-// leaseTime is how long a conversation stays taken if its node dies.
+// leaseTime is how long a conversation stays reserved if its node dies.
 const leaseTime = time.Minute
 
-// saveTime bounds what is written at the end of a turn, whoever has gone by then.
+// saveTime bounds the writes at the end of a turn, which happen even if the client has left.
 const saveTime = 5 * time.Second
 
-// saveTries is how often a turn is written into a conversation that changes meanwhile.
+// saveTries is how often a turn is saved to a conversation that changes meanwhile.
 const saveTries = 8
 
-// Respond answers one message. What happens is told to emit, from this goroutine; the last
-// message is a Done. An error comes before the first message and instead of all: ErrMessage,
-// ErrReused, ErrBusy, ErrUnknown, ErrStore, or that of a confirmation (store.ErrUnknown,
-// ErrUsed, ErrExpired).
+// Respond answers one message. It passes what happens to emit, on the calling goroutine; the
+// last message is a Done. An error comes before the first message and replaces all of them:
+// ErrMessage, ErrReused, ErrBusy, ErrUnknown, ErrStore, or a confirmation's error
+// (store.ErrUnknown, ErrUsed, ErrExpired).
 //
-// The same message again joins the answer that is under way, from its beginning, or gets the
-// one that was given; docs/chat.md says what the same message is. When ctx ends, and nobody
-// else waits for the answer, the turn is broken off: tools that can be stopped are stopped,
-// others finish and are recorded, and Respond returns after them. What has failed or was broken
-// off goes on where it stopped when the message comes again: no call is made twice.
+// If the same message comes again, it joins the answer in progress from its beginning, or gets
+// the finished answer; docs/chat.md defines when two messages are the same. If ctx ends and no
+// other client waits for the answer, the turn is aborted: tools that can be stopped are stopped,
+// the others finish and are recorded, and Respond returns after them. A failed or aborted turn
+// continues where it stopped when the message comes again: no call is made twice.
 func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	if err := a.check(req); err != nil {
 		return err
@@ -146,8 +146,8 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	return m.follow(ctx, emit)
 }
 
-// keep writes what was said in a turn into its conversation, whoever has gone by then.
-// What an earlier try of the message has left there is replaced.
+// keep saves a turn to its conversation, even if the client has left. It replaces what an earlier
+// attempt at the message has left there.
 func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, message string, calls json.RawMessage, entries []conversation.Entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
@@ -163,8 +163,8 @@ func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversat
 		if !errors.Is(err, store.ErrChanged) {
 			return err
 		}
-		// The lease keeps other messages away, not a voice session of the conversation
-		// that has ended meanwhile, nor an answer over the API.
+		// The lease keeps other messages away, but not a voice session of the conversation that
+		// ended meanwhile, nor an answer over the API.
 		if c, rev, err = a.load(ctx, req); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversat
 // errTurnTime ends a turn that takes too long.
 var errTurnTime = errors.New("the turn took too long")
 
-// check refuses what no turn can be made of.
+// check refuses a request from which no turn can be made.
 func (a *Agent) check(req Request) error {
 	n := utf8.RuneCountInString(req.Message)
 	switch {
@@ -203,7 +203,7 @@ func (a *Agent) check(req Request) error {
 	return a.checkTools(req)
 }
 
-// load finds the conversation of a request, or begins it.
+// load loads the conversation of a request, or begins it.
 func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversation, store.Revision, error) {
 	c, rev, err := a.opts.Conversations.Load(ctx, req.ConversationID)
 	switch {
@@ -212,12 +212,12 @@ func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversati
 	case err != nil:
 		return nil, rev, fmt.Errorf("%w: %w", ErrStore, err)
 	case !c.OwnedBy(req.User):
-		return nil, rev, ErrUnknown // of somebody else's nobody learns anything
+		return nil, rev, ErrUnknown // nothing about another user's conversation is revealed
 	}
 	return c, rev, nil
 }
 
-// safeEmit lets tools and the turn speak at the same time.
+// safeEmit lets the turn and its tools emit concurrently.
 func safeEmit(emit Emit, turn int) Emit {
 	var mu sync.Mutex
 	return func(m protocol.ServerMessage) {

@@ -13,8 +13,8 @@ import (
 	"voicegw/store"
 )
 
-// runCalls decides the calls of a round in order, lets them run in parallel and returns when
-// each has its answer. Those that were answered in an earlier try keep their answer.
+// runCalls decides the calls of a round in order, runs them in parallel and returns when each has
+// its answer. Calls that were answered in an earlier attempt keep their answers.
 func (t *turn) runCalls(ctx context.Context, r *round) {
 	asked, first := r.asked(), t.calls.Count()
 	t.asked = asked
@@ -24,7 +24,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 			t.answers[t.calls.NextName()] = env
 			t.calls.Book().Charge(a.Name)
 			if env.OK && !env.Meta.CacheHit {
-				t.apply(env.Intents) // the audit has it from when it ran
+				t.apply(env.Intents) // the audit got its record when it ran
 			}
 			t.deed(a.Name, a.Args)
 			continue
@@ -48,7 +48,7 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 		case now := <-tick.C:
 			t.do(t.calls.Tick(now))
 		case <-gone:
-			// What can be stopped is; the rest finishes and is recorded.
+			// Calls that can be stopped are stopped; the others finish and are recorded.
 			gone = nil
 			t.runs.End()
 			t.do(t.calls.Over())
@@ -56,13 +56,13 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 	}
 }
 
-// callName is the gateway's name of a call of the turn, by its number from 1.
+// callName returns the gateway's name for the turn's n-th call, counted from 1.
 func (t *turn) callName(n int) string { return t.callPrefix() + strconv.Itoa(n) }
 
 func (t *turn) callPrefix() string { return "call_" + strconv.Itoa(t.number) + "_" }
 
-// noteAnswers notes which answers of a round stand for good. Those of calls that were broken
-// off because the client has left do not.
+// noteAnswers records which answers of a round are final. Answers of calls that were aborted
+// because the client left are not.
 func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
 	for i := range r.Calls {
 		name := t.callName(first + i + 1)
@@ -78,15 +78,15 @@ func (t *turn) noteAnswers(ctx context.Context, r *round, first int) {
 	}
 }
 
-// deed names a call for the ledger: the same in each try of the message.
+// deed names a call for the ledger; the name is the same in each attempt at the message.
 func (t *turn) deed(tool string, args json.RawMessage) string {
-	what, _ := json.Marshal([]string{tool, string(args)}) // strings alone: it cannot fail
+	what, _ := json.Marshal([]string{tool, string(args)}) // only strings: it cannot fail
 	t.made[string(what)]++
 	name, _ := json.Marshal([]string{t.rec.Name, string(what), strconv.Itoa(t.made[string(what)])})
 	return string(name)
 }
 
-// writes says whether a tool changes something.
+// writes reports whether a tool changes something.
 func (t *turn) writes(tool string) bool {
 	if t.tools == nil {
 		return false
@@ -95,7 +95,7 @@ func (t *turn) writes(tool string) bool {
 	return ok && spec.SideEffects == registry.SideEffectsWrites
 }
 
-// take takes what came of a call that runs, or of a question.
+// take takes the result of a running call, or of a question.
 func (t *turn) take(in calls.Input) {
 	switch in := in.(type) {
 	case calls.Finished:
@@ -106,7 +106,7 @@ func (t *turn) take(in calls.Input) {
 	}
 }
 
-// do does what the calls ask for.
+// do carries out the actions of the calls.
 func (t *turn) do(all []calls.Action) {
 	for _, a := range all {
 		switch a := a.(type) {
@@ -128,7 +128,7 @@ func (t *turn) do(all []calls.Action) {
 	}
 }
 
-// audit adds to a record whose conversation it is of.
+// audit completes a record with the conversation that it belongs to, and audits it.
 func (t *turn) audit(r audit.Record) {
 	if t.a.opts.Audit == nil {
 		return
@@ -138,7 +138,7 @@ func (t *turn) audit(r audit.Record) {
 	t.a.opts.Audit(r)
 }
 
-// apply does what intents ask of a text conversation: only a message for the next turn.
+// apply applies intents to a text conversation, which allows only a message for the next turn.
 func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 	for _, i := range intents {
 		if i.Type != registry.IntentSetPendingMessage {
@@ -152,14 +152,14 @@ func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 	return e
 }
 
-// maxKept is the longest envelope that the conversation keeps, in bytes.
+// maxKept is the longest envelope that is stored with the conversation, in bytes.
 const maxKept = 8 << 10
 
-// maxKeptExtra bounds what is kept of what comes beside an answer's text and calls, in bytes.
+// maxKeptExtra bounds the stored extras (see Message.Extra) of an answer, in bytes.
 const maxKeptExtra = 64 << 10
 
-// keptWhole says whether all of what comes beside an answer can be kept. Otherwise later turns
-// are told of the calls in words, which need nothing beside them.
+// keptWhole reports whether all extras of an answer can be stored. If not, later turns describe
+// the calls to the model in words, which need no extras.
 func keptWhole(reply Reply) bool {
 	n := len(reply.Extra)
 	for _, c := range reply.Calls {
@@ -168,7 +168,7 @@ func keptWhole(reply Reply) bool {
 	return n <= maxKeptExtra
 }
 
-// keptExtra is what is kept of what comes beside an answer's text.
+// keptExtra returns the extras of a reply that are stored with its text.
 func keptExtra(reply Reply) json.RawMessage {
 	if !keptWhole(reply) {
 		return nil
@@ -176,7 +176,7 @@ func keptExtra(reply Reply) json.RawMessage {
 	return reply.Extra
 }
 
-// mostKept is maxKept, and more for a turn that is gone on with after the client's tools.
+// mostKept returns maxKept, or more for a turn that continues after the client's tools.
 func (t *turn) mostKept() int {
 	if len(t.req.Tools) > 0 {
 		return 8 * maxKept
@@ -192,8 +192,8 @@ func objectOr(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// noteCalls puts a round's calls and answers where the model and the conversation find
-// them.
+// noteCalls adds a round's calls and answers to the messages for the model and to the entries of
+// the conversation.
 func (t *turn) noteCalls(at time.Time, reply Reply) {
 	t.messages = append(t.messages, Message{Role: RoleAssistant, Text: reply.Text, Calls: reply.Calls, Extra: reply.Extra})
 	entry := conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleAssistant, Text: reply.Text, Turn: t.number, Extra: keptExtra(reply)}

@@ -19,21 +19,21 @@ import (
 	"voicegw/store"
 )
 
-// FieldError is an ErrMessage that names the field of the request that is wrong.
+// FieldError is an ErrMessage that names the invalid field of the request.
 type FieldError struct {
 	// Field is its path in a request of Chat Completions, such as tools[0].function.name.
 	Field   string
 	Message string
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *FieldError) Error() string { return e.Message }
 
-// Unwrap is ErrMessage.
+// Unwrap returns ErrMessage.
 func (e *FieldError) Unwrap() error { return ErrMessage }
 
-// checkTools refuses tools of the client's that take the name of one of the gateway's, and
-// calls of those in a history: what they have answered is known here alone.
+// checkTools refuses client tools that have the name of a gateway tool, and calls of gateway
+// tools in a client's history: only the gateway knows their answers.
 func (a *Agent) checkTools(req Request) error {
 	var own *registry.Snapshot
 	if a.opts.Tools != nil {
@@ -64,12 +64,12 @@ func (a *Agent) checkTools(req Request) error {
 	return nil
 }
 
-// isClients says whether a tool is one that the client runs.
+// isClients reports whether the client runs the tool.
 func (t *turn) isClients(name string) bool {
 	return slices.ContainsFunc(t.req.Tools, func(tool Tool) bool { return tool.Name == name })
 }
 
-// hand takes a call of a tool that the client runs: it is handed over when the gateway's own
+// hand takes a call of a tool that the client runs. It is handed over once the gateway's own
 // calls of the round are done.
 func (t *turn) hand(in calls.Called) {
 	name, record, refused := t.calls.Hand(time.Now(), in)
@@ -81,17 +81,17 @@ func (t *turn) hand(in calls.Called) {
 	t.byClient = append(t.byClient, record)
 }
 
-// heldName and heldCall name what is kept of a turn that waits for the client's tools, and a
-// call in it. The client has the latter alone, and gives it back.
+// heldName is the name under which a turn that waits for the client's tools is stored, heldCall
+// the name of a call in it. The client gets only the latter, and returns it.
 func heldName(key string) string        { return "held-" + key }
 func heldCall(key string, n int) string { return "call_" + key + "_" + strconv.Itoa(n) }
 
-// heldID finds the key in a call's name.
+// heldID finds the key in such a call's name.
 var heldID = regexp.MustCompile(`^call_([A-Z2-7]{26})_(\d{1,3})$`)
 
-// handOver ends the turn with the calls of its last round that the client is to run. What the
-// turn has come to is kept, because the client learns neither the gateway's own calls nor
-// their answers and the model needs both when it goes on.
+// handOver ends the turn with those calls of its last round that the client must run. It stores
+// the turn so far, because the model needs the gateway's own calls and their answers when the
+// turn continues, and the client does not get them.
 func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	key := rand.Text()
 	c := conversation.New(heldName(key), t.req.User.String(), t.a.opts.Name, time.Now())
@@ -116,12 +116,12 @@ func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	return nil
 }
 
-// maxHeldLoads bounds how many turns of a history are looked up.
+// maxHeldLoads bounds how many turns of a history are loaded.
 const maxHeldLoads = 32
 
-// restore makes the model's history of the client's: where the client has run tools in
-// between, the gateway's own calls and answers are put back. What is no longer known stays as
-// the client tells it. The calls after the user's last message count against the turn.
+// restore turns the client's history into the model's: where the client has run tools, it puts
+// the gateway's own calls and answers back. What is no longer stored stays as the client sent it.
+// The calls after the user's last message count against the turn's budget.
 func (t *turn) restore(ctx context.Context) {
 	loads := 0
 	history := t.req.History
@@ -158,7 +158,7 @@ func (t *turn) restore(ctx context.Context) {
 	}
 }
 
-// heldMessages are the rounds of a turn that has waited for the client's tools.
+// heldMessages returns the rounds of a turn that waited for the client's tools, as messages.
 func heldMessages(key string, entries []conversation.Entry, answers map[string]string) []Message {
 	var out []Message
 	for n, e := range entries {

@@ -12,8 +12,8 @@ import (
 	"voicegw/store"
 )
 
-// confirm records the user's answer to a question, runs what was approved, and makes of
-// it what the model is told in this turn. The error is that of the answer.
+// confirm records the user's answer to a question, runs the approved call, and prepares what the
+// model is told in this turn. The error is the one of recording the answer.
 func (t *turn) confirm(ctx context.Context) error {
 	answer := t.req.Confirmation
 	again := t.resumed
@@ -22,7 +22,7 @@ func (t *turn) confirm(ctx context.Context) error {
 	}
 	c, err := t.a.opts.Executor.Answer(ctx, t.session().ID, answer.Token, answer.Approved)
 	if again && errors.Is(err, store.ErrUsed) && (c.Outcome == store.Approved) == answer.Approved {
-		err = nil // by an earlier try, of which nobody knows how far it came
+		err = nil // by an earlier attempt, and it is unknown how far that got
 	}
 	switch {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrUsed), errors.Is(err, store.ErrExpired):
@@ -53,7 +53,7 @@ func (t *turn) confirm(ctx context.Context) error {
 	return nil
 }
 
-// runApproved runs the stored arguments of an approved question.
+// runApproved runs the stored call of an approved question.
 func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.Envelope {
 	t.rec.Wrote = true
 	t.do(t.calls.Approve(time.Now(), t.number, calls.Approved{
@@ -69,20 +69,20 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	return t.answers[id]
 }
 
-// capabilities are what each call of this turn brings along.
+// capabilities are passed to each tool call of this turn.
 func (t *turn) capabilities() []any {
 	return []any{registry.Messenger(client{t}), registry.Inviter(client{t}), registry.Gallery(client{t})}
 }
 
-// client lets tools speak to the client of this turn, from any goroutine.
+// client gives tools access to the client of this turn. It may be used concurrently.
 type client struct{ t *turn }
 
-// Timeout tells the client that its user is shut out.
+// Timeout tells the client that its user is locked out.
 func (c client) Timeout(until time.Time, d time.Duration, message string) {
 	c.t.emit(&protocol.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
 }
 
-// Show tells the client of an image.
+// Show sends an image to the client.
 func (c client) Show(image registry.Image) {
 	c.t.emit(&protocol.UIImage{
 		ID: image.ID, URL: image.URL, Prompt: image.Prompt, Width: image.Width, Height: image.Height,
@@ -90,7 +90,7 @@ func (c client) Show(image registry.Image) {
 	})
 }
 
-// Origin is that of the page which has sent the message.
+// Origin returns the origin of the page that sent the message.
 func (c client) Origin() string { return c.t.req.Origin }
 
 // Said returns what was said in a conversation that only its client keeps, without what
@@ -108,7 +108,7 @@ func (c client) Said() (said []registry.Utterance) {
 	return said
 }
 
-// Invite tells the client of a voice session that it may go on in.
+// Invite offers the client a voice session in which it can continue.
 func (c client) Invite(offer registry.VoiceOffer) {
 	c.t.emit(&protocol.VoiceSessionStart{
 		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest, Ticket: offer.Ticket,

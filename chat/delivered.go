@@ -9,9 +9,9 @@ import (
 	"voicegw/audit"
 )
 
-// undelivered are the audit's records of answers that the model has not been given yet: a
-// record is written when the request that holds the answer is, or when it is known that
-// there will be none. It may be used by any number of goroutines.
+// undelivered holds the audit records of answers that the model has not got yet. A record is
+// written when the request with the answer is sent, or when it is known that no request will
+// be. It may be used concurrently.
 type undelivered struct {
 	mu      sync.Mutex // guards the following field
 	records []audit.Record
@@ -23,7 +23,7 @@ func (u *undelivered) add(r audit.Record) {
 	u.records = append(u.records, r)
 }
 
-// take returns the records, and forgets them.
+// take removes and returns the records.
 func (u *undelivered) take() []audit.Record {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -32,14 +32,14 @@ func (u *undelivered) take() []audit.Record {
 	return all
 }
 
-// delivered audits the answers that a request has given to the model.
+// delivered audits the answers that a request has delivered to the model.
 func (t *turn) delivered() {
 	for _, r := range t.fresh.take() {
 		t.audit(r)
 	}
 }
 
-// undeliver audits the answers that no request will give to the model.
+// undeliver audits the answers that no request will deliver to the model.
 func (t *turn) undeliver(ctx context.Context) {
 	why := "not_sent"
 	if t.waits {
@@ -54,11 +54,11 @@ func (t *turn) undeliver(ctx context.Context) {
 	}
 }
 
-// complete asks the model. What was answered to its calls is delivered once the request is
-// written; a model without HTTP shows that by its answer.
+// complete asks the model. The answers to its calls are delivered once the request is written;
+// for a model without HTTP, once its answer begins.
 func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
 	if err := ctx.Err(); err != nil {
-		return Reply{}, err // nobody is left who would read the answer
+		return Reply{}, err // nobody is left to read the answer
 	}
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
 		if w.Err == nil {

@@ -2,16 +2,16 @@ package chat
 
 import "errors"
 
-// What Respond returns before anything was told. The gateway has the words.
+// The errors of Respond, returned before any message was emitted. The gateway has the words.
 var (
 	// ErrBusy: another message of the conversation is being answered.
 	ErrBusy = errors.New("chat: the conversation is being answered already")
-	// ErrUnknown: there is no such conversation of this user's.
+	// ErrUnknown: this user has no such conversation.
 	ErrUnknown = errors.New("chat: there is no such conversation")
-	// ErrMessage is wrapped by what is wrong with a request.
+	// ErrMessage is wrapped by each error about an invalid request.
 	ErrMessage = errors.New("chat: the request cannot be taken")
-	// ErrReused: the id of the message was used for another one.
+	// ErrReused: the id of the message was already used for another message.
 	ErrReused = errors.New("chat: another message had this id")
-	// ErrStore is wrapped where the conversation cannot be read or kept.
+	// ErrStore is wrapped if the conversation cannot be loaded or saved.
 	ErrStore = errors.New("chat: the store does not answer")
 )

@@ -11,36 +11,36 @@ import (
 	"voicegw/conversation"
 )
 
-// The time within which a message that is sent again is the same message.
+// How long a repeated message is recognised.
 const (
-	// hashedLife is how long a message without an id is known.
+	// hashedLife is for a message without an id.
 	hashedLife = 2 * time.Minute
-	// namedLife is that of one with an id. The ledger remembers as long.
+	// namedLife is for a message with an id. The ledger remembers deeds equally long.
 	namedLife = 24 * time.Hour
 )
 
-// MaxMessageID is the longest id of a message, in bytes.
+// MaxMessageID is the maximum length of a message's id, in bytes.
 const MaxMessageID = 256
 
-// identity says which message a request is.
+// identity identifies the message of a request.
 type identity struct {
-	// key is the same for each try of a message, and a hash.
+	// key is a hash, equal in each attempt at a message.
 	key string
-	// content is what is said, as a hash: a key with another content is a mistake.
+	// content is a hash of what is said: the same key with other content is an error.
 	content      string
-	conversation string // as asked for; may be empty
-	// named says that the key is of an id that the client gave, or of a whole conversation that
-	// it keeps: equal keys are the same message, whatever was said since.
+	conversation string // as requested; may be empty
+	// named means that the key was made from an id that the client gave, or from a whole
+	// conversation that it keeps: equal keys are the same message, whatever was said since.
 	named bool
-	// single says that the message can be sent once anyway: it answers a question.
+	// single means that the message can be sent only once anyway, as it answers a question.
 	single bool
 	life   time.Duration
 }
 
-// identify says which message a request is: that of its id, else that of its conversation and
-// its content. A conversation that the client keeps is part of the content.
+// identify returns the identity of a request's message: by its id or, without one, by its
+// conversation and its content. A conversation that the client keeps is part of the content.
 //
-// The error wraps ErrMessage: something of the request is no JSON that has to be.
+// The error wraps ErrMessage: part of the request is invalid JSON.
 func identify(req Request) (identity, error) {
 	said := struct {
 		Message  string
@@ -70,21 +70,21 @@ func identify(req Request) (identity, error) {
 	return id, err
 }
 
-// other says that a message with the same key is another one.
+// other reports whether a message with the same key is a different message.
 func (i identity) other(than identity) bool {
 	return i.content != than.content || i.conversation != "" && than.conversation != "" && i.conversation != than.conversation
 }
 
-// scope is within whom messages are told apart: a user's name or address. Somebody without
-// either is known by a secret alone, as in conversation.May: the message's id, or else its
-// conversation. Without a secret, a client is somebody else each time.
+// scope is the name or address of the user within which messages are identified. A user without
+// either is identified only by a secret, as in conversation.May: the message's id, or else its
+// conversation. Without a secret, each request counts as a new user.
 func (r Request) scope() string {
 	switch {
 	case !r.User.Anonymous():
 	case len(r.ID) >= conversation.MinSecret:
 		return ""
 	case len(r.ConversationID) >= conversation.MinSecret:
-		return "anonymous:" + r.ConversationID // as no name begins
+		return "anonymous:" + r.ConversationID // no name begins like this
 	}
 	return r.User.String()
 }
@@ -96,21 +96,21 @@ func (r Request) token() string {
 	return r.Confirmation.Token
 }
 
-// quoted are messages whose calls' arguments are texts: as a client tells them, they need not
-// be JSON.
+// quoted returns messages whose calls have their arguments as JSON strings, because a client may
+// send arguments that are invalid JSON.
 func quoted(history []Message) []Message {
 	out := slices.Clone(history)
 	for i := range out {
 		out[i].Calls = slices.Clone(out[i].Calls)
 		for j := range out[i].Calls {
-			text, _ := json.Marshal(string(out[i].Calls[j].Args)) // a text: it cannot fail
+			text, _ := json.Marshal(string(out[i].Calls[j].Args)) // a string: it cannot fail
 			out[i].Calls[j].Args = text
 		}
 	}
 	return out
 }
 
-// hashed is the SHA-256 of a value's JSON.
+// hashed returns the SHA-256 of a value's JSON.
 func hashed(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -10,36 +10,36 @@ import (
 	"voicegw/protocol"
 )
 
-// errLeft ends a turn that nobody waits for any more.
+// errLeft ends a turn for which no client waits any more.
 var errLeft = errors.New("the client has left")
 
-// message is a message that is being answered, or was: what its answer consists of so far,
-// for each client that asks for it.
+// message is a message that is being answered, or was. It holds its answer so far, for each
+// client that asks for it.
 type message struct {
 	// Fixed after enter.
 	id     identity
-	before *record       // what an earlier try has left in memory; nil if there was none
-	ended  chan struct{} // closed when nothing follows any more
-	// begin gives the context of the turn, of which cancel is the end.
+	before *record       // what an earlier attempt has left in memory; nil without one
+	ended  chan struct{} // closed when the answer is complete
+	// begin returns the context of the turn, which cancel ends.
 	begin  func() context.Context
 	cancel context.CancelCauseFunc
 
 	mu       sync.Mutex               // guards the following fields
-	log      []protocol.ServerMessage // never changed, only added to: clients get copies
-	more     chan struct{}            // closed and made anew with each addition
+	log      []protocol.ServerMessage // append-only: clients get copies
+	more     chan struct{}            // closed and replaced whenever log grows
 	clients  int
-	leaving  bool // the last client has left: nobody joins any more
+	leaving  bool // the last client has left: nobody can join any more
 	over     bool
-	err      error // instead of all messages
-	panicked any   // the turn's, for the clients' goroutines
+	err      error // replaces all messages
+	panicked any   // a panic of the turn, for the clients' goroutines
 	rec      *record
 
 	// Written by ended, under the agent's mutex.
-	size  int // of rec, in bytes
+	size  int // size of rec, in bytes
 	until time.Time
 }
 
-// add adds a message to the answer. It may be called by any goroutine.
+// add adds a message to the answer. It may be called concurrently.
 func (m *message) add(s protocol.ServerMessage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,39 +47,39 @@ func (m *message) add(s protocol.ServerMessage) {
 	m.wake()
 }
 
-// wake tells the clients that there is more; mu is held.
+// wake tells the clients that the answer has grown. The caller must hold mu.
 func (m *message) wake() {
 	close(m.more)
 	m.more = make(chan struct{})
 }
 
-// end says that nothing follows any more.
+// end marks the answer as complete.
 func (m *message) end(rec *record, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.over, m.rec, m.err = true, rec, err
 	if rec != nil {
-		rec.Heard = false // until a client has had all of it
+		rec.Heard = false // until a client has got all of it
 	}
 	m.wake()
 	close(m.ended)
 }
 
-// soFar is the answer up to now.
+// soFar returns the answer up to now.
 func (m *message) soFar() []protocol.ServerMessage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clip(m.log)
 }
 
-// watched says whether a client waits for the answer.
+// watched reports whether a client waits for the answer.
 func (m *message) watched() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.clients > 0 && !m.leaving
 }
 
-// join counts a client in, if it still can be.
+// join adds a client; it reports false if that is no longer possible.
 func (m *message) join() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,8 +90,8 @@ func (m *message) join() bool {
 	return true
 }
 
-// leave counts out a client whose context is done, unless it is the last: then the turn is
-// broken off, and the client waits for its end.
+// leave removes a client whose context is done. If it is the last one, the turn is aborted and
+// the client waits for its end.
 func (m *message) leave() (last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,8 +104,9 @@ func (m *message) leave() (last bool) {
 	return false
 }
 
-// follow gives a client that has joined the answer from its beginning, and returns at its end:
-// for one that leaves, only where it is the last, as what still runs is waited for.
+// follow sends the answer, from its beginning, to a client that has joined, and returns at its
+// end. A client that leaves returns early unless it is the last one, which waits for running
+// calls.
 func (m *message) follow(ctx context.Context, emit Emit) error {
 	gone := ctx.Done()
 	for told := 0; ; {
@@ -132,12 +133,12 @@ func (m *message) follow(ctx context.Context, emit Emit) error {
 	}
 }
 
-// finish notes that a client was sent all of the answer.
+// finish records that a client got the whole answer.
 func (m *message) finish(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.clients--; m.clients <= 0 {
-		m.log = nil // what is kept is the record
+		m.log = nil // only the record is kept
 	}
 	if m.panicked != nil {
 		panic(m.panicked)
@@ -148,7 +149,7 @@ func (m *message) finish(ctx context.Context) error {
 	return m.err
 }
 
-// remains is a copy of what is left of a message that is over, or nil if it never began.
+// remains returns a copy of the record of a message that is over, or nil if it never began.
 func (m *message) remains() *record {
 	m.mu.Lock()
 	defer m.mu.Unlock()

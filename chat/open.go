@@ -11,8 +11,8 @@ import (
 	"voicegw/store"
 )
 
-// openApprovals are what was approved in the conversation and its model has not been told of: a
-// gateway was killed in between, or its answer is on its way still.
+// openApprovals returns the approved actions of the conversation of whose outcome its model has
+// not been told: a gateway was killed meanwhile, or their answer is still on its way.
 func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 	if t.a.opts.Approvals == nil {
 		return nil
@@ -27,7 +27,7 @@ func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 	})
 }
 
-// approvalNotice is what the model is told of an approval.
+// approvalNotice returns what the model is told about an approval.
 func (t *turn) approvalNotice(a store.Approval) string {
 	if a.Result != nil {
 		return prompts.ApprovedNotice(a.Tool, a.Reference, t.mark.JSON(a.Result))
@@ -35,7 +35,7 @@ func (t *turn) approvalNotice(a store.Approval) string {
 	return prompts.UnknownNotice(a.Tool, a.Reference, a.ApprovedAt, a.Begun)
 }
 
-// told notes that the conversation has been told of approvals, whoever has gone by then.
+// told records that the conversation has been told of approvals, even if the client has left.
 func (t *turn) told(ctx context.Context, open []store.Approval) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()

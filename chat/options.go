@@ -15,56 +15,56 @@ import (
 	"voicegw/store"
 )
 
-// Conversations keeps what was said; *store.Conversations is one.
+// Conversations stores conversations; *store.Conversations implements it.
 type Conversations interface {
 	Load(ctx context.Context, id string) (*conversation.Conversation, store.Revision, error)
 	Save(ctx context.Context, c *conversation.Conversation, rev store.Revision) (store.Revision, error)
 	Lease(ctx context.Context, id string, d time.Duration) (release func(), err error)
 }
 
-// Approvals are the approved actions whose outcome nobody knows; *store.Approvals is one.
+// Approvals lists the approved actions with an unknown outcome; *store.Approvals implements it.
 type Approvals interface {
 	OpenIn(ctx context.Context, conversation string, now time.Time) ([]store.Approval, error)
 	Told(ctx context.Context, a store.Approval) error
 }
 
-// Answers keeps what became of messages; *store.Answers is one.
+// Answers stores the state of messages; *store.Answers implements it.
 type Answers interface {
 	Load(ctx context.Context, name string) (data []byte, rev store.Revision, err error)
 	Save(ctx context.Context, name string, data []byte, rev store.Revision, life time.Duration) (store.Revision, error)
 }
 
-// Options is what an Agent needs. Model, Executor and Conversations must be set.
+// Options configure an Agent. Model, Executor and Conversations are required.
 type Options struct {
 	Model         Model
 	Executor      *execute.Executor
 	Conversations Conversations
-	// Answers keeps what became of messages, for clients that send one again to another
-	// process. Nil: this process alone knows.
+	// Answers stores the state of messages, for clients that send a message again to another
+	// process. If it is nil, only this process knows them.
 	Answers Answers
-	// Approvals are told to their conversations, once each. Nil if the store keeps no approvals.
+	// Approvals are reported to their conversations, once each. Nil if the store has none.
 	Approvals Approvals
-	// Vision says that Model takes images.
+	// Vision means that Model accepts images.
 	Vision bool
-	// Name is the agent's, for requests that ask for one; empty means "default".
+	// Name is the agent's name, for requests that name an agent; empty means "default".
 	Name string
-	// Tools returns the snapshot that a turn is to hold. Nil: there are no tools.
+	// Tools returns the current snapshot of the tools, which a turn holds. Nil means no tools.
 	Tools func() *registry.Snapshot
-	// Instructions makes the system text from the tools and from the mark that the gateway's
-	// own messages to the model begin with, which the text must name. Nil means none.
+	// Instructions makes the system text from the tools and the mark. The text must explain the
+	// mark to the model: it stands before the gateway's own messages. Nil means no system text.
 	Instructions func(tools *registry.Snapshot, own mark.Mark) string
-	// Rules are the rules for tool calls; their mode is text, whatever they say.
+	// Rules are the rules for tool calls. Rules.Mode is ignored: it is always text.
 	Rules policy.Rules
-	// Audit takes the records of what tools did, and must not block. Nil discards.
+	// Audit receives the records of tool calls, and must not block. Nil discards them.
 	Audit func(audit.Record)
-	// MaxMessage is the longest message, in characters. Zero means 16,000.
+	// MaxMessage is the maximum length of a message, in characters. Zero means 16,000.
 	MaxMessage int
-	// MaxHistory is how much of the conversation the model is given, in characters. Zero
-	// means 48,000.
+	// MaxHistory is how much of the conversation the model gets, in characters. Zero means
+	// 48,000.
 	MaxHistory int
 	// TurnTime bounds one turn. Zero means 5 minutes.
 	TurnTime time.Duration
-	// Logger gets a line for each turn. Nil discards.
+	// Logger gets a line for each turn. Nil means no logging.
 	Logger *slog.Logger
 }
 

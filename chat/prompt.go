@@ -13,8 +13,8 @@ import (
 	"voicegw/registry"
 )
 
-// prompt is everything that the model goes on from: the system text, what was said
-// before as far as it fits, and this turn.
+// prompt returns everything that the model needs to continue: the system text, as much of the
+// history as fits, and this turn.
 func (t *turn) prompt() Prompt {
 	p := Prompt{User: userName(t.req.User.String()), Settings: t.req.Settings, MaxOutput: t.req.MaxOutput}
 	if t.a.opts.Instructions != nil {
@@ -34,7 +34,7 @@ func (t *turn) prompt() Prompt {
 			p.Tools = append(p.Tools, Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
 		}
 	}
-	for _, tool := range t.req.Tools { // a client's words, which carry no mark
+	for _, tool := range t.req.Tools { // the client's words, so the mark is removed
 		tool.Description, tool.Parameters = t.mark.Foreign(tool.Description), t.mark.JSON(tool.Parameters)
 		p.Tools = append(p.Tools, tool)
 	}
@@ -46,8 +46,8 @@ func (t *turn) prompt() Prompt {
 	return p
 }
 
-// marked is a message as the model is given it: the gateway's own words under the mark,
-// everybody else's without it.
+// marked returns a message as the model gets it: with the mark before the gateway's own words,
+// and without it in all other text.
 func (t *turn) marked(m Message) Message {
 	switch {
 	case m.notice:
@@ -68,17 +68,17 @@ func (t *turn) marked(m Message) Message {
 	return m
 }
 
-// userName names a user to the provider without telling who it is.
+// userName returns a name for a user that does not tell the provider who it is.
 func userName(user string) string {
 	sum := sha256.Sum256([]byte("voicegw user " + user))
 	return hex.EncodeToString(sum[:12])
 }
 
-// wholeTurns is how many of the latest turns keep their tools' whole answers.
+// wholeTurns is how many of the latest turns keep the full answers of their tools.
 const wholeTurns = 2
 
-// history is the conversation so far as messages, its oldest entries left out where it is
-// longer than it may be.
+// history returns the conversation so far as messages. If it is too long, the oldest entries are
+// left out.
 func (t *turn) history() []Message {
 	var all [][]Message // one group for each entry: calls and their answers stay together
 	for _, e := range t.conv.Entries {
@@ -101,7 +101,7 @@ func (t *turn) history() []Message {
 	return out
 }
 
-// before tells in short of what is not in the history.
+// before summarises the entries that are not in the history.
 func (t *turn) before(first int) string {
 	if t.conv.Dropped == 0 && first == 0 {
 		return ""
@@ -126,7 +126,7 @@ func size(group []Message) int {
 	return n
 }
 
-// entryMessages is an entry as a model takes it.
+// entryMessages returns an entry in the form that a model gets.
 func entryMessages(e conversation.Entry, whole bool) []Message {
 	text := e.Text
 	if e.Interrupted {

@@ -12,10 +12,10 @@ import (
 	"voicegw/store"
 )
 
-// recall tells the book of questions that earlier turns have left open: whoever calls the
-// same again gets the same question and no second one. They stand in the conversation as
-// the answers that the model was given, without their tokens, which are secrets: the model
-// has the reference in them, and the store finds them by name.
+// recall adds the questions that earlier turns have left open to the book, so that the same call
+// gets the same question, not a second one. The conversation stores them as the answers that the
+// model got, without their tokens, which are secrets. The model knows their references, and the
+// store finds them by name.
 func (t *turn) recall(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		for _, c := range e.Calls {
@@ -34,8 +34,8 @@ func (t *turn) recall(ctx context.Context) {
 	}
 }
 
-// tellUnapproved tells the model, once, of questions of earlier turns that were declined over
-// the API, or that nobody has answered in time.
+// tellUnapproved tells the model, once, about questions of earlier turns that were declined over
+// the API, or that expired.
 func (t *turn) tellUnapproved(ctx context.Context) {
 	for _, e := range t.conv.Entries {
 		if e.Side != conversation.SideText {
@@ -60,13 +60,13 @@ func (t *turn) tellUnapproved(ctx context.Context) {
 	}
 }
 
-// confirms says whether the message is the user's answer to the question of that name.
+// confirms reports whether the message answers the question with that name.
 func (t *turn) confirms(name string) bool {
 	return t.req.Confirmation != nil && store.QuestionName(t.req.Confirmation.Token) == name
 }
 
-// question is the reference of the question that a call has put, and when it ends; empty if it
-// has put none.
+// question returns the reference and the expiry of the question that a call has put; the
+// reference is empty if the call has put none.
 func question(c conversation.Call) (reference string, ends time.Time) {
 	var env registry.Envelope
 	if c.Question == "" || json.Unmarshal(c.Envelope, &env) != nil || env.Error == nil || env.Error.ConfirmationRequest == nil || env.Meta.CacheHit {
@@ -75,7 +75,7 @@ func question(c conversation.Call) (reference string, ends time.Time) {
 	var details struct {
 		Reference string `json:"reference"`
 	}
-	raw, _ := json.Marshal(env.Error.Details) // it has just been read
+	raw, _ := json.Marshal(env.Error.Details) // it was just parsed
 	if json.Unmarshal(raw, &details) != nil {
 		return "", ends
 	}
@@ -86,9 +86,9 @@ func question(c conversation.Call) (reference string, ends time.Time) {
 	return details.Reference, ends
 }
 
-// resume takes up what the conversation has kept of earlier turns. What the user says in this
-// one gives it a budget of its own; their answer to a question goes on with that of the turn
-// before, or a model could ask for ever.
+// resume restores what the conversation has stored of earlier turns. If the user says something
+// in this turn, it gets a new budget. An answer to a question continues with the budget of the
+// turn before; otherwise a model could ask for ever.
 func (t *turn) resume() {
 	if err := t.calls.Book().Resume(t.conv.Policy); err != nil {
 		t.a.opts.Logger.Warn("the questions of earlier turns are not counted", "conversation_id", t.conv.ID, "error", err)
@@ -98,8 +98,8 @@ func (t *turn) resume() {
 	}
 }
 
-// askedBefore tells the book what has become of the questions of earlier turns: answered by
-// this turn or over the API, expired, or so long ago that nothing is left of them.
+// askedBefore tells the book how the questions of earlier turns ended: answered in this turn or
+// over the API, expired, or so old that the store has forgotten them.
 func (t *turn) askedBefore(ctx context.Context) {
 	t.calls.Book().Unapproved(func(tool, name string) {
 		switch t.a.opts.Executor.Fate(ctx, name) {

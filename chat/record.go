@@ -15,32 +15,33 @@ import (
 	"voicegw/store"
 )
 
-// record is what is known of a message: its answer, or how far a turn has come that was broken
-// off. It is written to the store before a call that changes something, and at the end.
+// record is the state of a message: its answer, or how far an aborted turn has got. It is stored
+// before a call that changes something, and at the end.
 type record struct {
-	// Name is drawn for each message, and names it in the ledger and in its conversation.
+	// Name is drawn at random for each message. It names the message in the ledger and in its
+	// conversation.
 	Name         string `json:"name"`
 	Content      string `json:"content"`
 	Conversation string `json:"conversation"`
 	Turn         int    `json:"turn"`
-	// Done says that the message was answered. Otherwise it can be gone on with.
+	// Done is true if the message was answered. Otherwise it can be continued.
 	Done bool `json:"done"`
-	// Heard says that a client was sent all of the answer, and Wrote that a tool which
-	// changes something was called.
+	// Heard is true if a client got the whole answer, Wrote if a tool that changes something was
+	// called.
 	Heard bool `json:"heard,omitempty"`
 	Wrote bool `json:"wrote,omitempty"`
-	// Begun says that Lead is what the model is told before anything else, beside what the
-	// user says.
+	// Begun means that Lead is set: what the model is told first, in addition to the user's
+	// words.
 	Begun bool                 `json:"begun,omitempty"`
 	Lead  []conversation.Entry `json:"lead,omitempty"`
-	// Refused says that the message began no turn: its confirmation cannot be answered.
+	// Refused means that the message began no turn, because its confirmation cannot be answered.
 	Refused bool `json:"refused,omitempty"`
 	// Rounds are the model's answers so far.
 	Rounds []round   `json:"rounds,omitempty"`
 	Usage  Usage     `json:"usage"`
 	At     time.Time `json:"at"`
 
-	// events are what was told; this process alone keeps their secrets.
+	// events are the messages sent to the client. Their secrets exist only in this process.
 	events []protocol.ServerMessage
 	rev    store.Revision
 }
@@ -54,7 +55,7 @@ type round struct {
 	Extra json.RawMessage `json:"extra,omitempty"`
 }
 
-// add notes an answer of the model.
+// add adds an answer of the model.
 func (r *record) add(at time.Time, reply Reply) {
 	next := round{At: at, Text: reply.Text, Extra: reply.Extra}
 	for _, c := range reply.Calls {
@@ -63,7 +64,7 @@ func (r *record) add(at time.Time, reply Reply) {
 	r.Rounds = append(slices.Clip(r.Rounds), next)
 }
 
-// asked are the calls as the model made them.
+// asked returns the calls as the model made them.
 func (r round) asked() []ToolCall {
 	var out []ToolCall
 	for _, c := range r.Calls {
@@ -72,7 +73,7 @@ func (r round) asked() []ToolCall {
 	return out
 }
 
-// calledOnce is a call of a round, and its answer; nil if that has to be asked for again.
+// calledOnce is a call of a round and its answer, which is nil if the call must be made again.
 type calledOnce struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
@@ -81,13 +82,13 @@ type calledOnce struct {
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 
-// in says whether a request may be the message of the record by its conversation: a client
-// that has begun one may have learned its id meanwhile.
+// in reports whether the conversation of a request allows it to be the record's message. A client
+// that has begun a conversation may have learned its id since.
 func (r *record) in(req Request) bool {
 	return r == nil || r.Name == "" || req.ConversationID == "" || req.History != nil || req.ConversationID == r.Conversation
 }
 
-// left is the record of a turn after its end, or nil if it never began.
+// left returns the record of a turn after its end, or nil if the turn never began.
 func (r *record) left(err error) *record {
 	if err != nil && !r.Begun && !r.Wrote {
 		return nil
@@ -95,10 +96,10 @@ func (r *record) left(err error) *record {
 	return r
 }
 
-// again says whether a message that its client has not named is the one of the record, as its
-// conversation stands now. It is not, if something was said since; nor if its answer was sent
-// whole and changed nothing: then a user may say the same twice. What can be sent once anyway
-// (single) is refused then, whatever it has changed.
+// again reports whether a message without an id of its own is the record's message, given the
+// conversation as it is now. It is not if something was said since. It is also not if its answer
+// was sent whole and changed nothing, because a user may say the same thing twice. A message that
+// can be sent only once (single) is then refused, whatever it has changed.
 func (r *record) again(c *conversation.Conversation, single bool) bool {
 	at := r.Turn - 1
 	if kept := r.keptIn(c); kept > 0 {
@@ -107,7 +108,7 @@ func (r *record) again(c *conversation.Conversation, single bool) bool {
 	return c.Turns <= at && (!r.Done || r.Wrote && !single || !r.Heard)
 }
 
-// keptIn is the turn under which a conversation has the message; 0 where it has not.
+// keptIn returns the turn under which a conversation has stored the message; 0 if it has not.
 func (r *record) keptIn(c *conversation.Conversation) int {
 	for _, e := range c.Entries {
 		if e.Message == r.Name {
@@ -117,28 +118,28 @@ func (r *record) keptIn(c *conversation.Conversation) int {
 	return 0
 }
 
-// replay tells the answer once more.
+// replay sends the answer once more.
 func (r *record) replay(m *message, req Request) {
 	for _, s := range r.told(req) {
 		m.add(s)
 	}
 }
 
-// told are the messages of the record.
+// told returns the messages of the record.
 func (r *record) told(req Request) []protocol.ServerMessage {
 	out := slices.Clone(r.events)
 	for i, s := range out {
 		if e, ok := s.(*protocol.ConfirmationEnded); ok {
 			whose := *e
-			whose.Token = req.token() // which is not kept
+			whose.Token = req.token() // the token is not stored
 			out[i] = &whose
 		}
 	}
 	return out
 }
 
-// tell takes over what was told so far: all of it when the message is answered, else what
-// stands for good, without the calls that will be made again. Pieces of text are put together.
+// tell stores the messages sent so far: all of them if the message is answered, otherwise the
+// final ones, without those of calls that will be made again. Pieces of text are joined.
 func (r *record) tell(all []protocol.ServerMessage, anew map[string]bool) {
 	whole := map[string]bool{}
 	for _, s := range all {
@@ -163,11 +164,11 @@ func (r *record) tell(all []protocol.ServerMessage, anew map[string]bool) {
 	}
 }
 
-// lasts says whether a message of a turn that was broken off belongs to the answer still when
-// the turn goes on.
+// lasts reports whether a message of an aborted turn is still part of the answer when the turn
+// continues.
 func lasts(s protocol.ServerMessage, whole, anew map[string]bool) bool {
 	switch s := s.(type) {
-	case *protocol.TurnStarted: // each try begins with one of its own
+	case *protocol.TurnStarted: // each attempt begins with its own
 		return false
 	case *protocol.TextDelta:
 		return whole[s.ItemID]
@@ -184,8 +185,8 @@ func lasts(s protocol.ServerMessage, whole, anew map[string]bool) bool {
 	}
 }
 
-// found returns what is known of a message: in this process, or in the store where that knows
-// more. Nil if nobody knows it.
+// found returns the record of a message, from this process or from the store if that is newer;
+// nil if there is none.
 func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
 	if a.opts.Answers == nil {
 		return m.before, nil
@@ -215,8 +216,8 @@ func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
 	return rec, nil
 }
 
-// write keeps a record in the store, whoever has gone by then. One that is too long is kept
-// without what was told.
+// write stores a record, even if the client has left. A record that is too long is stored without
+// the messages that were sent.
 func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 	rec.At = time.Now().UTC()
 	data, err := rec.encode()
@@ -248,8 +249,8 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 	return err
 }
 
-// save stores what became of a message. What the store has forgotten since, because the turn
-// took longer than it keeps it, is stored anew.
+// save stores the state of a message. If the store has dropped it meanwhile, because the turn
+// took longer than the store keeps it, save stores it anew.
 func (a *Agent) save(ctx context.Context, id identity, data []byte, rev store.Revision) (store.Revision, error) {
 	next, err := a.opts.Answers.Save(ctx, id.key, data, rev, id.life)
 	if rev == 0 || !errors.Is(err, store.ErrChanged) {
@@ -258,13 +259,13 @@ func (a *Agent) save(ctx context.Context, id identity, data []byte, rev store.Re
 	return a.opts.Answers.Save(ctx, id.key, data, 0, id.life)
 }
 
-// stored is a record as the store has it.
+// stored is a record in the store's form.
 type stored struct {
 	record
 	Events []json.RawMessage `json:"events,omitempty"`
 }
 
-// encode is the record as it may be kept: without what opens something.
+// encode returns the record in the form that may be stored: without secrets.
 func (r *record) encode() ([]byte, error) {
 	out := stored{record: *r}
 	for _, s := range r.events {
@@ -285,30 +286,30 @@ func (r *record) encode() ([]byte, error) {
 	return redact.Tokens(data), err
 }
 
-// decodeRecord reads what encode has written.
+// decodeRecord parses the result of encode.
 func decodeRecord(data []byte) (*record, error) {
 	var in stored
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, err
 	}
 	for _, raw := range in.Events {
-		if s, err := protocol.ParseServer(raw); err == nil { // else of a version that knew more
+		if s, err := protocol.ParseServer(raw); err == nil { // otherwise a newer version has written it
 			in.events = append(in.events, s)
 		}
 	}
 	return &in.record, nil
 }
 
-// mostRecord is the longest record that the store is given, in bytes.
+// mostRecord is the maximum size of a stored record, in bytes.
 const mostRecord = 512 << 10
 
-// The bounds of what this process keeps of answers.
+// The bounds on the answers that this process keeps.
 const (
 	mostKept      = 1000
 	mostKeptBytes = 32 << 20
 )
 
-// ended notes that a message has had its try, and keeps what became of it for a while.
+// ended records that an attempt at a message is over, and keeps its record for a while.
 func (a *Agent) ended(m *message, rec *record, err error) {
 	size := 0
 	if rec != nil {
@@ -332,7 +333,8 @@ func (a *Agent) ended(m *message, rec *record, err error) {
 	a.forget(time.Now())
 }
 
-// forget drops what was kept long enough, and the oldest where there is too much; mu is held.
+// forget drops records that have been kept long enough, and the oldest ones if there are too
+// many. The caller must hold mu.
 func (a *Agent) forget(now time.Time) {
 	n := 0
 	for i, m := range a.kept {

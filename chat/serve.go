@@ -12,8 +12,8 @@ import (
 	"voicegw/store"
 )
 
-// enter finds the message that a request is, and joins it, or makes it: then it is the
-// caller's to serve.
+// enter finds the message of a request and joins it, or creates it; the caller must serve a
+// message that it created.
 func (a *Agent) enter(ctx context.Context, id identity) (m *message, mine bool, err error) {
 	for {
 		a.mu.Lock()
@@ -34,7 +34,7 @@ func (a *Agent) enter(ctx context.Context, id identity) (m *message, mine bool, 
 			return m, true, nil
 		}
 		a.mu.Unlock()
-		// It is being broken off, because nobody waited for it any more.
+		// It is being aborted, because no client waited for it any more.
 		select {
 		case <-old.ended:
 		case <-ctx.Done():
@@ -52,8 +52,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// newMessage is a message with one client. Its turn has a context of its own, as another
-// client may go on waiting for it.
+// newMessage returns a message with one client. Its turn has its own context, because another
+// client may wait for it longer.
 func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *message {
 	turn, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), a.opts.TurnTime, errTurnTime)
 	turn, cancel := context.WithCancelCause(turn)
@@ -67,7 +67,7 @@ func (a *Agent) newMessage(ctx context.Context, id identity, old *message) *mess
 	return m
 }
 
-// serve answers a message, and keeps what became of it.
+// serve answers a message, and keeps its record.
 func (a *Agent) serve(m *message, req Request) {
 	var rec *record
 	var last protocol.ServerMessage
@@ -76,7 +76,7 @@ func (a *Agent) serve(m *message, req Request) {
 		defer m.cancel(nil)
 		if p := recover(); p != nil {
 			m.mu.Lock()
-			m.panicked = p // as if the client's own goroutine had answered
+			m.panicked = p // as if the client's own goroutine had panicked
 			m.mu.Unlock()
 		}
 		if last != nil {
@@ -87,8 +87,8 @@ func (a *Agent) serve(m *message, req Request) {
 	rec, last, err = a.attempt(m.begin(), m, req)
 }
 
-// attempt makes one try of a message, or gives the answer that it had. The last message of the
-// answer is returned, to be told when the conversation is free again.
+// attempt makes one attempt at a message, or repeats the answer that it had. It returns the last
+// message of the answer, which must be sent once the conversation is released.
 func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *record, last protocol.ServerMessage, err error) {
 	rec, release, err := a.take(ctx, m, req)
 	defer func() { release() }()
@@ -112,7 +112,7 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 		last, err = t.answer(ctx)
 		return rec.left(err), last, err
 	}
-	if !named { // so far only the message is taken
+	if !named { // until here only the message is reserved
 		both, err := a.lease(ctx, rec.Conversation)
 		if err != nil {
 			return m.before, nil, err
@@ -132,7 +132,7 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 	return rec.left(err), last, err
 }
 
-// same returns the record that a request goes on from: that of an earlier try, or a new one.
+// same returns the record from which a request continues: an earlier attempt's, or a new one.
 func (a *Agent) same(ctx context.Context, m *message, req Request, rec *record) (*record, error) {
 	if rec != nil && rec.Name != "" {
 		if m.id.named {
@@ -158,13 +158,12 @@ func (a *Agent) same(ctx context.Context, m *message, req Request, rec *record) 
 	return fresh, nil
 }
 
-// busyPause is how long it is waited before another node is asked again whether it has
-// answered the same message.
+// busyPause is the time between two checks whether another node has answered the same message.
 const busyPause = 200 * time.Millisecond
 
-// take takes the conversation for a message, or the message itself where it names no
-// conversation, and returns what an earlier try has left; nil if there was none. A message that
-// another node is answering is waited for. release must be called, also after an error.
+// take reserves the conversation of a message, or the message itself if it names no conversation.
+// It waits for a message that another node is answering. It returns what an earlier attempt has
+// left; nil without one. The caller must call release, even after an error.
 func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record, release func(), err error) {
 	nothing := func() {}
 	what, own := req.ConversationID, false
@@ -181,7 +180,7 @@ func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record,
 		release, err = a.lease(ctx, what)
 		switch {
 		case err == nil:
-			// Whoever had it may have left more.
+			// The previous holder may have left more.
 			if rec, err = a.found(ctx, m); err != nil {
 				release()
 				return nil, nothing, err
@@ -198,7 +197,7 @@ func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record,
 	}
 }
 
-// lease is that of a conversation, or of a message.
+// lease returns the name of a conversation's or a message's lease.
 func (a *Agent) lease(ctx context.Context, what string) (release func(), err error) {
 	release, err = a.opts.Conversations.Lease(ctx, what, leaseTime)
 	switch {

@@ -11,9 +11,9 @@ import (
 	"voicegw/protocol/errcode"
 )
 
-// troubles say what the client is told of a failure of the model, by its kind. Whether the
-// same message may succeed later is ErrorKind's; no word is the provider's own, which may
-// name keys, accounts and addresses: those stand in the log.
+// troubles holds what the client is told about a failure of the model, by its kind. ErrorKind
+// decides whether the same message may succeed later. The provider's own words may contain keys,
+// accounts and addresses, so they go only to the log.
 var troubles = map[ErrorKind]protocol.Error{
 	KindAuth:        {Code: errcode.ProviderAuth, Message: "The model's provider does not accept this gateway's key; its operator must look into it."},
 	KindRequest:     {Code: errcode.ProviderError, Message: "The model does not accept this gateway's request; its operator must look into it."},
@@ -25,7 +25,7 @@ var troubles = map[ErrorKind]protocol.Error{
 	KindProtocol:    {Code: errcode.ProviderAnswer, Message: "The model's answer cannot be read; its operator must look into it."},
 }
 
-// modelFailed is what the client is told of a failure of the model; nil if it has left.
+// modelFailed returns what the client is told about a failure of the model; nil if it has left.
 func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	if ctx.Err() != nil {
 		if errors.Is(context.Cause(ctx), errTurnTime) {
@@ -34,7 +34,7 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 		return nil
 	}
 	failed := &ModelError{Kind: KindUnavailable}
-	_ = errors.As(err, &failed) // else it is of an unknown kind, which may pass
+	_ = errors.As(err, &failed) // otherwise the kind is unknown, and the failure may pass
 	t.a.opts.Logger.Warn("the chat model failed", "conversation_id", t.conv.ID, "kind", string(failed.Kind), "error", err)
 	told, known := troubles[failed.Kind]
 	if !known {
@@ -50,8 +50,8 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	return &told
 }
 
-// settingOf is the client's own setting that the model has refused; empty if it is not one of
-// those. Servers that name no field have it in their words.
+// settingOf returns the client's own setting that the model has refused; empty if it is not one
+// of those. If a server names no field, its words do.
 func (t *turn) settingOf(failed *ModelError) string {
 	if failed.Kind != KindRequest {
 		return ""
@@ -65,7 +65,7 @@ func (t *turn) settingOf(failed *ModelError) string {
 	return ""
 }
 
-// refused is what the client is told of a model that would not answer and said nothing.
+// refused returns what the client is told if the model refused to answer without a word.
 func refused() *protocol.Error {
 	return &protocol.Error{Code: errcode.Refused, Message: "The model refused to answer; say it in other words."}
 }

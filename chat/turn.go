@@ -20,7 +20,7 @@ import (
 	"voicegw/store"
 )
 
-// turn is one turn under way. It belongs to the goroutine of serve, but for emit.
+// turn is one turn in progress. Except for emit, only the goroutine of serve may use it.
 type turn struct {
 	// Fixed after newTurn.
 	a      *Agent
@@ -28,41 +28,41 @@ type turn struct {
 	req    Request
 	conv   *conversation.Conversation
 	number int
-	tools  *registry.Snapshot // nil: there are none
-	mark   mark.Mark          // of the gateway's own words to the model
-	emit   Emit               // from any goroutine
+	tools  *registry.Snapshot // nil if there are no tools
+	mark   mark.Mark          // the mark before the gateway's own words to the model
+	emit   Emit               // may be called concurrently
 	runs   *execute.Runner
-	// results come from the executor's goroutines to this one, at most one for each call
-	// that runs; it is never closed.
+	// results carries results from the executor's goroutines to this one, at most one for each
+	// running call. It is never closed.
 	results chan calls.Input
-	save    func([]conversation.Entry) error // nil: the client keeps the conversation
-	rec     *record                          // how far the message has come, by this try and those before
-	resumed bool                             // there were some before
+	save    func([]conversation.Entry) error // nil if the client keeps the conversation
+	rec     *record                          // how far this and earlier attempts at the message have got
+	resumed bool                             // there were earlier attempts
 
-	fresh undelivered // answers that the next request gives to the model
+	fresh undelivered // answers that the next request delivers to the model
 
-	earlier  []Message       // the client's history, as the model is given it
-	handed   map[string]bool // calls that the client runs, by our name
+	earlier  []Message       // the client's history, as the model gets it
+	handed   map[string]bool // calls that the client runs, by the gateway's name
 	calls    calls.Calls
 	asked    []ToolCall
-	answers  map[string]registry.Envelope // of calls, by our name
-	messages []Message                    // of this turn, for the model
-	entries  []conversation.Entry         // of this turn, to be kept
+	answers  map[string]registry.Envelope // answers to calls, by the gateway's name
+	messages []Message                    // this turn's messages for the model
+	entries  []conversation.Entry         // this turn's entries for the conversation
 	usage    Usage
 	items    int
 	toolsOff bool
 	nudged   bool
-	settle   []func()        // what is to be forgotten once the conversation is kept
-	byClient []audit.Record  // of calls that the client is to run, until they are handed over
-	waits    bool            // they were: the next request brings their answers
+	settle   []func()        // called once the conversation is stored
+	byClient []audit.Record  // records of calls that the client must run, until they are handed over
+	waits    bool            // calls were handed over: the next request brings their answers
 	made     map[string]int  // how often each call was made, by its tool and arguments
-	anew     map[string]bool // calls whose answers do not count when the message comes again, by our name
+	anew     map[string]bool // calls, by the gateway's name, that the next attempt makes again
 }
 
-// maxResults is more than a turn can have under way.
+// maxResults exceeds the number of calls that a turn can have under way.
 const maxResults = 256
 
-// newTurn makes the turn of a message, or goes on with it where rec says that it was begun.
+// newTurn returns the turn of a message, or continues the one that rec has begun.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
 	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan calls.Input, maxResults),
 		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, anew: map[string]bool{}}
@@ -70,7 +70,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 		if kept == c.Turns {
 			t.number = kept
 		}
-		// What was kept of it is written anew.
+		// What is stored of the message is replaced.
 		before := *c
 		before.Entries = slices.DeleteFunc(slices.Clone(c.Entries), func(e conversation.Entry) bool { return e.Message == rec.Name })
 		t.conv = &before
@@ -90,16 +90,16 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	return t
 }
 
-// session is what a tool may know of the conversation.
+// session describes the conversation to a tool.
 func (t *turn) session() registry.Session {
 	return registry.Session{
 		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.a.opts.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: registry.ModeText,
 	}
 }
 
-// answer carries the turn to its end, and returns the last message of the answer.
+// answer runs the turn to its end, and returns the last message of the answer.
 func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
-	// What still runs when the client has left is recorded before anybody goes.
+	// Calls that still run after the client has left are recorded before answer returns.
 	defer t.runs.Wait()
 	defer t.runs.End()
 	if t.rec.Begun {
@@ -147,8 +147,8 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	return done, nil
 }
 
-// begin notes what the model is told in this turn before it answers: what nobody knows of
-// earlier approvals, and what the user says or has approved.
+// begin collects what the model is told before it answers: earlier approvals with an unknown
+// outcome, and what the user says or has approved.
 func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 	open = t.openApprovals(ctx)
 	if t.rec.Begun {
@@ -185,23 +185,23 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 	return open, nil
 }
 
-// started tells the client, before anything else, that the turn has begun: from now on nothing
-// refuses it.
+// started tells the client, before anything else, that the turn has begun. From now on it cannot
+// be refused.
 func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.ID}) }
 
-// said notes what the user says in this turn. Later turns have a word in place of an image.
+// said adds what the user says in this turn. Later turns get a word in place of an image.
 func (t *turn) said(text string, parts []Part) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, Parts: parts})
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleUser, Text: inWords(text, parts), Turn: t.number})
 }
 
-// noted notes what the gateway itself tells the model in this turn.
+// noted adds what the gateway itself tells the model in this turn.
 func (t *turn) noted(text string) {
 	t.messages = append(t.messages, Message{Role: RoleUser, Text: text, notice: true})
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
 }
 
-// keep writes the turn into the conversation.
+// keep stores the turn in the conversation.
 func (t *turn) keep() error {
 	if t.save == nil {
 		return nil
@@ -212,11 +212,11 @@ func (t *turn) keep() error {
 	return t.save(t.entries)
 }
 
-// rounds lets the model answer, and call tools, until it has nothing to call. The
-// message says what went wrong; nil if nothing did.
+// rounds lets the model answer and call tools until it calls no more. It returns the error for
+// the client; nil on success.
 func (t *turn) rounds(ctx context.Context) *protocol.Error {
-	most := t.calls.Book().Budget().Total + 2 // so many rounds with a call each, an answer, a nudge
-	before := len(t.rec.Rounds)               // of earlier tries
+	most := t.calls.Book().Budget().Total + 2 // a round for each call, an answer, a nudge
+	before := len(t.rec.Rounds)               // rounds of earlier attempts
 	for round := range most {
 		if round < before {
 			if done, failure := t.goOn(ctx, round); done {
@@ -224,7 +224,7 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 			}
 			continue
 		}
-		if ctx.Err() != nil { // while an approved action ran
+		if ctx.Err() != nil { // it ended while an approved action ran
 			return t.modelFailed(ctx, ctx.Err())
 		}
 		p := t.prompt()
@@ -237,7 +237,7 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
 		})
 		if err != nil {
-			if strings.TrimSpace(said.String()) != "" { // it was read
+			if strings.TrimSpace(said.String()) != "" { // the client has seen it
 				left := errors.Is(context.Cause(ctx), errLeft)
 				t.entries = append(t.entries, conversation.Entry{At: began, Side: conversation.SideText, Role: conversation.RoleAssistant,
 					Text: said.String(), Turn: t.number, Interrupted: left, Broken: !left})
@@ -264,8 +264,8 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 	return noAnswer()
 }
 
-// announce keeps, before calls run that change something, that they are to run: whoever is
-// asked again after a crash knows them, and asks the model for no others.
+// announce stores which calls are about to run, if any of them changes something. After a crash,
+// the next attempt knows these calls and does not ask the model for others.
 func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 	if !slices.ContainsFunc(r.Calls, func(c calledOnce) bool { return c.Envelope == nil && t.writes(c.Name) }) {
 		return nil
@@ -279,8 +279,8 @@ func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 	return &protocol.Error{Code: errcode.StoreUnavailable, Message: "It could not be recorded what is to be done, so nothing was done; try again soon.", Retryable: true}
 }
 
-// goOn makes the calls of a round that have no answer yet, and notes them all. done says that
-// the turn is over.
+// goOn makes the calls of a round that have no answer yet, and adds them all to the turn. done
+// reports whether the turn is over.
 func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Error) {
 	r := &t.rec.Rounds[n]
 	t.items = max(t.items, n+1)
@@ -302,12 +302,12 @@ func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Er
 	return false, nil
 }
 
-// noAnswer ends a turn without an answer.
+// noAnswer is the error of a turn without an answer.
 func noAnswer() *protocol.Error {
 	return &protocol.Error{Code: errcode.NoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
 }
 
-// answered takes a reply without calls. An empty one is asked for once more.
+// answered takes a reply without calls. If it is empty, the model is asked once more.
 func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol.Error) {
 	switch {
 	case strings.TrimSpace(reply.Text) != "":

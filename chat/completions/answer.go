@@ -11,36 +11,36 @@ import (
 	"voicegw/chat"
 )
 
-// answer is an answer as it comes in chunks.
+// answer collects an answer that comes in chunks.
 type answer struct {
 	delta func(string)
 	from  string // Client.from
-	// last is called when the model has said why it ended: what follows is the usage, if
-	// anything. Nil for nothing.
+	// last is called when the model has sent its finish reason: at most the usage follows. May be
+	// nil.
 	last func()
 
-	begun    bool // text or a call has come
-	finished bool // the model has said why it ended
+	begun    bool // text or a call has arrived
+	finished bool // the model has sent its finish reason
 	finish   string
 	text     strings.Builder
 	refusal  strings.Builder
 	calls    []*partial
-	byIndex  map[int]*partial // the one that a piece with that index belongs to
+	byIndex  map[int]*partial // by index: the call to which its next piece belongs
 	argBytes int
 	extra    fields
-	// extraBytes counts what came beside text and calls.
+	// extraBytes counts the bytes of the extras.
 	extraBytes int
 	usage      chat.Usage
 }
 
-// partial is a call whose arguments still come.
+// partial is a call whose arguments are still arriving.
 type partial struct {
 	id, name string
 	args     strings.Builder
 	extra    fields
 }
 
-// add takes one chunk. Only the first choice is looked at: no other is asked for.
+// add takes one chunk. It reads only the first choice, because no other is requested.
 func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 	if u := chunk.Usage; u.TotalTokens > 0 {
 		a.usage = chat.Usage{Input: u.PromptTokens, Cached: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}
@@ -74,13 +74,13 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 				return err
 			}
 		}
-		if f := d.FunctionCall; d.JSON.FunctionCall.Valid() { //nolint:staticcheck // old servers send it
+		if f := d.FunctionCall; d.JSON.FunctionCall.Valid() { //nolint:staticcheck // from old servers
 			if err := a.addCall(legacy(f.Name, f.Arguments)); err != nil {
 				return err
 			}
 		}
 		switch {
-		case choice.FinishReason == "error": // so OpenRouter ends what has failed
+		case choice.FinishReason == "error": // OpenRouter ends a failed answer so
 			return &streamed{problem{Message: "the provider ended its answer with the reason error"}}
 		case choice.FinishReason != "":
 			if !a.finished && a.last != nil {
@@ -92,18 +92,18 @@ func (a *answer) add(chunk openai.ChatCompletionChunk) error {
 	return nil
 }
 
-// legacyIndex is the index of the call of an answer that calls as before there were tools.
+// legacyIndex is the index of the call in an answer with a function_call, the form before tools.
 const legacyIndex = -1
 
-// legacy is a piece of a function_call, which is one call without an id, as a piece of a tool
-// call.
+// legacy turns a piece of a function_call, which is a single call without an id, into a piece of
+// a tool call.
 func legacy(name, args string) (d openai.ChatCompletionChunkChoiceDeltaToolCall) {
 	d.Index, d.Function.Name, d.Function.Arguments = legacyIndex, name, args
 	return d
 }
 
-// addCall takes a piece of a call. Some compatible servers give every call the index 0
-// and a new id, or send calls whole, without an index or an id.
+// addCall takes a piece of a call. Some compatible servers give every call the index 0 and a new
+// id, or send whole calls without an index or an id.
 func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error {
 	a.begun = true
 	p := a.byIndex[int(d.Index)]
@@ -124,7 +124,7 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	if p.name == "" {
 		p.name = d.Function.Name
 	}
-	args := d.Function.Arguments // some servers write an object, which the library leaves as it came
+	args := d.Function.Arguments // some servers send an object, which the library returns unparsed
 	if a.argBytes += len(args); a.argBytes > maxArgs {
 		return &unreadable{fmt.Sprintf("the arguments of the tool calls have more than %d bytes", maxArgs)}
 	}
@@ -132,8 +132,8 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	return a.takeExtra(&p.extra, callExtras, d.RawJSON())
 }
 
-// ends says that a piece with the index of p begins another call: it has another id, or
-// names a tool again after all of p has come.
+// ends reports whether a piece with p's index begins another call: it has another id, or names a
+// tool again although p is complete.
 func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	if d.ID != "" && p.id != "" {
 		return d.ID != p.id
@@ -141,7 +141,7 @@ func (p *partial) ends(d openai.ChatCompletionChunkChoiceDeltaToolCall) bool {
 	return d.ID == "" && p.id == "" && d.Function.Name != "" && p.name != "" && json.Valid([]byte(p.args.String()))
 }
 
-// reply is what came in all.
+// reply returns the whole answer.
 func (a *answer) reply() chat.Reply {
 	r := chat.Reply{Text: a.text.String(), Extra: a.pack(a.extra), Usage: a.usage, Cut: a.finish == "length", Refused: a.finish == "content_filter"}
 	if a.refusal.Len() > 0 {
@@ -153,7 +153,7 @@ func (a *answer) reply() chat.Reply {
 	}
 	for i, p := range a.calls {
 		if p.id == "" {
-			p.id = "call_" + strconv.Itoa(i) // the model needs one for the answer
+			p.id = "call_" + strconv.Itoa(i) // the model needs an id for the answer
 		}
 		r.Calls = append(r.Calls, chat.ToolCall{ID: p.id, Name: p.name, Args: json.RawMessage(p.args.String()), Extra: a.pack(p.extra)})
 	}

@@ -21,29 +21,29 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// Options are what a Client may be told.
+// Options configure a Client.
 type Options struct {
-	// BaseURL is the API's root, with its /v1. Empty means OpenAI's own.
+	// BaseURL is the API's root, including /v1. Empty means OpenAI's.
 	BaseURL string
-	// APIKey is sent as a bearer token; empty sends none, as local servers like it.
+	// APIKey is sent as a bearer token. If it is empty, none is sent, as local servers expect.
 	APIKey string
-	// Model is required.
+	// Model is the model's name; it is required.
 	Model string
-	// Reasoning is sent as reasoning_effort; empty leaves it out. Which values there are
-	// depends on the model.
+	// Reasoning is sent as reasoning_effort; if it is empty, the field is left out. The allowed
+	// values depend on the model.
 	Reasoning string
-	// MaxOutput is the most tokens of one answer. Zero means 2048.
+	// MaxOutput is the maximum number of tokens in one answer. Zero means 2048.
 	MaxOutput int
-	// Retries is how often a request is made again after 408, 409, 429, 5xx or a broken
-	// connection, before the first byte of an answer, with growing pauses or as
-	// Retry-After says. Zero means 3; below zero, never.
+	// Retries is how often a request is repeated after status 408, 409, 429 or 5xx or a broken
+	// connection, as long as no byte of an answer has arrived. The pauses grow, or follow
+	// Retry-After. Zero means 3; a negative value means never.
 	Retries int
-	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
-	// means one over bounded.Shared.
+	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil means a
+	// client over bounded.Shared.
 	HTTPClient *http.Client
 }
 
-// Client is a chat.Model. It may be used by any number of goroutines.
+// Client is a chat.Model. It may be used concurrently.
 type Client struct {
 	// Fixed after New.
 	options Options
@@ -59,18 +59,18 @@ const (
 	maxArgs  = 256 << 10 // bytes of arguments, of all calls
 )
 
-// linger is how long the usage may take that follows a whole answer. A server that sends none
-// may leave the connection open.
+// linger is how long to wait for the usage after a complete answer. A server that sends none may
+// leave the connection open.
 const linger = 3 * time.Second
 
-// limits bound what is read of an answer. An event is a few words, or the arguments of a
-// call; what it is made of is small, for the library makes a kilobyte of each element.
+// limits bound what is read of an answer. An event holds a few words, or the arguments of a call.
+// The number of its elements is bounded too, because the library needs a kilobyte for each.
 var limits = bounded.Limits{
 	Service: "the chat model", Format: bounded.Events, Bytes: 32 << 20, Piece: 1 << 20, Elements: 4000,
 	Idle: 2 * time.Minute, Whole: 15 * time.Minute,
 }
 
-// New makes a Client. It does not connect.
+// New returns a Client. It does not connect.
 func New(o Options) (*Client, error) {
 	if o.Model == "" {
 		return nil, errors.New("completions: no model is named; set chat.model")
@@ -93,13 +93,13 @@ func New(o Options) (*Client, error) {
 	if o.APIKey != "" {
 		options = append(options, option.WithAPIKey(o.APIKey))
 	}
-	// Not NewClient, which reads keys and addresses from the environment.
+	// NewClient would read keys and addresses from the environment.
 	return &Client{options: o, service: openai.Client{Options: options}}, nil
 }
 
 // Complete implements chat.Model.
 func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)) (chat.Reply, error) {
-	// The stream's reader ends with the request's context, whatever ends this function.
+	// The stream's reader stops with the request's context, however this function returns.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var raw *http.Response
@@ -113,7 +113,7 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	if err := c.service.Post(ctx, "chat/completions", c.params(p), &raw, options...); err != nil {
 		return chat.Reply{}, c.failure(ctx, err, false)
 	}
-	defer func() { _ = raw.Body.Close() }() // what could be read was read
+	defer func() { _ = raw.Body.Close() }() // everything readable has been read
 	a := answer{delta: delta, from: c.from()}
 	a.last = func() { time.AfterFunc(linger, cancel) }
 	if err := a.read(raw.Body); err != nil {
@@ -122,17 +122,17 @@ func (c *Client) Complete(ctx context.Context, p chat.Prompt, delta func(string)
 	return a.reply(), nil
 }
 
-// normalise makes of a refusal what the library reads, and keeps it from asking again where
-// that cannot help. It is an option.Middleware.
+// normalise rewrites a refusal into the form that the library reads, and keeps the library from
+// retrying if that cannot help. It is an option.Middleware.
 func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	resp, err := next(r)
 	if err != nil || resp.StatusCode < http.StatusBadRequest {
 		return resp, err
 	}
-	body, err := io.ReadAll(resp.Body) // which internal/bounded bounds
+	body, err := io.ReadAll(resp.Body) // internal/bounded bounds the body
 	_ = resp.Body.Close()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // failure looks for what it is
+		return nil, err //nolint:wrapcheck // failure classifies it
 	}
 	said, _ := readProblem(body)
 	resp.Body = io.NopCloser(bytes.NewReader(said.normal()))
@@ -142,7 +142,7 @@ func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, err
 	return resp, nil
 }
 
-// params is a prompt as the wire has it.
+// params converts a prompt to the wire's form.
 func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	out := openai.ChatCompletionNewParams{
 		Model:         c.options.Model,
@@ -155,7 +155,7 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	if newLimit(c.options.BaseURL) {
 		out.MaxCompletionTokens = param.NewOpt(most)
 	} else {
-		out.MaxTokens = param.NewOpt(most) // what compatible servers know
+		out.MaxTokens = param.NewOpt(most) // the name that compatible servers know
 	}
 	out.ReasoningEffort = shared.ReasoningEffort(c.options.Reasoning)
 	if p.User != "" {
@@ -184,22 +184,22 @@ func (c *Client) params(p chat.Prompt) openai.ChatCompletionNewParams {
 	return out
 }
 
-// newLimit says whether a server takes max_completion_tokens alone: OpenAI's newer models
-// and Azure's refuse max_tokens.
+// newLimit reports whether a server accepts only max_completion_tokens: OpenAI's newer models and
+// Azure's refuse max_tokens.
 func newLimit(baseURL string) bool {
 	return strings.Contains(baseURL, "api.openai.com") || strings.Contains(baseURL, ".openai.azure.com")
 }
 
-// parameters is a schema as the library takes it, written as it was.
+// parameters converts a schema to the library's form; its JSON stays the same.
 func parameters(schema json.RawMessage) shared.FunctionParameters {
 	var p shared.FunctionParameters
 	if json.Unmarshal(schema, &p) != nil {
-		return nil // the registry has checked it: this cannot happen
+		return nil // cannot happen: the registry has checked it
 	}
 	return p
 }
 
-// message is a message as the wire has it; calling says that tools were called in its turn.
+// message converts a message to the wire's form; calling means that its turn called tools.
 func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMessageParamUnion {
 	switch m.Role {
 	case chat.RoleSystem:
@@ -232,21 +232,21 @@ func (c *Client) message(m chat.Message, calling bool) openai.ChatCompletionMess
 	}
 }
 
-// parts are the pieces of a message as the wire has them.
+// parts converts the pieces of a message to the wire's form.
 func parts(pieces []chat.Part) []openai.ChatCompletionContentPartUnionParam {
 	var out []openai.ChatCompletionContentPartUnionParam
 	for _, p := range pieces {
 		switch {
 		case p.Image != "":
 			out = append(out, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: p.Image, Detail: p.Detail}))
-		case p.Text != "": // an empty one is refused by providers
+		case p.Text != "": // providers refuse an empty text
 			out = append(out, openai.TextContentPart(p.Text))
 		}
 	}
 	return out
 }
 
-// failure classes what the library reports.
+// failure classifies an error of the library.
 func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -269,7 +269,7 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	case errors.As(err, &api):
 		said := problem{Message: api.Message, Type: api.Type, Code: api.Code, Param: api.Param}
 		out.Status, out.Kind, out.Param = api.StatusCode, said.kind(api.StatusCode), said.Param
-		// Its words alone, not the request, which the error holds.
+		// Only its message: the error also holds the request.
 		out.Err = c.words(said.Message, http.StatusText(api.StatusCode))
 		if api.Response != nil {
 			out.RetryAfter = retryAfter(api.Response.Header, time.Now())
@@ -288,23 +288,23 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	return out
 }
 
-// garbled says that what came over the wire is no JSON, or none of the shape.
+// garbled reports whether an error means invalid JSON, or JSON of the wrong shape, from the wire.
 func garbled(err error) bool {
 	var syntax *json.SyntaxError
 	var shape *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &shape) || errors.Is(err, bufio.ErrTooLong)
 }
 
-// cause is what went wrong on the way, without the address: keys stand in some.
+// cause returns the cause of a network error without the address, which may contain a key.
 func (c *Client) cause(err error) error {
 	var at *url.Error
-	for errors.As(err, &at) { // a proxy's stands in the client's
+	for errors.As(err, &at) { // a proxy's error is inside the client's
 		err = at.Err
 	}
 	return c.words(err.Error(), "the connection broke")
 }
 
-// words are a provider's, without the key that some repeat and of a bounded length.
+// words returns a provider's message, shortened and without the key, which some repeat.
 func (c *Client) words(said, instead string) error {
 	if said = strings.TrimSpace(said); said == "" {
 		said = instead

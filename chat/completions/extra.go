@@ -9,32 +9,33 @@ import (
 	"voicegw/chat"
 )
 
-// maxExtra bounds what comes beside text and calls in one answer, in bytes.
+// maxExtra bounds the extras of one answer, in bytes.
 const maxExtra = 512 << 10
 
-// carried is a field beside text and calls that a provider wants back as it came, on the same
-// message or call.
+// carried is an extra: a field beside text and calls that a provider wants back unchanged, in the
+// same message or call.
 type carried struct {
 	name string
-	// join puts together what comes in several chunks.
+	// join joins two pieces of the field, which come in different chunks.
 	join func(before, next json.RawMessage) json.RawMessage
-	// calling says that it goes back only with the messages of a turn in which tools were
-	// called: in others it is ignored, or refused.
+	// calling means that the field is sent back only with messages of a turn that called tools.
+	// In other turns it is ignored or refused.
 	calling bool
-	// instead names a field that says the same: where that has come, this one stays.
+	// instead names an equivalent field: if that one came too, this one is not sent back.
 	instead string
 }
 
-// messageExtras are the fields of messages, callExtras those of tool calls. Read 2026-11-23:
+// messageExtras are the extra fields of messages, callExtras those of tool calls. Read
+// 2026-11-23:
 //   - extra_content: the thought signatures of Gemini 3 (ai.google.dev/gemini-api/docs/openai and
 //     thought-signatures). A call without its signature is refused with 400 within its turn;
-//   - provider_specific_fields: the same by way of LiteLLM (docs.litellm.ai/blog/gemini_3);
+//   - provider_specific_fields: the same through LiteLLM (docs.litellm.ai/blog/gemini_3);
 //   - reasoning_details: OpenRouter, which wants the whole list unchanged
 //     (openrouter.ai/docs/use-cases/reasoning-tokens);
-//   - reasoning_content: DeepSeek, which refuses later requests without it with 400 if the turn
-//     called tools, and does not want it of other turns (api-docs.deepseek.com/guides/thinking_mode);
-//     Moonshot and others have it from there;
-//   - reasoning: the same, as vLLM and OpenRouter name it.
+//   - reasoning_content: DeepSeek, which answers later requests without it with 400 if the turn
+//     called tools, and does not want it for other turns
+//     (api-docs.deepseek.com/guides/thinking_mode); Moonshot and others have adopted it;
+//   - reasoning: the same field in vLLM and OpenRouter.
 var (
 	messageExtras = []carried{
 		{"extra_content", joinObjects, false, ""},
@@ -49,15 +50,14 @@ var (
 	}
 )
 
-// fields are fields of a message or a call, by name, in JSON.
+// fields are extra fields of a message or a call, by name, in JSON.
 type fields map[string]json.RawMessage
 
-// take takes what a piece of a message or a call has of the fields, and returns how many bytes
-// that were.
+// take adds the extra fields in a piece of a message or a call, and returns their size in bytes.
 func (f *fields) take(known []carried, piece string) int {
 	var came fields
 	if json.Unmarshal([]byte(piece), &came) != nil {
-		return 0 // the library has read it: it is an object, or nothing
+		return 0 // the library has parsed it: it is an object or empty
 	}
 	n := 0
 	for _, k := range known {
@@ -77,7 +77,7 @@ func (f *fields) take(known []carried, piece string) int {
 	return n
 }
 
-// takeExtra takes what a piece has beside text and calls.
+// takeExtra takes the extras of a piece.
 func (a *answer) takeExtra(f *fields, known []carried, piece string) error {
 	if a.extraBytes += f.take(known, piece); a.extraBytes > maxExtra {
 		return &unreadable{fmt.Sprintf("what came beside the answer's text and calls has more than %d bytes", maxExtra)}
@@ -85,7 +85,7 @@ func (a *answer) takeExtra(f *fields, known []carried, piece string) error {
 	return nil
 }
 
-// joinTexts puts two texts together.
+// joinTexts concatenates two texts.
 func joinTexts(before, next json.RawMessage) json.RawMessage {
 	var a, b string
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil {
@@ -94,8 +94,8 @@ func joinTexts(before, next json.RawMessage) json.RawMessage {
 	return encode(a + b)
 }
 
-// joinObjects adds the members of an object to another one: what both have is next's, but for
-// objects, which are joined in turn, and for an empty text, which says nothing.
+// joinObjects adds next's members to an object. next's value wins if both have a member, except
+// that objects are joined recursively and an empty text changes nothing.
 func joinObjects(before, next json.RawMessage) json.RawMessage {
 	var a, b fields
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil || a == nil || b == nil {
@@ -113,8 +113,8 @@ func joinObjects(before, next json.RawMessage) json.RawMessage {
 	return encode(a)
 }
 
-// joinDetails adds the elements of a list to another one. Pieces of one block, which have its
-// index and type, are put together.
+// joinDetails appends the elements of a list to another list. Pieces of one block, which have
+// the same index and type, are joined.
 func joinDetails(before, next json.RawMessage) json.RawMessage {
 	var a, b []json.RawMessage
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil {
@@ -132,7 +132,7 @@ func joinDetails(before, next json.RawMessage) json.RawMessage {
 	return encode(a)
 }
 
-// joinDetail puts two pieces of a block together, if they are of one.
+// joinDetail joins two pieces, if they belong to one block.
 func joinDetail(before, next json.RawMessage) (json.RawMessage, bool) {
 	var a, b fields
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(next, &b) != nil || a["index"] == nil ||
@@ -150,25 +150,25 @@ func joinDetail(before, next json.RawMessage) (json.RawMessage, bool) {
 	return encode(a), true
 }
 
-// encode writes JSON without changing the letters of texts.
+// encode writes JSON without escaping letters.
 func encode(v any) json.RawMessage {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
-		return nil // texts and JSON that was read: it cannot fail
+		return nil // only strings and JSON that was parsed: it cannot fail
 	}
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-// extra is what chat keeps of fields: whose they are, as another server refuses what it does
-// not know.
+// extra is the form in which chat stores fields. It names the model and server, because another
+// server refuses fields that it does not know.
 type extra struct {
 	From   string `json:"from"`
 	Fields fields `json:"fields"`
 }
 
-// pack writes fields for chat.Reply; nil when there are no fields.
+// pack encodes fields for chat.Reply; nil if there are none.
 func (a *answer) pack(f fields) json.RawMessage {
 	if len(f) == 0 {
 		return nil
@@ -176,8 +176,8 @@ func (a *answer) pack(f fields) json.RawMessage {
 	return encode(extra{a.from, f})
 }
 
-// unpack returns what of an Extra goes back; nil for nothing. calling says that tools were
-// called in its turn.
+// unpack returns the fields of an Extra that are sent back; nil if there are none. calling means
+// that its turn called tools.
 func (c *Client) unpack(raw json.RawMessage, known []carried, calling bool) map[string]any {
 	var e extra
 	if len(raw) == 0 || json.Unmarshal(raw, &e) != nil || e.From != c.from() {
@@ -197,7 +197,7 @@ func (c *Client) unpack(raw json.RawMessage, known []carried, calling bool) map[
 	return out
 }
 
-// from names the model and its server.
+// from identifies the model and its server.
 func (c *Client) from() string {
 	host := ""
 	if at, err := url.Parse(c.options.BaseURL); err == nil {
@@ -206,8 +206,8 @@ func (c *Client) from() string {
 	return host + " " + c.options.Model
 }
 
-// calling says of each message whether tools were called in its turn: from what the user says
-// to the next time.
+// calling returns for each message whether its turn called tools. A turn lasts from one message
+// of the user to the next.
 func calling(messages []chat.Message) []bool {
 	out := make([]bool, len(messages))
 	for i := len(messages) - 1; i >= 0; {

@@ -14,23 +14,23 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// streamed is an error that a provider tells within its answer.
+// streamed is an error that a provider reports within its answer.
 type streamed struct{ problem }
 
-// Error is what the provider says.
+// Error returns the provider's message.
 func (e *streamed) Error() string { return e.Message }
 
-// unreadable is an answer of which nothing can be made. Its text names no content.
+// unreadable is an answer that cannot be parsed. Its text contains none of the content.
 type unreadable struct{ why string }
 
-// Error says why.
+// Error returns the reason.
 func (e *unreadable) Error() string { return e.why }
 
-// maxWhole bounds an answer in one piece, in bytes.
+// maxWhole bounds an answer that is not streamed, in bytes.
 const maxWhole = 2 << 20
 
-// read reads a whole answer: a stream of events as it was asked for, or one JSON object, as
-// some compatible servers and proxies answer all the same.
+// read reads a whole answer: a stream of events, as requested, or one JSON object, which some
+// compatible servers and proxies send anyway.
 func (a *answer) read(body io.Reader) error {
 	r := bufio.NewReader(body)
 	first, err := firstByte(r)
@@ -54,7 +54,7 @@ func firstByte(r *bufio.Reader) (byte, error) {
 		case errors.Is(err, io.EOF):
 			return 0, nil
 		case err != nil:
-			return 0, err //nolint:wrapcheck // failure looks for what it is
+			return 0, err //nolint:wrapcheck // failure classifies it
 		case c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0xEF || c == 0xBB || c == 0xBF: // or a byte order mark
 			continue
 		}
@@ -80,23 +80,23 @@ func (a *answer) readEvents(r io.Reader) error {
 			return err
 		}
 	}
-	if err := d.Err(); err != nil && !a.finished { // nothing of an answer that has ended is missing
-		return err //nolint:wrapcheck // failure looks for what it is
+	if err := d.Err(); err != nil && !a.finished { // the answer is complete anyway
+		return err //nolint:wrapcheck // failure classifies it
 	}
 	return a.end(false)
 }
 
-// readWhole reads an answer in one piece.
+// readWhole reads an answer that is not streamed.
 func (a *answer) readWhole(r io.Reader) error {
 	raw, err := io.ReadAll(io.LimitReader(r, maxWhole+1))
 	if err != nil {
-		return err //nolint:wrapcheck // failure looks for what it is
+		return err //nolint:wrapcheck // failure classifies it
 	}
 	if len(raw) > maxWhole {
 		return &unreadable{fmt.Sprintf("the answer has more than %d bytes", maxWhole)}
 	}
 	raw = bytes.TrimSpace(raw)
-	if raw[0] == '[' { // a list is an error's, if anything
+	if raw[0] == '[' { // a list can only be an error
 		if p, ok := readProblem(raw); ok {
 			return &streamed{p}
 		}
@@ -108,10 +108,10 @@ func (a *answer) readWhole(r io.Reader) error {
 	return a.end(true)
 }
 
-// end says whether what has come is an answer. said is that the provider has marked its end:
-// then an answer without a finish_reason is whole all the same. Without a mark nothing but
-// the finish_reason tells it from one that broke off: a server that dies closes the stream as
-// one that has ended does.
+// end reports whether what has arrived is a complete answer. said means that the provider has
+// marked its end: then an answer without a finish_reason is complete anyway. Without a mark, only
+// the finish_reason distinguishes a complete answer from a broken one, because a dying server
+// closes the stream in the same way.
 func (a *answer) end(said bool) error {
 	switch {
 	case a.finished || said && a.begun:
@@ -141,7 +141,7 @@ func (a *answer) event(data []byte) error {
 		p, _ := readProblem(said.Error)
 		return &streamed{p}
 	}
-	if said.Choices == nil && (said.Object == "error" || len(said.Detail) > 0) { // of vLLM's and FastAPI's servers
+	if said.Choices == nil && (said.Object == "error" || len(said.Detail) > 0) { // from vLLM's and FastAPI's servers
 		if p, ok := readProblem(data); ok {
 			return &streamed{p}
 		}
@@ -158,7 +158,7 @@ func (a *answer) event(data []byte) error {
 	return a.add(chunk)
 }
 
-// message takes an object whose choices hold whole messages, as if each were a delta.
+// message takes an object whose choices hold whole messages, and treats each as a delta.
 func (a *answer) message(data []byte) error {
 	var object map[string]json.RawMessage
 	var choices []map[string]json.RawMessage
@@ -183,9 +183,10 @@ func (a *answer) message(data []byte) error {
 	return a.event(again)
 }
 
-// content is the text of a content: a text, or parts of which those of text are taken.
+// content returns the text of a content field: a string, or a list of parts of which it takes
+// those with text.
 func content(text, raw string) (string, error) {
-	// The library puts whatever is no text into a text field as it came.
+	// The library puts a value that is not a string into a text field unparsed.
 	switch raw = strings.TrimSpace(raw); {
 	case raw == "" || raw == "null":
 		return "", nil

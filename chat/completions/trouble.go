@@ -14,8 +14,8 @@ import (
 	"voicegw/internal/bounded"
 )
 
-// problem is what a provider says went wrong. Compatible servers write it in several ways:
-// as OpenAI does, as a text alone, in a list, with a number or a word for a code.
+// problem is a provider's error. Compatible servers write it in several ways: as OpenAI does, as
+// a string, in a list, with a number or a word as code.
 type problem struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
@@ -23,8 +23,8 @@ type problem struct {
 	Param   string `json:"param"`
 }
 
-// readProblem reads an error's JSON: the value of "error", or what holds it. ok is false
-// where it says nothing.
+// readProblem reads an error's JSON: the value of "error", or the object around it. ok is false
+// if there is no error in it.
 func readProblem(raw []byte) (p problem, ok bool) {
 	raw = bytes.TrimSpace(raw)
 	var list []json.RawMessage
@@ -62,16 +62,15 @@ func readProblem(raw []byte) (p problem, ok bool) {
 	return p, p != problem{}
 }
 
-// normal writes a refusal's body as OpenAI does, so that the library finds it.
+// normal rewrites a refusal's body in OpenAI's form, which the library understands.
 func (p problem) normal() []byte {
-	out, _ := json.Marshal(map[string]problem{"error": p}) // four texts: it cannot fail
+	out, _ := json.Marshal(map[string]problem{"error": p}) // four strings: it cannot fail
 	return out
 }
 
-// The words by which providers tell what an HTTP status does not
-// (developers.openai.com/api/docs/guides/error-codes, learn.microsoft.com Azure OpenAI
-// content filtering, openrouter.ai/docs/api-reference/errors and llama.cpp's server, read
-// 2026-11-23), in lower case.
+// The words, in lower case, by which providers report what an HTTP status does not
+// (developers.openai.com/api/docs/guides/error-codes, learn.microsoft.com Azure OpenAI content
+// filtering, openrouter.ai/docs/api-reference/errors and llama.cpp's server, read 2026-11-23).
 var (
 	quotaWords  = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded", "insufficient_credits"}
 	rateWords   = []string{"rate_limit_exceeded", "rate_limit_error", "resource_exhausted", "too_many_requests", "tokens", "requests"}
@@ -81,16 +80,16 @@ var (
 	badWords    = []string{"invalid_request_error", "invalid_argument", "model_not_found", "not_found_error"}
 )
 
-// tooLong finds what servers write that have no code for it.
+// tooLong matches the messages of servers that have no code for a conversation that is too long.
 var tooLong = regexp.MustCompile(`(?i)maximum context length|context (length|window|size)|prompt is too long|too many (input )?tokens|input token count .*exceeds`)
 
-// kind classes what a provider has said with an HTTP status, or with none in a stream.
+// kind classifies a provider's error; status is its HTTP status, or 0 for an error in a stream.
 func (p problem) kind(status int) chat.ErrorKind {
 	says := func(words []string) bool {
 		return slices.Contains(words, strings.ToLower(p.Code)) || slices.Contains(words, strings.ToLower(p.Type))
 	}
 	if n, err := strconv.Atoi(p.Code); err == nil && status < 300 && n >= 400 && n < 600 {
-		status = n // the code of an error in a stream may be a status
+		status = n // the code of an error in a stream may be an HTTP status
 	}
 	client := status < 300 || status >= 400 && status < 500
 	switch {
@@ -113,7 +112,7 @@ func (p problem) kind(status int) chat.ErrorKind {
 	}
 }
 
-// kindOfStatus classes an answer that is no success.
+// kindOfStatus classifies a response with an unsuccessful HTTP status.
 func kindOfStatus(status int) chat.ErrorKind {
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
@@ -131,8 +130,8 @@ func kindOfStatus(status int) chat.ErrorKind {
 	}
 }
 
-// retryAfter returns how long the provider asks to wait. A person waits for no answer that
-// comes in more than an hour: that is zero.
+// retryAfter returns how long the provider asks the client to wait, or 0 for more than an hour,
+// which no person would wait.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	if d := bounded.RetryAfter(h, now); d <= time.Hour {
 		return d

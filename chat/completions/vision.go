@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// seeing are the families of chat models that take images, by the beginning of their names
+// seeing are the families of chat models that accept images, by the beginning of their names
 // (developers.openai.com/api/docs/models, ai.google.dev/gemini-api/docs/models and
-// docs.claude.com/en/docs/about-claude/models, read 2026-11-23). Of a model that is in no row
-// nobody knows: an operator says it in chat.vision.
+// docs.claude.com/en/docs/about-claude/models, read 2026-11-23). For a model that is not listed,
+// the operator sets chat.vision.
 var seeing = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`gpt-4o|chatgpt-4o|gpt-4\.1|gpt-4-turbo`,
 	`gpt-5|gpt-6`,
@@ -17,11 +17,11 @@ var seeing = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`claude-(?:3|opus|sonnet|haiku|[4-9])`,
 }, "|") + `)`)
 
-// notSeeing are the models of these families that take none, or are for something else.
+// notSeeing are the models of these families that accept no images, or serve another purpose.
 var notSeeing = regexp.MustCompile(`-(?:audio|realtime|search|transcribe|tts|embedding)|claude-3-5-haiku`)
 
-// Sees says whether a chat model is known to take images, by its name with or without the
-// path before it (openai/…, models/…).
+// Sees reports whether a chat model is known to accept images, by its name with or without a
+// leading path (openai/…, models/…).
 func Sees(model string) bool {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	return seeing.MatchString(name) && !notSeeing.MatchString(name)
