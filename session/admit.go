@@ -11,52 +11,50 @@ import (
 	"voicegw/internal/user"
 )
 
-// The refusals of Admit.
+// The errors of Admit.
 var (
 	// ErrDraining: the gateway is shutting down.
 	ErrDraining = errors.New("the gateway is shutting down")
-	// ErrFull: as many sessions run as may.
+	// ErrFull: the maximum number of sessions is running.
 	ErrFull = errors.New("the gateway is full")
-	// ErrAddressLimit: the client's address has too many sessions, or begins them
-	// too fast.
+	// ErrAddressLimit: the client's address has too many sessions, or starts them too fast.
 	ErrAddressLimit = errors.New("too many sessions from this address")
 )
 
-// Admission lets one connection in: first into the waiting room, and to a session's place
-// when its session.start has come. Use it with Manager.Start, or Release it.
+// Admission admits one connection: first to the waiting room and, once its session.start has
+// arrived, to a session's place. The caller must pass it to Manager.Start or Release it.
 type Admission struct {
-	// Ticket is what the client has offered as a subprotocol, Origin the origin of the
-	// page that it is part of; both empty for none. They may be set until Start.
+	// Ticket is the ticket that the client offered as a subprotocol, Origin the origin of its
+	// page; either may be empty. They may be set until Start.
 	Ticket, Origin string
-	// MayInspect lets the client look inside its session, if it asks to. It may be set
-	// until Start.
+	// MayInspect allows the client to look inside its session, if it asks to. It may be set until
+	// Start.
 	MayInspect bool
-	// Anonymous is who the client is if it gives no name. It may be set until Start; without
-	// it, such a client is somebody whom nothing joins to anybody else.
+	// Anonymous is the user of a client that gives no name. It may be set until Start. If it is
+	// not set, such a client is a new user, connected to no other.
 	Anonymous user.User
 
 	// Fixed after Admit.
 	m      *Manager
 	addr   netip.Addr
-	key    netip.Addr // what the address is counted by
-	exempt bool       // from the limits of an address
-	// ctx is done when it has to leave the waiting room, with the *Cause.
+	key    netip.Addr // the key under which the address is counted
+	exempt bool       // from the limits per address
+	// ctx is done when the connection must leave the waiting room; its cause is a *Cause.
 	ctx   func() context.Context
 	evict context.CancelCauseFunc
 
 	once sync.Once
 
 	// Guarded by Manager.mu.
-	guest  quota.Guest[netip.Addr] // of the waiting room
+	guest  quota.Guest[netip.Addr] // its place in the waiting room
 	seated bool                    // it has a session's place
-	id     string                  // of the session; empty before Start
+	id     string                  // the session's id; empty before Start
 	phase  Phase
 	since  time.Time // when the phase began
 }
 
-// Admit lets a connection from addr into the waiting room, before it is upgraded. Where that
-// is full, another one has to leave it. The error is ErrDraining, ErrFull or
-// ErrAddressLimit.
+// Admit admits a connection from addr to the waiting room, before it is upgraded. If the room is
+// full, another connection must leave it. The error is ErrDraining, ErrFull or ErrAddressLimit.
 func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	addr = addr.Unmap()
 	a := &Admission{m: m, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
@@ -81,8 +79,8 @@ func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	return a, nil
 }
 
-// seat takes a session's place, for a client that has sent session.start. The cause is nil,
-// or why there is no place.
+// seat takes a session's place for a client that has sent session.start. It returns nil, or why
+// there is no place.
 func (a *Admission) seat() *Cause {
 	m := a.m
 	m.mu.Lock()
@@ -105,7 +103,7 @@ func (a *Admission) seat() *Cause {
 func (a *Admission) Release() {
 	a.once.Do(func() {
 		m := a.m
-		a.evict(nil) // the parent forgets it
+		a.evict(nil) // so that the parent context releases it
 		m.mu.Lock()
 		m.waiting.Leave(&a.guest)
 		delete(m.admitted, a)

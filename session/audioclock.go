@@ -7,44 +7,44 @@ import (
 	"voicegw/audio"
 )
 
-// audioClock knows when each sample of a client's audio reached the gateway.
+// audioClock records when each sample of a client's audio reached the gateway.
 type audioClock struct {
 	rate int // Hz; fixed
 
 	mu     sync.Mutex // guards the following fields
 	bytes  int64
-	start  time.Time      // when the first sample came, later after a pause
-	until  time.Time      // no pause is one before: what was sent to a late reader is on its way
-	origin time.Time      // when the first sample was read: what marks count from
-	marks  *[80]clockMark // a ring; made with the first sample
-	next   int            // where in marks the next one goes
-	count  int            // how many there are
+	start  time.Time      // when the first sample came, moved later by each pause
+	until  time.Time      // until then nothing counts as a pause: audio for a late reader is on its way
+	origin time.Time      // when the first sample was read; marks count from it
+	marks  *[80]clockMark // a ring, allocated with the first sample
+	next   int            // index of the next mark
+	count  int            // number of marks
 }
 
-// clockMark says that the audio up to ms had come when the clock's origin was so long ago. A
-// session keeps 80 of them: with a time.Time each would take twice the room.
+// clockMark means that the audio up to ms had arrived at the time since after the clock's origin.
+// A session keeps 80 marks; with a time.Time each would take twice the memory.
 type clockMark struct {
 	ms    int64
 	since time.Duration
 }
 
-// markEvery is how far marks are apart: with 80 of them they reach back more than
-// 6 s, and a sample's time is known to a tenth of a second or, since audio comes
-// at the pace of the clock, to a few ms.
+// markEvery is the distance between marks: 80 of them reach back more than 6 s. The time of a
+// sample is known to a tenth of a second or, since audio comes at the pace of the clock, to a
+// few ms.
 const markEvery = 100
 
-// A reader that is late by more than lateReader leaves its client no room in the socket, so the
-// client sends on when that has been read: for as long as the reader was late, and longestLate
-// at most, which is also the most that a client may have kept for it.
+// If a reader is late by more than lateReader, the socket is full, so the client continues to send
+// once its audio has been read. That takes as long as the reader was late, but at most
+// longestLate, which is also the most that a client may have buffered.
 const (
 	lateReader  = time.Second
 	longestLate = 2 * time.Minute
 )
 
-// add notes that n bytes are read, unless the client's audio would then be more
-// than most ahead of real time. It returns how far it is or would be. What is read now came
-// after since; zero: it comes now. A reader that is late is not taken for a pause of the
-// client: what has waited for it is as good as if it had been read in time.
+// add records that n bytes were read, unless the client's audio would then be more than most
+// ahead of real time. It returns how far ahead it is or would be. The bytes arrived after since;
+// a zero since means that they arrived now. A late reader is not mistaken for a pause of the
+// client: audio that waited for it counts as if it had been read in time.
 func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	return ahead, true
 }
 
-// mark keeps the newest mark, and one for each markEvery ms before it. mu is held.
+// mark keeps the newest mark, and one for each markEvery ms before it. The caller must hold mu.
 func (c *audioClock) mark(m clockMark) {
 	if c.count >= 2 && m.ms-c.back(2).ms < markEvery {
 		*c.back(1) = m
@@ -83,19 +83,19 @@ func (c *audioClock) mark(m clockMark) {
 	c.count = min(c.count+1, len(c.marks))
 }
 
-// back returns the i-th newest mark, from 1. mu is held.
+// back returns the i-th newest mark, counted from 1. The caller must hold mu.
 func (c *audioClock) back(i int) *clockMark {
 	return &c.marks[(c.next-i+len(c.marks))%len(c.marks)]
 }
 
-// ms returns how much audio has come.
+// ms returns how much audio has arrived, in ms.
 func (c *audioClock) ms() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return audio.MS(c.rate, int(c.bytes))
 }
 
-// newest returns when the newest audio came; zero before any.
+// newest returns when the newest audio arrived; zero before any.
 func (c *audioClock) newest() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,8 +105,8 @@ func (c *audioClock) newest() time.Time {
 	return c.origin.Add(c.back(1).since)
 }
 
-// when returns the time at which the sample at ms reached the gateway: now for
-// one that is yet to come, the oldest known time for one that is too long ago.
+// when returns the time at which the sample at ms reached the gateway. For a future sample it
+// returns now, for one that is too old the earliest known time.
 func (c *audioClock) when(ms int64, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"voicegw/transport"
 )
 
-// carryOut does what the orchestrator has decided. mu is held: nothing here may
+// carryOut carries out the orchestrator's actions. The caller must hold mu, so nothing here may
 // block.
 func (s *session) carryOut(a orchestrator.Action) {
 	switch a := a.(type) {
@@ -56,7 +56,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 	}
 }
 
-// message returns what an action says to the client.
+// message returns the message to the client for an action; nil without one.
 func message(a orchestrator.Action) protocol.ServerMessage {
 	switch a := a.(type) {
 	case orchestrator.TurnStarted:
@@ -76,7 +76,7 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	return nil
 }
 
-// failureWords say to a person what an orchestrator.Failure means.
+// failureWords explain an orchestrator.Failure to a person.
 var failureWords = map[orchestrator.Failure]string{
 	orchestrator.FailureNoAnswer: "The voice model gave no answer; say it again, please.",
 	orchestrator.FailureProvider: "The voice model reported an error.",
@@ -100,8 +100,7 @@ func usage(t transport.Tokens) protocol.Usage {
 	}
 }
 
-// latency rounds where one part ends and the next begins, so that the parts in ms are the
-// whole in ms.
+// latency rounds the boundaries between the parts, so that the parts in ms add up to the whole.
 func latency(l *orchestrator.Latency) *protocol.Latency {
 	if l == nil {
 		return nil

@@ -12,36 +12,35 @@ import (
 	"voicegw/protocol/errcode"
 )
 
-// Cause is why a session ended. Causes travel as the context's cause and meet the
-// one table that turns them into a close code and into words.
+// Cause is the reason why a session ended. Causes are passed as causes of contexts; one table
+// turns them into close codes and words.
 type Cause struct {
-	// Reason is the word for it on the wire and in the log.
+	// Reason is the cause's name on the wire and in the log.
 	Reason string
 	// Close is the WebSocket close code.
 	Close websocket.StatusCode
-	// Code is the code of the error message that precedes session.ended; empty
-	// where nothing went wrong.
+	// Code is the code of the error message before session.ended; empty if there was no error.
 	Code string
-	// Message says to the user's side what happened and what to do.
+	// Message tells the user's side what happened and what to do.
 	Message string
-	// Field is what the message is about, if anything.
+	// Field is the field of session.start that the message is about; may be empty.
 	Field string
-	// Until is when it will be over; zero where nobody knows.
+	// Until is when the cause will be over; zero if that is not known.
 	Until time.Time
 }
 
 // Error returns the reason.
 func (c *Cause) Error() string { return c.Reason }
 
-// retryable says whether the same may help later, for the error message.
+// retryable reports whether trying again later may help; it goes into the error message.
 func (c *Cause) retryable() bool {
 	if r := errcode.RetryOf(c.Code); r != errcode.Says {
 		return r == errcode.Later
 	}
-	return c != causeRefused // for the operator to look into
+	return c != causeRefused // the operator must look into it
 }
 
-// The causes: the whole table. docs/protocol.md lists them, checked by a test.
+// The causes: this is the whole table. docs/protocol.md lists them; a test compares.
 var (
 	causeHungUp = &Cause{Reason: "client_ended", Close: closecode.Done}
 	causeGone   = &Cause{Reason: "client_gone", Close: closecode.Done}
@@ -59,7 +58,7 @@ var (
 	causeFlood = &Cause{Reason: "flooding", Close: closecode.Limit,
 		Code: errcode.Flooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more frames than a client may send; the session ends."}
 
-	// The causes of a client that finds no place.
+	// The causes for a client that gets no place.
 	causeFull = &Cause{Reason: "full", Close: closecode.TryLater,
 		Code: errcode.Limit, Message: "The gateway has as many sessions as it takes; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: closecode.Limit,
@@ -67,14 +66,14 @@ var (
 	causeCrowded = &Cause{Reason: "crowded_out", Close: closecode.TryLater,
 		Code: errcode.Limit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
 
-	// causeBlocked is that of a user who is shut out; blocked adds until when.
+	// causeBlocked is for a user who is locked out; blocked adds until when.
 	causeBlocked = &Cause{Reason: "blocked", Close: closecode.Blocked,
 		Code: errcode.Blocked, Message: "You are shut out for a while, as you were told; come back later."}
 
 	causeStartTimeout = &Cause{Reason: "start_timeout", Close: closecode.StartTimeout,
 		Code: errcode.StartTimeout, Message: "No session.start came in time: it must be the first message."}
 
-	// The causes of a ticket.
+	// The causes about a ticket.
 	causeTicketMissing = &Cause{Reason: errcode.TicketMissing, Close: closecode.Ticket,
 		Code: errcode.TicketMissing, Message: "This gateway lets nobody in without a ticket; get one from the program that invites you, and send it in session.start."}
 	causeTicketWrong = &Cause{Reason: errcode.TicketWrong, Close: closecode.Ticket,
@@ -89,10 +88,10 @@ var (
 		Code: errcode.TicketExpired, Message: "The ticket has expired; ask for a new one, and use it at once."}
 	causeVoiceActive = &Cause{Reason: errcode.VoiceActive, Close: closecode.TicketUsed,
 		Code: errcode.VoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
-	// causeVoiceLost is that of a session that cannot be known to be its conversation's only one.
+	// causeVoiceLost ends a session that may no longer be the only one of its conversation.
 	causeVoiceLost = &Cause{Reason: errcode.VoiceLost, Close: closecode.VoiceLost,
 		Code: errcode.VoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of the conversation; start again with a new ticket."}
-	// causeNotYours is of a conversation that is another user's.
+	// causeNotYours is about a conversation that belongs to another user.
 	causeNotYours = &Cause{Reason: errcode.UnknownConversation, Close: closecode.UnknownTarget,
 		Code: errcode.UnknownConversation, Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
 	causeStore = &Cause{Reason: errcode.StoreUnavailable, Close: closecode.Internal,
@@ -123,7 +122,7 @@ func causes() []*Cause {
 	}
 }
 
-// refusal is a cause for a session that did not begin.
+// refusal returns a cause for a session that did not begin.
 func refusal(close websocket.StatusCode, code, format string, args ...any) *Cause {
 	return &Cause{Reason: code, Close: close, Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -135,14 +134,14 @@ func wrongField(field, format string, args ...any) *Cause {
 	return c
 }
 
-// blocked is causeBlocked until then.
+// blocked returns causeBlocked with that time.
 func blocked(until time.Time) *Cause {
 	c := *causeBlocked
 	c.Until = until
 	return &c
 }
 
-// causeOf returns the Cause in err's tree, or causeInternal.
+// causeOf returns the Cause that err wraps, or causeInternal.
 func causeOf(err error) *Cause {
 	var c *Cause
 	if errors.As(err, &c) {
@@ -151,7 +150,7 @@ func causeOf(err error) *Cause {
 	return causeInternal
 }
 
-// endCause is the cause of an end that the orchestrator has decided.
+// endCause returns the cause for an end that the orchestrator has decided.
 func (s *session) endCause(r orchestrator.EndReason) *Cause {
 	if until := s.blockedUntil.Load(); r == orchestrator.EndTool && until != nil {
 		return blocked(*until)

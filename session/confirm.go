@@ -12,23 +12,23 @@ import (
 	"voicegw/store"
 )
 
-// Confirmed is what came of an answer that the API has given to a confirmation.
+// Confirmed is the result of an answer that the API has given to a confirmation.
 type Confirmed struct {
 	// Outcome is approved or denied.
 	Outcome   calls.Outcome
 	SessionID string
 	Tool      string
-	// Told says that the session runs here: what is approved runs in it, and its model is
-	// told. Otherwise Envelope is what came of it, and the model of its
-	// conversation learns of it in the next turn.
+	// Told means that the session runs here: an approved call runs in it, and its model is told.
+	// Otherwise Envelope is the call's answer, and the model of its conversation is told in the
+	// next turn.
 	Told     bool
 	Envelope *registry.Envelope // nil for a denial, or if Told
 }
 
-// Confirm records the answer to a confirmation of any session, for the API. What is
-// approved runs in its session if that runs here, and else at once: the gateway may have
-// been restarted since. The error is store.ErrUnknown, store.ErrUsed, store.ErrExpired,
-// or says that nothing could be recorded.
+// Confirm records the answer to a confirmation of any session, for the API. An approved call runs
+// in its session if that runs here, and otherwise at once, because the gateway may have been
+// restarted since. The error is store.ErrUnknown, store.ErrUsed or store.ErrExpired, or describes
+// why nothing could be recorded.
 func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Confirmed, error) {
 	c, err := m.opts.Executor.Answer(ctx, "", token, approved)
 	if err != nil {
@@ -65,11 +65,11 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 	return done, nil
 }
 
-// decidedTime bounds how long it takes to tell a conversation of an answer.
+// decidedTime bounds how long it may take to tell a conversation of an answer.
 const decidedTime = 5 * time.Second
 
-// decided tells the conversation of a question what came of its answer, for the model's next turn,
-// even if the caller has gone by then.
+// decided tells the conversation of a question about its answer's result, for the model's next
+// turn. It does so even if the caller has left.
 func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *registry.Envelope) {
 	if m.opts.Desk == nil {
 		return
@@ -85,7 +85,7 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 	}
 }
 
-// visit returns the session of that id if it runs here, counted as a visitor's.
+// visit returns the session with that id if it runs here, and counts the caller as a visitor.
 func (m *Manager) visit(id string) *session {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +96,8 @@ func (m *Manager) visit(id string) *session {
 	return s
 }
 
-// runStored runs what was approved of a session that is not here, and returns its answer and
-// its record.
+// runStored runs an approved call of a session that is not here, and returns its answer and its
+// audit record.
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
 	env, tools := registry.NotFound(c.Tool, "", 0), m.snapshot()
 	if tools != nil {
@@ -108,7 +108,7 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
 		ConfirmedBy: string(calls.ByAPI), Reference: c.Reference,
 	}
-	if !env.Meta.CacheHit && len(env.Intents) > 0 { // those of a stored answer have had their moment
+	if !env.Meta.CacheHit && len(env.Intents) > 0 { // the intents of a stored answer no longer apply
 		line.Refused, line.Why = env.Intents, "the session is over"
 	}
 	r := line.Record()
@@ -116,8 +116,8 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 	return env, r
 }
 
-// nobody is the client of a call whose client is gone: what calls bring along by voice
-// and by text, for nobody to hear.
+// nobody stands for a client that has gone: it implements the capabilities that calls have by
+// voice and by text, and discards what it gets.
 type nobody struct{}
 
 func (nobody) Timeout(time.Time, time.Duration, string) {}

@@ -1,16 +1,15 @@
 // Package session carries one voice conversation between a client and a model.
 //
-// A [Manager] admits sessions, counts them and drains them. Each session has four
-// pumps and a clock, and all of them have ended when the session is over (those that write
-// are there only while something is queued, and where a loop can watch the connections, the
-// two that read are calls of it):
+// A [Manager] admits sessions, counts them and drains them. Each session has four pumps and a
+// clock, and all of them have ended when the session is over. A pump that writes exists only
+// while something is queued. A pump that reads is a function that its connection calls:
 //
 //	client --hearClient--> uplink --writeModel--> model
 //	client <--writeClient-- downlink <--hearModel--- model
 //
-// The pumps bring what happens to orchestrator.Step and carry out what it decides
-// in one critical section, on the goroutine that brought it. Carrying out never
-// blocks: it only puts things into the two queues. So the order of decisions is
-// the order of effects, and a flush can neither overtake audio nor be overtaken.
-// Audio itself passes by: from pump to queue to pump.
+// Each pump passes what happens to orchestrator.Step and carries out the resulting actions in one
+// critical section, on its own goroutine. Carrying out never blocks: it only adds to the two
+// queues. So the order of decisions is the order of effects: a flush cannot overtake audio, and
+// audio cannot overtake a flush. Audio itself bypasses the orchestrator: it goes from pump to
+// queue to pump.
 package session

@@ -11,72 +11,70 @@ import (
 	"voicegw/protocol"
 )
 
-// downlink is the queue towards the client: messages and audio in one order.
-// Audio enters it only for the item that is open, so that nothing of a flushed
-// item can follow its flush. An item is announced with its first audio and not before, so
-// that what is dropped as a whole is never told of. Audio is never dropped frame by frame: a client that
-// falls too far behind is disconnected (policy disconnectSlow), and from then on nothing is
-// taken but the last messages. What is queued is written
-// by a writer, a goroutine that there is only meanwhile.
+// downlink is the queue to the client: messages and audio in one order. Audio enters it only for
+// the item that is open, so that no audio of a flushed item can follow its flush. An item is
+// announced with its first audio, so that the client never hears of an item that is dropped whole.
+// Audio is never dropped frame by frame: a client that falls too far behind is disconnected
+// (policy disconnectSlow), and after that only the last messages are accepted. A writer goroutine,
+// which exists only while something is queued, writes the entries.
 type downlink struct {
 	// Fixed after newDownlink.
 	most  downBounds
-	write func() // the writer: it pops until there is nothing; nil: the test pops
+	write func() // the writer: it pops until the queue is empty; nil if a test pops
 
-	writer sync.WaitGroup // it gets no more once finished is set and nothing is queued
+	writer sync.WaitGroup // the writers; none is added once finished is set and the queue is empty
 
 	mu       sync.Mutex // guards the following fields
-	idle     sync.Cond  // nobody is writing, and nothing is queued
+	idle     sync.Cond  // signals that nobody is writing and the queue is empty
 	entries  []downEntry
-	head     int  // entries before it are gone
+	head     int  // index of the oldest entry still queued
 	audio    int  // bytes of audio in entries
 	waiting  int  // messages in entries
-	bytes    int  // of memory that entries take
-	full     bool // there was too much
+	bytes    int  // memory that entries take, in bytes
+	full     bool // too much was queued
 	seq      int64
-	items    []outgoing // those of which something is to come, waits or is not told yet, oldest first
+	items    []outgoing // items with audio or an announcement still to come or be written, oldest first
 	clock    orchestrator.PlayClock
-	flushed  int64 // bytes dropped by flushes and the end, or of items that were not open
-	busy     bool  // somebody is writing: the writer, or who has claimed
-	finished bool  // nothing is taken any more
+	flushed  int64 // bytes dropped by flushes, by the end, and of items that were not open
+	busy     bool  // somebody is writing: the writer, or the holder of a claim
+	finished bool  // nothing is accepted any more
 }
 
-// outgoing is an item on its way to the client. Its audio is let through from openItem until
-// it has ended or was flushed.
+// outgoing is an item on its way to the client. Its audio is accepted from openItem until the item
+// ends or is flushed.
 type outgoing struct {
 	item         string
-	start        []byte    // announces it, with its first audio; nil once queued
-	queued, sent int64     // bytes: all, and those that were written
-	until        time.Time // when a client that plays at once has played those
+	start        []byte    // announces the item with its first audio; nil once queued
+	queued, sent int64     // bytes of audio: all, and those that were written
+	until        time.Time // when a client that plays at once has played what was sent
 	ended        bool
-	told         int64 // what sent was when left was last asked
+	told         int64 // the value of sent when left was last called
 }
 
-// downEntry is a message, or a frame with the message that announces its item, if it is the
-// first.
+// downEntry is a message, or a frame; an item's first frame has the item's announcement with it.
 type downEntry struct {
 	text  []byte
-	seq   int64 // that text has
+	seq   int64 // the seq inside text
 	frame *frame
-	item  string             // of the frame, or of end
-	end   *protocol.AudioEnd // text is this
+	item  string             // the item of the frame, or of end
+	end   *protocol.AudioEnd // the message that text encodes
 }
 
-// tells says whether the orchestrator waits to hear that e has been written.
+// tells reports whether the orchestrator must be told when e has been written.
 func (e downEntry) tells() bool { return e.end != nil || e.frame != nil && e.text != nil }
 
-// downBounds bound what may wait for a client, in bytes.
+// downBounds bound what may be queued for a client, in bytes.
 type downBounds struct {
-	rate  int // of the audio, Hz
+	rate  int // sample rate of the audio, Hz
 	audio int // of audio
-	all   int // of memory, for audio and messages
-	frame int // of audio that is put together to one frame
+	all   int // memory, for audio and messages
+	frame int // audio that is joined to one frame
 }
 
-// maxMessages is how many messages may wait for a client.
+// maxMessages is how many messages may be queued for a client.
 const maxMessages = 4096
 
-// keepEntries is how much room an empty queue keeps.
+// keepEntries is the capacity that an empty queue keeps.
 const keepEntries = 16
 
 func newDownlink(most downBounds, write func()) *downlink {
@@ -85,15 +83,15 @@ func newDownlink(most downBounds, write func()) *downlink {
 	return d
 }
 
-// pushMessage queues a message with the next seq. It reports false when the
-// client is too far behind.
+// pushMessage queues a message with the next seq. It reports false if the client is too far
+// behind.
 func (d *downlink) pushMessage(m protocol.ServerMessage) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.push(m)
 }
 
-// push is pushMessage with mu held.
+// push is pushMessage for a caller that holds mu.
 func (d *downlink) push(m protocol.ServerMessage) (bool, error) {
 	if d.finished || d.full {
 		return !d.full, nil
@@ -110,17 +108,17 @@ func (d *downlink) push(m protocol.ServerMessage) (bool, error) {
 	return d.fits(), nil
 }
 
-// fits says whether no more is queued than may be. mu is held.
+// fits reports whether the queue is within its bounds. The caller must hold mu.
 func (d *downlink) fits() bool {
 	d.full = d.full || d.waiting > maxMessages || d.audio > d.most.audio || d.bytes > d.most.all
 	return !d.full
 }
 
-// openItem lets the audio of an item through; m announces it.
+// openItem accepts the audio of an item from now on; m announces the item.
 func (d *downlink) openItem(m *protocol.AudioStart) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	text, err := protocol.EncodeServer(0, m) // it gets its seq when it is written
+	text, err := protocol.EncodeServer(0, m) // its seq is set when it is written
 	if err != nil {
 		return err
 	}
@@ -128,8 +126,8 @@ func (d *downlink) openItem(m *protocol.AudioStart) error {
 	return nil
 }
 
-// open returns an item if its audio is let through, or nil: only the newest's ever is. mu is
-// held.
+// open returns an item if its audio is accepted, otherwise nil; only the newest item's can be. The
+// caller must hold mu.
 func (d *downlink) open(item string) *outgoing {
 	if n := len(d.items); n > 0 && d.items[n-1].item == item && !d.items[n-1].ended {
 		return &d.items[n-1]
@@ -137,7 +135,7 @@ func (d *downlink) open(item string) *outgoing {
 	return nil
 }
 
-// outgoing returns what is known of an item, or nil. mu is held.
+// outgoing returns the item with that id; nil if it is unknown. The caller must hold mu.
 func (d *downlink) outgoing(item string) *outgoing {
 	for i := range d.items {
 		if d.items[i].item == item {
@@ -147,9 +145,9 @@ func (d *downlink) outgoing(item string) *outgoing {
 	return nil
 }
 
-// claim says that the caller may write n bytes of an item's audio to the client
-// itself, because the item is open and announced, nothing is queued and nobody else is
-// writing. It must then release.
+// claim reports whether the caller may itself write n bytes of an item's audio to the client: the
+// item is open and announced, the queue is empty and nobody else is writing. The caller must then
+// call release.
 func (d *downlink) claim(item string, n int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,7 +169,7 @@ func (d *downlink) release(item string, n int) {
 	d.run()
 }
 
-// written notes that an entry was written.
+// written records that an entry was written.
 func (d *downlink) written(e downEntry) {
 	if e.frame == nil {
 		return
@@ -181,7 +179,7 @@ func (d *downlink) written(e downEntry) {
 	d.wrote(e.item, len(e.frame.pcm))
 }
 
-// wrote is written with mu held. An item that was flushed meanwhile is not known any more.
+// wrote is written for a caller that holds mu. An item that was flushed meanwhile is unknown.
 func (d *downlink) wrote(item string, n int) {
 	if o := d.outgoing(item); o != nil {
 		o.sent += int64(n)
@@ -189,8 +187,8 @@ func (d *downlink) wrote(item string, n int) {
 	}
 }
 
-// left returns how much of each item has left for the client, of those of which more has
-// since it was last asked.
+// left returns how much of each item has been sent to the client, for the items of which more has
+// been sent since the last call.
 func (d *downlink) left() []orchestrator.AudioSent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +208,7 @@ func (d *downlink) left() []orchestrator.AudioSent {
 	return news
 }
 
-// run starts the writer, if there is something to write and nobody writes. mu is held.
+// run starts the writer, if something is queued and nobody is writing. The caller must hold mu.
 func (d *downlink) run() {
 	switch {
 	case d.busy:
@@ -222,8 +220,8 @@ func (d *downlink) run() {
 	}
 }
 
-// pushAudio queues a copy of pcm if its item is open. It reports false when the
-// client is too far behind.
+// pushAudio queues a copy of pcm if its item is open. It reports false if the client is too far
+// behind.
 func (d *downlink) pushAudio(item string, pcm []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -254,8 +252,8 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 	return d.fits()
 }
 
-// endItem says that an item is complete. How long it was is known when the message is
-// written: as long as what was sent of it. Of an item without any audio nothing is told.
+// endItem marks an item as complete. Its length is determined when the message is written: as much
+// as was sent of it. For an item without audio, no message is sent.
 func (d *downlink) endItem(m *protocol.AudioEnd) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -275,8 +273,8 @@ func (d *downlink) endItem(m *protocol.AudioEnd) (bool, error) {
 	return ok, err
 }
 
-// flushItem drops what is queued of an item, shuts it, and tells the client, if it has heard
-// of the item.
+// flushItem drops an item's queued audio, closes the item and, if the client knows the item, tells
+// the client.
 func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -288,16 +286,16 @@ func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 			break
 		}
 	}
-	d.clock.Cut(time.Now()) // who flushes one item flushes all
+	d.clock.Cut(time.Now()) // flushing one item flushes all
 	if !known {
 		return true, nil
 	}
 	return d.push(m)
 }
 
-// drop drops the queued audio of some items, and their ends, which are kept for items that
-// the client has heard of if keepEnds is set. It says whether there is an item that it has
-// not heard of: it never will. mu is held.
+// drop drops the queued audio of some items and the messages about their ends. If keepEnds is set,
+// it keeps the end of each item that the client knows. It reports whether there is an item that
+// the client does not know, and never will. The caller must hold mu.
 func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bool) {
 	kept := d.entries[:d.head]
 	var whole []string // items that were not announced
@@ -326,8 +324,8 @@ func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bo
 	return len(whole) > 0
 }
 
-// finish drops all queued audio and queues the last messages. Nothing can be queued
-// afterwards; wait waits until they are written.
+// finish drops all queued audio and queues the last messages. Nothing can be queued afterwards;
+// wait waits until they are written.
 func (d *downlink) finish(last ...protocol.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -342,7 +340,7 @@ func (d *downlink) finish(last ...protocol.ServerMessage) error {
 	return failed
 }
 
-// wait waits until what is queued is written, or lost. Only after finish or lose.
+// wait waits until the queue is written or lost. It may be called only after finish or lose.
 func (d *downlink) wait() {
 	d.mu.Lock()
 	for d.busy || d.head < len(d.entries) {
@@ -352,7 +350,7 @@ func (d *downlink) wait() {
 	d.writer.Wait()
 }
 
-// lose drops what is queued, and all that comes: the client is gone.
+// lose drops the queue and everything that is added later, because the client has gone.
 func (d *downlink) lose() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -365,15 +363,15 @@ func (d *downlink) lose() {
 	d.finished = true
 }
 
-// pop returns the oldest entry, for the writer to write. It reports false, and the writer
-// must end, when there is none.
+// pop returns the oldest entry, for the writer to write. It reports false if the queue is empty;
+// the writer must then end.
 func (d *downlink) pop() (e downEntry, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.head == len(d.entries) {
 		d.entries, d.head = d.entries[:0], 0
 		if cap(d.entries) > keepEntries {
-			d.entries = nil // a backlog is over: give its memory back
+			d.entries = nil // the backlog is over: release its memory
 		}
 		d.busy = false
 		d.idle.Broadcast()
@@ -401,14 +399,15 @@ func (d *downlink) pop() (e downEntry, ok bool) {
 	return e, true
 }
 
-// final is the message of an entry that is about to be written: the seq of it may have
-// changed since it was queued, and how much was sent of an item that it ends. mu is held.
+// final returns the message of an entry that is about to be written. Its seq may have changed
+// since it was queued, and so may the sent length of the item that it ends. The caller must hold
+// mu.
 func (d *downlink) final(e downEntry) []byte {
 	if e.end != nil {
 		if o := d.outgoing(e.item); o != nil {
 			e.end.AudioMS = audio.MS(d.most.rate, int(o.sent))
 		}
-		if text, err := protocol.EncodeServer(d.seq, e.end); err == nil { // as it was when it was queued
+		if text, err := protocol.EncodeServer(d.seq, e.end); err == nil { // unchanged since it was queued
 			return text
 		}
 	}
@@ -418,7 +417,7 @@ func (d *downlink) final(e downEntry) []byte {
 	return e.text
 }
 
-// itemBytes returns how much audio of an item has been queued, until it has ended.
+// itemBytes returns how much audio of an item has been queued; zero once it has ended.
 func (d *downlink) itemBytes(item string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,34 +11,35 @@ import (
 	"voicegw/orchestrator/execute"
 )
 
-// DrainRemainder is how long Drain waits for what it has ended. What heeds its context needs
-// less: the last words to a client 2 s, its tools the Executor's grace of 5 s, a handback 15 s.
+// DrainRemainder is how long Drain waits for the sessions that it has ended. Anything that respects
+// its context needs less: the last words to a client 2 s, its tools the Executor's grace of 5 s, a
+// handback 15 s.
 const DrainRemainder = 20 * time.Second
 
-// Phase is how far a session has come.
+// Phase is the stage of a session's life.
 type Phase string
 
 // The phases, in their order.
 const (
 	PhaseAdmitted Phase = "admitted" // the client's connection is being upgraded
-	PhaseOpening  Phase = "opening"  // session.start is awaited, or the model's connection
+	PhaseOpening  Phase = "opening"  // waiting for session.start, or for the model's connection
 	PhaseRunning  Phase = "running"
-	PhaseEnding   Phase = "ending"   // the last words, and the end of both connections
-	PhaseSettling Phase = "settling" // its tools and its handback end
+	PhaseEnding   Phase = "ending"   // sending the last words, and closing both connections
+	PhaseSettling Phase = "settling" // waiting for its tools and its handback
 )
 
-// is notes the phase of a session.
+// is records the phase of a session.
 func (a *Admission) is(phase Phase, id string) {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
 	a.id, a.phase, a.since = id, phase, time.Now()
 }
 
-// Drain refuses new sessions from now on, lets the running ones go on until ctx is
-// done, ends those that are left with "server_shutdown", and returns when none is
-// left and no tool runs. It waits no longer for that than DrainRemainder, whatever a
-// provider, a tool or the store does; the error is then what Left returns. Calling it
-// again with a shorter ctx shortens the wait.
+// Drain refuses new sessions from now on, lets the running ones go on until ctx is done, ends the
+// others with "server_shutdown", and returns when no session and no tool is left. After ending
+// them it waits for at most DrainRemainder, whatever a provider, a tool or the store does; if
+// anything is left then, the error is the one of Left. Calling Drain again with a shorter ctx
+// shortens the wait.
 func (m *Manager) Drain(ctx context.Context) error {
 	m.mu.Lock()
 	if !m.draining {
@@ -56,7 +57,7 @@ func (m *Manager) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	m.endAll(causeShutdown)
-	done := make(chan struct{}) // closed when nothing is left; nobody may wait for it any more
+	done := make(chan struct{}) // closed when nothing is left; nobody may be waiting for it any more
 	go func() {
 		defer close(done)
 		m.opts.Executor.Close() // tools that cannot be stopped have a little time left
@@ -72,8 +73,7 @@ func (m *Manager) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends all sessions at once and waits for them, as Drain does. The log has what was
-// left.
+// Close ends all sessions at once and waits for them, as Drain does. It logs what is left.
 func (m *Manager) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -84,18 +84,18 @@ func (m *Manager) Close() {
 
 // LeftSession is a session that has not ended.
 type LeftSession struct {
-	ID    string // empty for one that is only admitted
+	ID    string // empty for a session that is only admitted
 	Phase Phase
 	Since time.Time // when the phase began
 }
 
-// LeftError says what has not ended. It is not empty.
+// LeftError lists what has not ended. At least one of its lists is not empty.
 type LeftError struct {
-	Sessions []LeftSession     // in the order of their phases' beginnings
-	Tools    []execute.Running // calls, of the text agent too
+	Sessions []LeftSession     // in the order in which their phases began
+	Tools    []execute.Running // calls, including those of the text agent
 }
 
-// Error names at most a few of them.
+// Error names a few of them.
 func (e *LeftError) Error() string {
 	var each []string
 	for _, s := range e.Sessions {
@@ -111,7 +111,7 @@ func (e *LeftError) Error() string {
 	return "not everything has ended: " + strings.Join(each, "; ")
 }
 
-// Left returns what has not ended yet, a *LeftError; nil if that is nothing.
+// Left returns a *LeftError about what has not ended yet; nil if everything has.
 func (m *Manager) Left() error {
 	left := &LeftError{Tools: m.opts.Executor.Running()}
 	m.mu.Lock()

@@ -10,10 +10,10 @@ import (
 	"voicegw/protocol/errcode"
 )
 
-// What a client gets errors for is bounded, or its flood would be answered by another one.
-// More than floodErrors errors of its own within floodWindow are flooding, and more than
-// sessionErrors in a session. Of errors that are not the client's fault so many are told in
-// the beginning, and one each faultEvery after that.
+// The number of errors that a client gets is bounded; otherwise its flood would cause another one.
+// A client that makes more than floodErrors errors within floodWindow is flooding, and so is one
+// that makes more than sessionErrors in a session. Errors that are not the client's fault are
+// first sent up to floodErrors, and after that one every faultEvery.
 const (
 	floodErrors   = 20
 	floodWindow   = 10 * time.Second
@@ -21,17 +21,17 @@ const (
 	faultEvery    = 10 * time.Second
 )
 
-// errorGate is the one way of errors to a running session's client. It may be used by any
-// number of goroutines.
+// errorGate is the only way for errors to reach a running session's client. It may be used
+// concurrently.
 type errorGate struct {
 	mu     sync.Mutex // guards the following fields
 	recent []time.Time
-	own    int           // errors of the client's so far
-	faults *rate.Limiter // of others' errors; nil before the first
-	told   bool          // that some were left out
+	own    int           // the client's own errors so far
+	faults *rate.Limiter // limits other errors; nil before the first
+	told   bool          // some were left out
 }
 
-// verdict is what the gate says of an error.
+// verdict is the gate's decision about an error.
 type verdict int
 
 const (
@@ -40,7 +40,7 @@ const (
 	errorIsFlood
 )
 
-// pass counts an error and says whether the client may be told.
+// pass counts an error and decides whether the client may be told.
 func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,8 +65,8 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 	return errorTold, false
 }
 
-// clientsFault says whether errors of a code in a running session are what the client has
-// done.
+// clientsFault reports whether errors with that code, in a running session, are caused by the
+// client.
 func clientsFault(code string) bool {
 	switch code {
 	case errcode.ProviderError, errcode.TranscriptionFailed, errcode.NoAnswer, errcode.StoreUnavailable:
@@ -75,8 +75,8 @@ func clientsFault(code string) bool {
 	return true
 }
 
-// tellError tells the client of an error, if it was not told of too many. Once the session
-// has ended there are no errors any more but the one that says why.
+// tellError tells the client of an error, unless it was told of too many. Once the session has
+// ended, the only error is the one that explains the end.
 func (s *session) tellError(m *protocol.Error) {
 	if s.isOver() {
 		return

@@ -5,8 +5,8 @@ import "sync"
 // frame is a pooled buffer of audio in a queue.
 type frame struct{ pcm []byte }
 
-// frameCap holds 100 ms at 48 kHz, the longest that the downlink cuts; longer
-// frames of a client make their buffer grow.
+// frameCap holds 100 ms at 48 kHz, the longest frame that the downlink makes; a longer frame from
+// a client enlarges its buffer.
 const frameCap = 9600
 
 var frames = sync.Pool{New: func() any { return &frame{pcm: make([]byte, 0, frameCap)} }}
@@ -18,8 +18,8 @@ func newFrame(pcm []byte) *frame {
 	return f
 }
 
-// extend appends pcm to a frame that waits, if it is then no longer than most: small pieces
-// together take one buffer, not one each.
+// extend appends pcm to a waiting frame, if it is then no longer than most. In this way, small
+// pieces share one buffer.
 func (f *frame) extend(pcm []byte, most int) bool {
 	if f == nil || len(f.pcm)+len(pcm) > most {
 		return false
@@ -28,8 +28,8 @@ func (f *frame) extend(pcm []byte, most int) bool {
 	return true
 }
 
-// size is how much memory a frame takes, in bytes. It is fixed while the frame is extended to
-// frameCap at most.
+// size returns how much memory a frame takes, in bytes. It does not change while the frame is
+// extended to frameCap at most.
 func (f *frame) size() int { return cap(f.pcm) }
 
 func (f *frame) free() { frames.Put(f) }

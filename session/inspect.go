@@ -9,14 +9,14 @@ import (
 	"voicegw/protocol"
 )
 
-// mayInspect says whether a client is shown the inside of its session: it has asked to be,
-// and either its connection or its ticket allows it.
+// mayInspect reports whether a client may see the inside of its session: it has asked to, and
+// either its connection or its ticket allows it.
 func (g *guest) mayInspect(a *Admission, ticket bool) bool {
 	return g.start.Inspect && (a.MayInspect || ticket)
 }
 
-// showState tells a client that inspects its session where that stands, if it has
-// changed. mu is held.
+// showState sends the session's state to a client that inspects it, if the state has changed. The
+// caller must hold mu.
 func (s *session) showState() {
 	if !s.inspect {
 		return
@@ -34,7 +34,7 @@ func (s *session) showState() {
 	})
 }
 
-// showCall tells a client that inspects its session all of a call that is over.
+// showCall sends everything about a finished call to a client that inspects its session.
 func (s *session) showCall(a orchestrator.ToolEnded) {
 	if !s.inspect {
 		return
@@ -57,20 +57,20 @@ func (s *session) showCall(a orchestrator.ToolEnded) {
 	})
 }
 
-// askedFor are arguments as a model wrote them, as JSON: a string of what is none, and no
-// arguments of nothing.
+// askedFor returns a model's arguments as JSON: invalid JSON becomes a string, and missing
+// arguments become an empty object.
 func askedFor(raw json.RawMessage) json.RawMessage {
 	switch {
 	case len(raw) == 0:
 		return json.RawMessage("{}")
-	case json.Valid(raw) && utf8.Valid(raw): // what is no UTF-8 would break the client's connection
+	case json.Valid(raw) && utf8.Valid(raw): // invalid UTF-8 would break the client's connection
 		return raw
 	}
-	text, _ := json.Marshal(string(raw)) // a string alone: it cannot fail
+	text, _ := json.Marshal(string(raw)) // only a string: it cannot fail
 	return text
 }
 
-// intentDecided notes what became of a tool's intent.
+// intentDecided logs whether a tool's intent was applied, and shows it to a client that inspects.
 func (s *session) intentDecided(a orchestrator.IntentDecided) {
 	if a.Why != "" {
 		s.logger.Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
@@ -86,7 +86,7 @@ func (s *session) intentDecided(a orchestrator.IntentDecided) {
 	s.tell(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})
 }
 
-// ours adds to a record whose session it is of.
+// ours adds the session's identity to an audit record.
 func (s *session) ours(r audit.Record) audit.Record {
 	r.SessionID, r.UserID = s.id, s.user.String()
 	r.ConversationID, r.Agent = s.start.ConversationID, s.opts.Agent.Name

@@ -9,24 +9,24 @@ import (
 	"voicegw/orchestrator"
 )
 
-// Running is a session as an operator sees it.
+// Running is a running session, as an operator sees it.
 type Running struct {
 	ID, User, Agent string
-	// ConversationID is the conversation that it goes on with; empty for none.
+	// ConversationID is the conversation that the session continues; empty without one.
 	ConversationID  string
 	Provider, Model string
 	// StartedAt is UTC.
 	StartedAt time.Time
-	// Turn is how many turns there have been.
+	// Turn is the number of turns so far.
 	Turn  int
 	Phase orchestrator.Phase
-	// ModelAddr is the gateway's own address on the connection to the model, as host:port,
-	// for who looks at it from the other end; empty if there is no connection any more, or
-	// nobody knows.
+	// ModelAddr is the gateway's own address on the connection to the model, as host:port, which
+	// identifies the connection at the other end. It is empty if the connection is closed or the
+	// address is not known.
 	ModelAddr string
 }
 
-// Sessions lists those that run on this node, the oldest first.
+// Sessions lists the sessions that run on this node, oldest first.
 func (m *Manager) Sessions() []Running {
 	m.mu.Lock()
 	all := make([]*session, 0, len(m.sessions))
@@ -44,7 +44,7 @@ func (m *Manager) Sessions() []Running {
 	return list
 }
 
-// Session returns the session of that id, if it runs on this node.
+// Session returns the session with that id, if it runs on this node.
 func (m *Manager) Session(id string) (Running, bool) {
 	m.mu.Lock()
 	s := m.sessions[id]
@@ -55,14 +55,14 @@ func (m *Manager) Session(id string) (Running, bool) {
 	return s.running(), true
 }
 
-// Provider is what a client may ask for.
+// Provider is a provider that a client may ask for.
 type Provider struct {
 	Name string
-	// Model is the one that it speaks with; empty where nobody knows.
+	// Model is the name of the provider's model; empty if it is not known.
 	Model string
-	// Voices are those that the provider's documentation lists for the model, its default
-	// first; nil where it lists none. Voice is the one that is configured; empty for the
-	// provider's default.
+	// Voices are the voices that the provider's documentation lists for the model, its default
+	// first; nil if it lists none. Voice is the configured voice; empty for the provider's
+	// default.
 	Voices []string
 	Voice  string
 }
@@ -79,7 +79,7 @@ func (m *Manager) Providers() []Provider {
 	return list
 }
 
-// Agent is the name of the agent that clients speak with.
+// Agent returns the name of the agent that clients speak with.
 func (m *Manager) Agent() string { return m.opts.Agent.Name }
 
 func (s *session) running() Running {

@@ -17,28 +17,26 @@ import (
 	"voicegw/session/handoff"
 )
 
-// Manager admits sessions, counts them and ends them. It may be used by any
-// number of goroutines.
+// Manager admits sessions, counts them and ends them. It may be used concurrently.
 type Manager struct {
 	// Fixed after NewManager.
 	opts   Options
-	ctx    func() context.Context // the parent of all sessions
+	ctx    func() context.Context // the parent of all sessions' contexts
 	endAll context.CancelCauseFunc
 	places *quota.Quota[netip.Addr]
 	seldom *seldom.Log
 
 	mu       sync.Mutex // guards the following fields
 	draining bool
-	admitted map[*Admission]struct{} // all sessions, and all that wait to be one
-	running  int                     // those that have sent session.start
+	admitted map[*Admission]struct{} // all sessions, and all connections that wait to become one
+	running  int                     // number of those that have sent session.start
 	waiting  *quota.Room[netip.Addr] // those that have not
-	sessions map[string]*session     // that run, by id
-	idle     chan struct{}           // closed when draining and nothing runs any more
-	empty    chan struct{}           // closed when draining and nobody is admitted any more
+	sessions map[string]*session     // running sessions, by id
+	idle     chan struct{}           // closed when draining and no session runs any more
+	empty    chan struct{}           // closed when draining and admitted is empty
 }
 
-// NewManager returns a Manager. It refuses options with which no session could
-// run.
+// NewManager returns a Manager. It refuses options with which no session could run.
 func NewManager(opts Options) (*Manager, error) {
 	opts = opts.withDefaults()
 	if _, ok := opts.Transports[opts.Provider]; !ok {
@@ -56,26 +54,26 @@ func NewManager(opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// Running returns how many sessions run. Who is connected and has not sent session.start is
-// none.
+// Running returns the number of running sessions. A connected client that has not sent
+// session.start does not count.
 func (m *Manager) Running() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.running
 }
 
-// Draining says whether new sessions are refused because of Drain.
+// Draining reports whether Drain has been called, so that new sessions are refused.
 func (m *Manager) Draining() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.draining
 }
 
-// Start runs a session over c, on goroutines of its own, and releases the
-// admission when it is over. It takes c over.
+// Start runs a session over c on its own goroutines, and releases the admission when the session
+// is over. The Manager owns c from now on.
 func (m *Manager) Start(a *Admission, c Client) {
-	// The handler's stack and request are freed at once; those of the opening when the
-	// session runs, which then is at most the two goroutines that read.
+	// The handler's stack and request are freed at once, and the opening's when the session runs.
+	// Then at most the two reading goroutines are left.
 	go func() {
 		g := &guest{came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
 		a.is(PhaseOpening, g.SessionID)
@@ -96,7 +94,8 @@ func (m *Manager) Start(a *Admission, c Client) {
 	}()
 }
 
-// begin opens a session and lets it run; nil if that cannot be, and the client knows why.
+// begin opens a session and starts it. If that fails it returns nil, and the client has been told
+// why.
 func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	g.logger = m.opts.Logger.With("session_id", g.SessionID)
 	tools := m.snapshot()
@@ -127,7 +126,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	return s
 }
 
-// conclude ends a session that is over, and waits until nothing is left of it.
+// conclude ends a session that is over, and waits until nothing of it is left.
 func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 	a.is(PhaseEnding, g.SessionID)
 	cause := s.finish()
@@ -141,7 +140,7 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
 
-// snapshot is the registry's as it is now; nil if there are no tools.
+// snapshot returns the registry's current snapshot; nil if there are no tools.
 func (m *Manager) snapshot() *registry.Snapshot {
 	if m.opts.Tools == nil {
 		return nil
@@ -149,7 +148,7 @@ func (m *Manager) snapshot() *registry.Snapshot {
 	return m.opts.Tools()
 }
 
-// note and forget keep the sessions that an answer of the API can be brought to.
+// note and forget maintain the sessions that can receive an answer from the API.
 func (m *Manager) note(s *session) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +167,7 @@ func (s *session) turns() int {
 	return s.state.Turns()
 }
 
-// clientName is what a client calls itself, for the log.
+// clientName returns the name that a client gives itself, for the log.
 func clientName(start *startMessage) string {
 	if start.Client == nil {
 		return ""
@@ -176,7 +175,7 @@ func clientName(start *startMessage) string {
 	return strings.TrimSpace(clip(start.Client.Name) + " " + clip(start.Client.Version))
 }
 
-// clip bounds what a client writes into our log.
+// clip bounds text from a client that goes into the log.
 func clip(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -25,8 +25,8 @@ import (
 // startMessage is the client's session.start.
 type startMessage = protocol.Start
 
-// open reads the session.start of a client, finds out who it is and connects to the model
-// that it asks for. Either the cause is nil, or nothing is open but what g.leave ends.
+// open reads a client's session.start, finds out who the user is and connects to the model that
+// the client asks for. If the cause is not nil, nothing is left open except what g.leave releases.
 func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapshot) (transport.Conn, *Cause) {
 	var cause *Cause
 	if g.start, cause = m.readStart(a, c); cause != nil {
@@ -50,12 +50,12 @@ func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapsho
 	return m.connect(m.ctx(), m.opts.Transports[name], setup, g.logger)
 }
 
-// readStart waits for session.start and checks what it asks for.
+// readStart waits for session.start and checks its contents.
 func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	ctx, cancel := context.WithTimeout(a.ctx(), m.opts.Limits.StartTimeout)
 	defer cancel()
-	// Closing is what ends a read.
-	closed := make(chan struct{}) // by the function below, when it has closed c
+	// Only closing the connection ends a read.
+	closed := make(chan struct{}) // closed by the function below, once it has closed c
 	stop := context.AfterFunc(ctx, func() {
 		defer close(closed)
 		turnAway(c, startCause(ctx))
@@ -85,7 +85,7 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	return start, m.checkStart(start)
 }
 
-// userOf is who a client speaks for: whom it names, else whoever it is without a name.
+// userOf returns the user that a client names, or its anonymous user.
 func userOf(start *startMessage, nameless user.User) (user.User, *Cause) {
 	if start.Client == nil || start.Client.ID == "" {
 		if nameless.IsZero() {
@@ -100,7 +100,7 @@ func userOf(start *startMessage, nameless user.User) (user.User, *Cause) {
 	return who, nil
 }
 
-// startCause says why waiting for session.start ended.
+// startCause returns why waiting for session.start ended.
 func startCause(ctx context.Context) *Cause {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return causeStartTimeout
@@ -108,7 +108,7 @@ func startCause(ctx context.Context) *Cause {
 	return causeOf(context.Cause(ctx))
 }
 
-// checkStart refuses what this gateway has not.
+// checkStart refuses a request for something that this gateway does not have.
 func (m *Manager) checkStart(start *startMessage) *Cause {
 	if start.Resume != nil {
 		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
@@ -123,7 +123,7 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 	return nil
 }
 
-// checkAgent refuses an agent that there is not.
+// checkAgent refuses an agent that does not exist.
 func (m *Manager) checkAgent(start *startMessage) *Cause {
 	if start.Agent != "" && start.Agent != m.opts.Agent.Name {
 		return refusal(closecode.UnknownTarget, errcode.UnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
@@ -147,10 +147,10 @@ func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) tra
 	}
 }
 
-// connectTries is how often a provider is tried for what may pass by itself.
+// connectTries is how often a connection is tried if the failure may pass.
 const connectTries = 3
 
-// connect opens the model's connection, trying again where that may help.
+// connect opens the model's connection, and tries again if that may help.
 func (m *Manager) connect(ctx context.Context, tr transport.Transport, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Limits.ConnectTimeout)
 	defer cancel()
@@ -178,18 +178,18 @@ func (m *Manager) connect(ctx context.Context, tr transport.Transport, setup tra
 	return nil, causeUnavailable
 }
 
-// turnAway tells a client why there is no session, and closes its connection.
+// turnAway tells a client why it gets no session, and closes its connection.
 func turnAway(c Client, cause *Cause) {
 	abort := time.AfterFunc(goodbyeTimeout, c.Abort)
 	defer abort.Stop()
 	if cause.Code != "" {
 		msg := &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Ref: cause.Field, Until: protocol.Time{Time: cause.Until}}
 		if text, err := protocol.EncodeServer(1, msg); err == nil {
-			// A client that does not take it learns as much from the close code.
+			// If the client does not read it, the close code says the same.
 			_ = c.WriteText(text)
 		}
 	}
-	// It may be gone already, which is no concern of ours.
+	// The client may have gone already, which does not matter here.
 	_ = c.Close(cause.Close, cause.Reason)
 	c.Abort()
 }

@@ -14,62 +14,62 @@ import (
 	"voicegw/transport"
 )
 
-// Options is what a Manager needs. Transports and Provider must be set; the zero
-// value of everything else is useful.
+// Options configure a Manager. Transports and Provider are required; the zero value of every other
+// field is usable.
 type Options struct {
 	// Transports are the providers that a client may ask for, by name.
 	Transports map[string]transport.Transport
-	// Provider is the one for clients that do not ask.
+	// Provider is the provider for clients that do not ask for one.
 	Provider string
-	// Agent is how the model is to behave.
+	// Agent describes how the model must behave.
 	Agent Agent
-	// Tools returns the registry's snapshot that a new session is to hold. Nil means
-	// that there are no tools.
+	// Tools returns the registry's current snapshot, which a new session holds. Nil means that
+	// there are no tools.
 	Tools func() *registry.Snapshot
-	// Instructions makes a session's system text from the tools it has and from the mark
-	// that the gateway's own messages to its model begin with, which the text must name.
-	// Nil means Agent.Instructions.
+	// Instructions makes a session's system text from its tools and its mark. The text must
+	// explain the mark to the model: it stands before the gateway's own messages. Nil means
+	// Agent.Instructions.
 	Instructions func(tools *registry.Snapshot, own mark.Mark) string
-	// Blocked says until when a user is shut out; ok is false for one who is not. It
-	// is asked once, at session.start, and may be called by several goroutines. Nil
-	// means that nobody is.
+	// Blocked returns until when a user is locked out; ok is false if the user is not. It is
+	// called once for each session.start, and may be called concurrently. Nil means that nobody
+	// is locked out.
 	Blocked func(who user.User) (until time.Time, ok bool)
-	// Desk hands conversations over. Nil means that there are no tickets, that clients may
-	// name any conversation, and that nothing is handed back.
+	// Desk hands conversations over. Nil means that there are no tickets, that clients may name
+	// any conversation, and that nothing is handed back.
 	Desk Desk
-	// TicketRequired lets nobody in without a ticket.
+	// TicketRequired refuses clients without a ticket.
 	TicketRequired bool
-	// Executor runs the tools. Drain closes it. Nil: one without a ledger, which lets
-	// nothing run that writes.
+	// Executor runs the tools. Drain closes it. Nil means an executor without a ledger, which
+	// refuses tools that write.
 	Executor *execute.Executor
-	// Audit takes the records of what tools did. It is called with a lock held and must
-	// not block. Nil discards.
+	// Audit receives the records of tool calls. It is called with a lock held and must not block.
+	// Nil discards them.
 	Audit func(audit.Record)
-	// Policy holds the limits and patience of a session, and the rules for its tools.
+	// Policy holds the limits and waiting times of a session, and the rules for its tools.
 	Policy orchestrator.Policy
 	// Limits bound what clients may do.
 	Limits Limits
-	// SilenceMS and PrefixMS tune speech detection, in ms; zero leaves the default
-	// of the provider, or of the gateway's own detector.
+	// SilenceMS and PrefixMS tune speech detection, in ms. Zero means the default of the provider,
+	// or of the gateway's own detector.
 	SilenceMS, PrefixMS int
-	// Logger gets one line for each event of a session's life. Nil discards.
+	// Logger gets one line for each event of a session's life. Nil means no logging.
 	Logger *slog.Logger
 
-	// now is the time by which a client's audio comes too fast; nil for the real one.
+	// now is the clock that checks whether a client's audio comes too fast; nil means time.Now.
 	now func() time.Time
 }
 
 // Agent is the character that the model plays.
 type Agent struct {
-	// Name is what clients ask for in session.start; empty means "default".
+	// Name is the name that clients use in session.start; empty means "default".
 	Name string
 	// Instructions is the model's system text.
 	Instructions string
-	// Greeting tells the model how to open a session; empty: the user speaks first.
+	// Greeting tells the model how to open a session. If it is empty, the user speaks first.
 	Greeting string
-	// Voices is the voice for each provider's name; absent means the provider's own.
+	// Voices is the voice for each provider, by its name; without an entry, the provider chooses.
 	Voices map[string]string
-	// Language is a BCP 47 tag; empty lets the model decide.
+	// Language is a BCP 47 tag; if it is empty, the model chooses.
 	Language string
 }
 
@@ -83,12 +83,11 @@ type Limits struct {
 	// NewPerSecond is how many may connect within a second from one address.
 	// Zero means defaults.NewSessionsPerSecond.
 	NewPerSecond int
-	// Waiting is how many connections may wait for their session.start, WaitingPerAddress
-	// how many of them from one address. They take none of the places of Sessions and
-	// PerAddress. Zero means defaults.WaitingSessions and
-	// defaults.WaitingPerAddress.
+	// Waiting is how many connections may wait for their session.start, WaitingPerAddress how many
+	// of them from one address. They do not count against Sessions and PerAddress. Zero means
+	// defaults.WaitingSessions and defaults.WaitingPerAddress.
 	Waiting, WaitingPerAddress int
-	// ExemptLoopback exempts this machine's own addresses from what limits one address.
+	// ExemptLoopback exempts this machine's own addresses from the limits per address.
 	ExemptLoopback bool
 	// AudioAhead is how far a client's audio may run ahead of real time.
 	// Zero means defaults.AudioAhead.
@@ -96,16 +95,16 @@ type Limits struct {
 	// StartTimeout is how long a client may take to send session.start.
 	// Default 10 s.
 	StartTimeout time.Duration
-	// ConnectTimeout bounds all tries to reach the provider. Default 10 s.
+	// ConnectTimeout bounds all attempts to reach the provider together. Default 10 s.
 	ConnectTimeout time.Duration
-	// SlowClient is how long one write to a client may make no progress.
-	// Zero means defaults.SlowClient.
+	// SlowClient is how long a write to a client may make no progress. Zero means
+	// defaults.SlowClient.
 	SlowClient time.Duration
-	// Backlog is how much audio may wait for a slow client. Default 120 s.
+	// Backlog is how much audio may be queued for a slow client. Default 120 s.
 	Backlog time.Duration
-	// BacklogBytes is how many bytes of memory may be taken by what waits for a slow
-	// client, audio and messages together. Default 24 MiB: the default of Backlog at any
-	// rate, and a few MiB of messages.
+	// BacklogBytes is how much memory the queue for a slow client may take, in bytes, audio and
+	// messages together. Default 24 MiB: enough for the default Backlog at any sample rate, and a
+	// few MiB of messages.
 	BacklogBytes int
 }
 

@@ -7,13 +7,13 @@ import (
 	"voicegw/transport"
 )
 
-// pauseAfter is how long a client may send no audio before it counts as a pause: models
-// listen on the audio's clock, and would wait for the rest of a phrase, or for its end,
-// until audio comes again. A client that was held up for less sends what it has late
-// (docs/clients.md); that still belongs to the phrase.
+// pauseAfter is how long a client may send no audio before that counts as a pause. A model's sense
+// of time is the audio itself: without audio it waits for the rest of a phrase, or for its end.
+// A client that was held up for less sends the missing audio late (docs/clients.md); that still
+// belongs to the phrase.
 const pauseAfter = 2 * time.Second
 
-// audioFlows notes that audio has come.
+// audioFlows records that audio has arrived.
 func (s *session) audioFlows() {
 	if s.manual() || s.flows.Load() {
 		return
@@ -30,7 +30,7 @@ func (s *session) audioFlows() {
 	}
 }
 
-// watchPause looks whether audio still comes.
+// watchPause checks whether audio is still arriving.
 func (s *session) watchPause() {
 	if s.isOver() {
 		return
@@ -43,7 +43,7 @@ func (s *session) watchPause() {
 		}
 		return
 	}
-	s.flows.Store(false) // a frame that comes now may be missed; the next one is not
+	s.flows.Store(false) // a frame that arrives now may be missed; the next one is not
 	s.command(transport.AudioPause{}, nil)
 	s.hearing.Lock()
 	defer s.hearing.Unlock()

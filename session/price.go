@@ -2,15 +2,15 @@ package session
 
 import "voicegw/protocol"
 
-// A client may send messages that cost so much a second, after a burst. What its frames
-// cost, audio too, is counted apart: protocol.FramesPerSecond.
+// The cost of a client's messages is limited per second, with a burst. Its frames, including audio,
+// are limited separately: protocol.FramesPerSecond.
 const (
 	controlRate  = 50
 	controlBurst = 200
 )
 
-// price is what a message costs, at least 1: the more, the more it makes the gateway or the
-// model do. docs/protocol.md has the table.
+// price returns what a message costs, at least 1. It depends on how much work the message makes for
+// the gateway or the model. docs/protocol.md has the table.
 func price(m protocol.ClientMessage) int {
 	switch m.(type) {
 	case *protocol.InputText, *protocol.ConfirmationResolve:

@@ -12,7 +12,7 @@ import (
 	"voicegw/protocol/errcode"
 )
 
-// hearClient is the pump from the client to the uplink: the client's connection calls it.
+// hearClient is the pump from the client to the uplink; the client's connection calls it.
 func (s *session) hearClient() {
 	s.caughtUp = s.client.CaughtUp()
 	for !s.clientOver {
@@ -33,7 +33,7 @@ func (s *session) hearClient() {
 // clientFrame takes one frame.
 func (s *session) clientFrame(f protocol.Frame) {
 	if s.isOver() {
-		return // also the rest of a flood, which gets no answers
+		return // including the rest of a flood, which gets no answers
 	}
 	if f.Audio {
 		s.clientAudio(f.Data)
@@ -60,7 +60,7 @@ func (s *session) tooMany() {
 	s.complain(errcode.Limit, "", "Too many messages: they may cost %d a second, and typed text costs most; this one was dropped.", controlRate)
 }
 
-// gone maps the end of the client's connection to a cause.
+// gone returns the cause for an error of the client's connection.
 func gone(err error) *Cause {
 	switch protocol.CloseStatus(err) {
 	case closecode.Done, closecode.ServerLeaving:
@@ -75,8 +75,7 @@ func gone(err error) *Cause {
 	return causeGone
 }
 
-// complain tells the client what it did wrong; too many complaints end the
-// session.
+// complain tells the client what it did wrong; too many complaints end the session.
 func (s *session) complain(code, ref, format string, args ...any) {
 	s.tellError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
 }
@@ -121,12 +120,12 @@ func (s *session) clientAudio(pcm []byte) {
 	}
 }
 
-// tooFastEvery is how often a client is told that its audio comes too fast. A page or a
-// network that was held up gives many frames at once, for which no session must end; who
-// does not stop has more than floodErrors within floodWindow all the same.
+// tooFastEvery is how often a client is told that its audio comes too fast. A page or network that
+// was held up delivers many frames at once, which must not end a session. A client that does not
+// stop still exceeds floodErrors within floodWindow.
 const tooFastEvery = floodWindow / (floodErrors + 5)
 
-// tooFast notes that a frame was dropped, because audio would be so far ahead.
+// tooFast records that a frame was dropped because the audio would be that far ahead.
 func (s *session) tooFast(ahead time.Duration) {
 	s.dropped++
 	if time.Since(s.tooFastAt) < tooFastEvery {
@@ -137,7 +136,7 @@ func (s *session) tooFast(ahead time.Duration) {
 	s.tooFastAt, s.dropped = time.Now(), 0
 }
 
-// listen hears where the user speaks, for a model that does not tell.
+// listen detects where the user speaks, for a model that does not report it.
 func (s *session) listen(pcm []byte) {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
@@ -154,7 +153,8 @@ func (s *session) listen(pcm []byte) {
 	s.stillSpeaks()
 }
 
-// listenOn hears whether the user still speaks, for a model whose word of the end may be lost.
+// listenOn detects whether the user is still speaking, because the model's report of the end may
+// be lost.
 func (s *session) listenOn(pcm []byte) {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
@@ -163,14 +163,15 @@ func (s *session) listenOn(pcm []byte) {
 	s.stillSpeaks()
 }
 
-// openEar makes the gateway's own ear. hearing is held.
+// openEar makes the gateway's own speech detector. The caller must hold hearing.
 func (s *session) openEar() {
 	if s.ear == nil {
 		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
 	}
 }
 
-// stillSpeaks tells now and then that the ear hears the user. hearing is held.
+// stillSpeaks regularly tells the orchestrator that the detector hears the user. The caller must
+// hold hearing.
 func (s *session) stillSpeaks() {
 	if !s.ear.Speaking() {
 		return

@@ -11,11 +11,11 @@ import (
 	"voicegw/transport"
 )
 
-// noDeadline is the context of the audio path: one that can be cancelled would
-// cost a dozen allocations for each frame. Close ends what waits on it.
+// noDeadline is the context of the audio path: a cancellable one would cost a dozen allocations a
+// frame. Close ends operations that wait on it.
 var noDeadline = context.Background()
 
-// hearModel is the pump from the model to the downlink: the model's connection calls it.
+// hearModel is the pump from the model to the downlink; the model's connection calls it.
 func (s *session) hearModel() {
 	for !s.modelOver {
 		ev, err := s.model.Recv()
@@ -70,24 +70,24 @@ func (s *session) modelEvent(ev transport.Event) {
 	}
 }
 
-// maxArgs bounds the arguments of a tool call, in bytes: they are kept, compared, audited and
-// shown.
+// maxArgs bounds the arguments of a tool call, in bytes, because they are stored, compared,
+// audited and shown.
 const maxArgs = 256 << 10
 
 var errHugeCall = errors.New("the model's tool call is too large")
 
-// draft is how far the transcript of an item had come when it was last passed on.
+// draft is how far an item's transcript had come when it was last passed on.
 type draft struct {
 	item string
 	size int
 }
 
-// draftStep is the part of a transcript that has to be new: a transcript is told as a whole
-// each time, and would cost the square of its length if each word was passed on.
+// draftStep is the fraction of a transcript that must be new. A transcript is always sent whole,
+// so passing on each word would cost the square of its length.
 const draftStep = 128
 
-// worthTelling says whether a transcript is to be passed on: each that is final, each of a
-// short text, and of a long one those that bring enough.
+// worthTelling reports whether a transcript should be passed on: if it is final or short, or if
+// enough of it is new.
 func (s *session) worthTelling(ev transport.Transcript) bool {
 	d := &s.userDraft
 	if ev.Role == transport.RoleAssistant {
@@ -115,8 +115,8 @@ func (s *session) modelAudio(ev *transport.AudioOut) {
 	s.queueAudio(ev.Item, pcm)
 }
 
-// nextItem ends what the model said before and begins with another item. It reports false
-// for one that was spoken before: items play one after another, each once.
+// nextItem ends the item that the model spoke before, and begins another one. It reports false for
+// an item that was spoken before: items play one after another, each once.
 func (s *session) nextItem(item string) bool {
 	if s.spoken(item) {
 		return false
@@ -130,14 +130,14 @@ func (s *session) nextItem(item string) bool {
 	return true
 }
 
-// spoken says whether the model has begun an item before. The orchestrator keeps that.
+// spoken reports whether the model has begun an item before. The orchestrator knows it.
 func (s *session) spoken(item string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state.Spoken(item)
 }
 
-// modelAudioDone takes the end of the item that the model speaks.
+// modelAudioDone takes the end of the item that the model is speaking.
 func (s *session) modelAudioDone(item string) {
 	if item != s.item || item == "" {
 		return
@@ -151,8 +151,7 @@ func (s *session) modelAudioDone(item string) {
 	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
 }
 
-// queueAudio cuts audio into frames of 50 to 100 ms, or one shorter, and queues
-// them.
+// queueAudio cuts audio into frames of 50 to 100 ms, or one shorter frame, and queues them.
 func (s *session) queueAudio(item string, pcm []byte) {
 	longest := audio.Bytes(s.start.OutputRate, maxDownFrame)
 	for len(pcm) > 0 {
@@ -169,6 +168,6 @@ func (s *session) queueAudio(item string, pcm []byte) {
 	}
 }
 
-// maxDownFrame is the longest frame sent to a client: short enough for a flush to
-// bite, long enough to keep frames few.
+// maxDownFrame is the longest frame sent to a client: short enough for a flush to take effect soon,
+// long enough to keep the number of frames low.
 const maxDownFrame = 100 * time.Millisecond

@@ -22,10 +22,10 @@ import (
 	"voicegw/transport"
 )
 
-// Client is what a session needs of the connection to its client; *protocol.Conn
-// is one, and says what each method promises. One goroutine reads session.start; from Notify
-// on its function takes what comes. One goroutine writes. Close and Abort may come from any,
-// and end both.
+// Client is the connection to a session's client; *protocol.Conn implements it and documents each
+// method. One goroutine reads session.start; after Notify, the connection calls its function with
+// each frame. One goroutine writes. Close and Abort may be called concurrently with these, and end
+// both.
 type Client interface {
 	Read() (protocol.Frame, error)
 	Notify(f func())
@@ -43,8 +43,8 @@ type session struct {
 	// Fixed after newSession.
 	id        string
 	user      user.User // who speaks
-	vouched   bool      // by the ticket
-	scopes    []string  // of the ticket
+	vouched   bool      // from the ticket
+	scopes    []string  // from the ticket
 	before    string    // what was said before the session, for the model
 	startedAt time.Time
 	opts      *Options // the Manager's
@@ -55,76 +55,76 @@ type session struct {
 	up        *uplink
 	down      *downlink
 	clock     *audioClock
-	tools     *registry.Snapshot // nil: there are none
+	tools     *registry.Snapshot // nil if there are no tools
 	calls     *execute.Runner
-	voice     string // that the model was asked for; empty for its own
-	inspect   bool   // the client is shown the inside
+	voice     string // requested from the model; empty for its default
+	inspect   bool   // the client may see the inside
 	logger    *slog.Logger
-	end       context.CancelCauseFunc // ends the session; the first cause stands
+	end       context.CancelCauseFunc // ends the session; the first cause counts
 	done      <-chan struct{}         // closed by end
 	cause     func() *Cause           // why it ended, once done
-	whenDone  func(f func())          // calls f on a goroutine of its own, once done
+	whenDone  func(f func())          // calls f on a new goroutine, once done
 
-	readers sync.WaitGroup // two: hearClient and hearModel, until each has heard the end
+	readers sync.WaitGroup // two: hearClient and hearModel, until each has seen the end
 
 	// Owned by hearClient.
 	clientOver bool
-	caughtUp   time.Time        // what is read now came after it; zero if that is not known
+	caughtUp   time.Time        // the audio read now arrived after it; zero if not known
 	resampleIn *audio.Resampler // nil where the rates agree
-	listens    bool             // the model has no ear of its own
+	listens    bool             // the model has no speech detection of its own
 	upBuf      []byte
 	directIn   transport.AudioIn
 	tooFastAt  time.Time // when the client was last told that its audio comes too fast
-	dropped    int       // frames since then
+	dropped    int       // frames dropped since then
 	control    *rate.Limiter
 
 	// Owned by hearModel.
 	modelOver   bool
 	resampleOut *audio.Resampler // nil where the rates agree
 	downBuf     []byte
-	item        string // that the model speaks; empty between items
+	item        string // the item that the model is speaking; empty between items
 	userDraft   draft
 	modelDraft  draft
 
-	errors errorGate // to the client
+	errors errorGate // errors to the client
 
-	// muted is set when the session ends and the user is not listened to any more.
+	// muted is set when the session ends and the user is no longer listened to.
 	muted atomic.Bool
 
-	// blockedUntil is set by a tool that shuts the user out.
+	// blockedUntil is set by a tool that locks the user out.
 	blockedUntil atomic.Pointer[time.Time]
 
-	// modelHears is set when a model reports speech although its row does not say
-	// so: the gateway's own ear then has nothing to add.
+	// modelHears is set when a model reports speech although its row says that it does not: the
+	// gateway's own detector is then not needed.
 	modelHears atomic.Bool
 
-	// userSpeaks is set from where the model says that the user speaks to where it says that
-	// they do not: meanwhile the gateway's own ear listens too.
+	// userSpeaks is set while the user is speaking, by the model's reports. Meanwhile the
+	// gateway's own detector listens too.
 	userSpeaks atomic.Bool
 
-	// visitors are calls of Manager.Confirm that bring an answer. New ones come only
-	// while the Manager knows the session.
+	// visitors are calls of Manager.Confirm that bring an answer. New ones can come only while
+	// the Manager knows the session.
 	visitors sync.WaitGroup
 
-	// handed is closed when the conversation was handed back; set by goodbye, for settle.
+	// handed is closed when the conversation has been handed back; goodbye sets it for settle.
 	handed <-chan struct{}
 
-	// flows is set while the client sends audio, and is not pausing.
+	// flows is set while the client sends audio without a pause.
 	flows atomic.Bool
 
 	hearing    sync.Mutex      // guards the following fields; taken before mu
-	ear        *audio.Detector // nil until there is something to hear
-	earFrom    int64           // where the ear's clock began, ms
-	speechFrom int64           // where the ear heard the speech begin, ms
+	ear        *audio.Detector // nil before the first audio
+	earFrom    int64           // where the detector's clock began, ms
+	speechFrom int64           // where the detector heard the speech begin, ms
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
 
 	mu         sync.Mutex  // guards the following fields
-	clockwork  *time.Timer // brings the next tick; nil before the first
-	pauseWatch *time.Timer // looks whether audio still comes; nil before the first
+	clockwork  *time.Timer // fires the next tick; nil before the first
+	pauseWatch *time.Timer // checks whether audio still arrives; nil before the first
 	state      orchestrator.State
-	story      *handoff.Story    // nil if the session does not go on with a conversation
-	telling    *audit.Record     // that the next command makes true; nil for none
-	shown      orchestrator.View // what a client that inspects the session was shown last
+	story      *handoff.Story    // nil if the session does not continue a conversation
+	telling    *audit.Record     // the record that the next command makes true; nil without one
+	shown      orchestrator.View // the view that an inspecting client got last
 }
 
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
@@ -163,8 +163,8 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	return s, nil
 }
 
-// upBacklog is how much audio may wait for the model; older is of no use to it. longestQueued
-// is how much of it is put together to one frame.
+// upBacklog is how much audio may be queued for the model; older audio is of no use to it.
+// longestQueued is how much of it is joined to one frame.
 const (
 	upBacklog     = 5 * time.Second
 	longestQueued = 100 * time.Millisecond
@@ -177,11 +177,11 @@ func resampler(from, to int) (*audio.Resampler, error) {
 	return audio.NewResampler(from, to)
 }
 
-// manual says whether the client tells when its user speaks.
+// manual reports whether the client says when its user speaks.
 func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnDetectionClient }
 
-// begin begins the conversation, which then is what comes from both sides: each connection
-// calls its pump when something has come.
+// begin starts the conversation: from now on, each connection calls its pump when something has
+// arrived.
 func (s *session) begin() {
 	s.announce()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
@@ -190,8 +190,8 @@ func (s *session) begin() {
 	s.model.Notify(s.hearModel)
 }
 
-// finish ends the conversation once done, and returns its cause when nothing of it is left
-// but its tools; see settle.
+// finish ends the conversation once done is closed, and returns its cause when nothing of it is
+// left but its tools; see settle.
 func (s *session) finish() *Cause {
 	cause := s.cause()
 	s.goodbye(cause)
@@ -204,7 +204,7 @@ func (s *session) finish() *Cause {
 	return cause
 }
 
-// settle waits for the tools and the handback, once nobody can bring the session anything any more.
+// settle waits for the tools and the handback, once nothing more can reach the session.
 func (s *session) settle() {
 	s.visitors.Wait()
 	s.calls.Wait()
@@ -235,7 +235,7 @@ func (s *session) told() handoff.Said {
 	})
 }
 
-// queuedMS returns how much audio of an item has come, in ms, if it is not complete.
+// queuedMS returns how much audio of an incomplete item has arrived, in ms.
 func (s *session) queuedMS(item string) int64 {
 	return audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
 }
@@ -243,7 +243,7 @@ func (s *session) queuedMS(item string) int64 {
 // goodbye tells the client why the session ends and closes its connection.
 func (s *session) goodbye(cause *Cause) {
 	said, lasted := s.told(), time.Since(s.startedAt)
-	// From here on, what still runs is journalled and nothing else happens.
+	// From here on, calls that still run are recorded and nothing else happens.
 	s.dispatch(orchestrator.Over{})
 	s.mu.Lock()
 	s.wind() // no more ticks
@@ -259,7 +259,7 @@ func (s *session) goodbye(cause *Cause) {
 	if err := s.down.finish(last...); err != nil {
 		s.logger.Error("encoding the last messages", "error", err)
 	}
-	// A client that is gone or stuck must not hold the session.
+	// A client that is gone or stuck must not delay the session's end.
 	abort := time.AfterFunc(goodbyeTimeout, s.client.Abort)
 	defer abort.Stop()
 	if cause == causeGone {
@@ -272,10 +272,10 @@ func (s *session) goodbye(cause *Cause) {
 	s.client.Abort()
 }
 
-// goodbyeTimeout is how long the last words to a client may take.
+// goodbyeTimeout bounds the last words to a client.
 const goodbyeTimeout = 2 * time.Second
 
-// tick brings the orchestrator a tick, until the session is over.
+// tick passes a tick to the orchestrator, until the session is over.
 func (s *session) tick() {
 	if s.isOver() {
 		return
@@ -283,7 +283,7 @@ func (s *session) tick() {
 	s.dispatch(orchestrator.Tick{})
 }
 
-// wind sets the time of the next tick. mu is held.
+// wind sets the time of the next tick. The caller must hold mu.
 func (s *session) wind() {
 	at := s.state.WakeAt()
 	switch {
@@ -298,8 +298,8 @@ func (s *session) wind() {
 	}
 }
 
-// dispatch takes one step and carries out what it decides. What has left for the client
-// meanwhile is told first: what was heard cannot be more.
+// dispatch takes one step and carries out its actions. It first reports what has been sent to the
+// client, because the client cannot have heard more than that.
 func (s *session) dispatch(in orchestrator.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,7 +313,7 @@ func (s *session) dispatch(in orchestrator.Input) {
 	}
 }
 
-// tellSent tells the orchestrator what has left for the client.
+// tellSent tells the orchestrator what has been sent to the client.
 func (s *session) tellSent() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,14 +325,14 @@ func (s *session) tellSent() {
 	}
 }
 
-// takeSent is tellSent with mu held, which leaves the clock to the caller.
+// takeSent is tellSent for a caller that holds mu and sets the next tick itself.
 func (s *session) takeSent(now time.Time) {
 	for _, in := range s.down.left() {
 		s.step(in, now)
 	}
 }
 
-// step takes one step and carries out what it decides. mu is held.
+// step takes one step and carries out its actions. The caller must hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
 	next, actions := orchestrator.Step(s.state, now, in)
 	s.story.Note(in, actions, now, s.queuedMS)
@@ -347,7 +347,7 @@ func (s *session) tell(m protocol.ServerMessage) {
 	s.queued(s.down.pushMessage(m))
 }
 
-// queued ends the session where the client's queue is full.
+// queued ends the session if the client's queue is full.
 func (s *session) queued(ok bool, err error) {
 	if err != nil {
 		s.logger.Error("encoding a message", "error", err)
@@ -365,7 +365,7 @@ func (s *session) command(cmd transport.Command, record *audit.Record) {
 	}
 }
 
-// isOver says whether an error of a pump only tells that the session has ended.
+// isOver reports whether the session has ended.
 func (s *session) isOver() bool {
 	select {
 	case <-s.done:
@@ -375,7 +375,7 @@ func (s *session) isOver() bool {
 	}
 }
 
-// lost maps the end of the model's connection to a cause.
+// lost returns the cause for an error of the model's connection.
 func lost(err error) *Cause {
 	var te *transport.Error
 	if errors.As(err, &te) && te.Kind == transport.KindExpired {

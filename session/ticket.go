@@ -17,8 +17,8 @@ import (
 	"voicegw/store"
 )
 
-// Desk hands conversations over between text and voice; *handoff.Desk is one, and says what each
-// method promises. Redeem, Enter and Decided have 5 s. The methods may be called concurrently.
+// Desk hands conversations over between text and voice; *handoff.Desk implements it and documents
+// each method. Redeem, Enter and Decided get 5 s. The methods may be called concurrently.
 type Desk interface {
 	Redeem(ctx context.Context, secret, origin string) (handoff.Ticket, error)
 	Enter(ctx context.Context, conversationID string, who user.User) (before string, err error)
@@ -26,30 +26,30 @@ type Desk interface {
 	Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error
 }
 
-// guest is a client that is let in, and what its session is to be.
+// guest is a client that is admitted, and the settings of its session.
 type guest struct {
-	// Ticket is the client's, or says the same of a client without one. Its Inspect says that the
-	// client is shown the inside.
+	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
+	// means that the client may see the inside.
 	handoff.Ticket
 	came   time.Time
 	addr   string
 	start  *startMessage // without the secret of its ticket
-	voice  string        // requested from the model; empty for the model's own
-	mark   mark.Mark     // of the gateway's own words to the model
+	voice  string        // requested from the model; empty for its default
+	mark   mark.Mark     // the mark before the gateway's own words to the model
 	logger *slog.Logger
 }
 
 // ticketTime bounds a call of the Desk for a new session.
 const ticketTime = 5 * time.Second
 
-// identify finds out who the client is and what its session goes on with: from its ticket, or,
-// if it needs none, from its session.start.
+// identify finds out who the client is and which conversation its session continues: from its
+// ticket or, if it needs none, from its session.start.
 func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	secret := cmp.Or(g.start.Ticket, a.Ticket)
 	if a.Ticket != "" && secret != a.Ticket {
 		return causeTicketsDiffer
 	}
-	g.start.Ticket = "" // nobody needs the secret any more
+	g.start.Ticket = "" // the secret is not needed any more
 	who, cause := userOf(g.start, a.Anonymous)
 	if cause != nil {
 		return cause
@@ -69,7 +69,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	return m.enter(ctx, g)
 }
 
-// redeem uses a ticket up.
+// redeem uses a ticket.
 func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *guest) *Cause {
 	t, err := m.opts.Desk.Redeem(ctx, secret, a.Origin)
 	switch {
@@ -95,7 +95,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 	return m.checkAgent(g.start)
 }
 
-// enter lets a client without a ticket go on with a conversation.
+// enter lets a client without a ticket continue a conversation.
 func (m *Manager) enter(ctx context.Context, g *guest) *Cause {
 	id := g.start.ConversationID
 	if id == "" {

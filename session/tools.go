@@ -14,8 +14,8 @@ import (
 	"voicegw/transport"
 )
 
-// beginCalls prepares what runs the tools of this session. Its results come back as
-// steps, from goroutines of the executor.
+// beginCalls prepares the execution of this session's tools. Results become steps, on goroutines
+// of the executor.
 func (s *session) beginCalls() {
 	s.calls = s.opts.Executor.Begin(execute.Conversation{
 		Session: registry.Session{
@@ -27,7 +27,7 @@ func (s *session) beginCalls() {
 	})
 }
 
-// toolsVersion is that of the registry which the session holds.
+// toolsVersion returns the version of the session's registry.
 func (s *session) toolsVersion() string {
 	if s.tools == nil {
 		return ""
@@ -35,8 +35,8 @@ func (s *session) toolsVersion() string {
 	return s.tools.Version()
 }
 
-// decided takes a record of what was decided: it is written at once, or when its answer is.
-// What came of an approved action is known with that. mu is held.
+// decided takes an audit record: it is written at once, or when its answer is. It also settles the
+// approved action that the record is about. The caller must hold mu.
 func (s *session) decided(a orchestrator.Audit) {
 	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
 		s.calls.Settle(a.Record.Reference)
@@ -48,22 +48,22 @@ func (s *session) decided(a orchestrator.Audit) {
 	s.audit(a.Record)
 }
 
-// audit writes a record. It may be called from any goroutine.
+// audit writes a record. It may be called concurrently.
 func (s *session) audit(r audit.Record) {
 	if s.opts.Audit != nil {
 		s.opts.Audit(s.ours(r))
 	}
 }
 
-// untold writes the record of an answer that was on its way to the model and is never
-// written to it: the connection has broken, or the session is over.
+// untold writes the record of an answer that was meant for the model but will never reach it: the
+// connection has broken, or the session is over.
 func (s *session) untold(r *audit.Record) {
 	undelivered := *r
 	undelivered.Delivered, undelivered.NotDelivered = false, "not_sent"
 	s.audit(undelivered)
 }
 
-// declarations are the tools of a mode, in the form that a model takes.
+// declarations returns the tools of a mode in the form that a model gets.
 func declarations(tools *registry.Snapshot, form transport.SchemaForm, spoken bool) []transport.Tool {
 	if tools == nil {
 		return nil
@@ -97,11 +97,11 @@ func confirmAction(form transport.SchemaForm) transport.Tool {
 	}
 }
 
-// messenger lets a tool speak to the session's client. It is a capability of
-// tools: it may be used from any goroutine, also after the session.
+// messenger lets a tool send messages to the session's client. It is a capability of tools: it may
+// be used concurrently, even after the session.
 type messenger struct{ s *session }
 
-// Timeout tells the client that its user is shut out; the session then closes as that of
+// Timeout tells the client that its user is locked out; the session then closes with the cause of
 // a blocked user.
 func (m messenger) Timeout(until time.Time, d time.Duration, message string) {
 	m.s.blockedUntil.Store(&until)

@@ -7,20 +7,19 @@ import (
 	"voicegw/transport"
 )
 
-// uplink is the queue towards the model. Audio in it is bounded and dropped from
-// the old end (policy dropOldest); commands keep their place among the audio and
-// are never dropped. What is queued is sent by a writer, a goroutine that there is only
-// meanwhile.
+// uplink is the queue to the model. Its audio is bounded, and the oldest is dropped first (policy
+// dropOldest); commands keep their place among the audio and are never dropped. A writer goroutine,
+// which exists only while something is queued, sends the entries.
 type uplink struct {
 	// Fixed after newUplink.
 	maxAudio int    // bytes of audio
-	maxFrame int    // bytes of audio that are put together to one frame
-	write    func() // the writer: it takes until there is nothing; nil: the test takes
-	// unsent is told the records of commands that are never sent; nil for nobody. It must not
-	// wait, nor call the uplink.
+	maxFrame int    // bytes of audio that are joined to one frame
+	write    func() // the writer: it takes until the queue is empty; nil if a test takes
+	// unsent gets the records of commands that are never sent; may be nil. It must not block, nor
+	// call the uplink.
 	unsent func(*audit.Record)
 
-	writer sync.WaitGroup // it gets no more once closed is set
+	writer sync.WaitGroup // the writers; none is added once closed is set
 
 	mu      sync.Mutex // guards the following fields
 	entries []upEntry
@@ -28,20 +27,20 @@ type uplink struct {
 	words   int   // bytes of commands in entries
 	audio   int   // bytes of audio in entries
 	dropped int64 // bytes of audio dropped
-	busy    bool  // somebody is sending: the writer, or who has claimed
+	busy    bool  // somebody is sending: the writer, or the holder of a claim
 	closed  bool
 }
 
-// upEntry is one of both.
+// upEntry is audio or a command.
 type upEntry struct {
 	frame *frame
 	cmd   transport.Command
-	// record is the audit's, which is true once cmd is sent; nil for none.
+	// record is the audit record that sending cmd makes true; nil without one.
 	record *audit.Record
 }
 
-// maxCommands is how many commands may wait, and maxWords how many bytes of them: a model that
-// takes none for so long is lost.
+// maxCommands is how many commands may be queued, and maxWords how many bytes of them. A model that
+// accepts none for that long is lost.
 const (
 	maxCommands = 512
 	maxWords    = 8 << 20
@@ -51,8 +50,8 @@ func newUplink(maxAudio, maxFrame int, write func()) *uplink {
 	return &uplink{maxAudio: maxAudio, maxFrame: maxFrame, write: write}
 }
 
-// claim says that the caller may send to the model itself, because nothing is
-// queued and nobody else is sending. It must then release.
+// claim reports whether the caller may itself send to the model: the queue is empty and nobody
+// else is sending. The caller must then call release.
 func (u *uplink) claim() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -71,7 +70,7 @@ func (u *uplink) release() {
 	u.start()
 }
 
-// start starts the writer, if there is something to send and nobody sends. mu is held.
+// start starts the writer, if something is queued and nobody is sending. The caller must hold mu.
 func (u *uplink) start() {
 	if u.busy || u.closed || len(u.entries) == 0 || u.write == nil {
 		return
@@ -97,7 +96,7 @@ func (u *uplink) pushAudio(pcm []byte) {
 	u.start()
 }
 
-// dropOldest drops the oldest frame of audio. mu is held, and audio is queued.
+// dropOldest drops the oldest frame of audio. The caller must hold mu, and audio must be queued.
 func (u *uplink) dropOldest() {
 	for i, e := range u.entries {
 		if e.frame != nil {
@@ -111,9 +110,8 @@ func (u *uplink) dropOldest() {
 	u.audio = 0
 }
 
-// pushCommand queues a command, with the record that it makes true once it is sent; nil
-// for none. It reports false when the model has not taken any for so long that it must be
-// given up.
+// pushCommand queues a command, with the record that sending it makes true (nil without one). It
+// reports false if the model has accepted no command for so long that it must be given up.
 func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -128,7 +126,7 @@ func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 	return u.waiting <= maxCommands && u.words <= maxWords
 }
 
-// lose says of entries that they are never sent.
+// lose passes the records of entries that are never sent to unsent.
 func (u *uplink) lose(entries []upEntry) {
 	for _, e := range entries {
 		if e.record != nil && u.unsent != nil {
@@ -137,7 +135,7 @@ func (u *uplink) lose(entries []upEntry) {
 	}
 }
 
-// wordsOf is how many bytes a command holds that come from elsewhere.
+// wordsOf returns how many bytes of foreign text a command holds.
 func wordsOf(cmd transport.Command) int {
 	switch cmd := cmd.(type) {
 	case transport.UserText:
@@ -150,8 +148,8 @@ func wordsOf(cmd transport.Command) int {
 	return 0
 }
 
-// take moves all that is queued into batch, whose old content is overwritten, for the
-// writer to send. It reports false, and the writer must end, when that is nothing.
+// take moves the whole queue into batch, whose old content is overwritten, for the writer to send.
+// It reports false if the queue is empty; the writer must then end.
 func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -160,14 +158,13 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	clear(u.entries)
 	u.entries = u.entries[:0]
 	if cap(u.entries) > keepEntries {
-		u.entries = nil // a backlog is over: give its memory back
+		u.entries = nil // the backlog is over: release its memory
 	}
 	u.audio, u.waiting, u.words = 0, 0, 0
 	return batch, u.busy
 }
 
-// close drops what is queued. There will be no new writer; wait waits for one that is
-// sending.
+// close drops the queue. No new writer can start; wait waits for one that is sending.
 func (u *uplink) close() {
 	u.mu.Lock()
 	u.closed = true

@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// writeClient is the pump from the downlink to the client, as long as something is in it.
+// writeClient is the pump from the downlink to the client; it runs while something is queued.
 func (s *session) writeClient() {
 	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { s.end(causeSlow) })
 	defer stuck.Stop()
@@ -38,9 +38,9 @@ func (s *session) writeEntry(e downEntry) error {
 	return nil
 }
 
-// writeDirect writes audio from the goroutine that read it, which spares a hop, as
-// long as nothing is queued and the network takes it at once. It reports whether
-// it did. What it has written can no longer be flushed, but that is one frame.
+// writeDirect writes audio on the goroutine that read it, which saves a hop, as long as nothing is
+// queued and the network accepts it at once. It reports whether it wrote the audio. Such audio can
+// no longer be flushed, but it is only one frame.
 func (s *session) writeDirect(item string, pcm []byte) bool {
 	if !s.client.Ready() {
 		return false
@@ -48,7 +48,7 @@ func (s *session) writeDirect(item string, pcm []byte) bool {
 	if !s.down.claim(item, len(pcm)) {
 		return false
 	}
-	err := s.client.WriteAudio(pcm) // the connection keeps what the network does not take
+	err := s.client.WriteAudio(pcm) // the connection keeps what the network does not accept
 	if err != nil {
 		s.down.lose()
 	}

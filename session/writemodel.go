@@ -6,10 +6,10 @@ import (
 	"voicegw/transport"
 )
 
-// modelStalled is how long the model may take nothing in.
+// modelStalled is how long the model may accept no data.
 const modelStalled = 15 * time.Second
 
-// writeModel is the pump from the uplink to the model, as long as something is in it.
+// writeModel is the pump from the uplink to the model; it runs while something is queued.
 func (s *session) writeModel() {
 	stuck := time.AfterFunc(modelStalled, func() { s.end(causeStalled) })
 	defer stuck.Stop()
@@ -35,8 +35,7 @@ func (s *session) writeModel() {
 	}
 }
 
-// sendEntry sends one entry; in is the command that carries audio, used again and
-// again.
+// sendEntry sends one entry. in is a command for audio that is reused for each entry.
 func (s *session) sendEntry(e upEntry, in *transport.AudioIn) error {
 	if e.frame == nil {
 		return s.model.Send(noDeadline, e.cmd)
@@ -47,23 +46,22 @@ func (s *session) sendEntry(e upEntry, in *transport.AudioIn) error {
 	return err
 }
 
-// sendDirect sends audio from the goroutine that read it, which spares a hop, as
-// long as nothing is queued and the network takes it at once. It reports whether
-// it did.
+// sendDirect sends audio on the goroutine that read it, which saves a hop, as long as nothing is
+// queued and the network accepts it at once. It reports whether it sent the audio.
 func (s *session) sendDirect(pcm []byte) bool {
 	if !s.model.Ready() || !s.up.claim() {
 		return false
 	}
 	defer s.up.release()
 	s.directIn.PCM = pcm
-	// The connection keeps what the network does not take.
+	// The connection keeps what the network does not accept.
 	if err := s.model.Send(noDeadline, &s.directIn); err != nil {
 		s.modelLost("send", err)
 	}
 	return true
 }
 
-// modelLost ends the session because the model's connection is gone.
+// modelLost ends the session because the model's connection is lost.
 func (s *session) modelLost(op string, err error) {
 	if s.isOver() {
 		return
