@@ -70,7 +70,7 @@ type session struct {
 	// Owned by hearClient.
 	clientOver bool
 	caughtUp   time.Time        // the audio read now arrived after it; zero if not known
-	resampleIn *audio.Resampler // nil where the rates agree
+	resampleIn *audio.Resampler // nil if the rates are equal
 	listens    bool             // the model has no speech detection of its own
 	upBuf      []byte
 	directIn   transport.AudioIn
@@ -80,7 +80,7 @@ type session struct {
 
 	// Owned by hearModel.
 	modelOver   bool
-	resampleOut *audio.Resampler // nil where the rates agree
+	resampleOut *audio.Resampler // nil if the rates are equal
 	downBuf     []byte
 	item        string // the item that the model is speaking; empty between items
 	userDraft   draft
