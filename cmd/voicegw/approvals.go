@@ -12,8 +12,7 @@ import (
 // maxToldApprovals is how many approvals the log names at start; the rest are counted.
 const maxToldApprovals = 20
 
-// tellApprovals writes into the log what was approved before the start and of which nobody
-// knows what came.
+// tellApprovals logs the actions that were approved before the start and whose outcome is unknown.
 func (s *server) tellApprovals(ctx context.Context) error {
 	open, err := s.caps.store.Approvals().Open(ctx, time.Now())
 	if err != nil {
@@ -30,7 +29,7 @@ func (s *server) tellApprovals(ctx context.Context) error {
 	return nil
 }
 
-// checkOpen refuses flags that mean nothing beside --open, or without it.
+// checkOpen refuses flags that have no meaning with --open, or without it.
 func (f auditFlags) checkOpen() error {
 	if !f.Open {
 		if f.URL != "" {
@@ -45,7 +44,7 @@ func (f auditFlags) checkOpen() error {
 	return nil
 }
 
-// auditOpen lists what was approved and of which nobody knows what came.
+// auditOpen lists the approved actions whose outcome is unknown.
 func (p Process) auditOpen(ctx context.Context, flags auditFlags, parsed *kong.Context) int {
 	o, code := p.operator(flags.operatorFlags, parsed)
 	if o == nil {

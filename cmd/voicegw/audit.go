@@ -80,7 +80,7 @@ func (p Process) audit(ctx context.Context, flags auditFlags, parsed *kong.Conte
 	return exitOK
 }
 
-// auditPath is the file to read. The configuration is only asked where no file is named.
+// auditPath returns the file to read. It reads the configuration only if no file is named.
 func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, error) {
 	if flags.File != "" {
 		if flags.File == audit.StdoutPath && flags.Follow {
@@ -93,7 +93,7 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 		return "", err
 	}
 	dir := ""
-	if cfg.Audit.File == "" { // otherwise nobody needs a folder
+	if cfg.Audit.File == "" { // otherwise no folder is needed
 		if dir, err = p.dataDir(cfg); err != nil {
 			return "", err
 		}
@@ -116,7 +116,7 @@ func (p Process) readAudit(ctx context.Context, path string, follow bool, show *
 	}
 }
 
-// filter makes of the flags what they mean at a time.
+// filter returns the filter that the flags describe at that time.
 func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 	filter := audit.Filter{
 		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),

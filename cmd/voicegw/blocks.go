@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// blocksFlags are the commands about users who are shut out.
+// blocksFlags are the commands about users who are locked out.
 type blocksFlags struct {
 	List   blocksListFlags   `cmd:"" help:"List the users who are shut out of a running gateway, and until when."`
 	Remove blocksRemoveFlags `cmd:"" help:"Let a user in again."`
@@ -26,7 +26,7 @@ type blocksRemoveFlags struct {
 	User userIdentity `arg:"" help:"The user, as list tells it."`
 }
 
-// blocks runs a command about users who are shut out.
+// blocks runs a command about users who are locked out.
 func (p Process) blocks(ctx context.Context, flags blocksFlags, parsed *kong.Context) int {
 	name, _, _ := strings.Cut(strings.TrimPrefix(parsed.Command(), "blocks "), " ")
 	ctx, stop := p.untilSignal(ctx)

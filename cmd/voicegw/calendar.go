@@ -14,9 +14,9 @@ import (
 	"voicegw/config"
 )
 
-// openDesk makes what the calendar tools work with. It asks nobody yet. The folder of
-// calendars is below dataDir unless the configuration names one; with neither, there
-// are no calendars. done gives up what the desk holds.
+// openDesk makes the desk that the calendar tools work with. It does not contact a server yet. The
+// folder of calendars is below dataDir unless the configuration names one; with neither, there are
+// no calendars. done releases what the desk holds.
 func openDesk(cfg config.Calendar, dataDir string, logger *slog.Logger) (desk *calendar.Desk, done func(), err error) {
 	zone, err := time.LoadLocation(cfg.TimeZone)
 	if err != nil {

@@ -25,26 +25,25 @@ import (
 	"voicegw/store"
 )
 
-// capabilities are what the tools of this process work with, the same for serve and
-// for tools call.
+// capabilities are what the tools of this process work with, the same for serve and for tools call.
 type capabilities struct {
 	// Fixed after openCapabilities.
 	logger    *slog.Logger
 	embed     *embed.Cache // nil without an endpoint
 	kb        kb.Index
-	library   *kb.Library // kb, for those who are granted its namespaces
-	source    *kb.Source  // keeps kb the same as its folder
+	library   *kb.Library // kb, limited to the namespaces that each user may read
+	source    *kb.Source  // keeps kb in step with its folder
 	store     *store.Store
 	handoff   *handoff.Desk
 	desk      *calendar.Desk
 	closeDesk func()
 	images    images
-	// contacts is made once: it compiles much.
+	// contacts is made only once, because making it is expensive.
 	contacts *contacts.Extractor
 }
 
-// openCapabilities opens what the configuration names, and the store as keep says. What
-// has no place of its own goes below dataDir, which may be empty. Close it.
+// openCapabilities opens what the configuration names, and the store as keep says. Anything
+// without a configured place goes below dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New()}
 	var err error
@@ -62,8 +61,7 @@ func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, k
 	return c, nil
 }
 
-// storeOptions is where the configuration keeps what must outlive the process: below
-// dataDir, or in servers of its own.
+// storeOptions returns where the store keeps its data: below dataDir, or in servers of its own.
 func storeOptions(cfg *config.Config, dataDir string, logger *slog.Logger) store.Options {
 	o := store.Options{Logger: logger.With("component", "store"), AuditAge: cfg.Audit.MaxAge}
 	if cfg.Store.URL != "" {
@@ -121,7 +119,7 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	return nil
 }
 
-// newGrants makes of the configuration who may read which namespace.
+// newGrants reads from the configuration which user may read which namespace.
 func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 	rules := map[kb.Namespace]kb.Grant{}
 	for namespace, grant := range map[kb.Namespace]config.Grant{
@@ -130,7 +128,7 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 		rule := kb.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
 		for _, name := range grant.Users {
 			if name != kb.Everyone {
-				who, err := user.Parse(name) // as a ticket names its user
+				who, err := user.Parse(name) // in the same form as in a ticket
 				if err != nil {
 					return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.users: %q %w", namespace, name, err)
 				}
@@ -153,7 +151,7 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 	return kb.NewGrants(rules)
 }
 
-// newEmbedder is nil where no endpoint is configured.
+// newEmbedder returns nil if no endpoint is configured.
 func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
 	if cfg.BaseURL == "" {
 		return nil, nil
@@ -191,7 +189,7 @@ func asIndex[T kb.Index](index T, err error) (kb.Index, error) {
 	return index, nil
 }
 
-// close waits for what runs in them.
+// close waits for running operations and closes everything.
 func (c *capabilities) close() error {
 	var err error
 	if c.source != nil {
@@ -212,9 +210,9 @@ func (c *capabilities) close() error {
 	return errors.Join(err, c.images.close())
 }
 
-// registryOptions is what the registry needs of this process: the handlers, and the
-// capabilities that their Needs name by type. A tool with a need that is not in here
-// is refused when the registry is loaded, not when it is called.
+// registryOptions returns what the registry needs from this process: the handlers, and the
+// capabilities that the tools' Needs name by type. A tool with any other need is refused when the
+// registry is loaded, not when the tool is called.
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:            handlers(),
@@ -227,7 +225,7 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 	}
 }
 
-// blocks are the store's blocks as tools see them.
+// blocks gives tools access to the store's blocks.
 type blocks struct{ *store.Blocks }
 
 // Block is registry.Blocks.Block.
@@ -243,8 +241,8 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 	}
 }
 
-// provided are the types that a tool's Needs may name, by mode: what registryOptions
-// provides, as the tools call it. The build checks tools against it, as it cannot load them.
+// provided returns the types that a tool's Needs may name, by mode: what registryOptions provides.
+// The build checks tools against it, because it cannot load them.
 func provided() map[registry.Mode][]reflect.Type {
 	voice := []reflect.Type{
 		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
@@ -257,11 +255,11 @@ func provided() map[registry.Mode][]reflect.Type {
 	}
 }
 
-// blockedTime bounds the question whether a user is blocked: a session waits for it.
+// blockedTime bounds how long a session waits to learn whether its user is blocked.
 const blockedTime = time.Second
 
-// blocked is session.Options.Blocked. Blocks that cannot be read shut nobody out: one
-// who is blocked gets in while the store is away, instead of nobody.
+// blocked is session.Options.Blocked. If the blocks cannot be read, nobody is locked out: while
+// the store is away, a blocked user gets in rather than everybody being refused.
 func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), blockedTime)
 	defer cancel()

@@ -48,7 +48,7 @@ func (p Process) chat(ctx context.Context, flags chatFlags, parsed *kong.Context
 	}))
 }
 
-// voiceOptions are those of the voice session that --voice goes on in.
+// voiceOptions returns the options of the voice session that --voice continues in.
 func voiceOptions(flags chatFlags, parsed *kong.Context) (o talk.Options, err error) {
 	if flags.Timeout <= 0 {
 		return o, errors.New("--timeout must be longer than nothing")

@@ -14,22 +14,22 @@ import (
 	"voicegw/registry"
 )
 
-// The chat models that stand in where the configuration names none, and where they are
-// served (developers.openai.com/api/docs/models and deprecations, and
-// ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23). OpenAI recommends
-// gpt-6-astra and gpt-6.1-sol, which take no function tools over Chat Completions
-// (developers.openai.com/api/docs/guides/latest-model), and the text agent has tools; so it
-// is the newest that takes them there.
+// The chat models used if the configuration names none, and where they are served
+// (developers.openai.com/api/docs/models and deprecations, and
+// ai.google.dev/gemini-api/docs/deprecations, read 2026-11-23). OpenAI recommends gpt-6-astra and
+// gpt-6.1-sol, but these accept no function tools over Chat Completions
+// (developers.openai.com/api/docs/guides/latest-model), and the text agent needs tools. So this is
+// the newest model that accepts them.
 const (
 	openaiChatModel = "gpt-5.6-terra"
 	geminiChatModel = "gemini-3.8-flash"
 	geminiChatURL   = "https://generativelanguage.googleapis.com/v1beta/openai"
 )
 
-// usualReasoning is the effort that a chat model needs where nothing is configured; empty
-// for one that needs none. Models of gpt-5.6 refuse tools over Chat Completions with any
-// effort but none, their default included (seen in BerriAI/litellm#34569 and
-// livekit/agents#7169, read 2026-11-23).
+// usualReasoning returns the effort that a chat model needs if none is configured; empty if it
+// needs none. Models of gpt-5.6 refuse tools over Chat Completions with any effort except none,
+// and their default is another one (seen in BerriAI/litellm#34569 and livekit/agents#7169, read
+// 2026-11-23).
 func usualReasoning(model string) string {
 	if strings.HasPrefix(model, "gpt-5.6") {
 		return "none"
@@ -37,8 +37,8 @@ func usualReasoning(model string) string {
 	return ""
 }
 
-// chatOptions says where the text agent's model is: as configured, else that of a
-// provider with a key, else the simulator.
+// chatOptions returns where the text agent's model is served: as configured, otherwise at a
+// provider with a key, otherwise by the simulator.
 func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	o := completions.Options{MaxOutput: cfg.Chat.MaxOutput, Model: cfg.Chat.Model}
 	switch p := restProvider(cfg); {
@@ -59,8 +59,8 @@ func chatOptions(cfg *config.Config, sim *simulator) completions.Options {
 	return o
 }
 
-// vision says whether the text agent's model takes images: as configured, else as its name
-// says.
+// vision reports whether the text agent's model accepts images: as configured, otherwise by its
+// name.
 func vision(cfg *config.Config, model string) bool {
 	if cfg.Chat.Vision != "" {
 		return cfg.Chat.Vision == "true"
@@ -68,7 +68,7 @@ func vision(cfg *config.Config, model string) bool {
 	return completions.Sees(model)
 }
 
-// newChat makes the text agent, which runs its tools as voice sessions do.
+// newChat makes the text agent. It runs tools with the same executor as voice sessions.
 func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	cfg := s.cfg
 	options := chatOptions(cfg, s.sim)
@@ -86,8 +86,8 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	})
 }
 
-// textInstructions composes the system text of a text conversation with the tools of a
-// snapshot. It may be called by several goroutines.
+// textInstructions composes the system text of a text conversation with the tools of a snapshot.
+// It may be called concurrently.
 func textInstructions(cfg *config.Config, tools *registry.Snapshot, own mark.Mark) string {
 	b := cfg.AgentBudget().Text
 	o := prompts.Options{

@@ -7,10 +7,10 @@ import (
 	"voicegw/config"
 )
 
-// dataDir returns the absolute path of the folder of what outlives the process:
-// data_dir, or where users' programs keep such things (XDG base directories:
-// $XDG_STATE_HOME, by default ~/.local/state). It is empty where it is not known and
-// the configuration puts nothing there. The error is config.Problems.
+// dataDir returns the absolute path of the folder for data that outlives the process: data_dir, or
+// the usual place for users' programs (XDG base directories: $XDG_STATE_HOME, by default
+// ~/.local/state). It is empty if that place is unknown and the configuration needs no folder. The
+// error is config.Problems.
 func (p Process) dataDir(cfg *config.Config) (string, error) {
 	if cfg.DataDir != "" {
 		dir, err := filepath.Abs(string(cfg.DataDir))
@@ -19,7 +19,7 @@ func (p Process) dataDir(cfg *config.Config) (string, error) {
 		}
 		return dir, nil
 	}
-	// A relative path in these variables is to be ignored.
+	// The specification says to ignore a relative path in these variables.
 	if state := variable(p.Environ, "XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "voicegw"), nil
 	}
@@ -35,7 +35,7 @@ func (p Process) dataDir(cfg *config.Config) (string, error) {
 	}}
 }
 
-// auditFile is where the audit's JSON lines go: a path, or config.Stdout.
+// auditFile returns where the audit's JSON lines go: a path, or config.Stdout.
 func auditFile(cfg *config.Config, dataDir string) config.Path {
 	if cfg.Audit.File != "" {
 		return cfg.Audit.File

@@ -8,7 +8,7 @@ import (
 	"voicegw/internal/origin"
 )
 
-// doors says by which names the gateway may be asked, and which foreign pages may ask it.
+// doors returns the host names that requests may use, and the foreign pages that may connect.
 func doors(cfg *config.Config, listen net.Addr) (origin.Hosts, []origin.Pattern, error) {
 	var hosts origin.Hosts
 	if tcp, ok := listen.(*net.TCPAddr); ok {

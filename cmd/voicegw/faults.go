@@ -10,7 +10,7 @@ import (
 
 var _ gateway.Simulator = (*simulator)(nil)
 
-// forGateway is s as the gateway takes it: nothing at all where there is none.
+// forGateway returns s as a gateway.Simulator; a nil s gives a nil interface.
 func (s *simulator) forGateway() gateway.Simulator {
 	if s == nil {
 		return nil
@@ -30,9 +30,8 @@ func (s *simulator) Faults() []gateway.Fault {
 	return list
 }
 
-// Commit is part of gateway.Simulator. A connection is known by the address of its client,
-// which the session knows as its own: so the simulator is sent nothing that a provider
-// is not.
+// Commit is part of gateway.Simulator. It identifies a connection by its client's address, which
+// the session knows as its own. So the simulator gets nothing that a provider would not get.
 func (s *simulator) Commit(addr string, o gateway.FaultOrder) (gateway.FaultMoment, error) {
 	a, err := fault.Press(o.Do, o.For, o.Code)
 	var wrong *fault.PressError

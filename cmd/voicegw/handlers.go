@@ -7,5 +7,5 @@ import (
 	"voicegw/tools"
 )
 
-// handlers are those of the tools in this binary.
+// handlers are the handlers of the tools in this binary.
 func handlers() map[string]registry.Handler { return tools.Handlers() }

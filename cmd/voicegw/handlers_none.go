@@ -4,6 +4,6 @@ package main
 
 import "voicegw/registry"
 
-// handlers are none: this program is only run to build the tools, which need not
-// compile before they are built (scripts/tools).
+// handlers is empty: this program runs only to build the tools, whose code need not compile before
+// they are built (scripts/tools).
 func handlers() map[string]registry.Handler { return nil }

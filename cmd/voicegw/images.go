@@ -15,17 +15,17 @@ import (
 	"voicegw/config"
 )
 
-// images is where images come from and where they are kept.
+// images makes images and stores them.
 type images struct {
 	// Fixed after openImages.
 	studio *image.Studio
 	files  *image.Files
-	// temporary is a folder that ends with the process; empty for one that stays.
+	// temporary is a folder that is removed with the process; empty if the folder stays.
 	temporary string
 }
 
-// openImages opens what the configuration names. With neither image.dir nor a data folder,
-// images end with the process. sim may be nil.
+// openImages opens the image model and folder that the configuration names. With neither image.dir
+// nor a data folder, images are removed when the process ends. sim may be nil.
 func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *simulator, caps *capabilities) error {
 	generator, err := newImageGenerator(ctx, cfg, sim)
 	if err != nil {
@@ -52,7 +52,7 @@ func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *si
 	return err
 }
 
-// close ends the sweeping.
+// close stops the removal of old images.
 func (i images) close() error {
 	if i.files != nil {
 		if err := i.files.Close(); err != nil {
@@ -65,16 +65,15 @@ func (i images) close() error {
 	return nil
 }
 
-// imageService is the image model that is asked, and how. wire is the one whose provider
-// has such an API.
+// imageService is the image model and how it is reached. wire is the wire of its provider.
 type imageService struct {
 	wire                string
 	baseURL, key, model string
 }
 
-// imageServiceOf says where images come from: what the image section names, else the
-// simulator where it stands in for the providers, else a provider with a key. A key is
-// sent only to the server that it was given for.
+// imageServiceOf returns where images come from: the service that the image section names, or the
+// simulator if it stands in for the providers, or a provider with a key. A key is sent only to the
+// server that it was given for.
 func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 	i := cfg.Image
 	own := i.BaseURL != "" || i.APIKey.IsSet()
@@ -99,8 +98,8 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 	return s
 }
 
-// newImageGenerator makes the client of the image model. The error is config.Problems where
-// the configuration names none that can be asked.
+// newImageGenerator makes the client of the image model. The error is config.Problems if the
+// configuration names no usable model.
 func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) (image.Generator, error) {
 	switch s := imageServiceOf(cfg, sim); s.wire {
 	case wireOpenAI:
@@ -119,7 +118,7 @@ func newImageGenerator(ctx context.Context, cfg *config.Config, sim *simulator) 
 	}
 }
 
-// overHTTP is the address of a server whose WebSocket address it is.
+// overHTTP returns the HTTP address of a server with that WebSocket address.
 func overHTTP(address string) string {
 	if rest, ok := strings.CutPrefix(address, "ws"); ok {
 		return "http" + rest
@@ -127,7 +126,7 @@ func overHTTP(address string) string {
 	return address
 }
 
-// root is an address without its path: that of Gemini Live may be a method's.
+// root returns an address without its path; Gemini Live's may name a method.
 func root(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || address == "" {

@@ -14,20 +14,19 @@ import (
 	"voicegw/session"
 )
 
-// The waits at the end. Whatever a provider, a tool, a disk or the store does, the program has
-// ended drain_timeout + session.DrainRemainder + closeTime after the first signal, which
-// docs/configuration.md promises as 35 s after drain_timeout.
+// The time limits at the end. Whatever a provider, a tool, a disk or the store does, the program
+// has ended drain_timeout + session.DrainRemainder + closeTime after the first signal;
+// docs/configuration.md promises 35 s after drain_timeout.
 const (
-	// closeTime is for closing what the sessions have used: the audit takes 6 s at most, tools
-	// that were left behind 2 s, the store 5 s.
+	// closeTime is for closing what the sessions have used: the audit takes at most 6 s, tools that
+	// were left behind 2 s, the store 5 s.
 	closeTime = 15 * time.Second
-	// leaveTime is what a second signal leaves, once for the sessions and once for the rest.
+	// leaveTime is the limit after a second signal, once for the sessions and once for the rest.
 	leaveTime = 2 * time.Second
 )
 
-// leave ends everything: the sessions first, which have the time that the configuration gives
-// them, then what they have used. served is called between the two. The error says what had
-// not ended when the time was over.
+// leave ends everything: first the sessions, within the configured time, then what they have used.
+// served is called between the two. The error names what had not ended in time.
 func (s *server) leave(p Process, served func() error) error {
 	hurried, err := s.drain(p)
 	limit := closeTime
@@ -37,13 +36,13 @@ func (s *server) leave(p Process, served func() error) error {
 	return errors.Join(err, s.close(p, limit, part{"the HTTP server", func() error { return errors.Join(s.http.Close(), served()) }}))
 }
 
-// drain lets running sessions go on for the time that the configuration gives them, or until
-// a second signal comes, which hurried tells of.
+// drain lets running sessions go on for the configured time, or until a second signal; hurried
+// reports whether one came.
 func (s *server) drain(p Process) (hurried bool, err error) {
 	s.logger.Info("draining", "sessions", s.sessions.Running(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
-	done := make(chan error, 1) // how the draining ended; nobody may wait for it
+	done := make(chan error, 1) // how the draining ended; nobody may be waiting for it
 	go func() { done <- s.sessions.Drain(ctx) }()
 	select {
 	case err = <-done:
@@ -75,13 +74,13 @@ func (s *server) tellLeft(err error) error {
 	return err
 }
 
-// part is something that has an end.
+// part is something that must be ended.
 type part struct {
 	name string
 	end  func() error
 }
 
-// parts are what open has made, in the order in which they end.
+// parts returns what open has made, in the order in which it is ended.
 func (s *server) parts() []part {
 	parts := []part{
 		{"the simulator", s.sim.close},
@@ -96,17 +95,17 @@ func (s *server) parts() []part {
 	return parts
 }
 
-// close frees what open has made, when nothing uses it any more, after what else is to end; see
-// Process.end.
+// close ends the parts in first, and then everything that open has made, once nothing uses it any
+// more; see Process.end.
 func (s *server) close(p Process, limit time.Duration, first ...part) error {
 	return p.end(s.logger, limit, slices.Concat(first, s.parts()))
 }
 
-// end ends parts, one after another. It waits no longer than limit, and not after another
-// signal; the log and the error then say for what.
+// end ends parts one after another. It stops waiting after limit, or at another signal; the log and
+// the error then name the part that it waited for.
 func (p Process) end(logger *slog.Logger, limit time.Duration, parts []part) error {
 	var at atomic.Pointer[part] // what is being ended
-	done := make(chan error, 1) // how it ended; nobody may wait for it
+	done := make(chan error, 1) // how it ended; nobody may be waiting for it
 	go func() {
 		var err error
 		for _, part := range parts {
@@ -134,10 +133,10 @@ func (p Process) end(logger *slog.Logger, limit time.Duration, parts []part) err
 	return fmt.Errorf("%s did not end %s", name, why)
 }
 
-// toolTime is how long tools may still run that were left behind at their deadline.
+// toolTime is how long tools that outlasted their deadline may still run.
 const toolTime = 2 * time.Second
 
-// waitForTools waits for tools that heed no deadline; the error names them.
+// waitForTools waits for tools that ignore their deadline; the error names them.
 func waitForTools(tools *registry.Registry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
 	defer cancel()

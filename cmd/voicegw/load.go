@@ -63,7 +63,7 @@ type loadCompareFlags struct {
 	HTML string `help:"File to write the comparison to as one page of HTML." placeholder:"FILE" name:"html"`
 }
 
-// exitInvalid says that a run has measured nothing that can be trusted.
+// exitInvalid is the exit code of a run whose measurements cannot be trusted.
 const exitInvalid = 3
 
 // loadTest runs a command of the load generator.
@@ -116,7 +116,7 @@ func (p Process) loadRun(ctx context.Context, flags loadRunFlags, parsed *kong.C
 	}
 }
 
-// loadOptions reads what the flags name.
+// loadOptions reads what the flags describe.
 func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Options, []report.Threshold, error) {
 	o := load.Options{
 		URL: flags.URL, Anywhere: flags.YesReally,

@@ -11,8 +11,8 @@ import (
 	"voicegw/internal/terminal"
 )
 
-// newLogger makes the one logger of the program. Level and format are those of the
-// configuration. The secrets given, and whatever has the form of one, are not written.
+// newLogger makes the program's only logger, with the configured level and format. It does not
+// write the secrets given, nor anything that has the form of one.
 func newLogger(w io.Writer, level, format string, secrets ...string) *slog.Logger {
 	fence := redact.New(secrets...)
 	var l slog.Level

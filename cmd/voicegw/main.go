@@ -18,7 +18,7 @@ import (
 var version = ""
 
 func main() {
-	signals := make(chan os.Signal, 2) // the runtime does not wait for us
+	signals := make(chan os.Signal, 2) // the runtime ends the program without waiting for us
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(Run(context.Background(), Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,

@@ -12,12 +12,12 @@ import (
 	"voicegw/session"
 )
 
-// modelInUse is a model that this gateway asks, and the setting that names it.
+// modelInUse is a model that this gateway uses, and the setting that names it.
 type modelInUse struct{ setting, model string }
 
-// modelsInUse lists the models that are asked, the providers' as they name them. Of what
-// the simulator stands in for, only what is configured counts: nobody asks the rest. sim
-// may be nil.
+// modelsInUse lists the models that the gateway uses, by their providers' names. If the simulator
+// stands in for a provider, only configured models count, because no other is used. sim may be
+// nil.
 func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulator) []modelInUse {
 	var list []modelInUse
 	for _, p := range providers {
@@ -37,7 +37,7 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 	return append(list, modelInUse{"chat.model", chat}, modelInUse{"image.model", image}, modelInUse{"kb.embeddings.model", cfg.KB.Embeddings.Model})
 }
 
-// warnOfEnds says which of the models have an announced end.
+// warnOfEnds warns of models whose end has been announced.
 func warnOfEnds(logger *slog.Logger, models []modelInUse, now time.Time) {
 	for _, m := range models {
 		end, announced := modelend.Of(m.model)

@@ -7,7 +7,7 @@ import (
 	"voicegw/config"
 )
 
-// operatorFlags are those of commands that ask a running gateway.
+// operatorFlags are the flags of commands that ask a running gateway.
 type operatorFlags struct {
 	URL     string   `help:"Address of the gateway; that of the configuration's listen without." placeholder:"URL" name:"url"`
 	APIKey  string   `key:"api_key" help:"The gateway's api_key. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY or the configuration." placeholder:"KEY" name:"api-key"`
@@ -16,8 +16,8 @@ type operatorFlags struct {
 	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
-// operator reads where the gateway is and how to ask it. Where it cannot, it returns nil
-// and the exit code.
+// operator returns a client for the running gateway. If that fails, it returns nil and the exit
+// code.
 func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.Client, int) {
 	source := config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config", Client: true}
 	cfg, _, err := p.loadFrom(source, flags.Set, parsed)

@@ -10,9 +10,9 @@ import (
 	"voicegw/internal/origin"
 )
 
-// localKey returns the key of a gateway on this machine, for a command that asks it at base
-// and was given no key: the one that the gateway has made in the data folder. It is empty if the
-// file is missing, and for every other machine, which must not be sent this key.
+// localKey returns the key of a gateway on this machine, for a command that asks it at base and was
+// given no key: the key that the gateway has made in the data folder. It is empty if the file is
+// missing, and for any other machine, which must not get this key.
 func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	}
 	dir, err := p.dataDir(cfg)
 	if err != nil || dir == "" {
-		return "", nil // no folder, no key in it
+		return "", nil // without the folder there is no key
 	}
 	key, err := operatorkey.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,8 +33,8 @@ func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	return key, err
 }
 
-// operatorsKey returns what operators have to show: the configured key, else the one of the
-// data folder; empty where there is neither.
+// operatorsKey returns the key that operators must show: the configured one, otherwise the one in
+// the data folder; empty if there is neither.
 func (s *server) operatorsKey() (string, error) {
 	switch {
 	case s.cfg.APIKey.IsSet():

@@ -17,7 +17,7 @@ import (
 	"voicegw/store"
 )
 
-// voicePolicy is what the configuration says of voice sessions and of their tools.
+// voicePolicy returns the configured policy of voice sessions and their tools.
 func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
 		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle,
@@ -28,12 +28,12 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	}
 }
 
-// questions is how often a user is asked for approvals.
+// questions returns how often a user may be asked for approval.
 func questions(cfg *config.Config) policy.Questions {
 	return policy.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
 }
 
-// budget is a budget of the configuration, where no time means no limit.
+// budget converts a budget of the configuration, in which zero time means no limit.
 func budget(b config.Budget) policy.Budget {
 	out := policy.Budget{Retrieval: b.Retrieval, Total: b.Total, TopK: b.TopK, ToolTime: b.ToolTime}
 	if out.ToolTime == 0 {
@@ -42,14 +42,14 @@ func budget(b config.Budget) policy.Budget {
 	return out
 }
 
-// newExecutor runs tools with what the store keeps of them.
+// newExecutor makes the executor of all tools, over the store.
 func newExecutor(cfg *config.Config, keep *store.Store, logger *slog.Logger) *execute.Executor {
 	return execute.New(execute.Options{
 		Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger,
 	})
 }
 
-// openAudit begins the audit: to the store's stream, and to a file or to stdout.
+// openAudit opens the audit: it writes to the store's stream, and to a file or to stdout.
 func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.Writer, logger *slog.Logger) (*audit.Log, error) {
 	logger = logger.With("component", "audit")
 	o := audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}
@@ -68,7 +68,7 @@ func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.
 	return audit.New(o), nil
 }
 
-// acceptedRecord is the audit's line of damage that the operator has accepted.
+// acceptedRecord is the audit's record of damage that the operator has accepted.
 func acceptedRecord(d *store.Damage) audit.Record {
 	doubt := fmt.Sprintf("deeds in doubt: %d, until %s", d.InDoubt, d.Until.UTC().Format(time.RFC3339))
 	if d.All {
@@ -77,10 +77,10 @@ func acceptedRecord(d *store.Damage) audit.Record {
 	return audit.Record{Event: audit.EventDamage, Time: time.Now(), OK: true, Why: d.Verdict.String() + "; " + doubt}
 }
 
-// auditFlush is how long the last records may take.
+// auditFlush is how long writing the last records may take.
 const auditFlush = 5 * time.Second
 
-// closeAudit writes what still waits.
+// closeAudit writes the records that are still queued.
 func closeAudit(log *audit.Log) error {
 	if log == nil {
 		return nil

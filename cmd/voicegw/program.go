@@ -13,7 +13,7 @@ import (
 	"voicegw/client/load/examples"
 )
 
-// Process is what a program is given by the system.
+// Process is what the system gives a program.
 type Process struct {
 	Args    []string // without the program's name
 	Stdin   io.Reader
@@ -22,8 +22,8 @@ type Process struct {
 	Environ []string
 	// Signals delivers the signals that ask the program to end. Nil delivers none.
 	Signals <-chan os.Signal
-	// Registry returns the tool_registry.json to work with. Nil means the one that the
-	// program was built with.
+	// Registry returns the tool_registry.json to use. Nil means the one that was built into the
+	// program.
 	Registry func() ([]byte, error)
 }
 
@@ -34,7 +34,7 @@ const (
 	exitUsage   = 2
 )
 
-// grammar is the command line. The tag "key" is the setting that a flag stands for.
+// grammar is the command line. The tag "key" names the setting that a flag overrides.
 type grammar struct {
 	Serve   serveFlags   `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
 	Sim     simFlags     `cmd:"" help:"Simulate the providers: both real wires, for tests without keys."`
@@ -53,7 +53,7 @@ type helpFlags struct {
 	Command []string `arg:"" optional:"" help:"Command to tell about."`
 }
 
-// Run is the program. It returns the exit code. ctx ends it as a first signal does.
+// Run runs the program and returns the exit code. Cancelling ctx acts like a first signal.
 func Run(ctx context.Context, p Process) int {
 	var cli grammar
 	exited := false
@@ -112,7 +112,7 @@ func Run(ctx context.Context, p Process) int {
 	}
 }
 
-// hint says where to read on.
+// hint names the help to read next.
 func hint(args []string, err error) string {
 	var pe *kong.ParseError
 	if errors.As(err, &pe) && len(args) > 0 && pe.Context != nil && pe.Context.Selected() != nil {
@@ -123,6 +123,6 @@ func hint(args []string, err error) string {
 
 // complain writes a line for the person at the terminal.
 func (p Process) complain(format string, args ...any) {
-	// There is nowhere else to say it.
+	// There is no other place to report the error.
 	_, _ = fmt.Fprintf(p.Stderr, "voicegw: "+format+"\n", args...)
 }

@@ -13,9 +13,8 @@ import (
 	"voicegw/registry/build"
 )
 
-// registryData is the tool_registry.json that the process works with: what it was
-// given, else what it was built with. The error is registry.ErrEmpty where none was
-// built.
+// registryData returns the tool_registry.json that the process uses: the one it was given,
+// otherwise the one built into it. The error is registry.ErrEmpty if none was built.
 func (p Process) registryData() ([]byte, error) {
 	if p.Registry != nil {
 		return p.Registry()
@@ -32,8 +31,8 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 	return registry.Load(data, o)
 }
 
-// loadTools loads the registry that serve works with, and locks it. With dev that is
-// the one of the project in the working directory, if there is one.
+// loadTools loads and locks the registry that serve uses. With dev, that is the registry of the
+// project in the working directory, if there is one.
 func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *build.Watch, error) {
 	o := caps.registryOptions(dev)
 	var reload *build.Watch
@@ -58,8 +57,7 @@ func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *b
 	return tools, reload, nil
 }
 
-// checkRequired says which of the tools that confirmation.require names there are not.
-// The error is config.Problems.
+// checkRequired checks that all tools in confirmation.require exist. The error is config.Problems.
 func checkRequired(ids []string, tools *registry.Snapshot) error {
 	var problems config.Problems
 	for _, id := range ids {

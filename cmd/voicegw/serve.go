@@ -28,11 +28,11 @@ import (
 	"voicegw/web"
 )
 
-// The waits of the HTTP server.
+// The timeouts of the HTTP server.
 const (
 	headerTime = 10 * time.Second // for a request's header
 	idleTime   = 2 * time.Minute  // for the next request on a connection
-	// headerBytes is how long a request's header may be, give or take 4 KiB.
+	// headerBytes is the maximum size of a request's header, to within 4 KiB.
 	headerBytes = 32 << 10
 )
 
@@ -82,10 +82,10 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 	return exitOK
 }
 
-// schedulers is how many of Go's processors to ask for where there are n; 0 for no change.
-// With a single one, each wait of a loop (package nonblock) has it taken away and given
-// back, which on a machine of one core costs a quarter more CPU than two do. What the
-// environment says stands.
+// schedulers returns how many of Go's processors (GOMAXPROCS) to set on a machine with n; 0 means
+// no change. A single one is taken away and given back at each wait of a loop (package nonblock),
+// which on a machine with one core costs a quarter more CPU than having two. A value from the
+// environment has priority.
 func schedulers(n int, env string) int {
 	if n == 1 && env == "" {
 		return 2
@@ -98,24 +98,24 @@ type server struct {
 	// Fixed after newServer.
 	cfg    *config.Config
 	logger *slog.Logger
-	// acceptDamage is the code of damage to go on with; empty for none.
+	// acceptDamage is the code of the damage to accept; empty for none.
 	acceptDamage string
-	dataDir      string // empty where the configuration keeps nothing there
+	dataDir      string // empty if the configuration needs no folder
 	listener     net.Listener
-	loops        *nonblock.Loops // hear clients and models
+	loops        *nonblock.Loops // read from clients and models
 	http         *http.Server
 	gateway      *gateway.Server
 	sessions     *session.Manager
 	caps         *capabilities
 	audit        *audit.Log
 	tools        *registry.Registry
-	reload       *build.Watch // nil but with dev
+	reload       *build.Watch // nil without dev
 	sim          *simulator   // nil if no provider is simulated
 }
 
-// newServer puts the gateway together and takes its address. The error wraps
-// config.Problems where only now the configuration turns out to be wrong, and errSimFiles
-// where a file of the simulator is.
+// newServer puts the gateway together and opens its listener. The error wraps config.Problems if
+// the configuration turns out to be wrong only now, and errSimFiles if a file of the simulator is
+// invalid.
 func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
 	s := &server{cfg: cfg, acceptDamage: acceptDamage, logger: logger, loops: gateway.NewLoops(logger)}
 	if err := s.open(ctx, p); err != nil {
@@ -124,7 +124,7 @@ func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage
 	return s, nil
 }
 
-// open makes the parts, those first that others need.
+// open makes the parts, in the order in which they need each other.
 func (s *server) open(ctx context.Context, p Process) error {
 	var err error
 	if s.dataDir, err = p.dataDir(s.cfg); err != nil {
@@ -175,7 +175,8 @@ func (s *server) open(ctx context.Context, p Process) error {
 	return s.takeAddress(ctx, texts, key)
 }
 
-// takeAddress makes what answers over HTTP. It comes last: who can connect is served.
+// takeAddress makes the HTTP server and its listener. It comes last, so that every client that can
+// connect is served.
 func (s *server) takeAddress(ctx context.Context, texts gateway.TextAgent, key string) error {
 	var err error
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
@@ -204,10 +205,9 @@ func (s *server) takeAddress(ctx context.Context, texts gateway.TextAgent, key s
 	return nil
 }
 
-// run serves until ctx ends, a signal comes or the listener fails, and leaves
-// nothing behind.
+// run serves until ctx ends, a signal comes or the listener fails, and leaves nothing running.
 func (s *server) run(ctx context.Context, p Process) error {
-	// From the serving goroutine to this one; nobody closes it.
+	// From the serving goroutine to this one; never closed.
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -243,20 +243,20 @@ func (s *server) run(ctx context.Context, p Process) error {
 	return err
 }
 
-// greet tells a person at a terminal what to do next. Elsewhere the log tells it.
+// greet tells a person at a terminal what to do next. Without a terminal, the log has it.
 func (p Process) greet(s *server) {
 	if _, ok := terminal.Width(p.Stderr); !ok {
 		return
 	}
 	code := ""
 	if at, err := origin.ParseHost(reachable(s.listener.Addr())); err == nil && at.Loopback() {
-		code = s.gateway.ConsoleCode() // to other addresses it would travel in the clear
+		code = s.gateway.ConsoleCode() // to other addresses the code would travel unencrypted
 	}
 	_, _ = fmt.Fprint(p.Stderr, greeting(s.cfg, s.listener.Addr(), s.dataDir, code))
 }
 
-// greeting is that text. The code opens the console once; it is written for a person on this
-// machine alone, and stands in no log.
+// greeting returns that text. The code opens the console once; only a person on this machine may
+// see it, so it is not logged.
 func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	var b strings.Builder
 	host := reachable(addr)
@@ -281,7 +281,7 @@ func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	return b.String() + "\n"
 }
 
-// simNotice says in one line why nobody real answers.
+// simNotice says in one line that the simulator answers, and why.
 func simNotice(cfg *config.Config) string {
 	if cfg.Sim.Use == config.UseAlways {
 		return "sim.use is always, so the simulator in this process answers, whatever keys are set"
@@ -289,7 +289,7 @@ func simNotice(cfg *config.Config) string {
 	return "no provider has a key, so the simulator in this process answers; set GEMINI_API_KEY or OPENAI_API_KEY for a real one"
 }
 
-// reachable is the address as one types it: a wildcard becomes this machine.
+// reachable returns the address in the form to type: a wildcard becomes this machine.
 func reachable(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsUnspecified() {
@@ -298,7 +298,7 @@ func reachable(addr net.Addr) string {
 	return fmt.Sprintf("localhost:%d", tcp.Port)
 }
 
-// checkDebugListen says what is wrong with an address to serve on; empty for nothing.
+// checkDebugListen returns what is wrong with an address to serve on; empty if nothing is.
 func checkDebugListen(address string) string {
 	if text := config.CheckListen(address); text != "" {
 		return text

@@ -11,7 +11,7 @@ import (
 	"voicegw/config"
 )
 
-// serveFlags are the flags of serve. Those with a key stand for that setting.
+// serveFlags are the flags of serve. A flag with a key overrides that setting.
 type serveFlags struct {
 	Config       string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG)." placeholder:"FILE"`
 	Listen       string   `key:"listen" help:"Address to serve on (127.0.0.1:8080)." placeholder:"HOST:PORT"`
@@ -38,8 +38,8 @@ func (p Process) load(flags serveFlags, parsed *kong.Context) (*config.Config, [
 	return p.loadFrom(config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config"}, flags.Set, parsed)
 }
 
-// loadFrom reads a configuration with the flags of a command: those with a key, and
-// what --set was given.
+// loadFrom reads a configuration with the flags of a command: those with a key, and the settings of
+// --set.
 func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Context) (*config.Config, []string, error) {
 	if source.File == "" {
 		source.File, source.FileFrom = variable(p.Environ, "VOICEGW_CONFIG"), "VOICEGW_CONFIG"
@@ -75,7 +75,7 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 	return c, warnings, nil
 }
 
-// valueOf renders what a flag was given.
+// valueOf formats the value of a flag.
 func valueOf(target reflect.Value) string {
 	if list, ok := target.Interface().([]string); ok {
 		return strings.Join(list, ",")

@@ -8,8 +8,7 @@ import (
 // errSignal is the cause of a context that a signal ended.
 var errSignal = errors.New("stopped by a signal")
 
-// untilSignal returns a context that ends with the first signal. stop waits for
-// its goroutine.
+// untilSignal returns a context that ends with the first signal. stop waits for its goroutine.
 func (p Process) untilSignal(ctx context.Context) (until context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})

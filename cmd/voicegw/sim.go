@@ -80,7 +80,7 @@ func (p Process) sim(ctx context.Context, flags simFlags) int {
 		scheme = "https"
 		listener = tls.NewListener(listener, tlsConfig)
 	}
-	_ = p.print(sim.Addresses(scheme, reachable(listener.Addr()))) // it serves all the same
+	_ = p.print(sim.Addresses(scheme, reachable(listener.Addr()))) // it serves anyway
 	if err := p.simulate(ctx, listener, sim.New(o), o.Logger); err != nil {
 		p.complain("%v", err)
 		return exitFailure
@@ -112,14 +112,14 @@ func (f simFlags) read() (sim.Options, *tls.Config, error) {
 	if err != nil {
 		return o, nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
-	// WebSocket over HTTP/1.1: the handshake must not choose HTTP/2.
+	// WebSocket needs HTTP/1.1: the handshake must not choose HTTP/2.
 	return o, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
 // simulate serves until ctx ends, a signal comes or the listener fails.
 func (p Process) simulate(ctx context.Context, listener net.Listener, server *sim.Server, logger *slog.Logger) error {
 	h := &http.Server{Handler: server, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime}
-	// From the serving goroutine to this one; nobody closes it.
+	// From the serving goroutine to this one; never closed.
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() { failed <- h.Serve(listener) })

@@ -11,10 +11,10 @@ import (
 	"voicegw/sim/scenario"
 )
 
-// simKey is the key that the gateway shows its own simulator, which takes any.
+// simKey is the key for the gateway's own simulator, which accepts any.
 const simKey = "simulator"
 
-// simulator is the one inside the process; nil where none is needed.
+// simulator is the simulator inside the process; nil if it is not needed.
 type simulator struct {
 	// Fixed after simulatorFor.
 	local     *sim.Local
@@ -44,11 +44,11 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 	return s, nil
 }
 
-// errSimFiles is wrapped by what is wrong with a scenario or a fault script.
+// errSimFiles is wrapped by errors about a scenario or a fault script.
 var errSimFiles = errors.New("the simulator's files have problems")
 
-// simOptions parses the simulator's files; a path may be empty. The error lists all
-// problems of both.
+// simOptions parses the simulator's files; a path may be empty. The error lists all problems of
+// both files.
 func simOptions(scenarioPath string, scenarioData []byte, faultsPath string, faultsData []byte) (sim.Options, error) {
 	var o sim.Options
 	var scenarioErr, faultsErr error

@@ -10,17 +10,17 @@ import (
 	"voicegw/config"
 )
 
-// startServer is newServer that a signal ends: a store that does not answer must not keep a
-// program that is told to leave. The error then wraps errSignal. What heeds its context has
-// leaveTime to end, and another signal ends at once.
+// startServer is newServer that a signal can end: a store that does not answer must not delay a
+// program that is told to leave. The error then wraps errSignal. After a signal, whatever respects
+// its context gets leaveTime to end; another signal ends at once.
 func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
 	type made struct {
 		s   *server
 		err error
 	}
-	// It outlives the start, for what was opened in it may go on with it.
+	// This context outlives the start, because parts opened with it may keep using it.
 	opening, cancel := context.WithCancelCause(ctx)
-	done := make(chan made, 1) // nobody may wait for it
+	done := make(chan made, 1) // nobody may be waiting for it
 	go func() {
 		s, err := p.newServer(opening, cfg, acceptDamage, logger)
 		done <- made{s, err}

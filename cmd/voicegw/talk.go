@@ -45,7 +45,8 @@ func (p Process) talk(ctx context.Context, flags talkFlags, parsed *kong.Context
 	}
 	var keep io.WriteCloser
 	if flags.Out != "" {
-		// Before the conversation: nobody wants to learn afterwards that it cannot be kept.
+		// The file is made before the conversation, so that nobody learns only afterwards that the
+		// recording cannot be written.
 		if keep, err = os.Create(flags.Out); err != nil {
 			p.complain("--out: %v", err)
 			return exitUsage
@@ -67,7 +68,7 @@ func (p Process) talk(ctx context.Context, flags talkFlags, parsed *kong.Context
 	return p.shown(err)
 }
 
-// talkOptions are what the flags ask for.
+// talkOptions returns the options that the flags describe.
 func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Options, error) {
 	o := talk.Options{
 		URL: flags.URL, Provider: flags.Provider, Voice: flags.Voice, InterruptAfter: flags.InterruptAfter,
@@ -106,7 +107,7 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 	return o, nil
 }
 
-// approval is who answers a tool's question, as the flags say.
+// approval returns who answers a tool's question, by the flags.
 func approval(approve, deny bool) voice.Approval {
 	switch {
 	case approve:
@@ -118,7 +119,7 @@ func approval(approve, deny bool) voice.Approval {
 	}
 }
 
-// of says which recording an error is about.
+// of names the recording that an error is about.
 func of(name string, err error) error {
 	if err == nil {
 		return nil
@@ -126,7 +127,7 @@ func of(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// turns are what --audio and --text say, in the order in which they were given.
+// turns returns the turns of --audio and --text, in the order in which they were given.
 func turns(parsed *kong.Context, recordings, texts []string, read func(name string) (audio.Clip, error)) ([]talk.Turn, error) {
 	var list []talk.Turn
 	for _, at := range parsed.Path {

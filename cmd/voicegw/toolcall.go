@@ -34,8 +34,8 @@ type toolsCallFlags struct {
 // maxArgs bounds the arguments that are read from standard input, in bytes.
 const maxArgs = 1 << 20
 
-// toolsCall runs one tool with everything the registry does: defaults, validation,
-// clamp, deadline, envelope. What a conversation adds (budgets, confirmation) it does not.
+// toolsCall runs one tool with everything that the registry adds: defaults, validation, clamping,
+// deadline, envelope. It does not add what a conversation adds: budgets and confirmation.
 func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *kong.Context) int {
 	args := json.RawMessage(flags.Args)
 	if flags.Args == "-" {
@@ -53,7 +53,7 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *ko
 	}
 	logger := newLogger(p.Stderr, flags.LogLevel, "auto")
 	keep := store.Options{Memory: true, Logger: logger}
-	dataDir, err := p.dataDir(cfg) // of calendars too, which work without one
+	dataDir, err := p.dataDir(cfg) // also for calendars, which work without one
 	if flags.Store {
 		if err != nil {
 			p.complainAll(err)
@@ -69,7 +69,7 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *ko
 	sim, err := simulatorFor(ctx, cfg, logger)
 	code := exitFailure
 	if err == nil {
-		// Without --store, images go with everything else when the program ends.
+		// Without --store, images are removed like everything else when the program ends.
 		imageDir := ""
 		if flags.Store {
 			imageDir = dataDir
@@ -111,7 +111,7 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	}
 	envelope := snapshot.Execute(ctx, id, cmp.Or(mode, registry.ModeText), args, registry.Session{
 		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: cfg.Agent.Name,
-		Vouched: true, Scopes: flags.Scope, // whoever runs this reads the folders themselves
+		Vouched: true, Scopes: flags.Scope, // the person who runs this can read the folders anyway
 		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
 	}, nobody{p})
 	if code := p.printJSON(envelope); code != exitOK || envelope.OK {
@@ -120,11 +120,10 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	return exitFailure
 }
 
-// vectorWait is how long a search waits for the vectors of a knowledge base that was only
-// just read.
+// vectorWait is how long a search waits for the vectors of a knowledge base that was just read.
 const vectorWait = 20 * time.Second
 
-// awaitVectors waits until every record has its vector, or says how many have none.
+// awaitVectors waits until every record has its vector, or reports how many have none.
 func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
 	if caps.embed == nil {
 		return
@@ -156,7 +155,7 @@ func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
 	}
 }
 
-// nobody is the client of a session that has none: what it would be told is shown.
+// nobody stands for the missing client of a session, and shows what that would be told.
 type nobody struct{ p Process }
 
 func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
@@ -175,12 +174,12 @@ func (n nobody) Show(i registry.Image) {
 	n.p.complain("the client would be shown %s (%d by %d)", i.URL, i.Width, i.Height)
 }
 
-// warnIfOld says when the project in the current directory has built another registry
-// than the one in this binary.
+// warnIfOld warns if the project in the current directory has built a registry that differs from
+// the one in this binary.
 func (p Process) warnIfOld(version string) {
 	data, err := os.ReadFile(build.RegistryFile)
 	if err != nil {
-		return // not in a project, or none built: nothing to compare with
+		return // not in a project, or nothing built: nothing to compare with
 	}
 	var file registry.File
 	if err := json.Unmarshal(data, &file); err == nil && file.Version != version {

@@ -94,7 +94,7 @@ func (p Process) toolsLint(flags toolsLintFlags) int {
 	return p.showReport(report, flags.JSON, "")
 }
 
-// cannotBuild says why the tools could not even be looked at.
+// cannotBuild reports why the tools could not be read.
 func (p Process) cannotBuild(dir string, err error) int {
 	if errors.Is(err, build.ErrNoTools) {
 		p.complain("%v (%s); run it in the project, or name the project with --dir", err, dir)
@@ -104,7 +104,7 @@ func (p Process) cannotBuild(dir string, err error) int {
 	return exitFailure
 }
 
-// showReport shows what was found. otherwise is said when there were errors.
+// showReport shows the problems that were found. If there are errors, it also says otherwise.
 func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) int {
 	code := exitOK
 	if r.Errors() > 0 {
@@ -118,7 +118,7 @@ func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) int 
 		return code
 	}
 	if err := r.WriteFindings(p.Stderr); err != nil {
-		return exitFailure // there is nowhere else to say it
+		return exitFailure // there is no other place to report it
 	}
 	if code != exitOK {
 		p.complain("%s", r.Summary(otherwise))
@@ -142,7 +142,7 @@ func (p Process) toolsNew(flags toolsNewFlags) int {
 	return p.print(build.NextSteps(flags.Name, files))
 }
 
-// print writes what was asked for.
+// print writes the requested output.
 func (p Process) print(text string) int {
 	_, err := fmt.Fprint(p.Stdout, text)
 	return p.shown(err)

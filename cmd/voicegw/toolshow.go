@@ -18,8 +18,8 @@ type toolsDescribeFlags struct {
 	JSON bool   `help:"Write JSON." name:"json"`
 }
 
-// registryFile reads the registry that this binary was built with, without loading it,
-// and adds what is built in.
+// registryFile reads the registry that is built into this binary, without loading it, and adds the
+// built-in tools.
 func (p Process) registryFile() (registry.File, bool) {
 	var file registry.File
 	data, err := p.registryData()
@@ -58,7 +58,7 @@ func (p Process) toolsDescribe(flags toolsDescribeFlags) int {
 	return p.shown(build.WriteTool(p.Stdout, file.Tools[i], flags.JSON))
 }
 
-// shown is the exit code after something was written to standard output.
+// shown returns the exit code after writing to standard output.
 func (p Process) shown(err error) int {
 	if err != nil {
 		p.complain("%v", err)

@@ -5,17 +5,17 @@ import "voicegw/internal/user"
 // userName is a flag that names a user.
 type userName string
 
-// UnmarshalText takes a name as the gateway's doors do, in its normal form.
+// UnmarshalText accepts a name as the gateway's endpoints do, in its normal form.
 func (n *userName) UnmarshalText(text []byte) error {
 	who, err := user.Parse(string(text))
 	*n = userName(who.String())
 	return err
 }
 
-// userIdentity is a flag that says which user is meant, also one without a name.
+// userIdentity is a flag that identifies a user, who may have no name.
 type userIdentity string
 
-// UnmarshalText takes an identity as the gateway shows it.
+// UnmarshalText accepts an identity in the form that the gateway shows.
 func (i *userIdentity) UnmarshalText(text []byte) error {
 	who, err := user.Stored(string(text))
 	*i = userIdentity(who.String())

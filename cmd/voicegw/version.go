@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// versionOf returns what this binary calls itself.
+// versionOf returns the version of this binary.
 func versionOf() string {
 	info, ok := debug.ReadBuildInfo()
 	if version == "" && ok && info.Main.Version != "(devel)" {

@@ -25,9 +25,8 @@ const (
 	wireOpenAI = "openai"
 )
 
-// restProvider returns the provider that is asked for chat models and images where the
-// configuration names none: a configured one, those of OpenAI's wire first; nil if there is
-// none.
+// restProvider returns the provider for chat models and images if the configuration names none: a
+// configured one, those of OpenAI's wire first; nil if there is none.
 func restProvider(cfg *config.Config) *config.Provider {
 	for _, p := range append(cfg.OfWire(wireOpenAI), cfg.OfWire(wireGemini)...) {
 		if p.Wire == wireGemini || openai.ServesREST(p.BaseURL) {
@@ -37,12 +36,12 @@ func restProvider(cfg *config.Config) *config.Provider {
 	return nil
 }
 
-// noKey is sent to a server of one's own that no key was given for: most want
-// something, whatever it is.
+// noKey is sent to the operator's own server if no key was given for it: most servers expect a
+// key, whatever it is.
 const noKey = "none"
 
-// newTransports makes the providers that clients are offered. sim is asked only
-// for simulated ones. loops hear their connections; nil: each has a goroutine.
+// newTransports makes the providers that clients may ask for. sim is needed only for simulated
+// ones. loops read from their connections; if it is nil, each connection has a goroutine.
 func newTransports(cfg *config.Config, sim *simulator, loops *nonblock.Loops, logger *slog.Logger) (map[string]transport.Transport, error) {
 	transports := map[string]transport.Transport{}
 	client := nonblock.Client(&http.Client{Transport: bounded.NewTransport()}, loops)
@@ -69,7 +68,7 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, cl
 	return cfg.WireOf(service.Name).New(p)
 }
 
-// voices is the configured voice of each provider that has one.
+// voices returns the configured voice of each provider that has one.
 func voices(cfg *config.Config) map[string]string {
 	voices := map[string]string{}
 	for name, p := range cfg.Providers {
@@ -80,8 +79,8 @@ func voices(cfg *config.Config) map[string]string {
 	return voices
 }
 
-// voiceInstructions composes the system text of a voice session with the tools of a
-// snapshot. It may be called by several goroutines.
+// voiceInstructions composes the system text of a voice session with the tools of a snapshot. It
+// may be called concurrently.
 func voiceInstructions(cfg *config.Config, tools *registry.Snapshot, own mark.Mark) string {
 	o := prompts.Options{
 		Mode: prompts.Voice, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Voice.Data),
