@@ -290,7 +290,7 @@ func checkStart(m *Start) error {
 		return invalid("turn_detection", "session.start: the field turn_detection must be \"server\" or \"client\", not %s.", quoted(m.TurnDetection))
 	}
 	if len(m.Ticket) > MaxTicketBytes {
-		return invalid("ticket", "session.start: the field ticket is longer than any ticket.")
+		return invalid("ticket", "session.start: the field ticket is too long.")
 	}
 	return checkLength("session.start", "pending_request", m.PendingRequest)
 }

@@ -17,21 +17,21 @@ type Button struct {
 	For time.Duration
 }
 
-// buttons lists all buttons, those without parameters first.
+// buttons lists all buttons, the simplest first.
 var buttons = []Button{
 	{Drop, "Drop the provider's connection", 0},
-	{Close, "Close it with a code", 0},
-	{GoAway, "Announce that it will end, and end it", 10 * time.Second},
+	{Close, "Close the connection with a code", 0},
+	{GoAway, "Announce the end of the connection, then end it", 10 * time.Second},
 	{Expire, "Let the provider's session expire", 0},
 	{Delay, "Hold everything back", 2 * time.Second},
-	{Silence, "Throw away everything the model says", 5 * time.Second},
+	{Silence, "Drop everything the model says", 5 * time.Second},
 	{SlowRead, "Read slowly", 500 * time.Millisecond},
 	{DuplicateCall, "Send the next tool call twice", 0},
 	{LateCall, "Send the next tool call after its turn", 2 * time.Second},
-	{CancelCall, "Take the next tool call back", 300 * time.Millisecond},
+	{CancelCall, "Withdraw the next tool call", 300 * time.Millisecond},
 	{MissingID, "Send the next tool call without an id", 0},
 	{Malformed, "Send a broken frame", 0},
-	{UnknownEvent, "Send an event that nobody knows", 0},
+	{UnknownEvent, "Send an event of an unknown type", 0},
 	{Quota, "Report that the quota is used up", 0},
 }
 

@@ -129,15 +129,15 @@ func TestProblems(t *testing.T) {
 		t.Fatalf("%T %v", err, err)
 	}
 	for _, want := range []string{
-		"f.yaml:2: the fault does not say when",
+		"f.yaml:2: the fault has no time or place",
 		`f.yaml:3: at cannot be "sometimes"; it is one of connect,`,
-		"f.yaml:4: the fault does not say what",
+		"f.yaml:4: the fault has no action",
 		`f.yaml:5: do cannot be "dropp" (did you mean "drop"?)`,
-		"f.yaml:6: n means nothing at setup; it goes with at: turn, chunk and call",
+		"f.yaml:6: n has no meaning at setup; use it with at: turn, chunk and call",
 		"f.yaml:7: at: event needs event",
 		"f.yaml:8: at: time needs after",
 		"f.yaml:9: delay needs for",
-		"f.yaml:10: for means nothing for drop",
+		"f.yaml:10: for has no meaning for drop",
 		"f.yaml:11: code 1005 cannot be sent",
 		"f.yaml:12: code 2000 cannot be sent",
 		"f.yaml:13: probability must be a number from 0 to 1",

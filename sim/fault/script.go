@@ -86,7 +86,7 @@ func (s *Script) read(r *strict.Reader, top strict.Map) {
 	}
 	entries := r.List(list, "faults")
 	if len(entries) > maxRules {
-		r.Problem(list, "there are %d faults; at most %d are read", len(entries), maxRules)
+		r.Problem(list, "there are %d faults; at most %d are allowed", len(entries), maxRules)
 		return
 	}
 	for _, n := range entries {
@@ -104,7 +104,7 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	}
 	out := rule{limit: 1}
 	if at := m.Get("at"); at == nil {
-		r.Problem(n, "the fault does not say when: give it at: one of %s", strict.Join(wheres))
+		r.Problem(n, "the fault has no time or place: give it at: one of %s", strict.Join(wheres))
 	} else if out.at, ok = r.Word(at, "at", wheres...); !ok {
 		return rule{}, false
 	}
@@ -147,7 +147,7 @@ func (u *rule) fits(r *strict.Reader, m strict.Map) {
 					return
 				}
 			}
-			r.Problem(m.Get(key), "%s means nothing at %s; it goes with at: %s", key, u.at, strict.Join(places))
+			r.Problem(m.Get(key), "%s has no meaning at %s; use it with at: %s", key, u.at, strict.Join(places))
 		}
 	}
 	if u.at == "" {
@@ -189,7 +189,7 @@ func ReadAction(r *strict.Reader, n *yaml.Node) (Action, bool) {
 func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration) {
 	do := m.Get("do")
 	if do == nil {
-		r.Problem(m.Node, "the fault does not say what: give it do: one of %s", strict.Join(kinds))
+		r.Problem(m.Node, "the fault has no action: give it do: one of %s", strict.Join(kinds))
 		return Action{}, 0
 	}
 	word, ok := r.Word(do, "do", kinds...)
@@ -243,7 +243,7 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true, HTTPError: true}
 	useless := func(key string, fine bool) {
 		if m.Has(key) && !fine {
-			r.Problem(m.Get(key), "%s means nothing for %s", key, a.Kind)
+			r.Problem(m.Get(key), "%s has no meaning for %s", key, a.Kind)
 		}
 	}
 	useless("for", timed[a.Kind])

@@ -57,7 +57,7 @@ func Encode(img image.Image, format string) ([]byte, error) {
 	case "jpeg":
 		err = jpeg.Encode(&b, img, &jpeg.Options{Quality: 85})
 	default:
-		err = fmt.Errorf("the format %q is not known; png and jpeg are", format)
+		err = fmt.Errorf("the format %q is unknown; use png or jpeg", format)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("images: encode: %w", err)

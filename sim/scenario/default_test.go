@@ -191,8 +191,8 @@ func TestProblemsOfPromptsAndTreatAs(t *testing.T) {
     do: [{say: "${what} ${text}"}, {wait: 1}, {fault: quota}, {refuse: [a, b]}]
 `)
 	for _, want := range []string{
-		"2: declared means nothing with prompt", "3: a rule for a prompt can say", "5: a rule for a prompt can say",
-		"7: treat_as stands alone", "9: treat_as stands alone", "11: treat_as stands alone", "13: refuse stands after call",
+		"2: declared has no meaning with prompt", "3: a rule for a prompt can only say", "5: a rule for a prompt can only say",
+		"7: treat_as must be the only step", "9: treat_as must be the only step", "11: treat_as must be the only step", "13: refuse comes after call",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("missing: %s", want)

@@ -65,13 +65,13 @@ func (p *parser) file(s *Scenario, doc *yaml.Node) {
 	rules := m.Get("rules")
 	if rules == nil {
 		if !m.Has("start") && !m.Has("otherwise") {
-			p.Problem(doc, "the scenario says nothing: give it rules, start or otherwise")
+			p.Problem(doc, "the scenario is empty: give it rules, start or otherwise")
 		}
 		return
 	}
 	list := p.List(rules, "rules")
 	if len(list) > maxRules {
-		p.Problem(rules, "there are %d rules; at most %d are read", len(list), maxRules)
+		p.Problem(rules, "there are %d rules; at most %d are allowed", len(list), maxRules)
 		return
 	}
 	for _, n := range list {
@@ -89,7 +89,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 	if w := m.Get("when"); w != nil {
 		u.when = p.when(w)
 	} else {
-		p.Problem(n, "the rule does not say when: give it when: {utterance: 1}, {text: pattern}, {tool: name} or {prompt: pattern}")
+		p.Problem(n, "the rule has no condition: give it when: {utterance: 1}, {text: pattern}, {tool: name} or {prompt: pattern}")
 	}
 	if v := m.Get("times"); v != nil {
 		u.times, _ = p.Int(v, "times", 1, 1_000_000)
@@ -108,7 +108,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 			p.drawable(do, u.do)
 		}
 	case !m.Has("heard"):
-		p.Problem(n, "the rule does nothing: give it do, a list of steps (or heard, to say only what the speech said)")
+		p.Problem(n, "the rule does nothing: give it do, a list of steps (or heard, to give only the words of the speech)")
 	}
 	return u
 }
@@ -155,7 +155,7 @@ func (p *parser) when(n *yaml.Node) when {
 		w.input = onPrompt
 		w.text = p.pattern(m.Get("prompt"), "prompt")
 		if m.Has("declared") {
-			p.Problem(m.Get("declared"), "declared means nothing with prompt: who asks for an image declares no tools")
+			p.Problem(m.Get("declared"), "declared has no meaning with prompt: a request for an image declares no tools")
 		}
 	default:
 		p.whenResult(&w, m)
@@ -197,7 +197,7 @@ func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	}
 	re, err := regexp.Compile("(?i)" + text)
 	if err != nil {
-		p.Problem(n, "%s is no regular expression (RE2 syntax): %v", what, err)
+		p.Problem(n, "%s is not a valid regular expression (RE2 syntax): %v", what, err)
 		return nil
 	}
 	for i, name := range re.SubexpNames() {
@@ -231,7 +231,7 @@ func (p *parser) template(n *yaml.Node, what string) template {
 	for _, name := range t.variables() {
 		base, _, _ := strings.Cut(name, ".")
 		if !slices.Contains(p.known, base) || base != name && base != "result" {
-			p.Problem(n, "%s uses ${%s}, which is not known here%s; known are %s",
+			p.Problem(n, "%s uses ${%s}, which is unknown here%s; known are %s",
 				what, name, strict.Near(name, p.known), strict.Join(p.known))
 		}
 	}

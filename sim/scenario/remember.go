@@ -20,15 +20,15 @@ func (p *parser) remember(n *yaml.Node) (map[string]template, bool) {
 		return nil, false
 	}
 	if len(m.Keys()) == 0 {
-		p.Problem(n, `remember keeps nothing: give it names and values, like {place: "${result.data.place}"}`)
+		p.Problem(n, `remember is empty: give it names and values, like {place: "${result.data.place}"}`)
 	}
 	keep := map[string]template{}
 	for _, name := range m.Keys() {
 		switch {
 		case !variableName.MatchString(name):
-			p.Problem(m.Get(name), "%q names no variable; use letters, digits and _, a letter first", name)
+			p.Problem(m.Get(name), "%q is not a variable name; use letters, digits and _, a letter first", name)
 		case slices.Contains(ownValues, name):
-			p.Problem(m.Get(name), "${%s} has a value of its own; choose a name that is none of %s", name, strict.Join(ownValues))
+			p.Problem(m.Get(name), "${%s} is reserved; choose a name other than %s", name, strict.Join(ownValues))
 		default:
 			keep[name] = p.template(m.Get(name), "remember")
 		}

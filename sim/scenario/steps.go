@@ -26,7 +26,7 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 	}
 	list := p.List(n, what+" (or the word auto, or nothing)")
 	if len(list) > maxSteps {
-		p.Problem(n, "%s has %d steps; at most %d are read", what, len(list), maxSteps)
+		p.Problem(n, "%s has %d steps; at most %d are allowed", what, len(list), maxSteps)
 		return out
 	}
 	call := -1 // index of the call step
@@ -43,7 +43,7 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 			p.afterCall(e, key, out[call])
 		}
 		if key == "treat_as" && (!treats || len(list) > 1) {
-			p.Problem(e, "treat_as stands alone, in a rule with when: {text: …}: the rules for the other text say what is done")
+			p.Problem(e, "treat_as must be the only step, in a rule with when: {text: …}: the rules for the other text decide what is done")
 			continue
 		}
 		if s, ok := p.step(key, value); ok {
@@ -60,18 +60,18 @@ func (p *parser) steps(n *yaml.Node, what string) []step {
 func (p *parser) afterCall(n *yaml.Node, key string, call step) {
 	switch {
 	case call.then != nil || call.onError != nil:
-		p.Problem(n, "%s stands after then or on_error, where nothing may stand; move it into them", key)
+		p.Problem(n, "%s comes after then or on_error, where no step is allowed; move it into them", key)
 	case key == "call":
-		p.Problem(n, "there is a second call; put both into one call: a list is called in parallel. To call after the results, put it into then")
+		p.Problem(n, "there is a second call; put both into one call: a list is called in parallel. To call after the results, put it in then")
 	case key == "say" || key == "silence" || key == "refuse" || key == "auto":
-		p.Problem(n, "%s stands after call; what is said after the results belongs into then", key)
+		p.Problem(n, "%s comes after call; what is said after the results belongs in then", key)
 	}
 }
 
 // after reads then or on_error into its call.
 func (p *parser) after(n *yaml.Node, key string, value *yaml.Node, out []step, call int) {
 	if call < 0 {
-		p.Problem(n, "%s stands without a call before it", key)
+		p.Problem(n, "%s has no call before it", key)
 		return
 	}
 	s := &out[call]
@@ -156,7 +156,7 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 	}
 	s.kind = stepAuto
 	if yes, ok := p.Bool(n, "auto"); ok && !yes {
-		p.Problem(n, "auto: false means nothing; remove it")
+		p.Problem(n, "auto: false has no meaning; remove it")
 	}
 	return s, true
 }
@@ -187,7 +187,7 @@ func (p *parser) calls(n *yaml.Node) []callStep {
 		list = p.List(n, "call")
 	}
 	if len(list) > maxCalls {
-		p.Problem(n, "there are %d calls at once; at most %d are made", len(list), maxCalls)
+		p.Problem(n, "there are %d calls at once; at most %d are allowed", len(list), maxCalls)
 		return nil
 	}
 	var out []callStep
@@ -224,7 +224,7 @@ func (p *parser) call(n *yaml.Node) callStep {
 	if v := m.Get("without_id"); v != nil {
 		c.noID, _ = p.Bool(v, "without_id")
 		if c.noID && m.Has("id") {
-			p.Problem(v, "a call has an id or is without one; remove one of the two")
+			p.Problem(v, "a call cannot both have an id and be without one; remove one of the two")
 		}
 	}
 	if v := m.Get("repeat"); v != nil {
@@ -260,7 +260,7 @@ func (p *parser) value(n *yaml.Node) any {
 			p.Problem(n, "an argument cannot be read: %v", err)
 		}
 		if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			p.Problem(n, "JSON has no %s; give a number", n.Value)
+			p.Problem(n, "JSON cannot represent %s; give a number", n.Value)
 			return nil
 		}
 		return v
@@ -277,7 +277,7 @@ func (p *parser) drawable(n *yaml.Node, steps []step) {
 		switch s.kind {
 		case stepSay, stepRefuse, stepWait, stepFault:
 		case stepAuto, stepSilence, stepCall, stepEnd, stepRemember, stepTreatAs:
-			p.Problem(n, "a rule for a prompt can say, refuse, wait and commit a fault, nothing else; without any the image is drawn")
+			p.Problem(n, "a rule for a prompt can only say, refuse, wait and inject a fault; without any of them the image is drawn")
 			return
 		}
 	}

@@ -27,7 +27,7 @@ func compile(text string) (template, error) {
 			plain = rest[:at[0]]
 		}
 		if strings.Contains(plain, "${") {
-			return template{}, fmt.Errorf("a ${ begins no variable; write ${name} with letters, digits, _ and . only")
+			return template{}, fmt.Errorf("a ${ does not begin a variable; write ${name} with letters, digits, _ and . only")
 		}
 		t.parts = append(t.parts, plain)
 		if at == nil {

@@ -338,7 +338,7 @@ func (c *conn) Close() error {
 // malformedMessage counts a message, or a part, that could not be read.
 func (c *conn) malformedMessage(err error) {
 	if c.malformed.Add(1) == 1 {
-		c.t.log.Warn("the provider sent a message that cannot be read; it and any further ones are skipped and counted", "error", scrub(c.secret, err.Error()))
+		c.t.log.Warn("the provider sent an unreadable message; it and later ones are skipped and counted", "error", scrub(c.secret, err.Error()))
 	}
 }
 
@@ -358,6 +358,6 @@ func (c *conn) unknownKey(key string) {
 			c.told = make(map[string]bool)
 		}
 		c.told[key] = true
-		c.t.log.Info("the provider sent a kind of message that is not known here; it is skipped and counted", "key", key)
+		c.t.log.Info("the provider sent an unknown kind of message; it is skipped and counted", "key", key)
 	}
 }

@@ -22,10 +22,10 @@ func TestOptionsSayWhatIsWrongAndHowToMendIt(t *testing.T) {
 		want string // a part of the error
 	}{
 		{"no key", Options{}, "APIKey is empty"},
-		{"key with a line break", Options{APIKey: secret + "\n" + secret}, "APIKey holds white space"},
+		{"key with a line break", Options{APIKey: secret + "\n" + secret}, "APIKey contains white space"},
 		{"no URL", Options{APIKey: secret, BaseURL: "generativelanguage.googleapis.com"}, "write it as https://host"},
 		{"scheme", Options{APIKey: secret, BaseURL: "ftp://host"}, "use https, http, wss or ws"},
-		{"key in the URL", Options{APIKey: secret, BaseURL: "https://host?key=" + secret}, "the key belongs into APIKey"},
+		{"key in the URL", Options{APIKey: secret, BaseURL: "https://host?key=" + secret}, "the key belongs in APIKey"},
 		{"user in the URL", Options{APIKey: secret, BaseURL: "https://" + secret + "@host"}, "leave only scheme and host"},
 		{"path", Options{APIKey: secret, BaseURL: "https://host/v1beta"}, "leave it out"},
 		{"version", Options{APIKey: secret, APIVersion: "v1beta/models"}, "write it as v1beta"},
@@ -361,12 +361,12 @@ func TestRowsOfModels(t *testing.T) {
 func TestHowMuchToThink(t *testing.T) {
 	const extended = "gemini-3.8-live-extended-thinking"
 	for _, test := range []struct{ model, choice, want string }{
-		{model25, "", ""}, {model25, "0", `{"thinkingBudget":0}`}, {model25, "-1", `{"thinkingBudget":-1}`}, {model25, "low", "takes a number of tokens"},
+		{model25, "", ""}, {model25, "0", `{"thinkingBudget":0}`}, {model25, "-1", `{"thinkingBudget":-1}`}, {model25, "low", "accepts a number of tokens"},
 		{"gemini-2.5-flash-live-preview", "100", "leave it out"},
-		{model31, "", ""}, {model31, "minimal", `{"thinkingLevel":"MINIMAL"}`}, {model31, "512", "takes minimal, low, medium, high"},
+		{model31, "", ""}, {model31, "minimal", `{"thinkingLevel":"MINIMAL"}`}, {model31, "512", "accepts minimal, low, medium, high"},
 		{"gemini-3.8-live", "", ""}, {"gemini-3.8-live", "low", "leave it out"},
 		{extended, "", `{"thinkingLevel":"LOW"}`}, {extended, "high", `{"thinkingLevel":"HIGH"}`}, {extended, "2048", `{"thinkingBudget":2048}`},
-		{extended, "minimal", "takes low, medium, high"}, {extended, "-2", "takes low"}, {extended, "99999999999", "takes low"},
+		{extended, "minimal", "accepts low, medium, high"}, {extended, "-2", "accepts low"}, {extended, "99999999999", "accepts low"},
 	} {
 		tr, err := New(Options{APIKey: secret, Model: test.model, Thinking: test.choice})
 		if err != nil {

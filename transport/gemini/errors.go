@@ -17,14 +17,14 @@ import (
 const defaultName = "gemini"
 
 // ErrOptions is wrapped by every error of [New].
-var ErrOptions = errors.New("gemini: bad options")
+var ErrOptions = errors.New("gemini: invalid options")
 
 // Causes for which the provider is responsible.
 var (
 	errSetupEnded = errors.New("the connection ended before setupComplete")
-	errTooMany    = errors.New("one message of the provider's holds more events than are taken")
-	errSetupLate  = errors.New("the provider says many things but not setupComplete")
-	errAudio      = errors.New("audio that is not base64")
+	errTooMany    = errors.New("a message from the provider contains too many events")
+	errSetupLate  = errors.New("the provider sent too many messages before setupComplete")
+	errAudio      = errors.New("the audio is not valid base64")
 )
 
 // closeKinds is the meaning of a close code before setupComplete and after it. The

@@ -61,5 +61,5 @@ func tell(over chan<- string, text string) {
 func ExampleNew() {
 	_, err := gemini.New(gemini.Options{APIKey: "YOUR_API_KEY", BaseURL: "https://generativelanguage.googleapis.com/v1beta"})
 	fmt.Println(err)
-	// Output: gemini: bad options: BaseURL has the path "/v1beta": leave it out, it is added here
+	// Output: gemini: invalid options: BaseURL has the path "/v1beta": leave it out, it is added automatically
 }

@@ -154,9 +154,9 @@ func (r *row) thinkingConfig(choice string) (*genai.ThinkingConfig, error) {
 		takes = append(takes, "a number of tokens (-1 leaves it to the model)")
 	}
 	if len(takes) == 0 {
-		return nil, fmt.Errorf("%w: Thinking is set, but %s cannot be told how much to think: leave it out, or use another model", ErrOptions, r.family)
+		return nil, fmt.Errorf("%w: Thinking is set, but %s has no thinking setting: leave it out, or use another model", ErrOptions, r.family)
 	}
-	return nil, fmt.Errorf("%w: Thinking is %q, but %s takes %s", ErrOptions, choice, r.family, strings.Join(takes, ", "))
+	return nil, fmt.Errorf("%w: Thinking is %q, but %s accepts %s", ErrOptions, choice, r.family, strings.Join(takes, ", "))
 }
 
 // Name implements [transport.Transport].

@@ -103,7 +103,7 @@ func New(opts Options) (*Transport, error) {
 		return nil, fmt.Errorf("%w: APIKey is empty: set a key from aistudio.google.com, or for Vertex an access token or Token", ErrOptions)
 	}
 	if strings.ContainsAny(opts.APIKey, "\r\n \t") {
-		return nil, fmt.Errorf("%w: APIKey holds white space: copy the key alone", ErrOptions)
+		return nil, fmt.Errorf("%w: APIKey contains white space: copy the key alone", ErrOptions)
 	}
 	endpoint, err := opts.endpoint()
 	if err != nil {
@@ -160,14 +160,14 @@ func (o *Options) endpoint() (string, error) {
 		return "", fmt.Errorf("%w: BaseURL begins with %q: use https, http, wss or ws", ErrOptions, u.Scheme)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%w: BaseURL holds a user, query or fragment: leave only scheme and host; the key belongs into APIKey", ErrOptions)
+		return "", fmt.Errorf("%w: BaseURL contains a user, query or fragment: leave only scheme and host; the key belongs in APIKey", ErrOptions)
 	}
 	o.Vertex = o.Vertex || strings.Contains(u.Host, "aiplatform") || strings.Contains(u.Path, "aiplatform")
 	if strings.HasPrefix(u.Path, "/ws/google.") && strings.Contains(u.Path, "BidiGenerateContent") {
 		return u.String(), nil
 	}
 	if u.Path != "" && u.Path != "/" {
-		return "", fmt.Errorf("%w: BaseURL has the path %q: leave it out, it is added here", ErrOptions, u.Path)
+		return "", fmt.Errorf("%w: BaseURL has the path %q: leave it out, it is added automatically", ErrOptions, u.Path)
 	}
 	u.Path, err = o.path()
 	return u.String(), err
@@ -187,7 +187,7 @@ func (o *Options) path() (string, error) {
 		}
 		return "/ws/google.cloud.aiplatform." + version + ".LlmBidiService/BidiGenerateContent", nil
 	case token && version != "" && version != tokenVersion:
-		return "", fmt.Errorf("%w: APIVersion is %q, but APIKey is an ephemeral token: leave APIVersion empty or say %s", ErrOptions, version, tokenVersion)
+		return "", fmt.Errorf("%w: APIVersion is %q, but APIKey is an ephemeral token: leave APIVersion empty or set it to %s", ErrOptions, version, tokenVersion)
 	case token:
 		return "/ws/google.ai.generativelanguage." + tokenVersion + ".GenerativeService.BidiGenerateContentConstrained", nil
 	case version == "":

@@ -114,7 +114,7 @@ func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
 			return nil, errToolName
 		}
 		if len(tool.Parameters) > 0 && !json.Valid(tool.Parameters) {
-			return nil, fmt.Errorf("the parameters of tool %q are not JSON", tool.Name)
+			return nil, fmt.Errorf("the parameters of tool %q are invalid JSON", tool.Name)
 		}
 		d := functionDeclaration{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters}
 		if r.behavior {

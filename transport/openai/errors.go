@@ -21,9 +21,9 @@ var (
 // Causes that the adapter finds itself. They are wrapped in a [transport.Error].
 var (
 	errClosed     = errors.New("closed by this side")
-	errSilentPeer = errors.New("the provider has given no sign of life: no frame and no pong")
-	errTooBig     = errors.New("the provider sent a frame over the read limit")
-	errCrammed    = errors.New("one frame of the provider's holds more events than are taken")
+	errSilentPeer = errors.New("the provider has been silent for too long: no frame and no pong")
+	errTooBig     = errors.New("the provider sent a frame larger than the read limit")
+	errCrammed    = errors.New("a frame from the provider contains too many events")
 	errTooMany    = errors.New("the provider did not answer the setup within the first events")
 	errCommand    = errors.New("not a command of package transport")
 	errEncode     = errors.New("cannot be encoded")

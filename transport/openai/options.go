@@ -148,7 +148,7 @@ func (o Options) checkReasoning() error {
 	case o.Reasoning == "":
 		return nil
 	case !slices.Contains(efforts, o.Reasoning):
-		return fmt.Errorf("openai: Options.Reasoning %q: %w: it is one of %s", clip(o.Reasoning, 40), ErrBadOption, strings.Join(efforts, ", "))
+		return fmt.Errorf("openai: Options.Reasoning %q: %w: use one of %s", clip(o.Reasoning, 40), ErrBadOption, strings.Join(efforts, ", "))
 	case !rowOf(o.Model).reasons:
 		return fmt.Errorf("openai: Options.Reasoning: %w: the model %s does not reason: leave it out, or use a model that does, such as %s",
 			ErrBadOption, clip(o.Model, 80), DefaultModel)
@@ -165,7 +165,7 @@ func headerValue(name, value string) error {
 			if name == "APIKey" {
 				reason = ErrBadKey
 			}
-			return fmt.Errorf("openai: Options.%s: %w: byte %d of %d is a blank, a line end or not ASCII: was the whole line of a file taken for it?",
+			return fmt.Errorf("openai: Options.%s: %w: byte %d of %d is a blank, a line end or not ASCII: was a whole line of a file used as its value?",
 				name, reason, i+1, len(value))
 		}
 	}
@@ -180,7 +180,7 @@ func parseBaseURL(base string) (endpoint, error) {
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
 		// The error text of url.Parse repeats the URL, which may contain a credential.
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it is no URL: write https://host/v1", ErrBadURL)
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it is not a valid URL: write https://host/v1", ErrBadURL)
 	}
 	switch u.Scheme {
 	case "http", "ws":
@@ -188,20 +188,20 @@ func parseBaseURL(base string) (endpoint, error) {
 	case "https", "wss":
 		u.Scheme = "wss"
 	default:
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: scheme %q is none of http, https, ws, wss: write https://host/v1", ErrBadURL, clip(u.Scheme, 20))
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: scheme %q is not http, https, ws or wss: write https://host/v1", ErrBadURL, clip(u.Scheme, 20))
 	}
 	if u.Host == "" {
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it names no host: write https://host/v1", ErrBadURL)
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has no host: write https://host/v1", ErrBadURL)
 	}
 	if u.User != nil {
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it holds a user name or password: put the key in APIKey", ErrBadURL)
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it contains a user name or password: put the key in APIKey", ErrBadURL)
 	}
 	version := u.Query().Get("api-version")
 	if version != "" && len(u.Query()) == 1 {
 		u.RawQuery = ""
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has a query or a fragment: leave off everything after the path (the key belongs in APIKey, the model in Model)", ErrBadURL)
+		return endpoint{}, fmt.Errorf("openai: Options.BaseURL: %w: it has a query or a fragment: remove everything after the path (the key belongs in APIKey, the model in Model)", ErrBadURL)
 	}
 	ep := endpoint{url: *u}
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/realtime")

@@ -147,7 +147,7 @@ func (c *conn) sendResult(cmd transport.ToolResult) error {
 	id, ok := c.calls.take(cmd.Call)
 	c.mu.Unlock()
 	if !ok {
-		c.log.Warn("tool_result_dropped", "provider", c.info.Provider, "call", cmd.Call, "reason", "no such open call")
+		c.log.Warn("tool_result_dropped", "provider", c.info.Provider, "call", cmd.Call, "reason", "no open call has that name")
 		return nil
 	}
 	c.changed()

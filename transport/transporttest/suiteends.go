@@ -71,7 +71,7 @@ func awaitStandstill(t *testing.T, n *atomic.Int64) {
 		select {
 		case <-ticker.C:
 		case <-give.C:
-			t.Fatal("Send never blocked: does the peer read by itself?")
+			t.Fatal("Send never blocked: does the peer read although it should not?")
 		}
 		if now := n.Load(); now == last {
 			same++
@@ -87,7 +87,7 @@ func await(t *testing.T, ended <-chan error) error {
 	case err := <-ended:
 		return err
 	case <-time.After(suitePatience):
-		t.Fatal("it is still blocked")
+		t.Fatal("Send is still blocked")
 		return nil
 	}
 }

@@ -258,7 +258,7 @@ func testDropped(t *testing.T, h Harness) {
 	conn, peer := h.connect(t)
 	for _, cmd := range []transport.Command{
 		transport.ActivityStart{}, transport.ActivityEnd{}, transport.AudioPause{},
-		transport.ToolResult{Call: "nobody asked", Output: json.RawMessage(`{"ok":true}`)},
+		transport.ToolResult{Call: "unknown call", Output: json.RawMessage(`{"ok":true}`)},
 	} {
 		send(t, conn, cmd)
 	}
