@@ -47,7 +47,7 @@ type Loops struct {
 	worked func() time.Duration // the processor time of this thread; nil asks the kernel
 	every  time.Duration        // how often lateness is checked; 0: every second
 
-	mu    sync.Mutex // guards the following fields
+	mu    sync.Mutex // guards the fields below
 	loops []*loop
 	look  *time.Timer // calls looks; nil while no loop runs
 	last  Lateness    // the result of the last check
@@ -111,7 +111,7 @@ type loop struct {
 	told   time.Time     // when the last wait began that returned all connections with something to read
 	seen   time.Time     // the same for the waits before the last
 
-	mu      sync.Mutex // guards the following fields
+	mu      sync.Mutex // guards the fields below
 	running bool       // the goroutine runs; then poll and wake are open
 	poll    int        // epoll(7)
 	wake    int        // eventfd(2)

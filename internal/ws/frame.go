@@ -164,7 +164,7 @@ func (c *Conn) seal(opcode byte, m *Message) []byte {
 // for its last ping, and nothing follows a close frame.
 func (c *Conn) answer(opcode byte, payload []byte) {
 	if !c.heard.Load() {
-		_ = c.control(opcode, payload) // the next read tells why it cannot be written
+		_ = c.control(opcode, payload) // the next read returns the reason why it cannot be written
 		return
 	}
 	m := NewMessage()
@@ -184,7 +184,7 @@ func (c *Conn) settle() {
 		if m := c.owed.Swap(nil); m != nil {
 			// With so much pending, the other side is not reading.
 			if !c.under.Full() {
-				_ = c.put(m.B[0]&opBits, m.B) // the next read tells why it cannot be written
+				_ = c.put(m.B[0]&opBits, m.B) // the next read returns the reason why it cannot be written
 			}
 			m.free()
 		}

@@ -58,7 +58,7 @@ func upgrade(conn net.Conn, addr, path, subprotocol string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errHandshake, err)
 	}
-	_ = resp.Body.Close() // there is none
+	_ = resp.Body.Close() // there is no body
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		return fmt.Errorf("%w: %s", errHandshake, resp.Status)
 	}

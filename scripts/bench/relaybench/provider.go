@@ -122,7 +122,7 @@ func (p *provider) accept(ln net.Listener) error {
 		}
 		go func() {
 			if p.open(conn) != nil {
-				_ = conn.Close() // the load tells of what it misses
+				_ = conn.Close() // the load reports missing frames
 			}
 		}()
 	}
@@ -172,7 +172,7 @@ func (p *provider) readable(id int32) {
 		err = c.feed(b)
 	}
 	if err != nil {
-		_ = unix.Close(c.fd) // the load tells of what it misses
+		_ = unix.Close(c.fd) // the load reports missing frames
 	}
 }
 
