@@ -10,15 +10,14 @@ import (
 	"voicegw/store"
 )
 
-// Approvals are the approved actions of which nobody knows what came: the answer of GET
-// /v1/approvals.
+// Approvals are the approved actions whose outcome is unknown: the answer of GET /v1/approvals.
 type Approvals struct {
 	Approvals []store.Approval `json:"approvals"`
 	// Total counts them; the list may be shorter.
 	Total int `json:"total"`
 }
 
-// Approvals lists what was approved and of which nobody knows what came.
+// Approvals lists the approved actions whose outcome is unknown.
 func (o *Client) Approvals(ctx context.Context) (list Approvals, err error) {
 	err = o.Ask(ctx, http.MethodGet, "/v1/approvals", &list)
 	return list, err

@@ -12,18 +12,18 @@ import (
 	"voicegw/internal/terminal"
 )
 
-// Blocks are the users who are shut out: the answer of GET /v1/blocks.
+// Blocks are the users who are locked out: the answer of GET /v1/blocks.
 type Blocks struct {
 	Blocks []Block `json:"blocks"`
 }
 
-// Block is a user who is shut out until a moment.
+// Block is a user who is locked out until a point in time.
 type Block struct {
 	User  string    `json:"user"`
 	Until time.Time `json:"until"`
 }
 
-// Blocks lists the users who are shut out.
+// Blocks lists the users who are locked out.
 func (o *Client) Blocks(ctx context.Context) (list Blocks, err error) {
 	err = o.Ask(ctx, http.MethodGet, "/v1/blocks", &list)
 	return list, err
@@ -51,8 +51,7 @@ func (o *Client) Unblock(ctx context.Context, user string) error {
 	return err
 }
 
-// segment writes a text as one segment of a path. Dots alone would be taken for a way
-// to somewhere else.
+// segment escapes a text as one segment of a path. A segment of dots alone would lead elsewhere.
 func segment(text string) string {
 	if strings.Trim(text, ".") == "" {
 		return strings.ReplaceAll(text, ".", "%2E")

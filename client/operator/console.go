@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// ConsoleLink is the address of a gateway's page; with a code it opens what is inside. The
-// code is in the fragment, which a browser sends to nobody.
+// ConsoleLink is the address of a gateway's page, with a code that opens the console. The code is in
+// the fragment, which a browser does not send.
 func ConsoleLink(base, code string) string {
 	if code == "" {
 		return base + "/"

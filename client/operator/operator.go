@@ -1,5 +1,4 @@
-// Package operator asks a running gateway's endpoints for operators, and shows what they
-// answer.
+// Package operator calls a running gateway's endpoints for operators, and shows their answers.
 package operator
 
 import (
@@ -19,19 +18,19 @@ import (
 	"voicegw/internal/terminal"
 )
 
-// askTime bounds one question to a gateway.
+// askTime bounds one request to a gateway.
 const askTime = 15 * time.Second
 
-// Client asks a running gateway. Any number of goroutines may use it.
+// Client calls a running gateway. It may be used concurrently.
 type Client struct {
-	// Base is the gateway's address, without a slash at its end. Key is shown as a bearer
-	// token; empty shows none.
+	// Base is the gateway's address, without a trailing slash. Key is sent as a bearer token; if it
+	// is empty, none is sent.
 	Base, Key string
 
 	http *http.Client
 }
 
-// New asks the gateway at a base URL; see BaseURL.
+// New returns a Client of the gateway at a base URL; see BaseURL.
 func New(base, key string) *Client { return &Client{Base: base, Key: key, http: newClient()} }
 
 func newClient() *http.Client {
@@ -41,8 +40,8 @@ func newClient() *http.Client {
 	return c
 }
 
-// BaseURL is the base URL of a gateway: given, also as the one that talk takes, or
-// that of the address that it listens on.
+// BaseURL returns the base URL of a gateway: from the given address, which may be a voice endpoint,
+// or else from the address that the gateway listens on.
 func BaseURL(given, listen string) (string, error) {
 	if given == "" {
 		host, port, err := net.SplitHostPort(listen)
@@ -76,7 +75,7 @@ func BaseURL(given, listen string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(u.String(), "/"), "/v1/voice"), nil
 }
 
-// Refused is what a gateway answers instead of what it was asked for.
+// Refused is a gateway's refusal of a request.
 type Refused struct {
 	base string
 	// Status is the HTTP status, Code the gateway's name of the reason.
@@ -85,7 +84,7 @@ type Refused struct {
 	message string
 }
 
-// Error is the gateway's words, and what to do where they are about a key.
+// Error returns the gateway's words and, if they are about a key, what to do.
 func (e *Refused) Error() string {
 	text := fmt.Sprintf("the gateway at %s answers %d: %s", e.base, e.Status, terminal.Quote(e.message))
 	if e.Status == http.StatusUnauthorized {
@@ -94,7 +93,7 @@ func (e *Refused) Error() string {
 	return text
 }
 
-// Ask sends one request and reads the answer, which is JSON, into out; nil drops it. The
+// Ask sends one request and decodes the answer, which is JSON, into out; a nil out discards it. The
 // error may be a *Refused.
 func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, nil)

@@ -18,14 +18,14 @@ type annotation struct {
 	} `json:"speech"`
 }
 
-// slack is how far an annotation may reach beyond the end of its recording: it may be
+// slack is how far an annotation may extend beyond the end of its recording, because it may be
 // rounded.
 const slack = 10 * time.Millisecond
 
 // maxSpans bounds the stretches of speech of one recording.
 const maxSpans = 10_000
 
-// ParseAnnotation reads an annotation of a recording that lasts so long.
+// ParseAnnotation parses the annotation of a recording of that length.
 func ParseAnnotation(data []byte, length time.Duration) ([]Span, error) {
 	var a annotation
 	if err := json.Unmarshal(data, &a); err != nil {
@@ -64,7 +64,7 @@ func ParseAnnotation(data []byte, length time.Duration) ([]Span, error) {
 	return out, nil
 }
 
-// msOf is a place in a recording that lasts so long.
+// msOf returns a position in a recording of that length.
 func msOf(ms float64, length time.Duration) (time.Duration, error) {
 	if math.IsNaN(ms) || ms < 0 || ms > float64((length+slack)/time.Millisecond)+1 {
 		return 0, fmt.Errorf("%v is not within the recording, which lasts %d ms", ms, length.Milliseconds())

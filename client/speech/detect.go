@@ -6,10 +6,9 @@ import (
 	"voicegw/audio"
 )
 
-// How speech is looked for.
+// How speech is detected.
 const (
-	// silenceMS of nothing end a stretch of speech: less than what any provider takes for
-	// the end of a turn.
+	// silenceMS of silence end a stretch of speech: less than any provider needs to end a turn.
 	silenceMS = 200
 	// before and after an edge that the detector has found, the voiced sample is looked
 	// for: its frames have 10 ms.
@@ -19,9 +18,9 @@ const (
 	apart = 100 * time.Millisecond
 )
 
-// detect finds where somebody speaks: the stretches by the voice activity detector of
-// this program, and their edges then to the sample, where the sound first and last stands
-// out from the background. It returns nothing for a clip without speech.
+// detect returns the stretches of speech in a clip. This program's voice activity detector finds
+// them; their edges are then moved to the samples where the sound first and last stands out from the
+// background. It returns nothing for a clip without speech.
 func detect(clip audio.Clip) []Span {
 	d := audio.NewDetector(audio.DetectorOptions{Rate: clip.Rate, PrefixMS: -1, SilenceMS: silenceMS})
 	var spans []Span
@@ -65,8 +64,8 @@ func threshold(clip audio.Clip, spans []Span) int {
 	return max(min(2*background, loudest/4), loudest/100, quiet)
 }
 
-// firstAbove is when the first sample from a time to another reaches a magnitude, or
-// otherwise.
+// firstAbove returns when the first sample between two times reaches a magnitude; otherwise if none
+// does.
 func firstAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise time.Duration) time.Duration {
 	end := min(audio.Bytes(clip.Rate, to), len(clip.PCM)&^1)
 	for i := audio.Bytes(clip.Rate, from); i < end; i += audio.BytesPerSample {
@@ -77,8 +76,8 @@ func firstAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise ti
 	return otherwise
 }
 
-// lastAbove is the end of the last sample from a time to another that reaches a magnitude,
-// or otherwise.
+// lastAbove returns the end of the last sample between two times that reaches a magnitude; otherwise
+// if none does.
 func lastAbove(clip audio.Clip, from, to time.Duration, limit int, otherwise time.Duration) time.Duration {
 	begin := audio.Bytes(clip.Rate, from)
 	for i := min(audio.Bytes(clip.Rate, to), len(clip.PCM)&^1) - audio.BytesPerSample; i >= begin; i -= audio.BytesPerSample {

@@ -22,15 +22,15 @@ const (
 	maxRecording = 10 * time.Minute
 )
 
-// ErrSpeech is wrapped by what is wrong with recordings.
+// ErrSpeech is wrapped by errors about recordings.
 var ErrSpeech = errors.New("the recordings have problems")
 
-// Options say what is loaded.
+// Options choose what is loaded.
 type Options struct {
 	// Rate is what everything is converted to, in Hz.
 	Rate int
-	// Paths are WAV files, and folders of them, that Any goes through. Without any it goes
-	// through the built-in lines.
+	// Paths are WAV files, and folders of them, from which Any takes its recordings. If there are
+	// none, it takes the built-in lines.
 	Paths []string
 	// Names are recordings that are asked for by name: one of Paths, or a file in Dir.
 	Names []string
@@ -41,7 +41,7 @@ type Options struct {
 	Any bool
 }
 
-// Library is all that can be said. It never changes after Load.
+// Library holds everything that can be said. It is immutable after Load.
 type Library struct {
 	any   []*Recording
 	named map[string]*Recording // by name
@@ -49,8 +49,7 @@ type Library struct {
 	bytes int
 }
 
-// Load reads and converts everything. The error wraps ErrSpeech and names every file that
-// is wrong.
+// Load reads and converts everything. The error wraps ErrSpeech and names every invalid file.
 func Load(o Options) (*Library, error) {
 	l := &Library{named: map[string]*Recording{}, lines: map[string]*Recording{}}
 	var problems []error
@@ -89,17 +88,17 @@ func Load(o Options) (*Library, error) {
 	return l, nil
 }
 
-// Any is the n-th recording to say when it does not matter which; they come one after
-// another, for ever.
+// Any returns the n-th recording for turns that accept any; it goes through all of them again and
+// again.
 func (l *Library) Any(n int) *Recording { return l.any[n%len(l.any)] }
 
-// Named is the recording of a name that Load was given.
+// Named returns the recording with a name that Load was given.
 func (l *Library) Named(name string) *Recording { return l.named[name] }
 
-// Line is a text that Load was given, spoken.
+// Line returns the spoken form of a text that Load was given.
 func (l *Library) Line(text string) *Recording { return l.lines[text] }
 
-// All are the recordings and lines, in an order that stays the same.
+// All returns the recordings and lines, always in the same order.
 func (l *Library) All() []*Recording {
 	all := slices.Clone(l.any)
 	for _, m := range []map[string]*Recording{l.named, l.lines} {
@@ -223,7 +222,7 @@ func (l *Library) speak(text, timbre string, rate int) error {
 	return nil
 }
 
-// builtIns are what is said without any recordings, each in another voice.
+// builtIns are the lines for a library without recordings, each in another voice.
 var builtIns = []struct{ timbre, text string }{
 	{"alloy", "Good morning. What are the opening hours today?"},
 	{"Kore", "When does the robotics lab open?"},

@@ -6,8 +6,8 @@ import (
 	"voicegw/audio"
 )
 
-// Recording is something to say. It never changes after it was made, so any number of
-// callers may send it at once; nobody may write to its PCM.
+// Recording is something to say. It is immutable, so callers may send it concurrently; its PCM must
+// not be written to.
 type Recording struct {
 	// Name is the file's name, or the text that is spoken.
 	Name string
@@ -17,14 +17,14 @@ type Recording struct {
 	PCM []byte
 	// Spans are where the user speaks, in order; there is at least one.
 	Spans []Span
-	// Source is how the spans are known.
+	// Source tells how the spans were found.
 	Source Source
 }
 
 // Span is a stretch of speech, from its first voiced sample to its last.
 type Span struct{ Start, End time.Duration }
 
-// Source is how it is known where somebody speaks.
+// Source is the way in which speech was found.
 type Source string
 
 // The sources. The text is what a report calls them.
@@ -42,8 +42,8 @@ func (r *Recording) Onset() time.Duration { return r.Spans[0].Start }
 // End is where the last voiced sample ends.
 func (r *Recording) End() time.Duration { return r.Spans[len(r.Spans)-1].End }
 
-// Of makes a recording of a clip, at a rate in Hz. A clip in which nobody is heard speaking
-// is taken for speech as a whole.
+// Of makes a recording of a clip, at a rate in Hz. A clip in which no speech is detected counts as
+// speech as a whole.
 func Of(name string, clip audio.Clip, rate int) (*Recording, error) {
 	r := &Recording{Name: name, Source: Detected, Spans: detect(clip)}
 	if len(r.Spans) == 0 {

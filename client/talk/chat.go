@@ -16,20 +16,20 @@ import (
 
 // ChatOptions describe a conversation in text.
 type ChatOptions struct {
-	// Client asks the gateway.
+	// Client calls the gateway.
 	Client *TextClient
-	// Conversation is the id of the one to go on with; empty begins one.
+	// Conversation is the id of the conversation to continue; empty begins one.
 	Conversation string
-	// User is who speaks; empty leaves it to the gateway.
+	// User is the name of the user; empty leaves it to the gateway.
 	User string
-	// Messages are said one after another. Without any, messages are read line by line, from
+	// Messages are sent one after another. If there are none, messages are read line by line, from
 	// the terminal or from In.
 	Messages []string
-	// Approval answers what tools ask. With voice.ApprovalNobody the person at the terminal is
+	// Approval answers tools' questions. With voice.ApprovalNobody the person at the terminal is
 	// asked, unless JSON is set.
 	Approval voice.Approval
-	// OnByVoice goes on by voice when that is offered, with the turns and the patience of
-	// Voice, and comes back to text at the end.
+	// OnByVoice continues by voice when that is offered, with the turns and the patience of
+	// Voice, and returns to text at the end.
 	OnByVoice bool
 	Voice     Options
 	// JSON shows a line of JSON for each event.
@@ -41,11 +41,11 @@ type ChatOptions struct {
 	Complain func(error)
 }
 
-// errTurnFailed says that an answer did not come to its end; why was shown.
+// errTurnFailed means that an answer was not completed; the reason was shown.
 var errTurnFailed = errors.New("the last message was not answered")
 
-// Chat holds a conversation in text. The error says why it could not go on, or that a
-// message was not answered; the end of the input is no error.
+// Chat holds a conversation in text. The error says why it could not continue, or that a message was
+// not answered; the end of the input is not an error.
 func Chat(ctx context.Context, o ChatOptions) error {
 	x := &texting{o: o, d: NewDisplay(o.Out, o.JSON), began: time.Now(), conversation: o.Conversation}
 	done := x.listen()
@@ -53,19 +53,19 @@ func Chat(ctx context.Context, o ChatOptions) error {
 	return x.run(ctx)
 }
 
-// texting is a conversation in text under way.
+// texting is a conversation in text in progress.
 type texting struct {
 	// Fixed after Chat.
 	o     ChatOptions
 	d     *Display
 	began time.Time
-	// typed are the lines that somebody types, or that stand on standard input; nil where
-	// nobody can type. Closed at the end of the input. canAsk says that it is a person.
+	// typed delivers the lines from the terminal or standard input; nil if there is no input.
+	// It is closed at the end of the input. canAsk means that a person types.
 	typed  <-chan typedLine
 	canAsk bool
 
 	conversation string
-	ahead        []typedLine // typed before the question that another one has answered
+	ahead        []typedLine // lines typed before a question that was answered elsewhere
 	named        bool        // the conversation's id has been shown
 }
 
@@ -93,7 +93,7 @@ func (x *texting) listen() (done func()) {
 	if len(x.o.Messages) > 0 {
 		return nothing
 	}
-	// Reading a pipe cannot be ended: this goroutine ends with its input or the process.
+	// Reading from a pipe cannot be interrupted: this goroutine ends with its input or the process.
 	lines := make(chan string) // from it, to stamped; it closes it
 	go func() {
 		defer close(lines)
@@ -176,7 +176,7 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 			return line.text, nil
 		}
 		if x.canAsk {
-			_, _ = fmt.Fprintln(x.o.Out) // the prompt has no end, and nobody is left to be told of an error
+			_, _ = fmt.Fprintln(x.o.Out) // the prompt stays open, and nobody is left to get an error
 		}
 		return "", io.EOF
 	case <-ctx.Done():
@@ -184,12 +184,12 @@ func (x *texting) prompt(ctx context.Context) (string, error) {
 	}
 }
 
-// note shows what is no message of the gateway's.
+// note shows a line that is not a message of the gateway.
 func (x *texting) note(name, text string) {
 	x.d.Event(Event{AtMS: time.Since(x.began).Milliseconds(), Event: name, Text: text})
 }
 
-// say sends a message and sees to what comes of it: questions, and voice.
+// say sends a message and handles what follows from it: questions, and voice.
 func (x *texting) say(ctx context.Context, message string) error {
 	turns := []TextTurn{{Message: message}}
 	for len(turns) > 0 {
@@ -212,7 +212,7 @@ func (x *texting) say(ctx context.Context, message string) error {
 	return nil
 }
 
-// turn carries out one turn, and returns what it asks of the client.
+// turn runs one turn, and returns what it asks of the client.
 func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.ConfirmationRequest, offer *protocol.VoiceSessionStart, err error) {
 	turn.ConversationID, turn.User = x.conversation, x.o.User
 	done, err := x.o.Client.Turn(ctx, turn, func(m protocol.ServerMessage) {
@@ -238,7 +238,7 @@ func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.Co
 	return asked, offer, nil
 }
 
-// decide finds the answer to a question; answered is false where nobody gives one.
+// decide finds the answer to a question; answered is false if nobody answers it.
 func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (approved, answered bool) {
 	switch {
 	case x.o.Approval == voice.ApprovalYes:
@@ -282,7 +282,7 @@ func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (
 	}
 }
 
-// goOnByVoice accepts an offer with --voice, and tells how to elsewhere.
+// goOnByVoice accepts an offer with --voice, and otherwise shows how to accept it.
 func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionStart) error {
 	if !x.o.OnByVoice {
 		x.d.line("voice", "go on with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket "+shellQuote(offer.Ticket))
@@ -304,7 +304,7 @@ func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionS
 	return x.d.report(Run(ctx, o))
 }
 
-// answers hands what is typed on to a voice session, until stop.
+// answers passes typed lines to a voice session, until stop is called.
 func (x *texting) answers() (lines <-chan string, stop func()) {
 	out := make(chan string)        // from the goroutine here, to the session; closed at the end of the input
 	stopping := make(chan struct{}) // closed by stop

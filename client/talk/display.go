@@ -10,8 +10,7 @@ import (
 	"voicegw/internal/terminal"
 )
 
-// Display shows conversations: to a person, or as JSON lines. One goroutine at a time may
-// use it.
+// Display shows conversations to a person, or as JSON lines. It is not safe for concurrent use.
 type Display struct {
 	asJSON bool
 	human  *Printer
@@ -33,7 +32,7 @@ func (d *Display) Event(e Event) {
 	d.human.Event(e)
 }
 
-// line tells a person something that is no event.
+// line shows a person a text that is not an event.
 func (d *Display) line(who, text string) {
 	if !d.asJSON {
 		d.human.Line(who, text)

@@ -1,9 +1,7 @@
-// Package talk holds a conversation with a gateway as a program would that has a
-// microphone and a loudspeaker: it speaks recordings in real time, listens, plays
-// what comes back on a clock instead of a loudspeaker, reports what was heard,
-// interrupts if asked to, and measures how long everything took.
+// Package talk holds a conversation with a gateway as a program with a microphone and a loudspeaker
+// would: it speaks recordings in real time, listens, plays the answers on a clock instead of a
+// loudspeaker, reports what was heard, interrupts if asked to, and measures how long everything took.
 //
-// [Run] does the whole. What happens is decided by a conversation that has no
-// clock, no socket and no goroutine: it is told the time and what arrived, and
-// answers with what to send.
+// [Run] does all of that. A conversation without clock, socket and goroutine decides what happens:
+// it gets the time and what has arrived, and returns what to send.
 package talk

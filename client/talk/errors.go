@@ -2,17 +2,17 @@ package talk
 
 import "errors"
 
-// The errors of this package; what wraps them says what happened.
+// The errors of this package; the errors that wrap them say what happened.
 var (
-	// ErrOptions says that the options make no conversation.
+	// ErrOptions means that the options are invalid.
 	ErrOptions = errors.New("wrong options")
-	// ErrConnect says that there is no conversation: the gateway was not reached, or
-	// it refused.
+	// ErrConnect means that there is no conversation: the gateway could not be reached, or it
+	// refused.
 	ErrConnect = errors.New("no conversation with the gateway")
-	// ErrLost says that the connection ended in the middle.
+	// ErrLost means that the connection broke during the conversation.
 	ErrLost = errors.New("the conversation broke off")
-	// ErrUnanswered says that a turn was not answered.
+	// ErrUnanswered means that a turn was not answered.
 	ErrUnanswered = errors.New("not every turn was answered")
-	// ErrProtocol says that the gateway did what the protocol forbids.
+	// ErrProtocol means that the gateway violated the protocol.
 	ErrProtocol = errors.New("the gateway broke the protocol")
 )

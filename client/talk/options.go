@@ -50,17 +50,16 @@ type Options struct {
 	KeepAudio bool
 	// Approval is who answers when a tool needs the user's approval.
 	Approval voice.Approval
-	// Answers are the lines that somebody types, to Run: y or yes approves the oldest
-	// question that is open, anything else declines it; lines that come while none is
-	// are dropped. For voice.ApprovalAsk. Closing it says that nobody types any more; Run
-	// does not wait for that.
+	// Answers delivers the lines that somebody types, for voice.ApprovalAsk: y or yes approves the
+	// oldest open question, anything else declines it; a line without an open question is dropped.
+	// Closing it means that nobody types any more; Run does not wait for that.
 	Answers <-chan string
 	// Events, if set, is called with everything that happens, by one goroutine at a time.
 	// It must not block: the conversation runs in real time.
 	Events func(Event)
 }
 
-// DefaultURL is where a gateway listens if nobody says otherwise.
+// DefaultURL is where a gateway listens by default.
 const DefaultURL = "ws://127.0.0.1:8080/v1/voice"
 
 const (

@@ -151,8 +151,8 @@ func clip(s string, n int) string {
 // maxArgsLine is how many bytes of arguments are shown on one line.
 const maxArgsLine = 100
 
-// exact keeps a text from reading like another one: what is not seen, or steers the
-// direction of writing, is written out.
+// exact keeps a text from looking like a different one: it escapes characters that are invisible or
+// change the direction of writing.
 func exact(s string) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -13,8 +13,8 @@ import (
 // maxHeardBytes bounds what is kept of the answers: 23 minutes at 24 kHz.
 const maxHeardBytes = 64 << 20
 
-// talker makes events and the report of a conversation: it is the observer of it. Like the
-// conversation it is used by one goroutine at a time.
+// talker observes a conversation, and makes its events and its report. It is not safe for concurrent
+// use.
 type talker struct {
 	*voice.Conversation
 
@@ -25,7 +25,7 @@ type talker struct {
 	started  protocol.SessionStarted
 	handback *protocol.Handback
 	said     []*voice.Exchange          // in their order
-	reasons  map[*voice.Exchange]string // why those were not answered that were not
+	reasons  map[*voice.Exchange]string // why turns were not answered
 
 	pcm        map[*voice.Item][]byte // of answers that are not over, with KeepAudio
 	kept       int                    // bytes in pcm and heard
@@ -155,7 +155,7 @@ func (t *talker) nothingPending() {
 	}
 }
 
-// broken ends a conversation in which the gateway breaks the protocol.
+// broken ends a conversation in which the gateway violates the protocol.
 func (t *talker) broken(now time.Time, e voice.Event) {
 	err := fmt.Errorf("%w: %s", ErrProtocol, e.Text)
 	if e.Err != nil {

@@ -34,18 +34,18 @@ type TextAnswer struct {
 	Approved bool   `json:"approved"`
 }
 
-// TextClient speaks to a gateway's text agent. Any number of goroutines may use it.
+// TextClient calls a gateway's text agent. It may be used concurrently.
 type TextClient struct {
 	// BaseURL is the gateway's address without a path, such as http://127.0.0.1:8080.
 	BaseURL string
-	// APIKey is shown as a bearer token; empty shows none.
+	// APIKey is sent as a bearer token; if it is empty, none is sent.
 	APIKey string
 	// Client makes the requests, within bounds; nil means one over bounded.Shared. It must
 	// have no Timeout: a turn takes as long as its tools do.
 	Client *http.Client
 }
 
-// TextRefused is what the gateway answers instead of a turn.
+// TextRefused is a gateway's refusal of a turn.
 type TextRefused struct {
 	// Status is the HTTP status, Code the gateway's name of the reason.
 	Status  int
@@ -53,7 +53,7 @@ type TextRefused struct {
 	Message string
 }
 
-// Error is the gateway's words.
+// Error returns the gateway's words.
 func (e *TextRefused) Error() string {
 	return fmt.Sprintf("the gateway answers %d (%s): %s", e.Status, e.Code, e.Message)
 }
@@ -61,7 +61,7 @@ func (e *TextRefused) Error() string {
 // maxEvent bounds an event of the stream and a refusal, in bytes.
 const maxEvent = 4 << 20
 
-// limits bound what is read of a gateway. An event may be long: a tool's answer stands in it.
+// limits bound what is read from a gateway. An event may be long, because it may hold a tool's answer.
 var limits = bounded.Limits{
 	Service: "the gateway", Format: bounded.Events, Bytes: 64 << 20, Piece: maxEvent, Idle: 5 * time.Minute, Whole: time.Hour,
 }

@@ -33,7 +33,7 @@ const (
 	behind = time.Second
 )
 
-// phase is where a conversation stands.
+// phase is the stage of a conversation.
 type phase int
 
 const (
@@ -45,15 +45,15 @@ const (
 	phaseOver
 )
 
-// Conversation decides what to say and when. Every method is told the time. One goroutine
-// at a time may use it.
+// Conversation decides what to say and when. Every method takes the time. It is not safe for
+// concurrent use.
 type Conversation struct {
 	// Fixed after New.
 	o        Options
 	observer Observer
 
 	out []protocol.ClientMessage // to be sent
-	// news: what came may make something due at once.
+	// news means that something has arrived which may make an action due at once.
 	news bool
 
 	phase      phase
@@ -82,7 +82,7 @@ type Conversation struct {
 	leftBy    bool
 }
 
-// New begins a conversation at a time: its first message is ready to be sent.
+// New begins a conversation at that time: its first message is ready to be sent.
 func New(o Options, observer Observer, now time.Time) *Conversation {
 	c := &Conversation{
 		o: o, observer: observer, phaseSince: now, sign: now, pass: 1, turns: map[int]*Exchange{},
@@ -92,17 +92,17 @@ func New(o Options, observer Observer, now time.Time) *Conversation {
 	return c
 }
 
-// Done says that nothing is missing: all turns were gone through, or the time is up, or the
-// model has ended the session in order.
+// Done reports whether the conversation is complete: all turns were taken, or the time is up, or the
+// model has ended the session as expected.
 func (c *Conversation) Done() bool { return c.done || c.leftBy }
 
-// Over says that nothing more happens.
+// Over reports whether nothing more will happen.
 func (c *Conversation) Over() bool { return c.phase == phaseOver }
 
-// Current is the exchange that is said or answered; nil before the first.
+// Current returns the exchange that is being said or answered; nil before the first.
 func (c *Conversation) Current() *Exchange { return c.cur }
 
-// Started says that the session has begun, or that there is none.
+// Started reports whether the session has begun, or has failed to begin.
 func (c *Conversation) Started() bool { return c.phase != phaseStarting }
 
 // SessionID is the gateway's name of the session; empty before it has begun.
@@ -114,19 +114,19 @@ func (c *Conversation) Ended() string { return c.ended }
 // LeftAt is when this side has hung up with session.end; zero if it has not.
 func (c *Conversation) LeftAt() time.Time { return c.leftAt }
 
-// LastError is the newest error message of the gateway; nil for none.
+// LastError returns the gateway's newest error message; nil if there is none.
 func (c *Conversation) LastError() *protocol.Error { return c.lastError }
 
-// Open is the item of an id that is still to be played; nil for none.
+// Open returns the item with that id that is still to be played; nil if there is none.
 func (c *Conversation) Open(id string) *Item { return c.player.find(id) }
 
-// OfTurn is the exchange that a turn of the gateway answers; nil for a greeting, and for
-// what the gateway has not begun yet.
+// OfTurn returns the exchange that a turn of the gateway answers; nil for a greeting, and for a turn
+// that the gateway has not begun yet.
 func (c *Conversation) OfTurn(turn int) *Exchange { return c.turns[turn] }
 
-// About is the exchange that something in a turn of the gateway belongs to: the current one
-// if the gateway has not begun that turn yet, or does not say; nil for a greeting, and for
-// what comes after Forget.
+// About returns the exchange to which something in a turn of the gateway belongs: the current one if
+// the gateway has not begun that turn yet or does not name it; nil for a greeting, and for anything
+// after Forget.
 func (c *Conversation) About(turn int) *Exchange {
 	if x := c.turns[turn]; x != nil {
 		return x
@@ -137,7 +137,7 @@ func (c *Conversation) About(turn int) *Exchange {
 	return c.cur
 }
 
-// Forget lets go of what came of an exchange: what comes late is nobody's.
+// Forget drops the state of an exchange: whatever arrives late for it belongs to no exchange.
 func (c *Conversation) Forget(x *Exchange) {
 	for turn, of := range c.turns {
 		if of == x {
@@ -158,7 +158,7 @@ func (c *Conversation) tellText(now time.Time, kind Kind, x *Exchange, text stri
 
 func (c *Conversation) enter(now time.Time, p phase) { c.phase, c.phaseSince = p, now }
 
-// tick does what is due.
+// tick does everything that is due.
 func (c *Conversation) tick(now time.Time) {
 	c.player.advance(now)
 	if c.player.sounding() {
@@ -204,7 +204,7 @@ func (c *Conversation) step(now time.Time) {
 	}
 }
 
-// forsaken goes without the gateway's goodbye.
+// forsaken ends the conversation without the gateway's goodbye.
 func (c *Conversation) forsaken(now time.Time) {
 	missing := "the connection was not closed"
 	if c.ended == "" {
@@ -240,7 +240,7 @@ func (c *Conversation) waitsForSilence() bool {
 	}
 }
 
-// goOn begins the next turn, or leaves.
+// goOn begins the next turn, or hangs up.
 func (c *Conversation) goOn(now time.Time) {
 	if !c.o.Until.IsZero() && !now.Before(c.o.Until) || c.o.Until.IsZero() && c.next == len(c.o.Turns) {
 		c.done = true
@@ -366,7 +366,7 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 	case x.Completed && x.Bytes == 0 && c.settles(now):
 		c.settleFailed(now, x, Event{Kind: Failed, Text: "the turn ended without any audio"})
 	case c.asked() >= 0:
-		// A person is being waited for.
+		// A person's answer is awaited.
 	case now.Sub(later(c.sign, x.Spoken)) >= x.Turn.Patience || now.Sub(x.Spoken) >= longestAnswer:
 		x.Settled = true
 		c.tell(now, Stuck, x)
@@ -428,7 +428,7 @@ func (c *Conversation) interrupt(now time.Time) {
 	c.say(now, x)
 }
 
-// settle says how a turn has come out.
+// settle decides the outcome of a turn.
 func (c *Conversation) settle(now time.Time, x *Exchange, as Kind) {
 	if !x.Settled {
 		x.Settled = true

@@ -6,8 +6,8 @@ import (
 	"voicegw/protocol"
 )
 
-// Observer is told of everything that happens in a conversation, by one goroutine at a
-// time. It must not block: the conversation runs in real time.
+// Observer is told of everything that happens in a conversation, one call at a time. It must not
+// block: the conversation runs in real time.
 type Observer interface {
 	// Heard is called with each message of the gateway, before the conversation acts on it.
 	Heard(now time.Time, m protocol.ServerMessage)
@@ -17,17 +17,17 @@ type Observer interface {
 	// Played is called when an answer is over: it was played, or flushed, or the
 	// conversation has ended.
 	Played(i *Item)
-	// Underrun says that the player with a buffer, by its index in Options.Buffers, was
-	// silent in the middle of an answer for so long.
+	// Underrun reports how long the player with a buffer, by its index in Options.Buffers, was silent
+	// in the middle of an answer.
 	Underrun(buffer int, gap time.Duration)
-	// Happened is called with everything else.
+	// Happened is called with every other event.
 	Happened(now time.Time, e Event)
 }
 
 // Event is something that the conversation has decided or noticed.
 type Event struct {
 	Kind Kind
-	// X is the exchange that it is about; nil for none.
+	// X is the exchange that the event is about; may be nil.
 	X *Exchange
 	// Text says more, for a person. Err is that of a connection, or of a message that cannot
 	// be read. Told is the gateway's error that explains a failure; nil for none.

@@ -23,7 +23,7 @@ type Options struct {
 	Silence    []byte
 	// PushToTalk tells the model where speech begins and ends.
 	PushToTalk bool
-	// Goodbye says that the model may end the session whenever it likes.
+	// Goodbye means that the model may end the session at any time.
 	Goodbye bool
 	// Until is when no further turn begins; the turns are then repeated until it. Zero is
 	// after one pass through the turns. HangUp ends the conversation at Until, whatever is

@@ -68,7 +68,7 @@ func (p *player) find(id string) *Item {
 	return nil
 }
 
-// incoming is the item that binary frames belong to; nil where they belong to none.
+// incoming returns the item that binary frames belong to; nil if they belong to none.
 func (p *player) incoming() *Item {
 	if n := len(p.queue); n > 0 && !p.queue[n-1].ended {
 		return p.queue[n-1]
@@ -133,8 +133,8 @@ func (p *player) end(now time.Time, i *Item) {
 	p.finish()
 }
 
-// flush drops an item and tells how much of it was heard. It returns nil for one that
-// there never was.
+// flush drops an item and reports how much of it was heard. It returns nil if the item never
+// existed.
 func (p *player) flush(now time.Time, id string) *Item {
 	p.advance(now)
 	named := func(i *Item) bool { return i.ID == id }

@@ -85,8 +85,8 @@ func (c *Conversation) ask(now time.Time) {
 	}
 }
 
-// Answer takes a line that a person has typed. Whatever is not a clear yes declines the
-// oldest open question. A line that was typed before anything was asked answers nothing.
+// Answer takes a line that a person has typed. Anything but a clear yes declines the oldest open
+// question. A line that was typed before the question answers nothing.
 func (c *Conversation) Answer(now time.Time, line string) {
 	i := c.asked()
 	if i < 0 || c.phase >= phaseLeaving {
@@ -98,7 +98,7 @@ func (c *Conversation) Answer(now time.Time, line string) {
 	c.ask(now)
 }
 
-// NobodyAnswers says that no person answers any more: what is open now, or later, expires.
+// NobodyAnswers means that no person answers any more: open questions, now or later, expire.
 func (c *Conversation) NobodyAnswers(now time.Time) {
 	c.nobody = true
 	c.questions = slices.DeleteFunc(c.questions, func(q question) bool {
@@ -134,8 +134,8 @@ func (c *Conversation) hearAnswered(now time.Time, m *protocol.ConfirmationEnded
 	}
 }
 
-// unrecorded takes it that the gateway could not record an answer: a person is asked again,
-// everybody else tries again.
+// unrecorded handles an answer that the gateway could not record: a person is asked again, otherwise
+// the same answer is sent again.
 func (c *Conversation) unrecorded(now time.Time) {
 	asks := false
 	for i := range c.questions {

@@ -28,17 +28,17 @@ type Conn interface {
 // Link is how a conversation is carried.
 type Link struct {
 	Conn Conn
-	// Answers are lines that a person types, in answer to what tools ask; nil for nobody.
-	// Closing it says that nobody types any more; Run does not wait for that.
+	// Answers delivers the lines that a person types to answer tools' questions; may be nil. Closing
+	// it means that nobody types any more; Run does not wait for that.
 	Answers <-chan string
 	// Sent, if set, is told of each frame that was written: its bytes, how late it was handed
 	// to the network by this program's fault, and how long the network took for it.
 	Sent func(bytes int, lag, block time.Duration)
 }
 
-// Run lets a conversation happen and returns when it is over and nothing of it is left.
-// When ctx ends, it hangs up politely, which takes GoodbyeTime at most. The observer is
-// called from this goroutine and from one that Run starts and waits for, one at a time.
+// Run carries a conversation out on a connection, and returns when it is over and nothing of it is
+// left. When ctx ends, it hangs up politely, which takes at most GoodbyeTime. The observer is called
+// on this goroutine and on one that Run starts and waits for, one call at a time.
 func (c *Conversation) Run(ctx context.Context, link Link) {
 	l := &line{Link: link, wake: make(chan struct{}, 1), talk: c}
 	l.run(ctx)
@@ -52,7 +52,7 @@ type line struct {
 
 	mu    sync.Mutex // guards the following fields
 	talk  *Conversation
-	armed time.Time // when run looks again by itself; zero for never
+	armed time.Time // when run checks again without being woken; zero for never
 
 	// Owned by run.
 	out  []protocol.ClientMessage

@@ -2,8 +2,8 @@ package voice
 
 import "time"
 
-// stream is a player with a fixed buffer, as far as time goes: it begins to play once it
-// holds so much audio, and when it runs dry it waits until it holds so much again.
+// stream models the timing of a player with a fixed buffer: it begins to play once it holds that much
+// audio, and when it runs dry it waits until it holds that much again.
 type stream struct {
 	buffer time.Duration // fixed
 

@@ -18,10 +18,10 @@ const (
 	Wait            // wait in silence
 )
 
-// WaitFor is what a turn is over with.
+// WaitFor is the event that ends a turn.
 type WaitFor int
 
-// What a turn can be over with.
+// The events that can end a turn.
 const (
 	ForAnswer     WaitFor = iota // the answer has been heard to its end
 	ForFirstAudio                // the answer begins
@@ -41,7 +41,7 @@ type Turn struct {
 	// instead of after its end.
 	Interrupts     bool
 	InterruptAfter time.Duration
-	// WaitFor is what the turn is over with, Tool the tool's name for ForTool.
+	// WaitFor is the event that ends the turn, Tool the tool's name for ForTool.
 	WaitFor WaitFor
 	Tool    string
 	// Approval is who answers when a tool asks.
@@ -61,7 +61,7 @@ type Words struct {
 	Text      string
 }
 
-// Exchange is a turn and what came of it. Times are zero where something did not happen.
+// Exchange is a turn and its outcome. The time of something that did not happen is zero.
 type Exchange struct {
 	// Turn is what is done; Number counts the turns of the conversation from 1, and is 0 for
 	// what was asked before the session. Index is where Turn stands in Options.Turns, -1 for
