@@ -68,7 +68,7 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 	}
 }
 
-// TestToolMessagesOnTheWire pins the fields of what a client is told of tools, in their
+// TestToolMessagesOnTheWire pins the fields of the messages about tools, in their
 // order.
 func TestToolMessagesOnTheWire(t *testing.T) {
 	at := Time{time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)}
@@ -143,7 +143,7 @@ func TestWrongShapesNameTheField(t *testing.T) {
 	}
 }
 
-// FuzzParseClient: no input panics, and what is refused is refused in words.
+// FuzzParseClient: no input panics, and every refusal has a message.
 func FuzzParseClient(f *testing.F) {
 	f.Add([]byte(`{"type":"session.start","input_rate":16000,"output_rate":24000}`))
 	f.Add([]byte(`{"type":"input.text","text":"hi"}`))

@@ -58,8 +58,8 @@ func TestFramesTravel(t *testing.T) {
 	}
 }
 
-// TestTooBigCloses1009: a frame over the limit ends the connection with the code
-// that says so.
+// TestTooBigCloses1009: a frame over the limit ends the connection with code
+// 1009.
 func TestTooBigCloses1009(t *testing.T) {
 	client, server := pair(t)
 	if err := client.WriteAudio(make([]byte, MaxMessageBytes+2)); err != nil {
@@ -95,7 +95,7 @@ func TestCloseTellsTheCode(t *testing.T) {
 	}
 }
 
-// TestSubprotocols: ours, or none; a client that offers only others is told so,
+// TestSubprotocols: only ours is chosen; a client that offers only others gets an error,
 // and one that offers a token beside ours gets ours back.
 func TestSubprotocols(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,8 +125,8 @@ func TestSubprotocols(t *testing.T) {
 	}
 }
 
-// TestTicketAsSubprotocol: a ticket is found beside ours, never chosen, and no answer or
-// error tells it.
+// TestTicketAsSubprotocol: a ticket is found beside our subprotocol, never chosen, and never
+// shown in an answer or error.
 func TestTicketAsSubprotocol(t *testing.T) {
 	const secret = "Zx3-secret_of-a-ticket"
 	found := make(chan string, 1) // from the handler, for each request

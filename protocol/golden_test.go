@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden conversations as the codec writes them now")
 
-// golden is one line of a golden conversation: who says it, and what. testdata/speech.txtar
-// says what the signs mean.
+// golden is one line of a golden conversation: the side that sends it, and its content.
+// testdata/speech.txtar explains the signs.
 type golden struct {
 	sign byte
 	text string
@@ -45,9 +45,9 @@ func conversation(t testing.TB, file string) (*txtar.Archive, []golden) {
 	return ar, lines
 }
 
-// TestGoldenConversations: each line of testdata is what the codec makes of it: messages
-// are written as they were read, and what is refused is refused in the words of the error
-// that follows it.
+// TestGoldenConversations: each line of testdata is what the codec produces: messages
+// are written as they were read, and refused messages get the error that follows
+// them.
 func TestGoldenConversations(t *testing.T) {
 	files := goldenFiles(t)
 	for _, file := range files {
@@ -194,7 +194,7 @@ func TestGoldenConversationsHoldEverything(t *testing.T) {
 	}
 }
 
-// collect notes the paths of what is there.
+// collect notes the paths of all members.
 func collect(seen map[string]bool, prefix string, fields map[string]any) {
 	for name, v := range fields {
 		seen[prefix+name] = true

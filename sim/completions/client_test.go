@@ -104,7 +104,7 @@ func TestOfficialClientWithoutAStream(t *testing.T) {
 	}
 }
 
-// The client waits as it is told and comes again; then it is answered.
+// The client waits for the given time and tries again; then it is answered.
 func TestOfficialClientRetries(t *testing.T) {
 	c, h := official(t, "faults: [{at: connect, connection: 1, do: http_error, code: 429, for: 1ms}, {at: connect, connection: 2, do: http_error, code: 503, for: 1ms}, {at: connect, connection: 3, do: drop}]",
 		option.WithMaxRetries(3))

@@ -220,7 +220,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// A silence loses what is due in it.
+// Data that becomes due during a silence is lost.
 func TestSilenceLosesWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(t, "faults: [{at: chunk, n: 2, do: silence, for: 40ms}]")

@@ -88,7 +88,7 @@ func post(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
 const declared = `"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}},
 	{"type":"function","function":{"name":"store"}}]`
 
-// ask posts a conversation that ends with what the user says.
+// ask posts a conversation that ends with the user's words.
 func ask(h http.Handler, said, more string) *httptest.ResponseRecorder {
 	return post(h, path, "sk-x", fmt.Sprintf(`{"model":"gpt-5-mini","messages":[{"role":"system","content":"Be kind."},{"role":"user","content":%q}]%s}`, said, more))
 }
@@ -106,7 +106,7 @@ func wholeAnswer(t *testing.T, w *httptest.ResponseRecorder) completion {
 	return c
 }
 
-// show writes the deltas of a stream, one a line, without what is the same in each.
+// show writes the deltas of a stream, one per line, without the parts that are always the same.
 func show(t *testing.T, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	if ct := w.Header().Get("Content-Type"); !strings.HasPrefix(ct, "text/event-stream") {

@@ -57,8 +57,8 @@ func ms(n int64) *time.Duration {
 	return &d
 }
 
-// TestButtons: each can be pressed as it is, is a word of scripts, and says what it does;
-// docs/simulator.md has all of them.
+// TestButtons: each can be pressed without a duration, is a word of scripts, and has a label;
+// docs/simulator.md lists them all.
 func TestButtons(t *testing.T) {
 	page, err := os.ReadFile("../../docs/simulator.md")
 	if err != nil {

@@ -63,8 +63,8 @@ func newOfficial(t *testing.T, o Options, version string) *official {
 	return out
 }
 
-// fastOptions let a conversation over real sockets take no time, but for a
-// player who listens a little.
+// fastOptions let a conversation over real sockets take almost no time: only the imagined
+// player needs a little.
 func fastOptions() Options {
 	return Options{Options: wire.Options{FirstAudioMS: -1, Speed: -1}, PlaybackSpeed: -1}
 }
@@ -93,7 +93,7 @@ type answer struct {
 	usage       *genai.UsageMetadata
 }
 
-// receive reads until a turn is over, a call comes, or stop says so.
+// receive reads until a turn is over, a call comes, or stop returns true.
 func receive(t *testing.T, s *genai.Session, stop func(*answer) bool) *answer {
 	t.Helper()
 	a := &answer{}

@@ -51,7 +51,7 @@ func TestOfficialClientRefusedSetups(t *testing.T) {
 }
 
 // TestOfficialClientExtendedThinking: a tool round with the model that thinks between its
-// answers: the turn of the call ends, with what is still to come, before the result is sent.
+// answers: the turn of the call ends, including its late messages, before the result is sent.
 func TestOfficialClientExtendedThinking(t *testing.T) {
 	o := newOfficial(t, fastOptions(), "v1beta")
 	s := o.connect("gemini-3.8-live-extended-thinking", &genai.LiveConnectConfig{

@@ -24,7 +24,7 @@ func tone(d time.Duration, amplitude float64) []byte {
 
 func silence(d time.Duration) []byte { return make([]byte, audio.Bytes(earRate, d)) }
 
-// TestDetectionParameters: what a setup says about detection decides how many
+// TestDetectionParameters: a setup's detection parameters decide how many
 // utterances are heard.
 func TestDetectionParameters(t *testing.T) {
 	pause := func(d time.Duration) []byte {
@@ -77,7 +77,7 @@ func join3(a, b, c []byte) []byte {
 	return append(append(out, b...), c...)
 }
 
-// TestStreamEnd: the clock goes on over a stream's end.
+// TestStreamEnd: the clock continues after a stream's end.
 func TestStreamEnd(t *testing.T) {
 	e := newEar(realtimeConfig{}, false)
 	if got := e.streamEnd(); got != nil {

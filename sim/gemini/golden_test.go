@@ -371,7 +371,7 @@ func (k *talk) flush() {
 	}
 }
 
-// detail is what a frame says, as far as it does not depend on the voice.
+// detail is a frame's content, as far as it does not depend on the voice.
 func detail(n string, frames []received, next string) string {
 	switch n {
 	case "speech":

@@ -36,7 +36,7 @@ const (
 // pipeListener connects an http.Server and clients within the process, so that
 // a test in a synctest bubble owns every clock.
 type pipeListener struct {
-	// conns goes from dial to Accept; nobody closes it.
+	// conns goes from dial to Accept; it is never closed.
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once

@@ -287,7 +287,7 @@ func BenchmarkEncodeAudio(b *testing.B) {
 	}
 }
 
-// TestThoughts: who shows them, and what a thinkingConfig changes.
+// TestThoughts: which models show them, and what a thinkingConfig changes.
 func TestThoughts(t *testing.T) {
 	tool := `"tools":[{"functionDeclarations":[{"name":"f"}]}]`
 	think := func(cfg string) string {

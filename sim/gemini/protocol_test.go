@@ -169,8 +169,8 @@ func refusedByModels() []refusal {
 // cut is a reason as a close frame holds it.
 func cut(reason string) string { return reason[:min(len(reason), 123)] }
 
-// TestAcceptedByModel: what is refused to one model or version of the API and
-// taken by another.
+// TestAcceptedByModel: setups that one model or version of the API refuses and
+// another accepts.
 func TestAcceptedByModel(t *testing.T) {
 	alpha := strings.Replace(betaPath, "v1beta", "v1alpha", 1)
 	for _, tt := range []struct{ path, setup string }{

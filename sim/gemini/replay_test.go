@@ -80,8 +80,8 @@ func readRecording(t *testing.T, file string) []recorded {
 	return out
 }
 
-// playRecording sends what was sent, and after each batch listens until the
-// simulator has been quiet for a minute of its own time.
+// playRecording sends the recorded messages, and after each batch listens until the
+// simulator has been quiet for a minute of fake time.
 func playRecording(t *testing.T, script []recorded) (want, got []string) {
 	b := newBench(t, Options{})
 	c := b.dial(betaPath+"?key=replay", nil)

@@ -282,8 +282,8 @@ func TestResumeWhileOpen(t *testing.T) {
 	})
 }
 
-// TestCloseEndsConnections: Close ends what is open, whatever it is doing, and
-// refuses what comes later.
+// TestCloseEndsConnections: Close ends open connections in any state, and
+// refuses later ones.
 func TestCloseEndsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, Options{})

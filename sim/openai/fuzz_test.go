@@ -29,7 +29,7 @@ func FuzzCutAudio(f *testing.F) {
 			return
 		}
 		if err := json.Unmarshal(data, &whole); err != nil {
-			// What is no JSON string is no base64 either, and append refuses it.
+			// An invalid JSON string is also invalid base64, and append refuses it.
 			if _, err := base64.StdEncoding.DecodeString(string(encoded)); err == nil {
 				t.Fatalf("%q is taken", frame)
 			}

@@ -266,7 +266,7 @@ func play(t *testing.T, entries []entry, pcm []byte) (want, got []event) {
 		}
 		synctest.Wait()
 	})
-	// What the simulator says after the recording's end is not compared.
+	// Messages after the recording's end are not compared.
 	if n := len(want); n > 0 {
 		end := want[n-1].kind()
 		count := 0

@@ -38,7 +38,7 @@ func TestParallelCallsAndTheirResults(t *testing.T) {
 		if fmt.Sprint(calls) != `[get_weather({"city":"London"}) completed get_weather({"city":"Paris"}) completed]` || ids[0] == ids[1] {
 			t.Fatalf("calls %v %v", calls, ids)
 		}
-		// The server never goes on by itself.
+		// The server never continues without being asked.
 		for i, id := range ids {
 			c.send(fmt.Sprintf(`{"type":"conversation.item.create","item":{"type":"function_call_output","call_id":%q,"output":"Result %d."}}`, id, i))
 		}
@@ -55,7 +55,7 @@ func TestParallelCallsAndTheirResults(t *testing.T) {
 	})
 }
 
-// What the user says while a tool runs is answered after the calls that its result leads to.
+// The user's words during a tool call are answered after the calls that its result leads to.
 func TestWordsDuringACallAreNotLost(t *testing.T) {
 	s := script(t, `
 rules:
@@ -428,7 +428,7 @@ func TestTheServerEnds(t *testing.T) {
 		if n := r.stats.Open.Load(); n != 0 {
 			t.Errorf("%d are open", n)
 		}
-		// A late one is told so.
+		// A late result gets an error.
 		if code, _ := r.open().closed(time.Second); code != 1001 {
 			t.Errorf("a late connection: %d", code)
 		}

@@ -84,7 +84,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// A cut is an aborted handler, which net/http takes for that; the group is left all the same.
+// A cut is an aborted handler to net/http; the exchange still leaves the group.
 func TestDropCutsTheConnection(t *testing.T) {
 	for _, kind := range []string{"drop", "close", "expire"} {
 		s, err := fault.Parse("f", []byte("faults: [{at: setup, do: "+kind+"}]"))

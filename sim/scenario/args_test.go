@@ -64,7 +64,7 @@ func TestArgumentsMadeUp(t *testing.T) {
 	}
 }
 
-// TestATruthIsSaid: a flag is what the sentence says of it.
+// TestATruthIsSaid: a flag gets the value that the sentence gives it.
 func TestATruthIsSaid(t *testing.T) {
 	tool := Tool{Name: "book_table", Description: "Book a table in the restaurant.",
 		Parameters: json.RawMessage(`{"type":"object","properties":{"outside":{"type":"boolean"}}}`)}
@@ -77,7 +77,7 @@ func TestATruthIsSaid(t *testing.T) {
 	}
 }
 
-// TestResultsByPath: a template takes a part of a result, and nothing where there is none.
+// TestResultsByPath: a template takes a part of a result, or nothing if it is missing.
 func TestResultsByPath(t *testing.T) {
 	result := map[string]any{"items": []any{map[string]any{"name": "tea", "price": 2.5}}, "none": nil, "ok": true}
 	for path, found := range map[string]string{

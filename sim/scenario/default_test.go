@@ -69,8 +69,8 @@ func realTools(t *testing.T) Context {
 	return c
 }
 
-// TestAQuestionChangesNothing: whoever only asks something is not answered with a call that
-// makes or ends something, with arguments that nobody has said.
+// TestAQuestionChangesNothing: a question is not answered with a call that
+// makes or ends something, with arguments that the user never gave.
 func TestAQuestionChangesNothing(t *testing.T) {
 	c := realTools(t)
 	for _, said := range []string{
@@ -101,7 +101,7 @@ func TestDefaultTakesAConversationOver(t *testing.T) {
 		"say We talked about this. You said: Tell me about the robotics lab. I said: About the robotics lab, I found this. Robotics. It is on the second floor.")
 }
 
-// What is not done is not said to be done.
+// The model does not claim to have done what it has not done.
 func TestDefaultAsksForConfirmation(t *testing.T) {
 	c := tools("calendar_create_event")
 	d := Default().NewDialogue(1)
@@ -132,7 +132,7 @@ rules:
     do: [{treat_as: "${text} loop"}]
 `
 
-// A dialogue that is told what was said before goes on as one that was there.
+// A dialogue with a replayed past continues like one that was there.
 func TestReplay(t *testing.T) {
 	c := tools("find")
 	s := mustParse(t, replayed)

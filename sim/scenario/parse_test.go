@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// problems lists what Parse says as "line: text", texts cut at the first colon or comma.
+// problems lists the problems from Parse as "line: text", cut at the first colon or comma.
 func problems(t *testing.T, text string) string {
 	t.Helper()
 	_, err := Parse("f.yaml", []byte(text))

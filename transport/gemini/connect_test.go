@@ -356,8 +356,8 @@ func TestRowsOfModels(t *testing.T) {
 	}
 }
 
-// TestHowMuchToThink: each row is told in its own way how much to think, and what it does
-// not take is refused before anything is sent.
+// TestHowMuchToThink: each row has its own thinking setting, and a value that it does
+// not accept is refused before anything is sent.
 func TestHowMuchToThink(t *testing.T) {
 	const extended = "gemini-3.8-live-extended-thinking"
 	for _, test := range []struct{ model, choice, want string }{

@@ -114,8 +114,8 @@ func wantLines(t *testing.T, got []string, want ...string) {
 }
 
 // TestTurnCompleteThatNeverFollows: a response must end although the provider is
-// silent (seen: a gateway that was busy for 95 s). Nothing else that the provider
-// says in the meantime prolongs it.
+// silent (seen: a gateway that was busy for 95 s). Other messages from the provider
+// in the meantime do not prolong it.
 func TestTurnCompleteThatNeverFollows(t *testing.T) {
 	bubble(t, func(c *transporttest.Listener, say func(...string)) {
 		start := time.Now()
@@ -134,8 +134,8 @@ func TestTurnCompleteThatNeverFollows(t *testing.T) {
 	})
 }
 
-// TestALoopIsPatientToo: where a loop watches, a stalling turn ends in time all the same. It
-// takes real time.
+// TestALoopIsPatientToo: a stalling turn also ends in time on a connection that an event loop
+// watches. It takes real time.
 func TestALoopIsPatientToo(t *testing.T) {
 	p := newProvider(t)
 	opts := p.options()

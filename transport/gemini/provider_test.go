@@ -127,8 +127,8 @@ func (c *peer) next() string {
 	return string(msg)
 }
 
-// close says goodbye. The adapter answers when it reads that, so it is not waited for
-// here.
+// close sends a close frame. The adapter answers when it reads the frame, so close does not
+// wait for the answer.
 func (c *peer) close(code int, reason string) {
 	closed := make(chan struct{})
 	go func() {

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden event lists")
 
-// sharedDir returns a folder of ../shared, or skips the test where there is none.
+// sharedDir returns a folder of ../shared, or skips the test if it is missing.
 func sharedDir(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := os.Getwd()

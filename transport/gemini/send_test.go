@@ -59,8 +59,8 @@ func TestCommandsOnTheWire(t *testing.T) {
 	}
 }
 
-// TestTheStopButtonCanBeKeptFromEachModel: with the switch, no row sends an interruption,
-// and the record says so.
+// TestTheStopButtonCanBeKeptFromEachModel: with NoInterrupt, no row sends an interruption,
+// and its Capabilities show that.
 func TestTheStopButtonCanBeKeptFromEachModel(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		tr, err := New(Options{APIKey: secret, NoInterrupt: off})

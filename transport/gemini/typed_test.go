@@ -9,7 +9,7 @@ import (
 )
 
 // TestTypedWhileAToolRuns: 2.5 closes the connection on text while it waits for a tool, so
-// what is typed then goes out behind the results, or when the calls are taken back.
+// text typed then is sent after the results, or when the calls are withdrawn.
 func TestTypedWhileAToolRuns(t *testing.T) {
 	const one = `{"toolCall":{"functionCalls":[{"id":"a","name":"wait","args":{}}]}}`
 	const both = `{"toolCall":{"functionCalls":[{"id":"a","name":"wait","args":{}},{"id":"b","name":"wait","args":{"n":1}}]}}`
@@ -54,7 +54,7 @@ func TestTypedWhileAToolRuns(t *testing.T) {
 	}
 }
 
-// TestTypedIsBounded: nobody can fill the memory beside a tool that hangs.
+// TestTypedIsBounded: a user cannot fill the memory while a tool hangs.
 func TestTypedIsBounded(t *testing.T) {
 	c := offline(t, model25)
 	c.calls.add("a", "wait", 1, true)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestVoices: those of the kind of model, the default one first; none where the model is
-// nobody's that is known.
+// TestVoices: each kind of model has its voices, the default one first; an unknown
+// model has none.
 func TestVoices(t *testing.T) {
 	for _, test := range []struct {
 		opts  Options

@@ -49,8 +49,8 @@ func TestUnusualAudio(t *testing.T) {
 	}
 }
 
-// TestHalfSamples: a sample that is cut in two arrives whole, and what is left at the
-// end of an item is no sample.
+// TestHalfSamples: a sample that is cut in two arrives whole, and a half sample at the
+// end of an item is dropped.
 func TestHalfSamples(t *testing.T) {
 	s := newServer(t)
 	conn, p := s.connect(transport.Setup{})

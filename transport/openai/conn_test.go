@@ -69,8 +69,8 @@ func TestBargeIn(t *testing.T) {
 	p.quiet(conn)
 }
 
-// TestAServerWithoutCancel: with the switch no response.cancel is sent, whatever asks for
-// it, and a typed turn is answered all the same.
+// TestAServerWithoutCancel: with NoInterrupt no response.cancel is ever sent,
+// and a typed turn is still answered.
 func TestAServerWithoutCancel(t *testing.T) {
 	s := newServer(t)
 	s.opts.NoInterrupt = true
@@ -308,7 +308,7 @@ func TestInterruptAndInstructions(t *testing.T) {
 	}
 }
 
-// TestActiveResponse: the provider has begun a response by itself when ours arrives.
+// TestActiveResponse: the provider has started its own response when ours arrives.
 func TestActiveResponse(t *testing.T) {
 	for _, loops := range []*nonblock.Loops{nil, {}} {
 		s := newServer(t)

@@ -13,8 +13,8 @@ import (
 	"voicegw/transport"
 )
 
-// TestSessionUpdateIsWhatTheLibraryEncodes: the event around the session is put together by
-// hand, and says the same.
+// TestSessionUpdateIsWhatTheLibraryEncodes: the event around the session is built by
+// hand, and equals the library's.
 func TestSessionUpdateIsWhatTheLibraryEncodes(t *testing.T) {
 	for name, setup := range map[string]transport.Setup{
 		"nothing": {},

@@ -172,7 +172,7 @@ func TestSilentProvider(t *testing.T) {
 	})
 }
 
-// TestLatePongs: pongs that come 35 s after their ping are signs of life all the same.
+// TestLatePongs: pongs that come 35 s after their ping are still signs of life.
 func TestLatePongs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: 35 * time.Second}
@@ -188,8 +188,8 @@ func TestLatePongs(t *testing.T) {
 	})
 }
 
-// TestNobodyReceives: before Notify no pong can be read, which says nothing
-// against the provider.
+// TestNobodyReceives: before Notify no pong can be read, so silence proves nothing
+// about the provider.
 func TestNobodyReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rawProvider{pongAfter: -1}

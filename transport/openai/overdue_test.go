@@ -45,7 +45,7 @@ func (l *wireLog) hear(frame []byte) {
 	l.lines = append(l.lines, line)
 }
 
-// passes lets so much of the bubble's time pass.
+// passes lets the given time of the bubble pass.
 func passes(d time.Duration) { <-time.NewTimer(d).C }
 
 func (l *wireLog) take() []string {
@@ -57,9 +57,9 @@ func (l *wireLog) take() []string {
 	return lines
 }
 
-// TestARequestThatNobodyAnswers: the provider says nothing to the first request. The
-// next turn asks all the same; the first one's answer, when it comes after all, is
-// cancelled, and nothing of it is heard; then the second turn is answered.
+// TestARequestThatNobodyAnswers: the provider does not react to the first request. The
+// next turn is requested anyway; the first answer, when it finally comes, is
+// cancelled and not heard; then the second turn is answered.
 func TestARequestThatNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &wireLog{start: time.Now()}

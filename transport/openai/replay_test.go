@@ -63,7 +63,7 @@ func readRecording(t *testing.T, path string) []recorded {
 	return lines
 }
 
-// sentFrame is what is looked at in a frame that the recorded client sent.
+// sentFrame is the compared part of a frame that the recorded client sent.
 type sentFrame struct {
 	Type  string `json:"type"`
 	Audio string `json:"audio"`
@@ -163,8 +163,8 @@ func replay(t *testing.T, script []recorded) replayed {
 }
 
 // afterItems moves every answer to a call behind the output_item.done of that call:
-// one recorded client acted on arguments.done already, and the provider, which does
-// not wait for the answer, then went on with what is now before it.
+// one recorded client reacted to arguments.done already, and the provider, which does
+// not wait for the answer, then sent the events that now come before it.
 func afterItems(t *testing.T, script []recorded) []recorded {
 	t.Helper()
 	for i := range script {

@@ -59,8 +59,8 @@ func TestScanFrame(t *testing.T) {
 	}
 }
 
-// FuzzScanFrame compares the scanner with encoding/json: where it is sure, both must
-// find the same, and the frame must be valid but for what decoding the audio finds.
+// FuzzScanFrame compares the scanner with encoding/json: if the scanner is sure, both must
+// find the same, and the frame must be valid except for the audio, which decoding checks.
 func FuzzScanFrame(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"AAEC"}`,
@@ -94,7 +94,7 @@ func FuzzScanFrame(f *testing.F) {
 				t.Fatalf("scanner %q %q %q %q, encoding/json %+v", s.eventType, s.item, s.response, s.delta, want)
 			}
 		case scanOther:
-			// The rest was not looked at: where it is valid and names no other type,
+			// The scanner did not read the rest: if that is valid and names no other type,
 			// both must agree.
 			if err == nil && want.Type != string(s.eventType) && countType(frame) == 1 {
 				t.Fatalf("scanner %q, encoding/json %q", s.eventType, want.Type)

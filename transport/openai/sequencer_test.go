@@ -35,7 +35,7 @@ func answers(id, label string) func(*sequencer) *create {
 	}
 }
 
-// answersStale begins a response that nobody wants any more.
+// answersStale begins a response that is no longer wanted.
 func answersStale(id, label string) func(*sequencer) *create {
 	return func(s *sequencer) *create {
 		if !s.created(id, label, seqClock) {
@@ -65,7 +65,7 @@ func changes(s *sequencer) *create { s.changed(); return nil }
 // when it has asked for that.
 func after(d time.Duration) func(*sequencer) *create { return afterSigns(d, 0) }
 
-// afterSigns is after with so many events of responses by then.
+// afterSigns is after with that many response events so far.
 func afterSigns(d time.Duration, signs int64) func(*sequencer) *create {
 	return func(s *sequencer) (sent *create) {
 		until := seqClock.Add(d)
@@ -154,7 +154,7 @@ func TestJoinedRequests(t *testing.T) {
 	if diff := cmp.Diff(request{true, "Be kind.\nBe brief."}, got.request, cmp.AllowUnexported(request{})); diff != "" {
 		t.Error(diff)
 	}
-	// What is refused is joined with what came after it.
+	// A refused request is merged with the one that came after it.
 	s.ask(request{instructions: "Later."}, now, 0)
 	if _, absorbed := s.refused(got.event, codeActiveResponse, now); !absorbed {
 		t.Error("the refusal is not absorbed")
@@ -166,8 +166,8 @@ func TestJoinedRequests(t *testing.T) {
 	}
 }
 
-// TestCancelAfterRefusal: a cancel for a request that was refused says nothing about
-// the response that comes next.
+// TestCancelAfterRefusal: a cancel for a request that was refused does not affect
+// the next response.
 func TestCancelAfterRefusal(t *testing.T) {
 	var s sequencer
 	now := seqEpoch

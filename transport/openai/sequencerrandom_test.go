@@ -10,7 +10,7 @@ import (
 )
 
 // badServer is a provider that answers requests late, twice, in another order or never,
-// begins responses of its own, and loses its word of their ends. It repeats labels.
+// starts its own responses, and loses the events that end them. It repeats labels.
 type badServer struct {
 	t   *testing.T
 	rng *rand.Rand
@@ -103,7 +103,7 @@ func (b *badServer) act() {
 	b.check()
 }
 
-// overAll: nobody wants an answer to what was asked until now.
+// overAll: the answers to all requests so far are no longer wanted.
 func (b *badServer) overAll() {
 	for _, event := range b.sent {
 		b.over[event] = true
@@ -129,7 +129,7 @@ func (b *badServer) answers(label string) {
 	b.overAll()
 }
 
-// check: what waits does not wait for good, whatever the server says or does not say.
+// check: nothing waits forever, whatever the server sends or does not send.
 func (b *badServer) check() {
 	if b.s.wait == nil {
 		return
@@ -149,8 +149,8 @@ func (b *badServer) check() {
 	}
 }
 
-// TestBadServers: a request always goes out in time, and an answer to what is not wanted any
-// more is not heard, whatever a provider says, in whatever order.
+// TestBadServers: a request is always sent in time, and an unwanted answer is never
+// heard, whatever a provider sends, in whatever order.
 func TestBadServers(t *testing.T) {
 	for seed := range uint64(4000) {
 		b := &badServer{t: t, rng: rand.New(rand.NewPCG(seed, 5)), now: seqEpoch, over: map[string]bool{}, older: map[string]bool{}}

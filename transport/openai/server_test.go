@@ -37,7 +37,7 @@ type server struct {
 	status atomic.Int64 // every handshake is answered with it, if not zero
 	body   atomic.Value // the body then, a string
 	mute   atomic.Bool
-	// greet is what the provider says and hears first; nil is the usual.
+	// greet is the opening exchange from the provider's side; nil means the usual one.
 	greet func(*peer)
 
 	peers chan *peer // from the handler to Accept, one for each connection
@@ -158,7 +158,7 @@ func (s *server) connect(setup transport.Setup) (*transporttest.Listener, *peer)
 	return transporttest.Listen(conn), p
 }
 
-// dial opens a connection that nobody hears yet.
+// dial opens a connection without calling Notify.
 func (s *server) dial(setup transport.Setup) (transport.Conn, *peer) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -366,7 +366,7 @@ func (p *peer) Garbage() { p.t.Helper(); p.send(`{"type":"response.done","respon
 
 // Close implements transporttest.Peer.
 func (p *peer) Close(code int, reason string) {
-	// The handshake of the close needs somebody to read; nobody may.
+	// The closing handshake needs a reader, and there may be none.
 	closing := make(chan struct{})
 	go func() {
 		defer close(closing)

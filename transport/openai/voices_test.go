@@ -7,8 +7,8 @@ import (
 	"github.com/openai/openai-go/v3/realtime"
 )
 
-// TestVoices: those that the SDK knows, the model's default first; none where the model is
-// nobody's that is known.
+// TestVoices: the voices that the SDK knows, the model's default first; an unknown model
+// has none.
 func TestVoices(t *testing.T) {
 	for _, test := range []struct {
 		opts         Options

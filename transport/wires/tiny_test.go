@@ -27,7 +27,7 @@ func tinyWire() transport.Wire {
 	}}
 }
 
-// message is what both sides send. Kind says which members count.
+// message is sent by both sides. Kind determines which fields are used.
 type message struct {
 	Kind string          `json:"kind"`
 	ID   string          `json:"id,omitempty"`
@@ -44,8 +44,8 @@ func (t *tiny) Name() string           { return t.provider.Name }
 func (t *tiny) Model() string          { return "tiny-1" }
 func (t *tiny) Voices(string) []string { return nil }
 
-// Capabilities is the one row of the wire's one model: it tells where the user speaks and
-// when it was interrupted, and answers by itself.
+// Capabilities is the row of the wire's only model: it reports where the user speaks and
+// when it was interrupted, and answers automatically.
 func (t *tiny) Capabilities(string) transport.Capabilities {
 	return transport.Capabilities{SpeechEvents: true, InterruptNotice: true, Tools: transport.ToolsBlock, Source: "this file"}
 }
@@ -119,7 +119,7 @@ func (c *tinyConn) write(m message) error {
 	return c.ws.Write(websocket.MessageText, b)
 }
 
-// parse returns a message; one without a kind where it cannot be read.
+// parse returns a message; its kind is empty if it cannot be read.
 func (c *tinyConn) parse(b []byte) (m message) {
 	var wrong *json.UnmarshalTypeError
 	if err := json.Unmarshal(b, &m); err != nil && !errors.As(err, &wrong) || m.Kind == "" {

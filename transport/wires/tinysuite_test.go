@@ -109,7 +109,7 @@ func (p *tinyPeer) send(m message) {
 	p.write(b)
 }
 
-// next returns the next message of the gateway; one without a kind when there is none more.
+// next returns the gateway's next message; its kind is empty if there are no more.
 func (p *tinyPeer) next() (m message) {
 	_, b, err := p.ws.Read(context.Background())
 	if err == nil && json.Unmarshal(b, &m) != nil {
@@ -175,8 +175,8 @@ func TestTinyWire(t *testing.T) {
 	})
 }
 
-// TestTinyWireCarriesASpokenTurn: what the user says reaches the provider and its answer the
-// user, through the gateway and a session, which know nothing of the wire.
+// TestTinyWireCarriesASpokenTurn: the user's words reach the provider and its answer reaches
+// the user, through the gateway and a session, which know nothing about the wire.
 func TestTinyWireCarriesASpokenTurn(t *testing.T) {
 	provider := newTinyServer(t)
 	m, err := session.NewManager(session.Options{
