@@ -1,10 +1,10 @@
-# Everything a person or a machine does here. What is longer than a line is a
+# Everything that a person or a machine runs here. A target longer than a line is a
 # script in scripts/.
 
 .DEFAULT_GOAL := help
 .PHONY: help run build tools test lint fmt unit model chaos damage load soak fuzz stress bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
 
-help: ## Tell what there is
+help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## Build and serve on http://127.0.0.1:8080 (ARGS="--provider openai")
@@ -24,7 +24,7 @@ lint: ## Formatting and the pinned linters
 fmt: ## Format the Go code
 	gofmt -w $$(./scripts/gofiles)
 
-unit: ## The Go tests alone, with the race detector
+unit: ## Only the Go tests, with the race detector
 	./scripts/unit
 
 model: ## Explore every state of the protocols' models (MODEL=Deeds for one of them)
@@ -33,13 +33,13 @@ model: ## Explore every state of the protocols' models (MODEL=Deeds for one of t
 chaos: ## 200 sessions for 3 minutes while everything goes wrong (CHAOS_SEED=7)
 	./scripts/chaos
 
-damage: ## Every damage to every file of a data folder; the tests take a sample of them
+damage: ## Try every damage to every file of a data folder; the tests try a sample
 	VOICEGW_DAMAGE=all go test ./store -run 'TestDamage$$' -timeout 30m
 
 load: build ## 500 sessions of speech and tools against a gateway started here (LOAD_SESSIONS=50)
 	./scripts/load-500
 
-soak: build ## 100 callers who come and go for 30 minutes, and nothing may be left (SOAK_FOR=2m)
+soak: build ## 100 callers come and go for 30 minutes, and nothing may be left (SOAK_FOR=2m)
 	./scripts/soak
 
 stress: ## Every package's tests again and again on a busy machine (STRESS_FOR=600; ARGS=./session)
@@ -54,7 +54,7 @@ bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
 bench-floods: ## Talking sessions beside floods of each kind: gaps, pings, memory (FLOOD_FOR=3s)
 	go test -run '^$$' -bench Floods -benchtime 1x -timeout 30m ./e2e
 
-bench-compare: ## CPU and memory against the last release's (other relays: scripts/bench/compare.sh)
+bench-compare: ## CPU and memory compared with the last release (other relays: scripts/bench/compare.sh)
 	./scripts/bench/compare.sh check
 
 bench-baseline: ## Keep the figures of this release for bench-compare
@@ -69,13 +69,13 @@ web: ## Build the page from its TypeScript into what is embedded
 test-clients: ## Official npm clients against the simulator and a gateway
 	./scripts/test-clients.sh
 
-vulncheck: ## The program against the known vulnerabilities that scripts/vulndb holds
+vulncheck: ## Check the program for the known vulnerabilities in scripts/vulndb
 	./scripts/vulncheck
 
 vulndb: ## Fetch the newest known vulnerabilities into scripts/vulndb, to commit
 	./scripts/update-vulndb
 
-third-party: ## Write THIRD_PARTY.md: what the program is linked from, with licenses
+third-party: ## Write THIRD_PARTY.md: the modules in the program, with their licenses
 	go run ./scripts/supply licenses
 
 clean: ## Remove what was built
