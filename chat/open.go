@@ -19,7 +19,7 @@ func (t *turn) openApprovals(ctx context.Context) []store.Approval {
 	}
 	all, err := t.a.opts.Approvals.OpenIn(ctx, t.conv.ID, time.Now())
 	if err != nil {
-		t.a.opts.Logger.Warn("nobody knows whether approved actions are open; the next turn asks again", "conversation_id", t.conv.ID, "error", err)
+		t.a.opts.Logger.Warn("it could not be read whether approved actions are open; the next turn tries again", "conversation_id", t.conv.ID, "error", err)
 		return nil
 	}
 	return slices.DeleteFunc(all, func(a store.Approval) bool {

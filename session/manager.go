@@ -40,7 +40,7 @@ type Manager struct {
 func NewManager(opts Options) (*Manager, error) {
 	opts = opts.withDefaults()
 	if _, ok := opts.Transports[opts.Provider]; !ok {
-		return nil, fmt.Errorf("session: the provider %q is none of %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
+		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
 	m := &Manager{opts: opts,
 		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),

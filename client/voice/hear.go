@@ -76,7 +76,7 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 func (c *Conversation) hearText(now time.Time, data []byte) {
 	m, err := protocol.ParseServer(data)
 	if err != nil {
-		c.observer.Happened(now, Event{Kind: Violation, X: c.cur, Text: fmt.Sprintf("a message that is none: %v", err), Err: err})
+		c.observer.Happened(now, Event{Kind: Violation, X: c.cur, Text: fmt.Sprintf("an invalid message: %v", err), Err: err})
 		return
 	}
 	c.hear(now, m)

@@ -21,7 +21,7 @@ import (
 // auditFlags are the flags of audit.
 type auditFlags struct {
 	operatorFlags
-	Open        bool         `help:"Ask a running gateway what was approved and of which nobody knows what came, because it was ended in between."`
+	Open        bool         `help:"Ask a running gateway for approved actions whose outcome is unknown, because the gateway was ended before they finished."`
 	File        string       `help:"File to read, or - for standard input; the configured one without. Its full files are read with it." placeholder:"FILE"`
 	Session     string       `help:"Only this session: its id, or how it begins." placeholder:"ID"`
 	User        userIdentity `help:"Only this user." placeholder:"ID"`

@@ -12,7 +12,7 @@ import (
 
 // blocksFlags are the commands about users who are locked out.
 type blocksFlags struct {
-	List   blocksListFlags   `cmd:"" help:"List the users who are shut out of a running gateway, and until when."`
+	List   blocksListFlags   `cmd:"" help:"List the users whom a running gateway locks out, and until when."`
 	Remove blocksRemoveFlags `cmd:"" help:"Let a user in again."`
 }
 

@@ -17,7 +17,7 @@ import (
 
 // loadFlags are the commands of the load generator.
 type loadFlags struct {
-	Run     loadRunFlags     `cmd:"" default:"withargs" help:"Call a gateway with many callers at once, and report what they had to wait for (voicegw load alone does the same; voicegw help load run tells the flags)."`
+	Run     loadRunFlags     `cmd:"" default:"withargs" help:"Call a gateway with many callers at once, and report what they had to wait for (voicegw load alone does the same; voicegw help load run lists the flags)."`
 	Compare loadCompareFlags `cmd:"" help:"Compare two reports."`
 }
 

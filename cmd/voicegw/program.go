@@ -43,7 +43,7 @@ type grammar struct {
 	Load    loadFlags    `cmd:"" help:"Call a gateway with many callers at once: a load and a regression test."`
 	Tools   toolsFlags   `cmd:"" help:"Check, build, write and try tools."`
 	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
-	Blocks  blocksFlags  `cmd:"" help:"List the users who are shut out, and let them in again."`
+	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
 	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`
 	Version struct{}     `cmd:"" help:"Tell the version and how it was built."`
 	Help    helpFlags    `cmd:"" help:"Tell about a command."`

@@ -17,7 +17,7 @@ type toolsFlags struct {
 	New      toolsNewFlags      `cmd:"" help:"Write a new tool to start from."`
 	Lint     toolsLintFlags     `cmd:"" help:"Check one tool, or all, and write nothing."`
 	List     toolsListFlags     `cmd:"" help:"List the tools of this binary."`
-	Describe toolsDescribeFlags `cmd:"" help:"Tell all about a tool of this binary."`
+	Describe toolsDescribeFlags `cmd:"" help:"Describe a tool of this binary."`
 	Call     toolsCallFlags     `cmd:"" help:"Run one tool of this binary as a conversation would, and print its answer."`
 }
 
