@@ -94,20 +94,39 @@ func BenchmarkSessionMemory(b *testing.B) {
 }
 
 // TestASessionStaysSmall bounds what a session keeps, on each wire, at one and a half times what
-// it was measured to keep (docs/capacity.md), and what beginning one allocates.
+// it was measured to keep (docs/capacity.md), and what beginning one allocates. On a busy
+// machine a session also holds audio that waits, which only adds; so the smallest figure of a
+// few measurements counts.
 func TestASessionStaysSmall(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector keeps memory of its own; scripts/unit runs this test without it")
+	}
+	const tries = 5
 	for _, wire := range []string{"gemini", "openai"} {
 		t.Run(wire, func(t *testing.T) {
-			t.Parallel()
-			m := measureMemory(t, wire, 150, 10)
-			for what, c := range map[string]struct{ got, most float64 }{
-				"an idle session keeps":                    {m.idle, 15 << 10},
-				"a session with audio both ways keeps":     {m.active, 21 << 10},
-				"beginning a session allocates":            {m.opening, 80 << 10},
-				"the goroutines of a session that is idle": {m.goroutines, 0.5},
-			} {
-				if c.got > c.most {
-					t.Errorf("%s: %.1f, want at most %.1f", what, c.got, c.most)
+			bounds := []struct {
+				what string
+				of   func(sessionMemory) float64
+				most float64
+			}{
+				{"an idle session keeps", func(m sessionMemory) float64 { return m.idle }, 15 << 10},
+				{"a session with audio both ways keeps", func(m sessionMemory) float64 { return m.active }, 21 << 10},
+				{"beginning a session allocates", func(m sessionMemory) float64 { return m.opening }, 80 << 10},
+				{"the goroutines of a session that is idle", func(m sessionMemory) float64 { return m.goroutines }, 0.5},
+			}
+			for try := 1; len(bounds) > 0; try++ {
+				m := measureMemory(t, wire, 150, 10)
+				kept := bounds[:0]
+				for _, b := range bounds {
+					if b.of(m) > b.most {
+						kept = append(kept, b)
+					}
+				}
+				if bounds = kept; try == tries {
+					for _, b := range bounds {
+						t.Errorf("%s: %.1f, want at most %.1f", b.what, b.of(m), b.most)
+					}
+					return
 				}
 			}
 		})
