@@ -102,6 +102,13 @@ func (b *callBook) result(call string, output json.RawMessage, scheduling string
 	return ready
 }
 
+// unanswered says whether a call has no result yet, whether the model waits for it or not.
+func (b *callBook) unanswered() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.open) > 0
+}
+
 // waiting reports whether the model waits for a tool's result.
 func (b *callBook) waiting() bool {
 	b.mu.Lock()

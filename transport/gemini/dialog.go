@@ -31,6 +31,8 @@ type dialog struct {
 	interrupted bool   // it was interrupted, and turnComplete is still due
 	generated   bool   // generationComplete was received
 	spoken      bool   // something other than a transcript was received
+	called      bool   // it has called tools, and has not spoken since their results
+	finished    bool   // generationComplete was received for what the model last said
 	sounds      int64  // bytes of audio so far
 	heardText   bool   // its transcript has begun
 	plain       []byte // its plain text
@@ -181,6 +183,7 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	d.emit(transport.ResponseDone{ID: d.response, Status: status, Err: err})
 	d.response, d.item = "", ""
 	d.interrupted, d.generated, d.spoken, d.sounds = false, false, false, 0
+	d.called, d.finished = false, false
 	d.heardText, d.plain = false, d.plain[:0]
 	d.owed, d.passed = false, false
 	clear(d.pairs)
@@ -189,7 +192,10 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 // audioItem returns the item to which audio that arrives now belongs; sounds means
 // that the audio has at least one whole sample.
 func (d *dialog) audioItem(sounds bool) string {
-	if d.generated && d.sounds > 0 && !d.interrupted {
+	if d.called && !d.calls.unanswered() {
+		d.called, d.finished = false, false // the model goes on after its tools' results
+	}
+	if d.finished && !d.called && d.sounds > 0 && !d.interrupted {
 		// The previous answer lacks only its turnComplete, which was lost, so this audio
 		// belongs to the next answer.
 		d.end(transport.ResponseCompleted, nil)
@@ -314,7 +320,7 @@ func appendText(to, text []byte) []byte {
 }
 
 func (d *dialog) generationComplete() {
-	d.generated = true
+	d.generated, d.finished = true, true
 	d.endAudio()
 }
 
@@ -383,6 +389,7 @@ func (d *dialog) call(place int, c functionCall) {
 		return
 	}
 	d.content()
+	d.called = true
 	waits := !d.async[c.Name]
 	if waits {
 		d.closeItem()

@@ -312,6 +312,26 @@ func TestMessagesBecomeEvents(t *testing.T) {
 	}
 }
 
+// TestAnswerGoesOnAfterATool: a model says that it has generated what it says before a tool.
+// What it says after the tool's result belongs to the same answer. Speech after that answer was
+// generated belongs to the next one, because only its turnComplete can be missing.
+func TestAnswerGoesOnAfterATool(t *testing.T) {
+	c := offline(t, model31)
+	got := feed(t, c, speech, generated, called("a", "wait"))
+	c.dialog.calls.result("call_1", json.RawMessage(`{}`), "")
+	got = append(got, feed(t, c, speech, speech, generated)...)
+	got = append(got, feed(t, c, speech, generated, turnOver)...)
+	want := []string{
+		"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}", "ToolCall call_1 id=a wait {}",
+		"AudioOut item_2 480 bytes", "AudioOut item_2 480 bytes", "AudioDone {Item:item_2}",
+		"ResponseDone response_1 completed",
+		"ResponseStarted {ID:response_2}", "AudioOut item_3 480 bytes", "AudioDone {Item:item_3}", "ResponseDone response_2 completed",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestSpeechAfterToolAnswerIsANewItemFromItsFirstWord(t *testing.T) {
 	c := offline(t, model25)
 	feed(t, c, said("One moment."), speech, called("a", "f"))
