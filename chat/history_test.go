@@ -101,7 +101,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	})
 }
 
-// TestWhoseConversation: it goes on for its user alone; for others there is none.
+// TestWhoseConversation: only its user can continue it; for others it does not exist.
 func TestWhoseConversation(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.say("Secret", says("Yes."))

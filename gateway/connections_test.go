@@ -41,7 +41,7 @@ func (l *boundListener) inside() int {
 }
 
 // TestSilentConnectionsKeepNobodyOut: hundreds that connect and send nothing, half a header
-// or half a body make room for others, and a session that runs is none of them.
+// or half a body make room for others, and a running session is not one of them.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	for name, first := range map[string]string{
 		"nothing":       "",

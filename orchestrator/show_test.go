@@ -79,7 +79,7 @@ func showLatency(l Latency) string {
 func showIntent(a IntentDecided) string {
 	intent, err := json.Marshal(a.Intent)
 	if err != nil {
-		return "IntentDecided that is none: " + err.Error()
+		return "invalid IntentDecided: " + err.Error()
 	}
 	line := fmt.Sprintf("IntentDecided %d %s %s", a.Turn, intent, a.Phase)
 	if a.Why != "" {
@@ -95,7 +95,7 @@ func showCommand(cmd transport.Command) string {
 	}
 	var env registry.Envelope
 	if err := json.Unmarshal(r.Output, &env); err != nil {
-		return "> ToolResult that is none: " + err.Error()
+		return "> invalid ToolResult: " + err.Error()
 	}
 	return strings.TrimSpace(fmt.Sprintf("> ToolResult %s %s %s", r.Call, showEnvelope(env), r.Scheduling))
 }
@@ -144,7 +144,7 @@ func showBudget(raw json.RawMessage) string {
 		ToolTime         struct{ Used, Limit int } `json:"tool_time_ms"`
 	}
 	if err := json.Unmarshal(raw, &b); err != nil {
-		return " budget that is none: " + err.Error()
+		return " invalid budget: " + err.Error()
 	}
 	s := fmt.Sprintf(" budget=%d/%d,%d/%d", b.Retrieval.Used, b.Retrieval.Limit, b.Total.Used, b.Total.Limit)
 	if b.ToolTime.Used > 0 {

@@ -122,7 +122,7 @@ func TestParseSpecReportsAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestParseSpecOfWhatIsNone(t *testing.T) {
+func TestParseInvalidSpec(t *testing.T) {
 	for _, in := range []string{"", "null", "[]", "{", `"x"`, "{}}", "\x00"} {
 		if _, problems := ParseSpec([]byte(in)); len(problems) == 0 {
 			t.Errorf("%q is taken", in)

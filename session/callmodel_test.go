@@ -27,7 +27,7 @@ const (
 )
 
 // callSession is one client. carries, dialled and reads are numbers of connections from 1; 0
-// is none.
+// means no connection.
 type callSession struct {
 	phase    callPhase
 	tries    int8

@@ -103,7 +103,7 @@ func testConversations(t *testing.T, s *Store) {
 		t.Errorf("as it was loaded: %d %v", again, err)
 	}
 	if _, err := c.Save(t.Context(), conversation.New("no/name", "", "", time.Now()), 0); err == nil || errors.Is(err, ErrUnavailable) {
-		t.Errorf("an id that is none: %v", err)
+		t.Errorf("an invalid id: %v", err)
 	}
 	large := conversation.New(talkID(t, "large"), "ada", "", time.Now())
 	for i := range 3 * conversation.MaxEntries {

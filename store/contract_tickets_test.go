@@ -173,7 +173,7 @@ func testVoiceSessions(t *testing.T, s *Store) {
 		}
 	}
 	if _, err := v.Offer(t.Context(), Ticket{User: "ada", Origin: "nowhere"}); err == nil {
-		t.Error("an origin that is none is taken")
+		t.Error("an invalid origin is accepted")
 	}
 }
 
@@ -203,7 +203,7 @@ func testVoiceRace(t *testing.T, s *Store) {
 	}
 }
 
-// TestCleanOrigin: the forms of one origin are one, and what is none is refused.
+// TestCleanOrigin: the forms of one origin are equal, and an invalid one is refused.
 func TestCleanOrigin(t *testing.T) {
 	for origin, want := range map[string]string{
 		"": "", "https://example.org": "https://example.org", "HTTPS://Example.ORG/": "https://example.org",

@@ -85,7 +85,7 @@ type Event struct {
 
 	// The details: plain text, bounded in length.
 	Title, Description, Location string
-	// MeetingURL is the address of the video meeting; empty if there is none.
+	// MeetingURL is the address of the video meeting; empty if the event has no such meeting.
 	MeetingURL string
 	// MeetingPending says that the link is being made.
 	MeetingPending bool

@@ -149,7 +149,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestAllFail: when no calendar can be asked it is an error, and a range that is none
+// TestAllFail: when no calendar can be asked it is an error, and an invalid range
 // asks nobody.
 func TestAllFail(t *testing.T) {
 	f := calendartest.NewFake()
@@ -167,7 +167,7 @@ func TestAllFail(t *testing.T) {
 		}
 	}
 	if len(f.Asked()) != asked {
-		t.Error("a range that is none was asked for")
+		t.Error("an invalid range was asked for")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -226,12 +226,12 @@ func TestDraftCheck(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	for _, good := range []string{"a@b.cd", "first.last+tag@sub.example.co.uk", "o'neil@example.com", "x_1-2@ex-ample.org"} {
 		if !IsAddress(good) {
-			t.Errorf("%q is one", good)
+			t.Errorf("%q is refused", good)
 		}
 	}
 	for _, bad := range []string{"", "a", "a@b", "@b.cd", "a@", "a b@c.de", "a@b.cd ", "Ada <a@b.cd>", "a@b.cd\r\nX:y", "a..b@c.de", ".a@b.cd", "a@-b.cd", "a@b..cd", strings.Repeat("a", 65) + "@b.cd", `"a b"@c.de`, "a@b.cd,c@d.ef", "ä@b.cd"} {
 		if IsAddress(bad) {
-			t.Errorf("%q is none", bad)
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 }

@@ -43,7 +43,7 @@ const (
 )
 
 // candidate returns the next run of digits and separators that is not taken, from a plus, a
-// bracket or a digit to its last digit; start is end if there is none before next.
+// bracket or a digit to its last digit; start is end if no number begins before next.
 func candidate(p *page, at int) (start, end, next int) {
 	for at < len(p.left) && !beginsNumber(p, at) {
 		at++

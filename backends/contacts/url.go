@@ -57,7 +57,7 @@ func (x *Extractor) webAddresses(p *page) []hit[URL] {
 const schemeBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-."
 
 // webAddress returns the end of the address that begins at a place, or the place itself if
-// there is none. whole is false for one that is too long.
+// no address begins there. whole is false for one that is too long.
 func (x *Extractor) webAddress(text string, at int) (end int, whole bool) {
 	word := text[at:]
 	if i := strings.IndexFunc(word, unicode.IsSpace); i >= 0 {

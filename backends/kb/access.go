@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// ErrNotGranted is wrapped by a Reader's error if nothing of what is asked for may be read. The
-// text around it names the namespaces.
+// ErrNotGranted is wrapped by a Reader's error if it may read none of the requested namespaces.
+// The text around it names them.
 var ErrNotGranted = errors.New("kb: the namespace is not granted")
 
 // Everyone in a list of a Grant stands for any user, agent or scope, even for a user whom nobody

@@ -30,7 +30,7 @@ import (
 type timedStack struct{ front *pipenet.Listener }
 
 // newTimedStack starts one whose model waits for firstAudio before it speaks. faults is a
-// fault script; empty is none.
+// fault script; empty means no faults.
 func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faults string) *timedStack {
 	t.Helper()
 	o := sim.Options{Seed: 1, FirstAudioMS: int(firstAudio.Milliseconds())}

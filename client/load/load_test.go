@@ -55,7 +55,7 @@ rules:
     do: [{say: "Yes."}]
 `
 
-// newStack starts one. faults is a fault script; empty is none.
+// newStack starts one. faults is a fault script; empty means no faults.
 func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy) *stack {
 	t.Helper()
 	o := sim.Options{Seed: 1, FirstAudioMS: 300}

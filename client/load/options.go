@@ -115,7 +115,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// checkURL refuses an address that is none, and one of another machine unless that is
+// checkURL refuses an invalid address, and one of another machine unless that is
 // meant: a load generator in the wrong place is an attack.
 func checkURL(address string, anywhere bool) error {
 	u, err := url.Parse(address)

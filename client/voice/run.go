@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// writeTime is how long the gateway may take nothing of what it is sent.
+	// writeTime is how long the gateway may read nothing.
 	writeTime = 15 * time.Second
 	// watchEvery is how often the watch over the writes is wound up.
 	watchEvery = time.Second

@@ -79,8 +79,8 @@ func (l *Loops) least() *loop {
 	return slices.MinFunc(l.loops, func(a, b *loop) int { return int(a.busy.Load() - b.busy.Load()) })
 }
 
-// relief returns a loop that can take over connections of a loop with that load; nil if there
-// is none.
+// relief returns a loop that can take over connections of a loop with that load; nil if no
+// loop can.
 func (l *Loops) relief(busy int64) *loop {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,7 @@ type Usage struct {
 // that Linux has for Go.
 const tick = 10 * time.Millisecond
 
-// errStat says that a line of /proc/<pid>/stat is none.
+// errStat says that a line of /proc/<pid>/stat is invalid.
 var errStat = errors.New("it is no line of /proc/<pid>/stat")
 
 // parseStat reads /proc/<pid>/stat (man 5 proc_pid_stat). The name of the program stands

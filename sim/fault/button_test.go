@@ -36,7 +36,7 @@ func TestPress(t *testing.T) {
 		"more than a day":            {do: "delay", d: ms(86_400_001), field: "for_ms"},
 		"no code there":              {do: "delay", code: 1011, field: "code"},
 		"a code that is never sent":  {do: "close", code: 1006, field: "code"},
-		"a code that is none":        {do: "close", code: 77, field: "code"},
+		"an invalid code":            {do: "close", code: 77, field: "code"},
 		"a code beyond":              {do: "close", code: 5000, field: "code"},
 	} {
 		t.Run(name, func(t *testing.T) {

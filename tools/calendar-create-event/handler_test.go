@@ -102,7 +102,7 @@ func TestInvalidAttendees(t *testing.T) {
 	}
 }
 
-// TestNoLinkIsSaid: the answer says that there is none, and why.
+// TestNoLinkIsSaid: the answer says that there is no link, and why.
 func TestNoLinkIsSaid(t *testing.T) {
 	f := calendartest.NewFake()
 	a := args()

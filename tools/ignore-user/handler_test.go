@@ -107,7 +107,7 @@ func TestFailures(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			if c.told != 0 || len(result.Intents) != 0 {
-				t.Errorf("the client was told %+v, intents %v: of a block that is none", c, result.Intents)
+				t.Errorf("the client was told %+v, intents %v: of a block that does not exist", c, result.Intents)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ func TestInvitation(t *testing.T) {
 			t.Error(diff)
 		}
 		if data, _ := json.Marshal(result.Data); offer.Ticket != "the secret" || strings.Contains(string(data), offer.Ticket) {
-			t.Errorf("the ticket %q is in %s, or is none", offer.Ticket, data)
+			t.Errorf("the ticket %q is in %s, or is empty", offer.Ticket, data)
 		}
 		want := []registry.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Said: said, Origin: "https://app.example"}}
 		if diff := cmp.Diff(want, v.asked); diff != "" {

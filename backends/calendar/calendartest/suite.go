@@ -41,7 +41,7 @@ func Suite(t *testing.T, open func(t *testing.T) calendar.Calendar) {
 		"the range is half open":                 theRangeIsHalfOpen,
 		"the others are not touched":             theOthersAreNotTouched,
 		"an unknown name":                        anUnknownName,
-		"a draft that is none":                   aDraftThatIsNone,
+		"an invalid draft":                       anInvalidDraft,
 		"a context that has ended":               aContextThatHasEnded,
 		"a link":                                 aLink,
 	} {
@@ -169,7 +169,7 @@ func anUnknownName(t *testing.T, c calendar.Calendar) {
 	}
 }
 
-func aDraftThatIsNone(t *testing.T, c calendar.Calendar) {
+func anInvalidDraft(t *testing.T, c calendar.Calendar) {
 	d := Draft("Tea", 2)
 	d.Attendees = []string{"bob@example.com\r\nX:y"}
 	if _, _, err := c.Create(t.Context(), d); calendar.KindOf(err) != calendar.Invalid {

@@ -123,7 +123,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestNoToken: why there is none, without a word of what was sent.
+// TestNoToken: the error says why there is no token, without a word of the request.
 func TestNoToken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int

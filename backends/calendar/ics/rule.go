@@ -14,7 +14,7 @@ import (
 // with some that no calendar needs.
 type rule struct {
 	option rrule.ROption
-	// until is the last moment, nil if there is none. A day includes all of its hours.
+	// until is the last moment, nil for a rule without an end. A day includes all of its hours.
 	until *stamp
 }
 

@@ -59,8 +59,8 @@ func TestZonesThatExplainNothing(t *testing.T) {
 		"an offset of 60 minutes": standard(start, from, "TZOFFSETTO:+0160"),
 		"an offset of letters":    standard(start, from, "TZOFFSETTO:+01xx"),
 		"a daily change":          standard(start, from, to, "RRULE:FREQ=DAILY"),
-		"a rule that is none":     standard(start, from, to, "RRULE:FREQ=OFTEN"),
-		"a date that is none":     standard(start, from, to, "RDATE:never"),
+		"an invalid rule":         standard(start, from, to, "RRULE:FREQ=OFTEN"),
+		"an invalid date":         standard(start, from, to, "RDATE:never"),
 		"too many observances":    strings.TrimSuffix(strings.Repeat(standard(start, from, to)+"\n", maxObservances+1), "\n"),
 	} {
 		t.Run(name, func(t *testing.T) {

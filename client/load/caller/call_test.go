@@ -529,7 +529,7 @@ func TestTheTimeIsUp(t *testing.T) {
 		if got := strings.Join(texts, " "); got != "a1 b7/1 a2 b7/1" || outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d: said %s\n%s", outcome, got, s.problems())
 		}
-		// The silence between two answers is none that somebody missed audio in.
+		// The silence between two answers is not a gap in which audio was missing.
 		for i := range 3 {
 			if n, _ := s.c.Underruns(i); n != 0 {
 				s.Errorf("%d underruns", n)

@@ -79,7 +79,7 @@ func (c *call) expect(x *voice.Exchange) script.Expect {
 	return c.set.Script.Turns[x.Index].Expect
 }
 
-// problem notes what went wrong in a turn; nil is none in particular.
+// problem notes what went wrong in a turn; nil if no turn is meant.
 func (c *call) problem(now time.Time, kind measure.Kind, x *voice.Exchange, format string, args ...any) {
 	p := measure.Problem{
 		Session: c.session, Call: c.number, ID: c.SessionID(), AtMS: now.Sub(c.set.Began).Milliseconds(),

@@ -22,7 +22,7 @@ type Settings struct {
 	Speech *speech.Library
 	// Collector gets what is measured.
 	Collector *measure.Collector
-	// Provider goes before the script's; empty is none.
+	// Provider overrides the script's; empty means the script's.
 	Provider string
 	// InputRate and OutputRate are in Hz, Frame is how much audio one frame sent has.
 	InputRate, OutputRate int

@@ -53,7 +53,7 @@ type axis struct {
 	min, max float64
 	ticks    []float64
 	label    func(float64) string
-	// scale changes a value before it is mapped; nil is none.
+	// scale changes a value before it is mapped; nil leaves it as it is.
 	scale func(float64) float64
 }
 

@@ -363,7 +363,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestADifferenceIsCalledByItsName only where it is none of chance.
+// TestADifferenceIsCalledByItsName only if it is larger than chance.
 func TestADifferenceIsCalledByItsName(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b   float64

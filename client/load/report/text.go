@@ -199,7 +199,7 @@ func (t *text) resources(r *Report) {
 	}
 }
 
-// orDash is a value, or a dash where there is none.
+// orDash returns a value, or a dash if it is missing.
 func orDash(v float64, format string) string {
 	if v == 0 {
 		return "-"

@@ -40,7 +40,7 @@ const statCount = "count"
 // errorPrefix begins the names of errors by their code: error_no_answer.
 const errorPrefix = "error_"
 
-// measured is a value of a report; ok is false where there is none.
+// measured is a value of a report; ok is false if it is missing.
 type measured struct {
 	value float64
 	ok    bool
@@ -102,7 +102,7 @@ func soundNames() []string {
 	return out
 }
 
-// unitOf is the unit of a named value; false if there is none of that name.
+// unitOf is the unit of a named value; false for an unknown name.
 func unitOf(name string) (unit, bool) {
 	if figure, stat, ok := cutFigure(name); ok {
 		if _, ok := stats[stat]; ok && isFigure(figure) {

@@ -191,8 +191,8 @@ func TestFiguresAreOfEachBuild(t *testing.T) {
 	}
 }
 
-// TestAFigureWithoutACleanRunIsNone, and not one that is better than all.
-func TestAFigureWithoutACleanRunIsNone(t *testing.T) {
+// TestNoFigureWithoutACleanRun: a missing figure is not taken for the best one.
+func TestNoFigureWithoutACleanRun(t *testing.T) {
 	s := step{kinds: []kind{splice, gatewayKind}}
 	clean := run{Load: loadResult{Sent: 10, Got: 10, P50: 200}, MicrosPF: 10}
 	good := result{step: s, runs: [][]run{{clean}, {clean}}}
