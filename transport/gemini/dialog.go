@@ -320,6 +320,9 @@ func appendText(to, text []byte) []byte {
 }
 
 func (d *dialog) generationComplete() {
+	if d.response == "" {
+		return // the model had nothing to say; its next answer has not been generated
+	}
 	d.generated, d.finished = true, true
 	d.endAudio()
 }

@@ -112,6 +112,14 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			},
 		},
 		{
+			name:     "an answer after one in which the model said nothing",
+			messages: []string{generated, turnOver, speech, speech, generated, turnOver},
+			want: []string{
+				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
+				"ResponseDone response_1 completed",
+			},
+		},
+		{
 			name:     "several pieces of audio in one message",
 			messages: []string{strings.Replace(speech, `"parts":[`, `"parts":[{"inlineData":{"mimeType":"audio/pcm","data":"AAAA"}},`, 1), turnOver},
 			want: []string{
