@@ -45,8 +45,13 @@ func TestWalks(t *testing.T) {
 					t.Errorf("step %d: no earlier step names %s, so the walk does not lead to %s", i+1, strings.Join(s.reachedAs, " or "), s.function)
 				}
 				ast.Inspect(body, func(n ast.Node) bool {
-					if name, ok := n.(*ast.Ident); ok {
-						named[name.Name] = true
+					switch n := n.(type) {
+					case *ast.SelectorExpr:
+						named[n.Sel.Name] = true
+					case *ast.CallExpr:
+						if name, ok := n.Fun.(*ast.Ident); ok {
+							named[name.Name] = true
+						}
 					}
 					return true
 				})
