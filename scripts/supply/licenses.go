@@ -106,7 +106,7 @@ func licenseTable(modules, packages []module) []byte {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Path, m.Version, m.license)
 	}
 	b.WriteString("\nGo's standard library and runtime: BSD-3-Clause.\n\n" +
-		"## In the console's page\n\n| package of npm | version | license |\n|---|---|---|\n")
+		"## In the pages of the console and of load reports\n\n| package of npm | version | license |\n|---|---|---|\n")
 	for _, p := range packages {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Path, p.Version, p.license)
 	}

@@ -1,177 +1,173 @@
 package report
 
 import (
-	"fmt"
-	"math"
-	"strconv"
+	"slices"
 
 	"voicegw/client/load/measure"
 	"voicegw/client/load/measure/figure"
 )
 
+// chart is a plot. charts.js draws it.
+type chart struct {
+	Title string `json:"title"`
+	// Note is a sentence under the title.
+	Note string `json:"note"`
+	// Across says what X is: the time of the run in ms, the share of all values from 0 to 1, or
+	// a number of sessions.
+	Across across    `json:"across"`
+	X      []float64 `json:"x"`
+	// Unit is that of all lines: ms, %, MB, or empty for a number.
+	Unit  string `json:"unit"`
+	Lines []line `json:"lines"`
+	// Limit is a horizontal line; zero for none.
+	Limit float64 `json:"limit,omitempty"`
+}
+
+// across is what the horizontal axis of a chart shows.
+type across string
+
+const (
+	acrossTime     across = "time"
+	acrossShare    across = "share"
+	acrossSessions across = "sessions"
+)
+
+// line is a row of values of a chart, one for each X. A nil value is a gap.
+type line struct {
+	Name  string     `json:"name"`
+	Style style      `json:"style"`
+	Class string     `json:"class"` // of the page's style: s1, s2, s3, bad
+	Y     []*float64 `json:"y"`
+}
+
+// style is how a line is drawn.
+type style string
+
+const (
+	plain style = "line"
+	area  style = "area" // filled down to the axis
+	dots  style = "dots" // points instead of a line
+	bars  style = "bars"
+)
+
+// empty reports whether there is nothing to see: a single moment, or no value above zero.
+func (c chart) empty() bool {
+	return len(c.X) < 2 || !slices.ContainsFunc(c.Lines, func(l line) bool {
+		return slices.ContainsFunc(l.Y, func(v *float64) bool { return v != nil && *v > 0 })
+	})
+}
+
 // charts are the plots of a report, as far as there is something to see.
 func (r *Report) charts() []chart {
-	var out []chart
-	add := func(c chart, ok bool) {
-		if ok {
-			out = append(out, c)
-		}
+	lag := r.timed("Send lag of the generator", "how late frames left this program, by its own fault", "ms",
+		r.waits("p99", "s1", plain, func(p measure.Point) float64 { return p.LagP99 }),
+		r.waits("worst", "s3", dots, func(p measure.Point) float64 { return p.LagMax }))
+	lag.Limit = float64(measure.Late.Milliseconds())
+	all := []chart{
+		r.timed("First audio over time", "from the end of what the user said to the first audio of the answer, for each interval", "ms",
+			r.waits("p50", "s1", plain, func(p measure.Point) float64 { return p.P50 }),
+			r.waits("p95", "s2", plain, func(p measure.Point) float64 { return p.P95 }),
+			r.waits("worst", "s3", dots, func(p measure.Point) float64 { return p.Max })),
+		distribution("How long callers waited",
+			curve{"first audio", r.figure(figure.FirstAudio)},
+			curve{"end of speech noticed", r.figure(figure.Detection)},
+			curve{"answer", r.figure(figure.Answer)}),
+		r.timed("Sessions and problems", "sessions in progress, and what went wrong in each interval", "",
+			r.over("sessions", "s1", area, func(p measure.Point) float64 { return float64(p.Sessions) }),
+			r.over("answers", "s2", plain, func(p measure.Point) float64 { return float64(p.Answers) }),
+			r.over("problems", "bad", bars, func(p measure.Point) float64 { return float64(p.Problems) })),
+		distribution("How fast an interruption silences the answer",
+			curve{"flush", r.figure(figure.Flush)},
+			curve{"speech noticed", r.figure(figure.InterruptSeen)},
+			curve{"last audio", r.figure(figure.LastAudio)}),
+		r.steps(),
+		lag,
+		r.timed("CPU of the gateway", "in percent of one core", "%",
+			r.over("CPU", "s1", area, func(p measure.Point) float64 { return p.CPU })),
+		r.timed("Memory of the gateway", "resident, in MB", "MB",
+			r.over("RSS", "s1", area, func(p measure.Point) float64 { return p.RSSMB })),
 	}
-	add(r.answersOverTime())
-	add(distribution("How long callers waited", []curveOf{
-		{"first audio", "s1", r.figure(figure.FirstAudio)},
-		{"end of speech noticed", "s2", r.figure(figure.Detection)},
-		{"answer", "s3", r.figure(figure.Answer)},
-	}))
-	add(r.sessionsOverTime())
-	add(distribution("How fast an interruption silences the answer", []curveOf{
-		{"flush", "s1", r.figure(figure.Flush)},
-		{"speech noticed", "s2", r.figure(figure.InterruptSeen)},
-		{"last audio", "s3", r.figure(figure.LastAudio)},
-	}))
-	add(r.steps())
-	add(r.lagOverTime())
-	add(r.cpuOverTime())
-	add(r.memoryOverTime())
-	return out
+	return slices.DeleteFunc(all, chart.empty)
 }
 
 func (r *Report) figure(f figure.Figure) measure.Summary { return r.Figures[f.Definition().Name] }
 
-// over is a line of the series. A zero is a gap where gaps is set.
-func (r *Report) over(name, class string, gaps bool, value func(measure.Point) float64) line {
-	l := line{name: name, class: class}
+// timed is a chart over the time of the run.
+func (r *Report) timed(title, note, unit string, lines ...line) chart {
+	c := chart{Title: title, Note: note, Across: acrossTime, Unit: unit, Lines: lines}
+	for _, p := range r.Series {
+		c.X = append(c.X, float64(p.AtMS))
+	}
+	return c
+}
+
+// over is a line of the series.
+func (r *Report) over(name, class string, s style, value func(measure.Point) float64) line {
+	l := line{Name: name, Class: class, Style: s}
 	for _, p := range r.Series {
 		v := value(p)
-		if gaps && v == 0 {
-			v = math.NaN()
-		}
-		l.x, l.y = append(l.x, float64(p.AtMS)), append(l.y, v)
+		l.Y = append(l.Y, &v)
 	}
 	return l
 }
 
-// timed is a chart over the time of the run.
-func (r *Report) timed(title, note string, label func(float64) string, lines ...line) (chart, bool) {
-	top := highest(lines)
-	c := chart{title: title, note: note, x: timeAxis(float64(r.TookMS)), y: niceAxis(top, 5, label), lines: lines}
-	return c, len(r.Series) > 1 && top > 0
-}
-
-func msLabel(v float64) string {
-	if v > 0 && v < 10 {
-		return strconv.FormatFloat(v, 'f', 1, 64) + " ms"
+// waits is a line of times. A zero is a gap: nothing was answered in that interval.
+func (r *Report) waits(name, class string, s style, value func(measure.Point) float64) line {
+	l := r.over(name, class, s, value)
+	for i, v := range l.Y {
+		if *v == 0 {
+			l.Y[i] = nil
+		}
 	}
-	return thousands(int64(v+0.5)) + " ms"
-}
-
-func plainLabel(v float64) string {
-	if v != math.Trunc(v) {
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return thousands(int64(v))
-}
-
-func (r *Report) answersOverTime() (chart, bool) {
-	worst := r.over("worst", "s3", true, func(p measure.Point) float64 { return p.Max })
-	worst.dots = true
-	return r.timed("First audio over time", "from the end of what the user said to the first audio of the answer, for each interval", msLabel,
-		r.over("p50", "s1", true, func(p measure.Point) float64 { return p.P50 }),
-		r.over("p95", "s2", true, func(p measure.Point) float64 { return p.P95 }), worst)
-}
-
-func (r *Report) sessionsOverTime() (chart, bool) {
-	live := r.over("sessions", "s1", false, func(p measure.Point) float64 { return float64(p.Sessions) })
-	live.area = true
-	problems := r.over("problems", "bad", false, func(p measure.Point) float64 { return float64(p.Problems) })
-	problems.bars = true
-	return r.timed("Sessions and problems", "sessions in progress, and what went wrong in each interval", plainLabel,
-		problems, live, r.over("answers", "s2", false, func(p measure.Point) float64 { return float64(p.Answers) }))
-}
-
-func (r *Report) lagOverTime() (chart, bool) {
-	worst := r.over("worst", "s3", true, func(p measure.Point) float64 { return p.LagMax })
-	worst.dots = true
-	c, ok := r.timed("Send lag of the generator", "how late frames left this program, by its own fault", msLabel,
-		r.over("p99", "s1", true, func(p measure.Point) float64 { return p.LagP99 }), worst)
-	limit := float64(measure.Late.Milliseconds())
-	c.y = niceAxis(max(highest(c.lines), limit*1.2), 5, msLabel)
-	c.limit, c.limitName = limit, msLabel(limit)
-	return c, ok
-}
-
-func (r *Report) cpuOverTime() (chart, bool) {
-	l := r.over("CPU", "s1", false, func(p measure.Point) float64 { return p.CPU })
-	l.area = true
-	return r.timed("CPU of the gateway", "in percent of one core", func(v float64) string { return plainLabel(v) + " %" }, l)
-}
-
-func (r *Report) memoryOverTime() (chart, bool) {
-	l := r.over("RSS", "s1", false, func(p measure.Point) float64 { return p.RSSMB })
-	l.area = true
-	return r.timed("Memory of the gateway", "resident, in MB", func(v float64) string { return plainLabel(v) + " MB" }, l)
+	return l
 }
 
 // steps shows how the time to first audio grows from step to step.
-func (r *Report) steps() (chart, bool) {
-	half, most := line{name: "p50", class: "s1", marks: true}, line{name: "p95", class: "s2", marks: true}
-	var ticks []float64
+func (r *Report) steps() chart {
+	half, most := line{Name: "p50", Class: "s1", Style: plain}, line{Name: "p95", Class: "s2", Style: plain}
+	c := chart{Title: "First audio by sessions", Note: "of each step, by the sessions that were in progress", Across: acrossSessions, Unit: "ms"}
 	for _, s := range r.Segments {
-		at := float64(s.Sessions)
-		half.x, half.y = append(half.x, at), append(half.y, s.First.P50)
-		most.x, most.y = append(most.x, at), append(most.y, s.First.P95)
-		ticks = append(ticks, at)
+		c.X = append(c.X, float64(s.Sessions))
+		half.Y, most.Y = append(half.Y, &s.First.P50), append(most.Y, &s.First.P95)
 	}
-	lines := []line{half, most}
-	return chart{
-		title: "First audio by sessions", note: "of each step, by the sessions that were in progress",
-		x: axis{max: max(highest([]line{{y: ticks}}), 1), ticks: ticks, label: plainLabel},
-		y: niceAxis(highest(lines), 5, msLabel), lines: lines,
-	}, len(r.Segments) > 1 && highest(lines) > 0
+	c.Lines = []line{half, most}
+	return c
 }
 
-// curveOf is a distribution to draw.
-type curveOf struct {
-	name, class string
-	summary     measure.Summary
+// curve is a distribution to draw.
+type curve struct {
+	name    string
+	summary measure.Summary
 }
 
 // fewest values make a curve.
 const fewest = 10
 
-// distribution draws how many of a hundred values are below what: the slow ones have most
-// of the room.
-func distribution(title string, of []curveOf) (chart, bool) {
-	var lines []line
-	rarest := 0.9
-	for _, c := range of {
-		if c.summary.Count < fewest || len(c.summary.Curve) != len(measure.CurveQuantiles()) {
+// distribution draws how many of all values are below what: the slow ones have most of the room.
+func distribution(title string, curves ...curve) chart {
+	c := chart{Title: title, Note: "so many of all values are at most so large", Across: acrossShare, Unit: "ms"}
+	classes := []string{"s1", "s2", "s3"}
+	quantiles := measure.CurveQuantiles()
+	for n, of := range curves {
+		if of.summary.Count < fewest || len(of.summary.Curve) != len(quantiles) {
 			continue
 		}
-		l := line{name: c.name, class: c.class}
-		// Beyond that there is one value at most.
-		last := 1 - 1/float64(c.summary.Count)
-		for i, q := range measure.CurveQuantiles() {
-			if q > max(last, 0.5) || q == 1 {
+		// Beyond it there is one value at most. The last quantile is 1, which has no place on the axis.
+		last := max(1-1/float64(of.summary.Count), 0.5)
+		l := line{Name: of.name, Class: classes[n], Style: plain}
+		for i, q := range quantiles[:len(quantiles)-1] {
+			if q > last {
 				break
 			}
-			l.x, l.y = append(l.x, q), append(l.y, c.summary.Curve[i])
-			rarest = max(rarest, q)
+			l.Y = append(l.Y, &of.summary.Curve[i])
 		}
-		lines = append(lines, l)
-	}
-	x := axis{max: rarest, scale: func(q float64) float64 { return -math.Log10(1 - min(q, 0.99999)) }, label: quantileLabel}
-	for _, q := range []float64{0, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999} {
-		if q <= rarest {
-			x.ticks = append(x.ticks, q)
+		if len(l.Y) > len(c.X) {
+			c.X = quantiles[:len(l.Y)]
 		}
+		c.Lines = append(c.Lines, l)
 	}
-	return chart{
-		title: title, note: "so many of all values are at most so large",
-		x: x, y: niceAxis(highest(lines), 5, msLabel), lines: lines,
-	}, len(lines) > 0 && highest(lines) > 0
-}
-
-func quantileLabel(q float64) string {
-	return fmt.Sprintf("%s %%", strconv.FormatFloat(math.Round(q*1e6)/1e4, 'f', -1, 64))
+	for i, l := range c.Lines { // those with fewer values end earlier
+		c.Lines[i].Y = append(l.Y, make([]*float64, len(c.X)-len(l.Y))...)
+	}
+	return c
 }

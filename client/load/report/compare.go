@@ -72,8 +72,8 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 	}
 	for _, f := range []figure.Figure{figure.FirstAudio, figure.Answer, figure.Flush} {
 		d := f.Definition()
-		chart, ok := distribution(d.Title, []curveOf{{nameA, "s1", a.figure(f)}, {nameB, "s2", b.figure(f)}})
-		if ok {
+		chart := distribution(d.Title, curve{nameA, a.figure(f)}, curve{nameB, b.figure(f)})
+		if !chart.empty() {
 			c.Charts = append(c.Charts, chart)
 		}
 	}

@@ -1,7 +1,9 @@
 package report
 
 import (
-	_ "embed" // the page's template
+	"crypto/sha256"
+	_ "embed" // the page's template and scripts
+	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
@@ -9,12 +11,32 @@ import (
 	"voicegw/client/load/measure/figure"
 )
 
-//go:embed page.html
-var pageText string
+// uPlot (github.com/leeoniya/uPlot, MIT; uplot.LICENSE) draws the charts of the page. The files
+// are uPlot.iife.min.js and uPlot.min.css of the package of npm, in the version of the console's.
+var (
+	//go:embed uplot.min.js
+	uPlot string
+	//go:embed uplot.min.css
+	uPlotStyle string
+	//go:embed charts.js
+	chartsScript string
+	//go:embed page.html
+	pageText string
+)
+
+// script is the only one that the page runs: its policy names the hash.
+var script = uPlot + chartsScript
+
+func scriptHash() string {
+	sum := sha256.Sum256([]byte(script))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
 
 // pageTemplate is the page of a report, and of a comparison.
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"ms": inMS, "number": thousands, "length": length, "problem": problemInWords, "trimmed": trimmed, "orDash": orDash,
+	"script":    func() template.JS { return template.JS(script) },
+	"plotStyle": func() template.CSS { return template.CSS(uPlotStyle) }, "scriptHash": scriptHash,
 }).Parse(pageText))
 
 // HTML writes the report as one page that needs nothing else.
