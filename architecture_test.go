@@ -24,7 +24,6 @@ var foreign = map[string][]string{
 	"internal/user":                  {"golang.org/x/text"},
 	"backends/kb":                    {yaml, "github.com/fsnotify/fsnotify"},
 	"backends/kb/internal/words":     {bleve, "github.com/blevesearch/snowballstem", "golang.org/x/text"},
-	"backends/kb/local":              {bleve, "github.com/blevesearch/bleve_index_api"},
 	"backends/kb/embed":              {"github.com/openai/openai-go/v3"},
 	"backends/kb/kbtest":             {"github.com/google/go-cmp"},
 	"backends/contacts":              {"github.com/nyaruka/phonenumbers", "mvdan.cc/xurls/v2", "golang.org/x/net"},

@@ -92,7 +92,7 @@ func newToolbox(t testing.TB) *toolbox {
 // newToolboxOn is newToolbox with a store of its own kind.
 func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	t.Helper()
-	index, err := local.Open(t.Context(), local.Options{})
+	index, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

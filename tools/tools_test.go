@@ -51,7 +51,7 @@ func (offered) Offer(context.Context, registry.VoiceRequest) (registry.VoiceOffe
 // load loads the project's tools over the demo knowledge base, as the gateway does.
 func load(t *testing.T) *registry.Snapshot {
 	t.Helper()
-	index, err := local.Open(t.Context(), local.Options{})
+	index, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

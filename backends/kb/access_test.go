@@ -53,7 +53,7 @@ func TestGrants(t *testing.T) {
 // TestReaderShowsWhatIsGranted: forbidden records cost no hits, cannot be told from missing
 // ones, and asking for a forbidden namespace alone is refused.
 func TestReaderShowsWhatIsGranted(t *testing.T) {
-	x, err := local.Open(t.Context(), local.Options{})
+	x, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

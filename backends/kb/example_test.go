@@ -10,7 +10,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	index, err := local.Open(ctx, local.Options{})
+	index, err := local.Open(local.Options{})
 	if err != nil {
 		panic(err)
 	}

@@ -96,7 +96,7 @@ func TestSynonymsAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := local.Open(t.Context(), local.Options{Synonyms: synonyms.Current})
+	x, err := local.Open(local.Options{Synonyms: synonyms.Current})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,7 +173,7 @@ func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *k
 		embedder = c.embed
 	}
 	if cfg.Qdrant.URL == "" {
-		return asIndex(local.Open(ctx, local.Options{Embedder: embedder, Language: cfg.Language, Synonyms: current, Logger: c.logger}))
+		return asIndex(local.Open(local.Options{Embedder: embedder, Language: cfg.Language, Synonyms: current, Logger: c.logger}))
 	}
 	return asIndex(qdrant.Open(ctx, qdrant.Options{
 		URL: cfg.Qdrant.URL, APIKey: cfg.Qdrant.APIKey.Reveal(), Collection: cfg.Qdrant.Collection, Embedder: embedder,

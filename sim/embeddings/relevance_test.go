@@ -23,7 +23,7 @@ func (e embedder) Embed(_ context.Context, texts []string) ([][]float32, error) 
 
 func measure(t *testing.T, e kb.Embedder) kbtest.Relevance {
 	t.Helper()
-	x, err := local.Open(t.Context(), local.Options{Embedder: e})
+	x, err := local.Open(local.Options{Embedder: e})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,17 +1,17 @@
 package local
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	"voicegw/backends/kb"
+	"voicegw/backends/kb/internal/words"
 )
-
-func compare(a, b string) int { return cmp.Compare(a, b) }
 
 // Apply implements kb.Index. Only one Apply runs at a time; others wait.
 func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
@@ -20,11 +20,10 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 			return err
 		}
 	}
-	s, err := x.begin()
-	if err != nil {
+	if _, err := x.begin(); err != nil {
 		return err
 	}
-	defer x.end(s)
+	defer x.calls.Done()
 	x.applying.Lock()
 	defer x.applying.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -42,21 +41,29 @@ func (x *Index) Apply(ctx context.Context, b kb.Batch) error {
 	maps.Copy(next, fresh)
 	x.embed(ctx, fresh, b.WordsOnly, dimensions)
 
-	change := change{put: map[string]*entry{}}
+	var put []*entry
+	gone := map[string]*entry{} // an id may be named twice
 	for id, e := range fresh {
-		if old := held[id]; old == nil || old.hash != e.hash {
-			change.put[id] = e
+		old := held[id]
+		if old != nil && old.hash == e.hash {
+			continue
+		}
+		put = append(put, e)
+		if old != nil {
+			gone[id] = old
 		}
 	}
 	for _, id := range b.Delete {
 		if held[id] != nil && next[id] == nil {
-			change.drop = append(change.drop, id)
+			gone[id] = held[id]
 		}
 	}
-	if err := x.store.write(ctx, change, held, next); err != nil {
+	if err := x.store.write(ctx, put, slices.Collect(maps.Values(gone))); err != nil {
 		return fmt.Errorf("kb/local: %w", err)
 	}
-	return x.publish(next)
+	x.store.tidy(next)
+	x.publish(next)
+	return nil
 }
 
 // fresh makes an entry of every record of the batch. It reuses the vector of the entry held
@@ -65,22 +72,18 @@ func (x *Index) fresh(b kb.Batch, held map[string]*entry) map[string]*entry {
 	fresh := make(map[string]*entry, len(b.Upsert))
 	for i := range b.Upsert {
 		rec := b.Upsert[i]
-		e := newEntry(rec)
+		e := &entry{record: rec, hash: rec.Hash(), embeds: sha256.Sum256([]byte(rec.EmbeddingText())), updated: rec.LastUpdated.UnixMilli()}
 		if old := held[rec.ID]; old != nil {
 			if old.embeds == e.embeds {
 				e.vector = old.vector
 			}
 			if old.hash == e.hash {
-				e.lengths = old.lengths
+				e.number, e.lengths = old.number, old.lengths
 			}
 		}
 		fresh[rec.ID] = e
 	}
 	return fresh
-}
-
-func newEntry(rec kb.Record) *entry {
-	return &entry{record: rec, hash: rec.Hash(), embeds: hashText(rec.EmbeddingText()), updated: rec.LastUpdated.UnixMilli()}
 }
 
 // embed computes vectors for the entries that have none. Entries that the Embedder cannot
@@ -121,8 +124,11 @@ func analyze(ranker *kb.Ranker, entries []*entry) []recordWords {
 				rec := &entries[i].record
 				text := kb.Plain(rec.Text)
 				in := reader.Language(rec.Title + "\n" + text)
-				out[i] = recordWords{in: in, title: reader.Terms(rec.Title, in, true),
-					tags: reader.Terms(strings.Join(rec.Tags, " "), in, true), text: reader.Terms(text, in, false)}
+				out[i] = recordWords{in: in, parts: [recordParts][]words.Term{
+					partTitle: reader.Terms(rec.Title, in, true),
+					partTags:  reader.Terms(strings.Join(rec.Tags, " "), in, true),
+					partText:  reader.Terms(text, in, false),
+				}}
 			}
 		})
 	}

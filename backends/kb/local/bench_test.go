@@ -82,7 +82,7 @@ func BenchmarkSearch(b *testing.B) {
 	}{{"BM25", nil}, {"hybrid768", random{768}}} {
 		b.Run(fmt.Sprintf("%s/%d", mode.name, n), func(b *testing.B) {
 			before := memory()
-			x, err := local.Open(b.Context(), local.Options{Embedder: mode.embedder})
+			x, err := local.Open(local.Options{Embedder: mode.embedder})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func measure(b *testing.B, x kb.Index, queries []kb.Query) {
 
 // BenchmarkChange measures a change of one record among 20,000, as a source makes it.
 func BenchmarkChange(b *testing.B) {
-	x, err := local.Open(b.Context(), local.Options{})
+	x, err := local.Open(local.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func BenchmarkChange(b *testing.B) {
 
 // BenchmarkDemo is a question to the demo, as most tests and first sessions ask it.
 func BenchmarkDemo(b *testing.B) {
-	x, err := local.Open(b.Context(), local.Options{})
+	x, err := local.Open(local.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

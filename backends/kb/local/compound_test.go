@@ -11,7 +11,7 @@ import (
 // TestCompounds: the head of a compound, its parts and the whole find one another if no
 // record contains the exact word.
 func TestCompounds(t *testing.T) {
-	x, err := local.Open(t.Context(), local.Options{})
+	x, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,10 @@
-// Package local is the knowledge base's index in this process: BM25 over bleve's
-// segments, an exact scan of the vectors, and the fusion of package kb.
+// Package local is the knowledge base's index in this process: BM25 over inverted lists in
+// memory, an exact scan of the vectors, and the fusion of package kb.
 //
-// Words. The package uses bleve's storage engine (scorch: dictionaries, postings,
-// merging, the files), its term search and its collection of the best; not its query
-// layer, for two reasons. Where BM25 needs the mean length, bleve 2.5.7 divides the number of
-// different terms, not the number of words, by the number of documents, so longer texts rank
-// far too low; this package supplies the true mean. And bleve's disjunctions square the idf
-// and scale by a query norm, so the scores of two queries cannot be compared; here a score
-// is the plain sum over the terms.
+// Words. For each part of a record (title, tags, text) and each term there is a list of the
+// records that have it. A score is the plain sum of BM25 over the terms and parts, so that the
+// scores of two queries can be compared. Lists only grow: a removed record keeps its places
+// until more than half of all places are of removed records.
 //
 // Vectors. Every record that passes the filter is compared; nothing is approximate.
 // A vector costs 4 bytes per dimension and record.

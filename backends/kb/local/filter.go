@@ -29,11 +29,7 @@ func newFilter(q *kb.Query) *filter {
 	return f
 }
 
-// empty reports whether every record passes.
-func (f *filter) empty() bool {
-	return len(f.namespaces) == 0 && f.kind == "" && len(f.tags) == 0 && f.from == math.MinInt64 && f.to == math.MaxInt64
-}
-
+// passes reports whether a record passes the filter.
 func (f *filter) passes(e *entry) bool {
 	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || f.kind != "" && e.record.Type != f.kind {
 		return false

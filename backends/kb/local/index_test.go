@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -20,7 +18,7 @@ import (
 
 func openIn(t *testing.T, o local.Options) *local.Index {
 	t.Helper()
-	x, err := local.Open(t.Context(), o)
+	x, err := local.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,44 +56,6 @@ func find(t *testing.T, x kb.Index, q kb.Query) []string {
 	return ids
 }
 
-func TestAFolderKeepsWhatItWasGiven(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "kb")
-	records, _ := kb.Load(kb.Demo())
-	var before kbtest.Relevance
-	for round := range 3 {
-		x, err := local.Open(t.Context(), local.Options{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if round == 0 {
-			put(t, x, records...)
-			before = kbtest.Measure(t, x)
-		}
-		if n := x.Stats().Records; n != len(records) {
-			t.Errorf("round %d: %d records, of %d", round, n, len(records))
-		}
-		if diff := cmp.Diff(before, kbtest.Measure(t, x)); diff != "" {
-			t.Errorf("round %d ranks otherwise: %s", round, diff)
-		}
-		found, _, err := x.Get(t.Context(), []string{records[0].ID})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(records[0], found[0]); diff != "" {
-			t.Error(diff)
-		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, "format"), []byte("0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if n := openIn(t, local.Options{Dir: dir}).Stats().Records; n != 0 {
-		t.Errorf("%d records of another format were read", n)
-	}
-}
-
 // A search sees all of an Apply or nothing, however large.
 func TestAnApplyIsSeenAsAWhole(t *testing.T) {
 	x := openIn(t, local.Options{Embedder: &kbtest.Embedder{Dimensions: 8}})
@@ -129,18 +89,18 @@ func TestAnApplyIsSeenAsAWhole(t *testing.T) {
 			}
 		})
 	}
-	for n := range 55 { // more than are compacted at once
+	for n := range 155 { // the numbers are tidied up meanwhile
 		put(t, x, generation(n+1)...)
 	}
 	stop()
 	wg.Wait()
 }
 
-// Nothing merges segments in memory but compaction.
+// What is removed does not pile up, and what stays is found under its new number.
 func TestManySmallAppliesStayFast(t *testing.T) {
 	x := openIn(t, local.Options{})
 	put(t, x, kbtest.Records(300)...)
-	for i := range 200 {
+	for i := range 4000 {
 		put(t, x, record(fmt.Sprintf("doc:new%d", i%90), fmt.Sprintf("Novelty v%d", i), "Anchor."))
 		if i%3 == 0 {
 			if err := x.Apply(t.Context(), kb.Batch{Delete: []string{fmt.Sprintf("doc:new%d", i%7)}}); err != nil {
@@ -148,8 +108,8 @@ func TestManySmallAppliesStayFast(t *testing.T) {
 			}
 		}
 	}
-	if n := x.Segments(); n > 60 {
-		t.Errorf("%d segments after 200 small changes", n)
+	if n := x.Numbers(); n > 2000 {
+		t.Errorf("%d numbers for some 400 records after 4000 small changes", n)
 	}
 	held, err := x.Held(t.Context())
 	if err != nil {
@@ -168,6 +128,18 @@ func TestManySmallAppliesStayFast(t *testing.T) {
 		if hits := find(t, x, kb.Query{Text: version}); !slices.Contains(hits, id) {
 			t.Errorf("%s is not found by %s: %v", id, version, hits)
 		}
+	}
+}
+
+// Naming an id twice removes its record once: the words of the others keep their weight.
+func TestARecordIsRemovedOnce(t *testing.T) {
+	x := openIn(t, local.Options{})
+	put(t, x, record("doc:a", "Anchor", ""), record("doc:b", "Anchor", ""), record("doc:c", "Boat", ""))
+	if err := x.Apply(t.Context(), kb.Batch{Delete: []string{"doc:a", "doc:a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := find(t, x, kb.Query{Text: "anchor"}); !slices.Equal(got, []string{"doc:b"}) {
+		t.Errorf("found %v", got)
 	}
 }
 
@@ -305,15 +277,5 @@ func TestCloseWaitsForASearch(t *testing.T) {
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestAFolderThatCannotBeUsed(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := local.Open(t.Context(), local.Options{Dir: file}); err == nil {
-		t.Error("a file was taken for a folder")
 	}
 }

@@ -57,7 +57,7 @@ func judgedIndex(tb testing.TB, folder string) *local.Index {
 	for _, p := range problems {
 		tb.Error(p)
 	}
-	x, err := local.Open(tb.Context(), local.Options{Synonyms: func() *kb.Synonyms { return synonyms }})
+	x, err := local.Open(local.Options{Synonyms: func() *kb.Synonyms { return synonyms }})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -9,18 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	index "github.com/blevesearch/bleve_index_api"
-
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/vectors"
 )
 
-// Options configure an Index. The zero value means an index in memory that ranks only by
-// words.
+// Options configure an Index. The zero value means an index that ranks only by words.
 type Options struct {
-	// Dir is this index's own folder, in which it keeps its content for the next Open. Empty
-	// means that the content is kept in memory.
-	Dir string
 	// Embedder computes the vectors. Nil means ranking only by words. Close does not
 	// close it.
 	Embedder kb.Embedder
@@ -32,9 +28,6 @@ type Options struct {
 	Synonyms func() *kb.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
-	// MinCosine is the cosine below which a record does not count as near; a good value depends
-	// on the model. Zero accepts every positive cosine.
-	MinCosine float64
 	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
 	Logger *slog.Logger
 }
@@ -63,23 +56,24 @@ type Index struct {
 
 var _ kb.Index = (*Index)(nil)
 
-// entry is one record in the index. It never changes.
+// entry is one record in the index. It does not change after it was published.
 type entry struct {
 	record  kb.Record
 	hash    string
-	embeds  string // a hash of the text to embed
+	embeds  [sha256.Size]byte // of the text to embed
 	vector  []float32
 	updated int64 // ms
+	number  int   // in the postings
 	lengths lengths
 }
 
-// snapshot is everything that a search reads. Only its reference count changes.
+// snapshot is everything that a search reads. It does not change, except that postings grow.
 type snapshot struct {
-	reader  index.IndexReader
-	entries map[string]*entry
-	rows    []*entry // entries with vectors, by id
-	lengths lengths  // the sums over all records
-	users   int      // reference count, guarded by Index.mu; the index itself holds one
+	postings *postings
+	entries  map[string]*entry
+	docs     []*entry // by number; nil for a removed record
+	rows     []*entry // entries with vectors, by id
+	lengths  lengths  // the sums over all records
 }
 
 // dimensions returns the dimensions of the vectors, 0 if there are none.
@@ -90,8 +84,8 @@ func (s *snapshot) dimensions() int {
 	return len(s.rows[0].vector)
 }
 
-// Open makes an index, or opens the one in Options.Dir.
-func Open(ctx context.Context, o Options) (*Index, error) {
+// Open makes an empty index.
+func Open(o Options) (*Index, error) {
 	if o.EmbedTimeout <= 0 {
 		o.EmbedTimeout = 600 * time.Millisecond
 	}
@@ -99,29 +93,17 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}
-	st, err := openStore(o.Dir, ranker)
-	if err != nil {
-		return nil, fmt.Errorf("kb/local: %w", err)
-	}
-	x := &Index{options: o, ranker: ranker, store: st}
+	x := &Index{options: o, ranker: ranker, store: newStore(ranker)}
 	if o.Embedder != nil {
 		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
 		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
 	}
-	entries, err := st.read(ctx)
-	if err == nil {
-		st.count(entries)
-	}
-	if err == nil {
-		err = x.publish(entries)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("kb/local: %w", joinClose(err, st))
-	}
+	x.publish(map[string]*entry{})
 	return x, nil
 }
 
-// begin registers a call, and returns the snapshot it uses.
+// begin registers a call, which must call x.calls.Done at its end, and returns the snapshot it
+// uses.
 func (x *Index) begin() (*snapshot, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,48 +111,25 @@ func (x *Index) begin() (*snapshot, error) {
 		return nil, kb.ErrClosed
 	}
 	x.calls.Add(1)
-	x.current.users++
 	return x.current, nil
 }
 
-func (x *Index) end(s *snapshot) {
-	x.release(s)
-	x.calls.Done()
-}
-
-func (x *Index) release(s *snapshot) {
-	x.mu.Lock()
-	s.users--
-	last := s.users == 0
-	x.mu.Unlock()
-	if last {
-		// Close only decrements a reference count; its error would have no receiver.
-		_ = s.reader.Close()
-	}
-}
-
 // publish makes the entries and the store's current content visible to searches.
-func (x *Index) publish(entries map[string]*entry) error {
-	reader, err := x.store.reader()
-	if err != nil {
-		return err
-	}
-	next := &snapshot{reader: reader, entries: entries, users: 1}
+func (x *Index) publish(entries map[string]*entry) {
+	next := &snapshot{postings: x.store.postings, entries: entries, docs: make([]*entry, x.store.numbers)}
 	for _, e := range entries {
-		next.lengths.add(e.lengths)
+		next.docs[e.number] = e
+		for i, n := range e.lengths {
+			next.lengths[i] += n
+		}
 		if e.vector != nil {
 			next.rows = append(next.rows, e)
 		}
 	}
-	slices.SortFunc(next.rows, func(a, b *entry) int { return compare(a.record.ID, b.record.ID) })
+	slices.SortFunc(next.rows, func(a, b *entry) int { return cmp.Compare(a.record.ID, b.record.ID) })
 	x.mu.Lock()
-	old := x.current
 	x.current = next
 	x.mu.Unlock()
-	if old != nil {
-		x.release(old)
-	}
-	return nil
 }
 
 // Get implements kb.Index.
@@ -179,7 +138,7 @@ func (x *Index) Get(_ context.Context, ids []string) (found []kb.Record, missing
 	if err != nil {
 		return nil, nil, err
 	}
-	defer x.end(s)
+	defer x.calls.Done()
 	seen := map[string]bool{}
 	for _, id := range ids {
 		if seen[id] {
@@ -201,7 +160,7 @@ func (x *Index) Held(_ context.Context) (map[string]kb.Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer x.end(s)
+	defer x.calls.Done()
 	held := make(map[string]kb.Held, len(s.entries))
 	for id, e := range s.entries {
 		held[id] = kb.Held{Hash: e.hash, Complete: e.vector != nil || x.options.Embedder == nil}
@@ -235,13 +194,8 @@ func (x *Index) Stats() Stats {
 // Close implements kb.Index.
 func (x *Index) Close() error {
 	x.mu.Lock()
-	first := !x.closed
 	x.closed = true
 	x.mu.Unlock()
 	x.calls.Wait()
-	if !first {
-		return nil
-	}
-	x.release(x.current)
-	return x.store.close()
+	return nil
 }

@@ -77,7 +77,7 @@ func vocabularyOf(all ...string) *vocabulary {
 func said(text string) recordWords {
 	var r recordWords
 	for word := range strings.FieldsSeq(text) {
-		r.text = append(r.text, words.Term{Surface: word, Forms: []string{word}})
+		r.parts[partText] = append(r.parts[partText], words.Term{Surface: word, Forms: []string{word}})
 	}
 	r.in = words.Text{Language: "de"}
 	return r
@@ -232,7 +232,7 @@ func TestSpellings(t *testing.T) {
 // TestCommonWordsAreNotLookedAfter: a common word changes no order among the records that a
 // rare one finds, whether it is walked through or looked up in them.
 func TestCommonWordsAreNotLookedAfter(t *testing.T) {
-	x, err := Open(t.Context(), Options{})
+	x, err := Open(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestCommonWordsAreNotLookedAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer x.end(s)
+	defer x.calls.Done()
 	groups := []group{{share: 1, records: 240, variants: []variant{{"seldom", 1}}}, {share: 1, records: 4000, variants: []variant{{"common", 1}}}}
 	narrow, err := s.bestWords(t.Context(), groups, &filter{to: 1 << 60}, 1000)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // TestWrittenOtherwise: a question heard or typed as fewer or more words, or with several kinds
 // of mistakes, finds the record that spells it differently.
 func TestWrittenOtherwise(t *testing.T) {
-	x, err := local.Open(t.Context(), local.Options{})
+	x, err := local.Open(local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

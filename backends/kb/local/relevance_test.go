@@ -11,7 +11,7 @@ import (
 // demo is an index of the demo knowledge base.
 func demo(t *testing.T, embedder kb.Embedder) *local.Index {
 	t.Helper()
-	x, err := local.Open(t.Context(), local.Options{Embedder: embedder})
+	x, err := local.Open(local.Options{Embedder: embedder})
 	if err != nil {
 		t.Fatal(err)
 	}

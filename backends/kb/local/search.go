@@ -19,7 +19,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	if err != nil {
 		return kb.Results{}, err
 	}
-	defer x.end(s)
+	defer x.calls.Done()
 	x.searches.Add(1)
 	if q.Limit == 0 {
 		q.Limit = kb.DefaultLimit
@@ -38,7 +38,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	results := kb.Results{Hybrid: query != nil, Degraded: query == nil && x.options.Embedder != nil}
 	var near []kb.Ranked
 	if query != nil {
-		if near, err = nearest(ctx, s.rows, f, query, x.options.MinCosine); err != nil {
+		if near, err = nearest(ctx, s.rows, f, query); err != nil {
 			return kb.Results{}, searchError(err)
 		}
 	}

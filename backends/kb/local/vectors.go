@@ -1,11 +1,10 @@
 package local
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"math"
 	"slices"
+	"sort"
 	"sync"
 
 	"voicegw/backends/kb"
@@ -37,36 +36,29 @@ const scanAlone = 2000
 
 // nearest returns the kb.Depth rows nearest to the query's vector, among those that
 // pass the filter.
-func nearest(ctx context.Context, rows []*entry, f *filter, query []float32, least float64) ([]kb.Ranked, error) {
-	parts := scanners
+func nearest(ctx context.Context, rows []*entry, f *filter, query []float32) ([]kb.Ranked, error) {
+	goroutines := scanners
 	if len(rows) < scanAlone {
-		parts = 1
+		goroutines = 1
 	}
-	best := make([]nearHeap, parts)
-	size := (len(rows) + parts - 1) / parts
+	best := make([][]kb.Ranked, goroutines)
+	size := (len(rows) + goroutines - 1) / goroutines
 	var wg sync.WaitGroup
-	for part := range parts {
+	for part := range goroutines {
 		chunk := rows[min(part*size, len(rows)):min((part+1)*size, len(rows))]
-		wg.Go(func() { best[part] = scan(ctx, chunk, f, query, float32(least)) })
+		wg.Go(func() { best[part] = scan(ctx, chunk, f, query) })
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	all := slices.Concat(best...)
-	slices.SortFunc(all, func(a, b near) int {
-		return cmp.Or(cmp.Compare(b.cosine, a.cosine), cmp.Compare(a.id, b.id))
-	})
-	all = all[:min(len(all), kb.Depth)]
-	out := make([]kb.Ranked, len(all))
-	for i, n := range all {
-		out[i] = kb.Ranked{ID: n.id, Score: min(float64(n.cosine), 1)}
-	}
-	return out, nil
+	return kb.Best(slices.Concat(best...)), nil
 }
 
-func scan(ctx context.Context, rows []*entry, f *filter, query []float32, least float32) nearHeap {
-	best := make(nearHeap, 0, kb.Depth+1)
+// scan returns the kb.Depth nearest rows, the nearest first. Rows come in the order of their ids,
+// so among equals the first ones stay.
+func scan(ctx context.Context, rows []*entry, f *filter, query []float32) []kb.Ranked {
+	best := make([]kb.Ranked, 0, kb.Depth+1)
 	for i, e := range rows {
 		if i%4096 == 0 && ctx.Err() != nil {
 			return nil
@@ -74,14 +66,13 @@ func scan(ctx context.Context, rows []*entry, f *filter, query []float32, least 
 		if len(e.vector) != len(query) || !f.passes(e) {
 			continue
 		}
-		cosine := dot(e.vector, query)
-		if cosine <= 0 || cosine < least || len(best) == kb.Depth && cosine <= best[0].cosine {
+		cosine := min(float64(dot(e.vector, query)), 1)
+		if cosine <= 0 || len(best) == kb.Depth && cosine <= best[kb.Depth-1].Score {
 			continue
 		}
-		heap.Push(&best, near{cosine: cosine, id: e.record.ID})
-		if len(best) > kb.Depth {
-			heap.Pop(&best)
-		}
+		at := sort.Search(len(best), func(i int) bool { return best[i].Score < cosine })
+		best = slices.Insert(best, at, kb.Ranked{ID: e.record.ID, Score: cosine})
+		best = best[:min(len(best), kb.Depth)]
 	}
 	return best
 }
@@ -105,23 +96,4 @@ func dot(a, b []float32) float32 {
 		s0 += a[i] * b[i]
 	}
 	return s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7
-}
-
-type near struct {
-	cosine float32
-	id     string
-}
-
-// nearHeap has the most distant row at its top. Rows come in the order of their ids, so among
-// equals the first ones stay.
-type nearHeap []near
-
-func (h nearHeap) Len() int           { return len(h) }
-func (h nearHeap) Less(i, j int) bool { return h[i].cosine < h[j].cosine }
-func (h nearHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *nearHeap) Push(v any)        { *h = append(*h, v.(near)) }
-func (h *nearHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

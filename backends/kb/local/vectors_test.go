@@ -42,16 +42,12 @@ func TestNearestIsExact(t *testing.T) {
 		}
 	}
 	slices.SortFunc(want, func(a, b kb.Ranked) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
-	got, err := nearest(t.Context(), rows, newFilter(&kb.Query{}), query, 0)
+	got, err := nearest(t.Context(), rows, newFilter(&kb.Query{}), query)
 	if err != nil || !slices.Equal(got, want[:kb.Depth]) {
 		t.Errorf("%v\nis not %v, %v", got, want[:kb.Depth], err)
 	}
-	none, err := nearest(t.Context(), rows, newFilter(&kb.Query{Type: kb.TypeLink}), query, 0)
+	none, err := nearest(t.Context(), rows, newFilter(&kb.Query{Type: kb.TypeLink}), query)
 	if err != nil || len(none) != 0 {
 		t.Errorf("%v passed the filter, %v", none, err)
-	}
-	near, err := nearest(t.Context(), rows, newFilter(&kb.Query{}), query, 2)
-	if err != nil || len(near) != 0 {
-		t.Errorf("%v are nearer than can be, %v", near, err)
 	}
 }

@@ -59,7 +59,7 @@ func (v *vocabulary) add(records []recordWords, by int32) {
 	defer v.mu.Unlock()
 	for _, r := range records {
 		v.countRecord(r, by)
-		for _, language := range r.languages() {
+		for _, language := range r.in.Languages() {
 			if v.languages[language] += int(by); v.languages[language] <= 0 {
 				delete(v.languages, language)
 			}
@@ -79,7 +79,7 @@ func (v *vocabulary) countRecord(r recordWords, by int32) {
 			v.count(t, by)
 		}
 	}
-	for _, t := range slices.Concat(r.title, r.tags, r.text) {
+	for _, t := range slices.Concat(r.parts[:]...) {
 		surface(t)
 		for _, form := range t.Forms {
 			if !forms[form] {

@@ -227,7 +227,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	}
 	if vector != nil {
 		search := ask(vector, vectorDense, &near)
-		search["score_threshold"] = max(x.options.MinCosine, math.SmallestNonzeroFloat32)
+		search["score_threshold"] = math.SmallestNonzeroFloat32
 	}
 	if len(searches) == 0 {
 		return nil, nil, nil, ctx.Err()

@@ -40,9 +40,6 @@ type Options struct {
 	Synonyms func() *kb.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
-	// MinCosine is the cosine below which a record does not count as near. Zero accepts every
-	// positive one.
-	MinCosine float64
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
 	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil makes one
@@ -179,7 +176,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	// If words find records and vectors find none, however far, no record has a vector.
-	missing := len(near) == 0 && x.options.MinCosine <= 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
+	missing := len(near) == 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
 	results := kb.Results{Hybrid: vector != nil && !missing}
 	results.Degraded = !results.Hybrid && x.query != nil
 	hits := x.ranker.Fuse(wordings, near, q.Limit, func(id string) (kb.Record, bool) {

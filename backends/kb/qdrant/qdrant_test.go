@@ -101,7 +101,7 @@ func relevance(t *testing.T, x kb.Index) kbtest.Relevance {
 // Both indexes rank alike: neither answers the judged set much better.
 func TestRelevanceIsThatOfTheLocalIndex(t *testing.T) {
 	for _, embedder := range []kb.Embedder{nil, &kbtest.Embedder{}} {
-		here, err := local.Open(t.Context(), local.Options{Embedder: embedder})
+		here, err := local.Open(local.Options{Embedder: embedder})
 		if err != nil {
 			t.Fatal(err)
 		}
