@@ -45,18 +45,17 @@ func (f auditFlags) checkOpen() error {
 }
 
 // auditOpen lists the approved actions whose outcome is unknown.
-func (p Process) auditOpen(ctx context.Context, flags auditFlags, parsed *kong.Context) int {
-	o, code := p.operator(flags.operatorFlags, parsed)
-	if o == nil {
-		return code
+func (p Process) auditOpen(ctx context.Context, flags auditFlags, parsed *kong.Context) error {
+	o, err := p.operator(flags.operatorFlags, parsed)
+	if err != nil {
+		return err
 	}
 	defer o.Close()
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
 	list, err := o.Approvals(ctx)
 	if err != nil {
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	if flags.JSON {
 		return p.printJSON(list)

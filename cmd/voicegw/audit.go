@@ -37,47 +37,40 @@ type auditFlags struct {
 	Follow      bool         `help:"Go on as lines come, until interrupted." short:"f"`
 }
 
-// audit reads the record of what tools did.
-func (p Process) audit(ctx context.Context, flags auditFlags, parsed *kong.Context) int {
-	filter, err := flags.filter(time.Now())
-	if err = errors.Join(err, flags.checkOpen()); err != nil {
-		p.complain("%v", err)
-		return exitUsage
+// Run reads the record of what tools did.
+func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	filter, err := f.filter(time.Now())
+	if err = errors.Join(err, f.checkOpen()); err != nil {
+		return usage(err)
 	}
-	if flags.Open {
-		return p.auditOpen(ctx, flags, parsed)
+	if f.Open {
+		return p.auditOpen(ctx, f, parsed)
 	}
-	path, err := p.auditPath(flags, parsed)
+	path, err := p.auditPath(f, parsed)
 	if err != nil {
-		p.complainAll(err)
-		return exitUsage
+		return usage(err)
 	}
 	width, isTerminal := terminal.Width(p.Stdout)
 	show := table.New(p.Stdout, table.Options{
-		Filter: filter, Limit: flags.Limit, JSON: flags.JSON,
+		Filter: filter, Limit: f.Limit, JSON: f.JSON,
 		Width: width, Colour: isTerminal && variable(p.Environ, "NO_COLOR") == "",
 	})
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	report, err := p.readAudit(ctx, path, flags.Follow, show)
+	report, err := p.readAudit(ctx, path, f.Follow, show)
 	err = errors.Join(err, show.CaughtUp())
 	for _, line := range report.Warnings() {
 		p.complain("%s", line)
 	}
 	switch {
-	case errors.Is(err, errSignal):
-		p.complain("%v", err)
-		return exitFailure
 	case errors.Is(err, fs.ErrNotExist):
-		p.complain("there is no audit at %s (yet); name another file with --file", path)
-		return exitFailure
+		return fmt.Errorf("there is no audit at %s (yet); name another file with --file", path)
 	case err != nil:
-		p.complain("%v", err)
-		return exitFailure
-	case show.Shown() == 0 && !flags.JSON && !flags.Follow:
+		return err
+	case show.Shown() == 0 && !f.JSON && !f.Follow:
 		p.complain("no record matches, of %s", terminal.Count(report.Records, "record"))
 	}
-	return exitOK
+	return nil
 }
 
 // auditPath returns the file to read. It reads the configuration only if no file is named.

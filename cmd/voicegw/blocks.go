@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"voicegw/internal/terminal"
 
@@ -26,32 +25,18 @@ type blocksRemoveFlags struct {
 	User userIdentity `arg:"" help:"The user, as list tells it."`
 }
 
-// blocks runs a command about users who are locked out.
-func (p Process) blocks(ctx context.Context, flags blocksFlags, parsed *kong.Context) int {
-	name, _, _ := strings.Cut(strings.TrimPrefix(parsed.Command(), "blocks "), " ")
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	switch name {
-	case "list":
-		return p.blocksList(ctx, flags.List, parsed)
-	case "remove":
-		return p.blocksRemove(ctx, flags.Remove, parsed)
-	default:
-		p.complain("the command %s is not wired", parsed.Command())
-		return exitFailure
-	}
-}
-
-func (p Process) blocksList(ctx context.Context, flags blocksListFlags, parsed *kong.Context) int {
-	o, code := p.operator(flags.operatorFlags, parsed)
-	if o == nil {
-		return code
+// Run lists the users who are locked out.
+func (flags blocksListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	o, err := p.operator(flags.operatorFlags, parsed)
+	if err != nil {
+		return err
 	}
 	defer o.Close()
+	ctx, stop := p.untilSignal(ctx)
+	defer stop()
 	list, err := o.Blocks(ctx)
 	if err != nil {
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	if flags.JSON {
 		return p.printJSON(list)
@@ -59,15 +44,17 @@ func (p Process) blocksList(ctx context.Context, flags blocksListFlags, parsed *
 	return p.print(list.Table(p.Stdout))
 }
 
-func (p Process) blocksRemove(ctx context.Context, flags blocksRemoveFlags, parsed *kong.Context) int {
-	o, code := p.operator(flags.operatorFlags, parsed)
-	if o == nil {
-		return code
+// Run lets a user in again.
+func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	o, err := p.operator(flags.operatorFlags, parsed)
+	if err != nil {
+		return err
 	}
 	defer o.Close()
+	ctx, stop := p.untilSignal(ctx)
+	defer stop()
 	if err := o.Unblock(ctx, string(flags.User)); err != nil {
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	return p.print(fmt.Sprintf("%s may connect again.\n", terminal.Quote(string(flags.User))))
 }

@@ -27,25 +27,24 @@ type chatFlags struct {
 	Timeout      time.Duration `help:"In the voice session, give up after hearing nothing for this long." default:"30s"`
 }
 
-// chat holds a conversation in text with a running gateway.
-func (p Process) chat(ctx context.Context, flags chatFlags, parsed *kong.Context) int {
-	o, code := p.operator(flags.operatorFlags, parsed)
-	if o == nil {
-		return code
+// Run holds a conversation in text with a running gateway.
+func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	o, err := p.operator(flags.operatorFlags, parsed)
+	if err != nil {
+		return err
 	}
 	defer o.Close()
 	voice, err := voiceOptions(flags, parsed)
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	return p.shown(talk.Chat(ctx, talk.ChatOptions{
+	return talk.Chat(ctx, talk.ChatOptions{
 		Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key}, Conversation: flags.Conversation, User: string(flags.User),
 		Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
 		In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
-	}))
+	})
 }
 
 // voiceOptions returns the options of the voice session that --voice continues in.

@@ -11,19 +11,18 @@ type consoleFlags struct {
 	operatorFlags
 }
 
-// console prints a link that opens the console once.
-func (p Process) console(ctx context.Context, flags consoleFlags, parsed *kong.Context) int {
-	o, exit := p.operator(flags.operatorFlags, parsed)
-	if o == nil {
-		return exit
+// Run prints a link that opens the console once.
+func (flags consoleFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	o, err := p.operator(flags.operatorFlags, parsed)
+	if err != nil {
+		return err
 	}
 	defer o.Close()
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
 	link, err := o.ConsoleLink(ctx)
 	if err != nil {
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	return p.print(link + "\n")
 }

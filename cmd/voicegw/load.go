@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -63,28 +62,15 @@ type loadCompareFlags struct {
 	HTML string `help:"File to write the comparison to as one page of HTML." placeholder:"FILE" name:"html"`
 }
 
-// exitInvalid is the exit code of a run whose measurements cannot be trusted.
-const exitInvalid = 3
-
-// loadTest runs a command of the load generator.
-func (p Process) loadTest(ctx context.Context, flags loadFlags, parsed *kong.Context) int {
-	if strings.HasPrefix(parsed.Command(), "load compare") {
-		return p.loadCompare(flags.Compare)
-	}
-	return p.loadRun(ctx, flags.Run, parsed)
-}
-
-// loadRun calls a gateway and reports.
-func (p Process) loadRun(ctx context.Context, flags loadRunFlags, parsed *kong.Context) int {
+// Run calls a gateway and reports.
+func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	options, thresholds, err := p.loadOptions(flags, parsed)
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
 	output, err := load.OpenOutput(flags.JSON, flags.HTML)
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
 	progress := load.NewProgress(p.Stderr, flags.Quiet)
 	options.Progress = progress.Show
@@ -94,25 +80,22 @@ func (p Process) loadRun(ctx context.Context, flags loadRunFlags, parsed *kong.C
 	progress.End()
 	switch {
 	case errors.Is(err, load.ErrOptions), errors.Is(err, plan.ErrOptions), errors.Is(err, speech.ErrSpeech):
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	case err != nil:
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	rep.LagIgnored = flags.AnyLag
 	rep.Judge(thresholds)
 	if err := output.Report(p.Stdout, p.Stderr, rep); err != nil {
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	switch {
 	case !rep.Valid():
-		return exitInvalid
+		return told(exitInvalid)
 	case !rep.Passed:
-		return exitFailure
+		return told(exitFailure)
 	default:
-		return exitOK
+		return nil
 	}
 }
 
@@ -156,17 +139,15 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 	return o, thresholds, errors.Join(append(problems, err)...)
 }
 
-// loadCompare compares two reports.
-func (p Process) loadCompare(flags loadCompareFlags) int {
+// Run compares two reports.
+func (flags loadCompareFlags) Run(p Process) error {
 	c, err := load.Compare(flags.A, flags.B)
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
 	output, err := load.OpenOutput("", flags.HTML)
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
-	return p.shown(output.Comparison(p.Stdout, c))
+	return output.Comparison(p.Stdout, c)
 }

@@ -16,26 +16,22 @@ type operatorFlags struct {
 	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 }
 
-// operator returns a client for the running gateway. If that fails, it returns nil and the exit
-// code.
-func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.Client, int) {
+// operator returns a client for the running gateway.
+func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.Client, error) {
 	source := config.Source{Environ: p.Environ, File: flags.Config, FileFrom: "--config", Client: true}
 	cfg, _, err := p.loadFrom(source, flags.Set, parsed)
 	if err != nil {
-		p.complainAll(err)
-		return nil, exitUsage
+		return nil, usage(err)
 	}
 	base, err := operator.BaseURL(flags.URL, cfg.Listen)
 	if err != nil {
-		p.complain("%v", err)
-		return nil, exitUsage
+		return nil, usage(err)
 	}
 	key := cfg.APIKey.Reveal()
 	if key == "" {
 		if key, err = p.localKey(base, cfg); err != nil {
-			p.complain("%v", err)
-			return nil, exitFailure
+			return nil, err
 		}
 	}
-	return operator.New(base, key), exitOK
+	return operator.New(base, key), nil
 }

@@ -27,13 +27,6 @@ type Process struct {
 	Registry func() ([]byte, error)
 }
 
-// The exit codes.
-const (
-	exitOK      = 0
-	exitFailure = 1
-	exitUsage   = 2
-)
-
 // grammar is the command line. The tag "key" names the setting that a flag overrides.
 type grammar struct {
 	Serve   serveFlags   `cmd:"" help:"Serve voice conversations over WebSocket, and a page to try them."`
@@ -45,7 +38,7 @@ type grammar struct {
 	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
 	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`
-	Version struct{}     `cmd:"" help:"Tell the version and how it was built."`
+	Version versionFlags `cmd:"" help:"Tell the version and how it was built."`
 	Help    helpFlags    `cmd:"" help:"Tell about a command."`
 }
 
@@ -62,6 +55,7 @@ func Run(ctx context.Context, p Process) int {
 		kong.Description("A gateway between voice clients and realtime models."),
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { exited = true }), // --help has been answered
+		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Vars{"scripts": strings.Join(examples.Names(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
@@ -82,34 +76,7 @@ func Run(ctx context.Context, p Process) int {
 		p.complain("%s", hint(args, err))
 		return exitUsage
 	}
-	if strings.HasPrefix(parsed.Command(), "tools ") {
-		return p.tools(ctx, cli.Tools, parsed)
-	}
-	if strings.HasPrefix(parsed.Command(), "blocks ") {
-		return p.blocks(ctx, cli.Blocks, parsed)
-	}
-	if strings.HasPrefix(parsed.Command(), "load ") {
-		return p.loadTest(ctx, cli.Load, parsed)
-	}
-	switch parsed.Command() {
-	case "serve":
-		return p.serve(ctx, cli.Serve, parsed)
-	case "sim":
-		return p.sim(ctx, cli.Sim)
-	case "audit":
-		return p.audit(ctx, cli.Audit, parsed)
-	case "chat":
-		return p.chat(ctx, cli.Chat, parsed)
-	case "talk":
-		return p.talk(ctx, cli.Talk, parsed)
-	case "console":
-		return p.console(ctx, cli.Console, parsed)
-	case "version":
-		return p.version()
-	default:
-		p.complain("the command %s is not wired", parsed.Command())
-		return exitFailure
-	}
+	return p.exit(parsed.Run(p))
 }
 
 // hint names the help to read next.

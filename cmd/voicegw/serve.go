@@ -36,19 +36,17 @@ const (
 	headerBytes = 32 << 10
 )
 
-// serve runs the gateway until a signal ends it.
-func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Context) int {
+// Run runs the gateway until a signal ends it.
+func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	if n := schedulers(runtime.GOMAXPROCS(0), variable(p.Environ, "GOMAXPROCS")); n > 0 {
 		runtime.GOMAXPROCS(n)
 	}
 	cfg, warnings, err := p.load(flags, parsed)
 	if err != nil {
-		p.complainAll(err)
-		return exitUsage
+		return usage(err)
 	}
 	if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
-		p.complainAll(config.Problems{{Where: "--debug-listen", Message: text}})
-		return exitUsage
+		return usage(config.Problems{{Where: "--debug-listen", Message: text}})
 	}
 	logger := newLogger(p.Stderr, cfg.Log.Level, cfg.Log.Format, cfg.Secrets()...)
 	for _, w := range warnings {
@@ -57,29 +55,19 @@ func (p Process) serve(ctx context.Context, flags serveFlags, parsed *kong.Conte
 	s, err := p.startServer(ctx, cfg, flags.AcceptDamage, logger)
 	var problems config.Problems
 	switch {
-	case errors.As(err, &problems):
-		p.complainAll(err)
-		return exitUsage
-	case errors.Is(err, errSimFiles):
-		p.complain("%v", err)
-		return exitUsage
+	case errors.As(err, &problems), errors.Is(err, errSimFiles):
+		return usage(err)
 	case err != nil:
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	var debug *debugserver.Server
 	if flags.DebugListen != "" {
 		if debug, err = debugserver.Open(ctx, flags.DebugListen, versionOf(), s.sessions.Running, logger); err != nil {
-			p.complain("%v", errors.Join(err, s.listener.Close(), s.close(p, closeTime)))
-			return exitFailure
+			return errors.Join(err, s.listener.Close(), s.close(p, closeTime))
 		}
 	}
 	p.greet(s)
-	if err := errors.Join(s.run(ctx, p), debug.Close()); err != nil {
-		p.complain("%v", err)
-		return exitFailure
-	}
-	return exitOK
+	return errors.Join(s.run(ctx, p), debug.Close())
 }
 
 // schedulers returns how many of Go's processors (GOMAXPROCS) to set on a machine with n; 0 means

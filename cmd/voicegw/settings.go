@@ -93,20 +93,3 @@ func variable(environ []string, name string) string {
 	}
 	return value
 }
-
-// complainAll shows every problem of a configuration.
-func (p Process) complainAll(err error) {
-	var problems config.Problems
-	if !errors.As(err, &problems) {
-		p.complain("%v", err)
-		return
-	}
-	if len(problems) == 1 {
-		p.complain("the configuration has a problem:")
-	} else {
-		p.complain("the configuration has %d problems:", len(problems))
-	}
-	for _, problem := range problems {
-		_, _ = fmt.Fprintf(p.Stderr, "  %s\n", problem)
-	}
-}

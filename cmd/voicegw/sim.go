@@ -58,22 +58,19 @@ func (f simFlags) check() error {
 	return nil
 }
 
-// sim runs the simulator until a signal ends it.
-func (p Process) sim(ctx context.Context, flags simFlags) int {
-	if err := flags.check(); err != nil {
-		p.complainAll(err)
-		return exitUsage
+// Run runs the simulator until a signal ends it.
+func (f simFlags) Run(ctx context.Context, p Process) error {
+	if err := f.check(); err != nil {
+		return usage(err)
 	}
-	o, tlsConfig, err := flags.read()
+	o, tlsConfig, err := f.read()
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
-	o.Logger = newLogger(p.Stderr, flags.LogLevel, flags.LogFormat)
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", flags.Listen)
+	o.Logger = newLogger(p.Stderr, f.LogLevel, f.LogFormat)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 	if err != nil {
-		p.complain("cannot serve on %s: %v; choose another address with --listen", flags.Listen, err)
-		return exitFailure
+		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", f.Listen, err)
 	}
 	scheme := "http"
 	if tlsConfig != nil {
@@ -81,11 +78,7 @@ func (p Process) sim(ctx context.Context, flags simFlags) int {
 		listener = tls.NewListener(listener, tlsConfig)
 	}
 	_ = p.print(sim.Addresses(scheme, reachable(listener.Addr()))) // it serves anyway
-	if err := p.simulate(ctx, listener, sim.New(o), o.Logger); err != nil {
-		p.complain("%v", err)
-		return exitFailure
-	}
-	return exitOK
+	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
 // read reads the files that the flags name.

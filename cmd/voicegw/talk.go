@@ -36,20 +36,18 @@ type talkFlags struct {
 	Timeout        time.Duration `help:"Give up after hearing nothing for this long." default:"30s"`
 }
 
-// talk holds a conversation and shows it.
-func (p Process) talk(ctx context.Context, flags talkFlags, parsed *kong.Context) int {
+// Run holds a conversation and shows it.
+func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	options, err := p.talkOptions(flags, parsed)
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
 	var keep io.WriteCloser
 	if flags.Out != "" {
 		// The file is made before the conversation, so that nobody learns only afterwards that the
 		// recording cannot be written.
 		if keep, err = os.Create(flags.Out); err != nil {
-			p.complain("--out: %v", err)
-			return exitUsage
+			return usage(fmt.Errorf("--out: %w", err))
 		}
 	}
 	ctx, stop := p.untilSignal(ctx)
@@ -62,10 +60,9 @@ func (p Process) talk(ctx context.Context, flags talkFlags, parsed *kong.Context
 	}
 	err = talk.Show(ctx, options, talk.NewDisplay(p.Stdout, flags.JSON), keep)
 	if errors.Is(err, talk.ErrOptions) {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
-	return p.shown(err)
+	return err
 }
 
 // talkOptions returns the options that the flags describe.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -34,40 +35,35 @@ type toolsCallFlags struct {
 // maxArgs bounds the arguments that are read from standard input, in bytes.
 const maxArgs = 1 << 20
 
-// toolsCall runs one tool with everything that the registry adds: defaults, validation, clamping,
+// Run runs one tool with everything that the registry adds: defaults, validation, clamping,
 // deadline, envelope. It does not add what a conversation adds: budgets and confirmation.
-func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *kong.Context) int {
+func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	args := json.RawMessage(flags.Args)
 	if flags.Args == "-" {
 		data, err := io.ReadAll(io.LimitReader(p.Stdin, maxArgs))
 		if err != nil {
-			p.complain("reading the arguments: %v", err)
-			return exitFailure
+			return fmt.Errorf("reading the arguments: %w", err)
 		}
 		args = data
 	}
 	cfg, _, err := p.load(serveFlags{Config: flags.Config, Set: flags.Set}, parsed)
 	if err != nil {
-		p.complainAll(err)
-		return exitUsage
+		return usage(err)
 	}
 	logger := newLogger(p.Stderr, flags.LogLevel, "auto")
 	keep := store.Options{Memory: true, Logger: logger}
 	dataDir, err := p.dataDir(cfg) // also for calendars, which work without one
 	if flags.Store {
 		if err != nil {
-			p.complainAll(err)
-			return exitUsage
+			return usage(err)
 		}
 		keep = storeOptions(cfg, dataDir, logger)
 	}
 	caps, err := openCapabilities(ctx, cfg, dataDir, keep, logger)
 	if err != nil {
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	sim, err := simulatorFor(ctx, cfg, logger)
-	code := exitFailure
 	if err == nil {
 		// Without --store, images are removed like everything else when the program ends.
 		imageDir := ""
@@ -76,23 +72,20 @@ func (p Process) toolsCall(ctx context.Context, flags toolsCallFlags, parsed *ko
 		}
 		err = openImages(ctx, cfg, imageDir, sim, caps)
 	}
-	if err != nil {
-		p.complain("%v", err)
-	} else {
-		code = p.toolsCallWith(ctx, flags, args, cfg, caps)
+	if err == nil {
+		err = p.toolsCallWith(ctx, flags, args, cfg, caps)
 	}
-	if err := errors.Join(caps.close(), sim.close()); err != nil {
-		p.complain("%v", err)
-		return exitFailure
+	if closed := errors.Join(caps.close(), sim.close()); closed != nil {
+		p.complain("%v", closed)
+		return cmp.Or(err, told(exitFailure))
 	}
-	return code
+	return err
 }
 
-func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config, caps *capabilities) int {
+func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config, caps *capabilities) error {
 	loaded, err := p.loadRegistry(caps.registryOptions(false))
 	if err != nil {
-		p.complain("%v", err)
-		return exitFailure
+		return err
 	}
 	snapshot := loaded.Snapshot()
 	p.warnIfOld(snapshot.Version())
@@ -114,10 +107,10 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 		Vouched: true, Scopes: flags.Scope, // the person who runs this can read the folders anyway
 		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
 	}, nobody{p})
-	if code := p.printJSON(envelope); code != exitOK || envelope.OK {
-		return code
+	if err := p.printJSON(envelope); err != nil || envelope.OK {
+		return err
 	}
-	return exitFailure
+	return told(exitFailure)
 }
 
 // vectorWait is how long a search waits for the vectors of a knowledge base that was just read.

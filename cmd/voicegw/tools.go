@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/alecthomas/kong"
-
 	"voicegw/registry/build"
 )
 
@@ -38,42 +36,21 @@ type toolsLintFlags struct {
 	JSON bool   `help:"Write the report as JSON." name:"json"`
 }
 
-// tools runs a command for authors.
-func (p Process) tools(ctx context.Context, flags toolsFlags, parsed *kong.Context) int {
-	name, _, _ := strings.Cut(strings.TrimPrefix(parsed.Command(), "tools "), " ")
-	switch name {
-	case "build":
-		return p.toolsBuild(ctx, flags.Build)
-	case "new":
-		return p.toolsNew(flags.New)
-	case "lint":
-		return p.toolsLint(flags.Lint)
-	case "list":
-		return p.toolsList(flags.List)
-	case "describe":
-		return p.toolsDescribe(flags.Describe)
-	case "call":
-		return p.toolsCall(ctx, flags.Call, parsed)
-	default:
-		p.complain("the command %s is not wired", parsed.Command())
-		return exitFailure
-	}
-}
-
-func (p Process) toolsBuild(ctx context.Context, flags toolsBuildFlags) int {
+// Run checks all tools and builds the registry.
+func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 	now, err := build.TimeOf(variable(p.Environ, "SOURCE_DATE_EPOCH"))
 	if err != nil {
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	}
 	report, err := build.Build(build.Options{Dir: flags.Dir, Check: flags.Check, Time: now, Commit: build.CommitOf(ctx, flags.Dir), Provided: provided()})
 	if err != nil {
-		return p.cannotBuild(flags.Dir, err)
+		return cannotBuild(flags.Dir, err)
 	}
 	return p.showReport(report, flags.JSON, "nothing was written")
 }
 
-func (p Process) toolsLint(flags toolsLintFlags) int {
+// Run checks one tool, or all.
+func (flags toolsLintFlags) Run(p Process) error {
 	var names []string
 	dir := flags.Dir
 	if flags.Tool != "" {
@@ -81,69 +58,59 @@ func (p Process) toolsLint(flags toolsLintFlags) int {
 		if strings.ContainsAny(name, `./\`) {
 			var err error
 			if dir, name, err = build.ToolDir(name); err != nil {
-				p.complain("%v", err)
-				return exitUsage
+				return usage(err)
 			}
 		}
 		names = []string{name}
 	}
 	report, err := build.Lint(build.Options{Dir: dir, Provided: provided()}, names...)
 	if err != nil {
-		return p.cannotBuild(dir, err)
+		return cannotBuild(dir, err)
 	}
 	return p.showReport(report, flags.JSON, "")
 }
 
-// cannotBuild reports why the tools could not be read.
-func (p Process) cannotBuild(dir string, err error) int {
+// cannotBuild returns why the tools could not be read.
+func cannotBuild(dir string, err error) error {
 	if errors.Is(err, build.ErrNoTools) {
-		p.complain("%v (%s); run it in the project, or name the project with --dir", err, dir)
-		return exitUsage
+		return usage(fmt.Errorf("%w (%s); run it in the project, or name the project with --dir", err, dir))
 	}
-	p.complain("%v", err)
-	return exitFailure
+	return err
 }
 
 // showReport shows the problems that were found. If there are errors, it also says otherwise.
-func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) int {
-	code := exitOK
-	if r.Errors() > 0 {
-		code = exitFailure
-	}
+func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) error {
 	if asJSON {
-		if err := r.WriteJSON(p.Stdout); err != nil {
-			p.complain("%v", err)
-			return exitFailure
+		if err := r.WriteJSON(p.Stdout); err != nil || r.Errors() == 0 {
+			return err
 		}
-		return code
+		return told(exitFailure)
 	}
 	if err := r.WriteFindings(p.Stderr); err != nil {
-		return exitFailure // there is no other place to report it
+		return told(exitFailure) // there is no other place to report it
 	}
-	if code != exitOK {
-		p.complain("%s", r.Summary(otherwise))
-		return code
+	if r.Errors() > 0 {
+		return errors.New(r.Summary(otherwise))
 	}
 	return p.print(r.Summary(otherwise) + "\n")
 }
 
-func (p Process) toolsNew(flags toolsNewFlags) int {
+// Run writes a new tool.
+func (flags toolsNewFlags) Run(p Process) error {
 	files, err := build.New(flags.Dir, flags.Name)
 	switch {
 	case errors.Is(err, build.ErrName):
-		p.complain("%v", err)
-		return exitUsage
+		return usage(err)
 	case errors.Is(err, build.ErrExists):
-		p.complain("%v; choose another name", err)
-		return exitFailure
+		return fmt.Errorf("%w; choose another name", err)
 	case err != nil:
-		return p.cannotBuild(flags.Dir, err)
+		return cannotBuild(flags.Dir, err)
 	}
 	return p.print(build.NextSteps(flags.Name, files))
 }
 
 // print writes the requested output.
-func (p Process) print(text string) int {
+func (p Process) print(text string) error {
 	_, err := fmt.Fprint(p.Stdout, text)
-	return p.shown(err)
+	return err
 }

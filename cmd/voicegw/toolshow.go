@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -20,56 +21,48 @@ type toolsDescribeFlags struct {
 
 // registryFile reads the registry that is built into this binary, without loading it, and adds the
 // built-in tools.
-func (p Process) registryFile() (registry.File, bool) {
+func (p Process) registryFile() (registry.File, error) {
 	var file registry.File
 	data, err := p.registryData()
 	if err == nil {
 		err = json.Unmarshal(data, &file)
 	}
 	if err != nil {
-		p.complain("%v", err)
-		return file, false
+		return file, err
 	}
 	p.warnIfOld(file.Version)
 	file.Tools = append(file.Tools, registry.Builtins()...)
 	slices.SortFunc(file.Tools, func(a, b registry.Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
-	return file, true
+	return file, nil
 }
 
-func (p Process) toolsList(flags toolsListFlags) int {
-	file, ok := p.registryFile()
-	if !ok {
-		return exitFailure
+// Run lists the tools of this binary.
+func (flags toolsListFlags) Run(p Process) error {
+	file, err := p.registryFile()
+	if err != nil {
+		return err
 	}
-	return p.shown(build.WriteList(p.Stdout, file, flags.JSON))
+	return build.WriteList(p.Stdout, file, flags.JSON)
 }
 
-func (p Process) toolsDescribe(flags toolsDescribeFlags) int {
-	file, ok := p.registryFile()
-	if !ok {
-		return exitFailure
+// Run describes a tool of this binary.
+func (flags toolsDescribeFlags) Run(p Process) error {
+	file, err := p.registryFile()
+	if err != nil {
+		return err
 	}
 	id := strings.ReplaceAll(flags.Name, "-", "_")
 	i := slices.IndexFunc(file.Tools, func(t registry.Entry) bool { return t.ToolID == id })
 	if i < 0 {
-		p.complain("this binary has no tool %s; voicegw tools list tells all", id)
-		return exitFailure
+		return fmt.Errorf("this binary has no tool %s; voicegw tools list tells all", id)
 	}
-	return p.shown(build.WriteTool(p.Stdout, file.Tools[i], flags.JSON))
+	return build.WriteTool(p.Stdout, file.Tools[i], flags.JSON)
 }
 
-// shown returns the exit code after writing to standard output.
-func (p Process) shown(err error) int {
-	if err != nil {
-		p.complain("%v", err)
-		return exitFailure
-	}
-	return exitOK
-}
-
-func (p Process) printJSON(v any) int {
+// printJSON writes the requested output as JSON.
+func (p Process) printJSON(v any) error {
 	enc := json.NewEncoder(p.Stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return p.shown(enc.Encode(v))
+	return enc.Encode(v)
 }

@@ -16,7 +16,11 @@ func versionOf() string {
 	return cmp.Or(version, "unknown")
 }
 
-func (p Process) version() int {
+// versionFlags are the flags of version: none.
+type versionFlags struct{}
+
+// Run prints the version and how the program was built.
+func (versionFlags) Run(p Process) error {
 	text := fmt.Sprintf("voicegw %s\n%s %s/%s\n", versionOf(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -26,8 +30,5 @@ func (p Process) version() int {
 			}
 		}
 	}
-	if _, err := fmt.Fprint(p.Stdout, text); err != nil {
-		return exitFailure
-	}
-	return exitOK
+	return p.print(text)
 }
