@@ -56,7 +56,6 @@ var foreign = map[string][]string{
 	"client/load/measure":            {"github.com/HdrHistogram/hdrhistogram-go"},
 	"registry/adapter":               {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"registry/format":                {"github.com/santhosh-tekuri/jsonschema/v5"},
-	"registry/instance":              {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"cmd/voicegw":                    {"github.com/alecthomas/kong", "github.com/lmittmann/tint"},
 	"internal/terminal":              {"golang.org/x/term"},
 

@@ -147,32 +147,46 @@ func (g *gemini) refuse(o *object) bool {
 // annotations stay with the schema of alternatives; everything else goes into each of them.
 var annotations = []string{"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 
-// alternatives pushes the keywords beside anyOf or oneOf into each branch: the server
-// accepts nothing beside anyOf ("it must be the only field set"). Branches that contradict
-// these keywords accept nothing and are left out.
-func (g *gemini) alternatives(o *object, key string) []*object {
+// branch is one alternative of anyOf or oneOf, together with what stands beside the list.
+type branch struct {
+	at     string // the pointer of the alternative
+	schema any
+	err    error // why nothing at all is accepted
+}
+
+// branches pushes the keywords beside anyOf or oneOf into each alternative.
+func branches(o *object, key string) []branch {
 	base := o.without(append([]string{key}, annotations...)...)
+	var all []branch
+	for i, alternative := range o.list(key) {
+		b := branch{at: pointer(o.at(key), key, strconv.Itoa(i))}
+		if b.schema, b.err = merge(base, alternative); b.err == nil {
+			b.schema, b.err = finish(b.schema)
+		}
+		if made, ok := b.schema.(*object); ok && !made.unknown {
+			made = made.without()
+			made.path = b.at
+			b.schema = made
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// alternatives returns the branches of anyOf or oneOf: the server accepts nothing beside anyOf
+// ("it must be the only field set"). Branches that accept nothing are left out.
+func (g *gemini) alternatives(o *object, key string) []*object {
 	var all []*object
-	for i, b := range o.list(key) {
-		if branch, ok := b.(*object); ok && branch.unknown {
-			g.gap()
-			return nil
-		}
-		merged, err := merge(base, b)
-		if err == nil {
-			merged, err = finish(merged)
-		}
-		if err != nil {
+	for _, b := range branches(o, key) {
+		if b.err != nil {
 			continue
 		}
-		branch, ok := merged.(*object)
-		if !ok {
+		made, ok := b.schema.(*object)
+		if !ok || made.unknown {
 			g.gap()
 			return nil // true beside nothing: checkClosed has reported it
 		}
-		branch = branch.without()
-		branch.path = pointer(o.at(key), key, strconv.Itoa(i))
-		all = append(all, branch)
+		all = append(all, made)
 	}
 	if len(all) == 0 {
 		g.p.add(o.at(key), key, "none of the alternatives agrees with what stands beside them; correct one of the two")

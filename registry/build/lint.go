@@ -13,7 +13,6 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/adapter"
-	"voicegw/registry/instance"
 )
 
 // linter collects the findings of one run.
@@ -114,10 +113,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 	}
 	l.preview(file, tree)
 	formed := l.forms(file, tree, problems, t)
-	if usable {
-		usable = l.possible(file, tree, spec.Parameters)
-	}
-	if !formed || !usable {
+	if !formed || !usable || !l.possible(file, tree, spec.Parameters) {
 		return nil
 	}
 	return parameters
@@ -140,24 +136,18 @@ func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
 	}
 }
 
-// possible refuses parameters, or parts of them, that no value satisfies, unless a form has
-// already been refused at the same place.
+// possible refuses parameters, or parts of them, that no value satisfies.
 func (l *linter) possible(file string, tree *node, parameters json.RawMessage) bool {
-	possible := true
-	for _, p := range instance.Check(parameters) {
+	impossible, doubtful := adapter.Possible(parameters)
+	for _, p := range impossible {
 		pointer := "/parameters" + p.Path
-		switch {
-		case slices.ContainsFunc(l.findings, func(f Finding) bool {
-			return f.File == file && f.Rule == ruleForms && (f.Path == pointer || strings.HasPrefix(f.Path, pointer+"/"))
-		}):
-		case p.Unknown:
-			l.warn(file, tree.lineOf(pointer), pointer, "parameters", "%s", p.Message)
-		default:
-			l.add(file, tree.lineOf(pointer), pointer, "parameters", "%s", p.Message)
-			possible = false
-		}
+		l.add(file, tree.lineOf(pointer), pointer, ruleParameters, "%s", p.Message)
 	}
-	return possible
+	for _, p := range doubtful {
+		pointer := "/parameters" + p.Path
+		l.warn(file, tree.lineOf(pointer), pointer, ruleParameters, "%s", p.Message)
+	}
+	return len(impossible) == 0
 }
 
 // forms makes the providers' forms of the parameters.

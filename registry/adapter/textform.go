@@ -1,4 +1,4 @@
-package instance
+package adapter
 
 import "voicegw/registry/format"
 
@@ -19,8 +19,8 @@ const (
 	hostForm = `[a-z0-9]+(\.[a-z0-9]+)*`
 )
 
-// formats are the formats that a schema may name (registry.Formats).
-var formats = map[string]textForm{
+// textForms are the formats that a schema may name.
+var textForms = map[string]textForm{
 	"date":      {loose: `^` + format.Date + `$`, samples: []string{"2026-01-31"}},
 	"time":      {loose: `^` + format.Time + `$`, samples: []string{"09:30:00Z", "09:30:00+02:00"}},
 	"date-time": {loose: `^` + format.Date + `[tT]` + format.Time + `$`, samples: []string{"2026-01-31T09:30:00Z"}},
