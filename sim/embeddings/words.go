@@ -1,6 +1,7 @@
 package embeddings
 
 import (
+	_ "embed"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,81 +13,13 @@ var stopWords = set(`a about after all also am an and any are as at be been befo
 	that the their them then there these they this those to too under up us use was we were what when where which while who whom whose why will with
 	would you your`)
 
-// groups are common English words with related meanings: all that this package knows about
+// groupLines are common English words with related meanings: all that this package knows about
 // meaning. Each line is a group, its words as stem returns them or unchanged.
-const groupLines = `
-price cost fee charge rate tariff expensive cheap pay payment money
-discount reduction reduced rebate cheaper
-invoice bill receipt
-buy purchase order shop store
-sell sale vendor supplier
-client customer buyer guest
-employee colleague staff worker teammate
-boss manager lead head director
-job vacancy position career hire recruit opening
-internship intern trainee apprentice
-holiday vacation leave
-christmas december
-weekend saturday sunday
-weekly monday
-ill sick disease unwell
-doctor hospital clinic
-meeting appointment conference
-schedule calendar booking reservation book reserve
-phone telephone call mobile
-email mail letter message
-address location place street map
-open opening hours
-closed shut
-bicycle bike cycle
-bus train tram railway transport
-car parking drive
-travel trip journey flight
-home house remote
-room space hall
-website site web page online
-computer laptop machine server
-software program application app
-password login security secret
-backup restore recover delete lost
-broken down outage failure error
-fix repair solve
-film movie video clip cinema
-photo photograph picture image camera photographer
-music sound song audio composer
-book print press printing publication
-logo wordmark brand identity trademark
-colour color shade
-font typeface lettering
-sign signage signpost
-design designer layout draw
-write text copy author
-paper document file record
-rule policy guideline regulation
-permit permission licence license approval
-contract agreement
-prize award bronze medal won
-festival event party celebration
-charity nonprofit donation
-start begin launch beginning
-end finish stop
-change correction revision edit
-help support assist
-teach learn course training lesson
-question ask enquiry
-fast quick speed
-food bread bakery cake eat restaurant
-drink coffee tea
-sea ocean harbour port ship boat ferry
-bird animal nature wildlife
-city town village
-fire emergency alarm extinguisher
-borrow lend lent loan
-accessibility disabled contrast
-robot robotics automation
-lab laboratory workshop
-`
+//
+//go:embed groups.txt
+var groupLines string
 
+// groups maps a stem to the first word of its group.
 var groups = func() map[string]string {
 	m := map[string]string{}
 	for _, line := range strings.Split(strings.TrimSpace(groupLines), "\n") {
