@@ -270,7 +270,7 @@ func (s *speaker) sendCall(id string, call scenario.Call) error {
 	if err := s.w.call(index, id, call.Name); err != nil {
 		return err
 	}
-	for _, piece := range argumentPieces(string(call.Args)) {
+	for _, piece := range wire.ArgumentPieces(string(call.Args)) {
 		if !s.spend() {
 			return nil
 		}

@@ -2,7 +2,6 @@ package completions
 
 import (
 	"net/http"
-	"regexp"
 	"time"
 
 	"voicegw/sim/fault"
@@ -44,24 +43,15 @@ func New(o wire.Options) *Handler {
 	return h
 }
 
-// paths matches the paths of OpenAI, of Google's compatible endpoint, and of Azure's two forms.
-var paths = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/chat/completions$`)
-
-var azurePath = regexp.MustCompile(`^/openai/`)
+var paths = rest.OpenAIPaths("chat/completions")
 
 // Handles reports whether path, without a slash at its end, belongs to this API.
 func Handles(path string) bool { return paths.MatchString(path) }
 
 // ServeHTTP serves the paths for which Handles is true.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at := paths.FindStringSubmatch(r.URL.Path)
-	if at == nil {
-		http.NotFound(w, r)
-		return
-	}
-	key := rest.OpenAIKey(rest.OpenAIKeyOf(r))
-	rest.Serve(w, r, &h.opts, fault.APIChat, rest.OpenAI, key, func(x *rest.Exchange, body []byte) error {
-		req, bad := parse(body, at[1], azurePath.MatchString(r.URL.Path))
+	rest.ServeOpenAI(w, r, &h.opts, fault.APIChat, paths, func(x *rest.Exchange, body []byte, deployment string, azure bool) error {
+		req, bad := parse(body, deployment, azure)
 		if bad != nil {
 			return bad
 		}

@@ -268,19 +268,3 @@ func (c *streamed) end(reason string) error {
 	}
 	return c.delta(object{}, reason)
 }
-
-// argumentPieces cuts arguments at word boundaries, like tokens.
-func argumentPieces(s string) []string {
-	var out []string
-	start := 0
-	word := func(b byte) bool {
-		return b >= 0x80 || b == '_' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9'
-	}
-	for i := 1; i < len(s); i++ {
-		if word(s[i]) != word(s[i-1]) {
-			out = append(out, s[start:i])
-			start = i
-		}
-	}
-	return append(out, s[start:])
-}

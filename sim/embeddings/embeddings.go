@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"voicegw/sim/fault"
@@ -43,22 +42,15 @@ type Handler struct{ opts wire.Options }
 // New makes the embeddings side of the simulator.
 func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
 
-var paths = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/embeddings$`)
+var paths = rest.OpenAIPaths("embeddings")
 
 // Handles reports whether path, without a slash at its end, belongs to this API.
 func Handles(path string) bool { return paths.MatchString(path) }
 
 // ServeHTTP serves the paths for which Handles is true.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	at := paths.FindStringSubmatch(r.URL.Path)
-	if at == nil {
-		http.NotFound(w, r)
-		return
-	}
-	key := rest.OpenAIKey(rest.OpenAIKeyOf(r))
-	azure := strings.HasPrefix(r.URL.Path, "/openai/")
-	rest.Serve(w, r, &h.opts, fault.APIEmbeddings, rest.OpenAI, key, func(x *rest.Exchange, body []byte) error {
-		req, bad := parse(body, at[1], azure)
+	rest.ServeOpenAI(w, r, &h.opts, fault.APIEmbeddings, paths, func(x *rest.Exchange, body []byte, deployment string, azure bool) error {
+		req, bad := parse(body, deployment, azure)
 		if bad != nil {
 			return bad
 		}

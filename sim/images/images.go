@@ -18,8 +18,7 @@ type Handler struct{ opts wire.Options }
 func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
 
 var (
-	// openAIPath matches the paths of OpenAI, of Google's compatible endpoint, and Azure's two.
-	openAIPath = regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/images/generations$`)
+	openAIPath = rest.OpenAIPaths("images/generations")
 	// googlePath matches the path of the Gemini API, and of Vertex with and without a project.
 	googlePath = regexp.MustCompile(`^/(?:v1|v1alpha|v1beta|v1beta1)/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
 )
@@ -29,12 +28,8 @@ func Handles(path string) bool { return openAIPath.MatchString(path) || googlePa
 
 // ServeHTTP serves the paths for which Handles is true.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if at := openAIPath.FindStringSubmatch(r.URL.Path); at != nil {
-		azure := strings.HasPrefix(r.URL.Path, "/openai/")
-		key := rest.OpenAIKey(rest.OpenAIKeyOf(r))
-		rest.Serve(w, r, &h.opts, fault.APIImages, rest.OpenAI, key, func(x *rest.Exchange, body []byte) error {
-			return h.openAI(x, body, at[1], azure)
-		})
+	if openAIPath.MatchString(r.URL.Path) {
+		rest.ServeOpenAI(w, r, &h.opts, fault.APIImages, openAIPath, h.openAI)
 		return
 	}
 	at := googlePath.FindStringSubmatch(r.URL.Path)

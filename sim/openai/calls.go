@@ -7,6 +7,7 @@ import (
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
+	"voicegw/sim/wire"
 )
 
 // callTools sends the tool calls of a turn.
@@ -89,7 +90,7 @@ func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool)
 	index := len(r.obj.Output)
 	c.openItem(r, it)
 	arguments := c.style(call.Args)
-	for _, piece := range pieces(arguments) {
+	for _, piece := range wire.ArgumentPieces(arguments) {
 		if r.over {
 			return
 		}
@@ -120,22 +121,6 @@ func (c *conn) style(args json.RawMessage) string {
 		return string(args)
 	}
 	return string(bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(" \n"))) + " \n"
-}
-
-// pieces cuts arguments into deltas at word boundaries.
-func pieces(s string) []string {
-	var out []string
-	start := 0
-	word := func(b byte) bool {
-		return b >= 0x80 || b == '_' || b|0x20 >= 'a' && b|0x20 <= 'z' || b >= '0' && b <= '9'
-	}
-	for i := 1; i < len(s); i++ {
-		if word(s[i]) != word(s[i-1]) {
-			out = append(out, s[start:i])
-			start = i
-		}
-	}
-	return append(out, s[start:])
 }
 
 // lateResponse sends a late call in an unrequested response.

@@ -340,7 +340,7 @@ func TestTokensAreTheText(t *testing.T) {
 		}
 	}
 	var j json.RawMessage = []byte(`{"city":"London","n":[1,2]}`)
-	if got := strings.Join(pieces(string(j)), ""); got != string(j) {
+	if got := strings.Join(wire.ArgumentPieces(string(j)), ""); got != string(j) {
 		t.Errorf("pieces %q", got)
 	}
 }
