@@ -144,22 +144,17 @@ func (c *Client) read(ctx context.Context, answer io.Reader, q calendar.Query) (
 		}
 		return ctx.Err()
 	})
-	over, isOver := bounded.As(err)
 	_, malformed := errors.AsType[*xml.SyntaxError](err)
 	own, isOwn := errors.AsType[*calendar.Error](err)
 	switch {
 	case err == nil:
 		return all, nil
-	case ctx.Err() != nil:
-		return calendar.Found{}, ctx.Err()
 	case isOwn:
 		return calendar.Found{}, own
-	case isOver:
-		return calendar.Found{}, tooMuch(over)
 	case malformed || errors.Is(err, errNotUnderstood):
-		return calendar.Found{}, calendar.Errorf(calendar.Permanent, err, "The calendar server's answer is not understood.")
+		return calendar.Found{}, server.NotUnderstood(calendar.Permanent, err)
 	default:
-		return calendar.Found{}, calendar.Errorf(calendar.Transient, err, "The calendar server broke off its answer.")
+		return calendar.Found{}, server.BrokenOff(ctx, err)
 	}
 }
 
@@ -185,7 +180,7 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	r.Header.Set("If-None-Match", "*")
 	resp, err := c.wire.send(r)
 	if err != nil {
-		return calendar.Event{}, false, unsure(err)
+		return calendar.Event{}, false, server.Unsure(err, !bounded.Unsent(err))
 	}
 	switch {
 	case resp.StatusCode == http.StatusPreconditionFailed:
@@ -208,17 +203,6 @@ func (c *Client) Create(ctx context.Context, d calendar.Draft) (calendar.Event, 
 	drain(resp)
 	e, err := c.event(data, etag)
 	return e, err == nil, err
-}
-
-// unsure turns the error of a request without an answer into one that is Unsure, unless nothing
-// was sent.
-func unsure(err error) error {
-	e, ok := errors.AsType[*calendar.Error](err)
-	if !ok { // the context has ended
-		e = calendar.Errorf(calendar.Transient, err, "The calendar server does not answer in time.")
-	}
-	e.Unsure = e.Kind == calendar.Transient && !bounded.Unsent(err)
-	return e
 }
 
 // Find implements [calendar.Calendar].

@@ -89,7 +89,7 @@ func (c *Client) discover(ctx context.Context) ([]found, error) {
 			return nil, ctx.Err()
 		}
 		if over, ok := bounded.As(err); ok { // the library has read the body
-			err = tooMuch(over)
+			err = server.TooMuch(over)
 		}
 		switch e, ok := errors.AsType[*calendar.Error](err); {
 		case ok && e.Kind != calendar.NotFound && e.Kind != calendar.Permanent:

@@ -14,6 +14,9 @@ import (
 	"voicegw/internal/bounded"
 )
 
+// server is how messages call the server.
+const server calendar.Service = "The calendar server"
+
 const (
 	// maxRedirects bounds the redirects of a request.
 	maxRedirects = 5
@@ -71,7 +74,7 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 		}
 		resp, err := client.Do(r)
 		if err != nil {
-			return nil, unanswered(r.Context(), err)
+			return nil, server.Unanswered(r.Context(), err)
 		}
 		switch resp.StatusCode {
 		case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -84,21 +87,6 @@ func (w *wire) sendBy(client *http.Client, r *http.Request) (*http.Response, err
 		}
 	}
 	return nil, calendar.Errorf(calendar.Permanent, errRedirects, "The calendar server redirects without end.")
-}
-
-// unanswered is the error for a request without an answer. It wraps err, so that bounded.Unsent
-// recognises it.
-func unanswered(ctx context.Context, err error) error {
-	err = bounded.Bare(err)
-	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	if over, ok := bounded.As(err); ok {
-		e := tooMuch(over)
-		e.Err = err
-		return e
-	}
-	return calendar.Errorf(calendar.Transient, err, "The calendar server cannot be reached.")
 }
 
 // redirected makes the request that a redirect asks for.
@@ -140,18 +128,6 @@ func port(u *url.URL) string {
 	}
 }
 
-// tooMuch is the error for an answer over its bounds.
-func tooMuch(over *bounded.Error) *calendar.Error {
-	switch {
-	case over.Passing():
-		return calendar.Errorf(calendar.Transient, over, "The calendar server takes too long to answer.")
-	case over.Most == 0:
-		return calendar.Errorf(calendar.Permanent, over, "The calendar server's answer is not understood.")
-	default:
-		return calendar.Errorf(calendar.Permanent, over, "The calendar has too much in it.")
-	}
-}
-
 // drain reads the short rest of a body, so that the connection can be used again.
 func drain(resp *http.Response) {
 	_, _ = io.CopyN(io.Discard, resp.Body, maxComplaint)
@@ -162,15 +138,10 @@ func drain(resp *http.Response) {
 func readAll(ctx context.Context, resp *http.Response) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxObject+1))
 	_ = resp.Body.Close()
-	over, isOver := bounded.As(err)
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case isOver:
-		return nil, tooMuch(over)
-	case err != nil:
-		return nil, calendar.Errorf(calendar.Transient, err, "The calendar server broke off its answer.")
-	case len(data) > maxObject:
+	if err := server.BrokenOff(ctx, err); err != nil {
+		return nil, err
+	}
+	if len(data) > maxObject {
 		return nil, calendar.Errorf(calendar.Permanent, errTooLong, "The event has too much in it.")
 	}
 	return data, nil

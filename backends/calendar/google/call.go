@@ -23,6 +23,9 @@ var limits = bounded.Limits{
 	Idle: 30 * time.Second, Whole: time.Minute,
 }
 
+// server is how messages call the service.
+const server calendar.Service = "Google"
+
 var (
 	errExists       = errors.New("the id is taken")
 	errNoConference = errors.New("the account has no video meetings of that kind")
@@ -79,51 +82,26 @@ func (c *Client) send(ctx context.Context, method, address, access string, body 
 	if err == nil {
 		return resp, nil
 	}
-	err = bounded.Bare(err) // wrapped in all cases, so that bounded.Unsent recognises it
-	if ctx.Err() != nil {
-		return nil, errors.Join(ctx.Err(), err)
-	}
-	if over, ok := bounded.As(err); ok {
-		e := tooMuch(over)
-		e.Err = err
-		return nil, e
-	}
-	return nil, calendar.Errorf(calendar.Transient, err, "Google cannot be reached.")
+	return nil, server.Unanswered(ctx, err)
 }
 
 // answer reads an answer, and closes it.
 func (c *Client) answer(ctx context.Context, resp *http.Response, out any) error {
 	data, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	over, isOver := bounded.As(err)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case isOver && over.Bound == bounded.BoundFailure:
+	if over, ok := bounded.As(err); ok && ctx.Err() == nil && over.Bound == bounded.BoundFailure {
 		return c.refusal(resp, nil)
-	case isOver:
-		return tooMuch(over)
-	case err != nil:
-		return calendar.Errorf(calendar.Transient, err, "Google broke off its answer.")
-	case resp.StatusCode >= 300:
+	}
+	if err := server.BrokenOff(ctx, err); err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
 		return c.refusal(resp, data)
 	}
 	if err := json.Unmarshal(data, out); err != nil {
-		return calendar.Errorf(calendar.Transient, err, "Google's answer is not understood.")
+		return server.NotUnderstood(calendar.Transient, err)
 	}
 	return nil
-}
-
-// tooMuch is the error for an answer over its bounds.
-func tooMuch(over *bounded.Error) *calendar.Error {
-	switch {
-	case over.Passing():
-		return calendar.Errorf(calendar.Transient, over, "Google takes too long to answer.")
-	case over.Most == 0:
-		return calendar.Errorf(calendar.Permanent, over, "Google's answer is not understood.")
-	default:
-		return calendar.Errorf(calendar.Permanent, over, "The calendar has too much in it.")
-	}
 }
 
 // tooOften are the reasons of a 403 that mean "too often" (guides/errors).

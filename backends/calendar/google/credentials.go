@@ -223,7 +223,7 @@ func tokenOver(over *bounded.Error) error {
 	if over.Bound == bounded.BoundFailure {
 		return tokenRefused(over.Status, over)
 	}
-	return tooMuch(over)
+	return server.TooMuch(over)
 }
 
 // tokenRefused is the error for a status of the token endpoint that is not a success.

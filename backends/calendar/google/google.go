@@ -217,20 +217,9 @@ func (c *Client) insert(ctx context.Context, id string, e event) (calendar.Event
 	params := url.Values{"conferenceDataVersion": {"1"}, "sendUpdates": {"all"}}
 	var made event
 	if err := c.call(ctx, http.MethodPost, "/calendars/"+url.PathEscape(id)+"/events", params, e, &made); err != nil {
-		return calendar.Event{}, unsure(err)
+		return calendar.Event{}, server.Unsure(err, !errors.Is(err, errNotSent) && !bounded.Unsent(err))
 	}
 	return c.own(made)
-}
-
-// unsure turns the error of a request without a good answer into one that is Unsure, unless
-// nothing was sent.
-func unsure(err error) error {
-	e, ok := errors.AsType[*calendar.Error](err)
-	if !ok { // the context has ended
-		e = calendar.Errorf(calendar.Transient, err, "Google does not answer in time.")
-	}
-	e.Unsure = e.Kind == calendar.Transient && !errors.Is(err, errNotSent) && !bounded.Unsent(err)
-	return e
 }
 
 // existing reads the event that exists already.
