@@ -142,20 +142,16 @@ func (r *Reader) Get(ctx context.Context, ids []string) (found []Record, missing
 	if err != nil {
 		return nil, nil, err
 	}
-	readable := map[string]bool{}
+	readable := map[string]Record{}
 	for _, record := range all {
 		if slices.Contains(r.granted, record.Namespace) {
-			readable[record.ID] = true
-			found = append(found, record)
+			readable[record.ID] = record
 		}
 	}
-	named := map[string]bool{}
-	for _, id := range ids { // in the order of the ids, as Index promises
-		if !readable[id] && !named[id] {
-			named[id] = true
-			missing = append(missing, id)
-		}
-	}
+	found, missing = Pick(ids, func(id string) (Record, bool) {
+		record, ok := readable[id]
+		return record, ok
+	})
 	return found, missing, nil
 }
 

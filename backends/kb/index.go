@@ -41,6 +41,23 @@ type Index interface {
 	Close() error
 }
 
+// Pick looks ids up as Index.Get does: each once, in their order.
+func Pick(ids []string, look func(id string) (Record, bool)) (found []Record, missing []string) {
+	seen := map[string]bool{}
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if record, ok := look(id); ok {
+			found = append(found, record)
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	return found, missing
+}
+
 // Batch is the change of one Apply. An id that is in both lists is deleted, then put in.
 type Batch struct {
 	// Upsert are the records to put in, replacing those with the same ids. They must be

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -76,18 +77,10 @@ func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 	}
 }
 
-// fileRecord is a record in the form of a file.
+// fileRecord is a record in the form of a file: its time may be a day.
 type fileRecord struct {
-	ID          string         `json:"id"`
-	Type        Type           `json:"type"`
-	Namespace   Namespace      `json:"namespace"`
-	Title       string         `json:"title"`
-	Text        string         `json:"text"`
-	Tags        []string       `json:"tags"`
-	URL         string         `json:"url"`
-	SourceType  string         `json:"source_type"`
-	LastUpdated *string        `json:"last_updated"`
-	Metadata    map[string]any `json:"metadata"`
+	Record
+	LastUpdated *string `json:"last_updated"`
 }
 
 // parseLine reads one line. An empty one gives neither a record nor a problem.
@@ -112,8 +105,8 @@ func parseLine(name string, line int, data []byte, modified time.Time) (Record, 
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return fault("something follows the record; write one record a line")
 	}
-	rec := Record{ID: f.ID, Type: f.Type, Namespace: f.Namespace, Title: f.Title, Text: f.Text, Tags: f.Tags,
-		URL: f.URL, SourceType: f.SourceType, LastUpdated: modified, Metadata: f.Metadata}
+	rec := f.Record
+	rec.LastUpdated = modified
 	if f.LastUpdated != nil {
 		at, err := ParseTime(*f.LastUpdated)
 		if err != nil {
@@ -135,7 +128,8 @@ func jsonMessage(err error) string {
 		if typed.Field == "" {
 			return fmt.Sprintf("it is a JSON %s, not an object", typed.Value)
 		}
-		return fmt.Sprintf("%s cannot be a JSON %s", typed.Field, typed.Value)
+		// The path begins with the embedded Record of fileRecord.
+		return fmt.Sprintf("%s cannot be a JSON %s", strings.TrimPrefix(typed.Field, "Record."), typed.Value)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it ends too early"

@@ -36,6 +36,16 @@ type Wording struct {
 	Ranked []Ranked
 }
 
+// Wordings returns the wordings of a query, the query itself first: its alternatives, and those
+// with synonyms in the place of phrases.
+func Wordings(q *Query, synonyms *Synonyms) []Wording {
+	all := []Wording{{Text: q.Text, Weight: 1}}
+	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
+		all = append(all, Wording{Text: text, Weight: AlternativeWeight})
+	}
+	return all
+}
+
 // AlternativeWeight is that of wordings which the caller gives beside the question, and
 // of those with synonyms in the place of phrases.
 const AlternativeWeight = 0.75

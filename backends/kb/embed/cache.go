@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -158,19 +157,15 @@ func readEntry(r io.Reader) (k key, vector []float32, size int64, err error) {
 		return k, nil, 0, errEntry
 	}
 	vector = make([]float32, n)
-	for i := range vector {
-		vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(numbers[4*i:]))
-	}
-	return k, vector, int64(entryFixed) + 4*int64(n), nil
+	_, err = binary.Decode(numbers, binary.LittleEndian, vector)
+	return k, vector, int64(entryFixed) + 4*int64(n), err
 }
 
 func appendEntry(data []byte, k key, vector []float32) []byte {
 	start := len(data)
 	data = append(data, k[:]...)
 	data = binary.LittleEndian.AppendUint32(data, uint32(len(vector)))
-	for _, f := range vector {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(f))
-	}
+	data, _ = binary.Append(data, binary.LittleEndian, vector) // numbers have a fixed size: it cannot fail
 	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data[start:]))
 }
 

@@ -1,7 +1,6 @@
 package embed
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,9 +24,6 @@ type Options struct {
 	APIKey string
 	// Model is required: "text-embedding-3-small", "nomic-embed-text", …
 	Model string
-	// Dimensions asks for shorter vectors, from models that can make them. Zero leaves it to
-	// the model.
-	Dimensions int
 	// BatchSize bounds the texts of one request. Zero means 96, which keeps the longest
 	// records below OpenAI's 300,000 tokens per request.
 	BatchSize int
@@ -37,9 +33,6 @@ type Options struct {
 	Retries int
 	// Timeout bounds one attempt. Zero means 30 s.
 	Timeout time.Duration
-	// QueryPrefix and RecordPrefix are put before texts, as some models want
-	// ("query: ", "passage: ").
-	QueryPrefix, RecordPrefix string
 	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil
 	// means one over bounded.Shared.
 	HTTPClient *http.Client
@@ -82,12 +75,12 @@ func New(o Options) (*Client, error) {
 	return &Client{options: o, service: openai.NewEmbeddingService(options...)}, nil
 }
 
-// maxDimensions bounds the vectors if Options.Dimensions is zero.
+// maxDimensions bounds the vectors.
 const maxDimensions = 4096
 
 // limits bound an answer: a batch of vectors in decimal numbers.
 func limits(o *Options) bounded.Limits {
-	numbers := o.BatchSize * cmp.Or(o.Dimensions, maxDimensions)
+	numbers := o.BatchSize * maxDimensions
 	return bounded.Limits{
 		Service: "the embeddings endpoint", Format: bounded.JSON, Depth: 16, Idle: o.Timeout, Whole: o.Timeout,
 		Bytes: int64(32*numbers) + 1<<20, Elements: int64(numbers+16*o.BatchSize) + 1000,
@@ -97,7 +90,8 @@ func limits(o *Options) bounded.Limits {
 // Identity names everything that determines the vectors: two clients with one identity return
 // the same ones. NewCache needs it.
 func (c *Client) Identity() string {
-	return fmt.Sprintf("%s %s %d %q", c.options.BaseURL, c.options.Model, c.options.Dimensions, c.options.RecordPrefix)
+	// The files of existing caches end in these two, which once were options.
+	return c.options.BaseURL + " " + c.options.Model + ` 0 ""`
 }
 
 // Embed implements kb.Embedder for the texts of records, with as many requests as necessary, one
@@ -107,7 +101,7 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	for len(texts) > 0 {
 		some := texts[:min(c.options.BatchSize, len(texts))]
 		texts = texts[len(some):]
-		part, err := c.request(ctx, c.options.RecordPrefix, some)
+		part, err := c.request(ctx, some)
 		if err != nil {
 			return nil, err
 		}
@@ -118,29 +112,19 @@ func (c *Client) Embed(ctx context.Context, texts []string) ([][]float32, error)
 
 // EmbedQuery implements kb.QueryEmbedder.
 func (c *Client) EmbedQuery(ctx context.Context, text string) ([]float32, error) {
-	vectors, err := c.request(ctx, c.options.QueryPrefix, []string{text})
+	vectors, err := c.request(ctx, []string{text})
 	if err != nil {
 		return nil, err
 	}
 	return vectors[0], kb.CheckVectors(vectors, 1)
 }
 
-func (c *Client) request(ctx context.Context, prefix string, texts []string) ([][]float32, error) {
-	input := texts
-	if prefix != "" {
-		input = make([]string, len(texts))
-		for i, text := range texts {
-			input[i] = prefix + text
-		}
-	}
+func (c *Client) request(ctx context.Context, texts []string) ([][]float32, error) {
 	params := openai.EmbeddingNewParams{
 		Model: c.options.Model,
-		Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: input},
+		Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
 		// Explicit, because servers have different defaults.
 		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat,
-	}
-	if c.options.Dimensions > 0 {
-		params.Dimensions = openai.Int(int64(c.options.Dimensions))
 	}
 	// The library's own type would take several times as much memory.
 	var data []byte

@@ -32,10 +32,9 @@ type endpoint struct {
 }
 
 type request struct {
-	Model      string   `json:"model"`
-	Input      []string `json:"input"`
-	Dimensions int      `json:"dimensions"`
-	Format     string   `json:"encoding_format"`
+	Model  string   `json:"model"`
+	Input  []string `json:"input"`
+	Format string   `json:"encoding_format"`
 }
 
 func newEndpoint(t *testing.T, refuse ...func(http.ResponseWriter)) *endpoint {
@@ -104,23 +103,23 @@ func (e *endpoint) dial(t *testing.T, change func(*embed.Options)) *embed.Client
 func TestTextsGoInBatchesAndComeBackInOrder(t *testing.T) {
 	e := newEndpoint(t)
 	c := e.dial(t, func(o *embed.Options) {
-		o.BatchSize, o.Dimensions, o.RecordPrefix, o.QueryPrefix = 2, 7, "p:", "question:"
+		o.BatchSize = 2
 	})
 	got, err := c.Embed(t.Context(), []string{"a", "bb", "ccc"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([][]float32{{3, 1}, {4, 1}, {5, 1}}, got); diff != "" {
+	if diff := cmp.Diff([][]float32{{1, 1}, {2, 1}, {3, 1}}, got); diff != "" {
 		t.Error(diff)
 	}
 	one, err := c.EmbedQuery(t.Context(), "q")
-	if err != nil || one[0] != 10 {
+	if err != nil || one[0] != 1 {
 		t.Errorf("the query's vector is %v, %v", one, err)
 	}
 	want := []request{
-		{Model: "m", Input: []string{"p:a", "p:bb"}, Dimensions: 7, Format: "float"},
-		{Model: "m", Input: []string{"p:ccc"}, Dimensions: 7, Format: "float"},
-		{Model: "m", Input: []string{"question:q"}, Dimensions: 7, Format: "float"},
+		{Model: "m", Input: []string{"a", "bb"}, Format: "float"},
+		{Model: "m", Input: []string{"ccc"}, Format: "float"},
+		{Model: "m", Input: []string{"q"}, Format: "float"},
 	}
 	if diff := cmp.Diff(want, e.requests); diff != "" {
 		t.Error(diff)

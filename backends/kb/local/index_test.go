@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
@@ -154,8 +152,8 @@ func TestAnApplyThatIsGivenUpChangesNothing(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v; the test must end the context between two batches", err)
 	}
-	if n := x.Stats().Records; n != 2 {
-		t.Errorf("%d records", n)
+	if held, err := x.Held(t.Context()); err != nil || len(held) != 2 {
+		t.Errorf("%d records, %v", len(held), err)
 	}
 	if got := find(t, x, kb.Query{Text: "anchor boat lantern"}); !slices.Equal(got, []string{"doc:a", "doc:b"}) {
 		t.Errorf("found %v", got)
@@ -214,26 +212,12 @@ func TestFiltersAgreeWithALookAtEveryRecord(t *testing.T) {
 	}
 }
 
-func TestStatsCount(t *testing.T) {
-	e := &kbtest.Embedder{}
-	x := openIn(t, local.Options{Embedder: e})
-	put(t, x, record("doc:a", "Anchor", ""))
-	find(t, x, kb.Query{Text: "anchor"})
-	e.Fail(kbtest.ErrEmbedder)
-	find(t, x, kb.Query{Text: "anchor"})
-	find(t, x, kb.Query{Text: "anchor"})
-	put(t, x, record("doc:b", "Boat", ""))
-	want := local.Stats{Records: 2, Vectors: 1, Searches: 3, Degraded: 2, LoadFailures: 1}
-	if diff := cmp.Diff(want, x.Stats()); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// slow answers when it is let.
-type slow struct{ let chan struct{} }
+// slow answers when it is let, and says when it was asked.
+type slow struct{ asked, let chan struct{} }
 
 func (s slow) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if texts[0] == "anchor" {
+		close(s.asked)
 		select {
 		case <-s.let:
 		case <-ctx.Done():
@@ -244,7 +228,7 @@ func (s slow) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 }
 
 func TestCloseWaitsForASearch(t *testing.T) {
-	e := slow{let: make(chan struct{})}
+	e := slow{asked: make(chan struct{}), let: make(chan struct{})}
 	x := openIn(t, local.Options{Embedder: e, EmbedTimeout: time.Minute})
 	put(t, x, record("doc:a", "Anchor and rope", ""))
 	found, closed := make(chan int), make(chan error)
@@ -255,11 +239,7 @@ func TestCloseWaitsForASearch(t *testing.T) {
 		}
 		found <- len(results.Hits)
 	}()
-	for x.Stats().Searches == 0 { // it has begun
-		if _, err := x.Held(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
+	<-e.asked
 	go func() { closed <- x.Close() }()
 	for { // until Close has begun
 		if _, err := x.Held(t.Context()); errors.Is(err, kb.ErrClosed) {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"voicegw/backends/kb"
@@ -45,8 +44,6 @@ type Index struct {
 	// applying is held by the one running Apply; it guards the writing side of store and the
 	// making of the next snapshot.
 	applying sync.Mutex
-
-	searches atomic.Uint64
 
 	mu      sync.Mutex // guards the fields below
 	current *snapshot
@@ -139,19 +136,17 @@ func (x *Index) Get(_ context.Context, ids []string) (found []kb.Record, missing
 		return nil, nil, err
 	}
 	defer x.calls.Done()
-	seen := map[string]bool{}
-	for _, id := range ids {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		if e, ok := s.entries[id]; ok {
-			found = append(found, e.record)
-		} else {
-			missing = append(missing, id)
-		}
-	}
+	found, missing = kb.Pick(ids, s.record)
 	return found, missing, nil
+}
+
+// record returns the record with an id.
+func (s *snapshot) record(id string) (kb.Record, bool) {
+	e, ok := s.entries[id]
+	if !ok {
+		return kb.Record{}, false
+	}
+	return e.record, true
 }
 
 // Held implements kb.Index.
@@ -166,29 +161,6 @@ func (x *Index) Held(_ context.Context) (map[string]kb.Held, error) {
 		held[id] = kb.Held{Hash: e.hash, Complete: e.vector != nil || x.options.Embedder == nil}
 	}
 	return held, nil
-}
-
-// Stats are numbers for metrics and for people. Counters start at Open.
-type Stats struct {
-	// Records is how many records are held now, Vectors how many of them have one.
-	Records, Vectors int
-	// Searches counts answered searches, Degraded those without vectors because the Embedder
-	// failed or rested after a failure.
-	Searches, Degraded uint64
-	// LoadFailures counts the Applies whose records the Embedder did not embed.
-	LoadFailures uint64
-}
-
-// Stats returns the current numbers. It may be called at any time, also after Close.
-func (x *Index) Stats() Stats {
-	x.mu.Lock()
-	current := x.current
-	x.mu.Unlock()
-	stats := Stats{Records: len(current.entries), Vectors: len(current.rows), Searches: x.searches.Load()}
-	if x.query != nil {
-		stats.Degraded, stats.LoadFailures = x.query.Failures(), x.load.Failures()
-	}
-	return stats
 }
 
 // Close implements kb.Index.

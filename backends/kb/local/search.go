@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"voicegw/backends/kb"
@@ -20,7 +19,6 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	defer x.calls.Done()
-	x.searches.Add(1)
 	if q.Limit == 0 {
 		q.Limit = kb.DefaultLimit
 	}
@@ -45,13 +43,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	if err := ctx.Err(); err != nil {
 		return kb.Results{}, searchError(err)
 	}
-	results.Hits = x.ranker.Fuse(wordings, near, q.Limit, func(id string) (kb.Record, bool) {
-		e, ok := s.entries[id]
-		if !ok {
-			return kb.Record{}, false
-		}
-		return e.record, true
-	})
+	results.Hits = x.ranker.Fuse(wordings, near, q.Limit, s.record)
 	for i := range results.Hits {
 		results.Hits[i].Snippet = x.ranker.Snippet(results.Hits[i].Record.Text, q.Text, terms)
 	}
@@ -66,10 +58,7 @@ func (x *Index) wordings(ctx context.Context, s *snapshot, q *kb.Query, f *filte
 	if x.options.Synonyms != nil {
 		synonyms = x.options.Synonyms()
 	}
-	all := []kb.Wording{{Text: q.Text, Weight: 1}}
-	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
-		all = append(all, kb.Wording{Text: text, Weight: kb.AlternativeWeight})
-	}
+	all := kb.Wordings(q, synonyms)
 	analyzer, _ := x.ranker.Words()
 	terms := map[string]bool{}
 	for i := range all {

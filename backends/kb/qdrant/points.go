@@ -206,10 +206,7 @@ func (x *Index) rankings(ctx context.Context, q *kb.Query, vector []float32) (wo
 	if x.options.Synonyms != nil {
 		synonyms = x.options.Synonyms()
 	}
-	wordings = []kb.Wording{{Text: q.Text, Weight: 1}}
-	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
-		wordings = append(wordings, kb.Wording{Text: text, Weight: kb.AlternativeWeight})
-	}
+	wordings = kb.Wordings(q, synonyms)
 	var searches []object
 	var into []*[]kb.Ranked
 	ask := func(query any, using string, to *[]kb.Ranked) object {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"voicegw/backends/kb"
@@ -38,8 +37,6 @@ type Options struct {
 	// Synonyms is called for every search; it may be nil, and may return nil. It may be
 	// called concurrently.
 	Synonyms func() *kb.Synonyms
-	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
-	EmbedTimeout time.Duration
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
 	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil makes one
@@ -60,8 +57,6 @@ type Index struct {
 	query      *vectors.Guard // nil without an Embedder, and so is load
 	load       *vectors.Guard
 
-	searches atomic.Uint64
-
 	mu     sync.Mutex // guards the following field
 	closed bool
 	calls  sync.WaitGroup // Add is called under mu while not closed
@@ -78,9 +73,6 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	}
 	if o.Collection == "" {
 		o.Collection = "voicegw_kb"
-	}
-	if o.EmbedTimeout <= 0 {
-		o.EmbedTimeout = 600 * time.Millisecond
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
@@ -99,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		client: &client{base: base, key: o.APIKey, http: httpClient, tries: 3, bounds: o.Timeout},
 	}
 	if o.Embedder != nil {
-		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: o.EmbedTimeout, Rest: 10 * time.Second})
+		x.query = vectors.New(o.Embedder, o.Logger, "query", vectors.Options{Timeout: 600 * time.Millisecond, Rest: 10 * time.Second})
 		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
 	}
 	if err := x.prepare(ctx); err != nil {
@@ -135,24 +127,6 @@ func (x *Index) Close() error {
 	return nil
 }
 
-// Stats are counters since Open.
-type Stats struct {
-	// Searches counts the answered ones; Degraded those of them without vectors, because the
-	// Embedder failed now or just before.
-	Searches, Degraded uint64
-	// LoadFailures counts the Applies whose records the Embedder did not embed.
-	LoadFailures uint64
-}
-
-// Stats returns the counters. It may be called at any time, also after Close.
-func (x *Index) Stats() Stats {
-	stats := Stats{Searches: x.searches.Load()}
-	if x.query != nil {
-		stats.Degraded, stats.LoadFailures = x.query.Failures(), x.load.Failures()
-	}
-	return stats
-}
-
 // Search implements kb.Index.
 func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 	began := time.Now()
@@ -163,7 +137,6 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	defer x.calls.Done()
-	x.searches.Add(1)
 	if q.Limit == 0 {
 		q.Limit = kb.DefaultLimit
 	}
@@ -227,18 +200,10 @@ func (x *Index) Get(ctx context.Context, ids []string) (found []kb.Record, missi
 	if err != nil {
 		return nil, nil, err
 	}
-	seen := map[string]bool{}
-	for _, id := range ids {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		if rec, ok := records[id]; ok {
-			found = append(found, rec)
-		} else {
-			missing = append(missing, id)
-		}
-	}
+	found, missing = kb.Pick(ids, func(id string) (kb.Record, bool) {
+		record, ok := records[id]
+		return record, ok
+	})
 	return found, missing, nil
 }
 

@@ -21,7 +21,7 @@ type Guard struct {
 	purpose  string
 	options  Options
 
-	count atomic.Uint64
+	count atomic.Uint64 // calls without an answer
 
 	mu       sync.Mutex // guards the fields below
 	lastLine time.Time
@@ -46,9 +46,6 @@ func New(embedder kb.Embedder, log *slog.Logger, purpose string, o Options) *Gua
 	}
 	return &Guard{embedder: embedder, log: log, purpose: purpose, options: o}
 }
-
-// Failures returns how many calls got no answer.
-func (g *Guard) Failures() uint64 { return g.count.Load() }
 
 // Query returns the vector of a query, with the given dimensions (0 means any), or nil.
 func (g *Guard) Query(ctx context.Context, text string, dimensions int) []float32 {

@@ -46,8 +46,8 @@ func TestAFailureIsLoggedOnceAMinuteAndCounted(t *testing.T) {
 		if !strings.Contains(log.String(), "no such host") || !strings.Contains(log.String(), "failures=61") {
 			t.Errorf("the log says\n%s", &log)
 		}
-		if g.Failures() != 90 {
-			t.Errorf("%d failures", g.Failures())
+		if g.count.Load() != 90 {
+			t.Errorf("%d failures", g.count.Load())
 		}
 	})
 }
@@ -60,8 +60,8 @@ func TestAFailingEmbedderIsLeftAlone(t *testing.T) {
 		g.Query(t.Context(), "a", 0)
 		<-time.After(9 * time.Second)
 		g.Query(t.Context(), "a", 0)
-		if e.calls != 1 || g.Failures() != 3 {
-			t.Errorf("%d calls, %d failures", e.calls, g.Failures())
+		if e.calls != 1 || g.count.Load() != 3 {
+			t.Errorf("%d calls, %d failures", e.calls, g.count.Load())
 		}
 		<-time.After(time.Second)
 		e.answer = answers(1, 0)
@@ -75,8 +75,8 @@ func TestAnEmbedderThatHangsIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(&asked{answer: func(ctx context.Context) ([][]float32, error) { <-ctx.Done(); return nil, ctx.Err() }}, nil, "query", Options{Timeout: time.Second})
 		began := time.Now()
-		if v := g.Query(t.Context(), "a", 0); v != nil || time.Since(began) != time.Second || g.Failures() != 1 {
-			t.Errorf("%v after %v, %d failures", v, time.Since(began), g.Failures())
+		if v := g.Query(t.Context(), "a", 0); v != nil || time.Since(began) != time.Second || g.count.Load() != 1 {
+			t.Errorf("%v after %v, %d failures", v, time.Since(began), g.count.Load())
 		}
 	})
 }
@@ -85,8 +85,8 @@ func TestACallerWhoLeavesIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	g := New(&asked{answer: func(ctx context.Context) ([][]float32, error) { return nil, ctx.Err() }}, nil, "query", Options{Rest: time.Hour})
-	if v := g.Query(ctx, "a", 0); v != nil || g.Failures() != 0 || g.resting() {
-		t.Errorf("%v, %d failures", v, g.Failures())
+	if v := g.Query(ctx, "a", 0); v != nil || g.count.Load() != 0 || g.resting() {
+		t.Errorf("%v, %d failures", v, g.count.Load())
 	}
 }
 
@@ -103,8 +103,8 @@ func TestVectorsThatDoNotFitAreAFailure(t *testing.T) {
 		if v := g.Records(t.Context(), []string{"a"}, 2); v != nil {
 			t.Errorf("%s: %v", name, v)
 		}
-		if g.Failures() != 2 {
-			t.Errorf("%s: %d failures", name, g.Failures())
+		if g.count.Load() != 2 {
+			t.Errorf("%s: %d failures", name, g.count.Load())
 		}
 	}
 	var _ kb.Embedder = (*asked)(nil)
