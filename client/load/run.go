@@ -16,6 +16,7 @@ import (
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/client/speech"
+	"voicegw/client/voice"
 	"voicegw/internal/bounded"
 )
 
@@ -55,7 +56,7 @@ func (o Options) speech() speech.Options {
 	s := speech.Options{Rate: o.InputRate, Paths: o.Audio, Dir: o.ScriptDir}
 	for _, t := range o.Script.Turns {
 		switch {
-		case t.Act != script.Say:
+		case t.Act != voice.Say:
 		case t.Recording == script.AnyRecording:
 			s.Any = true
 		case t.Recording != "":

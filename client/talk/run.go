@@ -68,7 +68,7 @@ func (o Options) words() ([]voice.Words, error) {
 
 // converse holds a conversation on a connection.
 func converse(ctx context.Context, o Options, words []voice.Words, conn voice.Conn, began time.Time) (Report, error) {
-	turn := voice.Turn{Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
+	turn := voice.Turn{WaitFor: voice.ForAnswer, Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
 	pending := turn
 	pending.Act = voice.Type
 	v := voice.Options{

@@ -7,27 +7,27 @@ import (
 	"voicegw/protocol"
 )
 
-// Act is what a turn does.
-type Act int
+// Act is what a turn does, by the key that a script has for it.
+type Act string
 
 // The acts.
 const (
-	Say  Act = iota // speak a recording
-	Type            // send a text
-	Stop            // press the stop button
-	Wait            // wait in silence
+	Say  Act = "say"  // speak a recording
+	Type Act = "type" // send a text
+	Stop Act = "stop" // press the stop button
+	Wait Act = "wait" // wait in silence
 )
 
-// WaitFor is the event that ends a turn.
-type WaitFor int
+// WaitFor is the event that ends a turn, by its word in a script.
+type WaitFor string
 
 // The events that can end a turn.
 const (
-	ForAnswer     WaitFor = iota // the answer has been heard to its end
-	ForFirstAudio                // the answer begins
-	ForNothing                   // it was said
-	ForEnd                       // the model ends the session
-	ForTool                      // a tool has ended
+	ForAnswer     WaitFor = "answer"      // the answer has been heard to its end
+	ForFirstAudio WaitFor = "first_audio" // the answer begins
+	ForNothing    WaitFor = "nothing"     // it was said
+	ForEnd        WaitFor = "end"         // the model ends the session
+	ForTool       WaitFor = "tool"        // a tool has ended
 )
 
 // Turn is one thing to do, and what ends it.

@@ -96,7 +96,7 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		o.Start.TurnDetection = protocol.TurnDetectionClient
 	}
 	if s.Begin != nil {
-		o.Pending = &voice.Turn{Act: voice.Type, Patience: script.DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
+		o.Pending = &voice.Turn{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: script.DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
 	}
 	return o
 }
@@ -114,7 +114,7 @@ func buffers() []time.Duration {
 func (k *Caller) words(index, count, pass int) voice.Words {
 	t := &k.set.Script.Turns[index]
 	switch {
-	case t.Act != script.Say:
+	case t.Act != voice.Say:
 		return voice.Words{Text: script.Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(t.Text)}
 	case t.Recording == "":
 		return voice.Words{Recording: k.set.Speech.Line(t.Text)}
@@ -127,24 +127,9 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 
 // turns are those of a script as the conversation takes them.
 func turns(s *script.Script) []voice.Turn {
-	acts := map[script.Act]voice.Act{script.Say: voice.Say, script.Type: voice.Type, script.Stop: voice.Stop, script.Wait: voice.Wait}
-	ends := map[script.WaitFor]voice.WaitFor{
-		script.ForAnswer: voice.ForAnswer, script.ForFirstAudio: voice.ForFirstAudio, script.ForNothing: voice.ForNothing,
-		script.ForEnd: voice.ForEnd, script.ForTool: voice.ForTool,
-	}
 	var list []voice.Turn
 	for _, t := range s.Turns {
-		turn := voice.Turn{
-			Act: acts[t.Act], Wait: t.Wait, Pause: t.Pause, Interrupts: t.Interrupts, InterruptAfter: t.InterruptAfter,
-			WaitFor: ends[t.WaitFor], Tool: t.Tool, Patience: t.Patience, Error: t.Expect.Error, KeepText: t.Expect.NeedsText(),
-		}
-		if t.Approve != nil {
-			turn.Approval = voice.ApprovalNo
-			if *t.Approve {
-				turn.Approval = voice.ApprovalYes
-			}
-		}
-		list = append(list, turn)
+		list = append(list, t.Turn)
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"voicegw/client/voice"
 	"voicegw/internal/strict"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -38,7 +39,7 @@ var (
 	turnKeys   = []string{"say", "type", "stop", "wait", "pause", "interrupt_after", "wait_for", "approve", "patience", "expect"}
 	actKeys    = []string{"say", "type", "stop", "wait"}
 	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
-	waitWords  = []string{string(ForAnswer), string(ForFirstAudio), string(ForNothing), string(ForEnd)}
+	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
 )
 
 // Parse reads a script from YAML. name is the file's name, used in the error, which is
@@ -153,7 +154,7 @@ func (p *parser) turn(n *yaml.Node, i int) {
 	if !ok {
 		return
 	}
-	t := Turn{Line: n.Line, Pause: p.pause, Patience: p.patience, WaitFor: ForAnswer}
+	t := Turn{Line: n.Line, Turn: voice.Turn{Pause: p.pause, Patience: p.patience, WaitFor: voice.ForAnswer}}
 	p.act(m, &t)
 	if v := m.Get("pause"); v != nil {
 		t.Pause, _ = p.Duration(v, "pause", maxWait)
@@ -162,8 +163,9 @@ func (p *parser) turn(n *yaml.Node, i int) {
 		t.Patience = p.patienceAt(v)
 	}
 	if v := m.Get("approve"); v != nil {
-		if yes, ok := p.Bool(v, "approve"); ok {
-			t.Approve = &yes
+		t.Approval = voice.ApprovalNo
+		if yes, _ := p.Bool(v, "approve"); yes {
+			t.Approval = voice.ApprovalYes
 		}
 	}
 	if v := m.Get("wait_for"); v != nil {
@@ -171,6 +173,7 @@ func (p *parser) turn(n *yaml.Node, i int) {
 	}
 	if v := m.Get("expect"); v != nil {
 		t.Expect = p.expect(v)
+		t.Error, t.KeepText = t.Expect.Error, t.Expect.NeedsText()
 	}
 	if v := m.Get("interrupt_after"); v != nil {
 		t.Interrupts = true
@@ -191,17 +194,17 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			p.Problem(v, "a turn does one thing: this one has %s and %s", t.Act, key)
 			continue
 		}
-		t.Act = Act(key)
+		t.Act = voice.Act(key)
 		switch t.Act {
-		case Say:
+		case voice.Say:
 			p.say(v, t)
-		case Type:
+		case voice.Type:
 			t.Text = p.filled(v, "type")
-		case Stop:
+		case voice.Stop:
 			if on, ok := p.Bool(v, "stop"); ok && !on {
 				p.Problem(v, "stop is true, or is left out")
 			}
-		case Wait:
+		case voice.Wait:
 			t.Wait, _ = p.Duration(v, "wait", maxWait)
 		}
 	}
@@ -230,7 +233,7 @@ func (p *parser) say(v *yaml.Node, t *Turn) {
 func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 	if v.Kind == yaml.ScalarNode {
 		word, _ := p.Word(v, "wait_for", waitWords...)
-		t.WaitFor = WaitFor(word)
+		t.WaitFor = voice.WaitFor(word)
 		return
 	}
 	m, ok := p.Map(v, "wait_for", "tool")
@@ -242,7 +245,7 @@ func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 		p.Problem(v, "wait_for is one of %s, or tool with a name", strict.Join(waitWords))
 		return
 	}
-	t.WaitFor = ForTool
+	t.WaitFor = voice.ForTool
 	t.Tool = p.text(tool, "tool", maxSpoken)
 }
 
@@ -254,19 +257,19 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 			p.Problem(v, format, args...)
 		}
 	}
-	if t.Act == Say && p.script.NoMicrophone {
+	if t.Act == voice.Say && p.script.NoMicrophone {
 		refuse("say", "nothing can be said without a microphone; leave microphone out, or type")
 	}
-	if t.Act == Wait || t.Act == Stop {
+	if t.Act == voice.Wait || t.Act == voice.Stop {
 		for _, key := range []string{"wait_for", "approve"} {
 			refuse(key, "%s means nothing with %s", key, t.Act)
 		}
 	}
-	if t.Act == Wait {
+	if t.Act == voice.Wait {
 		refuse("interrupt_after", "interrupt_after means nothing with wait")
 		refuse("expect", "expect means nothing with wait: nothing is asked")
 	}
-	if t.Act == Stop && !t.Interrupts {
+	if t.Act == voice.Stop && !t.Interrupts {
 		p.Problem(m.Get("stop"), "stop needs interrupt_after: when the button is pressed")
 	}
 	if t.Interrupts {
@@ -276,10 +279,10 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	if t.Expect.FlushWithin > 0 && !t.Interrupts {
 		refuse("expect", "flush_within goes with interrupt_after")
 	}
-	if t.WaitFor == ForNothing && t.Expect.Within > 0 {
+	if t.WaitFor == voice.ForNothing && t.Expect.Within > 0 {
 		refuse("expect", "within means nothing with wait_for: nothing")
 	}
-	if t.Act == Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
+	if t.Act == voice.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
 		refuse("expect", "nothing answers the stop button; it can expect flush_within, no_tool and error")
 	}
 }
@@ -295,9 +298,9 @@ func (p *parser) interrupts(v *yaml.Node, i int) {
 		return // a turn before is no turn, and has its problem
 	}
 	switch before := turns[i-1]; {
-	case before.Act == Wait || before.Act == Stop:
+	case before.Act == voice.Wait || before.Act == voice.Stop:
 		p.Problem(v, "nothing answers the turn before, which is %s", before.Act)
-	case before.WaitFor != ForAnswer:
+	case before.WaitFor != voice.ForAnswer:
 		p.Problem(v, "the turn before waits for %s; leave its wait_for out, as this one interrupts its answer", before.WaitFor)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"voicegw/client/voice"
 )
 
 // update rewrites the expected problems of testdata/problems.
@@ -71,8 +73,8 @@ func TestEverythingThatAScriptCanSay(t *testing.T) {
 		t.Fatalf("there are %d turns", len(s.Turns))
 	}
 	first := s.Turns[0]
-	if first.Act != Say || first.Recording != AnyRecording || first.Line != 14 || first.Pause != 100*time.Millisecond ||
-		first.Patience != 10*time.Second || first.WaitFor != ForAnswer || first.Approve != nil {
+	if first.Act != voice.Say || first.Recording != AnyRecording || first.Line != 14 || first.Pause != 100*time.Millisecond ||
+		first.Patience != 10*time.Second || first.WaitFor != voice.ForAnswer || first.Approval != voice.ApprovalNobody {
 		t.Errorf("the first turn is %+v", first)
 	}
 	e := first.Expect
@@ -84,11 +86,11 @@ func TestEverythingThatAScriptCanSay(t *testing.T) {
 		t.Errorf("the second turn is %+v", second)
 	}
 	third := s.Turns[2]
-	if third.Act != Type || third.Approve == nil || !*third.Approve || third.WaitFor != ForTool || third.Tool != "calendar_create_event" ||
+	if third.Act != voice.Type || third.Approval != voice.ApprovalYes || third.WaitFor != voice.ForTool || third.Tool != "calendar_create_event" ||
 		third.Patience != 30*time.Second || third.Pause != 2*time.Second || third.Expect.Asks[0] != "calendar_create_event" {
 		t.Errorf("the third turn is %+v", third)
 	}
-	if s.Turns[3].Wait != 5*time.Second || s.Turns[5].Act != Stop || s.Turns[6].Expect.Error != "no_answer" || s.Turns[7].WaitFor != ForEnd {
+	if s.Turns[3].Wait != 5*time.Second || s.Turns[5].Act != voice.Stop || s.Turns[6].Expect.Error != "no_answer" || s.Turns[7].WaitFor != voice.ForEnd {
 		t.Errorf("the others are %+v", s.Turns[3:])
 	}
 	if got := (Variables{Session: 3, Call: 2, Pass: 7}).Fill(third.Text); got != "Book a review for 3, pass 7" {
@@ -105,7 +107,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn := s.Turns[0]
-	if s.User != DefaultUser || turn.Pause != DefaultPause || turn.Patience != DefaultPatience || turn.WaitFor != ForAnswer || s.Speaks() || turn.Expect.Count() != 0 {
+	if s.User != DefaultUser || turn.Pause != DefaultPause || turn.Patience != DefaultPatience || turn.WaitFor != voice.ForAnswer || s.Speaks() || turn.Expect.Count() != 0 {
 		t.Errorf("%+v %+v", s, turn)
 	}
 }
@@ -167,10 +169,10 @@ func FuzzParse(f *testing.F) {
 			t.Error("a script without turns")
 		}
 		for i, turn := range s.Turns {
-			if turn.Act == "" || turn.Line == 0 || turn.Patience <= 0 || turn.WaitFor == "" || turn.Interrupts && i == 0 || turn.Act == Say && s.NoMicrophone {
+			if turn.Act == "" || turn.Line == 0 || turn.Patience <= 0 || turn.WaitFor == "" || turn.Interrupts && i == 0 || turn.Act == voice.Say && s.NoMicrophone {
 				t.Errorf("turn %d is %+v", i, turn)
 			}
-			if (turn.Act == Say) != (turn.Text != "" && turn.Recording == "" || turn.Recording != "") && turn.Act != Type {
+			if (turn.Act == voice.Say) != (turn.Text != "" && turn.Recording == "" || turn.Recording != "") && turn.Act != voice.Type {
 				t.Errorf("turn %d says %q and %q", i, turn.Text, turn.Recording)
 			}
 			Variables{}.Fill(turn.Text)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"voicegw/client/voice"
 )
 
 // Script is a file that was read. It never changes after Parse, so any number of
@@ -40,59 +42,21 @@ type Begin struct {
 	Line int
 }
 
-// Act is what a turn does.
-type Act string
-
-// The acts. The text is the key in the file.
-const (
-	Say  Act = "say"
-	Type Act = "type"
-	Stop Act = "stop" // the stop button
-	Wait Act = "wait"
-)
-
 // Turn is one thing to do, and what is to come of it.
 type Turn struct {
+	voice.Turn
 	// Line is where it stands in the file.
 	Line int
-	Act  Act
 	// Text is what is typed, or spoken by the built-in voice, with variables where it is
 	// typed.
 	Text string
 	// Recording is what is spoken instead: the name of one, or AnyRecording.
 	Recording string
-	// Wait is how long Act Wait waits.
-	Wait time.Duration
-	// Pause is the silence between the answer before and this turn.
-	Pause time.Duration
-	// Interrupts begins the turn InterruptAfter after the first audio of the answer before,
-	// instead of after its end.
-	Interrupts     bool
-	InterruptAfter time.Duration
-	// WaitFor is what the turn is over with, Tool the tool's name for ForTool.
-	WaitFor WaitFor
-	Tool    string
-	// Approve is the answer to what tools ask; nil leaves their questions open.
-	Approve *bool
-	// Patience is how long nothing may be heard.
-	Patience time.Duration
-	Expect   Expect
+	Expect    Expect
 }
 
 // AnyRecording is each of the run's recordings in its turn.
 const AnyRecording = "any"
-
-// WaitFor is what ends a turn.
-type WaitFor string
-
-// What a turn can be over with. The text is the word in the file.
-const (
-	ForAnswer     WaitFor = "answer"      // the answer has been heard to its end
-	ForFirstAudio WaitFor = "first_audio" // the answer begins
-	ForNothing    WaitFor = "nothing"     // it was said
-	ForEnd        WaitFor = "end"         // the model ends the session
-	ForTool       WaitFor = "tool"        // a tool has ended
-)
 
 // Expect is what a turn must have come to. The zero value expects nothing but an answer.
 type Expect struct {
@@ -131,7 +95,7 @@ func (e Expect) NeedsText() bool { return e.Text != nil || e.NoText != nil || e.
 // Speaks says whether anything is spoken.
 func (s *Script) Speaks() bool {
 	for _, t := range s.Turns {
-		if t.Act == Say {
+		if t.Act == voice.Say {
 			return true
 		}
 	}
