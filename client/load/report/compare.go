@@ -178,37 +178,7 @@ func compareCount(d figure.Definition, a, b int64) []comparedRow {
 
 // Text writes the comparison for a terminal.
 func (c *Comparison) Text(w io.Writer, colour bool) error {
-	t := &text{colour: colour}
-	t.line("%s %s and %s", t.mark(bold, "voicegw load compare:"), printable(c.NameA), printable(c.NameB))
-	for _, warning := range c.Warnings {
-		t.wrapped("  ", "  ", printable(warning))
-	}
-	t.line("")
-	for _, f := range c.Facts {
-		if f.A == f.B {
-			t.pair(f.Key, f.A)
-			continue
-		}
-		t.pair(f.Key, f.A)
-		t.pair("", f.B)
-	}
-	for _, g := range c.Groups {
-		t.title(string(g.Name))
-		t.line("  %-32s %14s %14s %10s", "", clipped(c.NameA, 14), clipped(c.NameB, 14), "change")
-		for _, r := range g.Rows {
-			word := r.Word
-			switch r.Class {
-			case "better":
-				word = t.mark(green, word)
-			case "worse":
-				word = t.mark(red, word)
-			}
-			t.line("  %-32s %14s %14s %10s  %s", r.Title, r.A, r.B, r.Change, word)
-		}
-	}
-	t.line("")
-	t.wrapped("  ", "  ", fmt.Sprintf("Better and worse are changes whose 95 %% confidence intervals do not overlap, of more than %g %% and %d ms; the rest may be chance.", leastShare*100, leastMS))
-	if _, err := io.WriteString(w, t.b.String()); err != nil {
+	if err := writeText(w, colour, "comparison", c); err != nil {
 		return fmt.Errorf("write the comparison: %w", err)
 	}
 	return nil
@@ -222,10 +192,10 @@ func (c *Comparison) HTML(w io.Writer) error {
 	return nil
 }
 
-// clipped keeps a name within a column.
-func clipped(s string, n int) string {
-	if r := []rune(printable(s)); len(r) > n {
-		return "…" + string(r[len(r)-n+1:])
+// clipped keeps a name within a column of 14 characters.
+func clipped(s string) string {
+	if r := []rune(printable(s)); len(r) > 14 {
+		return "…" + string(r[len(r)-13:])
 	}
 	return printable(s)
 }
