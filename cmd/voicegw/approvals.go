@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"voicegw/client/operator"
 )
 
 // maxToldApprovals is how many approvals the log names at start; the rest are counted.
@@ -46,19 +48,11 @@ func (f auditFlags) checkOpen() error {
 
 // auditOpen lists the approved actions whose outcome is unknown.
 func (p Process) auditOpen(ctx context.Context, flags auditFlags, parsed *kong.Context) error {
-	o, err := p.operator(flags.operatorFlags, parsed)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	list, err := o.Approvals(ctx)
-	if err != nil {
-		return err
-	}
-	if flags.JSON {
-		return p.printJSON(list)
-	}
-	return p.print(list.Table(p.Stdout))
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		list, err := o.Approvals(ctx)
+		if err != nil {
+			return err
+		}
+		return p.showList(list, flags.JSON)
+	})
 }

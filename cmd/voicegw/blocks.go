@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"voicegw/internal/terminal"
-
 	"github.com/alecthomas/kong"
+
+	"voicegw/client/operator"
+	"voicegw/internal/terminal"
 )
 
 // blocksFlags are the commands about users who are locked out.
@@ -27,34 +28,21 @@ type blocksRemoveFlags struct {
 
 // Run lists the users who are locked out.
 func (flags blocksListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	o, err := p.operator(flags.operatorFlags, parsed)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	list, err := o.Blocks(ctx)
-	if err != nil {
-		return err
-	}
-	if flags.JSON {
-		return p.printJSON(list)
-	}
-	return p.print(list.Table(p.Stdout))
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		list, err := o.Blocks(ctx)
+		if err != nil {
+			return err
+		}
+		return p.showList(list, flags.JSON)
+	})
 }
 
 // Run lets a user in again.
 func (flags blocksRemoveFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	o, err := p.operator(flags.operatorFlags, parsed)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	if err := o.Unblock(ctx, string(flags.User)); err != nil {
-		return err
-	}
-	return p.print(fmt.Sprintf("%s may connect again.\n", terminal.Quote(string(flags.User))))
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		if err := o.Unblock(ctx, string(flags.User)); err != nil {
+			return err
+		}
+		return p.print(fmt.Sprintf("%s may connect again.\n", terminal.Quote(string(flags.User))))
+	})
 }

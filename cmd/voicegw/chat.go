@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/audio"
+	"voicegw/client/operator"
 	"voicegw/client/talk"
 )
 
@@ -29,21 +30,16 @@ type chatFlags struct {
 
 // Run holds a conversation in text with a running gateway.
 func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	o, err := p.operator(flags.operatorFlags, parsed)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
 	voice, err := voiceOptions(flags, parsed)
 	if err != nil {
 		return usage(err)
 	}
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	return talk.Chat(ctx, talk.ChatOptions{
-		Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key}, Conversation: flags.Conversation, User: string(flags.User),
-		Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
-		In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		return talk.Chat(ctx, talk.ChatOptions{
+			Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key}, Conversation: flags.Conversation, User: string(flags.User),
+			Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
+			In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
+		})
 	})
 }
 

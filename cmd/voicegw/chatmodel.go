@@ -10,7 +10,6 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
-	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -78,24 +77,12 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	}
 	return chat.New(chat.Options{
 		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Name: cfg.Agent.Name, Vision: vision(cfg, options.Model),
-		Tools:        s.tools.Snapshot,
-		Instructions: func(tools *registry.Snapshot, own mark.Mark) string { return textInstructions(cfg, tools, own) },
-		Rules:        policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
-		Audit:        s.audit.Write,
-		Logger:       s.logger,
+		Tools: s.tools.Snapshot,
+		Instructions: func(tools *registry.Snapshot, own mark.Mark) string {
+			return instructions(cfg, registry.ModeText, tools, own)
+		},
+		Rules:  policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
+		Audit:  s.audit.Write,
+		Logger: s.logger,
 	})
-}
-
-// textInstructions composes the system text of a text conversation with the tools of a snapshot.
-// It may be called concurrently.
-func textInstructions(cfg *config.Config, tools *registry.Snapshot, own mark.Mark) string {
-	b := cfg.AgentBudget().Text
-	o := prompts.Options{
-		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
-		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(), Retrievals: b.Retrieval, TopK: b.TopK, Mark: own.Text(),
-	}
-	for _, t := range tools.Tools(registry.ModeText) {
-		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
-	}
-	return prompts.Compose(o)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/alecthomas/kong"
+
+	"voicegw/client/operator"
 )
 
 // consoleFlags are the flags of console.
@@ -13,16 +15,11 @@ type consoleFlags struct {
 
 // Run prints a link that opens the console once.
 func (flags consoleFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	o, err := p.operator(flags.operatorFlags, parsed)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	ctx, stop := p.untilSignal(ctx)
-	defer stop()
-	link, err := o.ConsoleLink(ctx)
-	if err != nil {
-		return err
-	}
-	return p.print(link + "\n")
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		link, err := o.ConsoleLink(ctx)
+		if err != nil {
+			return err
+		}
+		return p.print(link + "\n")
+	})
 }

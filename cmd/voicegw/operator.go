@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/operator"
@@ -34,4 +36,24 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.
 		}
 	}
 	return operator.New(base, key), nil
+}
+
+// ask calls question with a client for the running gateway. A signal ends it.
+func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Context, question func(context.Context, *operator.Client) error) error {
+	o, err := p.operator(flags, parsed)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	ctx, stop := p.untilSignal(ctx)
+	defer stop()
+	return question(ctx, o)
+}
+
+// showList prints a gateway's answer as JSON or as a table.
+func (p Process) showList(list interface{ Table(file any) string }, asJSON bool) error {
+	if asJSON {
+		return p.printJSON(list)
+	}
+	return p.print(list.Table(p.Stdout))
 }

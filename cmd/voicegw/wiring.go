@@ -79,16 +79,20 @@ func voices(cfg *config.Config) map[string]string {
 	return voices
 }
 
-// voiceInstructions composes the system text of a voice session with the tools of a snapshot. It
-// may be called concurrently.
-func voiceInstructions(cfg *config.Config, tools *registry.Snapshot, own mark.Mark) string {
+// instructions composes the system text of one mode with the tools of a snapshot. It may be called
+// concurrently.
+func instructions(cfg *config.Config, mode registry.Mode, tools *registry.Snapshot, own mark.Mark) string {
 	o := prompts.Options{
-		Mode: prompts.Voice, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Voice.Data),
-		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(),
-		Retrievals: cfg.AgentBudget().Voice.Retrieval, TopK: cfg.AgentBudget().Voice.TopK,
-		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken, Mark: own.Text(),
+		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
+		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(), Mark: own.Text(),
 	}
-	for _, t := range tools.Tools(registry.ModeVoice) {
+	budget := cfg.AgentBudget().Text
+	if mode == registry.ModeVoice {
+		o.Mode, o.Behavior, o.SpokenConfirmation = prompts.Voice, string(cfg.Prompts.Voice.Data), cfg.Confirmation.Voice == config.ConfirmSpoken
+		budget = cfg.AgentBudget().Voice
+	}
+	o.Retrievals, o.TopK = budget.Retrieval, budget.TopK
+	for _, t := range tools.Tools(mode) {
 		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
 	}
 	return prompts.Compose(o)
@@ -105,13 +109,15 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 			Voices:   voices(cfg),
 			Language: cfg.Agent.Language,
 		},
-		Tools:        s.tools.Snapshot,
-		Instructions: func(tools *registry.Snapshot, own mark.Mark) string { return voiceInstructions(cfg, tools, own) },
-		Blocked:      s.caps.blocked,
-		Desk:         s.caps.handoff,
-		Executor:     executor,
-		Audit:        s.audit.Write,
-		Policy:       voicePolicy(cfg),
+		Tools: s.tools.Snapshot,
+		Instructions: func(tools *registry.Snapshot, own mark.Mark) string {
+			return instructions(cfg, registry.ModeVoice, tools, own)
+		},
+		Blocked:  s.caps.blocked,
+		Desk:     s.caps.handoff,
+		Executor: executor,
+		Audit:    s.audit.Write,
+		Policy:   voicePolicy(cfg),
 		Limits: session.Limits{
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
 			NewPerSecond: cfg.Limits.NewPerSecond, ExemptLoopback: cfg.Limits.ExemptLoopback,
