@@ -24,24 +24,21 @@ const maxTypes = 1000
 
 // argsWriter writes the Go types of one tool's arguments.
 type argsWriter struct {
-	shaper
 	names scope
 	decls []string // finished declarations, the outer ones first
 	raw   bool     // encoding/json is needed
 }
 
-// argsSource is the text of zz_args.go: the type Args of a tool's parameters, and
-// the types that it needs. Equal parameters give equal bytes. The error wraps errTypes.
-func argsSource(pkg string, parameters *node) ([]byte, error) {
-	w := &argsWriter{shaper: shaper{parameters}, names: scope{"Needs": true, "Execute": true}}
-	sh, err := w.of(parameters, 0)
+// argsSource is the text of zz_args.go: the type Args of a tool's parameters, and the types
+// that it needs. parameters are in OpenAI's form, which has no references and no allOf. Equal
+// parameters give equal bytes. The error wraps errTypes.
+func argsSource(pkg string, parameters []byte) ([]byte, error) {
+	tree, err := parseJSON(parameters)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errTypes, err)
 	}
-	if !sh.has("object") {
-		return nil, fmt.Errorf("%w: they are no object", errTypes)
-	}
-	if _, err := w.object("Args", sh, "Args are the arguments of a call.", 0); err != nil {
+	w := &argsWriter{names: scope{"Needs": true, "Execute": true}}
+	if _, err := w.object("Args", shapeOf(tree), "Args are the arguments of a call."); err != nil {
 		return nil, err
 	}
 	var b strings.Builder
@@ -59,19 +56,16 @@ func argsSource(pkg string, parameters *node) ([]byte, error) {
 
 // typeOf returns the Go type of a value, without the pointer of an optional value. name
 // is its name if it needs one.
-func (w *argsWriter) typeOf(name string, sh *shape, about string, depth int) (string, error) {
-	if depth > maxDepth {
-		return "", fmt.Errorf("%w: they are nested too deep, or without end", errTypes)
-	}
+func (w *argsWriter) typeOf(name string, sh *shape, about string) (string, error) {
 	switch {
 	case len(sh.types) != 1:
 		return w.anything(), nil
 	case len(sh.enum) > 0:
 		return w.enum(name, sh, about)
 	case sh.has("object"):
-		return w.object(name, sh, about, depth)
+		return w.object(name, sh, about)
 	case sh.has("array"):
-		return w.array(name, sh, about, depth)
+		return w.array(name, sh, about)
 	case sh.has("string"):
 		return "string", nil
 	case sh.has("integer"):
@@ -91,15 +85,12 @@ func (w *argsWriter) anything() string {
 	return raw
 }
 
-func (w *argsWriter) array(name string, sh *shape, about string, depth int) (string, error) {
-	if sh.tuple || sh.items == nil || sh.items.kind != kindObject {
+func (w *argsWriter) array(name string, sh *shape, about string) (string, error) {
+	if sh.items == nil || sh.items.kind != kindObject {
 		return "[]" + w.anything(), nil
 	}
-	item, err := w.of(sh.items, 0)
-	if err != nil {
-		return "", err
-	}
-	t, err := w.typeOf(name+"Item", item, strings.Replace(about, "%s is ", "%s is one of ", 1), depth+1)
+	item := shapeOf(sh.items)
+	t, err := w.typeOf(name+"Item", item, strings.Replace(about, "%s is ", "%s is one of ", 1))
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +101,7 @@ func (w *argsWriter) array(name string, sh *shape, about string, depth int) (str
 }
 
 // object declares a struct. about is the beginning of its comment, with %s for its name.
-func (w *argsWriter) object(name string, sh *shape, about string, depth int) (string, error) {
+func (w *argsWriter) object(name string, sh *shape, about string) (string, error) {
 	name = w.names.take(name)
 	at := len(w.decls)
 	if at > maxTypes {
@@ -123,7 +114,7 @@ func (w *argsWriter) object(name string, sh *shape, about string, depth int) (st
 	used := scope{}
 	for _, p := range sh.properties {
 		field := used.take(goName(p.key))
-		text, err := w.field(name, field, p, sh.required[p.key], depth)
+		text, err := w.field(name, field, p, sh.required[p.key])
 		if err != nil {
 			return "", err
 		}
@@ -134,18 +125,15 @@ func (w *argsWriter) object(name string, sh *shape, about string, depth int) (st
 	return name, nil
 }
 
-func (w *argsWriter) field(parent, name string, p member, required bool, depth int) (string, error) {
+func (w *argsWriter) field(parent, name string, p member, required bool) (string, error) {
 	if !taggable(p.key) {
 		return "", fmt.Errorf("%w: a property cannot be named %q", errTypes, p.key)
 	}
 	sh := &shape{} // true: anything
 	if p.value.kind == kindObject {
-		var err error
-		if sh, err = w.of(p.value, 0); err != nil {
-			return "", err
-		}
+		sh = shapeOf(p.value)
 	}
-	t, err := w.typeOf(parent+name, sh, fmt.Sprintf("%%s is %s of %s.", p.key, parent), depth+1)
+	t, err := w.typeOf(parent+name, sh, fmt.Sprintf("%%s is %s of %s.", p.key, parent))
 	if err != nil {
 		return "", err
 	}

@@ -13,7 +13,18 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/adapter"
 )
+
+// argsOf is argsSource for parameters as an author writes them.
+func argsOf(pkg string, parameters []byte) ([]byte, error) {
+	form, err := adapter.OpenAIParameters(parameters)
+	if err != nil {
+		return nil, err
+	}
+	return argsSource(pkg, form)
+}
 
 // TestShapes compares the code generated from testdata/shapes.json with
 // zz_shapes_test.go, which shapes_test.go then uses: so it compiles, too.
@@ -22,11 +33,7 @@ func TestShapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := parseJSON(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := argsSource("build_test", tree)
+	got, err := argsOf("build_test", data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,18 +93,14 @@ func TestGeneratedGoCompiles(t *testing.T) {
 		"raw":             `{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]},"b":{"type":["string","integer"]},"c":{"type":"array","prefixItems":[{"type":"string"}]},"d":{"type":"array","items":{"type":"array","items":{"type":["boolean","null"]}}}},"additionalProperties":false}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree, err := parseJSON([]byte(schema))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := argsSource("tool", tree)
+			text, err := argsOf("tool", []byte(schema))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := checker.check(text); err != nil {
 				t.Errorf("%v\n%s", err, text)
 			}
-			again, err := argsSource("tool", tree)
+			again, err := argsOf("tool", []byte(schema))
 			if err != nil || string(again) != string(text) {
 				t.Errorf("the second time it is another text: %v", err)
 			}
@@ -116,11 +119,7 @@ func TestNoGoType(t *testing.T) {
 		"a name in the tag": `{"type":"object","properties":{"a\"b":{"type":"string"}},"additionalProperties":false}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree, err := parseJSON([]byte(schema))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if text, err := argsSource("tool", tree); err == nil {
+			if text, err := argsOf("tool", []byte(schema)); err == nil {
 				t.Errorf("it became\n%s", text)
 			}
 		})
@@ -148,11 +147,7 @@ func FuzzArgs(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tree, err := parseJSON(data)
-		if err != nil || tree.kind != kindObject {
-			return
-		}
-		text, err := argsSource("tool", tree)
+		text, err := argsSource("tool", data)
 		if err != nil {
 			return
 		}

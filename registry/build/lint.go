@@ -70,7 +70,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	t.checked = l.handler(s, t.entry.AllowedModes)
 	if parameters != nil && s.named {
 		var err error
-		if t.args, err = argsSource(packageName(name), parameters); err != nil {
+		if t.args, err = argsSource(packageName(name), t.entry.Forms.OpenAI); err != nil {
 			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
 		}
 	}
