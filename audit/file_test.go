@@ -458,3 +458,25 @@ func TestStdout(t *testing.T) {
 		t.Errorf("closed %v, %q", p.closed, p.data.String())
 	}
 }
+
+// Files lists the files of an audit, the oldest records first: the full ones, some of them
+// compressed, then the live one at path if it exists. It is empty for a folder that does not
+// exist.
+func Files(path string) ([]string, error) {
+	full, err := fullFiles(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	var names []string
+	for _, f := range full {
+		name := f.path
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			name += gzSuffix
+		}
+		names = append(names, name)
+	}
+	if _, err := os.Stat(path); err == nil {
+		names = append(names, path)
+	}
+	return names, nil
+}

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"voicegw/transport/wires"
 )
@@ -81,5 +83,27 @@ func TestExampleFile(t *testing.T) {
 	}
 	if p := c.Providers["azure-eu"]; p == nil || !p.Configured() {
 		t.Error("voicegw.example.yaml has no second provider of a wire")
+	}
+}
+
+// text renders the field as it is written in a file, for the documentation.
+func (f field) text() string {
+	switch v := f.value.Interface().(type) {
+	case time.Duration:
+		s := v.String()
+		s = strings.TrimSuffix(s, "0s")
+		if strings.HasSuffix(s, "h0m") {
+			s = strings.TrimSuffix(s, "0m")
+		}
+		if s == "" || !strings.ContainsAny(s[len(s)-1:], "smh") {
+			return v.String()
+		}
+		return s
+	case File:
+		return v.Path
+	case []string:
+		return strings.Join(v, ", ")
+	default:
+		return fmt.Sprint(v)
 	}
 }

@@ -125,28 +125,6 @@ func splitList(text string) []string {
 	return out
 }
 
-// text renders the field as it is written in a file, for the documentation.
-func (f field) text() string {
-	switch v := f.value.Interface().(type) {
-	case time.Duration:
-		s := v.String()
-		s = strings.TrimSuffix(s, "0s")
-		if strings.HasSuffix(s, "h0m") {
-			s = strings.TrimSuffix(s, "0m")
-		}
-		if s == "" || !strings.ContainsAny(s[len(s)-1:], "smh") {
-			return v.String()
-		}
-		return s
-	case File:
-		return v.Path
-	case []string:
-		return strings.Join(v, ", ")
-	default:
-		return fmt.Sprint(v)
-	}
-}
-
 // quote quotes at most 40 characters of the written value.
 func quote(s string) string {
 	if r := []rune(s); len(r) > 40 {

@@ -11,7 +11,7 @@ import (
 func everyFormat(t testing.TB) *parameters {
 	t.Helper()
 	var props []string
-	for _, format := range Formats() {
+	for _, format := range formats {
 		props = append(props, fmt.Sprintf(`%q:{"type":"string","format":%q}`, format, format))
 	}
 	params, problems := compileParameters(json.RawMessage(`{"type":"object","properties":{` + strings.Join(props, ",") + `},"additionalProperties":false}`))
@@ -36,8 +36,8 @@ func TestFormats(t *testing.T) {
 		{"ipv4", []string{"127.0.0.1"}, []string{"127.0.0", "256.0.0.1", "::1", "+1.2.3.4", "1.2.3.-0", "00.1.2.3", ""}},
 		{"ipv6", []string{"::1", "2001:db8::1"}, []string{"127.0.0.1", ":::1", ""}},
 	}
-	if len(tests) != len(Formats()) {
-		t.Errorf("%d formats are tested of %d", len(tests), len(Formats()))
+	if len(tests) != len(formats) {
+		t.Errorf("%d formats are tested of %d", len(tests), len(formats))
 	}
 	for _, tt := range tests {
 		for i, s := range append(tt.good, tt.bad...) {
@@ -60,7 +60,7 @@ func FuzzFormats(f *testing.F) {
 	params := everyFormat(f)
 	f.Fuzz(func(t *testing.T, s string) {
 		v := map[string]any{}
-		for _, format := range Formats() {
+		for _, format := range formats {
 			v[format] = s
 		}
 		err := params.schema.Validate(v)

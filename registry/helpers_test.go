@@ -145,10 +145,7 @@ func kbRegistry(t testing.TB) *Registry {
 var envelopeSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat = true
-	if err := compiler.AddResource("envelope.json", strings.NewReader(EnvelopeSchema)); err != nil {
-		return nil, err
-	}
-	return compiler.Compile("envelope.json")
+	return compiler.Compile("testdata/envelope.schema.json")
 })
 
 // checkEnvelope validates an envelope against its published schema and reads it back.

@@ -28,7 +28,8 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 	lists := slices.SortedFunc(maps.Keys(items), func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
 	for _, list := range lists {
 		place, _ := parsePointer(list)
-		all, _ := valueAt(value, place).([]any)
+		found, _ := at(value, place)
+		all, _ := found.([]any)
 		var kept []any
 		for i, item := range all {
 			if !items[list][i] {
@@ -38,7 +39,8 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 		if len(kept) == 0 {
 			return nil, false
 		}
-		switch parent := valueAt(value, place[:len(place)-1]).(type) {
+		holder, _ := at(value, place[:len(place)-1])
+		switch parent := holder.(type) {
 		case map[string]any:
 			parent[place[len(place)-1]] = kept
 		case []any:
@@ -54,32 +56,13 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 func innermostItem(value any, path string) (list string, index int, found bool) {
 	place, _ := parsePointer(path)
 	for i, token := range place {
-		at := valueAt(value, place[:i])
-		all, isList := at.([]any)
+		in, _ := at(value, place[:i])
+		all, isList := in.([]any)
 		if n, err := strconv.Atoi(token); isList && err == nil && n >= 0 && n < len(all) {
 			list, index, found = place[:i].String(), n, true
 		}
 	}
 	return list, index, found
-}
-
-// valueAt returns the value to which a pointer leads; nil if there is no value.
-func valueAt(value any, place pointer) any {
-	for _, token := range place {
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[token]
-		case []any:
-			i, err := strconv.Atoi(token)
-			if err != nil || i < 0 || i >= len(v) {
-				return nil
-			}
-			value = v[i]
-		default:
-			return nil
-		}
-	}
-	return value
 }
 
 // toldItems bounds how many of the left-out items are reported to a model.

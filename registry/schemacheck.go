@@ -11,12 +11,9 @@ import (
 	"voicegw/internal/misspelt"
 )
 
-// Formats lists the values of "format" that a parameter schema may use, sorted.
-func Formats() []string { return slices.Clone(formats) }
-
 // CheckParameters reports what is wrong with a parameter schema: it does
 // not compile as draft 2020-12, accepts unknown properties at some level, refers to
-// anything but its own parts, contains itself, uses a format other than [Formats], an
+// anything but its own parts, contains itself, uses a format other than format.Names, an
 // unknown keyword or a regular expression that RE2 does not support, is too deep
 // or too large, or has a default that does not fit or is never applied. Paths are
 // pointers into the schema.

@@ -34,7 +34,7 @@ type Finding struct {
 	Line int `json:"line,omitempty"`
 	// Path is a JSON pointer (RFC 6901) into a JSON file.
 	Path string `json:"path,omitempty"`
-	// Rule is one of [Rules]: the heading of [Docs] to which Link leads.
+	// Rule names the heading of [Docs] to which Link leads.
 	Rule string `json:"rule"`
 	// Message says what is wrong and how to fix it.
 	Message string `json:"message"`
@@ -151,19 +151,6 @@ var fields = [...]string{
 	"toolId", "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
 	"allowedModes", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
 	"idempotencyKey", "preview", "clamp", "parameters",
-}
-
-// Rules lists every rule, sorted: each is the anchor of a heading of [Docs].
-func Rules() []string {
-	rules := []string{
-		ruleDirectory, ruleFiles, ruleSchema, ruleForms, ruleGuide, ruleSummary,
-		ruleExamples, ruleHandler, ruleGenerated, ruleWrites,
-	}
-	for _, f := range fields {
-		rules = append(rules, strings.ToLower(f))
-	}
-	slices.Sort(rules)
-	return rules
 }
 
 // ruleOf returns the rule for a pointer into schema.json: that of its field.
