@@ -16,10 +16,9 @@ type Threshold struct {
 	// Text is the expression as it was given.
 	Text string
 
-	name  string
+	value value
 	op    string
-	unit  unit
-	limit float64 // in that unit
+	limit float64 // in the value's unit
 }
 
 // ErrThreshold is wrapped by what is wrong with an expression.
@@ -36,16 +35,16 @@ func ParseThreshold(text string) (Threshold, error) {
 	if parts == nil {
 		return Threshold{}, fmt.Errorf("%w: %q; write it like first_audio_p95>1200ms or errors>0", ErrThreshold, text)
 	}
-	t := Threshold{Text: strings.TrimSpace(text), name: parts[1], op: parts[2]}
+	t := Threshold{Text: strings.TrimSpace(text), op: parts[2]}
 	var ok bool
-	if t.unit, ok = unitOf(t.name); !ok {
-		return Threshold{}, fmt.Errorf("%w: %q is about %s, which is not measured%s; docs/load.md lists what is", ErrThreshold, text, t.name, near(t.name))
+	if t.value, ok = valueOf(parts[1]); !ok {
+		return Threshold{}, fmt.Errorf("%w: %q is about %s, which is not measured%s; docs/load.md lists what is", ErrThreshold, text, parts[1], near(parts[1]))
 	}
 	number, err := strconv.ParseFloat(parts[3], 64)
 	if err != nil || math.IsInf(number, 0) {
 		return Threshold{}, fmt.Errorf("%w: %q: %s is no number", ErrThreshold, text, parts[3])
 	}
-	factor, err := t.unit.factor(parts[4])
+	factor, err := t.value.unit.factor(parts[4])
 	if err != nil {
 		return Threshold{}, fmt.Errorf("%w: %q: %w", ErrThreshold, text, err)
 	}
@@ -94,11 +93,11 @@ func (u unit) factor(suffix string) (float64, error) {
 
 // Check holds a report against the threshold.
 func (t Threshold) Check(r *Report) Check {
-	m := r.value(t.name)
+	m := t.value.get(r)
 	if !m.ok {
 		return Check{FailIf: t.Text, Got: "nothing was measured", Failed: true}
 	}
-	return Check{FailIf: t.Text, Got: t.unit.inWords(m.value), Failed: t.holds(m.value)}
+	return Check{FailIf: t.Text, Got: t.value.unit.inWords(m.value), Failed: t.holds(m.value)}
 }
 
 // holds says whether the comparison is true.
@@ -123,18 +122,15 @@ func (t Threshold) holds(v float64) bool {
 // fail it in any case, and so does what makes it invalid.
 func (r *Report) Judge(thresholds []Threshold) {
 	r.Checks = nil
-	all := thresholds
 	var fixed []Threshold
 	if r.Counters["expectations"] > 0 {
-		fixed = append(fixed, Threshold{Text: "unmet>0", name: "unmet", op: ">"})
+		fixed = aboveZero("unmet")
 	}
 	if r.Audit != nil {
-		fixed = append(fixed, Threshold{Text: "audit_missing>0", name: "audit_missing", op: ">"},
-			Threshold{Text: "side_effects_twice>0", name: "side_effects_twice", op: ">"})
+		fixed = append(fixed, aboveZero("audit_missing", "side_effects_twice")...)
 	}
-	all = append(fixed, all...)
 	r.Passed = r.Valid()
-	for _, t := range all {
+	for _, t := range append(fixed, thresholds...) {
 		c := t.Check(r)
 		r.Checks = append(r.Checks, c)
 		r.Passed = r.Passed && !c.Failed
@@ -144,9 +140,18 @@ func (r *Report) Judge(thresholds []Threshold) {
 // DefaultThresholds are what a run must keep if nobody says otherwise: nothing is lost,
 // nothing fails.
 func DefaultThresholds() []Threshold {
+	return aboveZero("refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages", "tools_open")
+}
+
+// aboveZero returns thresholds that are true where a value is above zero. The names must be known.
+func aboveZero(names ...string) []Threshold {
 	var out []Threshold
-	for _, name := range []string{"refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages", "tools_open"} {
-		out = append(out, Threshold{Text: name + ">0", name: name, op: ">"})
+	for _, name := range names {
+		v, ok := valueOf(name)
+		if !ok {
+			panic("report: there is no value " + name)
+		}
+		out = append(out, Threshold{Text: name + ">0", value: v, op: ">"})
 	}
 	return out
 }

@@ -46,11 +46,14 @@ type measured struct {
 	ok    bool
 }
 
-// other are the values that are neither figures nor counters.
-var other = map[string]struct {
+// value is something that a threshold can be about.
+type value struct {
 	unit unit
 	get  func(*Report) measured
-}{
+}
+
+// other are the values that are neither figures nor counters.
+var other = map[string]value{
 	"problems": {unitCount, func(r *Report) measured {
 		n := r.MoreProblems + int64(len(r.Problems))
 		return measured{float64(n), true}
@@ -59,24 +62,21 @@ var other = map[string]struct {
 		good, turns := r.Counters["answered"]+r.Counters["interrupted"], r.Counters["turns"]-r.Counters["cut"]
 		return measured{100 * ratio(float64(good), float64(turns)), turns > 0}
 	}},
-	"cpu":              {unitPercent, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.CPU }) }},
-	"rss":              {unitMB, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.RSSMB }) }},
-	"rss_growth":       {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.RSSMB }) }},
-	"heap_growth":      {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.HeapMB }) }},
-	"goroutine_growth": {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return float64(s.Goroutines) }) }},
-	"fd_growth":        {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return float64(s.FDs) }) }},
-	"audit_missing": {unitCount, func(r *Report) measured {
-		if r.Audit == nil || r.Audit.Problem != "" {
-			return measured{}
-		}
-		return measured{float64(r.Audit.Expected - r.Audit.Found), true}
-	}},
-	"side_effects_twice": {unitCount, func(r *Report) measured {
-		if r.Audit == nil || r.Audit.Problem != "" {
-			return measured{}
-		}
-		return measured{float64(r.Audit.Twice), true}
-	}},
+	"cpu":                {unitPercent, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.CPU }) }},
+	"rss":                {unitMB, func(r *Report) measured { return ofResources(r, func(x *Resources) float64 { return x.RSSMB }) }},
+	"rss_growth":         {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.RSSMB }) }},
+	"heap_growth":        {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return s.HeapMB }) }},
+	"goroutine_growth":   {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return float64(s.Goroutines) }) }},
+	"fd_growth":          {unitPercent, func(r *Report) measured { return grown(r, func(s State) float64 { return float64(s.FDs) }) }},
+	"audit_missing":      {unitCount, func(r *Report) measured { return ofAudit(r, func(a *Audit) int64 { return a.Expected - a.Found }) }},
+	"side_effects_twice": {unitCount, func(r *Report) measured { return ofAudit(r, func(a *Audit) int64 { return a.Twice }) }},
+}
+
+func ofAudit(r *Report, get func(*Audit) int64) measured {
+	if r.Audit == nil || r.Audit.Problem != "" {
+		return measured{}
+	}
+	return measured{float64(get(r.Audit)), true}
 }
 
 func ofResources(r *Report, get func(*Resources) float64) measured {
@@ -102,35 +102,33 @@ func soundNames() []string {
 	return out
 }
 
-// unitOf is the unit of a named value; false for an unknown name.
-func unitOf(name string) (unit, bool) {
-	if figure, stat, ok := cutFigure(name); ok {
-		if _, ok := stats[stat]; ok && isFigure(figure) {
-			return unitMS, true
+// valueOf finds a value by its name; false for an unknown name.
+func valueOf(name string) (v value, ok bool) {
+	if v, ok := other[name]; ok {
+		return v, true
+	}
+	if at := strings.LastIndexByte(name, '_'); at >= 0 && isFigure(name[:at]) {
+		figure, stat := name[:at], name[at+1:] // first_audio and p95
+		if stat == statCount {
+			return value{unitCount, func(r *Report) measured { return measured{float64(r.Figures[figure].Count), true} }}, true
 		}
-		if stat == statCount && isFigure(figure) {
-			return unitCount, true
+		if get := stats[stat]; get != nil {
+			return value{unitMS, func(r *Report) measured { return measured{get(r.Figures[figure]), r.Figures[figure].Count > 0} }}, true
 		}
 	}
-	if o, ok := other[name]; ok {
-		return o.unit, true
+	if i := slices.Index(soundNames(), name); i >= 0 {
+		return value{unitPerMinute, func(r *Report) measured {
+			if i >= len(r.Sound) {
+				return measured{}
+			}
+			return measured{r.Sound[i].PerMinute, r.Counters["played_ms"] > 0}
+		}}, true
 	}
-	if slices.Contains(soundNames(), name) {
-		return unitPerMinute, true
+	if isCounter(name) {
+		return value{unitCount, func(r *Report) measured { return measured{float64(r.Counters[name]), true} }}, true
 	}
-	if code, ok := strings.CutPrefix(name, errorPrefix); ok && code != "" {
-		return unitCount, true
-	}
-	return unitCount, isCounter(name)
-}
-
-// cutFigure cuts first_audio_p95 into its two parts.
-func cutFigure(name string) (figure, stat string, ok bool) {
-	at := strings.LastIndexByte(name, '_')
-	if at < 0 {
-		return "", "", false
-	}
-	return name[:at], name[at+1:], true
+	code, ok := strings.CutPrefix(name, errorPrefix)
+	return value{unitCount, func(r *Report) measured { return measured{float64(r.Errors[code]), true} }}, ok && code != ""
 }
 
 func isFigure(name string) bool {
@@ -139,32 +137,6 @@ func isFigure(name string) bool {
 
 func isCounter(name string) bool {
 	return slices.ContainsFunc(counter.Counters(), func(c counter.Counter) bool { return c.Definition().Name == name })
-}
-
-// value is what a report has under a name that unitOf knows.
-func (r *Report) value(name string) measured {
-	if o, ok := other[name]; ok {
-		return o.get(r)
-	}
-	if figure, stat, ok := cutFigure(name); ok && isFigure(figure) {
-		s := r.Figures[figure]
-		if stat == statCount {
-			return measured{float64(s.Count), true}
-		}
-		if get := stats[stat]; get != nil {
-			return measured{get(s), s.Count > 0}
-		}
-	}
-	for i, sound := range soundNames() {
-		if name == sound && i < len(r.Sound) {
-			return measured{r.Sound[i].PerMinute, r.Counters["played_ms"] > 0}
-		}
-	}
-	if isCounter(name) {
-		return measured{float64(r.Counters[name]), true}
-	}
-	code, ok := strings.CutPrefix(name, errorPrefix)
-	return measured{float64(r.Errors[code]), ok}
 }
 
 // names are all that a threshold can be about, for a message.
