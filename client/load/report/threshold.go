@@ -59,34 +59,34 @@ func near(name string) string {
 	return ""
 }
 
-// timeUnits are the units of time, in ms.
-var timeUnits = map[string]float64{"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000}
+// suffixes are what may stand behind a number of a unit, with the factor to that unit.
+var suffixes = map[unit]map[string]float64{
+	unitMS:        {"us": 0.001, "µs": 0.001, "ms": 1, "s": 1000, "m": 60_000},
+	unitPercent:   {"": 1, "%": 1},
+	unitMB:        {"": 1, "mb": 1},
+	unitCount:     {"": 1},
+	unitPerMinute: {"": 1},
+}
 
 // factor turns a number with a suffix into the unit.
 func (u unit) factor(suffix string) (float64, error) {
-	switch u {
-	case unitMS:
-		if suffix == "" {
-			return 0, errors.New("a time needs its unit, such as 1200ms or 1.2s")
-		}
-		if ms, ok := timeUnits[suffix]; ok {
-			return ms, nil
-		}
+	key := suffix
+	if u == unitMB {
+		key = strings.ToLower(suffix)
+	}
+	if factor, ok := suffixes[u][key]; ok {
+		return factor, nil
+	}
+	switch {
+	case u == unitMS && suffix == "":
+		return 0, errors.New("a time needs its unit, such as 1200ms or 1.2s")
+	case u == unitMS:
 		return 0, fmt.Errorf("%q is no unit of time; write 1200ms or 1.2s", suffix)
-	case unitPercent:
-		if suffix == "" || suffix == "%" {
-			return 1, nil
-		}
+	case u == unitPercent:
 		return 0, fmt.Errorf("it is in percent, not in %q", suffix)
-	case unitMB:
-		if suffix == "" || strings.EqualFold(suffix, "MB") {
-			return 1, nil
-		}
+	case u == unitMB:
 		return 0, fmt.Errorf("it is in MB, not in %q", suffix)
 	default:
-		if suffix == "" {
-			return 1, nil
-		}
 		return 0, fmt.Errorf("it is a number without a unit, not in %q", suffix)
 	}
 }
@@ -97,25 +97,17 @@ func (t Threshold) Check(r *Report) Check {
 	if !m.ok {
 		return Check{FailIf: t.Text, Got: "nothing was measured", Failed: true}
 	}
-	return Check{FailIf: t.Text, Got: t.value.unit.inWords(m.value), Failed: t.holds(m.value)}
+	return Check{FailIf: t.Text, Got: t.value.unit.inWords(m.value), Failed: comparisons[t.op](m.value, t.limit)}
 }
 
-// holds says whether the comparison is true.
-func (t Threshold) holds(v float64) bool {
-	switch t.op {
-	case "<":
-		return v < t.limit
-	case "<=":
-		return v <= t.limit
-	case ">":
-		return v > t.limit
-	case ">=":
-		return v >= t.limit
-	case "==":
-		return v == t.limit
-	default:
-		return v != t.limit
-	}
+// comparisons are what can stand between a value and its limit.
+var comparisons = map[string]func(value, limit float64) bool{
+	"<":  func(value, limit float64) bool { return value < limit },
+	"<=": func(value, limit float64) bool { return value <= limit },
+	">":  func(value, limit float64) bool { return value > limit },
+	">=": func(value, limit float64) bool { return value >= limit },
+	"==": func(value, limit float64) bool { return value == limit },
+	"!=": func(value, limit float64) bool { return value != limit },
 }
 
 // Judge holds the report against thresholds. Expectations of the script that were not met
