@@ -26,39 +26,20 @@ func (utcZone) at(wall time.Time) time.Time { return wall }
 // place is a zone of the IANA database.
 type place struct{ loc *time.Location }
 
-// at follows RFC 5545 section 3.3.5: of a time that comes twice the first counts, and one that
-// does not exist is read with the offset from before the gap.
+// at follows RFC 5545 section 3.3.5: a time that comes twice counts where it comes first, and one
+// that does not exist is read with the offset from before the gap. Both are the offset from before
+// the change of the clocks.
 func (p place) at(wall time.Time) time.Time {
 	near := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, p.loc)
-	start, end := near.ZoneBounds()
-	offsets := []int{offset(near)}
-	if !start.IsZero() {
-		offsets = append(offsets, offset(start.Add(-time.Second).In(p.loc)))
-	}
-	if !end.IsZero() {
-		offsets = append(offsets, offset(end.In(p.loc)))
-	}
-	var valid, all []time.Time
-	for _, o := range offsets {
-		t := wall.Add(-time.Duration(o) * time.Second)
-		all = append(all, t)
-		if offset(t.In(p.loc)) == o {
-			valid = append(valid, t)
+	now := offset(near)
+	if change, _ := near.ZoneBounds(); !change.IsZero() {
+		before := offset(change.Add(-time.Second).In(p.loc))
+		gap := time.Duration(max(now-before, 0)) * time.Second
+		if t := wall.Add(-time.Duration(before) * time.Second); t.Before(change.Add(gap)) {
+			return t
 		}
 	}
-	if len(valid) > 0 {
-		return slices.MinFunc(valid, time.Time.Compare)
-	}
-	// In a gap: the clocks go forward at its start, so the offset before it is the smaller of
-	// the two.
-	gap := start
-	if start.IsZero() || !end.IsZero() && end.Sub(near) < near.Sub(start) {
-		gap = end
-	}
-	if gap.IsZero() {
-		return all[0]
-	}
-	return wall.Add(-time.Duration(offset(gap.Add(-time.Second).In(p.loc))) * time.Second)
+	return wall.Add(-time.Duration(now) * time.Second)
 }
 
 func offset(t time.Time) int {
