@@ -58,57 +58,35 @@ var (
 // eachObject reads a multistatus and calls f with each calendar object, until the end or an error
 // of f. The error wraps errNotUnderstood, or is that of reading, of XML or of f.
 func eachObject(answer io.Reader, f func(object) error) error {
-	d := xml.NewDecoder(answer)
-	root, err := firstElement(d)
-	if err != nil {
-		return err
+	// The decoder gives each response to f and keeps none.
+	var multistatus struct {
+		XMLName   xml.Name
+		Responses responses `xml:"DAV: response"`
 	}
-	if root.Name != (xml.Name{Space: "DAV:", Local: "multistatus"}) {
-		return fmt.Errorf("%w: it begins with %.60q", errNotUnderstood, root.Name.Local)
+	multistatus.Responses = f
+	err := xml.NewDecoder(answer).Decode(&multistatus)
+	switch name := multistatus.XMLName; {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: it is empty", errNotUnderstood)
+	case name != xml.Name{} && name != xml.Name{Space: "DAV:", Local: "multistatus"}:
+		return fmt.Errorf("%w: it begins with %.60q", errNotUnderstood, name.Local)
 	}
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return err
-		}
-		start, ok := token.(xml.StartElement)
-		switch {
-		case ok && start.Name == xml.Name{Space: "DAV:", Local: "response"}:
-			var r response
-			if err := d.DecodeElement(&r, &start); err != nil {
-				return err
-			}
-			if o, ok := r.object(); ok {
-				if err := f(o); err != nil {
-					return err
-				}
-			}
-		case ok:
-			if err := d.Skip(); err != nil {
-				return err
-			}
-		default:
-			if _, end := token.(xml.EndElement); end {
-				return nil // of the multistatus
-			}
-		}
-	}
+	return err
 }
 
-// firstElement skips everything before the first element.
-func firstElement(d *xml.Decoder) (xml.StartElement, error) {
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return xml.StartElement{}, fmt.Errorf("%w: it is empty", errNotUnderstood)
-		}
-		if err != nil {
-			return xml.StartElement{}, err
-		}
-		if start, ok := token.(xml.StartElement); ok {
-			return start, nil
-		}
+// responses receives the calendar objects of a multistatus.
+type responses func(object) error
+
+// UnmarshalXML implements xml.Unmarshaler for one response.
+func (f *responses) UnmarshalXML(d *xml.Decoder, start xml.StartElement) error {
+	var r response
+	if err := d.DecodeElement(&r, &start); err != nil {
+		return err
 	}
+	if o, ok := r.object(); ok {
+		return (*f)(o)
+	}
+	return nil
 }
 
 // object returns the calendar object of a response; false if it was removed meanwhile.
