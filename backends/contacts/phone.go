@@ -1,6 +1,7 @@
 package contacts
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"unicode"
@@ -163,9 +164,7 @@ func readAlternates(p *page, start, end int, region string) []hit[Phone] {
 			return nil
 		}
 		ext, more := extension(p, tails[i][1])
-		hits = append(hits, hit[Phone]{tails[i][0], tails[i][1] + more, Phone{
-			E164: phonenumbers.Format(number, phonenumbers.E164), Region: phonenumbers.GetRegionCodeForNumber(number), Type: typeOf(number), Extension: ext,
-		}})
+		hits = append(hits, hit[Phone]{tails[i][0], tails[i][1] + more, phoneOf(number, ext)})
 	}
 	return hits
 }
@@ -215,11 +214,7 @@ func readPhone(p *page, start, end int, region string) (h hit[Phone], ok, lackin
 		return h, false, lacking
 	}
 	ext, more := extension(p, end)
-	return hit[Phone]{start, end + more, Phone{
-		E164:   phonenumbers.Format(number, phonenumbers.E164),
-		Region: phonenumbers.GetRegionCodeForNumber(number),
-		Type:   typeOf(number), Extension: ext,
-	}}, true, false
+	return hit[Phone]{start, end + more, phoneOf(number, ext)}, true, false
 }
 
 // parseNumber returns the number that raw is in its country's plan, or nil.
@@ -258,31 +253,18 @@ func extension(p *page, at int) (ext string, length int) {
 	return m[1], len(m[0])
 }
 
-func typeOf(number *phonenumbers.PhoneNumber) string {
-	switch phonenumbers.GetNumberType(number) {
-	case phonenumbers.FIXED_LINE:
-		return TypeFixed
-	case phonenumbers.MOBILE:
-		return TypeMobile
-	case phonenumbers.FIXED_LINE_OR_MOBILE:
-		return TypeEither
-	case phonenumbers.TOLL_FREE:
-		return TypeTollFree
-	case phonenumbers.PREMIUM_RATE:
-		return TypePremium
-	case phonenumbers.SHARED_COST:
-		return TypeShared
-	case phonenumbers.VOIP:
-		return TypeVoIP
-	case phonenumbers.PERSONAL_NUMBER:
-		return TypePersonal
-	case phonenumbers.PAGER:
-		return TypePager
-	case phonenumbers.UAN:
-		return TypeCompany
-	case phonenumbers.VOICEMAIL:
-		return TypeMailbox
-	default:
-		return TypeOther
+// types are the names of the kinds of numbers; the others are TypeOther.
+var types = map[phonenumbers.PhoneNumberType]string{
+	phonenumbers.FIXED_LINE: TypeFixed, phonenumbers.MOBILE: TypeMobile, phonenumbers.FIXED_LINE_OR_MOBILE: TypeEither,
+	phonenumbers.TOLL_FREE: TypeTollFree, phonenumbers.PREMIUM_RATE: TypePremium, phonenumbers.SHARED_COST: TypeShared,
+	phonenumbers.VOIP: TypeVoIP, phonenumbers.PERSONAL_NUMBER: TypePersonal, phonenumbers.PAGER: TypePager,
+	phonenumbers.UAN: TypeCompany, phonenumbers.VOICEMAIL: TypeMailbox,
+}
+
+// phoneOf describes a number.
+func phoneOf(number *phonenumbers.PhoneNumber, extension string) Phone {
+	return Phone{
+		E164: phonenumbers.Format(number, phonenumbers.E164), Region: phonenumbers.GetRegionCodeForNumber(number),
+		Type: cmp.Or(types[phonenumbers.GetNumberType(number)], TypeOther), Extension: extension,
 	}
 }
