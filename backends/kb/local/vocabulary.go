@@ -40,17 +40,15 @@ type termUse struct {
 }
 
 func newVocabulary() *vocabulary {
-	v := &vocabulary{}
-	v.reset()
+	v := &vocabulary{terms: map[string]*termUse{}, end: map[string][]string{}, languages: map[words.Language]int{}}
+	v.clearSurfaces()
 	return v
 }
 
-func (v *vocabulary) reset() {
+func (v *vocabulary) clearSurfaces() {
 	v.surfaces, v.dead = nil, 0
-	v.byText, v.terms = map[string]int32{}, map[string]*termUse{}
+	v.byText = map[string]int32{}
 	v.near, v.sound, v.begin = map[string][]int32{}, map[string][]int32{}, map[string][]int32{}
-	v.end = map[string][]string{}
-	v.languages = map[words.Language]int{}
 }
 
 // add adds the words of records, or removes them if by is -1.
@@ -145,9 +143,7 @@ func (v *vocabulary) countTerm(form string, by int32) {
 // tidy rebuilds everything from the surfaces that are still used.
 func (v *vocabulary) tidy() {
 	old := v.surfaces
-	v.surfaces, v.dead = nil, 0
-	v.byText = map[string]int32{}
-	v.near, v.sound, v.begin = map[string][]int32{}, map[string][]int32{}, map[string][]int32{}
+	v.clearSurfaces()
 	for _, s := range old {
 		if s.records <= 0 {
 			continue
