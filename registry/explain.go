@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,12 +100,10 @@ func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
 
 func isAssertion(keyword string) bool {
 	switch keyword {
-	case "additionalProperties", "anyOf", "const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "format",
-		"maxContains", "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength", "minProperties",
-		"minimum", "multipleOf", "not", "oneOf", "pattern", "required", "type", "uniqueItems":
+	case "additionalProperties", "anyOf", "dependentRequired", "enum", "format", "maxContains", "minContains", "not", "oneOf", "required", "type", "uniqueItems":
 		return true
 	}
-	return false
+	return comparisons[keyword] != "" || sizes[keyword] != ""
 }
 
 // choices reports the branch to which the value comes nearest or, if no branch is nearer
@@ -176,70 +175,69 @@ func (e *explainer) problems(f fact) []Problem {
 	return []Problem{{Path: f.place.String(), Message: message}}
 }
 
+// comparisons are the words for keywords that compare a value with their own.
+var comparisons = map[string]string{
+	"const":            "must be %s, got %s",
+	"minimum":          "must be at least %s, got %s",
+	"maximum":          "must be at most %s, got %s",
+	"exclusiveMinimum": "must be more than %s, got %s",
+	"exclusiveMaximum": "must be less than %s, got %s",
+	"multipleOf":       "must be a multiple of %s, got %s",
+	"pattern":          "must match the regular expression %s, got %s",
+}
+
+// sizes are the words for keywords that bound a length or a count.
+var sizes = map[string]string{
+	"minLength":     "must have at least %s characters, has %d",
+	"maxLength":     "must have at most %s characters, has %d",
+	"minItems":      "must have at least %s items, has %d",
+	"maxItems":      "must have at most %s items, has %d",
+	"minProperties": "must have at least %s properties, has %d",
+	"maxProperties": "must have at most %s properties, has %d",
+}
+
+// word puts a fact into words; empty if there are none for its keyword.
 func (f *fact) word() string {
+	if words, ok := comparisons[f.keyword]; ok {
+		return fmt.Sprintf(words, show(f.limit), show(f.got))
+	}
+	if words, ok := sizes[f.keyword]; ok {
+		return f.wordSize(words)
+	}
 	switch f.keyword {
 	case "type":
 		return fmt.Sprintf("must be %s, got %s", f.typeNames(), describe(f.got))
 	case "enum":
 		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), show(f.got))
-	case "const":
-		return fmt.Sprintf("must be %s, got %s", show(f.limit), show(f.got))
-	case "minimum":
-		return fmt.Sprintf("must be at least %s, got %s", show(f.limit), show(f.got))
-	case "maximum":
-		return fmt.Sprintf("must be at most %s, got %s", show(f.limit), show(f.got))
-	case "exclusiveMinimum":
-		return fmt.Sprintf("must be more than %s, got %s", show(f.limit), show(f.got))
-	case "exclusiveMaximum":
-		return fmt.Sprintf("must be less than %s, got %s", show(f.limit), show(f.got))
-	case "multipleOf":
-		return fmt.Sprintf("must be a multiple of %s, got %s", show(f.limit), show(f.got))
 	case "format":
 		return fmt.Sprintf("must be %s, got %s", formatName(f.limit), show(f.got))
-	case "pattern":
-		return fmt.Sprintf("must match the regular expression %s, got %s", show(f.limit), show(f.got))
 	case "not":
 		return fmt.Sprintf("must not be %s", show(f.got))
 	case "oneOf":
 		return "fits several of the allowed forms and must fit one alone: " + f.message
+	case "uniqueItems":
+		return "must not hold the same item twice: " + f.message
+	case "minContains":
+		return "does not hold enough items of the kind it must contain"
+	case "maxContains":
+		return fmt.Sprintf("holds more than %s items of a kind", show(f.limit))
 	}
-	return f.wordSize()
+	return ""
 }
 
-// wordSize puts the bounds of lengths and counts into words.
-func (f *fact) wordSize() string {
+// wordSize puts the bound of a length or a count into words.
+func (f *fact) wordSize(words string) string {
 	switch got := f.got.(type) {
 	case string:
 		n := utf8.RuneCountInString(got)
-		switch f.keyword {
-		case "minLength":
-			if n == 0 {
-				return fmt.Sprintf("must not be empty, at least %s characters", show(f.limit))
-			}
-			return fmt.Sprintf("must have at least %s characters, has %d", show(f.limit), n)
-		case "maxLength":
-			return fmt.Sprintf("must have at most %s characters, has %d", show(f.limit), n)
+		if n == 0 && f.keyword == "minLength" {
+			return fmt.Sprintf("must not be empty, at least %s characters", show(f.limit))
 		}
+		return fmt.Sprintf(words, show(f.limit), n)
 	case []any:
-		switch f.keyword {
-		case "minItems":
-			return fmt.Sprintf("must have at least %s items, has %d", show(f.limit), len(got))
-		case "maxItems":
-			return fmt.Sprintf("must have at most %s items, has %d", show(f.limit), len(got))
-		case "uniqueItems":
-			return "must not hold the same item twice: " + f.message
-		case "minContains":
-			return "does not hold enough items of the kind it must contain"
-		case "maxContains":
-			return fmt.Sprintf("holds more than %s items of a kind", show(f.limit))
-		}
+		return fmt.Sprintf(words, show(f.limit), len(got))
 	case map[string]any:
-		switch f.keyword {
-		case "minProperties":
-			return fmt.Sprintf("must have at least %s properties, has %d", show(f.limit), len(got))
-		case "maxProperties":
-			return fmt.Sprintf("must have at most %s properties, has %d", show(f.limit), len(got))
-		}
+		return fmt.Sprintf(words, show(f.limit), len(got))
 	}
 	return ""
 }
@@ -365,25 +363,20 @@ func oneOf(limit any) string {
 	return "one of " + strings.Join(shown, ", ")
 }
 
+// formatNames are the formats in words.
+var formatNames = map[string]string{
+	"date":      "a date such as 2006-01-02",
+	"time":      "a time with its zone such as 15:04:05Z",
+	"date-time": "a date and time with its zone such as 2006-01-02T15:04:05Z",
+	"email":     "an e-mail address",
+	"uri":       "an absolute URI such as https://example.org/page",
+	"uuid":      "a UUID",
+	"ipv4":      "an IPv4 address",
+	"ipv6":      "an IPv6 address",
+}
+
 // formatName describes a format in words.
 func formatName(limit any) string {
-	switch limit {
-	case "date":
-		return "a date such as 2006-01-02"
-	case "time":
-		return "a time with its zone such as 15:04:05Z"
-	case "date-time":
-		return "a date and time with its zone such as 2006-01-02T15:04:05Z"
-	case "email":
-		return "an e-mail address"
-	case "uri":
-		return "an absolute URI such as https://example.org/page"
-	case "uuid":
-		return "a UUID"
-	case "ipv4":
-		return "an IPv4 address"
-	case "ipv6":
-		return "an IPv6 address"
-	}
-	return "of the format " + show(limit)
+	name, _ := limit.(string)
+	return cmp.Or(formatNames[name], "of the format "+show(limit))
 }

@@ -62,17 +62,6 @@ func (t Set) Names() []string {
 	return all
 }
 
-// Inside returns every name that the set includes, also "integer" beside "number".
-func (t Set) Inside() []string {
-	var all []string
-	for _, n := range All {
-		if t&n.Set == n.Set {
-			all = append(all, n.Name)
-		}
-	}
-	return all
-}
-
 // String returns the names for a message: "object or null".
 func (t Set) String() string { return strings.Join(t.Names(), " or ") }
 
