@@ -4,7 +4,9 @@ import (
 	_ "embed"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/english"
 )
 
 // stopWords do not show what a text is about.
@@ -55,29 +57,9 @@ func terms(text string) []string {
 	return out
 }
 
-// endings are removed from words, the longest first, with their replacements. There are
-// few: two words that wrongly lose the same ending still match.
-var endings = []struct{ end, instead string }{
-	{"isations", "ise"}, {"izations", "ize"}, {"isation", "ise"}, {"ization", "ize"}, {"ational", "ate"}, {"fulness", "ful"}, {"ousness", "ous"},
-	{"ations", "ate"}, {"ation", "ate"}, {"ments", ""}, {"ment", ""}, {"ities", ""}, {"ingly", ""}, {"edly", ""}, {"ness", ""}, {"ings", ""},
-	{"ing", ""}, {"ies", "y"}, {"ied", "y"}, {"ers", ""}, {"ity", ""}, {"est", ""}, {"ed", ""}, {"er", ""}, {"es", ""}, {"ly", ""}, {"s", ""}, {"e", ""},
-}
-
-// stem removes one ending from a word, if at least three letters are left, and undoes a
-// doubled consonant.
+// stem returns Snowball's stem of an English word.
 func stem(w string) string {
-	for _, e := range endings {
-		root, ok := strings.CutSuffix(w, e.end)
-		if !ok || utf8.RuneCountInString(root) < 3 || e.end == "s" && strings.HasSuffix(root, "s") {
-			continue
-		}
-		if e.instead != "" {
-			return strings.TrimSuffix(root+e.instead, "e")
-		}
-		if n := len(root); n > 3 && root[n-1] == root[n-2] && strings.IndexByte("bdgmnprt", root[n-1]) >= 0 {
-			root = root[:n-1]
-		}
-		return strings.TrimSuffix(root, "e")
-	}
-	return w
+	env := snowballstem.NewEnv(w)
+	english.Stem(env)
+	return env.Current()
 }
