@@ -145,16 +145,8 @@ const cueWindow = 32
 var (
 	word = regexp.MustCompile(`[\p{L}\p{M}]+`)
 
-	phoneWords = set(`tel tél telefon telephone phone phones telefono teléfono téléfono télephone téléphone telefone tfn tlf puh
-		mobile mobil móvil movil cell cellphone cellular handy natel gsm portable celular fax telefax call ring dial text sms
-		whatsapp signal viber ruf rufnummer telefonnummer handynummer mobilnummer hotline durchwahl anrufen appelez llame llámenos
-		телефон тел моб`)
-	otherWords = set(`order orders invoice ref reference id isbn issn ean imei iban bic account acct konto kontonummer blz ticket
-		tickets case tracking serial sku version build release po vat ust ustid ustidnr steuernummer kundennummer bestellnummer
-		bestellung rechnung rechnungsnummer auftrag auftragsnummer artikel artikelnummer vorgangsnummer commande facture pedido factura
-		zamówienie faktura fakturę rachunek factuur bestelling card passport ssn licence license policy customer client article item part parcel sendung sendungsnummer matrikel
-		eur usd gbp chf doi pmid patent lot batch barcode pin puk tan code token port issue bug pull commit revision timestamp epoch
-		page pages seite room zimmer hrb hrn amount total sum betrag population roughly`)
+	phoneWords = lists["phoneWords"]
+	otherWords = lists["otherWords"]
 )
 
 // cueOf considers the last words before a place, on the same line: the nearest word that is
@@ -175,12 +167,4 @@ func cueOf(p *page, at int) cue {
 		}
 	}
 	return cueNone
-}
-
-func set(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
 }
