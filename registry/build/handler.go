@@ -7,9 +7,12 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"go/types"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"voicegw/registry"
 )
@@ -23,6 +26,32 @@ const (
 type goFile struct {
 	name string // in the project
 	tree *ast.File
+	// declared holds what the file declares at its top by name: *ast.FuncDecl, *ast.TypeSpec or
+	// *ast.ValueSpec.
+	declared map[string]ast.Node
+}
+
+func newGoFile(name string, tree *ast.File) goFile {
+	f := goFile{name, tree, map[string]ast.Node{}}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Recv == nil {
+				f.declared[n.Name.Name] = n
+			}
+			return false
+		case *ast.TypeSpec:
+			f.declared[n.Name.Name] = n
+			return false
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				f.declared[name.Name] = n
+			}
+			return false
+		}
+		return true
+	})
+	return f
 }
 
 // handler checks the Go code of a tool as far as possible without compiling: the package,
@@ -60,53 +89,26 @@ func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
 // checks looks for the optional function that says what is wrong with a call before a person
 // is asked about it.
 func (l *linter) checks(fset *token.FileSet, files []goFile) bool {
+	found := false
 	for _, f := range files {
-		for _, d := range f.tree.Decls {
-			if line := declaredOtherwise(fset, d, "Check"); line > 0 {
-				l.add(f.name, line, "", ruleHandler, "Check is not a function, so it is never called; it must be\n    %s\nor have another name.", checkSignature)
+		switch check := f.declared["Check"].(type) {
+		case nil:
+		case *ast.FuncDecl:
+			if !l.takesCall(f, check, "error") {
+				l.add(f.name, fset.Position(check.Pos()).Line, "", ruleHandler, "Check has the wrong signature; it must be\n    %s\nor have another name.", checkSignature)
 			}
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Name.Name != "Check" || fn.Recv != nil {
-				continue
-			}
-			results := typesOf(fn.Type.Results)
-			if !l.takesCall(f.tree, fn) || len(results) != 1 || !isIdent(results[0], "error") {
-				l.add(f.name, fset.Position(fn.Pos()).Line, "", ruleHandler, "Check has the wrong signature; it must be\n    %s\nor have another name.", checkSignature)
-			}
-			return true
+			found = true
+		default:
+			l.add(f.name, fset.Position(check.Pos()).Line, "", ruleHandler, "Check is not a function, so it is never called; it must be\n    %s\nor have another name.", checkSignature)
 		}
 	}
-	return false
-}
-
-// declaredOtherwise returns the line at which d declares a variable, a constant or a type of
-// that name; 0 if it does not.
-func declaredOtherwise(fset *token.FileSet, d ast.Decl, name string) int {
-	gen, ok := d.(*ast.GenDecl)
-	if !ok {
-		return 0
-	}
-	for _, spec := range gen.Specs {
-		var names []*ast.Ident
-		switch spec := spec.(type) {
-		case *ast.ValueSpec:
-			names = spec.Names
-		case *ast.TypeSpec:
-			names = []*ast.Ident{spec.Name}
-		}
-		for _, n := range names {
-			if n.Name == name {
-				return fset.Position(n.Pos()).Line
-			}
-		}
-	}
-	return 0
+	return found
 }
 
 func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, bool) {
 	tree, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
 	if err == nil {
-		return goFile{name, tree}, true
+		return newGoFile(name, tree), true
 	}
 	var list scanner.ErrorList
 	if !errors.As(err, &list) {
@@ -121,104 +123,70 @@ func (l *linter) parse(fset *token.FileSet, name string, text []byte) (goFile, b
 
 // execute looks for the function that runs the tool.
 func (l *linter) execute(fset *token.FileSet, s *source, f goFile) {
-	for _, d := range f.tree.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Name.Name != "Execute" || fn.Recv != nil {
-			continue
-		}
-		if !l.signed(f.tree, fn) {
-			l.add(f.name, fset.Position(fn.Pos()).Line, "", ruleHandler, "Execute has the wrong signature; it must be\n    %s", signature)
-		}
-		return
+	fn, ok := f.declared["Execute"].(*ast.FuncDecl)
+	switch {
+	case !ok:
+		l.add(f.name, 0, "", ruleHandler, "There is no function Execute; write\n    %s%s", signature, s.elsewhere("Execute"))
+	case !l.takesCall(f, fn, l.module+"/registry.Result", "error"):
+		l.add(f.name, fset.Position(fn.Pos()).Line, "", ruleHandler, "Execute has the wrong signature; it must be\n    %s", signature)
 	}
-	l.add(f.name, 0, "", ruleHandler, "There is no function Execute; write\n    %s%s", signature, s.elsewhere("Execute"))
 }
 
-// signed checks the signature of Execute.
-func (l *linter) signed(f *ast.File, fn *ast.FuncDecl) bool {
-	results := typesOf(fn.Type.Results)
-	return l.takesCall(f, fn) && len(results) == 2 &&
-		isFrom(f, results[0], l.module+"/registry", "Result") && isIdent(results[1], "error")
+// takesCall reports whether a function takes a context and a call of the tool, and has results
+// of these types.
+func (l *linter) takesCall(f goFile, fn *ast.FuncDecl, results ...string) bool {
+	return fn.Type.TypeParams == nil && slices.Equal(f.typesOf(fn.Type.Results), results) &&
+		slices.Equal(f.typesOf(fn.Type.Params), []string{"context.Context", l.module + "/registry.Call[Args, Needs]"})
 }
 
-// takesCall reports whether a function takes a context and a call of the tool.
-func (l *linter) takesCall(f *ast.File, fn *ast.FuncDecl) bool {
-	params := typesOf(fn.Type.Params)
-	if fn.Type.TypeParams != nil || len(params) != 2 {
-		return false
-	}
-	call, ok := params[1].(*ast.IndexListExpr)
-	return ok && isFrom(f, params[0], "context", "Context") &&
-		isFrom(f, call.X, l.module+"/registry", "Call") &&
-		len(call.Indices) == 2 && isIdent(call.Indices[0], "Args") && isIdent(call.Indices[1], "Needs")
-}
-
-// typesOf lists the type of each parameter or result.
-func typesOf(list *ast.FieldList) []ast.Expr {
-	var all []ast.Expr
+// typesOf writes the type of each parameter or result as qualified does.
+func (f goFile) typesOf(list *ast.FieldList) []string {
+	var all []string
 	if list == nil {
 		return nil
 	}
-	for _, f := range list.List {
-		for range max(1, len(f.Names)) {
-			all = append(all, f.Type)
+	for _, field := range list.List {
+		for range max(1, len(field.Names)) {
+			all = append(all, f.qualified(field.Type))
 		}
 	}
 	return all
 }
 
-func isIdent(e ast.Expr, name string) bool {
-	id, ok := e.(*ast.Ident)
-	return ok && id.Name == name
+// qualified writes a type with the path of its package, as in "net/http.Client".
+func (f goFile) qualified(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.IndexListExpr:
+		list := make([]string, len(e.Indices))
+		for i, index := range e.Indices {
+			list[i] = f.qualified(index)
+		}
+		return f.qualified(e.X) + "[" + strings.Join(list, ", ") + "]"
+	case *ast.SelectorExpr:
+		if pkg, ok := e.X.(*ast.Ident); ok {
+			return f.importedAs(pkg.Name) + "." + e.Sel.Name
+		}
+	}
+	return types.ExprString(e)
 }
 
-// isFrom reports whether e is the name of that package, as the file imports it.
-func isFrom(f *ast.File, e ast.Expr, importPath, name string) bool {
-	sel, ok := e.(*ast.SelectorExpr)
-	if !ok || sel.Sel.Name != name {
-		return false
-	}
-	pkg, ok := sel.X.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	for _, i := range f.Imports {
+// importedAs returns the path of the package that the file calls name, or "".
+func (f goFile) importedAs(name string) (found string) {
+	for _, i := range f.tree.Imports {
 		p, err := strconv.Unquote(i.Path.Value)
-		if err != nil || p != importPath {
-			continue
-		}
-		local := lastElement(p)
-		if i.Name != nil {
-			local = i.Name.Name
-		}
-		if local == pkg.Name {
-			return true
+		if err == nil && (i.Name != nil && i.Name.Name == name || i.Name == nil && path.Base(p) == name) {
+			found = p
 		}
 	}
-	return false
+	return found
 }
 
 // noArgs refuses a hand-written type Args.
 func (l *linter) noArgs(fset *token.FileSet, files []goFile) {
 	for _, f := range files {
-		if spec := typeSpec(f.tree, "Args"); spec != nil {
+		if spec, ok := f.declared["Args"].(*ast.TypeSpec); ok {
 			l.add(f.name, fset.Position(spec.Pos()).Line, "", ruleHandler,
 				"Args is declared by hand. Remove it: it is generated from schema.json into %s.", ArgsFile)
 		}
 	}
-}
-
-func typeSpec(f *ast.File, name string) *ast.TypeSpec {
-	for _, d := range f.Decls {
-		gen, ok := d.(*ast.GenDecl)
-		if !ok {
-			continue
-		}
-		for _, s := range gen.Specs {
-			if t, ok := s.(*ast.TypeSpec); ok && t.Name.Name == name {
-				return t
-			}
-		}
-	}
-	return nil
 }

@@ -115,8 +115,9 @@ func declares(text []byte, name string) bool {
 	if err != nil {
 		return false
 	}
-	return typeSpec(file, name) != nil || slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
-		fn, ok := d.(*ast.FuncDecl)
-		return ok && fn.Name.Name == name && fn.Recv == nil
-	})
+	switch newGoFile("", file).declared[name].(type) {
+	case *ast.FuncDecl, *ast.TypeSpec:
+		return true
+	}
+	return false
 }

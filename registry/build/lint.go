@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -284,5 +283,3 @@ func sentence(s string) string {
 	}
 	return s
 }
-
-func lastElement(p string) string { return path.Base(p) }

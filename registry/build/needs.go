@@ -3,10 +3,12 @@ package build
 import (
 	"go/ast"
 	"go/token"
+	"go/types"
+	"maps"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"voicegw/registry"
@@ -15,8 +17,8 @@ import (
 // needs checks the struct of capabilities, and whether something provides each of them.
 func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, modes []registry.Mode) {
 	for _, f := range files {
-		spec := typeSpec(f.tree, "Needs")
-		if spec == nil {
+		spec, ok := f.declared["Needs"].(*ast.TypeSpec)
+		if !ok {
 			continue
 		}
 		fields, ok := spec.Type.(*ast.StructType)
@@ -33,15 +35,19 @@ func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, modes []r
 	l.add(files[0].name, 0, "", ruleHandler, "There is no type Needs; write type Needs struct{}, with a field for each capability that the handler uses.%s", s.elsewhere("Needs"))
 }
 
+// typeName matches the name of a type, or of a pointer to it.
+var typeName = regexp.MustCompile(`^\**[\pL_][\pL\d_.]*$`)
+
 // need checks one field of Needs.
 func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.Field, modes []registry.Mode) {
 	line := fset.Position(field.Pos()).Line
-	names := []string{embeddedName(field.Type)}
-	if len(field.Names) > 0 {
-		names = nil
-		for _, name := range field.Names {
-			names = append(names, name.Name)
-		}
+	text := types.ExprString(field.Type)
+	var names []string
+	for _, name := range field.Names {
+		names = append(names, name.Name)
+	}
+	if names == nil { // an embedded type gives the field its name
+		names = []string{text[strings.LastIndexAny(text, "*.")+1:]}
 	}
 	hidden := false
 	for _, name := range names {
@@ -53,33 +59,32 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 	if hidden || l.provided == nil {
 		return
 	}
-	text := typeText(field.Type)
+	if !typeName.MatchString(text) {
+		text = "a type without a name"
+	}
 	named, local := l.resolve(f, files, field.Type, 0)
 	if local {
 		return // an interface of the tool's own: matched only when the program starts
 	}
 	var without []string
 	for _, mode := range modes {
-		if !slices.ContainsFunc(l.provided[mode], func(t reflect.Type) bool { return l.nameOf(t) == named }) {
+		if !l.provides(mode, named) {
 			without = append(without, string(mode))
 		}
 	}
+	somewhere := slices.ContainsFunc(slices.Collect(maps.Keys(l.provided)), func(mode registry.Mode) bool { return l.provides(mode, named) })
 	switch {
 	case len(without) == 0:
-	case len(without) < len(modes) || l.providedSomewhere(named):
+	case somewhere:
 		l.add(f.name, line, "", ruleHandler, "Nobody provides %s (%s) in %s mode. Take the mode out of allowedModes, or the field out of Needs.", names[0], text, strings.Join(without, " and "))
 	default:
 		l.add(f.name, line, "", ruleHandler, "Nobody provides %s (%s). A field of Needs has one of the types %s.", names[0], text, strings.Join(l.providedNames(), ", "))
 	}
 }
 
-func (l *linter) providedSomewhere(named string) bool {
-	for _, types := range l.provided {
-		if slices.ContainsFunc(types, func(t reflect.Type) bool { return l.nameOf(t) == named }) {
-			return true
-		}
-	}
-	return false
+// provides reports whether a field of Needs of that type is filled in a mode.
+func (l *linter) provides(mode registry.Mode, named string) bool {
+	return slices.ContainsFunc(l.provided[mode], func(t reflect.Type) bool { return l.nameOf(t) == named })
 }
 
 // providedNames returns the types that Needs may name, as a Go file writes them.
@@ -117,69 +122,24 @@ func (l *linter) resolve(f goFile, files []goFile, e ast.Expr, depth int) (name 
 	case *ast.StarExpr:
 		name, _ = l.resolve(f, files, e.X, depth)
 		return "*" + name, false
-	case *ast.SelectorExpr:
-		pkg, ok := e.X.(*ast.Ident)
-		if !ok {
-			return "", false
-		}
-		return importedAs(f.tree, pkg.Name) + "." + e.Sel.Name, false
 	case *ast.InterfaceType:
 		return "", len(e.Methods.List) > 0
 	case *ast.Ident:
 		for _, other := range files {
-			spec := typeSpec(other.tree, e.Name)
-			if spec == nil || depth > 10 {
+			spec, ok := other.declared[e.Name].(*ast.TypeSpec)
+			if !ok || depth > 10 {
 				continue
 			}
-			if _, isInterface := spec.Type.(*ast.InterfaceType); isInterface || spec.Assign.IsValid() || isSelector(spec.Type) {
+			_, isInterface := spec.Type.(*ast.InterfaceType)
+			_, isForeign := spec.Type.(*ast.SelectorExpr)
+			if isInterface || isForeign || spec.Assign.IsValid() {
 				name, local = l.resolve(other, files, spec.Type, depth+1)
 				// A type declared from another is a different type, unless both are interfaces, which
 				// cannot be determined here.
-				return name, local || !spec.Assign.IsValid() && isSelector(spec.Type)
+				return name, local || !spec.Assign.IsValid() && isForeign
 			}
 		}
+		return "", false
 	}
-	return "", false
-}
-
-func isSelector(e ast.Expr) bool { _, ok := e.(*ast.SelectorExpr); return ok }
-
-// importedAs returns the path of the package that a file calls name, or "".
-func importedAs(f *ast.File, name string) string {
-	for _, i := range f.Imports {
-		p, err := strconv.Unquote(i.Path.Value)
-		if err != nil {
-			continue
-		}
-		if i.Name != nil && i.Name.Name == name || i.Name == nil && lastElement(p) == name {
-			return p
-		}
-	}
-	return ""
-}
-
-// embeddedName returns the field name that follows from an embedded type.
-func embeddedName(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return embeddedName(e.X)
-	case *ast.SelectorExpr:
-		return e.Sel.Name
-	case *ast.Ident:
-		return e.Name
-	}
-	return "_"
-}
-
-// typeText writes a type, for a message.
-func typeText(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return "*" + typeText(e.X)
-	case *ast.SelectorExpr:
-		return typeText(e.X) + "." + e.Sel.Name
-	case *ast.Ident:
-		return e.Name
-	}
-	return "a type without a name"
+	return f.qualified(e), false
 }
