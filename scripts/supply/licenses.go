@@ -139,22 +139,14 @@ func compareLicenses(file string, has, wants []byte) error {
 		return nil
 	}
 	var problems []error
-	lines := func(text []byte) map[string]bool {
-		set := make(map[string]bool)
-		for line := range strings.Lines(string(text)) {
-			set[line] = true
-		}
-		return set
-	}
-	hasLines, wantsLines := lines(has), lines(wants)
-	for line := range strings.Lines(string(wants)) {
-		if !hasLines[line] {
-			problems = append(problems, errors.New("missing: "+strings.TrimSpace(line)))
-		}
-	}
-	for line := range strings.Lines(string(has)) {
-		if !wantsLines[line] {
-			problems = append(problems, errors.New("out of date: "+strings.TrimSpace(line)))
+	for _, side := range []struct {
+		label    string
+		has, not []byte
+	}{{"missing: ", wants, has}, {"out of date: ", has, wants}} {
+		for line := range strings.Lines(string(side.has)) {
+			if !bytes.Contains(append([]byte("\n"), side.not...), []byte("\n"+line)) {
+				problems = append(problems, errors.New(side.label+strings.TrimSpace(line)))
+			}
 		}
 	}
 	return fmt.Errorf("%s does not fit the program; make third-party mends it:\n%w", file, errors.Join(problems...))

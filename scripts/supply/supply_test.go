@@ -75,8 +75,8 @@ func database(t testing.TB, files map[string]string) []byte {
 func whole() map[string]string {
 	return map[string]string{
 		"index/db.json":      `{"modified":"2026-11-01T00:00:00Z"}`,
-		"index/modules.json": `[{"path":"golang.org/x/net","vulns":[{"id":"GO-1"}]},{"path":"example.com/foreign","vulns":[{"id":"GO-1"},{"id":"GO-2"}]}]`,
-		"ID/GO-1.json": `{"schema_version":"1.3.1","id":"GO-1","database_specific":{"url":"https://pkg.go.dev/vuln/GO-1"},"details":"long prose","affected":[
+		"index/modules.json": `[{"path":"golang.org/x/net","vulns":[{"id":"GO-1","fixed":"0.36.0"}]},{"path":"example.com/foreign","vulns":[{"id":"GO-1"},{"id":"GO-2"}]}]`,
+		"ID/GO-1.json": `{"schema_version":"1.3.1","id":"GO-1","database_specific":{"url":"https://pkg.go.dev/vuln/GO-1"},"details":"long prose","references":[{"url":"prose"}],"affected":[
 			{"package":{"name":"golang.org/x/net","ecosystem":"Go"},"ranges":[{"type":"SEMVER","events":[{"introduced":"0"},{"fixed":"0.36.0"}]}],
 			 "ecosystem_specific":{"imports":[{"path":"golang.org/x/net/proxy","symbols":["Dial"]}]}},
 			{"package":{"name":"example.com/foreign","ecosystem":"Go"},"ranges":[]}]}`,
@@ -116,10 +116,7 @@ func TestTheDatabaseKeepsWhatConcernsUs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(folder, "ID", "GO-2.json")); err == nil {
 		t.Error("an entry of a foreign module is kept")
 	}
-	var index []struct {
-		Path  string
-		Vulns []indexed
-	}
+	var index []indexed
 	text, err := os.ReadFile(filepath.Join(folder, "index", "modules.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -187,11 +184,11 @@ func FuzzReadVulnDB(f *testing.F) {
 	f.Add(database(f, whole()))
 	f.Add([]byte("PK"))
 	f.Fuzz(func(t *testing.T, archive []byte) {
-		modified, entries, err := readVulnDB(archive, map[string]bool{"golang.org/x/net": true})
-		if err == nil && modified.IsZero() {
+		db, err := readVulnDB(archive, map[string]bool{"golang.org/x/net": true})
+		if err == nil && db.modified.IsZero() {
 			t.Error("a database without a date")
 		}
-		for _, e := range entries {
+		for _, e := range db.entries {
 			if strings.ContainsAny(e.ID, `/\`) || e.ID == "" {
 				t.Errorf("the entry %q names another file", e.ID)
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,41 +28,35 @@ const (
 	staleAfter  = 30 * 24 * time.Hour
 )
 
-// entry is the part of an OSV entry that is kept (https://ossf.github.io/osv-schema/).
+// entry is an OSV entry (https://ossf.github.io/osv-schema/): the fields that are examined.
 type entry struct {
-	SchemaVersion string          `json:"schema_version"`
-	ID            string          `json:"id"`
-	Modified      time.Time       `json:"modified"`
-	Published     time.Time       `json:"published"`
-	Withdrawn     *time.Time      `json:"withdrawn,omitempty"`
-	Aliases       []string        `json:"aliases,omitempty"`
-	Summary       string          `json:"summary,omitempty"`
-	Details       string          `json:"details"`
-	Affected      []affected      `json:"affected"`
-	Specific      json.RawMessage `json:"database_specific,omitempty"`
+	ID       string            `json:"id"`
+	Modified time.Time         `json:"modified"`
+	Aliases  []string          `json:"aliases,omitempty"`
+	Affected []json.RawMessage `json:"affected"`
+	Specific json.RawMessage   `json:"database_specific"`
+
+	kept map[string]json.RawMessage // all fields that are kept, with the modules of this project alone
 }
 
-// affected says which versions of a module are affected by an entry.
-type affected struct {
-	Package struct {
-		Name      string `json:"name"`
-		Ecosystem string `json:"ecosystem"`
-	} `json:"package"`
-	Ranges []struct {
-		Type   string `json:"type"`
-		Events []struct {
-			Introduced string `json:"introduced,omitempty"`
-			Fixed      string `json:"fixed,omitempty"`
-		} `json:"events"`
-	} `json:"ranges"`
-	Specific json.RawMessage `json:"ecosystem_specific,omitempty"`
-}
+// prose are the fields of an entry that only people read. details is required, and emptied.
+var prose = []string{"references", "credits"}
 
-// indexed is the content of index/modules.json for an entry.
+// indexed is a module of index/modules.json, with its entries.
 type indexed struct {
-	ID       string    `json:"id"`
-	Modified time.Time `json:"modified"`
-	Fixed    string    `json:"fixed,omitempty"`
+	Path  string `json:"path"`
+	Vulns []struct {
+		ID       string    `json:"id"`
+		Modified time.Time `json:"modified"`
+		Fixed    string    `json:"fixed,omitempty"`
+	} `json:"vulns"`
+}
+
+// kept is the part of a database that concerns this project.
+type kept struct {
+	modified time.Time
+	index    []indexed
+	entries  []entry // sorted by id
 }
 
 // updateVulnDB writes to a folder the part of the database that concerns this project. The
@@ -75,18 +70,18 @@ func updateVulnDB(source, folder string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	modified, entries, err := readVulnDB(archive, names)
+	db, err := readVulnDB(archive, names)
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	fresh := folder + ".new"
-	if err := errors.Join(os.RemoveAll(fresh), writeVulnDB(fresh, modified, entries)); err != nil {
+	if err := errors.Join(os.RemoveAll(fresh), writeVulnDB(fresh, db)); err != nil {
 		return err
 	}
 	if err := errors.Join(os.RemoveAll(folder), os.Rename(fresh, folder)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %d entries of %d modules, database of %s\n", folder, len(entries), len(names), modified.Format(time.DateOnly))
+	_, err = fmt.Fprintf(out, "%s: %d entries of %d modules, database of %s\n", folder, len(db.entries), len(names), db.modified.Format(time.DateOnly))
 	return err
 }
 
@@ -125,54 +120,64 @@ func requiredModules() (map[string]bool, error) {
 	return names, nil
 }
 
-// readVulnDB returns the date of the database in a zip and its entries for these modules.
-func readVulnDB(archive []byte, modules map[string]bool) (time.Time, []entry, error) {
+// readVulnDB returns the part of the database in a zip that concerns these modules.
+func readVulnDB(archive []byte, modules map[string]bool) (db kept, err error) {
 	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
-		return time.Time{}, nil, err
+		return db, err
 	}
-	var db struct {
+	var date struct {
 		Modified time.Time `json:"modified"`
 	}
-	if err := readJSON(files, "index/db.json", &db); err != nil {
-		return time.Time{}, nil, err
+	if err := errors.Join(readJSON(files, "index/db.json", &date), readJSON(files, "index/modules.json", &db.index)); err != nil {
+		return db, err
 	}
-	if db.Modified.IsZero() {
-		return time.Time{}, nil, errors.New("index/db.json: the field modified is missing")
+	if db.modified = date.Modified; db.modified.IsZero() {
+		return db, errors.New("index/db.json: the field modified is missing")
 	}
-	var index []struct {
-		Path  string    `json:"path"`
-		Vulns []indexed `json:"vulns"`
-	}
-	if err := readJSON(files, "index/modules.json", &index); err != nil {
-		return time.Time{}, nil, err
-	}
+	db.index = slices.DeleteFunc(db.index, func(m indexed) bool { return !modules[m.Path] })
 	wanted := make(map[string]bool)
-	for _, m := range index {
+	for _, m := range db.index {
 		for _, v := range m.Vulns {
-			wanted[v.ID] = wanted[v.ID] || modules[m.Path]
+			wanted[v.ID] = true
 		}
 	}
-	var entries []entry
-	for id, ok := range wanted {
-		if !ok {
-			continue
+	for _, id := range slices.Sorted(maps.Keys(wanted)) {
+		e, err := readEntry(files, id, modules)
+		if err != nil {
+			return db, err
 		}
-		var e entry
-		if err := readJSON(files, "ID/"+id+".json", &e); err != nil {
-			return time.Time{}, nil, err
-		}
-		if e.ID != id || !filepath.IsLocal(id) || strings.ContainsAny(id, `/\`) {
-			return time.Time{}, nil, fmt.Errorf("ID/%s.json: it is the entry %q", id, e.ID)
-		}
-		if len(e.Specific) == 0 { // govulncheck crashes without it
-			return time.Time{}, nil, fmt.Errorf("ID/%s.json: the field database_specific is missing", id)
-		}
-		e.Affected = slices.DeleteFunc(e.Affected, func(a affected) bool { return !modules[a.Package.Name] })
-		entries = append(entries, e)
+		db.entries = append(db.entries, e)
 	}
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.ID, b.ID) })
-	return db.Modified, entries, nil
+	return db, nil
+}
+
+// readEntry reads an entry, and drops what it says of other modules.
+func readEntry(files *zip.Reader, id string, modules map[string]bool) (e entry, err error) {
+	name := "ID/" + id + ".json"
+	if err := errors.Join(readJSON(files, name, &e), readJSON(files, name, &e.kept)); err != nil {
+		return e, err
+	}
+	switch {
+	case e.ID != id || !filepath.IsLocal(id) || strings.ContainsAny(id, `/\`):
+		return e, fmt.Errorf("%s: it is the entry %q", name, e.ID)
+	case len(e.Specific) == 0: // govulncheck crashes without it
+		return e, fmt.Errorf("%s: the field database_specific is missing", name)
+	}
+	e.Affected = slices.DeleteFunc(e.Affected, func(raw json.RawMessage) bool {
+		var affected struct{ Package struct{ Name string } }
+		err = errors.Join(err, json.Unmarshal(raw, &affected))
+		return !modules[affected.Package.Name]
+	})
+	if err != nil {
+		return e, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, field := range prose {
+		delete(e.kept, field)
+	}
+	e.kept["details"] = json.RawMessage(`""`)
+	e.kept["affected"], err = json.Marshal(e.Affected)
+	return e, err
 }
 
 // readJSON decodes one file of a zip.
@@ -196,52 +201,24 @@ func readJSON(files *zip.Reader, name string, v any) error {
 	return nil
 }
 
-// writeVulnDB writes a database of these entries.
-func writeVulnDB(folder string, modified time.Time, entries []entry) error {
-	type moduleVulns struct {
-		Path  string    `json:"path"`
-		Vulns []indexed `json:"vulns"`
-	}
+// writeVulnDB writes a database to a folder.
+func writeVulnDB(folder string, db kept) error {
 	type vuln struct {
 		ID       string    `json:"id"`
 		Modified time.Time `json:"modified"`
 		Aliases  []string  `json:"aliases,omitempty"`
 	}
-	byModule := make(map[string][]indexed)
-	vulns := make([]vuln, 0, len(entries))
-	for _, e := range entries {
-		e.Details = "" // prose; the field is required
-		if err := writeJSON(filepath.Join(folder, "ID", e.ID+".json"), e); err != nil {
+	vulns := make([]vuln, 0, len(db.entries))
+	for _, e := range db.entries {
+		if err := writeJSON(filepath.Join(folder, "ID", e.ID+".json"), e.kept); err != nil {
 			return err
 		}
 		vulns = append(vulns, vuln{e.ID, e.Modified, e.Aliases})
-		for _, a := range e.Affected {
-			known := byModule[a.Package.Name]
-			if len(known) == 0 || known[len(known)-1].ID != e.ID {
-				byModule[a.Package.Name] = append(known, indexed{ID: e.ID, Modified: e.Modified, Fixed: lastFix(a)})
-			}
-		}
 	}
-	modules := make([]moduleVulns, 0, len(byModule))
-	for path, list := range byModule {
-		modules = append(modules, moduleVulns{path, list})
-	}
-	slices.SortFunc(modules, func(a, b moduleVulns) int { return strings.Compare(a.Path, b.Path) })
 	return errors.Join(
-		writeJSON(filepath.Join(folder, "index", "db.json"), map[string]time.Time{"modified": modified}),
-		writeJSON(filepath.Join(folder, "index", "modules.json"), modules),
+		writeJSON(filepath.Join(folder, "index", "db.json"), map[string]time.Time{"modified": db.modified}),
+		writeJSON(filepath.Join(folder, "index", "modules.json"), db.index),
 		writeJSON(filepath.Join(folder, "index", "vulns.json"), vulns))
-}
-
-// lastFix returns the version that ends the last range of versions; empty if none does.
-func lastFix(a affected) string {
-	fixed := ""
-	for _, r := range a.Ranges {
-		for _, e := range r.Events {
-			fixed = e.Fixed
-		}
-	}
-	return fixed
 }
 
 func writeJSON(file string, v any) error {
