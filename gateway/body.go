@@ -67,7 +67,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, into any, stri
 	if !jsonOnly(w, r, shape) {
 		return false
 	}
-	raw, err := io.ReadAll(&shallow{r: http.MaxBytesReader(w, r.Body, maxChatBody)})
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
 	return takeBody(w, raw, err, into, strict, shape)
 }
 
@@ -81,7 +81,7 @@ func (s *Server) readTurn(w http.ResponseWriter, r *http.Request, into any, stri
 	if !jsonOnly(w, r, shape) {
 		return done, false
 	}
-	body := &shallow{r: http.MaxBytesReader(w, r.Body, maxImageBody)}
+	body := http.MaxBytesReader(w, r.Body, maxImageBody)
 	raw, err := io.ReadAll(io.LimitReader(body, maxChatBody+1))
 	if err == nil && len(raw) > maxChatBody {
 		addr := s.clientAddr(r)
@@ -109,21 +109,20 @@ func jsonOnly(w http.ResponseWriter, r *http.Request, shape errorShape) bool {
 // takeBody decodes a body, or answers with what is wrong; err is the error of reading it.
 func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict bool, shape errorShape) bool {
 	if err == nil {
-		if twice := repeated(raw, strict); twice != "" {
-			told := shape(http.StatusBadRequest, "invalid_message", "The field "+twice+" comes twice; give it once.")
-			if _, has := told["param"]; has {
-				told["param"] = twice
-			}
-			answer(w, http.StatusBadRequest, map[string]any{"error": told})
-			return false
-		}
 		err = decodeBody(raw, into, strict)
 	}
+	var twice repeatedField
 	var tooBig *http.MaxBytesError
 	var otherType *json.UnmarshalTypeError
 	switch {
 	case err == nil:
 		return true
+	case errors.As(err, &twice):
+		told := shape(http.StatusBadRequest, "invalid_message", "The field "+string(twice)+" comes twice; give it once.")
+		if _, has := told["param"]; has {
+			told["param"] = twice
+		}
+		answer(w, http.StatusBadRequest, map[string]any{"error": told})
 	case errors.As(err, &otherType) && otherType.Field != "":
 		refuse(w, shape, http.StatusBadRequest, "invalid_message", "The body cannot be read: the field "+clip(otherType.Field)+" cannot be "+clip(otherType.Value)+".")
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -142,8 +141,12 @@ func takeBody(w http.ResponseWriter, raw []byte, err error, into any, strict boo
 	return false
 }
 
-// decodeBody decodes one JSON value.
+// decodeBody decodes one JSON value. Its error is a repeatedField if a field comes twice.
 func decodeBody(raw []byte, into any, strict bool) error {
+	err := unambiguous(json.NewDecoder(bytes.NewReader(raw)), "", 0, strict)
+	if errors.Is(err, errDeep) || errors.As(err, new(repeatedField)) {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if strict {
 		d.DisallowUnknownFields()
@@ -157,61 +160,52 @@ func decodeBody(raw []byte, into any, strict bool) error {
 	return nil
 }
 
-// repeated returns the path of a field that comes twice in its object: encoding/json takes the
-// last one, other parsers the first. It is empty if no field does. folded says that the
-// outermost names are read whatever their case. Invalid JSON is left to the parser.
-func repeated(raw []byte, folded bool) string {
-	type level struct {
-		names map[string]bool // nil for a list
-		named bool            // a name was read, and its value was not
-		path  string
-		at    string // of the value that comes next
-		n     int    // of a list
+// maxDepth is how deep a body's JSON may be nested. The deepest valid body has five levels.
+const maxDepth = 32
+
+// errDeep refuses a body that is nested deeper than maxDepth.
+var errDeep = fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+
+// repeatedField is the error for a field that comes twice in its object, with its path.
+// encoding/json takes the last one, other parsers the first.
+type repeatedField string
+
+func (f repeatedField) Error() string { return "the field " + string(f) + " comes twice" }
+
+// unambiguous reads one JSON value. The error is a repeatedField, errDeep, or the decoder's.
+// path and depth are those of the value; folded says that the outermost names are read whatever
+// their case.
+func unambiguous(d *json.Decoder, path string, depth int, folded bool) error {
+	token, err := d.Token()
+	delim, nested := token.(json.Delim)
+	switch {
+	case err != nil || !nested:
+		return err
+	case depth == maxDepth:
+		return errDeep
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var open []*level
-	// value is called at the end of each value.
-	value := func() {
-		if len(open) > 0 {
-			top := open[len(open)-1]
-			top.named = false
-			top.n++
-		}
-	}
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return ""
-		}
-		var top *level
-		at := ""
-		if len(open) > 0 {
-			top = open[len(open)-1]
-			if at = top.at; top.names == nil {
-				at = top.path + "[" + strconv.Itoa(top.n) + "]"
+	names := map[string]bool{}
+	for i := 0; err == nil && d.More(); i++ {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		if delim == '{' {
+			token, err := d.Token()
+			if err != nil {
+				return err
 			}
-		}
-		switch delim, _ := token.(json.Delim); {
-		case delim == '{':
-			open = append(open, &level{names: map[string]bool{}, path: at})
-		case delim == '[':
-			open = append(open, &level{path: at})
-		case delim != 0:
-			open = open[:len(open)-1]
-			value()
-		case top != nil && top.names != nil && !top.named:
 			name, _ := token.(string)
-			at := strings.TrimPrefix(top.path+"."+clip(name), ".")
-			if folded && len(open) == 1 {
+			at = strings.TrimPrefix(path+"."+clip(name), ".")
+			if folded && depth == 0 {
 				name = strings.ToLower(name)
 			}
-			if top.names[name] {
-				return at
+			if names[name] {
+				return repeatedField(at)
 			}
-			top.names[name], top.named, top.at = true, true, at
-		default:
-			value()
+			names[name] = true
 		}
+		err = unambiguous(d, at, depth+1, folded)
 	}
+	if err == nil {
+		_, err = d.Token()
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -71,12 +72,7 @@ func directAddr(r *http.Request) netip.Addr {
 
 // trusted says whether an address belongs to a trusted proxy.
 func (s *Server) trusted(addr netip.Addr) bool {
-	for _, p := range s.opts.TrustedProxies {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // forwarded are the headers by which a proxy names its client.
@@ -84,37 +80,23 @@ var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-
 
 // sentByProxy says whether a request has a header that only proxies add.
 func sentByProxy(r *http.Request) bool {
-	for _, name := range forwarded {
-		if len(r.Header.Values(name)) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(forwarded, func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
 // forwardedFor returns the client's address from the values of X-Forwarded-For that the
 // trusted proxy at direct sent.
 func (s *Server) forwardedFor(direct netip.Addr, values []string) (netip.Addr, bool) {
 	var last netip.Addr
-	for i := len(values) - 1; i >= 0; i-- {
-		rest, more := values[i], true
-		for more {
-			hop := rest
-			if at := strings.LastIndexByte(rest, ','); at >= 0 {
-				rest, hop = rest[:at], rest[at+1:]
-			} else {
-				more = false
-			}
-			addr, ok := parseHop(hop)
-			// A loopback address means something only on the machine that wrote it.
-			if !ok || addr.IsLoopback() && !direct.IsLoopback() {
-				return netip.Addr{}, false
-			}
-			if !s.trusted(addr) {
-				return addr, true
-			}
-			last = addr
+	for _, hop := range slices.Backward(strings.Split(strings.Join(values, ","), ",")) {
+		addr, ok := parseHop(hop)
+		// A loopback address means something only on the machine that wrote it.
+		if !ok || addr.IsLoopback() && !direct.IsLoopback() {
+			return netip.Addr{}, false
 		}
+		if !s.trusted(addr) {
+			return addr, true
+		}
+		last = addr
 	}
 	return last, last.IsValid()
 }

@@ -34,7 +34,7 @@ const maxConfirmationBody = 4 << 10
 
 // confirm records the answer to a confirmation, for the backend of a client.
 func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
-	token, approved, ok := readConfirmation(&shallow{r: http.MaxBytesReader(w, r.Body, maxConfirmationBody)})
+	token, approved, ok := readConfirmation(http.MaxBytesReader(w, r.Body, maxConfirmationBody))
 	if !ok {
 		// The body is not repeated in the error: it may hold a token.
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"voicegw/config/defaults"
@@ -70,15 +71,8 @@ func (l *boundListener) Accept() (net.Conn, error) {
 }
 
 func (l *boundListener) exempt(addr netip.Addr) bool {
-	if l.limits.ExemptLoopback && addr.IsLoopback() {
-		return true
-	}
-	for _, p := range l.limits.Exempt {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return l.limits.ExemptLoopback && addr.IsLoopback() ||
+		slices.ContainsFunc(l.limits.Exempt, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // boundConn is a connection of a boundListener.

@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"bufio"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"time"
@@ -15,8 +13,6 @@ const (
 	// writeTime is how long a client may take to read the last write and everything that was
 	// pending then: at most nonblock.MaxPending, 256 KiB, so that 4.4 KB/s are enough.
 	writeTime = time.Minute
-	// maxDepth is how deep a body's JSON may be nested. The deepest valid body has five levels.
-	maxDepth = 32
 )
 
 // paced is the answer to a request. Each write has writeTime of its own, so a stream may last,
@@ -67,36 +63,4 @@ func (p *paced) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := p.control.Hijack()
 	p.taken = err == nil
 	return conn, rw, err //nolint:wrapcheck // this is the same writer
-}
-
-// shallow reads JSON, and fails if it is nested deeper than maxDepth. Invalid JSON is left to
-// the parser.
-type shallow struct {
-	r io.Reader
-
-	depth    int
-	inString bool
-	escaped  bool // the next byte of a string cannot end it
-}
-
-// Read implements io.Reader.
-func (s *shallow) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	for _, c := range p[:n] {
-		switch {
-		case s.escaped:
-			s.escaped = false
-		case s.inString:
-			s.escaped, s.inString = c == '\\', c != '"'
-		case c == '"':
-			s.inString = true
-		case c == '[' || c == '{':
-			if s.depth++; s.depth > maxDepth {
-				return 0, fmt.Errorf("it is nested deeper than %d levels", maxDepth)
-			}
-		case c == ']' || c == '}':
-			s.depth--
-		}
-	}
-	return n, err //nolint:wrapcheck // this is the same reader
 }

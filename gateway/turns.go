@@ -42,7 +42,7 @@ func (l TurnLimits) withDefaults() TurnLimits {
 type turns struct {
 	// Fixed after newTurns.
 	all            chan struct{} // a place for each
-	byAddr         *quota.Quota[netip.Addr]
+	byAddr         *quota.Quota[string]
 	byUser         *quota.Quota[string]
 	exemptLoopback bool
 }
@@ -50,7 +50,7 @@ type turns struct {
 func newTurns(l TurnLimits) *turns {
 	return &turns{
 		all:            make(chan struct{}, l.AtOnce),
-		byAddr:         quota.New[netip.Addr](quota.Options{AtOnce: l.PerAddress, PerSecond: l.NewPerSecond}),
+		byAddr:         quota.New[string](quota.Options{AtOnce: l.PerAddress, PerSecond: l.NewPerSecond}),
 		byUser:         quota.New[string](quota.Options{AtOnce: l.PerUser, PerSecond: l.NewPerSecond}),
 		exemptLoopback: l.ExemptLoopback,
 	}
@@ -81,20 +81,20 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 	addr := s.clientAddr(r)
 	var shares []share
 	if !s.manyBehind(r, addr) {
-		shares = append(shares, shareOf(s.turns.byAddr, quota.AddressKey(addr), "address",
+		shares = append(shares, share{s.turns.byAddr, quota.AddressKey(addr).String(), "address",
 			"Your address sends messages too fast; wait a moment.",
-			"Too many messages from your address are being answered; wait until one is."))
+			"Too many messages from your address are being answered; wait until one is."})
 	}
 	// A user without a name is counted by the address, which was checked just before.
 	if !who.Anonymous() {
-		shares = append(shares, shareOf(s.turns.byUser, who.String(), "user",
+		shares = append(shares, share{s.turns.byUser, who.String(), "user",
 			"This user sends messages too fast; wait a moment.",
-			"Too many messages of this user are being answered; wait until one is."))
+			"Too many messages of this user are being answered; wait until one is."})
 	}
-	var gives []func()
+	taken := 0
 	back := func() {
-		for _, give := range gives {
-			give()
+		for _, had := range shares[:taken] {
+			had.of.Give(had.key)
 		}
 	}
 	for _, want := range shares {
@@ -105,7 +105,7 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 			refuse(w, shape, http.StatusTooManyRequests, "limit", message)
 			return nil, false
 		}
-		gives = append(gives, want.give)
+		taken++
 	}
 	select {
 	case s.turns.all <- struct{}{}:
@@ -119,29 +119,21 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 	}
 }
 
-// share bounds the part of all messages that one address or one user may have.
+// share is the part of all messages that one address or one user may have.
 type share struct {
-	begin            func() time.Duration
-	take             func() bool
-	give             func()
+	of               *quota.Quota[string]
+	key              string
 	whose            string // "address" or "user", for the log
 	tooFast, tooMany string // the error for a client beyond the share
-}
-
-func shareOf[K comparable](q *quota.Quota[K], key K, whose, tooFast, tooMany string) share {
-	return share{
-		begin: func() time.Duration { return q.Begin(key) }, take: func() bool { return q.Take(key) }, give: func() { q.Give(key) },
-		whose: whose, tooFast: tooFast, tooMany: tooMany,
-	}
 }
 
 // enter takes a place in the share. If it is used up, reason is not empty, and wait is how long
 // until a message may begin again, or zero if one has to end first.
 func (s share) enter() (wait time.Duration, reason, message string) {
-	if wait := s.begin(); wait > 0 {
+	if wait := s.of.Begin(s.key); wait > 0 {
 		return wait, s.whose + "_rate", s.tooFast
 	}
-	if !s.take() {
+	if !s.of.Take(s.key) {
 		return 0, s.whose + "_limit", s.tooMany
 	}
 	return 0, "", ""
