@@ -3,7 +3,6 @@ package calendar
 import (
 	"net/mail"
 	"regexp"
-	"strings"
 )
 
 // addressForm is the accepted form of an e-mail address: what mailboxes have in practice. RFC
@@ -21,24 +20,4 @@ func IsAddress(s string) bool {
 	}
 	a, err := mail.ParseAddress(s) // two dots together, or a dot at an end
 	return err == nil && a.Name == "" && a.Address == s
-}
-
-// Addresses splits a list into e-mail addresses, each once and trimmed, and invalid entries.
-// Order is kept; a leading "mailto:" is removed.
-func Addresses(list []string) (valid, invalid []string) {
-	seen := map[string]bool{}
-	for _, s := range list {
-		a := strings.TrimSpace(s)
-		if len(a) > 7 && strings.EqualFold(a[:7], "mailto:") {
-			a = a[7:]
-		}
-		switch {
-		case !IsAddress(a):
-			invalid = append(invalid, s)
-		case !seen[strings.ToLower(a)]:
-			seen[strings.ToLower(a)] = true
-			valid = append(valid, a)
-		}
-	}
-	return valid, invalid
 }

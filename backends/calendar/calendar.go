@@ -114,8 +114,8 @@ const (
 
 // Limits of a [Draft], in characters.
 const (
-	MaxTitle       = 200
-	MaxDescription = 2000
+	maxTitle       = 200
+	maxDescription = 2000
 	maxAttendees   = 50
 	// maxLength bounds how long an event may last: one of weeks is nearly always a wrong
 	// date.

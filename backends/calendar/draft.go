@@ -26,8 +26,6 @@ const (
 // Problem is one reason why a draft cannot become an event.
 type Problem struct {
 	Field Field
-	// Index is the position among the attendees, -1 if the problem is not about an attendee.
-	Index int
 	// Message says what is wrong and how to correct it, in words for a model.
 	Message string
 }
@@ -36,28 +34,28 @@ type Problem struct {
 // valid one.
 func (d Draft) Problems() []Problem {
 	var all []Problem
-	bad := func(f Field, index int, format string, args ...any) {
-		all = append(all, Problem{f, index, fmt.Sprintf(format, args...)})
+	bad := func(f Field, format string, args ...any) {
+		all = append(all, Problem{f, fmt.Sprintf(format, args...)})
 	}
 	switch {
 	case isBlank(d.Title):
-		bad(FieldTitle, -1, "The title is blank; it needs at least one letter, digit or symbol.")
+		bad(FieldTitle, "The title is blank; it needs at least one letter, digit or symbol.")
 	case strings.ContainsFunc(d.Title, unicode.IsControl):
-		bad(FieldTitle, -1, "The title has a line break or another control character; write it as one line.")
+		bad(FieldTitle, "The title has a line break or another control character; write it as one line.")
 	case strings.ContainsFunc(d.Title, turns):
-		bad(FieldTitle, -1, "The title has a character that turns the direction of writing; leave it out.")
-	case utf8.RuneCountInString(d.Title) > MaxTitle:
-		bad(FieldTitle, -1, "The title has %d characters; at most %d are possible.", utf8.RuneCountInString(d.Title), MaxTitle)
+		bad(FieldTitle, "The title has a character that turns the direction of writing; leave it out.")
+	case utf8.RuneCountInString(d.Title) > maxTitle:
+		bad(FieldTitle, "The title has %d characters; at most %d are possible.", utf8.RuneCountInString(d.Title), maxTitle)
 	}
-	if n := utf8.RuneCountInString(d.Description); n > MaxDescription {
-		bad(FieldDescription, -1, "The description has %d characters; at most %d are possible.", n, MaxDescription)
+	if n := utf8.RuneCountInString(d.Description); n > maxDescription {
+		bad(FieldDescription, "The description has %d characters; at most %d are possible.", n, maxDescription)
 	}
 	if n := len(d.Attendees); n > maxAttendees {
-		bad(FieldAttendees, -1, "There are %d attendees; at most %d are possible.", n, maxAttendees)
+		bad(FieldAttendees, "There are %d attendees; at most %d are possible.", n, maxAttendees)
 	}
-	for i, a := range d.Attendees {
+	for _, a := range d.Attendees {
 		if !IsAddress(a) {
-			bad(FieldAttendees, i, "%.100q is not an e-mail address.", a)
+			bad(FieldAttendees, "%.100q is not an e-mail address.", a)
 		}
 	}
 	return slices.Concat(all, d.timeProblems())
@@ -67,7 +65,7 @@ func (d Draft) Problems() []Problem {
 func (d Draft) timeProblems() []Problem {
 	var all []Problem
 	bad := func(f Field, format string, args ...any) {
-		all = append(all, Problem{f, -1, fmt.Sprintf(format, args...)})
+		all = append(all, Problem{f, fmt.Sprintf(format, args...)})
 	}
 	for _, t := range []struct {
 		field Field

@@ -2,8 +2,10 @@ package calendar
 
 // The bounds of an event, for the tests.
 const (
-	MaxAttendees = maxAttendees
-	MaxLength    = maxLength
+	MaxTitle       = maxTitle
+	MaxDescription = maxDescription
+	MaxAttendees   = maxAttendees
+	MaxLength      = maxLength
 )
 
 // What the tests see of the arithmetic of periods.

@@ -83,6 +83,18 @@ func noLink(e calendar.Event, created bool) string {
 	}
 }
 
+// mailto is the scheme that some write before an e-mail address.
+const mailto = "mailto:"
+
+// address returns an e-mail address without what may stand around it.
+func address(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	if len(text) > len(mailto) && strings.EqualFold(text[:len(mailto)], mailto) {
+		text = text[len(mailto):]
+	}
+	return text, calendar.IsAddress(text)
+}
+
 // places are the arguments that hold an event's fields.
 var places = map[calendar.Field]string{
 	calendar.FieldTitle: "/title", calendar.FieldStart: "/start_time", calendar.FieldEnd: "/end_time",
@@ -105,11 +117,13 @@ func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 	if args.Description != nil {
 		draft.Description = *args.Description
 	}
-	var invalid []string
-	draft.Attendees, invalid = calendar.Addresses(args.Attendees)
-	for _, a := range invalid {
-		problems = append(problems, registry.Problem{Path: fmt.Sprintf("/attendees/%d", slices.Index(args.Attendees, a)),
-			Message: fmt.Sprintf("%.100q is not an e-mail address.", a)})
+	for i, a := range args.Attendees {
+		switch a, ok := address(a); {
+		case !ok:
+			problems = append(problems, registry.Problem{Path: fmt.Sprintf("/attendees/%d", i), Message: fmt.Sprintf("%.100q is not an e-mail address.", args.Attendees[i])})
+		case !slices.ContainsFunc(draft.Attendees, func(known string) bool { return strings.EqualFold(known, a) }):
+			draft.Attendees = append(draft.Attendees, a)
+		}
 	}
 	for _, p := range draft.Problems() {
 		if unreadable && (p.Field == calendar.FieldStart || p.Field == calendar.FieldEnd) {

@@ -33,7 +33,7 @@ func Write(d calendar.Draft, organizer string) ([]byte, error) {
 	e.Props.SetDateTime(ical.PropDateTimeStart, d.Start.UTC())
 	e.Props.SetDateTime(ical.PropDateTimeEnd, d.End.UTC())
 	e.Props.SetText(ical.PropSummary, oneLine(d.Title))
-	if s := plain(d.Description, calendar.MaxDescription); s != "" {
+	if s := plain(d.Description, maxDescription); s != "" {
 		e.Props.SetText(ical.PropDescription, s)
 	}
 	if len(d.Attendees) > 0 && organizer != "" {
@@ -84,7 +84,7 @@ func addressProp(name, address string) *ical.Prop {
 	return p
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(plain(s, calendar.MaxTitle)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(plain(s, maxTitle)), " ") }
 
 // maxLine is how many bytes a line should have without its end (RFC 5545 section 3.1).
 const maxLine = 75
