@@ -24,18 +24,22 @@ func merge(periods []Period, within Period) []Period {
 	var cut []Period
 	for _, p := range periods {
 		if p.Overlaps(within) {
-			cut = append(cut, Period{latest(p.Start, within.Start), earliest(p.End, within.End)})
+			cut = append(cut, Period{
+				slices.MaxFunc([]time.Time{p.Start, within.Start}, time.Time.Compare),
+				slices.MinFunc([]time.Time{p.End, within.End}, time.Time.Compare),
+			})
 		}
 	}
 	slices.SortFunc(cut, func(a, b Period) int { return a.Start.Compare(b.Start) })
 	var merged []Period
 	for _, p := range cut {
 		last := len(merged) - 1
-		if last >= 0 && !p.Start.After(merged[last].End) {
-			merged[last].End = latest(merged[last].End, p.End)
-			continue
+		switch {
+		case last < 0 || p.Start.After(merged[last].End):
+			merged = append(merged, p)
+		case p.End.After(merged[last].End):
+			merged[last].End = p.End
 		}
-		merged = append(merged, p)
 	}
 	return merged
 }
@@ -56,18 +60,4 @@ func gaps(busy []Period, within Period, least time.Duration) []Period {
 	}
 	add(from, within.End)
 	return free
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -1,7 +1,9 @@
 package calendartest
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"voicegw/backends/calendar"
@@ -37,21 +39,17 @@ func NewFake() *Fake {
 }
 
 // Busy implements [calendar.Calendar].
-func (f *Fake) Busy(ctx context.Context, q calendar.Query) (calendar.Found, error) {
-	f.hang(ctx, "busy "+string(q.Calendar))
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Busy(ctx context.Context, q calendar.Query) (found calendar.Found, err error) {
+	defer f.enter(ctx, "busy "+string(q.Calendar))()
 	f.asked = append(f.asked, q)
 	events, known := f.Events[q.Calendar]
-	switch err := f.Errs[q.Calendar]; {
-	case ctx.Err() != nil:
-		return calendar.Found{}, ctx.Err()
+	switch err = cmp.Or(ctx.Err(), f.Errs[q.Calendar]); {
 	case err != nil:
-		return calendar.Found{}, err
+		return found, err
 	case !known:
-		return calendar.Found{}, calendar.NoCalendar(q.Calendar)
+		return found, calendar.NoCalendar(q.Calendar)
 	}
-	found := calendar.Found{Unread: f.Unread}
+	found.Unread = f.Unread
 	for _, e := range events {
 		if (calendar.Period{Start: e.Start, End: e.End}).Overlaps(calendar.Period{Start: q.From, End: q.To}) {
 			found.Events = append(found.Events, e)
@@ -61,37 +59,21 @@ func (f *Fake) Busy(ctx context.Context, q calendar.Query) (calendar.Found, erro
 }
 
 // Create implements [calendar.Calendar].
-func (f *Fake) Create(ctx context.Context, d calendar.Draft) (calendar.Event, bool, error) {
-	if f.Hang["create"] {
-		<-ctx.Done()
-		if f.Landed {
-			f.mu.Lock()
-			f.add(d)
-			f.mu.Unlock()
-		}
-		return calendar.Event{}, false, &calendar.Error{Kind: calendar.Transient, Message: "It does not answer in time.", Unsure: true, Err: ctx.Err()}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Fake) Create(ctx context.Context, d calendar.Draft) (e calendar.Event, created bool, err error) {
+	defer f.enter(ctx, "create")()
 	f.drafts = append(f.drafts, d)
-	if ctx.Err() != nil {
-		return calendar.Event{}, false, ctx.Err()
+	err = cmp.Or(ctx.Err(), d.Check(), f.CreateErr)
+	if f.Hang["create"] {
+		err = &calendar.Error{Kind: calendar.Transient, Message: "It does not answer in time.", Unsure: true, Err: ctx.Err()}
 	}
-	if err := d.Check(); err != nil {
+	e, exists := f.find(d.Key)
+	if !exists && (err == nil || f.Landed) {
+		e = f.add(d)
+	}
+	if err != nil {
 		return calendar.Event{}, false, err
 	}
-	if f.CreateErr != nil {
-		if f.Landed {
-			f.add(d)
-		}
-		return calendar.Event{}, false, f.CreateErr
-	}
-	for _, e := range f.Events[calendar.Primary] {
-		if e.ID == d.Key {
-			return e, false, nil
-		}
-	}
-	return f.add(d), true, nil
+	return e, !exists, nil
 }
 
 // add puts an event into the primary calendar.
@@ -111,41 +93,43 @@ func (f *Fake) add(d calendar.Draft) calendar.Event {
 }
 
 // Find implements [calendar.Calendar].
-func (f *Fake) Find(ctx context.Context, key string) (calendar.Event, bool, error) {
-	f.hang(ctx, "find")
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if ctx.Err() != nil {
-		return calendar.Event{}, false, ctx.Err()
+func (f *Fake) Find(ctx context.Context, key string) (e calendar.Event, found bool, err error) {
+	defer f.enter(ctx, "find")()
+	if err = cmp.Or(ctx.Err(), f.FindErr); err != nil {
+		return e, false, err
 	}
-	if f.FindErr != nil {
-		return calendar.Event{}, false, f.FindErr
-	}
-	for _, e := range f.Events[calendar.Primary] {
-		if e.ID == key {
-			return e, true, nil
-		}
-	}
-	return calendar.Event{}, false, nil
+	e, found = f.find(key)
+	return e, found, nil
 }
 
-// hang waits for the end of ctx if what is the request that is never answered.
-func (f *Fake) hang(ctx context.Context, what string) {
+// find returns the event of a key; f.mu is held.
+func (f *Fake) find(key string) (e calendar.Event, found bool) {
+	all := f.Events[calendar.Primary]
+	if i := slices.IndexFunc(all, func(e calendar.Event) bool { return e.ID == key }); i >= 0 {
+		return all[i], true
+	}
+	return e, false
+}
+
+// enter locks f.mu, after the end of ctx if what is a request that is never answered.
+func (f *Fake) enter(ctx context.Context, what string) (leave func()) {
 	if f.Hang[what] {
 		<-ctx.Done()
 	}
+	f.mu.Lock()
+	return f.mu.Unlock
 }
 
 // Asked returns the queries so far; concurrent ones are in no order.
 func (f *Fake) Asked() []calendar.Query {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]calendar.Query(nil), f.asked...)
+	return slices.Clone(f.asked)
 }
 
 // Drafts returns the drafts so far.
 func (f *Fake) Drafts() []calendar.Draft {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]calendar.Draft(nil), f.drafts...)
+	return slices.Clone(f.drafts)
 }

@@ -369,7 +369,7 @@ func TestRulesAgainstDays(t *testing.T) {
 				t.Fatal(err)
 			}
 			end := start.AddDate(3, 0, 0)
-			got, err := r.wallTimes(start, end, utcZone{}.at)
+			got, err := r.wallTimes(start, end, place{time.UTC}.at)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -105,7 +105,7 @@ func (z *zones) moment(p *ical.Prop, s string) (moment, error) {
 	m := moment{stamp: at, zone: z.floating}
 	switch id := p.Params.Get(ical.ParamTimezoneID); {
 	case at.utc:
-		m.zone = utcZone{}
+		m.zone = place{time.UTC}
 	case !at.date && id != "":
 		m.zone, err = z.named(id)
 	}

@@ -19,10 +19,6 @@ type zone interface {
 	at(wall time.Time) time.Time
 }
 
-type utcZone struct{}
-
-func (utcZone) at(wall time.Time) time.Time { return wall }
-
 // place is a zone of the IANA database.
 type place struct{ loc *time.Location }
 
