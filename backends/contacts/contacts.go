@@ -33,29 +33,14 @@ type Phone struct {
 	E164 string `json:"e164"`
 	// Region is the ISO 3166 code of its country, or 001 for a number that belongs to no country.
 	Region string `json:"region"`
-	// Type is one of the Type constants.
+	// Type is the kind of the number: fixed_line, mobile, fixed_line_or_mobile, toll_free,
+	// premium_rate, shared_cost, voip, personal_number, pager, uan, voicemail or other.
 	Type string `json:"type"`
 	// Extension is dialled afterwards; it is usually empty.
 	Extension string `json:"extension,omitempty"`
 	Text      string `json:"text"`
 	Span
 }
-
-// The values of Phone.Type.
-const (
-	TypeFixed    = "fixed_line"
-	TypeMobile   = "mobile"
-	TypeEither   = "fixed_line_or_mobile" // the plan does not distinguish them, as in the USA
-	TypeTollFree = "toll_free"
-	TypePremium  = "premium_rate"
-	TypeShared   = "shared_cost"
-	TypeVoIP     = "voip"
-	TypePersonal = "personal_number"
-	TypePager    = "pager"
-	TypeCompany  = "uan"
-	TypeMailbox  = "voicemail"
-	TypeOther    = "other"
-)
 
 // URL is a web address.
 type URL struct {

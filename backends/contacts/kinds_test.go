@@ -9,17 +9,17 @@ import (
 // person, or a machine. The numbers are the examples of their countries' plans.
 func TestEveryKindOfNumber(t *testing.T) {
 	for number, want := range map[string]Phone{
-		"+49 30 123456":       {E164: "+4930123456", Region: "DE", Type: TypeFixed},
-		"+49 1512 3456789":    {E164: "+4915123456789", Region: "DE", Type: TypeMobile},
-		"+1 201-555-0123":     {E164: "+12015550123", Region: "US", Type: TypeEither},
-		"+44 800 123 4567":    {E164: "+448001234567", Region: "GB", Type: TypeTollFree},
-		"+44 901 234 5678":    {E164: "+449012345678", Region: "GB", Type: TypePremium},
-		"+49 180 1234567":     {E164: "+491801234567", Region: "DE", Type: TypeShared},
-		"+44 56 1234 5678":    {E164: "+445612345678", Region: "GB", Type: TypeVoIP},
-		"+44 70 1234 5678":    {E164: "+447012345678", Region: "GB", Type: TypePersonal},
-		"+44 7640 123456":     {E164: "+447640123456", Region: "GB", Type: TypePager},
-		"+44 55 1234 5678":    {E164: "+445512345678", Region: "GB", Type: TypeCompany},
-		"+41 860 12345 67 89": {E164: "+41860123456789", Region: "CH", Type: TypeMailbox},
+		"+49 30 123456":       {E164: "+4930123456", Region: "DE", Type: "fixed_line"},
+		"+49 1512 3456789":    {E164: "+4915123456789", Region: "DE", Type: "mobile"},
+		"+1 201-555-0123":     {E164: "+12015550123", Region: "US", Type: "fixed_line_or_mobile"},
+		"+44 800 123 4567":    {E164: "+448001234567", Region: "GB", Type: "toll_free"},
+		"+44 901 234 5678":    {E164: "+449012345678", Region: "GB", Type: "premium_rate"},
+		"+49 180 1234567":     {E164: "+491801234567", Region: "DE", Type: "shared_cost"},
+		"+44 56 1234 5678":    {E164: "+445612345678", Region: "GB", Type: "voip"},
+		"+44 70 1234 5678":    {E164: "+447012345678", Region: "GB", Type: "personal_number"},
+		"+44 7640 123456":     {E164: "+447640123456", Region: "GB", Type: "pager"},
+		"+44 55 1234 5678":    {E164: "+445512345678", Region: "GB", Type: "uan"},
+		"+41 860 12345 67 89": {E164: "+41860123456789", Region: "CH", Type: "voicemail"},
 	} {
 		t.Run(number, func(t *testing.T) {
 			want.Text, want.Span = number, Span{len("Call "), len("Call " + number)}

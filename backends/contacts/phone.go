@@ -253,18 +253,19 @@ func extension(p *page, at int) (ext string, length int) {
 	return m[1], len(m[0])
 }
 
-// types are the names of the kinds of numbers; the others are TypeOther.
+// types are the names of the kinds of numbers; every other kind is "other". Some plans do not
+// distinguish fixed lines from mobile ones, as in the USA.
 var types = map[phonenumbers.PhoneNumberType]string{
-	phonenumbers.FIXED_LINE: TypeFixed, phonenumbers.MOBILE: TypeMobile, phonenumbers.FIXED_LINE_OR_MOBILE: TypeEither,
-	phonenumbers.TOLL_FREE: TypeTollFree, phonenumbers.PREMIUM_RATE: TypePremium, phonenumbers.SHARED_COST: TypeShared,
-	phonenumbers.VOIP: TypeVoIP, phonenumbers.PERSONAL_NUMBER: TypePersonal, phonenumbers.PAGER: TypePager,
-	phonenumbers.UAN: TypeCompany, phonenumbers.VOICEMAIL: TypeMailbox,
+	phonenumbers.FIXED_LINE: "fixed_line", phonenumbers.MOBILE: "mobile", phonenumbers.FIXED_LINE_OR_MOBILE: "fixed_line_or_mobile",
+	phonenumbers.TOLL_FREE: "toll_free", phonenumbers.PREMIUM_RATE: "premium_rate", phonenumbers.SHARED_COST: "shared_cost",
+	phonenumbers.VOIP: "voip", phonenumbers.PERSONAL_NUMBER: "personal_number", phonenumbers.PAGER: "pager",
+	phonenumbers.UAN: "uan", phonenumbers.VOICEMAIL: "voicemail",
 }
 
 // phoneOf describes a number.
 func phoneOf(number *phonenumbers.PhoneNumber, extension string) Phone {
 	return Phone{
 		E164: phonenumbers.Format(number, phonenumbers.E164), Region: phonenumbers.GetRegionCodeForNumber(number),
-		Type: cmp.Or(types[phonenumbers.GetNumberType(number)], TypeOther), Extension: extension,
+		Type: cmp.Or(types[phonenumbers.GetNumberType(number)], "other"), Extension: extension,
 	}
 }

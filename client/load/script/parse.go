@@ -30,9 +30,6 @@ const (
 	DefaultUser = "load-${session}"
 )
 
-// Error is all that is wrong with a file; see strict.Error.
-type Error = strict.Error
-
 var (
 	topKeys    = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
 	beginKeys  = []string{"chat", "pending_request", "expect"}
@@ -43,7 +40,7 @@ var (
 )
 
 // Parse reads a script from YAML. name is the file's name, used in the error, which is
-// an *Error.
+// a *strict.Error.
 func Parse(name string, data []byte) (*Script, error) {
 	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: DefaultPause, patience: DefaultPatience}
 	if doc := p.Document(data); doc != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"voicegw/client/voice"
+	"voicegw/internal/strict"
 )
 
 // update rewrites the expected problems of testdata/problems.
@@ -107,7 +108,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	turn := s.Turns[0]
-	if s.User != DefaultUser || turn.Pause != DefaultPause || turn.Patience != DefaultPatience || turn.WaitFor != voice.ForAnswer || s.Speaks() || turn.Expect.Count() != 0 {
+	if s.User != DefaultUser || turn.Pause != DefaultPause || turn.Patience != DefaultPatience || turn.WaitFor != voice.ForAnswer || turn.Expect.Count() != 0 {
 		t.Errorf("%+v %+v", s, turn)
 	}
 }
@@ -126,7 +127,7 @@ func TestProblems(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = Parse("script.yaml", a.Files[0].Data)
-			var all *Error
+			var all *strict.Error
 			if !errors.As(err, &all) {
 				t.Fatalf("got %v (%T)", err, err)
 			}

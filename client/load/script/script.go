@@ -92,16 +92,6 @@ func (e Expect) Count() int {
 // NeedsText says whether what was said must be kept until the turn is judged.
 func (e Expect) NeedsText() bool { return e.Text != nil || e.NoText != nil || e.Said != nil }
 
-// Speaks says whether anything is spoken.
-func (s *Script) Speaks() bool {
-	for _, t := range s.Turns {
-		if t.Act == voice.Say {
-			return true
-		}
-	}
-	return false
-}
-
 // Variables are the values of what stands as ${name} in a script.
 type Variables struct {
 	// Session is which caller, Call which of its calls, Pass how often the turns have been
