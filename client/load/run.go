@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/internal/bounded"
+	"voicegw/internal/process"
 )
 
 // Run calls the gateway as the options say and reports. It ends by itself; when ctx ends,
@@ -78,7 +80,7 @@ func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	isReady := func() bool {
-		err = ready(ctx, base+"/readyz", client)
+		err = ask(ctx, client, base+"/readyz", nil)
 		return err == nil
 	}
 	if !wait(ctx, o.Progress, "until the gateway is ready", o.Wait, isReady) {
@@ -87,11 +89,12 @@ func awaitReady(ctx context.Context, o Options, client *http.Client) error {
 	return nil
 }
 
-// healthLimits bound what is read where nothing of the answer is.
+// healthLimits bound what the gateway answers about itself.
 var healthLimits = bounded.Limits{Service: "the gateway", Bytes: 64 << 10}
 
-// ready asks whether a gateway takes sessions.
-func ready(ctx context.Context, address string, client *http.Client) error {
+// ask gets what the gateway says about itself at an address, and decodes it into out; a nil out
+// leaves it unread.
+func ask(ctx context.Context, client *http.Client, address string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -102,11 +105,15 @@ func ready(ctx context.Context, address string, client *http.Client) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was not even read
-	if resp.StatusCode != http.StatusOK {
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	switch {
+	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("it answers %s", resp.Status)
+	case out == nil:
+		return nil
+	default:
+		return json.NewDecoder(resp.Body).Decode(out)
 	}
-	return nil
 }
 
 // newClient makes the client of all connections. None is used twice: each caller is
@@ -137,12 +144,12 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	c := measure.New()
 	r.watch.begin(ctx)
 	began := time.Now()
-	own := startOwn()
+	own, _ := process.Read(0) // the report says nothing of what cannot be read
 	r.call(ctx, r.plan, c, began, true)
 	took := time.Since(began)
 	rep := r.describe(began)
 	rep.Stopped = stopped(ctx)
-	rep.Generator = own.end(took)
+	rep.Generator = generator(own, took)
 	c.Add(counter.Left, r.watch.end(context.WithoutCancel(ctx)))
 	if r.ledger != nil {
 		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit, r.o.Progress)

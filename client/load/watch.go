@@ -2,9 +2,7 @@ package load
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"voicegw/client/load/caller"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
-	"voicegw/internal/bounded"
 	"voicegw/internal/process"
 )
 
@@ -175,20 +172,9 @@ func (w *watch) sessions(ctx context.Context) (int64, bool) {
 	if w.health == "" {
 		return 0, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.health, nil)
-	if err != nil {
-		return 0, false
-	}
-	resp, err := bounded.Client(w.client, healthLimits).Do(r)
-	if err != nil {
-		return 0, false
-	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
 	health := struct{ Sessions int64 }{-1}
-	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<16)).Decode(&health)
-	return health.Sessions, err == nil && resp.StatusCode == http.StatusOK && health.Sessions >= 0
+	err := ask(ctx, w.client, w.health, &health)
+	return health.Sessions, err == nil && health.Sessions >= 0
 }
 
 // look notes what the process took since the last time, in percent of one core, and holds
@@ -219,24 +205,23 @@ func (w *watch) end(ctx context.Context) int64 {
 		}
 		w.ended = w.state(ctx)
 	}
-	left, _ := w.leftOver(ctx)
-	return left
+	return w.leftOver(ctx)
 }
 
 // leaveTime is how long a gateway may take to end sessions whose callers have hung up.
 const leaveTime = 5 * time.Second
 
-// leftOver is how many sessions are there though all callers have hung up; false if nobody
-// can tell.
-func (w *watch) leftOver(ctx context.Context) (n int64, ok bool) {
+// leftOver is how many sessions are there though all callers have hung up; zero if nobody can
+// tell.
+func (w *watch) leftOver(ctx context.Context) (left int64) {
 	wait(ctx, w.tell, "until the gateway has no session", leaveTime, func() bool {
-		n, ok = w.sessions(ctx)
-		return !ok || n == 0
+		n, ok := w.sessions(ctx)
+		if left = 0; ok {
+			left = n
+		}
+		return left == 0
 	})
-	if !ok {
-		return 0, false
-	}
-	return n, true
+	return left
 }
 
 // resources is what the process took in a run that has been measured.
@@ -262,22 +247,11 @@ func (w *watch) resources(r *report.Report, took time.Duration) *report.Resource
 	return res
 }
 
-// own is what this program takes itself.
-type own struct{ first process.Usage }
-
-func startOwn() own {
-	u, err := process.Read(0)
-	if err != nil {
-		return own{} // the report says nothing of it
-	}
-	return own{first: u}
-}
-
-// end is what it took in a run.
-func (o own) end(took time.Duration) report.Process {
+// generator is what this program itself took in a run; first is how it stood before.
+func generator(first process.Usage, took time.Duration) report.Process {
 	p := report.Process{Goroutines: runtime.NumGoroutine()}
 	if u, err := process.Read(0); err == nil {
-		p.CPU, p.RSSMB, p.Threads, p.FDs = percent(u.CPU-o.first.CPU, took), inMB(u.RSS), u.Threads, u.FDs
+		p.CPU, p.RSSMB, p.Threads, p.FDs = percent(u.CPU-first.CPU, took), inMB(u.RSS), u.Threads, u.FDs
 	}
 	return p
 }
