@@ -8,8 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
+
+	"github.com/alecthomas/kong"
 
 	"voicegw/config"
 	"voicegw/sim"
@@ -19,21 +20,26 @@ import (
 type simFlags struct {
 	Listen       string  `help:"Address to serve on; port 0 takes a free one." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
 	Insecure     bool    `help:"Allow an address that other machines can reach."`
-	Scenario     string  `help:"YAML file that says what the model hears, says and does." placeholder:"FILE"`
-	Faults       string  `help:"YAML file that says what goes wrong." placeholder:"FILE"`
+	Scenario     string  `key:"sim.scenario" help:"YAML file that says what the model hears, says and does." placeholder:"FILE"`
+	Faults       string  `key:"sim.faults" help:"YAML file that says what goes wrong." placeholder:"FILE"`
 	Seed         uint64  `help:"Seed of everything random." default:"0" placeholder:"N"`
 	TLSCert      string  `help:"Certificate file (PEM), to serve over TLS." placeholder:"FILE" name:"tls-cert"`
 	TLSKey       string  `help:"Key file of the certificate (PEM)." placeholder:"FILE" name:"tls-key"`
-	Speed        float64 `help:"Seconds of speech made in a second; 0 for each wire's own, -1 for all at once." placeholder:"N"`
-	ChunkMS      int     `help:"Length of an audio chunk in ms; 0 for each wire's own." placeholder:"MS" name:"chunk-ms"`
-	FirstAudioMS int     `help:"Time to the first audio in ms; 0 for each wire's own, -1 for none." placeholder:"MS" name:"first-audio-ms"`
+	Speed        float64 `key:"sim.speed" help:"Seconds of speech made in a second; 0 for each wire's own, -1 for all at once." placeholder:"N"`
+	ChunkMS      int     `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0 for each wire's own." placeholder:"MS" name:"chunk-ms"`
+	FirstAudioMS int     `key:"sim.first_audio_ms" help:"Time to the first audio in ms; 0 for each wire's own, -1 for none." placeholder:"MS" name:"first-audio-ms"`
 	LogLevel     string  `help:"Least level to log: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
 	LogFormat    string  `help:"How to log: auto, text or json." default:"auto" enum:"auto,text,json"`
 }
 
-// check returns everything that is wrong with the flags.
-func (f simFlags) check() error {
+// config returns what the flags say of the simulator, and everything that is wrong with them.
+func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
+	// The gateway's file and environment are not for this command, only its flags are.
+	cfg, _, err := Process{}.loadFrom(config.Source{}, nil, parsed)
 	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) {
+		return config.Sim{}, err
+	}
 	if text := config.CheckListen(f.Listen); text != "" {
 		problems = append(problems, config.Problem{Where: "--listen", Message: "listen " + text})
 	} else if !config.Loopback(f.Listen) && !f.Insecure {
@@ -43,31 +49,27 @@ func (f simFlags) check() error {
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		problems = append(problems, config.Problem{Where: "--tls-cert", Message: "TLS needs both --tls-cert and --tls-key."})
 	}
-	if f.Speed != f.Speed || f.Speed < -1 || f.Speed > 1000 {
-		problems = append(problems, config.Problem{Where: "--speed", Message: fmt.Sprintf("must be from -1 to 1000, not %v.", f.Speed)})
-	}
-	if f.ChunkMS < 0 || f.ChunkMS > 10_000 {
-		problems = append(problems, config.Problem{Where: "--chunk-ms", Message: fmt.Sprintf("must be from 0 to 10000, not %d.", f.ChunkMS)})
-	}
-	if f.FirstAudioMS < -1 || f.FirstAudioMS > 60_000 {
-		problems = append(problems, config.Problem{Where: "--first-audio-ms", Message: fmt.Sprintf("must be from -1 to 60000, not %d.", f.FirstAudioMS)})
-	}
 	if len(problems) > 0 {
-		return problems
+		return config.Sim{}, problems
 	}
-	return nil
+	return cfg.Sim, nil
 }
 
 // Run runs the simulator until a signal ends it.
-func (f simFlags) Run(ctx context.Context, p Process) error {
-	if err := f.check(); err != nil {
-		return usage(err)
-	}
-	o, tlsConfig, err := f.read()
+func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	cfg, err := f.config(parsed)
 	if err != nil {
 		return usage(err)
 	}
-	o.Logger = newLogger(p.Stderr, f.LogLevel, f.LogFormat)
+	o, err := simOptions(cfg)
+	if err != nil {
+		return usage(err)
+	}
+	tlsConfig, err := f.tls()
+	if err != nil {
+		return usage(err)
+	}
+	o.Seed, o.Logger = f.Seed, newLogger(p.Stderr, f.LogLevel, f.LogFormat)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", f.Listen, err)
@@ -81,32 +83,17 @@ func (f simFlags) Run(ctx context.Context, p Process) error {
 	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
-// read reads the files that the flags name.
-func (f simFlags) read() (sim.Options, *tls.Config, error) {
-	var contents [2][]byte
-	for i, path := range []string{f.Scenario, f.Faults} {
-		if path == "" {
-			continue
-		}
-		var err error
-		if contents[i], err = os.ReadFile(path); err != nil {
-			return sim.Options{}, nil, err
-		}
-	}
-	o, err := simOptions(f.Scenario, contents[0], f.Faults, contents[1])
-	if err != nil {
-		return o, nil, err
-	}
-	o.Seed, o.Speed, o.ChunkMS, o.FirstAudioMS = f.Seed, f.Speed, f.ChunkMS, f.FirstAudioMS
+// tls returns how to serve over TLS; nil without a certificate.
+func (f simFlags) tls() (*tls.Config, error) {
 	if f.TLSCert == "" {
-		return o, nil, nil
+		return nil, nil
 	}
 	certificate, err := tls.LoadX509KeyPair(f.TLSCert, f.TLSKey)
 	if err != nil {
-		return o, nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
 	}
 	// WebSocket needs HTTP/1.1: the handshake must not choose HTTP/2.
-	return o, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
 }
 
 // simulate serves until ctx ends, a signal comes or the listener fails.

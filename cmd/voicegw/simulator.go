@@ -26,12 +26,10 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 	if !cfg.Services()[0].Simulated {
 		return nil, nil
 	}
-	o, err := simOptions(cfg.Sim.Scenario.Path, cfg.Sim.Scenario.Data, cfg.Sim.Faults.Path, cfg.Sim.Faults.Data)
+	o, err := simOptions(cfg.Sim)
 	if err != nil {
 		return nil, err
 	}
-	o.Seed = uint64(cfg.Sim.Seed)
-	o.Speed, o.ChunkMS, o.FirstAudioMS = cfg.Sim.Speed, cfg.Sim.ChunkMS, cfg.Sim.FirstAudioMS
 	o.Logger = logger.With("component", "simulator")
 	local, err := sim.Start(ctx, "", o)
 	if err != nil {
@@ -47,16 +45,16 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 // errSimFiles is wrapped by errors about a scenario or a fault script.
 var errSimFiles = errors.New("the simulator's files have problems")
 
-// simOptions parses the simulator's files; a path may be empty. The error lists all problems of
-// both files.
-func simOptions(scenarioPath string, scenarioData []byte, faultsPath string, faultsData []byte) (sim.Options, error) {
-	var o sim.Options
+// simOptions returns the options that a configuration describes. The error lists all problems of
+// the scenario and of the faults.
+func simOptions(c config.Sim) (sim.Options, error) {
+	o := sim.Options{Seed: uint64(c.Seed), Speed: c.Speed, ChunkMS: c.ChunkMS, FirstAudioMS: c.FirstAudioMS}
 	var scenarioErr, faultsErr error
-	if scenarioPath != "" {
-		o.Scenario, scenarioErr = scenario.Parse(scenarioPath, scenarioData)
+	if c.Scenario.Path != "" {
+		o.Scenario, scenarioErr = scenario.Parse(c.Scenario.Path, c.Scenario.Data)
 	}
-	if faultsPath != "" {
-		o.Faults, faultsErr = fault.Parse(faultsPath, faultsData)
+	if c.Faults.Path != "" {
+		o.Faults, faultsErr = fault.Parse(c.Faults.Path, c.Faults.Data)
 	}
 	if err := errors.Join(scenarioErr, faultsErr); err != nil {
 		return o, errors.Join(errSimFiles, err)
