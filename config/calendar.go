@@ -11,9 +11,6 @@ import (
 
 func (l *loader) validateCalendar() {
 	c := l.config.Calendar
-	l.httpURL("calendar.caldav.url", c.CalDAV.URL)
-	l.httpURL("calendar.google.base_url", c.Google.BaseURL)
-	l.oneOf("calendar.backend", c.Backend, CalendarAuto, CalendarFolder, CalendarCalDAV, CalendarGoogle)
 	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
 	for _, need := range []struct{ has, key, value string }{
 		{c.CalDAV.User, "calendar.caldav.url", c.CalDAV.URL},

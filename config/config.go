@@ -16,7 +16,9 @@ import (
 // Config holds every setting of the gateway. It does not change after Load.
 //
 // The key of a field is its tag, joined with dots to the tags of the structs around it;
-// that is also its name in the file and, in capitals, in the environment.
+// that is also its name in the file and, in capitals, in the environment. Its other tags say
+// which values are valid: from and to are bounds, words are the allowed texts, and is:"url" is
+// an address that begins with http:// or https://, or empty. An agent's own budget may be 0.
 type Config struct {
 	// Listen is the address to serve on, host:port. A host other than loopback
 	// needs Insecure as long as the gateway has no authentication.
@@ -41,19 +43,19 @@ type Config struct {
 	// cmd/voicegw chooses the user's usual folder for such data.
 	DataDir Path `key:"data_dir"`
 	// DrainTimeout is how long running sessions may continue after SIGTERM.
-	DrainTimeout time.Duration `key:"drain_timeout"`
+	DrainTimeout time.Duration `key:"drain_timeout" from:"0s" to:"24h"`
 
 	// Provider is used for clients that do not ask for one. If it is not set and only one
 	// provider is configured, Load sets it to that provider.
 	Provider     string       `key:"provider"`
 	Providers    Providers    `key:"providers"`
-	Agent        Agent        `key:"agent"`
 	Prompts      Prompts      `key:"prompts"`
 	Chat         Chat         `key:"chat"`
 	KB           KB           `key:"kb"`
 	Calendar     Calendar     `key:"calendar"`
 	Image        Image        `key:"image"`
 	Budget       Budgets      `key:"budget"`
+	Agent        Agent        `key:"agent"`
 	Confirmation Confirmation `key:"confirmation"`
 	Store        Store        `key:"store"`
 	Audit        Audit        `key:"audit"`
@@ -90,7 +92,7 @@ type Prompts struct {
 // Chat is the model of the text agent, behind any Chat Completions endpoint.
 type Chat struct {
 	// BaseURL includes /v1. Empty means that of a configured provider, or the simulator.
-	BaseURL string `key:"base_url"`
+	BaseURL string `key:"base_url" is:"url"`
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
 	// Reasoning is the model's reasoning effort, in its own terms; empty means a suitable default.
@@ -114,7 +116,7 @@ type KB struct {
 	// Path is the folder of records; empty means the built-in, invented records.
 	Path Path `key:"path"`
 	// Language is the language of all records, one of kb.RecordLanguages, or auto.
-	Language string `key:"language"`
+	Language string `key:"language" words:"auto,en,de,es,fr,it,pt,nl"`
 	// Synonyms is a file of synonyms; it may be empty.
 	Synonyms   Path       `key:"synonyms"`
 	Embeddings Embeddings `key:"embeddings"`
@@ -142,7 +144,7 @@ type Grant struct {
 // Embeddings is an OpenAI-compatible endpoint that computes vectors. Without one, only
 // words are compared.
 type Embeddings struct {
-	BaseURL string `key:"base_url"` // with its /v1
+	BaseURL string `key:"base_url" is:"url"` // with its /v1
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
 	// Cache is a file that keeps computed vectors, so that they are paid for only once.
@@ -151,7 +153,7 @@ type Embeddings struct {
 
 // Qdrant is a server that holds the records' index instead of this process.
 type Qdrant struct {
-	URL        string `key:"url"`
+	URL        string `key:"url" is:"url"`
 	APIKey     Secret `key:"api_key"`
 	Collection string `key:"collection"`
 }
@@ -160,7 +162,7 @@ type Qdrant struct {
 // is configured, a folder of iCalendar files.
 type Calendar struct {
 	// Backend is one of the Calendar constants; see [Calendar.Kind].
-	Backend string `key:"backend"`
+	Backend string `key:"backend" words:"auto,folder,caldav,google"`
 	// Folder contains a folder for each calendar; empty means the folder calendar below the data
 	// folder.
 	Folder Path `key:"folder"`
@@ -183,7 +185,7 @@ type Calendar struct {
 
 // CalDAV is a calendar server.
 type CalDAV struct {
-	URL      string `key:"url"`
+	URL      string `key:"url" is:"url"`
 	User     string `key:"user"`
 	Password Secret `key:"password"`
 }
@@ -195,7 +197,7 @@ type Google struct {
 	// Subject is the user for whom a service account acts.
 	Subject string `key:"subject"`
 	// BaseURL is the address of the API; empty means Google's own.
-	BaseURL string `key:"base_url"`
+	BaseURL string `key:"base_url" is:"url"`
 }
 
 // The values of Calendar.Backend.
@@ -230,28 +232,28 @@ type Budgets struct {
 type Budget struct {
 	// Retrieval is how many calls of retrieval tools are allowed, Total how many of
 	// all tools.
-	Retrieval int `key:"retrieval"`
-	Total     int `key:"total"`
+	Retrieval int `key:"retrieval" from:"1" to:"1000"`
+	Total     int `key:"total" from:"1" to:"1000"`
 	// TopK is the maximum number of results that may be requested from a retrieval tool.
-	TopK int `key:"top_k"`
+	TopK int `key:"top_k" from:"1" to:"1000"`
 	// ToolTime is how long a turn's tools should take altogether; 0 means no limit.
-	ToolTime time.Duration `key:"tool_time"`
+	ToolTime time.Duration `key:"tool_time" from:"0s" to:"10m"`
 }
 
 // Confirmation configures how users approve tool calls.
 type Confirmation struct {
 	// Voice says how users approve in a voice session: one of the Confirm constants.
-	Voice string `key:"voice"`
+	Voice string `key:"voice" words:"button,spoken"`
 	// Life is how long a question stays open.
-	Life time.Duration `key:"life"`
+	Life time.Duration `key:"life" from:"10s" to:"1h"`
 	// Require are the ids of tools that need an approval whatever their schema says.
 	// cmd/voicegw checks that these tools exist.
 	Require []string `key:"require"`
 	// QuestionsPerTool is how many questions about one tool may be declined or expire in a
 	// conversation; after that only new words of the user allow another one. Questions is how
 	// many questions about all tools may pass without an approval.
-	QuestionsPerTool int `key:"questions_per_tool"`
-	Questions        int `key:"questions"`
+	QuestionsPerTool int `key:"questions_per_tool" from:"1" to:"100"`
+	Questions        int `key:"questions" from:"1" to:"100"`
 }
 
 // The values of Confirmation.Voice.
@@ -267,11 +269,12 @@ type Store struct {
 	URL string `key:"url"`
 	// Credentials is a NATS credentials file for URL.
 	Credentials Path `key:"credentials"`
-	// Replicas is how many servers behind URL keep each piece of data.
-	Replicas int `key:"replicas"`
 	// Sync says when the server inside this process syncs its files to disk: one of the
 	// Sync constants.
-	Sync string `key:"sync"`
+	Sync string `key:"sync" words:"always,interval"`
+	// Replicas is how many servers behind URL keep each piece of data: at most as many as a
+	// stream of JetStream may have.
+	Replicas int `key:"replicas" from:"1" to:"5"`
 }
 
 // The values of Store.Sync.
@@ -285,77 +288,71 @@ type Audit struct {
 	// File is the JSON lines file; empty means audit/audit.jsonl below the data folder,
 	// and Stdout means standard output.
 	File Path `key:"file"`
-	// Arguments says how a call's arguments are recorded: one of the Arguments constants.
-	Arguments string `key:"arguments"`
+	// Arguments says how a call's arguments are recorded: none, redacted (their names and types)
+	// or full.
+	Arguments string `key:"arguments" words:"none,redacted,full"`
 	// MaxMB is the size in MiB at which a new file is started, Keep how many old files are
 	// kept, MaxAge for how long.
-	MaxMB  int           `key:"max_mb"`
-	Keep   int           `key:"keep"`
-	MaxAge time.Duration `key:"max_age"`
+	MaxMB  int           `key:"max_mb" from:"1" to:"100000"`
+	Keep   int           `key:"keep" from:"1" to:"10000"`
+	MaxAge time.Duration `key:"max_age" from:"1h" to:"87600h"`
 }
-
-// The values of Audit.Arguments.
-const (
-	argumentsNone     = "none"
-	argumentsRedacted = "redacted" // their names and types
-	argumentsFull     = "full"
-)
 
 // VAD tunes the provider's speech detection, in ms of audio. Zero means the
 // provider's own default.
 type VAD struct {
-	SilenceMS int `key:"silence_ms"`
-	PrefixMS  int `key:"prefix_ms"`
+	SilenceMS int `key:"silence_ms" from:"0" to:"60000"`
+	PrefixMS  int `key:"prefix_ms" from:"0" to:"60000"`
 }
 
 // Limits bound what clients may use.
 type Limits struct {
 	// Sessions is how many may run concurrently.
-	Sessions int `key:"sessions"`
+	Sessions int `key:"sessions" from:"1" to:"1000000"`
 	// SessionsPerAddress is how many of them one client address may have.
-	SessionsPerAddress int `key:"sessions_per_address"`
+	SessionsPerAddress int `key:"sessions_per_address" from:"1" to:"1000000"`
 	// NewPerSecond is how many session connections one client address may open per second.
-	NewPerSecond int `key:"new_per_second"`
+	NewPerSecond int `key:"new_per_second" from:"1" to:"1000000"`
 	// Waiting is how many connections may wait for their session.start,
 	// WaitingPerAddress how many of them from one client address.
-	Waiting           int `key:"waiting"`
-	WaitingPerAddress int `key:"waiting_per_address"`
+	Waiting           int `key:"waiting" from:"1" to:"1000000"`
+	WaitingPerAddress int `key:"waiting_per_address" from:"1" to:"1000000"`
 	// Connections is how many connections other than sessions are allowed,
 	// ConnectionsPerAddress how many of them from one address.
-	Connections           int `key:"connections"`
-	ConnectionsPerAddress int `key:"connections_per_address"`
+	Connections           int `key:"connections" from:"10" to:"1000000"`
+	ConnectionsPerAddress int `key:"connections_per_address" from:"10" to:"1000000"`
 	// Turns is how many messages of text conversations are answered concurrently,
 	// TurnsPerAddress and TurnsPerUser how many of them for one client address and for
 	// one user. NewTurnsPerSecond is how many each of these may start per second.
-	Turns             int `key:"turns"`
-	TurnsPerAddress   int `key:"turns_per_address"`
-	TurnsPerUser      int `key:"turns_per_user"`
-	NewTurnsPerSecond int `key:"new_turns_per_second"`
+	Turns             int `key:"turns" from:"1" to:"100000"`
+	TurnsPerAddress   int `key:"turns_per_address" from:"1" to:"100000"`
+	TurnsPerUser      int `key:"turns_per_user" from:"1" to:"100000"`
+	NewTurnsPerSecond int `key:"new_turns_per_second" from:"1" to:"100000"`
 	// ExemptLoopback exempts this machine's own addresses from the limits per address.
 	ExemptLoopback bool `key:"exempt_loopback"`
 	// SessionLength ends a session after this time, Idle ends a session in which nothing happens.
-	SessionLength time.Duration `key:"session_length"`
-	Idle          time.Duration `key:"idle"`
+	SessionLength time.Duration `key:"session_length" from:"1s" to:"24h"`
+	Idle          time.Duration `key:"idle" from:"1s" to:"24h"`
 	// AudioAhead is how far a client's audio may be ahead of real time.
-	AudioAhead time.Duration `key:"audio_ahead"`
+	AudioAhead time.Duration `key:"audio_ahead" from:"500ms" to:"1m"`
 	// SlowClient is how long a client may fail to read what it is sent.
-	SlowClient time.Duration `key:"slow_client"`
+	SlowClient time.Duration `key:"slow_client" from:"100ms" to:"1m"`
 	// MessageBytes is the largest WebSocket message a client may send.
-	MessageBytes int `key:"message_bytes"`
+	MessageBytes int `key:"message_bytes" from:"4096" to:"16777216"`
 }
 
 // Sim is the simulator inside the process.
 type Sim struct {
 	// Use says when the simulator replaces a provider: one of the Use constants.
-	Use      string `key:"use"`
+	Use      string `key:"use" words:"auto,always,never"`
 	Scenario File   `key:"scenario"`
 	Faults   File   `key:"faults"`
-	Seed     int    `key:"seed"`
+	Seed     int    `key:"seed" from:"0" to:"2147483647"`
 	// Speed is how many seconds of speech it generates per second; 0 means its default.
 	Speed float64 `key:"speed"`
 	// ChunkMS and FirstAudioMS are in ms; 0 means the wire's default.
-	ChunkMS      int `key:"chunk_ms"`
-	FirstAudioMS int `key:"first_audio_ms"`
+	ChunkMS      int `key:"chunk_ms" from:"0" to:"10000"`
+	FirstAudioMS int `key:"first_audio_ms" from:"-1" to:"60000"`
 }
 
 // The values of Sim.Use.
@@ -367,8 +364,8 @@ const (
 
 // Log configures what is logged and how.
 type Log struct {
-	Level  string `key:"level"`  // debug, info, warn or error
-	Format string `key:"format"` // auto, text or json
+	Level  string `key:"level" words:"debug,info,warn,error"`
+	Format string `key:"format" words:"auto,text,json"`
 }
 
 // Default returns the default configuration: it has a provider for each wire, with the
@@ -393,7 +390,7 @@ func defaultFor(all []transport.Wire) *Config {
 		},
 		Confirmation: Confirmation{Voice: ConfirmButton, Life: defaults.QuestionLife, QuestionsPerTool: defaults.QuestionsPerTool, Questions: defaults.Questions},
 		Store:        Store{Replicas: defaults.Replicas, Sync: SyncAlways},
-		Audit:        Audit{Arguments: argumentsNone, MaxMB: defaults.AuditFileMB, Keep: defaults.AuditFiles, MaxAge: defaults.AuditAge},
+		Audit:        Audit{Arguments: "none", MaxMB: defaults.AuditFileMB, Keep: defaults.AuditFiles, MaxAge: defaults.AuditAge},
 		Limits: Limits{
 			Sessions:              defaults.Sessions,
 			SessionsPerAddress:    defaults.SessionsPerAddress,

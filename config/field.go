@@ -13,6 +13,7 @@ import (
 type field struct {
 	key   string
 	value reflect.Value
+	tag   reflect.StructTag
 }
 
 // fieldsOf returns the settings of a struct in its order, except those of the providers.
@@ -26,16 +27,16 @@ func newField(key string) field { return field{key: key, value: reflect.ValueOf(
 
 func collect(out []field, prefix string, v reflect.Value) []field {
 	for i := range v.NumField() {
-		tag := v.Type().Field(i).Tag.Get("key")
-		key := prefix + tag
-		if tag == "" || v.Field(i).Kind() == reflect.Map {
+		tag := v.Type().Field(i).Tag
+		key := prefix + tag.Get("key")
+		if key == prefix || v.Field(i).Kind() == reflect.Map {
 			continue
 		}
 		if isSection(v.Field(i)) {
 			out = collect(out, key+".", v.Field(i))
 			continue
 		}
-		out = append(out, field{key: key, value: v.Field(i)})
+		out = append(out, field{key: key, value: v.Field(i), tag: tag})
 	}
 	return out
 }

@@ -11,16 +11,16 @@ type Image struct {
 	// Provider is a provider's name, or ImageAuto.
 	Provider string `key:"provider"`
 	// BaseURL is the endpoint; empty means the provider's own, or the simulator.
-	BaseURL string `key:"base_url"`
+	BaseURL string `key:"base_url" is:"url"`
 	APIKey  Secret `key:"api_key"`
 	Model   string `key:"model"`
 	// Dir is the folder in which images are kept; empty means the folder images below the data
 	// folder.
 	Dir Path `key:"dir"`
 	// Life is how long an image is kept; MaxCount and MaxMB (MiB) bound how many are kept.
-	Life     time.Duration `key:"life"`
-	MaxCount int           `key:"max_count"`
-	MaxMB    int           `key:"max_mb"`
+	Life     time.Duration `key:"life" from:"1m" to:"720h"`
+	MaxCount int           `key:"max_count" from:"1" to:"100000"`
+	MaxMB    int           `key:"max_mb" from:"20" to:"1000000"`
 }
 
 // ImageAuto is the Image.Provider that means the provider that is configured.
@@ -34,10 +34,6 @@ func defaultImage() Image {
 func (l *loader) validateImage() {
 	i := l.config.Image
 	l.oneOf("image.provider", i.Provider, append([]string{ImageAuto}, l.config.ProviderNames()...)...)
-	l.httpURL("image.base_url", i.BaseURL)
-	l.duration("image.life", i.Life, time.Minute, 30*24*time.Hour)
-	l.number("image.max_count", i.MaxCount, 1, 100_000)
-	l.number("image.max_mb", i.MaxMB, 20, 1_000_000)
 	if i.BaseURL != "" || i.APIKey.IsSet() {
 		if i.Provider == ImageAuto && i.BaseURL == "" {
 			l.problems.add(l.at("image.provider"), "image.provider must name a provider, such as openai or gemini, so that image.api_key is sent to the right one.")

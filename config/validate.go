@@ -1,15 +1,15 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"voicegw/internal/origin"
 )
@@ -24,17 +24,12 @@ func (l *loader) validate() {
 	l.validateImage()
 	l.validateChat()
 	l.validateStore()
-	l.validateAudit()
-	l.validateTools()
 	l.validatePaths()
 	l.validateAPIKey()
 	l.validateOrigins()
 	l.validateHosts()
 	l.validateProxies()
-	l.validateNumbers()
-	l.oneOf("sim.use", l.config.Sim.Use, UseAuto, UseAlways, UseNever)
-	l.oneOf("log.level", l.config.Log.Level, "debug", "info", "warn", "error")
-	l.oneOf("log.format", l.config.Log.Format, "auto", "text", "json")
+	l.validateTags()
 	if strings.TrimSpace(l.config.Agent.Name) == "" {
 		l.problems.add(l.at("agent.name"), "agent.name is empty; give a name, or leave it out for \"default\".")
 	}
@@ -101,10 +96,7 @@ func (l *loader) baseURL(key, text string) {
 }
 
 func (l *loader) validateKB() {
-	l.oneOf("kb.language", l.config.KB.Language, "auto", "en", "de", "es", "fr", "it", "pt", "nl")
 	e, q := l.config.KB.Embeddings, l.config.KB.Qdrant
-	l.httpURL("kb.embeddings.base_url", e.BaseURL)
-	l.httpURL("kb.qdrant.url", q.URL)
 	for _, need := range []struct{ has, key, value string }{
 		{e.BaseURL, "kb.embeddings.model", e.Model},
 		{e.Model, "kb.embeddings.base_url", e.BaseURL},
@@ -121,7 +113,6 @@ func (l *loader) validateKB() {
 
 func (l *loader) validateChat() {
 	c := l.config.Chat
-	l.httpURL("chat.base_url", c.BaseURL)
 	if c.Vision != "" {
 		l.oneOf("chat.vision", c.Vision, "true", "false")
 	}
@@ -147,13 +138,8 @@ func (l *loader) httpURL(key, text string) {
 	}
 }
 
-// maxReplicas is the largest number of replicas of a JetStream stream.
-const maxReplicas = 5
-
 func (l *loader) validateStore() {
 	s := l.config.Store
-	l.oneOf("store.sync", s.Sync, SyncAlways, SyncInterval)
-	l.number("store.replicas", s.Replicas, 1, maxReplicas)
 	if s.URL == "" {
 		if s.Credentials != "" {
 			l.problems.add(l.at("store.url"), "store.url is missing; store.credentials are for a server of its own.")
@@ -173,37 +159,6 @@ func (l *loader) validateStore() {
 			l.problems.add(l.at("store.url"), "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
 		}
 	}
-}
-
-func (l *loader) validateAudit() {
-	a := l.config.Audit
-	l.oneOf("audit.arguments", a.Arguments, argumentsNone, argumentsRedacted, argumentsFull)
-	l.number("audit.max_mb", a.MaxMB, 1, 100_000)
-	l.number("audit.keep", a.Keep, 1, 10_000)
-	l.duration("audit.max_age", a.MaxAge, time.Hour, 10*365*24*time.Hour)
-}
-
-// validateTools checks the settings that bound the tools: budgets and confirmations.
-func (l *loader) validateTools() {
-	for _, b := range []struct {
-		section string
-		least   int
-		budget  Budget
-	}{
-		{"budget.voice", 1, l.config.Budget.Voice},
-		{"budget.text", 1, l.config.Budget.Text},
-		{"agent.budget.voice", 0, l.config.Agent.Budget.Voice},
-		{"agent.budget.text", 0, l.config.Agent.Budget.Text},
-	} {
-		l.number(b.section+".retrieval", b.budget.Retrieval, b.least, 1000)
-		l.number(b.section+".total", b.budget.Total, b.least, 1000)
-		l.number(b.section+".top_k", b.budget.TopK, b.least, 1000)
-		l.duration(b.section+".tool_time", b.budget.ToolTime, 0, 10*time.Minute)
-	}
-	l.oneOf("confirmation.voice", l.config.Confirmation.Voice, ConfirmButton, ConfirmSpoken)
-	l.duration("confirmation.life", l.config.Confirmation.Life, 10*time.Second, time.Hour)
-	l.number("confirmation.questions_per_tool", l.config.Confirmation.QuestionsPerTool, 1, 100)
-	l.number("confirmation.questions", l.config.Confirmation.Questions, 1, 100)
 }
 
 // validatePaths refuses paths that would create a folder called "~".
@@ -257,43 +212,37 @@ func (l *loader) validateOrigins() {
 	}
 }
 
-func (l *loader) validateNumbers() {
-	c := l.config
-	l.duration("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
-	l.duration("limits.session_length", c.Limits.SessionLength, time.Second, 24*time.Hour)
-	l.duration("limits.idle", c.Limits.Idle, time.Second, 24*time.Hour)
-	l.duration("limits.audio_ahead", c.Limits.AudioAhead, 500*time.Millisecond, time.Minute)
-	l.duration("limits.slow_client", c.Limits.SlowClient, 100*time.Millisecond, time.Minute)
-	l.number("limits.message_bytes", c.Limits.MessageBytes, 4<<10, 16<<20)
-	l.number("limits.sessions", c.Limits.Sessions, 1, 1_000_000)
-	l.number("limits.sessions_per_address", c.Limits.SessionsPerAddress, 1, 1_000_000)
-	l.number("limits.new_per_second", c.Limits.NewPerSecond, 1, 1_000_000)
-	l.number("limits.waiting", c.Limits.Waiting, 1, 1_000_000)
-	l.number("limits.waiting_per_address", c.Limits.WaitingPerAddress, 1, 1_000_000)
-	l.number("limits.connections", c.Limits.Connections, 10, 1_000_000)
-	l.number("limits.connections_per_address", c.Limits.ConnectionsPerAddress, 10, 1_000_000)
-	l.number("limits.turns", c.Limits.Turns, 1, 100_000)
-	l.number("limits.turns_per_address", c.Limits.TurnsPerAddress, 1, 100_000)
-	l.number("limits.turns_per_user", c.Limits.TurnsPerUser, 1, 100_000)
-	l.number("limits.new_turns_per_second", c.Limits.NewTurnsPerSecond, 1, 100_000)
-	l.number("vad.silence_ms", c.VAD.SilenceMS, 0, 60_000)
-	l.number("vad.prefix_ms", c.VAD.PrefixMS, 0, 60_000)
-	l.number("sim.seed", c.Sim.Seed, 0, math.MaxInt32)
-	l.number("sim.chunk_ms", c.Sim.ChunkMS, 0, 10_000)
-	l.number("sim.first_audio_ms", c.Sim.FirstAudioMS, -1, 60_000)
-	if s := c.Sim.Speed; s != s || s < -1 || s > 1000 {
+// validateTags checks each setting against the tags of its field.
+func (l *loader) validateTags() {
+	for _, key := range l.keys {
+		f := l.fields[key]
+		if least, bounded := f.tag.Lookup("from"); bounded {
+			if strings.HasPrefix(key, "agent.budget.") {
+				least = "0" // the common budget counts
+			}
+			l.between(key, least, f.tag.Get("to"))
+		}
+		if words, few := f.tag.Lookup("words"); few {
+			l.oneOf(key, f.value.String(), strings.Split(words, ",")...)
+		}
+		if f.tag.Get("is") == "url" {
+			l.httpURL(key, f.value.String())
+		}
+	}
+	if s := l.config.Sim.Speed; s != s || s < -1 || s > 1000 {
 		l.problems.add(l.at("sim.speed"), "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
 	}
 }
 
-func (l *loader) number(key string, n, low, high int) {
-	if n < low || n > high {
-		l.problems.add(l.at(key), "%s must be from %d to %d, not %d.", key, low, high, n)
+// between checks the bounds of a whole number or a duration. least and most are written as in a
+// configuration.
+func (l *loader) between(key, least, most string) {
+	value := l.fields[key].value
+	low, high := reflect.New(value.Type()).Elem(), reflect.New(value.Type()).Elem()
+	if err := errors.Join(field{value: low}.set(least), field{value: high}.set(most)); err != nil {
+		panic("config: the tags of " + key + ": " + err.Error())
 	}
-}
-
-func (l *loader) duration(key string, d, low, high time.Duration) {
-	if d < low || d > high {
-		l.problems.add(l.at(key), "%s must be from %s to %s, not %s.", key, low, high, d)
+	if value.Int() < low.Int() || value.Int() > high.Int() {
+		l.problems.add(l.at(key), "%s must be from %v to %v, not %v.", key, low, high, value)
 	}
 }
