@@ -42,20 +42,15 @@ type field struct {
 // is ignored. null means that a field is absent. docs/chat.md has this table
 // (TestFieldsStandInTheDocs).
 var completionsFields = map[string]field{
-	"messages": {honoured, "the conversation, at most 500 messages", func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
-	"model":    {honoured, "any name of at most 128 bytes: the agent has one model", readModel},
-	"stream": {honoured, "true or false", func(q *completionsQuery, raw json.RawMessage) string {
-		return readInto(raw, &q.stream, "true or false")
-	}},
+	"messages":       {honoured, "the conversation, at most 500 messages", func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
+	"model":          {honoured, "any name of at most 128 bytes: the agent has one model", readModel},
+	"stream":         {honoured, "true or false", into("true or false", func(q *completionsQuery) any { return &q.stream })},
 	"stream_options": {honoured, "`include_usage`; `include_obfuscation` may be false", readStreamOptions},
-	"user":           {honoured, "who speaks; see [above](#one-turn)", func(q *completionsQuery, raw json.RawMessage) string { return readInto(raw, &q.user, "text") }},
-	"message_id": {honoured, "the gateway's own: a name for the message, which it keeps when it is [sent again](#sending-a-message-again); `Idempotency-Key` does the same", func(q *completionsQuery, raw json.RawMessage) string {
-		return readInto(raw, &q.messageID, "text")
-	}},
-	"scopes": {honoured, "the gateway's own: what the conversation is granted; see [above](#one-turn)", func(q *completionsQuery, raw json.RawMessage) string {
-		return readInto(raw, &q.scopes, "a list of texts")
-	}},
-	"n": {honoured, "1: there is one answer", only("1: there is one answer", "1")},
+	"user":           {honoured, "who speaks; see [above](#one-turn)", into("text", func(q *completionsQuery) any { return &q.user })},
+	"message_id": {honoured, "the gateway's own: a name for the message, which it keeps when it is [sent again](#sending-a-message-again); `Idempotency-Key` does the same",
+		into("text", func(q *completionsQuery) any { return &q.messageID })},
+	"scopes": {honoured, "the gateway's own: what the conversation is granted; see [above](#one-turn)", into("a list of texts", func(q *completionsQuery) any { return &q.scopes })},
+	"n":      {honoured, "1: there is one answer", only("1: there is one answer", "1")},
 
 	"max_tokens":            {honoured, "at least 1; of one answer of the model, and never more than `chat.max_output`", readMaxOutput},
 	"max_completion_tokens": {honoured, "like `max_tokens`", readMaxOutput},
@@ -70,25 +65,22 @@ var completionsFields = map[string]field{
 	"verbosity":         {passed, "`low`, `medium` or `high`", setting("verbosity", oneOf("low", "medium", "high"))},
 	"response_format":   {passed, "`text`, `json_object` or `json_schema`", readResponseFormat},
 
-	"store":              {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
-	"service_tier":       {accepted, "`auto` or `default`: the tier is the operator's", only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
-	"logprobs":           {accepted, "false: no log probabilities are given", only("false: there are no log probabilities here", "false")},
-	"modalities":         {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
-	"metadata":           {accepted, "`{}`: nothing is stored that it could be kept with", only("empty: this endpoint stores nothing that it could be kept with", "{}")},
-	"top_logprobs":       {refused, "there are no log probabilities", nil},
-	"logit_bias":         {refused, "the tokens are the model's business", nil},
-	"audio":              {refused, "speech is at `/v1/voice`", nil},
-	"prediction":         {refused, "", nil},
-	"moderation":         {refused, "", nil},
-	"web_search_options": {refused, "tools are named in `tools`", nil},
-	"functions":          {refused, "the old form of `tools`", nil},
-	"function_call":      {refused, "the old form of `tool_choice`", nil},
-	"tools":              {honoured, "at most 64 functions that you run; see [below](#tools-of-your-own)", readTools},
-	"tool_choice":        {passed, "`none`, `auto`, `required`, or one of your own; of the first answer in the turn", readToolChoice},
-	"parallel_tool_calls": {passed, "true or false", func(q *completionsQuery, raw json.RawMessage) string {
-		q.parallel = new(bool)
-		return readInto(raw, q.parallel, "true or false")
-	}},
+	"store":                  {accepted, "false: nothing is stored", only("false: this endpoint stores nothing", "false")},
+	"service_tier":           {accepted, "`auto` or `default`: the tier is the operator's", only("auto or default: the tier is the operator's", `"auto"`, `"default"`)},
+	"logprobs":               {accepted, "false: no log probabilities are given", only("false: there are no log probabilities here", "false")},
+	"modalities":             {accepted, "`[\"text\"]`", only(`["text"]: answers are text, and images come with it`, `["text"]`)},
+	"metadata":               {accepted, "`{}`: nothing is stored that it could be kept with", only("empty: this endpoint stores nothing that it could be kept with", "{}")},
+	"top_logprobs":           {refused, "there are no log probabilities", nil},
+	"logit_bias":             {refused, "the tokens are the model's business", nil},
+	"audio":                  {refused, "speech is at `/v1/voice`", nil},
+	"prediction":             {refused, "", nil},
+	"moderation":             {refused, "", nil},
+	"web_search_options":     {refused, "tools are named in `tools`", nil},
+	"functions":              {refused, "the old form of `tools`", nil},
+	"function_call":          {refused, "the old form of `tool_choice`", nil},
+	"tools":                  {honoured, "at most 64 functions that you run; see [below](#tools-of-your-own)", readTools},
+	"tool_choice":            {passed, "`none`, `auto`, `required`, or one of your own; of the first answer in the turn", readToolChoice},
+	"parallel_tool_calls":    {passed, "true or false", into("true or false", func(q *completionsQuery) any { return &q.parallel })},
 	"prompt_cache_key":       {refused, "the gateway names users to the provider itself", nil},
 	"prompt_cache_retention": {refused, "", nil},
 	"safety_identifier":      {refused, "use `user`", nil},
@@ -160,6 +152,11 @@ func readInto(raw json.RawMessage, into any, kind string) string {
 		return "must be " + kind
 	}
 	return ""
+}
+
+// into reads a value of a kind into a field of the query.
+func into(kind string, place func(*completionsQuery) any) func(*completionsQuery, json.RawMessage) string {
+	return func(q *completionsQuery, raw json.RawMessage) string { return readInto(raw, place(q), kind) }
 }
 
 // only accepts the given values alone. must is how the sentence goes on.

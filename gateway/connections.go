@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"slices"
@@ -31,12 +32,8 @@ type ConnectionLimits struct {
 //
 // It also ends connections whose requests say in two ways where they end.
 func Bound(ln net.Listener, l ConnectionLimits) net.Listener {
-	if l.AtOnce == 0 {
-		l.AtOnce = defaults.Connections
-	}
-	if l.PerAddress == 0 {
-		l.PerAddress = defaults.ConnectionsPerAddress
-	}
+	l.AtOnce = cmp.Or(l.AtOnce, defaults.Connections)
+	l.PerAddress = cmp.Or(l.PerAddress, defaults.ConnectionsPerAddress)
 	return &boundListener{Listener: ln, limits: l, room: quota.NewRoom[netip.Addr](l.AtOnce, l.PerAddress)}
 }
 

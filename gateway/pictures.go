@@ -97,11 +97,8 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	case kind == "image_url" && !p.sees:
 		return chat.Part{}, &wrongField{at, "unsupported_value", at + " is an image, and the model of this gateway sees none (chat.vision); leave it out, or describe it in words."}
 	}
-	for name, value := range fields {
-		if !slices.Contains(known, name) && string(value) != "null" {
-			name = clip(name)
-			return chat.Part{}, &wrongField{at + "." + clip(name), "unknown_parameter", at + "." + clip(name) + " is not supported in a part of the type " + kind + "."}
-		}
+	if no := unknownField(at, fields, known, "is not supported in a part of the type "+kind+"."); no != nil {
+		return chat.Part{}, no
 	}
 	if kind == "image_url" {
 		return p.imageURL(at, fields["image_url"])
@@ -113,6 +110,17 @@ func (p *pictures) part(at, role string, raw json.RawMessage) (chat.Part, *wrong
 	return chat.Part{Text: *text}, nil
 }
 
+// unknownField refuses a field that is not known and has a value.
+func unknownField(at string, fields map[string]json.RawMessage, known []string, problem string) *wrongField {
+	for name, value := range fields {
+		if !slices.Contains(known, name) && string(value) != "null" {
+			at += "." + clip(name)
+			return &wrongField{at, "unknown_parameter", at + " " + problem}
+		}
+	}
+	return nil
+}
+
 // imageURL reads the value of a part of the type image_url.
 func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongField) {
 	at += ".image_url"
@@ -120,11 +128,8 @@ func (p *pictures) imageURL(at string, raw json.RawMessage) (chat.Part, *wrongFi
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
 		return chat.Part{}, &wrongField{at, "invalid_value", at + ` must be {"url": "…", "detail": "auto"}.`}
 	}
-	for name, value := range fields {
-		if name != "url" && name != "detail" && string(value) != "null" {
-			name = clip(name)
-			return chat.Part{}, &wrongField{at + "." + clip(name), "unknown_parameter", at + "." + clip(name) + " is not supported; an image has url and detail."}
-		}
+	if no := unknownField(at, fields, []string{"url", "detail"}, "is not supported; an image has url and detail."); no != nil {
+		return chat.Part{}, no
 	}
 	var address, detail string
 	if json.Unmarshal(fields["url"], &address) != nil || address == "" {

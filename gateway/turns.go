@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"time"
@@ -27,14 +28,10 @@ type TurnLimits struct {
 }
 
 func (l TurnLimits) withDefaults() TurnLimits {
-	for _, f := range []struct {
-		field *int
-		value int
-	}{{&l.AtOnce, defaults.Turns}, {&l.PerAddress, defaults.TurnsPerAddress}, {&l.PerUser, defaults.TurnsPerUser}, {&l.NewPerSecond, defaults.NewTurnsPerSecond}} {
-		if *f.field == 0 {
-			*f.field = f.value
-		}
-	}
+	l.AtOnce = cmp.Or(l.AtOnce, defaults.Turns)
+	l.PerAddress = cmp.Or(l.PerAddress, defaults.TurnsPerAddress)
+	l.PerUser = cmp.Or(l.PerUser, defaults.TurnsPerUser)
+	l.NewPerSecond = cmp.Or(l.NewPerSecond, defaults.NewTurnsPerSecond)
 	return l
 }
 

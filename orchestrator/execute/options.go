@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -43,14 +44,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{{&o.Life, defaults.QuestionLife}, {&o.Grace, 5 * time.Second}, {&o.RetryAfter, 250 * time.Millisecond}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	o.Life = cmp.Or(o.Life, defaults.QuestionLife)
+	o.Grace = cmp.Or(o.Grace, 5*time.Second)
+	o.RetryAfter = cmp.Or(o.RetryAfter, 250*time.Millisecond)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -30,19 +31,12 @@ func DefaultBudget(mode registry.Mode) Budget {
 
 // Or returns b with its zero fields taken from c.
 func (b Budget) Or(c Budget) Budget {
-	if b.Retrieval == 0 {
-		b.Retrieval = c.Retrieval
+	return Budget{
+		Retrieval: cmp.Or(b.Retrieval, c.Retrieval),
+		Total:     cmp.Or(b.Total, c.Total),
+		TopK:      cmp.Or(b.TopK, c.TopK),
+		ToolTime:  cmp.Or(b.ToolTime, c.ToolTime),
 	}
-	if b.Total == 0 {
-		b.Total = c.Total
-	}
-	if b.TopK == 0 {
-		b.TopK = c.TopK
-	}
-	if b.ToolTime == 0 {
-		b.ToolTime = c.ToolTime
-	}
-	return b
 }
 
 // Rules are the operator's decisions for one conversation.

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"voicegw/registry"
 )
@@ -144,17 +143,6 @@ func namesIn(n *node, names map[string]bool) {
 
 // speaksOf reports whether a text contains name as a word.
 func speaksOf(text, name string) bool {
-	border := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-	for i := 0; ; {
-		at := strings.Index(text[i:], name)
-		if at < 0 || name == "" {
-			return false
-		}
-		at += i
-		before, after := []rune(text[:at]), []rune(text[at+len(name):])
-		if (len(before) == 0 || border(before[len(before)-1])) && (len(after) == 0 || border(after[0])) {
-			return true
-		}
-		i = at + len(name)
-	}
+	const border = `[^_\pL\p{Nd}]`
+	return name != "" && regexp.MustCompile(`(?:^|` + border + `)` + regexp.QuoteMeta(name) + `(?:$|` + border + `)`).MatchString(text)
 }
