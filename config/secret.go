@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"reflect"
 )
 
 const redacted = "[redacted]"
@@ -67,35 +66,14 @@ type File struct {
 
 // Secrets returns the texts of all secrets that are set, in any order, for code that must
 // not write them.
-func (c *Config) Secrets() []string { return secretsIn(reflect.ValueOf(c).Elem()) }
-
-// secretsIn finds the secrets in a struct and in the structs, maps and lists within it.
-func secretsIn(v reflect.Value) (found []string) {
-	if !v.CanInterface() {
-		return nil
+func (c *Config) Secrets() (found []string) {
+	all := fieldsOf("", c)
+	for _, p := range c.Providers {
+		all = append(all, fieldsOf("", p)...)
 	}
-	if s, ok := v.Interface().(Secret); ok {
-		if s.IsSet() {
+	for _, f := range all {
+		if s, ok := f.value.Interface().(Secret); ok && s.IsSet() {
 			found = append(found, s.Reveal())
-		}
-		return found
-	}
-	switch v.Kind() {
-	case reflect.Struct:
-		for i := range v.NumField() {
-			found = append(found, secretsIn(v.Field(i))...)
-		}
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			found = append(found, secretsIn(v.MapIndex(key))...)
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			found = append(found, secretsIn(v.Index(i))...)
-		}
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			found = secretsIn(v.Elem())
 		}
 	}
 	return found

@@ -26,15 +26,6 @@ func behindWords(late nonblock.Lateness) string {
 		late.Longest.Seconds(), late.Since.UTC().Format(time.RFC3339))
 }
 
-// notReadyBehind is notReady for a gateway whose loops are late, with the numbers.
-func (s *Server) notReadyBehind(w http.ResponseWriter, late nonblock.Lateness) {
-	retryAfter(w, 5*time.Second)
-	answer(w, http.StatusServiceUnavailable, map[string]any{
-		"status": "behind", "message": behindWords(late), "sessions": s.opts.Sessions.Running(),
-		"late_ms": late.Longest.Milliseconds(), "since": late.Since.UTC().Format(time.RFC3339Nano),
-	})
-}
-
 // logLateness logs that the loops are late now, or have caught up.
 func logLateness(logger *slog.Logger, late nonblock.Lateness) {
 	numbers := []any{"late_ms", late.Longest.Milliseconds(), "since", late.Since.UTC()}

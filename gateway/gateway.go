@@ -232,11 +232,14 @@ const readyTime = 2 * time.Second
 // ready says whether new sessions are accepted.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Sessions.Draining() {
-		s.notReady(w, "draining", "The gateway is shutting down; connect to another one.")
+		s.notReady(w, map[string]any{"status": "draining", "message": "The gateway is shutting down; connect to another one."})
 		return
 	}
 	if late := s.lateness(r); late.Behind {
-		s.notReadyBehind(w, late)
+		s.notReady(w, map[string]any{
+			"status": "behind", "message": behindWords(late),
+			"late_ms": late.Longest.Milliseconds(), "since": late.Since.UTC().Format(time.RFC3339Nano),
+		})
 		return
 	}
 	if s.opts.Ready != nil {
@@ -251,17 +254,18 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		}
 		if err != nil {
 			// Anybody may ask, so the reason stands only in the log.
-			s.notReady(w, "unavailable", "What sessions need is not there at the moment; the gateway's log says what.")
+			s.notReady(w, map[string]any{"status": "unavailable", "message": "What sessions need is not there at the moment; the gateway's log says what."})
 			return
 		}
 	}
 	answer(w, http.StatusOK, map[string]any{"status": "ready"})
 }
 
-// notReady says, as a code and in words, why no session is accepted.
-func (s *Server) notReady(w http.ResponseWriter, status, message string) {
+// notReady says why no session is accepted: at least a status as a code, and a message.
+func (s *Server) notReady(w http.ResponseWriter, why map[string]any) {
+	why["sessions"] = s.opts.Sessions.Running()
 	retryAfter(w, 5*time.Second)
-	answer(w, http.StatusServiceUnavailable, map[string]any{"status": status, "message": message, "sessions": s.opts.Sessions.Running()})
+	answer(w, http.StatusServiceUnavailable, why)
 }
 
 // problem answers with an error in words.

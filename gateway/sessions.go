@@ -56,10 +56,8 @@ type sessionOffer struct {
 	Subprotocols []string `json:"subprotocols"`
 }
 
-// The bounds of a sessionBody, in characters; the bound of a user in bytes.
-const (
-	maxContext = 8000
-)
+// maxContext bounds the context of a sessionBody, in characters.
+const maxContext = 8000
 
 // makeSession makes a voice session and its ticket.
 func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +82,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
 		return
-	case s.shutOut(w, in.User):
+	case s.shutOut(w, in.User, plainError, "The user is shut out for a while."):
 		return
 	}
 	offer, err := s.opts.Voice.Invite(r.Context(), in)
@@ -163,15 +161,15 @@ func saidBefore(messages []saidMessage, now time.Time) (said []conversation.Entr
 }
 
 // shutOut answers for a user who is blocked.
-func (s *Server) shutOut(w http.ResponseWriter, who user.User) bool {
+func (s *Server) shutOut(w http.ResponseWriter, who user.User, shape errorShape, message string) bool {
 	if s.opts.Blocked == nil {
 		return false
 	}
 	until, blocked := s.opts.Blocked(who)
 	if blocked {
-		answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{
-			"code": errcode.Blocked, "message": "The user is shut out for a while.", "until": until.UTC().Format(timeForm),
-		}})
+		told := shape(http.StatusForbidden, errcode.Blocked, message)
+		told["until"] = until.UTC().Format(timeForm)
+		answer(w, http.StatusForbidden, map[string]any{"error": told})
 	}
 	return blocked
 }

@@ -9,7 +9,6 @@ import (
 	"voicegw/config/defaults"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
-	"voicegw/protocol/errcode"
 )
 
 // TurnLimits bound the messages of text conversations. A zero field means its default.
@@ -62,13 +61,8 @@ func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 // enterChat lets a turn begin, unless the user is shut out, the address or the user has its
 // share already, or all places are taken. If it is ok, leave must be called once.
 func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
-	if s.opts.Blocked != nil {
-		if until, blocked := s.opts.Blocked(who); blocked {
-			told := shape(http.StatusForbidden, errcode.Blocked, "You are shut out for a while, as you were told; come back later.")
-			told["until"] = until.UTC().Format(timeForm)
-			answer(w, http.StatusForbidden, map[string]any{"error": told})
-			return nil, false
-		}
+	if s.shutOut(w, who, shape, "You are shut out for a while, as you were told; come back later.") {
+		return nil, false
 	}
 	if s.opts.Sessions.Draining() {
 		retryAfter(w, 5*time.Second)

@@ -60,7 +60,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		}
 	}
 	answer := Answer{Records: []evidence.Evidence{}, Missing: append([]string{}, missing...), Invalid: invalid}
-	fields := evidence.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
+	fields := evidence.Fields{Wanted: evidence.Asked(call.Args.ReturnFields, evidence.FullText, evidence.Metadata, evidence.Sources, evidence.URL), MaxText: maxText[call.Session.Mode]}
 	for _, record := range found {
 		answer.Records = append(answer.Records, fields.Of(record, evidence.Cut(kb.Plain(record.Text), snippetBytes), 0))
 	}
@@ -122,16 +122,4 @@ func checkID(id string) string {
 
 func strange(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_-.", r)
-}
-
-// wanted are the fields that the model asks for.
-func wanted(args Args) []evidence.Field {
-	if args.ReturnFields == nil {
-		return []evidence.Field{evidence.FullText, evidence.Metadata, evidence.Sources, evidence.URL}
-	}
-	var fields []evidence.Field
-	for _, f := range args.ReturnFields {
-		fields = append(fields, evidence.Field(f))
-	}
-	return fields
 }

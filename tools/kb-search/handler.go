@@ -166,13 +166,7 @@ func days(start, end *string) (from, to time.Time) {
 
 // wanted are the fields that the model asks for.
 func wanted(args Args) []evidence.Field {
-	fields := []evidence.Field{evidence.Snippet, evidence.Metadata, evidence.Sources, evidence.URL}
-	if args.ReturnFields != nil {
-		fields = nil
-		for _, f := range args.ReturnFields {
-			fields = append(fields, evidence.Field(f))
-		}
-	}
+	fields := evidence.Asked(args.ReturnFields, evidence.Snippet, evidence.Metadata, evidence.Sources, evidence.URL)
 	if !args.IncludeSnippets {
 		fields = slices.DeleteFunc(fields, func(f evidence.Field) bool { return f == evidence.Snippet })
 	}

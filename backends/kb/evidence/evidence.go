@@ -43,6 +43,18 @@ const (
 	URL      Field = "url"
 )
 
+// Asked returns the fields that a model asks for by name, or those by default if it names none.
+func Asked[Name ~string](names []Name, byDefault ...Field) []Field {
+	if names == nil {
+		return byDefault
+	}
+	fields := make([]Field, len(names))
+	for i, name := range names {
+		fields[i] = Field(name)
+	}
+	return fields
+}
+
 // Fields turn records into evidence.
 type Fields struct {
 	// Wanted are the fields to fill in.
