@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -40,32 +42,24 @@ type Error struct {
 
 // Error names the service and the bound.
 func (e *Error) Error() string {
-	said := ""
-	switch e.Bound {
-	case BoundBytes:
-		said = fmt.Sprintf("the answer has more than %d bytes, the most that is read", e.Most)
-	case BoundFailure:
-		said = fmt.Sprintf("the answer with status %d has more than %d bytes, the most that is read of a failure", e.Status, e.Most)
-	case BoundHeader:
-		said = fmt.Sprintf("the head of the answer, with the interim answers before it, has more than %d bytes, the most that is read", e.Most)
-	case BoundElements:
-		said = fmt.Sprintf("the answer has more than %d elements, the most that are read", e.Most)
-	case BoundDepth:
-		said = fmt.Sprintf("the answer is nested more than %d levels deep, the most that are read", e.Most)
-	case BoundPiece:
-		said = fmt.Sprintf("one piece of the answer has more than %d bytes, the most that is read", e.Most)
-	case BoundDoctype:
-		said = "the answer has a document type (<!DOCTYPE), which is not read"
-	case BoundWhole:
-		said = fmt.Sprintf("the answer was not whole after %v, the longest that is waited", time.Duration(e.Most))
-	case BoundIdle:
-		said = fmt.Sprintf("nothing came for %v, the longest that is waited", time.Duration(e.Most))
-	case BoundRedirect:
-		said = fmt.Sprintf("it answers %d and names another address; redirects are not followed: put the final address into the configuration", e.Status)
-	case BoundCompressed:
-		said = "it compresses its answer, although it was asked not to"
-	}
-	return e.Service + ": " + said
+	return e.Service + ": " + strings.NewReplacer(
+		"{most}", strconv.FormatInt(e.Most, 10), "{time}", time.Duration(e.Most).String(), "{status}", strconv.Itoa(e.Status),
+	).Replace(said[e.Bound])
+}
+
+// said are the words for each bound.
+var said = map[Bound]string{
+	BoundBytes:      "the answer has more than {most} bytes, the most that is read",
+	BoundFailure:    "the answer with status {status} has more than {most} bytes, the most that is read of a failure",
+	BoundHeader:     "the head of the answer, with the interim answers before it, has more than {most} bytes, the most that is read",
+	BoundElements:   "the answer has more than {most} elements, the most that are read",
+	BoundDepth:      "the answer is nested more than {most} levels deep, the most that are read",
+	BoundPiece:      "one piece of the answer has more than {most} bytes, the most that is read",
+	BoundDoctype:    "the answer has a document type (<!DOCTYPE), which is not read",
+	BoundWhole:      "the answer was not whole after {time}, the longest that is waited",
+	BoundIdle:       "nothing came for {time}, the longest that is waited",
+	BoundRedirect:   "it answers {status} and names another address; redirects are not followed: put the final address into the configuration",
+	BoundCompressed: "it compresses its answer, although it was asked not to",
 }
 
 // Timeout implements net.Error: it says whether the answer took too long.

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"voicegw/internal/terminal"
@@ -87,19 +89,10 @@ func parameterRows(schema json.RawMessage) [][]string {
 	rows := [][]string{{"PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"}}
 	var walk func(prefix string, s schemaView, depth int)
 	walk = func(prefix string, s schemaView, depth int) {
-		names := make([]string, 0, len(s.Properties))
-		for name := range s.Properties {
-			names = append(names, name)
+		place := func(name string) string { // the required ones first
+			return strconv.FormatBool(!slices.Contains(s.Required, name)) + name
 		}
-		slices.SortFunc(names, func(a, b string) int {
-			if r := slices.Contains(s.Required, b); r != slices.Contains(s.Required, a) {
-				if r {
-					return 1
-				}
-				return -1
-			}
-			return strings.Compare(a, b)
-		})
+		names := slices.SortedFunc(maps.Keys(s.Properties), func(a, b string) int { return strings.Compare(place(a), place(b)) })
 		for _, name := range names {
 			child := s.Properties[name]
 			byDefault := string(child.Default)

@@ -144,5 +144,5 @@ func namesIn(n *node, names map[string]bool) {
 // speaksOf reports whether a text contains name as a word.
 func speaksOf(text, name string) bool {
 	const border = `[^_\pL\p{Nd}]`
-	return name != "" && regexp.MustCompile(`(?:^|` + border + `)` + regexp.QuoteMeta(name) + `(?:$|` + border + `)`).MatchString(text)
+	return name != "" && regexp.MustCompile(`(?:^|`+border+`)`+regexp.QuoteMeta(name)+`(?:$|`+border+`)`).MatchString(text)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -26,6 +27,8 @@ type module struct {
 	license string // SPDX
 }
 
+func byPath(a, b module) int { return strings.Compare(a.Path, b.Path) }
+
 // programModules returns the modules that the program is linked from, by path.
 func programModules() ([]module, error) {
 	text, err := goList("-deps", "-json=Module", program)
@@ -45,12 +48,7 @@ func programModules() ([]module, error) {
 			known[m.Path] = *m
 		}
 	}
-	modules := make([]module, 0, len(known))
-	for _, m := range known {
-		modules = append(modules, m)
-	}
-	slices.SortFunc(modules, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
-	return modules, nil
+	return slices.SortedFunc(maps.Values(known), byPath), nil
 }
 
 // goList returns the output of "go list"; the error contains its error output.
@@ -86,6 +84,6 @@ func pagePackages(lock string) ([]module, error) {
 		}
 		packages = append(packages, module{Path: name, Version: p.Version, license: p.License})
 	}
-	slices.SortFunc(packages, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(packages, byPath)
 	return packages, nil
 }
