@@ -105,10 +105,7 @@ func (p *jsonReader) value(depth int) (*node, error) {
 			return nil, &syntaxError{n.line, fmt.Sprintf("values are nested deeper than %d levels; make it flatter", maxDepth)}
 		}
 		n.kind = byte(v)
-		if v == '{' {
-			return n, p.object(n, depth)
-		}
-		return n, p.array(n, depth)
+		return n, p.fill(n, depth)
 	case string:
 		n.kind, n.text = kindString, v
 	case json.Number:
@@ -121,34 +118,27 @@ func (p *jsonReader) value(depth int) (*node, error) {
 	return n, nil
 }
 
-func (p *jsonReader) object(n *node, depth int) error {
+// fill reads the members of an object or the items of an array.
+func (p *jsonReader) fill(n *node, depth int) error {
 	for p.dec.More() {
-		t, err := p.token()
-		if err != nil {
-			return err
+		var m member
+		if n.kind == kindObject {
+			key, err := p.token()
+			if err != nil {
+				return err
+			}
+			m.key, _ = key.(string) // the decoder accepts no other key
+			m.line = p.line()
 		}
-		key, ok := t.(string)
-		if !ok {
-			return &syntaxError{p.line(), "a key of an object must be a string"}
-		}
-		line := p.line()
 		value, err := p.value(depth + 1)
 		if err != nil {
 			return err
 		}
-		n.members = append(n.members, member{key, line, value})
-	}
-	_, err := p.token()
-	return err
-}
-
-func (p *jsonReader) array(n *node, depth int) error {
-	for p.dec.More() {
-		item, err := p.value(depth + 1)
-		if err != nil {
-			return err
+		if m.value = value; n.kind == kindObject {
+			n.members = append(n.members, m)
+		} else {
+			n.items = append(n.items, value)
 		}
-		n.items = append(n.items, item)
 	}
 	_, err := p.token()
 	return err
