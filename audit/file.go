@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,12 +71,8 @@ func OpenFile(o FileOptions) (*File, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	if o.Keep == 0 {
-		o.Keep = defaults.AuditFiles
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Keep = cmp.Or(o.Keep, defaults.AuditFiles)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Path == "" {
 		return nil, fmt.Errorf("audit: %w: it has no name", ErrPath)
 	}

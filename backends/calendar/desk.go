@@ -31,12 +31,8 @@ type Desk struct {
 
 // NewDesk makes a desk over a backend.
 func NewDesk(c Calendar, o DeskOptions) *Desk {
-	if o.Zone == nil {
-		o.Zone = time.UTC
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Zone = cmp.Or(o.Zone, time.UTC)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Desk{calendar: c, options: o}
 }
 

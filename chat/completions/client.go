@@ -3,6 +3,7 @@ package completions
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -75,15 +76,11 @@ func New(o Options) (*Client, error) {
 	if o.Model == "" {
 		return nil, errors.New("completions: no model is named; set chat.model")
 	}
-	if o.BaseURL == "" {
-		o.BaseURL = "https://api.openai.com/v1"
-	}
+	o.BaseURL = cmp.Or(o.BaseURL, "https://api.openai.com/v1")
 	if o.MaxOutput <= 0 {
 		o.MaxOutput = 2048
 	}
-	if o.Retries == 0 {
-		o.Retries = 3
-	}
+	o.Retries = cmp.Or(o.Retries, 3)
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		option.WithMaxRetries(max(o.Retries, 0)),

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,18 +87,10 @@ func (o Options) withDefaults() (Options, error) {
 	if err := checkURL(o.URL, o.Anywhere); err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	if o.InputRate == 0 {
-		o.InputRate = defaultInputRate
-	}
-	if o.OutputRate == 0 {
-		o.OutputRate = defaultOutputRate
-	}
-	if o.Frame == 0 {
-		o.Frame = defaultFrame
-	}
-	if o.ConnectTime == 0 {
-		o.ConnectTime = defaultConnectTime
-	}
+	o.InputRate = cmp.Or(o.InputRate, defaultInputRate)
+	o.OutputRate = cmp.Or(o.OutputRate, defaultOutputRate)
+	o.Frame = cmp.Or(o.Frame, defaultFrame)
+	o.ConnectTime = cmp.Or(o.ConnectTime, defaultConnectTime)
 	switch {
 	case o.Script == nil:
 		return o, fmt.Errorf("%w: there is no script", ErrOptions)

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -286,7 +287,7 @@ func (r *run) describe(began time.Time) *report.Report {
 	rep := &report.Report{
 		Format: report.Format, Program: r.o.Program, Began: began.UTC().Truncate(time.Millisecond),
 		Target: report.Target{
-			URL: r.o.URL, Provider: r.o.Provider, ProviderDelayMS: float64(r.o.ProviderDelay) / float64(time.Millisecond),
+			URL: r.o.URL, Provider: cmp.Or(r.o.Provider, r.o.Script.Provider), ProviderDelayMS: float64(r.o.ProviderDelay) / float64(time.Millisecond),
 			InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, FrameMS: r.o.Frame.Milliseconds(),
 		},
 		Plan: report.Plan{
@@ -294,9 +295,6 @@ func (r *run) describe(began time.Time) *report.Report {
 			WarmupMS: r.o.Warmup.Milliseconds(),
 		},
 		Script: report.Script{Name: r.o.Script.Name, File: r.o.ScriptFile, Turns: len(r.o.Script.Turns)},
-	}
-	if rep.Target.Provider == "" {
-		rep.Target.Provider = r.o.Script.Provider
 	}
 	switch p.Mode {
 	case plan.Step:

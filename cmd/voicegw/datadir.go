@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 
@@ -37,8 +38,5 @@ func (p Process) dataDir(cfg *config.Config) (string, error) {
 
 // auditFile returns where the audit's JSON lines go: a path, or config.Stdout.
 func auditFile(cfg *config.Config, dataDir string) config.Path {
-	if cfg.Audit.File != "" {
-		return cfg.Audit.File
-	}
-	return config.Path(filepath.Join(dataDir, "audit", "audit.jsonl"))
+	return cmp.Or(cfg.Audit.File, config.Path(filepath.Join(dataDir, "audit", "audit.jsonl")))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -109,11 +110,8 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 		},
 		Wait: flags.Wait, Warmup: flags.Warmup, Audio: flags.Audio, Provider: flags.Provider, ProviderDelay: flags.ProviderDelay,
 		InputRate: flags.InputRate, OutputRate: flags.OutputRate, Frame: flags.Frame, ConnectTime: flags.Timeout,
-		APIKey: flags.APIKey, PID: flags.PID, Debug: flags.Debug, Audit: flags.Audit,
+		APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), PID: flags.PID, Debug: flags.Debug, Audit: flags.Audit,
 		ScriptFile: flags.Script, Program: "voicegw " + versionOf(),
-	}
-	if o.APIKey == "" {
-		o.APIKey = variable(p.Environ, "VOICEGW_API_KEY")
 	}
 	if o.APIKey == "" {
 		cfg, _, err := p.loadFrom(config.Source{Environ: p.Environ, Client: true}, nil, parsed)

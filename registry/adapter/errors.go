@@ -21,9 +21,7 @@ type Problem struct {
 // String returns path, keyword and message on one line.
 func (p Problem) String() string {
 	where := p.Path
-	if where == "" {
-		where = "(root)"
-	}
+	where = cmp.Or(where, "(root)")
 	if p.Keyword == "" {
 		return where + ": " + p.Message
 	}

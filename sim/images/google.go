@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -26,9 +27,7 @@ var sides = map[string][2]int{
 
 // googleSize returns the size for an aspect ratio and a named size; empty means the default.
 func googleSize(ratio, size string) (width, height int, bad *rest.Error) {
-	if ratio == "" {
-		ratio = "1:1"
-	}
+	ratio = cmp.Or(ratio, "1:1")
 	side, ok := sides[ratio]
 	if !ok {
 		return 0, 0, invalidArgument("aspect_ratio is invalid: " + ratio + ".")
@@ -141,9 +140,7 @@ func (h *Handler) generateContent(x *rest.Exchange, model string, body []byte) e
 		return x.JSON(a)
 	}
 	caption := d.caption
-	if caption == "" {
-		caption = "Here is your image."
-	}
+	caption = cmp.Or(caption, "Here is your image.")
 	if len(r.Config.Modalities) == 0 || contains(r.Config.Modalities, "TEXT") {
 		c.Content.Parts = append(c.Content.Parts, part{Text: caption})
 	}

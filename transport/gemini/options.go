@@ -118,9 +118,7 @@ func New(opts Options) (*Transport, error) {
 		}
 	}
 	t := &Transport{opts: opts, url: endpoint, client: noRedirects(opts.HTTPClient), log: opts.Logger}
-	if t.log == nil {
-		t.log = slog.New(slog.DiscardHandler)
-	}
+	t.log = cmp.Or(t.log, slog.New(slog.DiscardHandler))
 	t.frames.New = func() any { return &frame{} }
 	return t, nil
 }
@@ -182,9 +180,7 @@ func (o *Options) path() (string, error) {
 	}
 	switch {
 	case o.Vertex:
-		if version == "" {
-			version = vertexVersion
-		}
+		version = cmp.Or(version, vertexVersion)
 		return "/ws/google.cloud.aiplatform." + version + ".LlmBidiService/BidiGenerateContent", nil
 	case token && version != "" && version != tokenVersion:
 		return "", fmt.Errorf("%w: APIVersion is %q, but APIKey is an ephemeral token: leave APIVersion empty or set it to %s", ErrOptions, version, tokenVersion)

@@ -99,24 +99,14 @@ type endpoint struct {
 
 // withDefaults returns o with defaults for empty options, or an error for a wrong one.
 func (o Options) withDefaults(ep endpoint) (Options, error) {
-	if o.Name == "" {
-		o.Name = defaultName
-	}
-	if o.TranscriptionModel == "" {
-		o.TranscriptionModel = DefaultTranscriptionModel
-	}
-	if o.Model == "" {
-		o.Model = ep.dialect.ownModel
-	}
+	o.Name = cmp.Or(o.Name, defaultName)
+	o.TranscriptionModel = cmp.Or(o.TranscriptionModel, DefaultTranscriptionModel)
+	o.Model = cmp.Or(o.Model, ep.dialect.ownModel)
 	if err := o.checkReasoning(); err != nil {
 		return o, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.PingInterval == 0 {
-		o.PingInterval = defaultPingInterval
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.PingInterval = cmp.Or(o.PingInterval, defaultPingInterval)
 	if o.PongTimeout == 0 {
 		o.PongTimeout = max(defaultPongTimeout, o.PingInterval)
 	}
@@ -174,9 +164,7 @@ func headerValue(name, value string) error {
 
 // parseBaseURL makes the endpoint from Options.BaseURL.
 func parseBaseURL(base string) (endpoint, error) {
-	if base == "" {
-		base = DefaultBaseURL
-	}
+	base = cmp.Or(base, DefaultBaseURL)
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil {
 		// The error text of url.Parse repeats the URL, which may contain a credential.
@@ -206,9 +194,7 @@ func parseBaseURL(base string) (endpoint, error) {
 	ep := endpoint{url: *u}
 	path := strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/realtime")
 	ep.dialect = dialectOf(u.Hostname(), path)
-	if path == "" {
-		path = ep.dialect.path
-	}
+	path = cmp.Or(path, ep.dialect.path)
 	ep.version = cmp.Or(version, ep.dialect.apiVersion)
 	ep.url.RawQuery = ""
 	ep.url.Path = path + "/realtime"

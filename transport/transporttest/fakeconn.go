@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync"
@@ -46,12 +47,8 @@ type Conn struct {
 func newConn(f *Fake, setup transport.Setup) *Conn {
 	info := f.Info
 	info.Provider, info.Model, info.Capabilities = f.Name(), setup.Model, f.caps
-	if info.InputRate == 0 {
-		info.InputRate = 16000
-	}
-	if info.OutputRate == 0 {
-		info.OutputRate = 24000
-	}
+	info.InputRate = cmp.Or(info.InputRate, 16000)
+	info.OutputRate = cmp.Or(info.OutputRate, 24000)
 	return &Conn{
 		fake: f, setup: setup, info: info,
 		closed:   make(chan struct{}),

@@ -65,9 +65,7 @@ func New(o Options) (*Client, error) {
 	if !secure(o.BaseURL) {
 		return nil, errors.New("google: the base URL must begin with https://")
 	}
-	if o.Zone == nil {
-		o.Zone = time.UTC
-	}
+	o.Zone = cmp.Or(o.Zone, time.UTC)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -287,9 +287,7 @@ func between(start, end moment) (length, error) {
 			l.days++ // a day that ends at some time is busy as a whole
 		}
 		// Some programs end a day on itself.
-		if l.days == 0 {
-			l.days = 1
-		}
+		l.days = cmp.Or(l.days, 1)
 	} else {
 		l.time = end.time().Sub(start.time())
 	}

@@ -1,6 +1,7 @@
 package ics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -103,11 +104,7 @@ func (r Reader) First(data []byte) (calendar.Event, error) {
 
 // series groups the events of a calendar by UID, in their order.
 func (r Reader) series(c *ical.Calendar) []series {
-	floating := r.Zone
-	if floating == nil {
-		floating = time.UTC
-	}
-	zones := newZones(floating, c)
+	zones := newZones(cmp.Or(r.Zone, time.UTC), c)
 	var all []series
 	index := map[string]int{}
 	for _, e := range c.Events() {

@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -49,12 +50,8 @@ var _ image.Generator = (*Generator)(nil)
 
 // New makes a Generator. It does not connect.
 func New(o Options) *Generator {
-	if o.BaseURL == "" {
-		o.BaseURL = "https://api.openai.com/v1"
-	}
-	if o.Model == "" {
-		o.Model = DefaultModel
-	}
+	o.BaseURL = cmp.Or(o.BaseURL, "https://api.openai.com/v1")
+	o.Model = cmp.Or(o.Model, DefaultModel)
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
 		// An image costs money, so the library must not retry by itself.

@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,15 +52,11 @@ func New(o Options) (*Client, error) {
 	if o.Model == "" {
 		return nil, errors.New("embed: no model is named")
 	}
-	if o.BaseURL == "" {
-		o.BaseURL = "https://api.openai.com/v1"
-	}
+	o.BaseURL = cmp.Or(o.BaseURL, "https://api.openai.com/v1")
 	if o.BatchSize <= 0 {
 		o.BatchSize = 96
 	}
-	if o.Retries == 0 {
-		o.Retries = 4
-	}
+	o.Retries = cmp.Or(o.Retries, 4)
 	if o.Timeout <= 0 {
 		o.Timeout = 30 * time.Second
 	}

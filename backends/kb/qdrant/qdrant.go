@@ -1,6 +1,7 @@
 package qdrant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,9 +72,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Collection == "" {
-		o.Collection = "voicegw_kb"
-	}
+	o.Collection = cmp.Or(o.Collection, "voicegw_kb")
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}
@@ -137,9 +136,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	defer x.calls.Done()
-	if q.Limit == 0 {
-		q.Limit = kb.DefaultLimit
-	}
+	q.Limit = cmp.Or(q.Limit, kb.DefaultLimit)
 	var vector []float32
 	if x.query != nil {
 		vector = x.query.Query(ctx, q.Text, x.dimensions)

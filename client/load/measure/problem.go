@@ -1,6 +1,10 @@
 package measure
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Kind is a kind of problem.
 type Kind string
@@ -62,11 +66,7 @@ func (c *Collector) Problem(p Problem) {
 func (c *Collector) Problems() (kept []Problem, more int64, byKind map[Kind]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kinds := make(map[Kind]int64, len(c.kinds))
-	for k, n := range c.kinds {
-		kinds[k] = n
-	}
-	return append([]Problem(nil), c.problems...), c.more, kinds
+	return slices.Clone(c.problems), c.more, maps.Clone(c.kinds)
 }
 
 // ProblemCount is how many problems there are so far, kept or not.

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/client/load/measure/counter"
@@ -56,7 +57,7 @@ func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
 func (c *Collector) Series() []Point {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return append([]Point(nil), c.series...)
+	return slices.Clone(c.series)
 }
 
 // Segment is what a part of a run has come to: a step.

@@ -7,6 +7,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -133,9 +134,7 @@ func (p *Plan) step(o Options) {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Mode == "" {
-		o.Mode = Steady
-	}
+	o.Mode = cmp.Or(o.Mode, Steady)
 	switch o.Mode {
 	case Steady, Ramp, Step, Soak:
 	default:
@@ -153,8 +152,8 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Duration > 0 && o.Ramp > o.Duration:
 		return o, fmt.Errorf("the sessions cannot take %s to begin in a run of %s", o.Ramp, o.Duration)
 	}
-	o.Steps = orDefault(o.Steps, defaultSteps)
-	o.Call, o.Rest = orDefault(o.Call, defaultCall), orDefault(o.Rest, defaultRest)
+	o.Steps = cmp.Or(o.Steps, defaultSteps)
+	o.Call, o.Rest = cmp.Or(o.Call, defaultCall), cmp.Or(o.Rest, defaultRest)
 	if o.Mode == Step && o.Steps > o.Sessions {
 		return o, fmt.Errorf("%d sessions cannot begin in %d steps", o.Sessions, o.Steps)
 	}
@@ -175,14 +174,6 @@ func (o Options) ramp() time.Duration {
 		ramp = min(ramp, o.Duration/2)
 	}
 	return ramp
-}
-
-func orDefault[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }
 
 // Begins is when call k of the slot, from 1, is due; false if there is none.
