@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -79,15 +80,32 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		// The library's own check compares hosts but not schemes, so the check above decides.
 		InsecureSkipVerify: true,
 		CompressionMode:    websocket.CompressionDisabled,
-	}, ws.Options{
-		Limit:  int64(cmp.Or(opts.MaxMessageBytes, MaxMessageBytes)),
-		Budget: ws.Budget{PerSecond: FramesPerSecond, Burst: FrameBurst},
-	})
+	}, serverOptions(opts.MaxMessageBytes))
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
 	return &Conn{ws: conn, ticket: ticket, key: key}, nil
 }
+
+// Adopt returns the server's side of a connection that another node has accepted: from now on,
+// stream carries the client's frames. early is what has been read from stream already, at most
+// 4 KiB. maxMessage is as AcceptOptions.MaxMessageBytes.
+func Adopt(stream net.Conn, early []byte, maxMessage int) *Conn {
+	return &Conn{ws: ws.Adopt(stream, early, serverOptions(maxMessage))}
+}
+
+// serverOptions bound what a client may send.
+func serverOptions(maxMessage int) ws.Options {
+	return ws.Options{
+		Limit:  int64(cmp.Or(maxMessage, MaxMessageBytes)),
+		Budget: ws.Budget{PerSecond: FramesPerSecond, Burst: FrameBurst},
+	}
+}
+
+// Release gives the connection away, without a close frame: it returns the stream, and what has
+// been read from it after the last frame. It may be called only before Notify, between two calls
+// of Read; then the Conn must not be used any more.
+func (c *Conn) Release() (stream io.ReadWriteCloser, unread []byte) { return c.ws.Release() }
 
 // DialOptions configure Dial.
 type DialOptions struct {

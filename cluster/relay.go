@@ -1,0 +1,256 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"voicegw/internal/nonblock"
+)
+
+// Options configure Peers. Secret is required.
+type Options struct {
+	// Secret is shared by all nodes of a cluster: at least MinSecret bytes.
+	Secret []byte
+	// Accept gets each client that another node passes on. It owns c from then on, and must not
+	// wait for it. Nil refuses every client.
+	Accept func(h Hello, c *Client)
+	// TLS is used for nodes whose address is https; nil means the system's roots.
+	TLS *tls.Config
+	// MaxMessageBytes is the largest message of a client, in bytes; zero means
+	// protocol.MaxMessageBytes.
+	MaxMessageBytes int
+}
+
+// Peers speaks with the other nodes of a cluster. It may be used concurrently.
+type Peers struct {
+	// Fixed after New.
+	opts   Options
+	signer *signer
+	dialer *net.Dialer
+}
+
+// New returns Peers. The error says that the secret is too short.
+func New(opts Options) (*Peers, error) {
+	if len(opts.Secret) < MinSecret {
+		return nil, fmt.Errorf("cluster: the secret has %d bytes; it needs at least %d", len(opts.Secret), MinSecret)
+	}
+	return &Peers{opts: opts, signer: newSigner(opts.Secret), dialer: &net.Dialer{
+		Timeout: dialTime,
+		// A node whose machine has died must not keep a client that could go on elsewhere.
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3},
+	}}, nil
+}
+
+const (
+	dialTime   = 2 * time.Second // for connecting to another node
+	answerTime = 5 * time.Second // for its answer
+	closeTime  = 2 * time.Second // for what one side still sends when the other has ended
+)
+
+// The errors of Relay, before anything of the client's was passed on.
+var (
+	// ErrUnreachable: the node does not answer. It may be dead.
+	ErrUnreachable = errors.New("cluster: the node that runs the session cannot be reached")
+	// ErrRefused: the node answered, and does not take the client.
+	ErrRefused = errors.New("cluster: the node that runs the session refuses the client")
+)
+
+// Stream is a client's connection that its protocol.Conn has released, with what has been read
+// from it after session.start.
+type Stream struct {
+	Conn   io.ReadWriteCloser
+	Unread []byte
+}
+
+// Dial asks the node at address (its URL, without a path) to take a client. The error wraps
+// ErrUnreachable or ErrRefused; the client's connection is untouched then, so that the caller can
+// still tell it something. Otherwise the caller must call Relay.Run or Relay.Close.
+func (p *Peers) Dial(ctx context.Context, address string, h Hello) (*Relay, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("%w: its address %q is no http or https URL", ErrUnreachable, address)
+	}
+	hello, err := h.encode()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	conn, err := p.dial(ctx, base)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	relay, err := p.ask(ctx, conn, base, hello)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return relay, nil
+}
+
+// dial connects to a node.
+func (p *Peers) dial(ctx context.Context, base *url.URL) (net.Conn, error) {
+	port := base.Port()
+	if port == "" {
+		port = base.Scheme
+	}
+	addr := net.JoinHostPort(base.Hostname(), port)
+	if base.Scheme == "http" {
+		return p.dialer.DialContext(ctx, "tcp", addr) //nolint:wrapcheck // Dial wraps it
+	}
+	d := tls.Dialer{NetDialer: p.dialer, Config: p.opts.TLS}
+	return d.DialContext(ctx, "tcp", addr) //nolint:wrapcheck // Dial wraps it
+}
+
+// ask sends the request, and reads the answer.
+func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello string) (*Relay, error) {
+	r := (&http.Request{
+		Method: http.MethodPost, URL: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: attachPath}, Host: base.Host,
+		Header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgradeTo}, helloHeader: {hello}},
+	}).WithContext(ctx)
+	p.signer.sign(r, time.Now())
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // ends a read or write
+	defer stop()
+	if err := r.Write(conn); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	in := bufio.NewReaderSize(conn, 4<<10)
+	answer, err := http.ReadResponse(in, r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		words, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // the status is enough
+		return nil, errors.Join(fmt.Errorf("%w: %s %s", ErrRefused, answer.Status, words), answer.Body.Close())
+	}
+	if !stop() {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, context.Cause(ctx))
+	}
+	early := make([]byte, in.Buffered())
+	if _, err := io.ReadFull(in, early); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return &Relay{owner: conn, early: early}, nil
+}
+
+// Relay is a connection to the node that runs a client's session.
+type Relay struct {
+	owner net.Conn
+	early []byte // what the owner has sent already
+}
+
+// Close gives the relay up before Run.
+func (r *Relay) Close() error { return r.owner.Close() } //nolint:wrapcheck // the caller knows what it closes
+
+// Run carries bytes in both directions until one side has ended and the other has got the rest, or
+// until ctx is done, and closes both. It returns how many bytes it has carried to the owner and to
+// the client. While nothing comes, it holds two goroutines and no buffer.
+func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
+	closeBoth := sync.OnceFunc(func() {
+		_ = r.owner.Close()
+		_ = client.Conn.Close()
+	})
+	defer closeBoth()
+	defer context.AfterFunc(ctx, closeBoth)()
+	var late *time.Timer
+	var once sync.Once
+	half := func() { once.Do(func() { late = time.AfterFunc(closeTime, closeBoth) }) }
+	var each sync.WaitGroup
+	each.Go(func() {
+		up = carry(r.owner, client.Conn, client.Unread)
+		closeWrite(r.owner)
+		half()
+	})
+	each.Go(func() {
+		down = carry(waiting(client.Conn), r.owner, r.early)
+		closeWrite(client.Conn)
+		half()
+	})
+	each.Wait()
+	late.Stop()
+	return up, down
+}
+
+// waiting returns a writer that waits for the client: what it does not take stays with the owner,
+// which can still flush it.
+func waiting(client io.ReadWriteCloser) io.Writer {
+	if under, ok := client.(*nonblock.Conn); ok {
+		return under.Conn
+	}
+	return client
+}
+
+// carry writes first, and then everything that comes from src, to dst; it returns how many bytes
+// dst has taken.
+func carry(dst io.Writer, src io.Reader, first []byte) int64 {
+	var done int64
+	if len(first) > 0 {
+		n, err := dst.Write(first)
+		if done += int64(n); err != nil {
+			return done
+		}
+	}
+	wait, ok := src.(interface {
+		ReadInto(room nonblock.Room) (int, error)
+	})
+	if !ok {
+		conn, isConn := src.(net.Conn)
+		if !isConn {
+			n, _ := io.Copy(dst, src) // either side's end ends the relay, whatever its error
+			return done + n
+		}
+		wait = nonblock.Wrap(conn)
+	}
+	var b borrowed
+	for {
+		n, err := wait.ReadInto(&b)
+		if n > 0 {
+			m, failed := dst.Write(b.block[:n])
+			done += int64(m)
+			err = errors.Join(err, failed)
+		}
+		b.GiveBack()
+		if n <= 0 || err != nil {
+			return done
+		}
+	}
+}
+
+// borrowed is a buffer that is taken only when there is something to read.
+type borrowed struct{ block *[16 << 10]byte }
+
+var blocks = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
+// Room implements nonblock.Room.
+func (b *borrowed) Room() []byte {
+	if b.block == nil {
+		b.block = blocks.Get().(*[16 << 10]byte)
+	}
+	return b.block[:]
+}
+
+// GiveBack implements nonblock.Room.
+func (b *borrowed) GiveBack() {
+	if b.block != nil {
+		blocks.Put(b.block)
+		b.block = nil
+	}
+}
+
+// closeWrite says that nothing more comes, so that what was written arrives before the end.
+func closeWrite(c any) {
+	if under, ok := c.(*nonblock.Conn); ok {
+		c = under.Conn
+	}
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // the other side may have gone
+	}
+}

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"voicegw/internal/user"
+	"voicegw/protocol"
+)
+
+// attachPath is where a node takes clients of another one, and upgradeTo what such a connection
+// becomes.
+const (
+	attachPath = "/v1/peer/attach"
+	upgradeTo  = "voicegw-relay"
+)
+
+// Client is a client whose connection another node carries. It is a protocol.Conn whose first
+// frame is the session.start that the other node has read.
+type Client struct {
+	*protocol.Conn
+	start []byte // until it was read
+}
+
+// Read returns session.start first.
+func (c *Client) Read() (protocol.Frame, error) {
+	if c.start != nil {
+		f := protocol.Frame{Data: c.start}
+		c.start = nil
+		return f, nil
+	}
+	return c.Conn.Read() //nolint:wrapcheck // it is the same method
+}
+
+// User returns the identity of a client that gives no name; the zero User if there is none.
+func (h Hello) User() user.User {
+	u, err := user.Stored(h.Anonymous)
+	if err != nil {
+		return user.User{}
+	}
+	return u
+}
+
+// Handler serves the other nodes. Its listener should be a gateway.Listen one, so that loops
+// watch the connections, and must not be reachable by clients.
+func (p *Peers) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+attachPath, p.attach)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := p.signer.check(r, time.Now()); err != nil {
+			http.Error(w, "This address is for the nodes of one cluster: "+err.Error()+".", http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// attach takes a client of another node.
+func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
+	h, err := parseHello(r.Header.Get(helloHeader))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if r.Header.Get("Upgrade") != upgradeTo || p.opts.Accept == nil {
+		http.Error(w, "This node takes no clients of other nodes.", http.StatusUpgradeRequired)
+		return
+	}
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "The connection cannot be upgraded.", http.StatusInternalServerError)
+		return
+	}
+	early, err := upgrade(conn, rw)
+	if err != nil {
+		_ = conn.Close() // the other node has gone, or will see it
+		return
+	}
+	p.opts.Accept(h, &Client{Conn: protocol.Adopt(conn, early, p.opts.MaxMessageBytes), start: h.Start})
+}
+
+// upgrade answers the request, and returns what was read behind it.
+func upgrade(conn net.Conn, rw *bufio.ReadWriter) ([]byte, error) {
+	early := make([]byte, rw.Reader.Buffered())
+	if _, err := io.ReadFull(rw, early); err != nil {
+		return nil, err //nolint:wrapcheck // only that it failed matters
+	}
+	_, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeTo+"\r\n\r\n")
+	return early, errors.Join(err, conn.SetDeadline(time.Time{}))
+}

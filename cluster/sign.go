@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MinSecret is the length of the shortest secret, in bytes.
+const MinSecret = 32
+
+// The header with a request's signature: "t=<unix seconds>,n=<nonce>,s=<hex of HMAC-SHA256>".
+const signatureHeader = "Voicegw-Signature"
+
+// signatureLife is how far a signature's time may be from this node's clock, in both directions.
+const signatureLife = time.Minute
+
+// maxNonces is how many requests are remembered, so that none is accepted twice. Nodes send one
+// for each client that comes back through another node.
+const maxNonces = 64 << 10
+
+var (
+	errUnsigned = errors.New("the request is not signed by a node of this cluster")
+	errOld      = errors.New("the signature is too old, or the nodes' clocks differ by more than a minute")
+	errRepeated = errors.New("the request was received before")
+	errBusy     = errors.New("more requests of other nodes arrive than can be told apart")
+)
+
+// signer signs requests to other nodes, and checks theirs. It may be used concurrently.
+type signer struct {
+	secret []byte // fixed
+
+	mu     sync.Mutex // guards the following field
+	nonces map[string]time.Time
+}
+
+func newSigner(secret []byte) *signer {
+	return &signer{secret: secret, nonces: make(map[string]time.Time)}
+}
+
+// sign signs a request whose method, path and headers are final.
+func (s *signer) sign(r *http.Request, now time.Time) {
+	t, nonce := strconv.FormatInt(now.Unix(), 10), rand.Text()
+	r.Header.Set(signatureHeader, fmt.Sprintf("t=%s,n=%s,s=%s", t, nonce, s.mac(r, t, nonce)))
+}
+
+// mac is computed over everything that a receiver acts upon.
+func (s *signer) mac(r *http.Request, t, nonce string) string {
+	h := hmac.New(sha256.New, s.secret)
+	for _, part := range []string{r.Method, r.URL.EscapedPath(), t, nonce, r.Header.Get(helloHeader)} {
+		h.Write([]byte(strconv.Itoa(len(part)) + ":" + part)) // a hash.Hash never fails
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// check returns an error unless another node of the cluster has signed the request, now and once.
+func (s *signer) check(r *http.Request, now time.Time) error {
+	t, nonce, mac, ok := parseSignature(r.Header.Get(signatureHeader))
+	if !ok || !hmac.Equal([]byte(mac), []byte(s.mac(r, t, nonce))) {
+		return errUnsigned
+	}
+	seconds, err := strconv.ParseInt(t, 10, 64)
+	if err != nil {
+		return errUnsigned
+	}
+	if age := now.Sub(time.Unix(seconds, 0)).Abs(); age > signatureLife {
+		return errOld
+	}
+	return s.once(nonce, now)
+}
+
+// once records a nonce, and returns an error if it came before.
+func (s *signer) once(nonce string, now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, seen := s.nonces[nonce]; seen {
+		return errRepeated
+	}
+	if len(s.nonces) >= maxNonces {
+		for n, at := range s.nonces {
+			if now.Sub(at) > 2*signatureLife {
+				delete(s.nonces, n)
+			}
+		}
+	}
+	if len(s.nonces) >= maxNonces {
+		return errBusy
+	}
+	s.nonces[nonce] = now
+	return nil
+}
+
+// parseSignature reads a signature header.
+func parseSignature(header string) (t, nonce, mac string, ok bool) {
+	parts := strings.Split(header, ",")
+	if len(parts) != 3 || len(header) > 256 {
+		return "", "", "", false
+	}
+	for i, prefix := range []string{"t=", "n=", "s="} {
+		if parts[i], ok = strings.CutPrefix(parts[i], prefix); !ok || parts[i] == "" {
+			return "", "", "", false
+		}
+	}
+	return parts[0], parts[1], parts[2], true
+}
