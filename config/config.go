@@ -58,6 +58,7 @@ type Config struct {
 	Agent        Agent        `key:"agent"`
 	Confirmation Confirmation `key:"confirmation"`
 	Store        Store        `key:"store"`
+	Cluster      Cluster      `key:"cluster"`
 	Audit        Audit        `key:"audit"`
 	VAD          VAD          `key:"vad"`
 	Limits       Limits       `key:"limits"`

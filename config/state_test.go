@@ -13,6 +13,17 @@ var stateProblems = []wrong{
 		`dir/voicegw.yaml:1: store.sync must be one of always, interval, not "never".`,
 		`dir/voicegw.yaml:1: store.replicas must be from 1 to 5, not 6.`,
 	}},
+	{"a cluster without its address", "cluster:\n  url: http://a:1\n", nil, nil, []string{`VOICEGW_CLUSTER_LISTEN: cluster.listen is missing; name the address`}},
+	{"a cluster with an address alone", "cluster:\n  listen: a\n", nil, nil, []string{
+		`dir/voicegw.yaml:2: cluster.listen must be an address with a port`,
+		`VOICEGW_CLUSTER_URL: cluster.url is missing; name`,
+		`VOICEGW_CLUSTER_SECRET: cluster.secret is missing; make one with`,
+		`VOICEGW_STORE_URL: store.url is missing; cluster.listen needs`,
+	}},
+	{"a cluster's wrong address and short secret", "store: {url: 'nats://a'}\ncluster: {listen: ':1', url: 'a:1', secret: short}\n", nil, nil, []string{
+		`dir/voicegw.yaml:2: cluster.url must be a whole URL`,
+		`dir/voicegw.yaml:2: cluster.secret has 5 bytes and could be guessed`,
+	}},
 	{"the audit", "audit:\n  arguments: some\n  max_mb: 0\n  keep: 0\n  max_age: 1m\n", nil, nil, []string{
 		`dir/voicegw.yaml:2: audit.arguments must be one of none, redacted, full, not "some".`,
 		`dir/voicegw.yaml:3: audit.max_mb must be from 1`,
