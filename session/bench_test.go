@@ -44,7 +44,7 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 // walkUp takes one frame of the client through the gateway to the model.
 func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []upEntry {
 	s.clock.start = time.Now().Add(-time.Hour) // never ahead
-	s.clientAudio(pcm)
+	s.clientAudio(pcm, time.Time{})
 	batch, _ = s.up.take(batch)
 	for _, e := range batch {
 		if s.sendEntry(e, in) != nil {

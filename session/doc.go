@@ -4,8 +4,8 @@
 // clock, and all of them have ended when the session is over. A pump that writes exists only
 // while something is queued. A pump that reads is a function that its connection calls:
 //
-//	client --hearClient--> uplink --writeModel--> model
-//	client <--writeClient-- downlink <--hearModel--- model
+//	client --attachment.hear--> uplink --writeModel--> model
+//	client <----writeClient---- downlink <--hearModel--- model
 //
 // Each pump passes what happens to orchestrator.Step and carries out the resulting actions in one
 // critical section, on its own goroutine. Carrying out never blocks: it only adds to the two

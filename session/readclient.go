@@ -12,31 +12,14 @@ import (
 	"voicegw/protocol/errcode"
 )
 
-// hearClient is the pump from the client to the uplink; the client's connection calls it.
-func (s *session) hearClient() {
-	s.caughtUp = s.client.CaughtUp()
-	for !s.clientOver {
-		f, ok, err := s.client.TryRead()
-		switch {
-		case err != nil:
-			s.clientOver = true
-			s.end(gone(err))
-			s.readers.Done()
-		case !ok:
-			return
-		default:
-			s.clientFrame(f)
-		}
-	}
-}
-
-// clientFrame takes one frame.
-func (s *session) clientFrame(f protocol.Frame) {
+// clientFrame takes one frame, which arrived after the time since; zero means that it arrived now.
+// The caller must hold inbound.
+func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 	if s.isOver() {
 		return // including the rest of a flood, which gets no answers
 	}
 	if f.Audio {
-		s.clientAudio(f.Data)
+		s.clientAudio(f.Data, since)
 		return
 	}
 	if !s.control.Allow() {
@@ -80,8 +63,9 @@ func (s *session) complain(code, ref, format string, args ...any) {
 	s.tellError(&protocol.Error{Code: code, Message: fmt.Sprintf(format, args...), Ref: ref})
 }
 
-// clientAudio takes one frame of the user's speech.
-func (s *session) clientAudio(pcm []byte) {
+// clientAudio takes one frame of the user's speech, which arrived after the time since. The caller
+// must hold inbound.
+func (s *session) clientAudio(pcm []byte, since time.Time) {
 	rate := s.start.InputRate
 	switch n := len(pcm); {
 	case n == 0:
@@ -94,7 +78,7 @@ func (s *session) clientAudio(pcm []byte) {
 		s.complain(errcode.InvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
-	if ahead, ok := s.clock.add(len(pcm), s.caughtUp, s.opts.now(), s.opts.Limits.AudioAhead); !ok {
+	if ahead, ok := s.clock.add(len(pcm), since, s.opts.now(), s.opts.Limits.AudioAhead); !ok {
 		s.tooFast(ahead)
 		return
 	}

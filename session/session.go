@@ -49,7 +49,6 @@ type session struct {
 	startedAt time.Time
 	opts      *Options // the Manager's
 	start     *protocol.Start
-	client    Client
 	model     transport.Conn
 	info      transport.Info
 	up        *uplink
@@ -65,11 +64,12 @@ type session struct {
 	cause     func() *Cause           // why it ended, once done
 	whenDone  func(f func())          // calls f on a new goroutine, once done
 
-	readers sync.WaitGroup // two: hearClient and hearModel, until each has seen the end
+	readers sync.WaitGroup // the pumps that read: hearModel and each attachment's hear, until each has seen the end
 
-	// Owned by hearClient.
-	clientOver bool
-	caughtUp   time.Time        // the audio read now arrived after it; zero if not known
+	// attached is the session's attachment. It is stored under inbound and mu.
+	attached atomic.Pointer[attachment]
+
+	inbound    sync.Mutex       // held while an attachment is heard; guards the following fields; taken before hearing and mu
 	resampleIn *audio.Resampler // nil if the rates are equal
 	listens    bool             // the model has no speech detection of its own
 	upBuf      []byte
@@ -118,19 +118,20 @@ type session struct {
 	speechFrom int64           // where the detector heard the speech begin, ms
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
 
-	mu         sync.Mutex  // guards the following fields
-	clockwork  *time.Timer // fires the next tick; nil before the first
-	pauseWatch *time.Timer // checks whether audio still arrives; nil before the first
-	state      orchestrator.State
-	story      *handoff.Story    // nil if the session does not continue a conversation
-	telling    *audit.Record     // the record that the next command makes true; nil without one
-	shown      orchestrator.View // the view that an inspecting client got last
+	mu          sync.Mutex  // guards the following fields
+	attachments int         // attachments so far
+	clockwork   *time.Timer // fires the next tick; nil before the first
+	pauseWatch  *time.Timer // checks whether audio still arrives; nil before the first
+	state       orchestrator.State
+	story       *handoff.Story    // nil if the session does not continue a conversation
+	telling     *audit.Record     // the record that the next command makes true; nil without one
+	shown       orchestrator.View // the view that an inspecting client got last
 }
 
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start, client: c, model: model, info: info,
+		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start, model: model, info: info,
 		voice: g.voice, inspect: g.Inspect,
 		clock:   &audioClock{rate: start.InputRate},
 		logger:  g.logger,
@@ -160,6 +161,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	}
 	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, g.mark, time.Now())
 	s.beginCalls()
+	s.attach(c)
 	return s, nil
 }
 
@@ -186,7 +188,7 @@ func (s *session) begin() {
 	s.announce()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
 	s.readers.Add(2)
-	s.client.Notify(s.hearClient)
+	s.attached.Load().start()
 	s.model.Notify(s.hearModel)
 }
 
@@ -260,16 +262,17 @@ func (s *session) goodbye(cause *Cause) {
 		s.logger.Error("encoding the last messages", "error", err)
 	}
 	// A client that is gone or stuck must not delay the session's end.
-	abort := time.AfterFunc(goodbyeTimeout, s.client.Abort)
+	client := s.attached.Load().conn
+	abort := time.AfterFunc(goodbyeTimeout, client.Abort)
 	defer abort.Stop()
 	if cause == causeGone {
-		s.client.Abort()
+		client.Abort()
 	}
 	s.down.wait()
-	if err := s.client.Close(cause.Close, cause.Reason); err != nil {
+	if err := client.Close(cause.Close, cause.Reason); err != nil {
 		s.logger.Debug("closing the client's connection", "error", err)
 	}
-	s.client.Abort()
+	client.Abort()
 }
 
 // goodbyeTimeout bounds the last words to a client.

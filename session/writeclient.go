@@ -4,7 +4,8 @@ import "time"
 
 // writeClient is the pump from the downlink to the client; it runs while something is queued.
 func (s *session) writeClient() {
-	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { s.end(causeSlow) })
+	a := s.attached.Load()
+	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { a.lost(causeSlow) })
 	defer stuck.Stop()
 	for {
 		e, ok := s.down.pop()
@@ -12,21 +13,22 @@ func (s *session) writeClient() {
 			return
 		}
 		stuck.Reset(s.opts.Limits.SlowClient)
-		if err := s.writeEntry(e); err != nil {
+		if err := a.writeEntry(e); err != nil {
 			s.down.lose()
-			s.end(gone(err)) // the next pop is the last
+			a.lost(gone(err)) // the next pop is the last
 		}
 	}
 }
 
-func (s *session) writeEntry(e downEntry) error {
+func (a *attachment) writeEntry(e downEntry) error {
+	s := a.s
 	if e.text != nil {
-		if err := s.client.WriteText(e.text); err != nil {
+		if err := a.conn.WriteText(e.text); err != nil {
 			return err
 		}
 	}
 	if e.frame != nil {
-		if err := s.client.WriteAudio(e.frame.pcm); err != nil {
+		if err := a.conn.WriteAudio(e.frame.pcm); err != nil {
 			return err
 		}
 		s.down.written(e)
@@ -42,19 +44,20 @@ func (s *session) writeEntry(e downEntry) error {
 // queued and the network accepts it at once. It reports whether it wrote the audio. Such audio can
 // no longer be flushed, but it is only one frame.
 func (s *session) writeDirect(item string, pcm []byte) bool {
-	if !s.client.Ready() {
+	a := s.attached.Load()
+	if !a.conn.Ready() {
 		return false
 	}
 	if !s.down.claim(item, len(pcm)) {
 		return false
 	}
-	err := s.client.WriteAudio(pcm) // the connection keeps what the network does not accept
+	err := a.conn.WriteAudio(pcm) // the connection keeps what the network does not accept
 	if err != nil {
 		s.down.lose()
 	}
 	s.down.release(item, len(pcm))
 	if err != nil {
-		s.end(gone(err))
+		a.lost(gone(err))
 	}
 	return true
 }

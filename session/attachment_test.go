@@ -1,0 +1,63 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/transport"
+)
+
+// TestAnOlderAttachmentIsNotHeard: when a session has another client, neither the words nor the
+// audio of the older one reach the model, and the end of its connection ends nothing.
+func TestAnOlderAttachmentIsNotHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		older, model := st.started()
+		synctest.Wait()
+		s := st.onlySession()
+		old := s.attached.Load()
+		newer := newTestClient()
+		s.readers.Add(1)
+		s.attach(newer).start()
+		older.say(`{"type":"input.text","text":"from the older one"}`)
+		older.speak(make([]byte, 640))
+		synctest.Wait()
+		if got := model.Audio(); len(got) > 0 {
+			t.Errorf("the model heard %d bytes of the older client", len(got))
+		}
+		for _, cmd := range model.Commands() {
+			if text, ok := cmd.(transport.UserText); ok {
+				t.Errorf("the model got %q", text.Text)
+			}
+		}
+		old.lost(causeSlow)
+		older.Abort()
+		synctest.Wait()
+		if s.isOver() {
+			t.Fatalf("the older client's end ended the session: %v", s.cause())
+		}
+		newer.say(`{"type":"input.text","text":"from the newer one"}`)
+		synctest.Wait()
+		if s.state.Turns() != 1 {
+			t.Errorf("there are %d turns, want the newer client's", s.state.Turns())
+		}
+		newer.Abort()
+		synctest.Wait()
+		if !errors.Is(s.cause(), causeGone) {
+			t.Errorf("the session ended with %v", s.cause())
+		}
+	})
+}
+
+// onlySession returns the session that runs.
+func (st *stage) onlySession() *session {
+	st.t.Helper()
+	st.m.mu.Lock()
+	defer st.m.mu.Unlock()
+	for _, s := range st.m.sessions {
+		return s
+	}
+	st.t.Fatal("no session runs")
+	return nil
+}
