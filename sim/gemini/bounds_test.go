@@ -72,8 +72,9 @@ func TestHistoryIsBounded(t *testing.T) {
 	for i := range maxHistory + 10 {
 		must(t, s, time.Now(), fmt.Sprintf(`{"clientContent":{"turns":[{"role":"model","parts":[{"text":"line %d"}]}]}}`, i))
 	}
-	if len(s.conv.history) != maxHistory || s.conv.history[0].text != "line 10" {
-		t.Errorf("%d entries, the first %q", len(s.conv.history), s.conv.history[0].text)
+	h := s.conv.history
+	if newest := h[len(h)-1].text; len(h) > maxHistory || len(h) < maxHistory/2 || newest != fmt.Sprint("line ", maxHistory+9) {
+		t.Errorf("%d entries, the newest %q", len(h), newest)
 	}
 }
 
@@ -82,8 +83,8 @@ func TestCallsAreBounded(t *testing.T) {
 	for i := range maxCalls + 5 {
 		c.add(&call{id: fmt.Sprint(i)})
 	}
-	if len(c.all) != maxCalls || c.all[0].id != "5" {
-		t.Errorf("%d calls, the first %q", len(c.all), c.all[0].id)
+	if newest := c.all[len(c.all)-1].id; len(c.all) > maxCalls || len(c.all) < maxCalls/2 || newest != fmt.Sprint(maxCalls+4) {
+		t.Errorf("%d calls, the newest %q", len(c.all), newest)
 	}
 }
 
@@ -126,13 +127,13 @@ func TestResultOfCancelledCallIsLost(t *testing.T) {
 	s, _ := newTestSession(t, setupFor(model31, `"tools":[{"functionDeclarations":[{"name":"get_weather","description":"weather for a city","parameters":{"type":"OBJECT","properties":{"city":{"type":"STRING"}}}}]}]`))
 	now := time.Now()
 	must(t, s, now, typed("What is the weather in London?"))
-	if len(s.calls.all) != 1 {
-		t.Fatalf("%d calls", len(s.calls.all))
+	if len(s.conv.calls.all) != 1 {
+		t.Fatalf("%d calls", len(s.conv.calls.all))
 	}
-	id := s.calls.all[0].id
+	id := s.conv.calls.all[0].id
 	s.interrupt(now)
 	must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"`+id+`","response":{"output":"late"}}]}}`)
-	if got := s.calls.take(false); len(got) != 0 {
+	if got := s.conv.calls.take(false); len(got) != 0 {
 		t.Errorf("the model will see %+v", got)
 	}
 	if n := s.stats.Results.Load(); n != 0 {
@@ -150,11 +151,11 @@ func TestIDUsedAgain(t *testing.T) {
 	for _, output := range []string{"first", "second"} {
 		must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"fc_1","response":{"output":"`+output+`"}}]}}`)
 	}
-	if len(s.calls.all) != 2 {
-		t.Fatalf("%d calls", len(s.calls.all))
+	if len(s.conv.calls.all) != 2 {
+		t.Fatalf("%d calls", len(s.conv.calls.all))
 	}
 	for i, want := range []string{"first", "second"} {
-		if k := s.calls.all[i]; k.id != "fc_1" || k.state != callAnswered || !strings.Contains(k.result.Output, want) {
+		if k := s.conv.calls.all[i]; k.id != "fc_1" || k.state != callAnswered || !strings.Contains(k.result.Output, want) {
 			t.Errorf("call %d: %+v", i+1, k)
 		}
 	}
@@ -167,10 +168,10 @@ func TestUnnamedResult(t *testing.T) {
 		s, _ := newTestSession(t, setupFor(model, `"tools":[{"functionDeclarations":[{"name":"get_weather","description":"weather for a city"}]}]`))
 		now := time.Now()
 		must(t, s, now, typed("What is the weather?"))
-		if len(s.calls.all) != 1 {
-			t.Fatalf("%s: %d calls", model, len(s.calls.all))
+		if len(s.conv.calls.all) != 1 {
+			t.Fatalf("%s: %d calls", model, len(s.conv.calls.all))
 		}
-		must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"`+s.calls.all[0].id+`","response":{"output":"foggy"}}]}}`)
+		must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"`+s.conv.calls.all[0].id+`","response":{"output":"foggy"}}]}}`)
 		if last := s.conv.history[len(s.conv.history)-1]; last.role != "tool" || !strings.Contains(last.text, want) {
 			t.Errorf("%s: remembered %+v", model, last)
 		}

@@ -3,7 +3,6 @@ package gemini
 import (
 	"encoding/json"
 	"regexp"
-	"slices"
 	"time"
 
 	"voicegw/sim/fault"
@@ -34,15 +33,15 @@ type call struct {
 	taken  bool
 }
 
-// calls are one session's calls, oldest first.
+// calls are one conversation's calls, oldest first.
 type calls struct {
 	all []*call
 }
 
 func (c *calls) add(k *call) {
 	c.all = append(c.all, k)
-	if len(c.all) > maxCalls {
-		c.all = slices.Delete(c.all, 0, len(c.all)-maxCalls)
+	if len(c.all) > maxCalls { // snapshots share the old list
+		c.all = append(c.all[:0:0], c.all[maxCalls/4:]...)
 	}
 }
 
@@ -80,9 +79,9 @@ var providerID = regexp.MustCompile(`^(function-call-[0-9]{12,20}|fc_[0-9]{12,20
 // call without ids was answered so), or the oldest of all for a response
 // without a name. A response with an id that this session never gave out is
 // ignored, as in js-genai's recording of a toolResponse that answers no call.
-// One exception allows recorded sessions to be played against the simulator: an id
+// One exception allows recorded sessions to be played against the simulator (foreign): an id
 // of the provider's own form, with the name of an open call, answers that call.
-func (c *calls) match(r functionResponse) *call {
+func (c *calls) match(r functionResponse, foreign bool) *call {
 	if r.ID != "" {
 		// A scenario may reuse an id: the response is for the call that waits.
 		var known *call
@@ -97,7 +96,7 @@ func (c *calls) match(r functionResponse) *call {
 		if known != nil {
 			return known
 		}
-		if !providerID.MatchString(r.ID) || r.Name == "" {
+		if !foreign || !providerID.MatchString(r.ID) || r.Name == "" {
 			return nil
 		}
 	}
@@ -142,7 +141,7 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 	for _, f := range repeats {
 		s.send(serverFrame{ToolCall: &toolCall{FunctionCalls: []functionCall{f}}})
 	}
-	if len(s.calls.open(false)) > 0 && s.turn == t {
+	if len(s.conv.calls.open(false)) > 0 && s.turn == t {
 		t.phase = waiting
 	}
 }
@@ -191,7 +190,7 @@ func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
 // issue registers a call that is sent now.
 func (s *session) issue(now time.Time, p plannedCall) {
 	k := &call{id: p.frame.ID, name: p.frame.Name, async: p.async}
-	s.calls.add(k)
+	s.conv.calls.add(k)
 	s.stats.Calls.Add(1)
 	for _, d := range p.cancel {
 		s.after(now, d, func(now time.Time) { s.cancelCall(now, k) })
@@ -215,7 +214,7 @@ func (s *session) cancelCall(now time.Time, k *call) {
 // does. Calls in the background continue.
 func (s *session) cancelBlocking() {
 	ids := []string{}
-	for _, k := range s.calls.open(false) {
+	for _, k := range s.conv.calls.open(false) {
 		k.state = callCancelled
 		if k.id != "" {
 			ids = append(ids, k.id)
@@ -226,44 +225,26 @@ func (s *session) cancelBlocking() {
 	}
 }
 
-// handleResponses takes the client's results.
-func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
-	if s.cfg.habits.vertex && len(s.calls.all) == 0 {
+// handleResponses takes the client's results. In a resumed session a result of a call that the
+// handle does not know closes the connection.
+func (s *session) handleResponses(now time.Time, m *toolResponseMessage) *closeError {
+	if s.cfg.habits.vertex && len(s.conv.calls.all) == 0 && !s.resumed {
 		s.uncalledResults(now, m)
-		return
+		return nil
 	}
 	var mode string
 	speak := false
 	for _, r := range m.Responses {
-		k := s.calls.match(r)
+		k := s.conv.calls.match(r, !s.resumed)
+		if k == nil && s.resumed && r.ID != "" {
+			return policy(reasonNotImplemented)
+		}
 		if k == nil || k.state != callOpen {
 			// Late, repeated or unknown: the provider silently ignores it.
 			s.log.Debug("tool response ignored", "id", r.ID, "name", r.Name)
 			continue
 		}
-		output := string(r.Response)
-		if r.Name == "" && s.cfg.habits.gen == gen38 {
-			// roomkit#42: 3.8 treats an unnamed response as a failed call.
-			output = `{"error":"a system error occurred"}`
-		}
-		s.stats.Results.Add(1)
-		s.conv.usage.text += wire.TextTokens(output)
-		s.conv.remember("tool", output)
-		k.result = scenario.Result{Name: k.name, Output: output}
-		if r.WillContinue {
-			// A generator's piece: the model sees it, and the call stays open.
-			if k.async && r.Scheduling != "SILENT" {
-				s.pieces = append(s.pieces, k.result)
-				mode, speak = strongest(mode, r.Scheduling), true
-			}
-			continue
-		}
-		k.state = callAnswered
-		if k.async && r.Scheduling == "SILENT" {
-			k.taken = true
-			continue
-		}
-		if k.async {
+		if s.takeResult(k, r) {
 			mode, speak = strongest(mode, r.Scheduling), true
 		}
 	}
@@ -271,10 +252,36 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) {
 	if speak {
 		s.background(now, mode)
 	}
-	if s.turn == nil && s.busy && len(s.calls.open(true)) == 0 {
+	if s.turn == nil && s.busy && len(s.conv.calls.open(true)) == 0 {
 		// The last awaited result was a silent one.
 		s.sendState()
 	}
+	return nil
+}
+
+// takeResult gives an open call its result. It returns true if the model is to speak about it
+// as soon as it is free.
+func (s *session) takeResult(k *call, r functionResponse) bool {
+	output := string(r.Response)
+	if r.Name == "" && s.cfg.habits.gen == gen38 {
+		// roomkit#42: 3.8 treats an unnamed response as a failed call.
+		output = `{"error":"a system error occurred"}`
+	}
+	s.stats.Results.Add(1)
+	s.conv.usage.text += wire.TextTokens(output)
+	s.conv.remember("tool", output)
+	k.result = scenario.Result{Name: k.name, Output: output}
+	aloud := k.async && r.Scheduling != "SILENT"
+	if r.WillContinue {
+		// A generator's piece: the model sees it, and the call stays open.
+		if aloud {
+			s.pieces = append(s.pieces, k.result)
+		}
+		return aloud
+	}
+	k.state = callAnswered
+	k.taken = k.async && !aloud
+	return aloud
 }
 
 // strongest returns the more urgent of two schedulings; the default is WHEN_IDLE
@@ -301,10 +308,10 @@ func (s *session) uncalledResults(now time.Time, m *toolResponseMessage) {
 // resumeBlocked lets a model that waited for results continue, once all have come.
 func (s *session) resumeBlocked(now time.Time) {
 	t := s.turn
-	if t == nil || t.phase != waiting || len(s.calls.open(false)) > 0 {
+	if t == nil || t.phase != waiting || len(s.conv.calls.open(false)) > 0 {
 		return
 	}
-	results := s.calls.take(false)
+	results := s.conv.calls.take(false)
 	if len(results) == 0 {
 		t.phase, t.steps = playing, nil
 		if s.cfg.habits.vertex {

@@ -283,7 +283,7 @@ func (h *Handler) newSession(cfg config, conv *conversation, out outlet, log *sl
 	}
 	return &session{
 		limits: h.limits, out: out, speak: h.lines.speak, stats: h.stats, log: log,
-		cfg: cfg, conv: conv, ear: newEar(cfg.realtime, cfg.habits.vertex),
+		cfg: cfg, resumed: cfg.handle != "", conv: conv, ear: newEar(cfg.realtime, cfg.habits.vertex),
 		grant: func() string {
 			handle := conv.ids.UUID()
 			h.resumable.put(handle, conv, time.Now().Add(life))

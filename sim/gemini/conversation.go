@@ -1,13 +1,15 @@
 package gemini
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
-// maxHistory bounds what a conversation remembers; the oldest entries are dropped first.
+// maxHistory bounds what a conversation remembers; the oldest entries are dropped first, a
+// quarter of the bound at a time, so that snapshots share most of the list.
 const maxHistory = 500
 
 // entry is something said, as the model remembers it.
@@ -16,17 +18,26 @@ type entry struct {
 	text string
 }
 
-// conversation is the state that outlives a connection: a resumption handle leads back
-// to it. One session at a time owns it; the registry ensures that.
-type conversation struct {
+// origin is what all snapshots of a conversation share. Of all sessions that continue from one
+// of its snapshots only one is open at a time; the registry ensures that.
+type origin struct {
 	// Fixed after the first setup.
 	model string
 	began time.Time
-	ids   *wire.IDs
+
+	// Owned by the open session.
+	ids *wire.IDs
+}
+
+// conversation is what the model knows: a connection owns it, and a resumption handle leads
+// to a snapshot of it.
+type conversation struct {
+	*origin
 
 	// Owned by the session that has it.
 	dialogue *scenario.Dialogue
-	history  []entry
+	history  []entry // the elements never change
+	calls    calls
 	// unanswered is what the user wrote since the model last answered.
 	unanswered []string
 	usage      meter
@@ -38,9 +49,49 @@ func (c *conversation) remember(role, text string) {
 		return
 	}
 	c.history = append(c.history, entry{role, text})
-	if over := len(c.history) - maxHistory; over > 0 {
-		c.history = append(c.history[:0:0], c.history[over:]...)
+	if len(c.history) > maxHistory {
+		c.history = append(c.history[:0:0], c.history[maxHistory/4:]...)
 	}
+}
+
+// snapshot is a conversation as it was when a handle was issued. It never changes.
+type snapshot struct {
+	conversation
+	open map[*call]bool // the calls that waited for a result
+}
+
+// snapshot returns the conversation as it is now. History and calls are shared up to here: the
+// conversation only appends to them.
+func (c *conversation) snapshot() snapshot {
+	s := snapshot{conversation: *c, open: map[*call]bool{}}
+	s.dialogue = c.dialogue.Clone()
+	s.history = slices.Clip(c.history)
+	s.unanswered = slices.Clone(c.unanswered)
+	s.calls.all = slices.Clip(c.calls.all)
+	for _, k := range c.calls.all {
+		if k.state == callOpen {
+			s.open[k] = true
+		}
+	}
+	return s
+}
+
+// resumed returns the conversation that continues from a snapshot. A call that was open then is
+// open again. It no longer blocks the model, whose answer is lost: its result is spoken about
+// in a turn of its own.
+func (s *snapshot) resumed() *conversation {
+	c := s.conversation
+	c.dialogue = s.dialogue.Clone()
+	c.unanswered = slices.Clone(s.unanswered)
+	c.calls.all = make([]*call, len(s.calls.all))
+	for i, k := range s.calls.all {
+		if s.open[k] {
+			c.calls.all[i] = &call{id: k.id, name: k.name, async: true}
+		} else {
+			c.calls.all[i] = &call{id: k.id, name: k.name, state: callAnswered, taken: true}
+		}
+	}
+	return &c
 }
 
 // meter counts the tokens of a conversation's past, by modality.

@@ -35,6 +35,12 @@
 //     answered already is ignored, as in js-genai's recording of one. An id of
 //     the provider's own form with the name of an open call is accepted
 //     anyway, so that recorded sessions can be played against the simulator.
+//     A session that was resumed closes 1008 over an id that its handle does
+//     not know. Clients report that close, but not its reason: ours is that of
+//     other input that comes out of turn.
+//   - A handle is a snapshot: the history and the open calls at its issue. A
+//     call that was open then is open after a resume, and its result is spoken
+//     about in a turn of its own; the answer that was being spoken is lost.
 //   - On Vertex, results of calls that were never made are treated as input and
 //     answered, as in js-genai's recording.
 //   - Text input while a blocking call is open closes 1008 on 2.5, waits for the

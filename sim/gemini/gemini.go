@@ -156,5 +156,5 @@ func (c *lineCache) speak(name, text string) spoken {
 
 // newConversation begins a conversation with the connection's seed.
 func (h *Handler) newConversation(model string, seed uint64, ids *wire.IDs, now time.Time) *conversation {
-	return &conversation{model: model, began: now, ids: ids, dialogue: h.opts.Scenario.NewDialogue(seed)}
+	return &conversation{origin: &origin{model: model, began: now, ids: ids}, dialogue: h.opts.Scenario.NewDialogue(seed)}
 }

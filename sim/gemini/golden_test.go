@@ -34,7 +34,7 @@ var update = flag.Bool("update", false, "rewrite the want sections of testdata/*
 //
 //	path /ws/…           the path of later connections
 //	key k                the key of later connections
-//	dial {json}          connect and send that; HANDLE is the newest handle
+//	dial {json}          connect and send that; HANDLE is the newest handle, HANDLE1 the first
 //	send {json}          a text frame; ID1, ID2 are the ids of the last calls
 //	speak words          say that in real time, then be silent for 1.5 s
 //	begin words          say that in real time
@@ -101,7 +101,7 @@ type talk struct {
 
 	over    bool       // the end of this connection is in the log
 	frames  []received // since the last client command in the log
-	handle  string
+	handles []string   // in the order in which they came
 	callIDs []string
 }
 
@@ -152,7 +152,7 @@ func (k *talk) command(verb, arg string) {
 		k.note("dial", arg)
 		k.c = k.b.dial(k.path+"?key="+k.key, nil)
 		k.p, k.over = startPump(k.c), false
-		k.c.send(strings.ReplaceAll(arg, "HANDLE", k.handle))
+		k.c.send(k.withHandles(arg))
 		k.listen(time.Second)
 	case "send":
 		k.note("send", arg)
@@ -185,6 +185,17 @@ func (k *talk) command(verb, arg string) {
 	default:
 		k.t.Fatalf("unknown command %q", verb)
 	}
+}
+
+// withHandles puts in the handles that came.
+func (k *talk) withHandles(text string) string {
+	for i := len(k.handles); i > 0; i-- { // HANDLE12 before HANDLE1
+		text = strings.ReplaceAll(text, fmt.Sprintf("HANDLE%d", i), k.handles[i-1])
+	}
+	if len(k.handles) > 0 {
+		text = strings.ReplaceAll(text, "HANDLE", k.handles[len(k.handles)-1])
+	}
+	return text
 }
 
 func (k *talk) duration(s string) time.Duration {
@@ -324,7 +335,8 @@ func (k *talk) hangUp() {
 func (k *talk) take(f received) {
 	k.frames = append(k.frames, f)
 	if u, ok := f.val["sessionResumptionUpdate"].(map[string]any); ok && u["resumable"] == true {
-		k.handle, _ = u["newHandle"].(string)
+		handle, _ := u["newHandle"].(string)
+		k.handles = append(k.handles, handle)
 	}
 	if tc, ok := f.val["toolCall"].(map[string]any); ok {
 		k.callIDs = nil

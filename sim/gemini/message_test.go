@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audio"
+	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -249,7 +250,7 @@ func TestCallIDs(t *testing.T) {
 func TestRegistryIsBounded(t *testing.T) {
 	r := newRegistry()
 	now := time.Now()
-	conv := &conversation{model: "m"}
+	conv := &conversation{origin: &origin{model: "m"}, dialogue: scenario.Default().NewDialogue(1)}
 	ids := wire.NewIDs(1)
 	first := ids.UUID()
 	r.put(first, conv, now.Add(time.Hour))

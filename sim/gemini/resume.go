@@ -14,42 +14,43 @@ const (
 	maxHandles = 10_000
 )
 
-// registry maps resumption handles to conversations. It may be used concurrently.
+// registry maps resumption handles to snapshots of conversations. It may be used concurrently.
 type registry struct {
 	mu      sync.Mutex // guards the following fields
 	handles map[string]held
 	order   []string
-	taken   map[*conversation]bool // owned by an open connection
+	taken   map[*origin]bool // owned by an open connection
 }
 
 type held struct {
-	conv    *conversation
+	snap    snapshot
 	expires time.Time
 }
 
 func newRegistry() *registry {
-	return &registry{handles: map[string]held{}, taken: map[*conversation]bool{}}
+	return &registry{handles: map[string]held{}, taken: map[*origin]bool{}}
 }
 
 // adopt makes a connection the owner of a new conversation.
 func (r *registry) adopt(c *conversation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.taken[c] = true
+	r.taken[c.origin] = true
 }
 
 // release ends the ownership, because the socket is closed.
 func (r *registry) release(c *conversation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.taken, c)
+	delete(r.taken, c.origin)
 }
 
-// put registers a handle.
+// put registers a handle of a conversation as it is now.
 func (r *registry) put(handle string, c *conversation, expires time.Time) {
+	snap := c.snapshot()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.handles[handle] = held{c, expires}
+	r.handles[handle] = held{snap, expires}
 	r.order = append(r.order, handle)
 	if over := len(r.order) - maxHandles; over > 0 {
 		for _, old := range r.order[:over] {
@@ -59,10 +60,11 @@ func (r *registry) put(handle string, c *conversation, expires time.Time) {
 	}
 }
 
-// resume gives a conversation to a new connection. An unknown handle is closed
-// 1008; a handle whose old connection is open is closed 1011; a handle of another
-// model is an invalid argument (the first two as reported in aicc2025/sip-to-ai#14
-// and livekit/agents; the last because the documentation forbids changing the model).
+// resume gives a new connection the conversation as it was when the handle was issued: what
+// came later is forgotten. A handle may be used again. An unknown handle is closed 1008; one
+// of a conversation that an open connection has is closed 1011; one of another model is an
+// invalid argument (the first two as reported in aicc2025/sip-to-ai#14 and livekit/agents;
+// the last because the documentation forbids changing the model).
 func (r *registry) resume(handle, model string, now time.Time) (*conversation, *closeError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,11 +72,11 @@ func (r *registry) resume(handle, model string, now time.Time) (*conversation, *
 	switch {
 	case !ok || now.After(h.expires):
 		return nil, policy(reasonSessionNotFound)
-	case r.taken[h.conv]:
+	case r.taken[h.snap.origin]:
 		return nil, internal(reasonInternal)
-	case h.conv.model != model:
+	case h.snap.origin.model != model:
 		return nil, invalid(reasonInvalidArgument)
 	}
-	r.taken[h.conv] = true
-	return h.conv, nil
+	r.taken[h.snap.origin] = true
+	return h.snap.resumed(), nil
 }

@@ -38,11 +38,11 @@ type session struct {
 
 	// Owned by the connection's goroutine, like everything below.
 	cfg      config
+	resumed  bool // it continues from a handle
 	conv     *conversation
 	ear      *ear
 	turn     *turn // nil while the model is idle
 	turns    int
-	calls    calls
 	ready    bool // results of background calls wait to be spoken about
 	pieces   []scenario.Result
 	queue    []scenario.Heard
@@ -124,7 +124,7 @@ func (s *session) handle(now time.Time, m clientMessage) *closeError {
 	case m.realtime != nil:
 		return s.handleRealtime(now, m.realtime)
 	case m.toolResponse != nil:
-		s.handleResponses(now, m.toolResponse)
+		return s.handleResponses(now, m.toolResponse)
 	case m.contextUpdate != nil:
 		return s.handleUpdate(m.contextUpdate)
 	}
@@ -378,7 +378,7 @@ func (s *session) next(now time.Time) {
 		return
 	}
 	s.ready = false
-	results := append(s.pieces, s.calls.take(true)...)
+	results := append(s.pieces, s.conv.calls.take(true)...)
 	s.pieces = nil
 	if len(results) > 0 {
 		s.begin(now, s.conv.dialogue.Results(results, s.context()), false)
@@ -412,7 +412,7 @@ func (s *session) sendState() {
 	if !s.cfg.resumption {
 		return
 	}
-	s.busy = s.turn != nil || len(s.calls.open(false))+len(s.calls.open(true)) > 0
+	s.busy = s.turn != nil || len(s.conv.calls.open(false))+len(s.conv.calls.open(true)) > 0
 	if s.busy {
 		s.send(serverFrame{ResumptionUpdate: &resumptionUpdate{}})
 		return
@@ -446,7 +446,7 @@ func (s *session) commit(now time.Time, a fault.Action) {
 	case fault.CancelCall:
 		s.after(now, a.For, func(now time.Time) {
 			for _, async := range []bool{false, true} {
-				for _, k := range s.calls.open(async) {
+				for _, k := range s.conv.calls.open(async) {
 					s.cancelCall(now, k)
 				}
 			}

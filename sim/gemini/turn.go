@@ -362,7 +362,7 @@ func (s *session) endTurn(_ time.Time, t *turn, interrupted bool) {
 	c := serverContent{TurnComplete: true}
 	if h.status && (h.statusAlways || len(s.cfg.tools) > 0) {
 		c.InteractionStatus = "IDLE"
-		if len(s.calls.open(true)) > 0 || s.ready || len(t.late) > 0 {
+		if len(s.conv.calls.open(true)) > 0 || s.ready || len(t.late) > 0 {
 			c.InteractionStatus = "IN_PROGRESS"
 		}
 	}

@@ -19,6 +19,7 @@ type Dialogue struct {
 	scenario *Scenario
 
 	// Owned by the caller.
+	source *rand.PCG // of rand
 	rand   *rand.Rand
 	spoken int         // utterances heard
 	inputs int         // inputs of any kind
@@ -40,7 +41,8 @@ func (s *Scenario) NewDialogue(seed uint64) *Dialogue {
 	if s == nil {
 		s = Default()
 	}
-	return &Dialogue{scenario: s, rand: rand.New(rand.NewPCG(seed, 0x7361796174)), used: map[int]int{}, kept: map[string]string{}}
+	source := rand.NewPCG(seed, 0x7361796174)
+	return &Dialogue{scenario: s, source: source, rand: rand.New(source), used: map[int]int{}, kept: map[string]string{}}
 }
 
 // match is the result of matching an input.
@@ -94,17 +96,31 @@ func (d *Dialogue) aside(h Heard, c Context) Turn {
 	return d.Fork().Hear(h, c)
 }
 
-// Fork returns an independent copy: using it does not change d.
+// Fork returns an independent copy for an answer outside the conversation: using it does not
+// change d. It makes other choices than d.
 func (d *Dialogue) Fork() *Dialogue {
+	copied := d.Clone()
+	copied.source = rand.NewPCG(uint64(d.inputs), 0x6173696465)
+	copied.rand = rand.New(copied.source)
+	return copied
+}
+
+// Clone returns an independent copy that goes on as d would: the same inputs get the same
+// answers. It is what a resumed session continues from.
+func (d *Dialogue) Clone() *Dialogue {
 	copied := *d
 	copied.used = maps.Clone(d.used)
 	copied.vars = maps.Clone(d.vars)
 	copied.kept = maps.Clone(d.kept)
 	copied.past = slices.Clone(d.past)
-	// A separate random source, so that the conversation's choices stay the same.
-	copied.rand = rand.New(rand.NewPCG(uint64(d.inputs), 0x6173696465))
+	source := *d.source
+	copied.source = &source
+	copied.rand = rand.New(copied.source)
 	return &copied
 }
+
+// New begins another conversation of the same scenario, which knows nothing of d.
+func (d *Dialogue) New(seed uint64) *Dialogue { return d.scenario.NewDialogue(seed) }
 
 // Transcript returns what the transcript of h will be, without answering it and
 // without changing anything. Wires that send the transcript without an answer

@@ -259,3 +259,34 @@ func TestDefaultAlwaysAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestCloneGoesOn: a clone makes the choices that the dialogue would have made, and neither
+// changes the other; New knows nothing.
+func TestCloneGoesOn(t *testing.T) {
+	s := mustParse(t, `
+rules:
+  - when: {text: keep (\w+)}
+    do: [{remember: {word: "${1}"}}, {say: Kept.}]
+  - when: {text: word}
+    do: [{say: "It is ${word}."}]
+  - when: {text: any}
+    do: [{say: [one, two, three, four, five, six, seven, eight]}]
+`)
+	ask := func(d *Dialogue, text string) string { return show(d.Hear(typed(text), Context{})) }
+	for seed := range uint64(20) {
+		d := s.NewDialogue(seed)
+		ask(d, "keep blue")
+		ask(d, "x")
+		same, later := d.Clone(), d.Clone()
+		ask(d, "keep red")
+		if a, b := ask(d, "x"), func() string { ask(same, "keep red"); return ask(same, "x") }(); a != b {
+			t.Fatalf("seed %d: the clone says %s, the dialogue %s", seed, b, a)
+		}
+		if got := ask(later, "word"); !strings.Contains(got, "It is blue.") {
+			t.Fatalf("the clone knows what came later: %s", got)
+		}
+		if got := ask(d.New(seed), "word"); !strings.Contains(got, "It is .") {
+			t.Fatalf("another conversation knows this one: %s", got)
+		}
+	}
+}
