@@ -20,16 +20,31 @@ type Start struct {
 	ConversationID string `json:"conversation_id,omitempty"`
 	// Inspect requests the messages that show what happens inside: see InspectCall.
 	Inspect bool `json:"inspect,omitempty"`
-	// Resume continues an earlier session.
+	// Resume comes back to a session whose connection was lost. InputRate and OutputRate must be
+	// those of the session.
 	Resume *Resume     `json:"resume,omitempty"`
 	Client *ClientInfo `json:"client,omitempty"`
 }
 
-// Resume names the session to continue and how much of it the client has seen.
+// Resume names the session that the client comes back to, and how much of it the client has.
 type Resume struct {
 	SessionID string `json:"session_id"`
-	Token     string `json:"token"`
-	LastSeq   int64  `json:"last_seq"`
+	// Token is the resume_token of the session's latest session.started. It is a secret.
+	Token string `json:"token"`
+	// LastSeq is the highest seq that the client has received.
+	LastSeq int64 `json:"last_seq"`
+	// Audio is missing if the client has no audio of the session any more.
+	Audio *ResumeAudio `json:"audio,omitempty"`
+}
+
+// ResumeAudio is how much of the model's speech a client has: everything before an item, and a
+// part of the item.
+type ResumeAudio struct {
+	// ItemID is the newest item of which the client has received audio.
+	ItemID string `json:"item_id"`
+	// ReceivedMS is how much of the item the client has, played or still queued, in whole ms of the
+	// item's audio, rounded down.
+	ReceivedMS int64 `json:"received_ms"`
 }
 
 // ClientInfo identifies the client program, for logs.
@@ -66,6 +81,12 @@ type Playback struct {
 	PlayedMS int64 `json:"played_ms"`
 	// Done means that nothing more of the item will be played, because it ended or was flushed.
 	Done bool `json:"done,omitempty"`
+	// ReceivedMS is how much of the item the client has received, in whole ms, rounded down; zero
+	// if the client does not say. The gateway need not keep that audio any longer.
+	ReceivedMS int64 `json:"received_ms,omitempty"`
+	// Seq is the highest seq that the client has received; zero if it does not say. The gateway need
+	// not keep these messages any longer.
+	Seq int64 `json:"seq,omitempty"`
 }
 
 // ConfirmationResolve is the user's answer to a confirmation.request.
@@ -80,6 +101,8 @@ type End struct{}
 // Ping is answered by a Pong with the same T.
 type Ping struct {
 	T float64 `json:"t"`
+	// Seq is that of Playback.
+	Seq int64 `json:"seq,omitempty"`
 }
 
 func (*Start) clientType() string               { return "session.start" }

@@ -43,35 +43,38 @@ var clientTypes = map[string]func() ClientMessage{
 }
 
 var serverTypes = map[string]func() ServerMessage{
-	"session.started":      func() ServerMessage { return new(SessionStarted) },
-	"audio.start":          func() ServerMessage { return new(AudioStart) },
-	"audio.end":            func() ServerMessage { return new(AudioEnd) },
-	"audio.flush":          func() ServerMessage { return new(AudioFlush) },
-	"speech.started":       func() ServerMessage { return new(SpeechStarted) },
-	"speech.stopped":       func() ServerMessage { return new(SpeechStopped) },
-	"transcript":           func() ServerMessage { return new(Transcript) },
-	"turn.started":         func() ServerMessage { return new(TurnStarted) },
-	"turn.ended":           func() ServerMessage { return new(TurnEnded) },
-	"tool.started":         func() ServerMessage { return new(ToolStarted) },
-	"tool.progress":        func() ServerMessage { return new(ToolProgress) },
-	"tool.ended":           func() ServerMessage { return new(ToolEnded) },
-	"confirmation.request": func() ServerMessage { return new(ConfirmationRequest) },
-	"confirmation.ended":   func() ServerMessage { return new(ConfirmationEnded) },
-	"text.delta":           func() ServerMessage { return new(TextDelta) },
-	"text.done":            func() ServerMessage { return new(TextDone) },
-	"tool.call":            func() ServerMessage { return new(ToolCall) },
-	"voice_session_start":  func() ServerMessage { return new(VoiceSessionStart) },
-	"ui.image":             func() ServerMessage { return new(UIImage) },
-	"usage":                func() ServerMessage { return new(TurnUsage) },
-	"done":                 func() ServerMessage { return new(Done) },
-	"inspect.call":         func() ServerMessage { return new(InspectCall) },
-	"inspect.intent":       func() ServerMessage { return new(InspectIntent) },
-	"inspect.state":        func() ServerMessage { return new(InspectState) },
-	"timeout":              func() ServerMessage { return new(Timeout) },
-	"session.ending":       func() ServerMessage { return new(SessionEnding) },
-	"session.ended":        func() ServerMessage { return new(SessionEnded) },
-	"error":                func() ServerMessage { return new(Error) },
-	"pong":                 func() ServerMessage { return new(Pong) },
+	"session.started":       func() ServerMessage { return new(SessionStarted) },
+	"audio.start":           func() ServerMessage { return new(AudioStart) },
+	"audio.end":             func() ServerMessage { return new(AudioEnd) },
+	"audio.flush":           func() ServerMessage { return new(AudioFlush) },
+	"speech.started":        func() ServerMessage { return new(SpeechStarted) },
+	"speech.stopped":        func() ServerMessage { return new(SpeechStopped) },
+	"transcript":            func() ServerMessage { return new(Transcript) },
+	"turn.started":          func() ServerMessage { return new(TurnStarted) },
+	"turn.ended":            func() ServerMessage { return new(TurnEnded) },
+	"tool.started":          func() ServerMessage { return new(ToolStarted) },
+	"tool.progress":         func() ServerMessage { return new(ToolProgress) },
+	"tool.ended":            func() ServerMessage { return new(ToolEnded) },
+	"confirmation.request":  func() ServerMessage { return new(ConfirmationRequest) },
+	"confirmation.ended":    func() ServerMessage { return new(ConfirmationEnded) },
+	"text.delta":            func() ServerMessage { return new(TextDelta) },
+	"text.done":             func() ServerMessage { return new(TextDone) },
+	"tool.call":             func() ServerMessage { return new(ToolCall) },
+	"voice_session_start":   func() ServerMessage { return new(VoiceSessionStart) },
+	"ui.image":              func() ServerMessage { return new(UIImage) },
+	"usage":                 func() ServerMessage { return new(TurnUsage) },
+	"done":                  func() ServerMessage { return new(Done) },
+	"inspect.call":          func() ServerMessage { return new(InspectCall) },
+	"inspect.intent":        func() ServerMessage { return new(InspectIntent) },
+	"inspect.state":         func() ServerMessage { return new(InspectState) },
+	"timeout":               func() ServerMessage { return new(Timeout) },
+	"session.moving":        func() ServerMessage { return new(SessionMoving) },
+	"provider.reconnecting": func() ServerMessage { return new(ProviderReconnecting) },
+	"provider.reconnected":  func() ServerMessage { return new(ProviderReconnected) },
+	"session.ending":        func() ServerMessage { return new(SessionEnding) },
+	"session.ended":         func() ServerMessage { return new(SessionEnded) },
+	"error":                 func() ServerMessage { return new(Error) },
+	"pong":                  func() ServerMessage { return new(Pong) },
 }
 
 // ParseClient reads one text frame from a client. The error is a *MessageError.
@@ -227,6 +230,9 @@ func check(m ClientMessage, data []byte) error {
 		if m.PlayedMS < 0 {
 			return invalid("played_ms", "playback: the field played_ms is negative (%d).", m.PlayedMS)
 		}
+		if m.ReceivedMS < 0 {
+			return invalid("received_ms", "playback: the field received_ms is negative (%d).", m.ReceivedMS)
+		}
 	case *ConfirmationResolve:
 		if m.Token == "" {
 			return invalid("token", "confirmation.resolve: the field token is missing.")
@@ -249,6 +255,9 @@ func checkNames(m ClientMessage) error {
 		}
 		if r := m.Resume; r != nil {
 			fields = append(fields, field{"resume.session_id", r.SessionID}, field{"resume.token", r.Token})
+			if r.Audio != nil {
+				fields = append(fields, field{"resume.audio.item_id", r.Audio.ItemID})
+			}
 		}
 	case *InputText:
 		fields = []field{{"id", m.ID}}
@@ -289,10 +298,33 @@ func checkStart(m *Start) error {
 	default:
 		return invalid("turn_detection", "session.start: the field turn_detection must be \"server\" or \"client\", not %s.", quoted(m.TurnDetection))
 	}
+	if err := checkResume(m.Resume); err != nil {
+		return err
+	}
 	if len(m.Ticket) > MaxTicketBytes {
 		return invalid("ticket", "session.start: the field ticket is too long.")
 	}
 	return checkLength("session.start", "pending_request", m.PendingRequest)
+}
+
+func checkResume(r *Resume) error {
+	switch {
+	case r == nil:
+		return nil
+	case r.SessionID == "":
+		return invalid("resume.session_id", "session.start: the field resume.session_id is missing.")
+	case r.Token == "":
+		return invalid("resume.token", "session.start: the field resume.token is missing.")
+	case r.LastSeq < 0:
+		return invalid("resume.last_seq", "session.start: the field resume.last_seq is negative (%d).", r.LastSeq)
+	case r.Audio == nil:
+		return nil
+	case r.Audio.ItemID == "":
+		return invalid("resume.audio.item_id", "session.start: the field resume.audio.item_id is missing.")
+	case r.Audio.ReceivedMS < 0:
+		return invalid("resume.audio.received_ms", "session.start: the field resume.audio.received_ms is negative (%d).", r.Audio.ReceivedMS)
+	}
+	return nil
 }
 
 func checkLength(typ, field, text string) error {

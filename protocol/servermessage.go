@@ -54,7 +54,9 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 // SessionStarted answers Start.
 type SessionStarted struct {
 	Header
-	SessionID    string `json:"session_id"`
+	SessionID string `json:"session_id"`
+	// ResumeToken lets the client come back to the session, once. It is empty if the gateway does
+	// not let clients come back.
 	ResumeToken  string `json:"resume_token,omitempty"`
 	Provider     string `json:"provider"`
 	Model        string `json:"model"`
@@ -64,7 +66,11 @@ type SessionStarted struct {
 	OutputRate   int    `json:"output_rate"`
 	// ExpiresAt is when the session reaches its length limit.
 	ExpiresAt Time `json:"expires_at"`
-	Resumed   bool `json:"resumed"`
+	// Resumed means that this is the session that the client has come back to.
+	Resumed bool `json:"resumed"`
+	// Snapshot means that not everything that the client has missed is still known: instead of it,
+	// the state of things follows, in messages with new numbers.
+	Snapshot bool `json:"snapshot,omitempty"`
 	// Voice is the model's voice if the client or the operator chose one; empty means the
 	// provider's default.
 	Voice string `json:"voice,omitempty"`
@@ -78,6 +84,9 @@ type SessionStarted struct {
 type AudioStart struct {
 	Header
 	ItemID string `json:"item_id"`
+	// FromMS is the position in the item at which the frames continue, for a client that has come
+	// back; zero for an item's beginning.
+	FromMS int64 `json:"from_ms,omitempty"`
 }
 
 // AudioEnd reports that all audio of ItemID has been sent: AudioMS in total.
@@ -251,6 +260,32 @@ type Timeout struct {
 	Message         string `json:"message"`
 }
 
+// SessionMoving announces that this gateway will leave. The client should connect again, and come
+// back to its session, which any gateway of the cluster then serves.
+type SessionMoving struct {
+	Header
+	Reason string `json:"reason"`
+	// Deadline is when the gateway will close the connection by itself.
+	Deadline Time `json:"deadline"`
+}
+
+// ProviderReconnecting reports that the connection to the model is being replaced, which the user
+// may notice.
+type ProviderReconnecting struct {
+	Header
+	Reason string `json:"reason"`
+}
+
+// ProviderReconnected reports that the model can be spoken with again.
+type ProviderReconnected struct {
+	Header
+	Reason string `json:"reason"`
+	LostMS int64  `json:"lost_ms"`
+	// How is "resumed" if the provider remembers the conversation, "replayed" if it was told it
+	// again, and "fresh" if it knows nothing of it.
+	How string `json:"how"`
+}
+
 // SessionEnding announces that the session will end automatically in AfterMS ms.
 type SessionEnding struct {
 	Header
@@ -316,6 +351,11 @@ func (*ConfirmationRequest) serverType() string { return "confirmation.request" 
 func (*ConfirmationEnded) serverType() string   { return "confirmation.ended" }
 
 func (*Timeout) serverType() string       { return "timeout" }
+func (*SessionMoving) serverType() string { return "session.moving" }
+
+func (*ProviderReconnecting) serverType() string { return "provider.reconnecting" }
+func (*ProviderReconnected) serverType() string  { return "provider.reconnected" }
+
 func (*SessionEnding) serverType() string { return "session.ending" }
 func (*SessionEnded) serverType() string  { return "session.ended" }
 func (*Error) serverType() string         { return "error" }

@@ -18,6 +18,7 @@ const (
 	Idle                = websocket.StatusCode(4004)
 	Length              = websocket.StatusCode(4005)
 	VoiceLost           = websocket.StatusCode(4006)
+	Moving              = websocket.StatusCode(4007)
 	Limit               = websocket.StatusCode(4029)
 	BadProtocol         = websocket.StatusCode(4500)
 	Ticket              = websocket.StatusCode(4501)
@@ -25,4 +26,5 @@ const (
 	Blocked             = websocket.StatusCode(4503)
 	StartTimeout        = websocket.StatusCode(4504)
 	UnknownTarget       = websocket.StatusCode(4505)
+	ResumedElsewhere    = websocket.StatusCode(4506)
 )

@@ -21,6 +21,7 @@ const (
 	TicketExpired       = "ticket_expired"
 	VoiceActive         = "voice_active"
 	VoiceLost           = "voice_lost"
+	ResumeRefused       = "resume_refused"
 	StartTimeout        = "start_timeout"
 	ProviderUnavailable = "provider_unavailable"
 	ProviderLost        = "provider_lost"

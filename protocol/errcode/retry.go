@@ -32,6 +32,7 @@ var retries = map[string]Retry{
 	TicketExpired:       Never,
 	VoiceActive:         Later,
 	VoiceLost:           Later,
+	ResumeRefused:       Never,
 	StartTimeout:        Never,
 	ProviderUnavailable: Says,
 	ProviderLost:        Later,
