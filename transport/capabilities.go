@@ -43,6 +43,9 @@ type Capabilities struct {
 	// new connection.
 	Resume bool
 
+	// History is how the model takes what was said before the connection was opened.
+	History HistoryForm
+
 	// UsageCumulative: the provider reports totals, from which the adapter computes deltas.
 	// For information only: Usage events are always deltas.
 	UsageCumulative bool

@@ -49,7 +49,7 @@ func (k Kind) Retryable() bool { return k == KindRetry || k == KindExpired }
 // Error is the type of every error that an adapter returns.
 type Error struct {
 	Provider string
-	// Op is the operation that failed: "dial", "setup", "send", "recv", "response".
+	// Op is the operation that failed: "dial", "setup", "history", "send", "recv", "response".
 	Op   string
 	Kind Kind
 	// Code is the provider's own code as text: a close code, an HTTP status or an error

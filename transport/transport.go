@@ -103,6 +103,13 @@ type Setup struct {
 	// ResumeHandle continues an earlier connection (the value of a ResumeHandle event)
 	// if Capabilities.Resume is set.
 	ResumeHandle string
+
+	// History is what was said before, oldest first, and Reanchor the caller's last words after it:
+	// how the model must go on. Connect returns once the provider has taken both, and the model
+	// answers neither. They need Capabilities.History, and are ignored with a ResumeHandle, because
+	// the conversation that it continues has its own history. The caller bounds them.
+	History  []Past
+	Reanchor string
 }
 
 // Tool is one function that the model may call.

@@ -99,6 +99,10 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	if err != nil {
 		return nil, t.fail("", "setup", transport.KindInvalid, "", err)
 	}
+	history, err := historyFrame(&r, setup)
+	if err != nil {
+		return nil, t.fail("", transport.OpHistory, transport.KindInvalid, "", err)
+	}
 	key := t.opts.APIKey
 	if t.opts.Token != nil {
 		if key, err = t.opts.Token(ctx); err != nil {
@@ -112,6 +116,10 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	c := t.newConn(socket, r, key, model, setup)
 	c.info.LocalAddr = socket.LocalAddr()
 	if err := c.open(ctx, first); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	if err := c.remember(ctx, history); err != nil {
 		_ = c.Close()
 		return nil, err
 	}

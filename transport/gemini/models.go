@@ -24,6 +24,10 @@ type row struct {
 	// implemented, or supported, or enabled") on client content while it waits for the
 	// result of a blocking call: seen with 2.5.
 	deafInCall bool
+	// historyInSetup means that the setup must announce a history. Other models take a history
+	// unannounced; 2.5 is reported not to use it in its first answer to speech (pipecat's
+	// _create_initial_response, discuss.ai.google.dev/t/111617, read 2026-11-23).
+	historyInSetup bool
 	// thinking is how the amount of thinking can be set.
 	thinking thinking
 	// behavior means that each function declaration carries its behaviour.
@@ -43,8 +47,8 @@ type thinking struct {
 
 // family25 is what all 2.5 models have in common.
 var family25 = transport.Capabilities{
-	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
-	Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute,
+	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
+	ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute,
 }
 
 // The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8
@@ -69,28 +73,29 @@ var (
 		}),
 	}
 	flash31 = row{
-		family:   "gemini-3.1-flash-live",
-		thinking: thinking{levels: []string{"minimal", "low", "medium", "high"}},
+		family:         "gemini-3.1-flash-live",
+		historyInSetup: true,
+		thinking:       thinking{levels: []string{"minimal", "low", "medium", "high"}},
 		caps: transport.Capabilities{
 			// Reports about Cancel differ: it interrupts in one recorded session, and
 			// livekit/agents#5251 reports that later client content is refused.
-			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; called legacy by its maker, 2026-11-23",
 		},
 	}
 	live38 = row{
-		family: "gemini-3.8-live", behavior: true,
+		family: "gemini-3.8-live", behavior: true, historyInSetup: true,
 		caps: transport.Capabilities{
 			// Its documentation states that client content interrupts the current generation.
-			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, ToolSchemas: transport.SchemaOpenAPI,
+			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			ConnectionLife: 58 * time.Minute,
 			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
 		},
 	}
 	extended38 = row{
-		family: "gemini-3.8-live-extended-thinking", behavior: true,
+		family: "gemini-3.8-live-extended-thinking", behavior: true, historyInSetup: true,
 		// It refuses a setup without a thinking level.
 		thinking: thinking{levels: []string{"low", "medium", "high"}, budget: true, standard: "low"},
 		caps: with(live38.caps, func(c *transport.Capabilities) {

@@ -58,6 +58,9 @@ func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]b
 	if r.caps.Resume {
 		m.Setup.SessionResumption = &genai.SessionResumptionConfig{Handle: setup.ResumeHandle}
 	}
+	if r.historyInSetup && len(pastOf(r, setup)) > 0 {
+		m.Setup.HistoryConfig = &genai.HistoryConfig{InitialHistoryInClientContent: true}
+	}
 	// Without compression an audio session ends after 15 minutes.
 	m.Setup.ContextWindowCompression = &genai.ContextWindowCompressionConfig{SlidingWindow: &genai.SlidingWindow{}}
 	return json.Marshal(&m)

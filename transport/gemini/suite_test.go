@@ -52,6 +52,7 @@ func (p *suiteProvider) Transport(client *http.Client) transport.Transport {
 }
 
 func (p *suiteProvider) Refuse(status int)          { p.status = status }
+func (p *suiteProvider) Remember(int)               {} // nothing confirms a history
 func (p *suiteProvider) Mute()                      { p.first = "-"; p.t.Cleanup(func() { p.accept() }) }
 func (p *suiteProvider) Accept() transporttest.Peer { return suitePeer{p.accept()} }
 
@@ -141,6 +142,33 @@ func (p suitePeer) NextResult() (string, json.RawMessage) {
 			return r.ID, r.Response
 		}
 	}
+}
+
+// History reads the one message that holds it. A model that is told in the setup that a history
+// comes must also be told its end, and for any other model that end would be a question.
+func (p suitePeer) History() (got []transporttest.Remembered) {
+	var m struct {
+		ClientContent struct {
+			Turns []struct {
+				Role  string
+				Parts []struct{ Text string }
+			}
+			TurnComplete bool
+		}
+	}
+	if err := json.Unmarshal([]byte(p.next()), &m); err != nil {
+		p.t.Fatal(err)
+	}
+	if told := strings.Contains(string(p.setup), `"historyConfig":{"initialHistoryInClientContent":true}`); told != m.ClientContent.TurnComplete {
+		p.t.Errorf("the setup announces a history: %v; turnComplete at its end: %v", told, m.ClientContent.TurnComplete)
+	}
+	for _, turn := range m.ClientContent.Turns {
+		role := map[string]string{"user": "user", "model": "assistant"}[turn.Role]
+		for _, part := range turn.Parts {
+			got = append(got, transporttest.Remembered{Role: role, Text: part.Text})
+		}
+	}
+	return got
 }
 
 func (p suitePeer) Unknown()                      { p.send(`{"newThing":{"serverContent":{"turnComplete":true}}}`) }

@@ -79,6 +79,7 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 		RespondNeeded:   true, // also with speech detection on
 		ToolsOff:        true,
 		Tools:           transport.ToolsBlock,
+		History:         transport.HistoryItems,
 		ConnectionLife:  60 * time.Minute, // session.expires_at = created + 3600 s
 		Source:          source,
 	}

@@ -31,7 +31,9 @@ type dialect struct {
 	session func(setup transport.Setup, o *Options) any
 	// noTruncate means that the service has no conversation.item.truncate.
 	noTruncate bool
-	source     string
+	// pastText is the kind of content of an answer in a history; empty means "output_text".
+	pastText string
+	source   string
 }
 
 // dialects are tried in order; the last one matches every address.
@@ -39,7 +41,7 @@ var dialects = []dialect{
 	{
 		name:      "Azure Voice Live",
 		is:        func(_, path string) bool { return strings.Contains(path, voiceLivePath) },
-		keyHeader: "api-key", apiVersion: "2025-10-01", modelParam: "model", session: betaSession,
+		keyHeader: "api-key", apiVersion: "2025-10-01", modelParam: "model", session: betaSession, pastText: "text",
 		source: "learn.microsoft.com Voice Live API how-to and pydantic-ai's recorded sessions, read 2026-11-23",
 	},
 	{

@@ -11,6 +11,8 @@ const (
 	typeSessionCreated = "session.created"
 	typeSessionUpdated = "session.updated"
 	typeError          = "error"
+	typeItemDone       = "conversation.item.done"
+	typeItemCreated    = "conversation.item.created"
 )
 
 // eventRow describes how one type of server event is handled, or why it is
@@ -92,11 +94,11 @@ var eventRows = named(map[string]eventRow{
 	"input_audio_buffer.timeout_triggered":   ignore("idle_timeout_ms is not asked for"),
 	"input_audio_buffer.dtmf_event_received": ignore("SIP only"),
 
-	"conversation.item.added":                             ignore("the events of its response and of the user's turn carry the same"),
-	"conversation.item.created":                           ignore("beta name of conversation.item.added"),
-	"conversation.item.done":                              ignore("response.output_item.done carries the same"),
-	"conversation.item.retrieved":                         ignore("never asked for"),
-	"conversation.item.deleted":                           ignore("never asked for"),
+	"conversation.item.added":     ignore("the events of its response and of the user's turn carry the same"),
+	typeItemCreated:               ignore("beta name of conversation.item.added"),
+	typeItemDone:                  ignore("response.output_item.done carries the same"),
+	"conversation.item.retrieved": ignore("never asked for"),
+	"conversation.item.deleted":   ignore("never asked for"),
 	"conversation.item.input_audio_transcription.segment": ignore("speakers are not told apart"),
 
 	"response.output_item.added":             ignore("says nothing that its done does not"),

@@ -46,6 +46,16 @@ const (
 // connectRaw opens a connection to r.
 func connectRaw(t *testing.T, r *rawProvider, opts Options) transport.Conn {
 	t.Helper()
+	conn, err := dialRaw(t, r, opts, transport.Setup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// dialRaw is connectRaw with a setup, and with the error.
+func dialRaw(t *testing.T, r *rawProvider, opts Options, setup transport.Setup) (transport.Conn, error) {
+	t.Helper()
 	near, far := net.Pipe()
 	r.conn, r.in, r.stop = far, bufio.NewReader(far), make(chan struct{})
 	r.wg.Go(r.serve)
@@ -55,17 +65,16 @@ func connectRaw(t *testing.T, r *rawProvider, opts Options) transport.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := tr.Connect(context.Background(), transport.Setup{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, err := tr.Connect(context.Background(), setup)
 	t.Cleanup(func() {
-		_ = conn.Close()
+		if conn != nil {
+			_ = conn.Close()
+		}
 		close(r.stop)
 		_ = far.Close()
 		r.wg.Wait()
 	})
-	return conn
+	return conn, err
 }
 
 func (r *rawProvider) serve() {

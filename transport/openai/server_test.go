@@ -34,9 +34,10 @@ type server struct {
 	client *http.Client
 	opts   Options // what transport.Options are made of
 
-	status atomic.Int64 // every handshake is answered with it, if not zero
-	body   atomic.Value // the body then, a string
-	mute   atomic.Bool
+	status   atomic.Int64 // every handshake is answered with it, if not zero
+	body     atomic.Value // the body then, a string
+	mute     atomic.Bool
+	remember atomic.Int64 // how many items of a history the usual greeting takes
 	// greet is the opening exchange from the provider's side; nil means the usual one.
 	greet func(*peer)
 
@@ -54,7 +55,8 @@ type peer struct {
 	path   string
 	query  string
 	header http.Header
-	setup  map[string]any // the session of session.update
+	setup  map[string]any   // the session of session.update
+	past   []map[string]any // the items of the history
 
 	n        int // numbers ids
 	response string
@@ -103,6 +105,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.greet(p)
 	} else {
 		p.usualGreeting()
+		p.remember(int(s.remember.Load()))
 	}
 	s.peers <- p
 }
@@ -115,6 +118,52 @@ func (p *peer) usualGreeting() {
 	p.setup, _ = update["session"].(map[string]any)
 	p.send(`{"type":"session.updated","event_id":"event_1","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime-2.1","expires_at":1785460927,"audio":{"input":{"turn_detection":{"type":"server_vad","silence_duration_ms":400}}}}}`)
 }
+
+// remember reads and confirms items of a history, as the provider does.
+func (p *peer) remember(count int) {
+	for previous := any(nil); count > 0; count-- {
+		m := p.expect("conversation.item.create")
+		item, _ := m["item"].(map[string]any)
+		if m["previous_item_id"] != previous {
+			p.t.Errorf("the item %v comes after %v, not after %v", item["id"], m["previous_item_id"], previous)
+		}
+		previous = item["id"]
+		p.past = append(p.past, item)
+		p.send(`{"type":"conversation.item.added","event_id":"e","previous_item_id":null,"item":{"id":%q}}`, item["id"])
+		p.send(`{"type":"conversation.item.done","event_id":"e","previous_item_id":null,"item":{"id":%q}}`, item["id"])
+	}
+}
+
+// History implements transporttest.Peer. It knows what the provider takes: each role has one kind
+// of content, and a call is followed by its output.
+func (p *peer) History() (got []transporttest.Remembered) {
+	kinds := map[any]any{"user": "input_text", "system": "input_text", "assistant": "output_text"}
+	var open any
+	for _, item := range p.past {
+		switch role := item["role"]; item["type"] {
+		case "message":
+			content := item["content"].([]any)[0].(map[string]any)
+			if content["type"] != kinds[role] {
+				p.t.Errorf("a message of the %v has the content %v", role, content)
+			}
+			got = append(got, transporttest.Remembered{Role: role.(string), Text: content["text"].(string)})
+		case "function_call":
+			open = item["call_id"]
+			got = append(got, transporttest.Remembered{Role: "tool", Text: fmt.Sprint(item["name"], item["arguments"])})
+		case "function_call_output":
+			if item["call_id"] != open || open == nil {
+				p.t.Errorf("an output of %v follows the call %v", item["call_id"], open)
+			}
+			got = append(got, transporttest.Remembered{Role: "tool", Text: item["output"].(string)})
+		default:
+			p.t.Errorf("no item of a history: %v", item)
+		}
+	}
+	return got
+}
+
+// Remember implements transporttest.Provider.
+func (s *server) Remember(items int) { s.remember.Store(int64(items)) }
 
 // Transport implements transporttest.Provider.
 func (s *server) Transport(client *http.Client) transport.Transport {

@@ -65,8 +65,8 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 }
 
 // Connect implements transport.Transport: it dials, waits for session.created, sends
-// the setup as session.update and waits for session.updated. If an error event answers the
-// setup, it is returned as the error.
+// the setup as session.update and waits for session.updated, and then does the same with the
+// history. If an error event answers either, it is returned as the error.
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	if setup.Model == "" {
 		setup.Model = t.opts.Model
@@ -82,11 +82,19 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	if err != nil {
 		return nil, t.fault("setup", transport.KindInvalid, "", fmt.Errorf("encode session.update: %w", err))
 	}
+	past, err := t.ep.dialect.history(setup)
+	if err != nil {
+		return nil, t.fault(transport.OpHistory, transport.KindInvalid, "", fmt.Errorf("encode the history: %w", err))
+	}
 	c := newConn(t, setup)
 	if err := c.dial(ctx, t); err != nil {
 		return nil, err
 	}
 	if err := c.setUp(ctx, update); err != nil {
+		c.end(err)
+		return nil, err
+	}
+	if err := c.remember(ctx, past); err != nil {
 		c.end(err)
 		return nil, err
 	}

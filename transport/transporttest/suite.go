@@ -46,6 +46,10 @@ type Provider interface {
 	// the credential in the body.
 	Refuse(status int)
 
+	// Remember makes the provider take a history of that many entries on every later connection:
+	// it reads them after the setup, and confirms them if that is its way.
+	Remember(entries int)
+
 	// Mute makes the provider accept later connections but send nothing on them.
 	Mute()
 
@@ -74,6 +78,9 @@ type Peer interface {
 	// Args. If this provider ends an answer before it gets results, CallTools ends it too.
 	CallTools(calls ...transport.ToolCall)
 
+	// History returns what the provider has read because of Remember, in its order.
+	History() []Remembered
+
 	// NextAudio returns the next piece of the user's audio as PCM. NextResult returns the next
 	// tool result. Both skip everything else.
 	NextAudio() []byte
@@ -87,6 +94,10 @@ type Peer interface {
 	// Close closes the connection with a code and reason.
 	Close(code int, reason string)
 }
+
+// Remembered is one entry of a history as it came over the wire. Role is "user", "assistant",
+// "system" or "tool"; Text holds everything that the entry says.
+type Remembered struct{ Role, Text string }
 
 // Suite runs the tests that every adapter must pass: a subtest for each promise of
 // [transport.Conn] and [transport.Transport] that is visible from outside. It uses
@@ -105,6 +116,7 @@ func Suite(t *testing.T, h Harness) {
 		{"an interrupted answer ends once", testInterrupted},
 		{"tools are called in order and answered by name of the call", testTools},
 		{"the user's audio reaches the wire", testUplink},
+		{"the history reaches the wire before anything else", testHistory},
 		{"commands without meaning are dropped", testDropped},
 		{"unknown events are counted", testUnknown},
 		{"garbage is survived and counted", testGarbage},

@@ -96,6 +96,7 @@ func (s *tinyServer) Transport(client *http.Client) transport.Transport {
 }
 
 func (s *tinyServer) Refuse(status int)          { s.status.Store(int64(status)) }
+func (s *tinyServer) Remember(int)               {}
 func (s *tinyServer) Mute()                      { s.mute.Store(true) }
 func (s *tinyServer) Accept() transporttest.Peer { return <-s.peers }
 
@@ -128,13 +129,14 @@ func (p *tinyPeer) until(kind string) message {
 	return message{}
 }
 
-func (p *tinyPeer) Begin()                      { p.send(message{Kind: "begin"}) }
-func (p *tinyPeer) Say(text string, pcm []byte) { p.send(message{Kind: "say", Text: text, PCM: pcm}) }
-func (p *tinyPeer) Finish()                     { p.send(message{Kind: "done"}) }
-func (p *tinyPeer) Interrupt()                  { p.send(message{Kind: "interrupted"}) }
-func (p *tinyPeer) NextAudio() []byte           { return p.until("audio").PCM }
-func (p *tinyPeer) Unknown()                    { p.send(message{Kind: "surprise"}) }
-func (p *tinyPeer) Garbage()                    { p.write([]byte("no JSON")) }
+func (p *tinyPeer) Begin()                              { p.send(message{Kind: "begin"}) }
+func (p *tinyPeer) Say(text string, pcm []byte)         { p.send(message{Kind: "say", Text: text, PCM: pcm}) }
+func (p *tinyPeer) Finish()                             { p.send(message{Kind: "done"}) }
+func (p *tinyPeer) Interrupt()                          { p.send(message{Kind: "interrupted"}) }
+func (p *tinyPeer) NextAudio() []byte                   { return p.until("audio").PCM }
+func (p *tinyPeer) History() []transporttest.Remembered { return nil } // the wire has none
+func (p *tinyPeer) Unknown()                            { p.send(message{Kind: "surprise"}) }
+func (p *tinyPeer) Garbage()                            { p.write([]byte("no JSON")) }
 
 func (p *tinyPeer) UserSaid(pieces ...string) {
 	for _, piece := range pieces {

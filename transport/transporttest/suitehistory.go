@@ -1,0 +1,93 @@
+package transporttest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"voicegw/transport"
+)
+
+// testHistory gives a conversation to a new connection: its entries arrive in their order, each
+// with its words and on its side, and the audio that follows comes after all of them.
+func testHistory(t *testing.T, h Harness) {
+	p := h.Start(t)
+	tr := p.Transport(h.client)
+	form := tr.Capabilities("").History
+	setup := suiteSetup()
+	setup.History = []transport.Past{
+		transport.PastNote{Text: "In short: they met."},
+		transport.PastUser{Text: "Where is Ada?"},
+		transport.PastTool{Name: "first_tool", Args: json.RawMessage(`{"n":7}`), Output: json.RawMessage(`{"ok":true,"data":"Vienna"}`), OK: true},
+		transport.PastAssistant{Text: "She is in", Interrupted: true},
+		transport.PastUser{Text: "Thank you."},
+		transport.PastAssistant{Text: "You are \"welcome\"."},
+	}
+	setup.Reanchor = "Do not greet."
+	want := []Remembered{
+		{"system", "In short: they met."}, {"user", "Where is Ada?"}, {"tool", "Vienna"},
+		{"assistant", "She is in"}, {"user", "Thank you."}, {"assistant", `You are "welcome".`}, {"system", "Do not greet."},
+	}
+	switch form {
+	case transport.HistoryNone:
+		want = nil
+	case transport.HistoryItems:
+		p.Remember(len(want) + 1) // a tool call and its output are two items
+	case transport.HistoryContent:
+		p.Remember(len(want))
+	}
+	ctx, cancel := soon()
+	defer cancel()
+	conn, err := tr.Connect(ctx, setup)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	defer func() { _ = conn.Close() }()
+	heard := Listen(conn)
+	peer := p.Accept()
+	checkHistory(t, form, peer.History(), want)
+	send(t, heard, &transport.AudioIn{PCM: tone(1, 160)})
+	if got := peer.NextAudio(); len(got) != 320 {
+		t.Errorf("after the history %d bytes of audio came, not 320", len(got))
+	}
+}
+
+// checkHistory compares what a provider has read with what it should have. A model that takes turns
+// of text only gets a tool call and the caller's own words as the user's.
+func checkHistory(t *testing.T, form transport.HistoryForm, got, want []Remembered) {
+	t.Helper()
+	for i, w := range want {
+		role := w.Role
+		if form == transport.HistoryContent && (role == "tool" || role == "system") {
+			role = "user"
+		}
+		entry := oneEntry(form, w.Role, &got)
+		if entry.Role != role || !strings.Contains(entry.Text, w.Text) {
+			t.Errorf("entry %d of the history is %+v, want %s that says %q", i+1, entry, role, w.Text)
+		}
+		if w.Role == "tool" && (!strings.Contains(entry.Text, "first_tool") || !strings.Contains(entry.Text, "7")) {
+			t.Errorf("the tool call came without its name or its arguments: %+v", entry)
+		}
+	}
+	if len(got) > 0 {
+		t.Errorf("the history has more than was given: %+v", got)
+	}
+}
+
+// oneEntry takes the first entry from the list, a call together with its output.
+func oneEntry(form transport.HistoryForm, role string, list *[]Remembered) Remembered {
+	n := 1
+	if form == transport.HistoryItems && role == "tool" {
+		n = 2
+	}
+	if len(*list) < n {
+		*list = nil
+		return Remembered{}
+	}
+	entry := (*list)[0]
+	for _, more := range (*list)[1:n] {
+		entry.Text += " " + more.Text
+	}
+	*list = (*list)[n:]
+	return entry
+}
