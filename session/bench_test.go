@@ -47,7 +47,7 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 	s.clientAudio(pcm, time.Time{})
 	batch, _ = s.up.take(batch)
 	for _, e := range batch {
-		if s.sendEntry(e, in) != nil {
+		if _, err := s.linked.Load().sendEntry(e, in); err != nil {
 			panic("the model does not fail")
 		}
 	}
@@ -57,7 +57,7 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 
 // walkDown takes one piece of the model's speech through the gateway to the client.
 func walkDown(s *session, ev *transport.AudioOut) {
-	s.modelAudio(ev)
+	s.linked.Load().event(ev)
 	for {
 		e, ok := s.down.pop()
 		if !ok {

@@ -5,7 +5,7 @@
 // while something is queued. A pump that reads is a function that its connection calls:
 //
 //	client --attachment.hear--> uplink --writeModel--> model
-//	client <----writeClient---- downlink <--hearModel--- model
+//	client <----writeClient---- downlink <--link.hear--- model
 //
 // Each pump passes what happens to orchestrator.Step and carries out the resulting actions in one
 // critical section, on its own goroutine. Carrying out never blocks: it only adds to the two

@@ -85,12 +85,13 @@ func (m *Manager) Agent() string { return m.opts.Agent.Name }
 func (s *session) running() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	info := s.linked.Load().info
 	r := Running{
 		ID: s.id, User: s.user.String(), Agent: s.opts.Agent.Name, ConversationID: s.start.ConversationID,
-		Provider: s.info.Provider, Model: s.info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(),
+		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(),
 	}
 	if !s.isOver() {
-		r.ModelAddr = s.info.LocalAddr
+		r.ModelAddr = info.LocalAddr
 	}
 	return r
 }

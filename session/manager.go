@@ -115,7 +115,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		turnAway(c, causeInternal)
 		return nil
 	}
-	logger.Info("session started", "provider", s.info.Provider, "model", s.info.Model, "addr", a.addr.String(),
+	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	m.note(s)
@@ -133,7 +133,7 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 	m.forget(s)
 	a.is(PhaseSettling, g.SessionID)
 	s.settle()
-	stats := s.model.Stats()
+	stats := s.linked.Load().conn.Stats()
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
 		"uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),

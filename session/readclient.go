@@ -150,7 +150,7 @@ func (s *session) listenOn(pcm []byte) {
 // openEar makes the gateway's own speech detector. The caller must hold hearing.
 func (s *session) openEar() {
 	if s.ear == nil {
-		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
+		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.linked.Load().info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
 	}
 }
 

@@ -15,50 +15,35 @@ import (
 // frame. Close ends operations that wait on it.
 var noDeadline = context.Background()
 
-// hearModel is the pump from the model to the downlink; the model's connection calls it.
-func (s *session) hearModel() {
-	for !s.modelOver {
-		ev, err := s.model.Recv()
-		switch {
-		case err != nil:
-			s.modelOver = true
-			s.modelLost("recv", err)
-			s.readers.Done()
-		case ev == nil:
-			return
-		default:
-			s.modelEvent(ev)
-		}
-	}
-}
-
-// modelEvent takes one event.
-func (s *session) modelEvent(ev transport.Event) {
-	if s.isOver() {
+// event takes one event. The session's clock begins earlier than a later link's: the positions that
+// a model reports are moved by that.
+func (l *link) event(ev transport.Event) {
+	s := l.s
+	if out, ok := ev.(*transport.AudioOut); ok {
+		l.audio(l.audioItem(out.Item), out.PCM)
 		return
 	}
-	switch ev := ev.(type) {
-	case *transport.AudioOut:
-		s.modelAudio(ev)
+	switch ev := l.name(ev).(type) {
 	case transport.AudioDone:
-		s.modelAudioDone(ev.Item)
+		l.audioDone(ev.Item)
 	case transport.SpeechStarted:
 		s.modelHears.Store(true)
 		s.userSpeaks.Store(!s.manual())
-		s.dispatch(orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: ev.AudioMS, At: s.clock.when(ev.AudioMS, time.Now())})
+		at := l.offsetMS + ev.AudioMS
+		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.clock.when(at, time.Now())})
 	case transport.SpeechStopped:
 		s.userSpeaks.Store(false)
-		s.dispatch(orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: ev.AudioMS, EndAt: s.clock.when(ev.EndMS, time.Now())})
+		s.take(l, orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: l.offsetMS + ev.AudioMS, EndAt: s.clock.when(l.offsetMS+ev.EndMS, time.Now())})
 	case transport.Transcript:
-		if s.worthTelling(ev) {
-			s.dispatch(orchestrator.FromModel{Event: ev})
+		if l.worthTelling(ev) {
+			s.take(l, orchestrator.FromModel{Event: ev})
 		}
 	case transport.ToolCall:
 		if len(ev.Args) > maxArgs {
-			s.modelLost("recv", fmt.Errorf("%w: it has %d bytes of arguments, more than %d", errHugeCall, len(ev.Args), maxArgs))
+			l.lost("recv", fmt.Errorf("%w: it has %d bytes of arguments, more than %d", errHugeCall, len(ev.Args), maxArgs))
 			return
 		}
-		s.dispatch(orchestrator.FromModel{Event: ev})
+		s.take(l, orchestrator.FromModel{Event: ev})
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:
@@ -66,7 +51,7 @@ func (s *session) modelEvent(ev transport.Event) {
 		case transport.TranscriptFailed:
 			s.logger.Info("the provider could not write down what the user said", "code", ev.Err.Code)
 		}
-		s.dispatch(orchestrator.FromModel{Event: ev})
+		s.take(l, orchestrator.FromModel{Event: ev})
 	}
 }
 
@@ -88,10 +73,10 @@ const draftStep = 128
 
 // worthTelling reports whether a transcript should be passed on: if it is final or short, or if
 // enough of it is new.
-func (s *session) worthTelling(ev transport.Transcript) bool {
-	d := &s.userDraft
+func (l *link) worthTelling(ev transport.Transcript) bool {
+	d := &l.userDraft
 	if ev.Role == transport.RoleAssistant {
-		d = &s.modelDraft
+		d = &l.modelDraft
 	}
 	size := len(ev.Text)
 	if grown := size - d.size; !ev.Final && ev.Item == d.item && grown >= 0 && grown < size/draftStep {
@@ -101,32 +86,31 @@ func (s *session) worthTelling(ev transport.Transcript) bool {
 	return true
 }
 
-// modelAudio takes one piece of the model's speech.
-func (s *session) modelAudio(ev *transport.AudioOut) {
-	if ev.Item != s.item && !s.nextItem(ev.Item) {
-		s.down.pushAudio(ev.Item, ev.PCM) // only counted
+// audio takes one piece of the model's speech.
+func (l *link) audio(item string, pcm []byte) {
+	if item != l.item && !l.nextItem(item) {
+		l.s.down.pushAudio(item, pcm) // only counted
 		return
 	}
-	pcm := ev.PCM
-	if s.resampleOut != nil {
-		s.downBuf = s.resampleOut.Process(s.downBuf[:0], pcm)
-		pcm = s.downBuf
+	if l.resampleOut != nil {
+		l.downBuf = l.resampleOut.Process(l.downBuf[:0], pcm)
+		pcm = l.downBuf
 	}
-	s.queueAudio(ev.Item, pcm)
+	l.s.queueAudio(item, pcm)
 }
 
 // nextItem ends the item that the model spoke before, and begins another one. It reports false for
 // an item that was spoken before: items play one after another, each once.
-func (s *session) nextItem(item string) bool {
-	if s.spoken(item) {
+func (l *link) nextItem(item string) bool {
+	if l.s.spoken(item) {
 		return false
 	}
-	s.modelAudioDone(s.item)
-	s.item = item
-	if s.resampleOut != nil {
-		s.resampleOut.Reset()
+	l.audioDone(l.item)
+	l.item = item
+	if l.resampleOut != nil {
+		l.resampleOut.Reset()
 	}
-	s.dispatch(orchestrator.AudioBegan{Item: item})
+	l.s.take(l, orchestrator.AudioBegan{Item: item})
 	return true
 }
 
@@ -137,16 +121,18 @@ func (s *session) spoken(item string) bool {
 	return s.state.Spoken(item)
 }
 
-// modelAudioDone takes the end of the item that the model is speaking.
-func (s *session) modelAudioDone(item string) {
-	if item != s.item || item == "" {
+// audioDone takes the end of the item that the model is speaking. The user hears what has come of
+// an item, so its end counts even if the link is no longer the session's.
+func (l *link) audioDone(item string) {
+	if item != l.item || item == "" {
 		return
 	}
-	if s.resampleOut != nil {
-		s.downBuf = s.resampleOut.Flush(s.downBuf[:0])
-		s.queueAudio(item, s.downBuf)
+	s := l.s
+	if l.resampleOut != nil {
+		l.downBuf = l.resampleOut.Flush(l.downBuf[:0])
+		s.queueAudio(item, l.downBuf)
 	}
-	s.item = ""
+	l.item = ""
 	ms := audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
 	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
 }

@@ -49,8 +49,6 @@ type session struct {
 	startedAt time.Time
 	opts      *Options // the Manager's
 	start     *protocol.Start
-	model     transport.Conn
-	info      transport.Info
 	up        *uplink
 	down      *downlink
 	clock     *audioClock
@@ -64,7 +62,10 @@ type session struct {
 	cause     func() *Cause           // why it ended, once done
 	whenDone  func(f func())          // calls f on a new goroutine, once done
 
-	readers sync.WaitGroup // the pumps that read: hearModel and each attachment's hear, until each has seen the end
+	readers sync.WaitGroup // the pumps that read: each link's and each attachment's hear, until each has seen the end
+
+	// linked is the session's link. It is stored under mu, and while nobody sends to the model.
+	linked atomic.Pointer[link]
 
 	// attached is the session's attachment. It is stored under inbound and mu.
 	attached atomic.Pointer[attachment]
@@ -77,14 +78,6 @@ type session struct {
 	tooFastAt  time.Time // when the client was last told that its audio comes too fast
 	dropped    int       // frames dropped since then
 	control    *rate.Limiter
-
-	// Owned by hearModel.
-	modelOver   bool
-	resampleOut *audio.Resampler // nil if the rates are equal
-	downBuf     []byte
-	item        string // the item that the model is speaking; empty between items
-	userDraft   draft
-	modelDraft  draft
 
 	errors errorGate // errors to the client
 
@@ -131,7 +124,7 @@ type session struct {
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start, model: model, info: info,
+		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start,
 		voice: g.voice, inspect: g.Inspect,
 		clock:   &audioClock{rate: start.InputRate},
 		logger:  g.logger,
@@ -152,9 +145,11 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
 	}
-	if s.resampleOut, err = resampler(info.OutputRate, start.OutputRate); err != nil {
+	l, err := s.newLink(1, model)
+	if err != nil {
 		return nil, err
 	}
+	s.linked.Store(l)
 	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
 	if opts.Desk != nil {
 		s.story = handoff.NewStory(handoff.Said{SessionID: s.id, ConversationID: start.ConversationID, Agent: opts.Agent.Name, User: s.user})
@@ -189,7 +184,7 @@ func (s *session) begin() {
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
 	s.readers.Add(2)
 	s.attached.Load().start()
-	s.model.Notify(s.hearModel)
+	s.linked.Load().start()
 }
 
 // finish ends the conversation once done is closed, and returns its cause when nothing of it is
@@ -197,7 +192,7 @@ func (s *session) begin() {
 func (s *session) finish() *Cause {
 	cause := s.cause()
 	s.goodbye(cause)
-	if err := s.model.Close(); err != nil {
+	if err := s.linked.Load().conn.Close(); err != nil {
 		s.logger.Debug("closing the model's connection", "error", err)
 	}
 	s.up.close()
@@ -219,8 +214,9 @@ func (s *session) announce() {
 	if s.opts.Policy.MaxLength > 0 {
 		expires.Time = time.Now().Add(s.opts.Policy.MaxLength)
 	}
+	info := s.linked.Load().info
 	s.tell(&protocol.SessionStarted{
-		SessionID: s.id, Provider: s.info.Provider, Model: s.info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
+		SessionID: s.id, Provider: info.Provider, Model: info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 		Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
 	})
@@ -304,8 +300,17 @@ func (s *session) wind() {
 // dispatch takes one step and carries out its actions. It first reports what has been sent to the
 // client, because the client cannot have heard more than that.
 func (s *session) dispatch(in orchestrator.Input) {
+	s.take(nil, in)
+}
+
+// take is dispatch for something that l has reported: it does nothing if the session has another
+// link by now. A nil l is not checked.
+func (s *session) take(l *link, in orchestrator.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if l != nil && !l.current() {
+		return
+	}
 	before, now := s.state.WakeAt(), time.Now()
 	s.takeSent(now)
 	s.step(in, now)

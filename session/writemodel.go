@@ -15,6 +15,7 @@ func (s *session) writeModel() {
 	defer stuck.Stop()
 	var batch []upEntry
 	var in transport.AudioIn
+	l := s.linked.Load()
 	for {
 		var ok bool
 		if batch, ok = s.up.take(batch); !ok {
@@ -23,47 +24,62 @@ func (s *session) writeModel() {
 		for i, e := range batch {
 			batch[i] = upEntry{}
 			stuck.Reset(modelStalled)
-			if err := s.sendEntry(e, &in); err != nil {
+			sent, err := l.sendEntry(e, &in)
+			if err != nil {
 				s.up.lose(append(batch[i+1:], e))
-				s.modelLost("send", err)
+				l.lost("send", err)
 				return // nobody sends after that
 			}
-			if e.record != nil {
+			switch {
+			case e.record == nil:
+			case sent:
 				s.audit(*e.record)
+			default:
+				s.untold(e.record)
 			}
 		}
 	}
 }
 
-// sendEntry sends one entry. in is a command for audio that is reused for each entry.
-func (s *session) sendEntry(e upEntry, in *transport.AudioIn) error {
+// sendEntry sends one entry. in is a command for audio that is reused for each entry. It reports
+// false for a command that belongs to another link.
+func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error) {
 	if e.frame == nil {
-		return s.model.Send(noDeadline, e.cmd)
+		cmd, ours := l.theirs(e.cmd)
+		if !ours {
+			return false, nil
+		}
+		return true, l.conn.Send(noDeadline, cmd)
 	}
 	in.PCM = e.frame.pcm
-	err := s.model.Send(noDeadline, in)
+	err = l.conn.Send(noDeadline, in)
 	e.frame.free()
-	return err
+	return true, err
 }
 
 // sendDirect sends audio on the goroutine that read it, which saves a hop, as long as nothing is
 // queued and the network accepts it at once. It reports whether it sent the audio.
 func (s *session) sendDirect(pcm []byte) bool {
-	if !s.model.Ready() || !s.up.claim() {
+	if l := s.linked.Load(); !l.conn.Ready() || !s.up.claim() {
 		return false
 	}
 	defer s.up.release()
+	// While the caller has the claim, no other link takes over.
+	l := s.linked.Load()
 	s.directIn.PCM = pcm
 	// The connection keeps what the network does not accept.
-	if err := s.model.Send(noDeadline, &s.directIn); err != nil {
-		s.modelLost("send", err)
+	if err := l.conn.Send(noDeadline, &s.directIn); err != nil {
+		l.lost("send", err)
 	}
 	return true
 }
 
-// modelLost ends the session because the model's connection is lost.
-func (s *session) modelLost(op string, err error) {
-	if s.isOver() {
+// lost ends the session because its model's connection is lost; an older link ends nothing.
+func (l *link) lost(op string, err error) {
+	s := l.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() || !l.current() {
 		return
 	}
 	s.logger.Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)

@@ -1,0 +1,181 @@
+package session
+
+import (
+	"strconv"
+	"strings"
+
+	"voicegw/audio"
+	"voicegw/transport"
+)
+
+// link is a session's connection to a model. A session has at most one at a time, which its field
+// linked names; each has a higher gen than the one before. What an older link still says is dropped
+// under mu, so that no connection speaks for the one after it.
+//
+// An adapter's ids are unique within one connection only. The link makes those of the session: it
+// is the one place that puts prefix before each id that comes from the model, and removes it from
+// each that goes there.
+type link struct {
+	// Fixed after newLink.
+	s        *session
+	gen      int // counts the session's links from 1
+	conn     transport.Conn
+	info     transport.Info
+	prefix   string // empty for the first link, then l2., l3. and so on
+	offsetMS int64  // where its audio begins on the client's audio clock
+
+	// over is closed when hear has seen the connection's end.
+	over chan struct{}
+
+	// Owned by hear.
+	ended       bool
+	resampleOut *audio.Resampler // nil if the rates are equal
+	downBuf     []byte
+	spoken      named  // the item of the last audio
+	item        string // the item that the model is speaking; empty between items
+	userDraft   draft
+	modelDraft  draft
+}
+
+// named is an id as the model gave it and as the session knows it.
+type named struct{ theirs, ours string }
+
+// newLink returns a link that is not yet the session's.
+func (s *session) newLink(gen int, conn transport.Conn) (*link, error) {
+	l := &link{s: s, gen: gen, conn: conn, info: conn.Info(), over: make(chan struct{})}
+	if gen > 1 {
+		l.prefix = "l" + strconv.Itoa(gen) + "."
+	}
+	var err error
+	l.resampleOut, err = resampler(l.info.OutputRate, s.start.OutputRate)
+	return l, err
+}
+
+// current reports whether l is the session's link. The answer holds for as long as the caller
+// holds mu.
+func (l *link) current() bool { return l.s.linked.Load() == l }
+
+// start lets the connection call hear from now on. The caller must have counted it in readers.
+func (l *link) start() { l.conn.Notify(l.hear) }
+
+// hear is the pump from the model to the downlink; the model's connection calls it.
+func (l *link) hear() {
+	for !l.ended {
+		ev, err := l.conn.Recv()
+		switch {
+		case err != nil:
+			l.ended = true
+			l.lost("recv", err)
+			close(l.over)
+			l.s.readers.Done()
+		case ev == nil:
+			return
+		case !l.s.isOver():
+			l.event(ev)
+		}
+	}
+}
+
+// ours returns the session's name for an id of the model; an empty id stays empty. The first link
+// keeps the model's ids, except one that looks like another link's.
+func (l *link) ours(id string) string {
+	switch {
+	case id == "":
+		return id
+	case l.prefix == "" && looksNamed(id):
+		return "l1." + id
+	}
+	return l.prefix + id
+}
+
+// audioItem is ours for the item of a piece of audio, without an allocation for each piece.
+func (l *link) audioItem(id string) string {
+	if l.spoken.theirs != id {
+		l.spoken = named{id, l.ours(id)}
+	}
+	return l.spoken.ours
+}
+
+// name puts the link's prefix before the ids of an event. Audio has audioItem.
+func (l *link) name(ev transport.Event) transport.Event {
+	switch e := ev.(type) {
+	case transport.AudioDone:
+		e.Item = l.ours(e.Item)
+		return e
+	case transport.ResponseStarted:
+		e.ID = l.ours(e.ID)
+		return e
+	case transport.ResponseDone:
+		e.ID = l.ours(e.ID)
+		return e
+	case transport.Transcript:
+		e.Item = l.ours(e.Item)
+		return e
+	case transport.SpeechStarted:
+		e.Item = l.ours(e.Item)
+		return e
+	case transport.SpeechStopped:
+		e.Item = l.ours(e.Item)
+		return e
+	case transport.InputCommitted:
+		e.Item = l.ours(e.Item)
+		return e
+	case transport.Truncated:
+		e.Item = l.ours(e.Item)
+		return e
+	case transport.TranscriptFailed:
+		e.Item = l.ours(e.Item)
+		return e
+	case transport.ToolCall:
+		// The provider's own id stays: it recognises a call that a resumed conversation repeats.
+		e.Call = l.ours(e.Call)
+		return e
+	case transport.ToolCancelled:
+		calls := make([]string, len(e.Calls))
+		for i, c := range e.Calls {
+			calls[i] = l.ours(c)
+		}
+		return transport.ToolCancelled{Calls: calls}
+	}
+	return ev // it names nothing
+}
+
+// theirs removes the link's prefix from a command. It reports false for a command about an item or
+// a call of another link, which this one does not know.
+func (l *link) theirs(cmd transport.Command) (transport.Command, bool) {
+	ok := true
+	switch c := cmd.(type) {
+	case transport.Truncate:
+		c.Item, ok = l.own(c.Item)
+		cmd = c
+	case transport.ToolResult:
+		c.Call, ok = l.own(c.Call)
+		cmd = c
+	}
+	return cmd, ok
+}
+
+// own returns the model's id for an id of the session; ok is false if it belongs to another link.
+func (l *link) own(id string) (theirs string, ok bool) {
+	gen, rest := splitID(id)
+	return rest, gen == l.gen
+}
+
+// splitID returns the link that an id of the session belongs to, and the model's id.
+func splitID(id string) (gen int, theirs string) {
+	head, rest, ok := strings.Cut(id, ".")
+	if !ok || len(head) < 2 || len(head) > 10 || head[0] != 'l' {
+		return 1, id
+	}
+	gen, err := strconv.Atoi(head[1:])
+	if err != nil || gen < 1 {
+		return 1, id
+	}
+	return gen, rest
+}
+
+// looksNamed reports whether an id of a model has the form of one that a link has named.
+func looksNamed(id string) bool {
+	_, theirs := splitID(id)
+	return len(theirs) < len(id)
+}
