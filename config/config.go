@@ -352,8 +352,11 @@ type Sim struct {
 	// Speed is how many seconds of speech it generates per second; 0 means its default.
 	Speed float64 `key:"speed"`
 	// ChunkMS and FirstAudioMS are in ms; 0 means the wire's default.
-	ChunkMS      int `key:"chunk_ms" from:"0" to:"10000"`
-	FirstAudioMS int `key:"first_audio_ms" from:"-1" to:"60000"`
+	ChunkMS      int `key:"chunk_ms"`
+	FirstAudioMS int `key:"first_audio_ms"`
+	// ConnectionLife is the age at which its connections end, as the provider ends them; 0
+	// means the wire's own.
+	ConnectionLife time.Duration `key:"connection_life"`
 }
 
 // The values of Sim.Use.

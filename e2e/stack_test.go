@@ -57,6 +57,8 @@ type setting struct {
 	chunkMS      int
 	speed        float64
 	playback     float64
+	// connectionLife is the age at which the simulator ends a connection; 0 is the provider's own.
+	connectionLife time.Duration
 	// timed is for a story in a bubble of synctest: its network is in memory.
 	timed bool
 }
@@ -179,7 +181,7 @@ func newProvider(t testing.TB, set setting) *tap {
 
 func newSim(t testing.TB, set setting) http.Handler {
 	t.Helper()
-	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS, ChunkMS: set.chunkMS, PlaybackSpeed: set.playback}
+	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS, ChunkMS: set.chunkMS, PlaybackSpeed: set.playback, ConnectionLife: set.connectionLife}
 	var err error
 	if set.scenario != "" {
 		if opts.Scenario, err = scenario.Parse("scenario.yaml", []byte(set.scenario)); err != nil {

@@ -40,6 +40,13 @@ type Options struct {
 	// the end of playback before it ends a turn. Zero means 1, real time; a negative value
 	// means that it does not wait.
 	PlaybackSpeed float64
+	// ConnectionLife is the age at which a connection ends as the provider's do; OpenAI's
+	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min,
+	// Gemini 9:50 or 58:00); a negative value means that connections do not end of age.
+	ConnectionLife time.Duration
+	// GoAwayAfter and GoAwayLeft are when Gemini announces that end, and the time that it
+	// announces: see gemini.Options.
+	GoAwayAfter, GoAwayLeft time.Duration
 	// Logger receives a line when a session begins or ends. Nil disables logging.
 	Logger *slog.Logger
 }
@@ -61,11 +68,12 @@ type Server struct {
 func New(o Options) *Server {
 	w := wire.Options{
 		Scenario: o.Scenario, Faults: o.Faults, Seed: o.Seed, Speed: o.Speed, ChunkMS: o.ChunkMS,
-		FirstAudioMS: o.FirstAudioMS, Logger: o.Logger, Stats: &Stats{}, Group: &wire.Group{},
+		FirstAudioMS: o.FirstAudioMS, ConnectionLife: o.ConnectionLife, Logger: o.Logger, Stats: &Stats{}, Group: &wire.Group{},
 	}.WithDefaults()
 	return &Server{
-		opts: w, openai: openai.New(w), gemini: gemini.NewWith(gemini.Options{Options: w, PlaybackSpeed: o.PlaybackSpeed}),
-		chat: completions.New(w), embeddings: embeddings.New(w), images: images.New(w),
+		opts: w, openai: openai.New(w),
+		gemini: gemini.NewWith(gemini.Options{Options: w, PlaybackSpeed: o.PlaybackSpeed, GoAwayAfter: o.GoAwayAfter, GoAwayLeft: o.GoAwayLeft}),
+		chat:   completions.New(w), embeddings: embeddings.New(w), images: images.New(w),
 	}
 }
 

@@ -363,6 +363,26 @@ var panel = []struct {
 			c.t.Errorf("the call: %s", got)
 		}
 	}},
+	{`"do":"deaf"`, "now", func(c *caller, _ string) {
+		c.ask("hello")
+		pause := time.NewTimer(500 * time.Millisecond)
+		defer pause.Stop()
+		for {
+			select {
+			case m := <-c.got:
+				if _, speaks := m.(*protocol.AudioStart); speaks {
+					c.t.Error("the model speaks")
+				}
+			case <-pause.C:
+				return
+			}
+		}
+	}},
+	{`"do":"refuse_resume","code":1007`, "now", survives},
+	{`"do":"amnesia"`, "now", survives},
+	{`"do":"late_handle","for_ms":100`, "now", survives},
+	{`"do":"no_handle"`, "now", survives},
+	{`"do":"busy_handle"`, "now", survives},
 	// An answer may cross the cancellation; OpenAI's call is not complete when it comes.
 	{`"do":"cancel_call","for_ms":0`, "next_call", onEach(func(c *caller, wire string) {
 		c.ask("search")

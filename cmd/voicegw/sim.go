@@ -9,27 +9,33 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"voicegw/config"
 	"voicegw/sim"
+	"voicegw/sim/fault"
 )
 
 // simFlags are the flags of sim.
 type simFlags struct {
-	Listen       string  `help:"Address to serve on; port 0 takes a free one." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
-	Insecure     bool    `help:"Allow an address that other machines can reach."`
-	Scenario     string  `key:"sim.scenario" help:"YAML file that says what the model hears, says and does." placeholder:"FILE"`
-	Faults       string  `key:"sim.faults" help:"YAML file that says what goes wrong." placeholder:"FILE"`
-	Seed         uint64  `help:"Seed of everything random." default:"0" placeholder:"N"`
-	TLSCert      string  `help:"Certificate file (PEM), to serve over TLS." placeholder:"FILE" name:"tls-cert"`
-	TLSKey       string  `help:"Key file of the certificate (PEM)." placeholder:"FILE" name:"tls-key"`
-	Speed        float64 `key:"sim.speed" help:"Seconds of speech made in a second; 0 for each wire's own, -1 for all at once." placeholder:"N"`
-	ChunkMS      int     `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0 for each wire's own." placeholder:"MS" name:"chunk-ms"`
-	FirstAudioMS int     `key:"sim.first_audio_ms" help:"Time to the first audio in ms; 0 for each wire's own, -1 for none." placeholder:"MS" name:"first-audio-ms"`
-	LogLevel     string  `help:"Least level to log: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
-	LogFormat    string  `help:"How to log: auto, text or json." default:"auto" enum:"auto,text,json"`
+	Listen         string         `help:"Address to serve on; port 0 takes a free one." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
+	Insecure       bool           `help:"Allow an address that other machines can reach."`
+	Scenario       string         `help:"YAML file that says what the model hears, says and does." placeholder:"FILE"`
+	Faults         string         `help:"YAML file that says what goes wrong." placeholder:"FILE"`
+	Seed           uint64         `help:"Seed of everything random." default:"0" placeholder:"N"`
+	TLSCert        string         `help:"Certificate file (PEM), to serve over TLS." placeholder:"FILE" name:"tls-cert"`
+	TLSKey         string         `help:"Key file of the certificate (PEM)." placeholder:"FILE" name:"tls-key"`
+	Speed          float64        `help:"Seconds of speech made in a second; 0 for each wire's own, -1 for all at once." placeholder:"N"`
+	ChunkMS        int            `help:"Length of an audio chunk in ms; 0 for each wire's own." placeholder:"MS" name:"chunk-ms"`
+	FirstAudioMS   int            `help:"Time to the first audio in ms; 0 for each wire's own, -1 for none." placeholder:"MS" name:"first-audio-ms"`
+	Fault          []string       `help:"One thing that goes wrong, like an entry of the faults file: \"at: turn, n: 2, do: deaf\". A fault's name alone happens at the setup of every connection. May be given several times." placeholder:"FAULT" sep:"none"`
+	ConnectionLife time.Duration  `help:"Age at which connections end, as the provider ends them; 0 for each wire's own, -1s for no end." placeholder:"TIME" name:"connection-life"`
+	GoAwayAfter    time.Duration  `help:"Age at which Gemini announces the end of a connection; 0 for the model's own, -1s for no announcement." placeholder:"TIME" name:"go-away-after"`
+	GoAwayLeft     *time.Duration `help:"The time that Gemini's announcement leaves; 50s without, and at most a quarter of the connection's life." placeholder:"TIME" name:"go-away-left"`
+	LogLevel       string         `help:"Least level to log: debug, info, warn or error." default:"info" enum:"debug,info,warn,error"`
+	LogFormat      string         `help:"How to log: auto, text or json." default:"auto" enum:"auto,text,json"`
 }
 
 // config returns what the flags say of the simulator, and everything that is wrong with them.
@@ -49,10 +55,39 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		problems = append(problems, config.Problem{Where: "--tls-cert", Message: "TLS needs both --tls-cert and --tls-key."})
 	}
+	if f.Speed != f.Speed || f.Speed < -1 || f.Speed > 1000 {
+		problems = append(problems, config.Problem{Where: "--speed", Message: fmt.Sprintf("must be from -1 to 1000, not %v.", f.Speed)})
+	}
+	if f.ChunkMS < 0 || f.ChunkMS > 10_000 {
+		problems = append(problems, config.Problem{Where: "--chunk-ms", Message: fmt.Sprintf("must be from 0 to 10000, not %d.", f.ChunkMS)})
+	}
+	if f.FirstAudioMS < -1 || f.FirstAudioMS > 60_000 {
+		problems = append(problems, config.Problem{Where: "--first-audio-ms", Message: fmt.Sprintf("must be from -1 to 60000, not %d.", f.FirstAudioMS)})
+	}
+	problems = append(problems, f.checkLives()...)
 	if len(problems) > 0 {
 		return config.Sim{}, problems
 	}
 	return cfg.Sim, nil
+}
+
+// longestLife is the longest time that the flags about connections accept.
+const longestLife = 24 * time.Hour
+
+// checkLives returns what is wrong with the flags about the end of connections.
+func (f simFlags) checkLives() (problems config.Problems) {
+	for _, t := range []struct {
+		flag string
+		d    time.Duration
+	}{{"--connection-life", f.ConnectionLife}, {"--go-away-after", f.GoAwayAfter}} {
+		if t.d > longestLife || t.d < 0 && t.d != -time.Second {
+			problems = append(problems, config.Problem{Where: t.flag, Message: fmt.Sprintf("must be from 0s to 24h, or -1s, not %s.", t.d)})
+		}
+	}
+	if f.GoAwayLeft != nil && (*f.GoAwayLeft < 0 || *f.GoAwayLeft > longestLife) {
+		problems = append(problems, config.Problem{Where: "--go-away-left", Message: fmt.Sprintf("must be from 0s to 24h, not %s.", *f.GoAwayLeft)})
+	}
+	return problems
 }
 
 // Run runs the simulator until a signal ends it.
@@ -83,8 +118,36 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
-// tls returns how to serve over TLS; nil without a certificate.
-func (f simFlags) tls() (*tls.Config, error) {
+// read reads the files that the flags name.
+func (f simFlags) read() (sim.Options, *tls.Config, error) {
+	var contents [2][]byte
+	for i, path := range []string{f.Scenario, f.Faults} {
+		if path == "" {
+			continue
+		}
+		var err error
+		if contents[i], err = os.ReadFile(path); err != nil {
+			return sim.Options{}, nil, err
+		}
+	}
+	o, err := simOptions(f.Scenario, contents[0], f.Faults, contents[1])
+	if err != nil {
+		return o, nil, err
+	}
+	for _, text := range f.Fault {
+		one, err := fault.ParseOne("--fault", text)
+		if err != nil {
+			return o, nil, err
+		}
+		o.Faults = o.Faults.And(one)
+	}
+	o.Seed, o.Speed, o.ChunkMS, o.FirstAudioMS = f.Seed, f.Speed, f.ChunkMS, f.FirstAudioMS
+	o.ConnectionLife, o.GoAwayAfter = f.ConnectionLife, f.GoAwayAfter
+	if f.GoAwayLeft != nil {
+		if o.GoAwayLeft = *f.GoAwayLeft; o.GoAwayLeft == 0 {
+			o.GoAwayLeft = -1
+		}
+	}
 	if f.TLSCert == "" {
 		return nil, nil
 	}

@@ -30,6 +30,9 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
+	o.Seed = uint64(cfg.Sim.Seed)
+	o.Speed, o.ChunkMS, o.FirstAudioMS = cfg.Sim.Speed, cfg.Sim.ChunkMS, cfg.Sim.FirstAudioMS
+	o.ConnectionLife = cfg.Sim.ConnectionLife
 	o.Logger = logger.With("component", "simulator")
 	local, err := sim.Start(ctx, "", o)
 	if err != nil {

@@ -48,7 +48,30 @@ const (
 	// that duration as Retry-After. In an answer that has begun it is the provider's error in the
 	// stream. It refuses a WebSocket handshake and closes an open WebSocket with 1011.
 	HTTPError Kind = "http_error"
+	// RefuseResume closes a resumed session instead of setting it up, with Action.Code and
+	// Action.Reason. On a connection that is not resumed, and after the setup, it is kept for
+	// the next resume of the conversation. Gemini only.
+	RefuseResume Kind = "refuse_resume"
+	// Amnesia lets a resume succeed, but the model knows nothing of the conversation and
+	// greets. Like RefuseResume it is for this resume or the next one. Gemini only.
+	Amnesia Kind = "amnesia"
+	// Deaf means that the user is still transcribed but the model never answers again.
+	Deaf Kind = "deaf"
+	// LateHandle sends each resumption handle Action.For later than it is due, and not while
+	// the model is at work again. The handle is a snapshot of when it is sent. Gemini only.
+	LateHandle Kind = "late_handle"
+	// NoHandle sends no resumption handle any more: updates say that the session cannot be
+	// resumed. Gemini only.
+	NoHandle Kind = "no_handle"
+	// BusyHandle sends handles also while the model is at work or a call is open, as Vertex AI
+	// was seen to do. Gemini only.
+	BusyHandle Kind = "busy_handle"
 )
+
+// OfResumption reports whether a fault concerns resumption handles, which only Gemini Live has.
+func (k Kind) OfResumption() bool {
+	return k == RefuseResume || k == Amnesia || k == LateHandle || k == NoHandle || k == BusyHandle
+}
 
 // Action is one fault to inject now. All random choices have been made.
 type Action struct {

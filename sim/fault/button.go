@@ -33,6 +33,12 @@ var buttons = []Button{
 	{Malformed, "Send a broken frame", 0},
 	{UnknownEvent, "Send an event of an unknown type", 0},
 	{Quota, "Report that the quota is used up", 0},
+	{Deaf, "Hear the user, but never answer again", 0},
+	{RefuseResume, "Refuse the next resume of the conversation (Gemini)", 0},
+	{Amnesia, "Forget everything at the next resume (Gemini)", 0},
+	{LateHandle, "Send resumption handles late (Gemini)", 5 * time.Second},
+	{NoHandle, "Send no resumption handles (Gemini)", 0},
+	{BusyHandle, "Send resumption handles also during answers (Gemini)", 0},
 }
 
 // Buttons lists the faults that a person can inject.

@@ -210,3 +210,69 @@ func TestFaultsOfOneAPI(t *testing.T) {
 		}
 	}
 }
+
+// TestFaultsOfResumption: their defaults, and the places in which they would never happen.
+func TestFaultsOfResumption(t *testing.T) {
+	in := parse(t, `{faults: [{at: setup, do: refuse_resume}, {at: setup, do: refuse_resume, code: 1007, reason: no}, {at: setup, api: live, do: late_handle, for: 3s}, {at: setup, api: realtime, do: deaf}]}`).
+		NewInjectorFor(1, Connection{N: 1, OfAPI: 1, API: APILive})
+	if got, want := fmt.Sprint(in.At(Point{At: AtSetup})), "[{refuse_resume 0s 1008  0 } {refuse_resume 0s 1007 no 0 } {late_handle 3s 0  0 }]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for bad, want := range map[string]string{
+		`{at: connect, do: amnesia}`:               "f:1: amnesia has no meaning at connect",
+		`{at: connect, do: deaf}`:                  "deaf has no meaning at connect",
+		`{at: setup, api: realtime, do: amnesia}`:  "amnesia needs resumption handles, which only the API live has",
+		`{at: setup, api: chat, do: deaf}`:         "deaf is a fault of voice sessions",
+		`{at: setup, do: late_handle}`:             "late_handle needs for",
+		`{at: setup, do: no_handle, for: 1s}`:      "for has no meaning for no_handle",
+		`{at: setup, do: amnesia, code: 1007}`:     "code has no meaning for amnesia",
+		`{at: setup, do: refuse_resume, for: 2s}`:  "for has no meaning for refuse_resume",
+		`{at: setup, do: refuse_resume, code: 77}`: "code must be",
+	} {
+		if _, err := Parse("f", []byte("faults: ["+bad+"]")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", bad, err, want)
+		}
+	}
+}
+
+// TestParseOne: one fault as it stands on a command line, and several put together.
+func TestParseOne(t *testing.T) {
+	var all *Script
+	for _, text := range []string{"deaf", " at: turn, n: 2, do: close, code: 4000 ", "{at: setup, do: refuse_resume, code: 1011}"} {
+		one, err := ParseOne("--fault", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = all.And(one)
+	}
+	all = all.And(nil)
+	in := all.NewInjector(1, 1)
+	if got, want := fmt.Sprint(in.At(Point{At: AtSetup}), in.At(Point{At: AtTurn, N: 2, Turn: 2})),
+		"[{deaf 0s 0  0 } {refuse_resume 0s 1011  0 }] [{close 0s 4000  0 }]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for bad, want := range map[string]string{
+		"":                      "the fault has no time or place",
+		"explode":               `do cannot be "explode"`,
+		"late_handle":           "late_handle needs for",
+		"at: setup, do: deef":   `do cannot be "deef" (did you mean "deaf"?)`,
+		"at: setup}, {at: turn": "--fault",
+	} {
+		if _, err := ParseOne("--fault", bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", bad, err, want)
+		}
+	}
+}
+
+func FuzzParseOne(f *testing.F) {
+	f.Add("deaf")
+	f.Add("at: turn, n: 2, do: close, code: 4000")
+	f.Add("{at: time, after: 1s, do: goaway}")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseOne("--fault", text)
+		var e *Error
+		if err != nil && (!errors.As(err, &e) || len(e.Problems) == 0) || err == nil && len(s.rules) != 1 {
+			t.Fatalf("%v, %v", s, err)
+		}
+	})
+}

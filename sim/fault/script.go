@@ -1,6 +1,9 @@
 package fault
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -53,6 +56,7 @@ var kinds = []string{
 	string(Delay), string(Drop), string(Close), string(GoAway), string(Expire), string(DuplicateCall),
 	string(LateCall), string(CancelCall), string(MissingID), string(UnknownEvent), string(Malformed),
 	string(Silence), string(SlowRead), string(Quota), string(HTTPError),
+	string(RefuseResume), string(Amnesia), string(Deaf), string(LateHandle), string(NoHandle), string(BusyHandle),
 }
 
 // actionKeys are the keys that describe the action.
@@ -76,6 +80,38 @@ func Parse(name string, data []byte) (*Script, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// ParseOne reads a single fault as it is given on a command line: the keys of an entry, such as
+// "at: turn, n: 2, do: deaf", or only the word of a fault, which then happens at the setup of
+// every connection. The error is an *Error under that name.
+func ParseOne(name, text string) (*Script, error) {
+	r := strict.NewReader(name)
+	text = strings.TrimSpace(text)
+	if text != "" && !strings.Contains(text, ":") {
+		text = "at: setup, do: " + text
+	}
+	if !strings.HasPrefix(text, "{") {
+		text = "{" + text + "}"
+	}
+	s := &Script{}
+	if doc := r.Document([]byte(text)); doc != nil {
+		if one, ok := readRule(r, doc); ok {
+			s.rules = append(s.rules, one)
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// And returns a script with the faults of s and then those of more. Either may be nil.
+func (s *Script) And(more *Script) *Script {
+	if s == nil || more == nil {
+		return cmp.Or(s, more)
+	}
+	return &Script{rules: slices.Concat(s.rules, more.rules)}
 }
 
 func (s *Script) read(r *strict.Reader, top strict.Map) {
@@ -134,7 +170,26 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	count("limit", &out.limit, 0)
 	out.fits(r, m)
 	out.action, out.jitter = readAction(r, m)
+	out.applies(r, m)
 	return out, true
+}
+
+// applies reports a kind of fault that never happens at this point or on this API.
+func (u *rule) applies(r *strict.Reader, m strict.Map) {
+	kind := u.action.Kind
+	if !kind.OfResumption() && kind != Deaf {
+		return
+	}
+	if u.at == string(AtConnect) {
+		r.Problem(m.Get("at"), "%s has no meaning at connect, where there is no session yet; use it with at: setup", kind)
+	}
+	switch {
+	case u.api == "" || u.api == string(APILive):
+	case kind.OfResumption():
+		r.Problem(m.Get("api"), "%s needs resumption handles, which only the API live has", kind)
+	case u.api != string(APIRealtime):
+		r.Problem(m.Get("api"), "%s is a fault of voice sessions: of the APIs realtime and live", kind)
+	}
 }
 
 // fits reports keys that have no meaning at this kind of point, because a fault that
@@ -240,7 +295,7 @@ func sendable(code int) bool {
 
 // complete fills in defaults and reports what is missing or useless for the kind.
 func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
-	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true, HTTPError: true}
+	timed := map[Kind]bool{Delay: true, GoAway: true, LateCall: true, CancelCall: true, Silence: true, SlowRead: true, HTTPError: true, LateHandle: true}
 	useless := func(key string, fine bool) {
 		if m.Has(key) && !fine {
 			r.Problem(m.Get(key), "%s has no meaning for %s", key, a.Kind)
@@ -252,7 +307,7 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 	useless("reason", a.coded())
 	useless("repeat", a.Kind == DuplicateCall)
 	useless("unknown", a.Kind == UnknownEvent)
-	if !m.Has("for") && !m.Has("jitter") && (a.Kind == Delay || a.Kind == SlowRead) {
+	if !m.Has("for") && !m.Has("jitter") && (a.Kind == Delay || a.Kind == SlowRead || a.Kind == LateHandle) {
 		r.Problem(n, "%s needs for, a time such as 500ms", a.Kind)
 		return false
 	}
@@ -262,7 +317,7 @@ func (a *Action) complete(r *strict.Reader, n *yaml.Node, m strict.Map) bool {
 
 // coded reports whether the action ends something with a code.
 func (a *Action) coded() bool {
-	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError
+	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError || a.Kind == RefuseResume
 }
 
 // fill sets the kind's defaults for missing values.
@@ -275,6 +330,10 @@ func (a *Action) fill() {
 	case HTTPError:
 		if a.Code == 0 {
 			a.Code = 500
+		}
+	case RefuseResume:
+		if a.Code == 0 {
+			a.Code = 1008
 		}
 	case DuplicateCall:
 		a.Times = max(a.Times, 1)

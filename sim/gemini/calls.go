@@ -141,6 +141,9 @@ func (s *session) sendCalls(now time.Time, step scenario.Calls) {
 	for _, f := range repeats {
 		s.send(serverFrame{ToolCall: &toolCall{FunctionCalls: []functionCall{f}}})
 	}
+	if s.handles.busy {
+		s.sendState(now)
+	}
 	if len(s.conv.calls.open(false)) > 0 && s.turn == t {
 		t.phase = waiting
 	}
@@ -254,7 +257,7 @@ func (s *session) handleResponses(now time.Time, m *toolResponseMessage) *closeE
 	}
 	if s.turn == nil && s.busy && len(s.conv.calls.open(true)) == 0 {
 		// The last awaited result was a silent one.
-		s.sendState()
+		s.sendState(now)
 	}
 	return nil
 }
@@ -301,14 +304,14 @@ func (s *session) uncalledResults(now time.Time, m *toolResponseMessage) {
 		rs = append(rs, scenario.Result{Name: r.Name, Output: string(r.Response)})
 	}
 	if len(rs) > 0 && s.turn == nil {
-		s.begin(now, s.conv.dialogue.Results(rs, s.context()), false)
+		s.begin(now, s.results(rs), false)
 	}
 }
 
 // resumeBlocked lets a model that waited for results continue, once all have come.
 func (s *session) resumeBlocked(now time.Time) {
 	t := s.turn
-	if t == nil || t.phase != waiting || len(s.conv.calls.open(false)) > 0 {
+	if t == nil || s.deaf || t.phase != waiting || len(s.conv.calls.open(false)) > 0 {
 		return
 	}
 	results := s.conv.calls.take(false)
@@ -326,9 +329,9 @@ func (s *session) resumeBlocked(now time.Time) {
 	}
 	h := s.cfg.habits
 	if h.unaskedHandles && !h.handleAtSetup && !s.cfg.resumption {
-		s.sendHandle()
+		s.sendHandle(now)
 	}
-	t.steps = s.conv.dialogue.Results(results, s.context()).Steps
+	t.steps = s.results(results).Steps
 	t.phase = generating
 	s.open(t)
 	s.advance(now)
@@ -340,7 +343,7 @@ func (s *session) answerInOwnTurn(now time.Time, t *turn, results []scenario.Res
 	s.finish(t)
 	s.endTurn(now, t, false)
 	s.scheduleLate(now, t)
-	s.begin(now, s.conv.dialogue.Results(results, s.context()), false)
+	s.begin(now, s.results(results), false)
 	s.next(now)
 }
 

@@ -114,7 +114,8 @@ func (h *Handler) faultsAtConnect(ctx context.Context, w http.ResponseWriter, r 
 			return nil, false
 		case fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed:
 			rest = append(rest, a)
-		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID:
+		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID,
+			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
 			// These need a session, and there is none yet.
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -27,6 +28,8 @@ type origin struct {
 
 	// Owned by the open session.
 	ids *wire.IDs
+	// atResume are the faults of the next resume.
+	atResume []fault.Action
 }
 
 // conversation is what the model knows: a connection owns it, and a resumption handle leads
@@ -52,6 +55,11 @@ func (c *conversation) remember(role, text string) {
 	if len(c.history) > maxHistory {
 		c.history = append(c.history[:0:0], c.history[maxHistory/4:]...)
 	}
+}
+
+// forget makes the conversation a new one, which its handles still lead to.
+func (c *conversation) forget() {
+	*c = conversation{origin: c.origin, dialogue: c.dialogue.New()}
 }
 
 // snapshot is a conversation as it was when a handle was issued. It never changes.

@@ -22,12 +22,15 @@ type Options struct {
 	// turnComplete is held back until playback ends. Zero means 1, real time; negative
 	// means that turnComplete follows generationComplete at once.
 	PlaybackSpeed float64
-	// GoAwayAfter is the age of a connection at which goAway is sent. Zero means
-	// 9 min, and for models of the 3.8 generation no goAway but a close 1011
-	// after 58 min, as measured; negative means never.
+	// GoAwayAfter is the age of a connection at which goAway is sent. Zero means the model's
+	// own habit, as measured: GoAwayLeft before the end, which is at 9:50; for models of the
+	// 3.8 generation no goAway but a silent close 1011 at 58:00. ConnectionLife changes
+	// those ends. A negative value means no goAway: the connection ends silently at
+	// ConnectionLife, or not at all if that is zero.
 	GoAwayAfter time.Duration
 	// GoAwayLeft is the time that goAway announces. The connection is closed
-	// 1008 that long (and 0.4 s) after it. Zero means 50 s.
+	// 1008 that long (and 0.4 s) after it. Zero means 50 s, and with a ConnectionLife at most
+	// a quarter of it; a negative value means 0 s.
 	GoAwayLeft time.Duration
 	// SessionLife is how long a conversation lasts, over all its connections,
 	// without context window compression. Zero means 15 min, and no limit
@@ -59,13 +62,11 @@ func NewWith(o Options) *Handler {
 	o.Options = o.Options.WithDefaults()
 	h := &Handler{opts: o, log: o.Logger, stats: o.Stats, resumable: newRegistry()}
 	h.limits = limits{
-		goAwayAfter: o.GoAwayAfter, goAwayLeft: o.GoAwayLeft, grace: goAwayExtra,
+		connection: o.ConnectionLife, goAwayAfter: o.GoAwayAfter, goAwayLeft: o.GoAwayLeft, grace: goAwayExtra,
 		session: o.SessionLife, playback: o.PlaybackSpeed,
 		chunkMS: o.ChunkMS, speed: o.Speed, firstAudioMS: o.FirstAudioMS,
 	}
-	if h.limits.goAwayLeft <= 0 {
-		h.limits.goAwayLeft = defaultGoAwayLeft
-	}
+	h.limits.fill()
 	if h.limits.playback == 0 {
 		h.limits.playback = 1
 	}

@@ -3,7 +3,6 @@ package gemini
 import (
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +22,10 @@ type outlet interface {
 
 // maxQueued bounds the inputs that wait for the model.
 const maxQueued = 16
+
+// maxEarly bounds the realtime input that waits for the initial history; half of it, the older
+// half, is dropped beyond.
+const maxEarly = 1000
 
 // session is one connection after its setup: the model's side of the protocol, without
 // a clock and without a socket. Its owner passes in messages and the
@@ -46,10 +49,14 @@ type session struct {
 	ready    bool // results of background calls wait to be spoken about
 	pieces   []scenario.Result
 	queue    []scenario.Heard
+	early    []clientMessage // realtime input that waits for the initial history
 	alarms   []alarm
 	consumed int // client messages so far
 	// busy means that the client was last told that it cannot resume.
 	busy bool
+
+	deaf    bool // the user is transcribed and never answered
+	handles handleHabits
 
 	callCount int
 }
@@ -68,6 +75,12 @@ func (s *session) after(now time.Time, d time.Duration, do func(now time.Time)) 
 // start answers the setup and sets the connection's clocks.
 func (s *session) start(now time.Time, id string) {
 	faults := s.out.At(fault.Point{At: fault.AtSetup})
+	forgotten := false
+	if s.resumed {
+		if forgotten, faults = s.resumeFaults(faults); s.out.Closed() {
+			return
+		}
+	}
 	s.send(serverFrame{SetupComplete: &setupComplete{SessionID: id}})
 	for _, a := range faults {
 		if a.Kind == fault.Quota {
@@ -78,9 +91,12 @@ func (s *session) start(now time.Time, id string) {
 		s.commit(now, a)
 	}
 	if s.cfg.habits.handleAtSetup && !s.cfg.resumption {
-		s.sendHandle()
+		s.sendHandle(now)
 	}
 	s.setDeadlines(now)
+	if forgotten {
+		s.begin(now, s.proceed(), false)
+	}
 }
 
 // due returns when tick must be called; false if the session waits only for
@@ -115,6 +131,12 @@ func (s *session) tick(now time.Time) {
 // handle handles one message. The error is the provider's close.
 func (s *session) handle(now time.Time, m clientMessage) *closeError {
 	s.consumed++
+	if s.cfg.seeding && m.realtime != nil {
+		if s.early = append(s.early, m); len(s.early) > maxEarly {
+			s.early = append(s.early[:0:0], s.early[maxEarly/2:]...)
+		}
+		return nil
+	}
 	switch {
 	case m.setup != nil:
 		// litellm#31494: a second setup.
@@ -160,7 +182,7 @@ func (s *session) handleContent(now time.Time, m *contentMessage) *closeError {
 	if s.cfg.seeding {
 		// The initial history may end with a turn of either side and is not answered.
 		s.cfg.seeding, s.conv.unanswered = false, nil
-		return nil
+		return s.handleEarly(now)
 	}
 	text := strings.Join(s.conv.unanswered, "\n")
 	s.conv.unanswered = nil
@@ -168,7 +190,20 @@ func (s *session) handleContent(now time.Time, m *contentMessage) *closeError {
 	case text != "" || len(m.Turns) > 0:
 		s.take(now, scenario.Heard{Text: text})
 	case !active && !s.conv.answered:
-		s.begin(now, s.conv.dialogue.Continue(s.context()), false)
+		s.begin(now, s.proceed(), false)
+	}
+	return nil
+}
+
+// handleEarly handles the input that came before the initial history was complete: the provider
+// waits for the history first (genai v1.77.0, types.go, HistoryConfig).
+func (s *session) handleEarly(now time.Time) *closeError {
+	early := s.early
+	s.early = nil
+	for _, m := range early {
+		if err := s.handleRealtime(now, m.realtime); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -285,7 +320,7 @@ func (s *session) heardSpeech(now time.Time, e speech) {
 		s.take(now, h)
 		return
 	}
-	t := s.conv.dialogue.Hear(h, s.context())
+	t := s.hear(h)
 	s.transcribe(t.Heard)
 	s.activity("ACTIVITY_END", e.offset)
 	s.begin(now, t, true)
@@ -355,7 +390,7 @@ func (s *session) take(now time.Time, h scenario.Heard) {
 		}
 		return
 	}
-	t := s.conv.dialogue.Hear(h, s.context())
+	t := s.hear(h)
 	if h.Spoken {
 		s.transcribe(t.Heard)
 	}
@@ -381,8 +416,32 @@ func (s *session) next(now time.Time) {
 	results := append(s.pieces, s.conv.calls.take(true)...)
 	s.pieces = nil
 	if len(results) > 0 {
-		s.begin(now, s.conv.dialogue.Results(results, s.context()), false)
+		s.begin(now, s.results(results), false)
 	}
+}
+
+// hear asks the dialogue for the answer to an input; a deaf model has none.
+func (s *session) hear(h scenario.Heard) scenario.Turn {
+	if s.deaf {
+		return scenario.Turn{Heard: s.conv.dialogue.Overhear(h)}
+	}
+	return s.conv.dialogue.Hear(h, s.context())
+}
+
+// results is like hear, for results of calls.
+func (s *session) results(rs []scenario.Result) scenario.Turn {
+	if s.deaf {
+		return scenario.Turn{}
+	}
+	return s.conv.dialogue.Results(rs, s.context())
+}
+
+// proceed is like hear, for a request without new input.
+func (s *session) proceed() scenario.Turn {
+	if s.deaf {
+		return scenario.Turn{}
+	}
+	return s.conv.dialogue.Continue(s.context())
 }
 
 func (s *session) context() scenario.Context {
@@ -404,28 +463,6 @@ func (s *session) pending(as []fault.Action) {
 	for _, a := range as {
 		s.alarms = append([]alarm{{time.Time{}, func(now time.Time) { s.commit(now, a) }}}, s.alarms...)
 	}
-}
-
-// sendState tells a client that asked for it whether the session could be
-// resumed now: it cannot while the model is at work or a call is open.
-func (s *session) sendState() {
-	if !s.cfg.resumption {
-		return
-	}
-	s.busy = s.turn != nil || len(s.conv.calls.open(false))+len(s.conv.calls.open(true)) > 0
-	if s.busy {
-		s.send(serverFrame{ResumptionUpdate: &resumptionUpdate{}})
-		return
-	}
-	s.sendHandle()
-}
-
-func (s *session) sendHandle() {
-	u := &resumptionUpdate{NewHandle: s.grant(), Resumable: true}
-	if s.cfg.transparent {
-		u.LastConsumed = strconv.Itoa(s.consumed)
-	}
-	s.send(serverFrame{ResumptionUpdate: u})
 }
 
 // commitAll carries out faults that need the protocol.
@@ -453,6 +490,16 @@ func (s *session) commit(now time.Time, a fault.Action) {
 		})
 	case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
 		s.commitAll(now, s.out.Do([]fault.Action{a}))
+	case fault.Deaf:
+		s.deaf = true
+	case fault.RefuseResume, fault.Amnesia:
+		s.conv.atResume = append(s.conv.atResume, a)
+	case fault.LateHandle:
+		s.handles.late = a.For
+	case fault.NoHandle:
+		s.handles.none = true
+	case fault.BusyHandle:
+		s.handles.busy = true
 	case fault.DuplicateCall, fault.LateCall, fault.MissingID:
 		// These need a call, and none is due.
 	}

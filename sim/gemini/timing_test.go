@@ -170,6 +170,11 @@ otherwise:
 	})
 }
 
+func life(d time.Duration, o Options) Options {
+	o.ConnectionLife = d
+	return o
+}
+
 // TestLifetimes: when connections and sessions end.
 func TestLifetimes(t *testing.T) {
 	resumable := `"sessionResumption":{}`
@@ -184,6 +189,15 @@ func TestLifetimes(t *testing.T) {
 		{"measured", Options{}, setupFor(model25, ""), 9 * time.Minute, 9*time.Minute + 50400*time.Millisecond, 1008},
 		{"3.8", Options{}, setupFor(model38, ""), 0, 58 * time.Minute, 1011},
 		{"options", Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: 2 * time.Second}, setupFor(model38, ""), 10 * time.Second, 12400 * time.Millisecond, 1008},
+		{"an announcement of nothing", Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: -1}, setupFor(model31, ""), 10 * time.Second, 10400 * time.Millisecond, 1008},
+		{"an announcement long before", Options{GoAwayAfter: time.Minute, GoAwayLeft: 300 * time.Second}, setupFor(model31, ""), time.Minute, 6*time.Minute + 400*time.Millisecond, 1008},
+		{"a short life", life(20*time.Second, Options{}), setupFor(model31, ""), 15 * time.Second, 20400 * time.Millisecond, 1008},
+		{"a short life, announced early", life(20*time.Second, Options{GoAwayLeft: 12 * time.Second}), setupFor(model31, ""), 8 * time.Second, 20400 * time.Millisecond, 1008},
+		{"a short life, announced at once", life(20*time.Second, Options{GoAwayLeft: time.Minute}), setupFor(model31, ""), time.Nanosecond, 20400 * time.Millisecond, 1008},
+		{"a short life, announced at a time", life(20*time.Second, Options{GoAwayAfter: 18 * time.Second}), setupFor(model38, ""), 18 * time.Second, 20400 * time.Millisecond, 1008},
+		{"a long life", life(20*time.Minute, Options{}), setupFor(model38, `"contextWindowCompression":{"slidingWindow":{}}`), 0, 20 * time.Minute, 1011},
+		{"a short life of 3.8", life(5*time.Second, Options{}), setupFor(model38, ""), 0, 5 * time.Second, 1011},
+		{"a silent end", life(5*time.Second, Options{GoAwayAfter: -1}), setupFor(model25, ""), 0, 5 * time.Second, 1011},
 		{"session", Options{GoAwayAfter: -1}, setupFor(model25, resumable), 14*time.Minute + 10*time.Second, 15 * time.Minute, 1008},
 		{"session by option", Options{GoAwayAfter: -1, SessionLife: 5 * time.Second}, setupFor(model25, ""), time.Nanosecond, 5 * time.Second, 1008},
 	}
@@ -211,6 +225,23 @@ func TestLifetimes(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a connection without an end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newBench(t, life(-1, Options{})).open(setupFor(model31, `"contextWindowCompression":{"slidingWindow":{}}`))
+			p := startPump(c)
+			defer p.stop()
+			for {
+				select {
+				case f, open := <-p.frames:
+					if !open || f.key() != "sessionResumptionUpdate" {
+						t.Fatalf("got %s, %v", f.raw, p.err)
+					}
+				case <-time.After(3 * time.Hour):
+					return
+				}
+			}
+		})
+	})
 	t.Run("compressed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newBench(t, Options{GoAwayAfter: -1}).open(setupFor(model25, `"contextWindowCompression":{"slidingWindow":{}}`))

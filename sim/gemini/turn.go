@@ -73,7 +73,7 @@ func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
 	s.stats.Responses.Add(1)
 	t := &turn{steps: plan.Steps, spoken: spoken, playEnd: now}
 	s.turn = t
-	s.sendState()
+	s.sendState(now)
 	s.commitAll(now, s.out.At(fault.Point{At: fault.AtTurn, N: s.turns, Turn: s.turns}))
 	s.open(t)
 	s.advance(now)
@@ -350,7 +350,7 @@ func (s *session) interrupt(now time.Time) {
 }
 
 // endTurn sends turnComplete and the usage.
-func (s *session) endTurn(_ time.Time, t *turn, interrupted bool) {
+func (s *session) endTurn(now time.Time, t *turn, interrupted bool) {
 	if t.line != nil {
 		s.endLine(t)
 	}
@@ -370,7 +370,7 @@ func (s *session) endTurn(_ time.Time, t *turn, interrupted bool) {
 	s.conv.usage.text += wire.TextTokens(t.said.String()) + t.spent.text
 	s.conv.remember("model", t.said.String())
 	s.turn = nil
-	s.sendState()
+	s.sendState(now)
 }
 
 func (s *session) instructionTokens() int {

@@ -24,6 +24,7 @@ type conn struct {
 	model  model
 	azure  bool
 	quota  bool // every response fails because the quota is exhausted
+	deaf   bool // speech is transcribed, nothing is answered
 	begun  time.Time
 
 	sess     *session
@@ -65,7 +66,9 @@ func (c *conn) run(first []fault.Action) {
 	c.commit(first)
 	c.commit(c.w.At(fault.Point{At: fault.AtSetup}))
 	c.settle()
-	c.after(sessionLife, c.expire)
+	if c.opts.ConnectionLife >= 0 {
+		c.after(sessionLife(c.opts), c.expire)
+	}
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for !c.w.Closed() {
@@ -155,6 +158,10 @@ func (c *conn) commit(as []fault.Action) {
 			}
 		case fault.Delay, fault.Drop, fault.Close, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.HTTPError:
 			// wire.Conn has carried it out.
+		case fault.Deaf:
+			c.deaf = true
+		case fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
+			// Sessions of this API cannot be resumed.
 		}
 	}
 }

@@ -229,6 +229,13 @@ func (c *client) closed(within time.Duration) (code int, reason string) {
 	return 1006, ""
 }
 
+// over returns why the connection has ended; nil if it is open.
+func (c *client) over() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
 // kinds are the types of events in order, repeats collapsed.
 func kinds(list []received) string {
 	var out []string

@@ -232,7 +232,7 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	c.emit("conversation.item.done", itemBody{previous, it})
 	heard := ""
 	if answer {
-		heard = c.answerSpeech()
+		heard = c.answerSpeech(it)
 	}
 	if heard == "" {
 		heard = c.dialogue.Transcript(hear(it))
@@ -240,8 +240,12 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	c.transcribe(it, heard)
 }
 
-// answerSpeech automatically begins the response to speech; it returns what was heard.
-func (c *conn) answerSpeech() string {
+// answerSpeech automatically begins the response to the speech in it; it returns what was heard.
+func (c *conn) answerSpeech(it *item) string {
+	if c.deaf {
+		it.answered = true // the utterance was heard, and counts
+		return c.dialogue.Overhear(hear(it))
+	}
 	if r := c.active(); r != nil {
 		c.fail(activeResponse(r.obj.ID), "")
 		return ""
@@ -350,6 +354,9 @@ func (c *conn) armIdle(r *response) {
 // timeout is called when the user has not spoken for the idle timeout: the
 // silence is committed, its transcript is empty, and the model speaks.
 func (c *conn) timeout(startMS int64) {
+	if c.deaf {
+		return
+	}
 	id, now := c.itemID(), c.in.clockMS()
 	c.emit("input_audio_buffer.timeout_triggered", timeoutBody{startMS, now, id})
 	it := &item{

@@ -191,10 +191,12 @@ func firstError(errs ...*apiError) *apiError {
 	return nil
 }
 
-// contentKinds are the kinds of content that each role may have.
+// contentKinds are the kinds of content that each role may have in an item of the client. The
+// assistant's speech is not among them: "current limitation that it cannot populate assistant
+// audio messages" (conversation.item.create in the API reference, read 2026-11-20).
 var contentKinds = map[string][]string{
 	"user":      {"input_text", "input_audio", "input_image"},
-	"assistant": {"output_text", "output_audio"},
+	"assistant": {"output_text"},
 	"system":    {"input_text"},
 }
 
@@ -231,7 +233,7 @@ func (it *item) readContent(raw json.RawMessage, path string) *apiError {
 	switch c.kind {
 	case "":
 		return missingParameter(path + ".type")
-	case "input_audio", "output_audio":
+	case "input_audio":
 		data, err := audio.AppendFromBase64(nil, []byte(encoded))
 		if err != nil {
 			return invalidAudio(path + ".audio")

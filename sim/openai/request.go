@@ -89,6 +89,9 @@ func (c *conn) createResponse(raw json.RawMessage) *apiError {
 	if len(c.running) >= maxRunning {
 		return invalid("too_many_active_responses", "", "There are %d active responses already. Wait until one of them is finished.", len(c.running))
 	}
+	if c.deaf {
+		return nil
+	}
 	c.listTools(c.sess.Tools, q.tools)
 	r := c.newResponse(q)
 	turn := c.answer(q, r)

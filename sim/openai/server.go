@@ -203,7 +203,7 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 		return refuseModel(name)
 	}
 	c.model = m
-	c.sess = newSession("sess_"+c.ids.Base62(21), name, m, c.begun)
+	c.sess = newSession("sess_"+c.ids.Base62(21), name, m, c.begun.Add(sessionLife(c.opts)))
 	c.conv.id = "conv_" + c.ids.Base62(21)
 	if made != nil && made.session != nil {
 		s, err := c.sess.update(made.session, updating{model: m, azure: c.azure})
@@ -303,7 +303,7 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiErr
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := newSession("sess_"+h.ids.Base62(21), name, m, now)
+	s := newSession("sess_"+h.ids.Base62(21), name, m, now.Add(sessionLife(h.opts)))
 	if len(raw) > 0 {
 		changed, err := s.update(raw, updating{model: m})
 		if err != nil {

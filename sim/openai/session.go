@@ -3,10 +3,17 @@ package openai
 import (
 	"encoding/json"
 	"time"
+
+	"voicegw/sim/wire"
 )
 
-// sessionLife is the maximum age of a session.
-const sessionLife = 60 * time.Minute
+// sessionLife is the maximum age of a session: 60 min, unless the options say otherwise.
+func sessionLife(o wire.Options) time.Duration {
+	if o.ConnectionLife > 0 {
+		return o.ConnectionLife
+	}
+	return 60 * time.Minute
+}
 
 var null = json.RawMessage("null")
 
@@ -147,12 +154,12 @@ func (t tool) MarshalJSON() ([]byte, error) {
 const defaultInstructions = "You are a friendly voice assistant. This session is simulated: nothing you say comes from a model."
 
 // newSession returns a session as the provider creates it for a model.
-func newSession(id, name string, m model, now time.Time) *session {
+func newSession(id, name string, m model, expires time.Time) *session {
 	s := &session{
 		Type: "realtime", Object: "realtime.session", ID: id, Model: name,
 		OutputModalities: []string{"audio"}, Instructions: defaultInstructions, Tools: []tool{},
 		ToolChoice: json.RawMessage(`"auto"`), MaxOutputTokens: json.RawMessage(`"inf"`), Tracing: null,
-		Truncation: json.RawMessage(`"auto"`), Prompt: null, ExpiresAt: now.Add(sessionLife).Unix(), Include: null,
+		Truncation: json.RawMessage(`"auto"`), Prompt: null, ExpiresAt: expires.Unix(), Include: null,
 	}
 	s.Audio.Input.Format = format{"audio/pcm", 24000}
 	s.Audio.Input.NoiseReduction = null

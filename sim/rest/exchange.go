@@ -168,7 +168,8 @@ func (x *Exchange) do(a fault.Action) error {
 	case fault.DuplicateCall, fault.MissingID:
 		x.onCall = append(x.onCall, a)
 		return nil
-	case fault.GoAway, fault.LateCall, fault.CancelCall:
+	case fault.GoAway, fault.LateCall, fault.CancelCall,
+		fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
 		return nil // these need a session: see docs/simulator.md
 	case fault.Delay, fault.Drop, fault.Close, fault.Expire, fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota, fault.HTTPError:
 	}

@@ -105,6 +105,18 @@ func (d *Dialogue) Fork() *Dialogue {
 	return copied
 }
 
+// Overhear takes an input that is not answered, and returns its transcript: the user's line is
+// remembered and an utterance is counted.
+func (d *Dialogue) Overhear(h Heard) string {
+	m := d.match(h, Context{})
+	d.inputs++
+	if h.Spoken {
+		d.spoken++
+	}
+	d.note(true, m.heard)
+	return m.heard
+}
+
 // Clone returns an independent copy that goes on as d would: the same inputs get the same
 // answers. It is what a resumed session continues from.
 func (d *Dialogue) Clone() *Dialogue {
@@ -119,8 +131,9 @@ func (d *Dialogue) Clone() *Dialogue {
 	return &copied
 }
 
-// New begins another conversation of the same scenario, which knows nothing of d.
-func (d *Dialogue) New(seed uint64) *Dialogue { return d.scenario.NewDialogue(seed) }
+// New begins another conversation of the same scenario, which knows nothing of d. It draws its
+// seed from d.
+func (d *Dialogue) New() *Dialogue { return d.scenario.NewDialogue(d.rand.Uint64()) }
 
 // Transcript returns what the transcript of h will be, without answering it and
 // without changing anything. Wires that send the transcript without an answer

@@ -38,7 +38,8 @@ func Connect(w http.ResponseWriter, r *http.Request, o ConnOptions) (rest []faul
 			http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
 			return nil, fmt.Errorf("%w: HTTP %d", ErrDropped, a.Code)
 		case fault.Close, fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID,
-			fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota:
+			fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota,
+			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
 			rest = append(rest, a)
 		}
 	}

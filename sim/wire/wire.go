@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
@@ -23,6 +24,10 @@ type Options struct {
 	Speed        float64
 	ChunkMS      int
 	FirstAudioMS int
+	// ConnectionLife is the age at which a connection ends as the provider's do. Zero means
+	// the provider's own: 60 min on OpenAI, on Gemini as gemini.Options say. A negative
+	// value means that connections do not end of age.
+	ConnectionLife time.Duration
 	// Logger receives a line when a connection begins or ends. Nil disables logging.
 	Logger *slog.Logger
 	// Stats is updated. Nil disables counting.

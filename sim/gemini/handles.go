@@ -1,0 +1,92 @@
+package gemini
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"voicegw/sim/fault"
+)
+
+// handleHabits are what faults have made of the session's resumption handles.
+type handleHabits struct {
+	none bool          // no handle is sent
+	busy bool          // handles are sent also while the model is at work
+	late time.Duration // how much later than due handles are sent
+	due  int           // handles that were due; a late one is void if another one became due
+}
+
+// sendState tells a client that asked for it whether the session could be resumed now: it
+// cannot while the model is at work or a call is open.
+func (s *session) sendState(now time.Time) {
+	if !s.cfg.resumption {
+		return
+	}
+	s.busy = s.working()
+	s.handles.due++
+	if s.handles.none || s.busy && !s.handles.busy {
+		s.send(serverFrame{ResumptionUpdate: &resumptionUpdate{}})
+		return
+	}
+	s.sendHandle(now)
+}
+
+// working reports whether the model is at work or a call is open.
+func (s *session) working() bool {
+	return s.turn != nil || len(s.conv.calls.open(false))+len(s.conv.calls.open(true)) > 0
+}
+
+// sendHandle sends a new handle, or lets it wait.
+func (s *session) sendHandle(now time.Time) {
+	switch {
+	case s.handles.none:
+	case s.handles.late > 0:
+		due := s.handles.due
+		s.after(now, s.handles.late, func(time.Time) {
+			if due == s.handles.due && !s.handles.none && (s.handles.busy || !s.working()) {
+				s.issueHandle()
+			}
+		})
+	default:
+		s.issueHandle()
+	}
+}
+
+func (s *session) issueHandle() {
+	u := &resumptionUpdate{NewHandle: s.grant(), Resumable: true}
+	if s.cfg.transparent {
+		u.LastConsumed = strconv.Itoa(s.consumed)
+	}
+	s.send(serverFrame{ResumptionUpdate: u})
+}
+
+// resumeFaults carries out the faults of this resume: those of the setup, and those that an
+// earlier connection of the conversation has left for it. It returns whether the model has
+// forgotten the conversation, and the other faults of the setup.
+func (s *session) resumeFaults(atSetup []fault.Action) (forgotten bool, rest []fault.Action) {
+	all := append(s.conv.atResume, atSetup...)
+	s.conv.atResume = nil
+	for _, a := range all {
+		switch a.Kind {
+		case fault.RefuseResume:
+			s.stats.Refused.Add(1)
+			s.close(&closeError{Code: orCode(a.Code, 1008), Reason: orText(a.Reason, resumeReasons[a.Code])})
+		case fault.Amnesia:
+			forgotten = true
+		default:
+			rest = append(rest, a)
+		}
+	}
+	if forgotten {
+		s.conv.forget()
+	}
+	return forgotten, slices.Clip(rest)
+}
+
+// resumeReasons are the provider's reasons for refusing a resume, by close code
+// (discuss.ai.google.dev/t/186392 for 1007, aicc2025/sip-to-ai#14 for the others).
+var resumeReasons = map[int]string{
+	1007: reasonInvalidArgument,
+	1008: reasonSessionNotFound,
+	1011: reasonInternal,
+}
