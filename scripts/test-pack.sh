@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
 . ./scripts/npm-install.sh
 root=$PWD
-most=12000
+most=16000
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

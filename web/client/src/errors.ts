@@ -1,4 +1,4 @@
-import { mayHelp } from "./connection/codes.js";
+import { DISPLACED, mayHelp } from "./connection/codes.js";
 import type { ErrorMessage } from "./protocol/messages.js";
 import { WORDS, ofClose, ofGateway } from "./words.js";
 
@@ -25,6 +25,10 @@ export type VoiceErrorCode =
   | "lost"
   | "slow"
   | "no_start"
+  /** The session cannot be taken up again: the gateway has it no more, or gives it to somebody else. */
+  | "resume_refused"
+  /** Another tab has taken the session up. */
+  | "moved"
   /** No ticket could be got, or the only one has been used. */
   | "ticket"
   /** What was typed may not have arrived, or could not be kept until it can be sent. */
@@ -84,6 +88,9 @@ export function gatewayError(said: ErrorMessage, closeCode?: number): VoiceError
 export function closeError(closeCode: number, said: ErrorMessage | null): VoiceError | undefined {
   if (closeCode === 1000) {
     return undefined;
+  }
+  if (closeCode === DISPLACED) {
+    return new VoiceError("moved", undefined, { closeCode });
   }
   if (said !== null) {
     return gatewayError(said, closeCode);

@@ -11,7 +11,10 @@ export type SessionState = "connecting" | "open" | "reconnecting" | "ended";
 
 /** How a session ended. */
 export interface Ended {
-  /** The gateway's reason (docs/protocol.md), or `lost` when nobody said one. */
+  /**
+   * The gateway's reason (docs/protocol.md), or `lost` when nobody said one. `page_left`: the
+   * page went away, and the next one may take the session up. `moved`: another tab has it.
+   */
   reason: string;
   /** The WebSocket's close code. */
   code: number;
@@ -54,11 +57,14 @@ export interface LocalEvents {
   speaker: { state: SpeakerState; deviceId: string | undefined };
   /** Devices have come or gone. */
   devices: void;
-  /** The connection broke, with error; the try of that number (from 1) is made in delayMs, or sooner. */
-  reconnecting: { attempt: number; delayMs: number; error: VoiceError };
   /**
-   * The connection is back after lostMs. resumed: the same session; else a new one of the
-   * same conversation, and the turns, tools and items of the old one are over.
+   * The connection broke lostMs ago, with error; the try of that number (from 1) is made in
+   * delayMs, or sooner. Not told as long as nobody can notice: see the README, Reconnection.
+   */
+  reconnecting: { attempt: number; delayMs: number; lostMs: number; error: VoiceError };
+  /**
+   * The connection is back after lostMs, where its loss was told. resumed: the same session;
+   * else a new one of the same conversation, and the turns, tools and items of the old one are over.
    */
   reconnected: { resumed: boolean; lostMs: number };
   /** The way to the gateway and back, measured every few seconds. */

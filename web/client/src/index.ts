@@ -9,6 +9,7 @@ export { connect, VoiceSession } from "./session.js";
 export { VoiceError, gatewayError, type VoiceErrorCode } from "./errors.js";
 export { Emitter, type Ended, type LocalEvents, type MicrophoneState, type SessionState, type SpeakerState, type VoiceEvents } from "./events.js";
 export type { ConnectOptions, MicrophoneOptions } from "./options.js";
+export { keptSession, type KeptSession } from "./kept.js";
 export type { RetryOptions } from "./connection/retry.js";
 export type { WorkletUrls } from "./audio/worklets/load.js";
 export { listMicrophones, listSpeakers, type Device } from "./audio/devices.js";

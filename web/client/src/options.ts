@@ -36,6 +36,20 @@ export interface ConnectOptions {
   inspect?: boolean;
   /** Who calls, for the gateway's logs. `id` is the user where the gateway has no other name. */
   client?: { name?: string; version?: string; id?: string };
+  /**
+   * Under which name this tab keeps what the session needs to go on when the page is loaded
+   * again: in sessionStorage, cleared when the session ends. Default `session`; sessions that
+   * are open on one page at the same time need names of their own, or only the first is kept.
+   * false: nothing is kept, and the session ends with its page.
+   */
+  keep?: string | false;
+  /**
+   * Default true: the session that the page before has left (see keep) is taken up, unless
+   * these options ask for another one; where the gateway has it no more, a new one begins, with
+   * a warning `resume_refused`. "only": no new one begins, `open` rejects with that error. false:
+   * a new one begins, whatever was left.
+   */
+  resume?: boolean | "only";
   /** Default: up to 10 tries with growing pauses. false: a broken connection ends the session. */
   reconnect?: boolean | RetryOptions;
   /** Default: the files of this package. For pages whose bundler does not find them. */

@@ -1,22 +1,28 @@
 // One conversation by voice: the connection, the devices, and what is told of both.
 import { onDeviceChange } from "./audio/devices.js";
 import { Microphone } from "./audio/microphone.js";
+import { AudioSetup } from "./audio/setup.js";
 import { Speaker } from "./audio/speaker.js";
-import { loadWorklets, packagedWorklets } from "./audio/worklets/load.js";
+import { DISPLACED } from "./connection/codes.js";
 import { Line } from "./connection/line.js";
+import { Outage } from "./connection/outage.js";
 import { Outbox } from "./connection/outbox.js";
 import { VoiceError, gatewayError } from "./errors.js";
 import { Emitter, type Ended, type LocalEvents, type SessionState, type VoiceEvents } from "./events.js";
 import { Items } from "./items.js";
 import { TurnLatencies, UplinkClock } from "./latency.js";
 import type { ConnectOptions } from "./options.js";
-import type { ClientMessage, ServerMessage, SessionStarted } from "./protocol/messages.js";
+import { Owed } from "./owed.js";
+import type { ClientMessage, PlaybackReport, ServerMessage, SessionStarted } from "./protocol/messages.js";
 import { Questions } from "./questions.js";
-import { withoutSecrets } from "./secrets.js";
+import { withoutSecrets, withoutToken } from "./secrets.js";
+import { Tab } from "./tab.js";
 import { addTurn, newTally, type Stats } from "./stats.js";
 
 /** A slow line is complained of so often at most. */
 const SLOW_EVERY_MS = 10_000;
+/** Advice of resume_refused where no new session begins. */
+const NOTHING_KEPT = "You can start again.";
 
 /**
  * Opens a conversation. Call it from a click or key press: browsers start audio only then.
@@ -36,11 +42,15 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   readonly #tally = newTally();
   readonly #line: Line;
   readonly #outbox = new Outbox();
+  readonly #outage = new Outage((tried) => {
+    this.#setState("reconnecting");
+    this.emit("reconnecting", tried);
+  });
   readonly #questions = new Questions();
   #uplink!: UplinkClock;
   #latencies!: TurnLatencies;
   readonly #items: Items;
-  #context: AudioContext | null = null;
+  readonly #audio: AudioSetup;
   #unwatchDevices: (() => void) | undefined;
   #started: SessionStarted | null = null;
   #current: SessionState = "connecting";
@@ -49,8 +59,11 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   readonly #whenEnded: Promise<Ended>;
   #conclude!: (ended: Ended) => void;
   #typed = 0;
-  /** Typed texts that the gateway has not told back yet. */
-  readonly #untold = new Set<string>();
+  readonly #owed = new Owed();
+  /** What the tab keeps of the session; undefined before it is opened. */
+  #tab: Tab | undefined;
+  /** Why the session of the page before this one could not be taken up. */
+  #refusal: VoiceError | undefined;
   /** Push-to-talk: whether it is pressed, and whether the session knows. */
   #pressed = false;
   #pressTold = false;
@@ -69,6 +82,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
         played: (event) => this.#onPlayed(event),
         silenced: (event) => this.emit("silenced", this.#renamed(event)),
         underrun: (event) => this.#onUnderrun(event),
+        dry: (item) => this.#onDry(item),
         level: (level) => this.emit("level", { side: "model", level }),
         changed: (event) => this.emit("speaker", event),
         failed: (error) => this.emit("warning", error),
@@ -82,22 +96,26 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       failed: (error) => this.emit("warning", error),
       activity: (active) => this.#press(active),
     });
+    this.#audio = new AudioSetup(options, this.speaker, this.microphone);
     this.#items = new Items(this.speaker);
     this.#line = new Line(options, this.#tally, {
       opened: (started, back) => this.#onOpened(started, back),
+      position: () => this.#items.position,
       message: (message) => this.#onMessage(message),
       unknown: (message) => this.emit("message", message),
       audio: (pcm) => this.#onAudio(pcm),
-      sent: (message) => this.emit("sent", withoutSecrets(message)),
-      broke: (attempt, delayMs, error) => {
-        this.#setState("reconnecting");
-        this.emit("reconnecting", { attempt, delayMs, error });
+      sent: (message) => {
+        if (message.type === "session.start") {
+          this.#tab?.own();
+        }
+        this.emit("sent", withoutSecrets(message));
       },
-      roundTrip: (rttMs) => {
-        this.#tally.rttMs = rttMs;
-        this.#tally.bestRttMs = Math.min(rttMs, this.#tally.bestRttMs ?? rttMs);
-        this.emit("network", { rttMs });
+      broke: (attempt, delayMs, error, since) => this.#onBroke(attempt, delayMs, error, since),
+      refused: (error) => {
+        this.#refusal = error;
+        this.#outage.show();
       },
+      roundTrip: (rttMs) => this.#onRoundTrip(rttMs),
       over: (code, error) => this.#finish(code, error),
     });
   }
@@ -125,7 +143,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
    * is no connection it is kept and sent afterwards. After the end it is nothing.
    */
   say(text: string): string {
-    const id = `typed-${++this.#typed}`;
+    const id = `typed-${this.#tab?.prefix ?? ""}${++this.#typed}`;
     this.#items.stop();
     this.#deliver({ type: "input.text", text, id });
     return id;
@@ -134,7 +152,9 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   /** The user wants silence now: what sounds stops at once, without waiting for the gateway. */
   interrupt(): void {
     this.#items.stop();
-    this.#send({ type: "interrupt" });
+    if (this.#started !== null) {
+      this.#send({ type: "interrupt" });
+    }
   }
 
   /** The user's answer to a confirmation.request, from a button. */
@@ -170,6 +190,9 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       this.#abort();
     }
     if (!this.#over) {
+      this.#lookForKept();
+    }
+    if (!this.#over) {
       this.#options.signal?.addEventListener("abort", this.#abort);
       globalThis.addEventListener("pagehide", this.#leave);
       this.#unwatchDevices = onDeviceChange(() => this.emit("devices", undefined));
@@ -182,68 +205,122 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     }
     await new Promise<void>((resolve, reject) => {
       this.#opening = { resolve, reject };
-      this.#line.open();
+      this.#line.open(this.#tab?.taken ?? null);
     });
   }
 
+  /** Looks for a session of the page before this one, to take it up. */
+  #lookForKept(): void {
+    this.#tab = new Tab(this.#options);
+    this.#pressTold = this.#tab.taken?.pressed ?? false;
+    if (this.#options.resume === "only" && this.#tab.taken === null) {
+      this.#finish(1006, new VoiceError("resume_refused", undefined, { advice: NOTHING_KEPT }));
+    }
+  }
+
   async #openDevices(): Promise<void> {
-    await this.#openAudio();
-    if (this.#options.microphone !== false && this.#context !== null && !this.#over) {
+    await this.#audio.open().catch((cause: unknown) => this.emit("warning", new VoiceError("audio_unavailable", undefined, { cause })));
+    if (this.#options.microphone !== false && this.#audio.ready && !this.#over) {
       await this.microphone.start().catch((error: VoiceError) => this.emit("warning", error));
     }
   }
 
-  async #openAudio(): Promise<void> {
-    try {
-      // The device's own rate: Firefox cannot connect a microphone to a context of another one.
-      this.#context = this.#options.audioContext ?? new AudioContext({ latencyHint: "interactive" });
-      const prepare = (context: AudioContext): Promise<void> => loadWorklets(context, this.#options.worklets ?? packagedWorklets());
-      await this.speaker.open(this.#context, this.#options.outputRate ?? 24000, prepare(this.#context));
-      this.microphone.ready({
-        context: this.#context,
-        rate: this.#options.inputRate ?? 16000,
-        prepare,
-        pushToTalk: this.#options.turnDetection === "client",
-      });
-    } catch (cause) {
-      this.#closeAudio();
-      this.emit("warning", new VoiceError("audio_unavailable", undefined, { cause }));
-    }
-  }
-
-  #onOpened(started: SessionStarted, back: { resumed: boolean; lostMs: number } | undefined): void {
+  #onOpened(given: SessionStarted, back: { resumed: boolean; lostMs: number } | undefined): void {
+    const started = withoutToken(given);
+    const first = this.#started === null;
+    const told = this.#outage.end();
     this.#started = started;
     this.#reason = "lost";
     this.#handback = undefined;
-    if (back?.resumed === true) {
+    if (started.resumed) {
       this.#uplink.lose();
-    } else if (back !== undefined) {
-      this.#renew();
+      this.#items.broken();
+      this.#owed.resumed();
+    } else {
+      this.#renew(first);
     }
+    // Before anything is sent: with that the token of before is over.
+    this.#keep(null);
     this.#tell(started);
     this.#setState("open");
     this.#opening?.resolve();
     this.#opening = null;
-    if (back !== undefined) {
-      this.#tally.reconnects++;
-      this.#tally.resumes += Number(back.resumed);
-      this.#tally.lostMs += back.lostMs;
-      this.emit("reconnected", back);
+    if (back !== undefined && (told || !first)) {
+      this.#tellBack(back, told);
+    }
+    if (first && this.#refusal !== undefined) {
+      this.emit("warning", this.#refusal);
+    }
+    this.#refusal = undefined;
+    this.#catchUp(started.resumed || first);
+  }
+
+  /** Sends what was said and done without a connection, in the order in which it was. */
+  #catchUp(same: boolean): void {
+    if (this.#pressed) {
+      this.#tellPress();
+    }
+    const now = performance.now() - Date.now();
+    for (const { pcm, at } of this.#line.sendHeld()) {
+      this.#onSent(pcm, at + now);
     }
     this.#tellPress();
-    for (const kept of this.#outbox.take(back?.resumed ?? true)) {
+    for (const kept of this.#outbox.take(same)) {
       this.#send(kept);
     }
   }
 
+  #tellBack(back: { resumed: boolean; lostMs: number }, told: boolean): void {
+    this.#tally.reconnects++;
+    this.#tally.resumes += Number(back.resumed);
+    this.#tally.lostMs += back.lostMs;
+    if (told) {
+      this.emit("reconnected", back);
+    } else {
+      this.#tally.unnoticed++;
+    }
+  }
+
+  /** Writes down what the next page needs; false where it cannot go on with the session. */
+  #keep(leftAt: number | null): boolean {
+    const { resume, conversation } = this.#line;
+    return this.#tab?.keep(resume, { conversation, leftAt, pressed: this.#pressTold, heard: this.#items.heard }, this.#started) ?? false;
+  }
+
+  #onBroke(attempt: number, delayMs: number, error: VoiceError, since: number): void {
+    const hidden = this.#current === "open" && this.#line.resume !== undefined && !this.#items.waiting;
+    this.#outage.tried({ attempt, delayMs, error, since }, hidden);
+  }
+
+  #onDry(item: string): void {
+    this.#items.ranDry(item);
+    if (this.#items.waiting) {
+      this.#outage.show();
+    }
+  }
+
+  #onRoundTrip(rttMs: number): void {
+    this.#tally.rttMs = rttMs;
+    this.#tally.bestRttMs = Math.min(rttMs, this.#tally.bestRttMs ?? rttMs);
+    const { answers, textLost } = this.#owed.caughtUp();
+    answers.forEach((answer) => this.#deliver(answer));
+    if (textLost) {
+      this.emit("warning", new VoiceError("unsent"));
+    }
+    this.emit("network", { rttMs });
+  }
+
   /** Another session goes on with the conversation: what the last one owed is not coming any more. */
-  #renew(): void {
-    this.#items.renew();
+  #renew(first: boolean): void {
+    this.#tab?.renew();
     this.#pressTold = false;
+    if (first) {
+      return;
+    }
+    this.#items.renew();
     this.#measure();
     this.#loseQuestions();
-    if (this.#untold.size > 0) {
-      this.#untold.clear();
+    if (this.#owed.lose()) {
       this.emit("warning", new VoiceError("unsent"));
     }
   }
@@ -262,25 +339,20 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   #onMessage(message: ServerMessage): void {
     this.#questions.note(message);
+    this.#owed.told(message);
     switch (message.type) {
       case "speech.started":
       case "turn.started":
         this.#items.outdate();
         break;
-      case "transcript":
-        this.#untold.delete(message.id);
-        break;
-      case "turn.ended":
-        this.#untold.clear();
-        break;
       case "audio.start":
-        this.#items.start(message.item_id, this.#started?.output_rate ?? 24000);
+        this.#items.start(message.item_id, this.#started?.output_rate ?? 24000, message.from_ms);
         break;
       case "audio.end":
         this.#items.end(message.item_id);
         break;
       case "audio.flush":
-        this.#items.flush(message.item_id);
+        this.#flush(message.item_id);
         break;
       case "session.ended":
         this.#reason = message.reason;
@@ -289,7 +361,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       default:
     }
     this.#tell(message);
-    if (message.type === "error" && this.#current === "open") {
+    if (message.type === "error" && this.#line.connected) {
       this.emit("warning", gatewayError(message));
     }
     const latency = this.#latencies.message(message, performance.now(), this.#tally.bestRttMs);
@@ -299,10 +371,22 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     }
   }
 
-  #onAudio(pcm: ArrayBuffer): void {
-    const item = this.#items.playing;
-    if (item !== null && pcm.byteLength % 2 === 0 && this.listened("downlink")) {
-      this.emit("downlink", { item, pcm: new Int16Array(pcm.slice(0)), at: performance.now() });
+  #flush(item: string): void {
+    const before = this.#tab?.heardBefore(item);
+    if (before === undefined) {
+      this.#items.flush(item);
+    } else {
+      this.#send({ type: "playback", item_id: item, played_ms: before, done: true });
+    }
+  }
+
+  #onAudio(frame: ArrayBuffer): void {
+    const pcm = this.#items.fresh(frame);
+    if (pcm === null) {
+      return;
+    }
+    if (this.listened("downlink")) {
+      this.emit("downlink", { item: this.#items.playing!, pcm: new Int16Array(pcm.slice(0)), at: performance.now() });
     }
     this.#items.audio(pcm);
   }
@@ -322,12 +406,16 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     const at = performance.now();
     const became = this.#line.sendAudio(pcm, madeAt);
     if (became === "sent") {
-      this.#uplink.sent(pcm.byteLength / 2, at);
-      this.emit("uplink", { pcm: new Int16Array(pcm), at });
+      this.#onSent(pcm, at);
     } else if (became === "slow" && at - this.#slowAt >= SLOW_EVERY_MS) {
       this.#slowAt = at;
       this.emit("warning", new VoiceError("slow"));
     }
+  }
+
+  #onSent(pcm: ArrayBuffer, at: number): void {
+    this.#uplink.sent(pcm.byteLength / 2, at);
+    this.emit("uplink", { pcm: new Int16Array(pcm), at });
   }
 
   #press(active: boolean): void {
@@ -352,11 +440,19 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   #onPlayed(event: LocalEvents["played"]): void {
-    const { item, own } = this.#items.named(event.item);
+    const { item, own, playedMs, receivedMs } = this.#items.played(event.item, event.playedMs, event.done);
     if (own) {
-      this.#send({ type: "playback", item_id: item, played_ms: event.playedMs, done: event.done });
+      this.#send({ type: "playback", item_id: item, played_ms: playedMs, done: event.done, ...this.#received(receivedMs) });
     }
-    this.emit("played", { ...event, item });
+    this.emit("played", { ...event, item, playedMs });
+  }
+
+  /** What has come, for a gateway that keeps it for a resume. */
+  #received(receivedMs: number | undefined): Pick<PlaybackReport, "received_ms" | "seq"> {
+    if (this.#line.resume === undefined) {
+      return {};
+    }
+    return { ...(receivedMs === undefined ? {} : { received_ms: receivedMs }), seq: this.#line.seq };
   }
 
   #onUnderrun(event: LocalEvents["underrun"]): void {
@@ -372,10 +468,17 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   readonly #abort = (): void => void this.end();
 
+  /** The page goes away. The next one may take the session up, where that can be. */
   readonly #leave = (): void => {
-    if (!this.#over) {
-      this.#release();
-      this.#reason = "client_ended";
+    if (this.#over) {
+      return;
+    }
+    const kept = this.#keep(Date.now());
+    this.#release();
+    this.#reason = kept ? "page_left" : "client_ended";
+    if (kept) {
+      this.#line.depart();
+    } else {
       this.#line.leave();
     }
   };
@@ -386,21 +489,19 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     globalThis.removeEventListener("pagehide", this.#leave);
     this.#unwatchDevices?.();
     this.microphone.close();
-    this.#closeAudio();
+    this.#audio.close();
     this.#setState("ended");
-  }
-
-  #closeAudio(): void {
-    this.speaker.close();
-    if (this.#options.audioContext === undefined) {
-      void this.#context?.close();
-    }
-    this.#context = null;
   }
 
   #finish(code: number, error: VoiceError | undefined): void {
     this.#release();
-    this.#loseQuestions();
+    this.#outage.end();
+    this.#reason = code === DISPLACED ? "moved" : this.#reason;
+    if (this.#reason !== "page_left") {
+      this.#tab?.clear();
+      this.#loseQuestions();
+    }
+    this.#tab?.close();
     const ended: Ended = { reason: this.#reason, code, error, handback: this.#handback };
     this.#opening?.reject(error ?? new VoiceError("aborted"));
     this.#opening = null;
@@ -437,8 +538,9 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   #sent(message: ClientMessage, at: number): void {
+    this.#owed.sent(message);
+    this.#outbox.sent(message);
     if (message.type === "input.text" && message.id !== undefined) {
-      this.#untold.add(message.id);
       this.#latencies.acted(message.id, at);
     } else if (message.type === "confirmation.resolve" && message.approved) {
       this.#latencies.acted(message.token, at);

@@ -15,6 +15,8 @@ export interface Stats {
   /** Microphone frames (20 ms) that were not sent: the line or the page was too slow for them, or there was no line. */
   readonly droppedSlow: number;
   readonly droppedOffline: number;
+  /** Microphone frames that were kept while there was no line, and sent afterwards. */
+  readonly audioFramesKept: number;
   /** Messages of types that this version does not know, that did not come, and that came again. */
   readonly unknownMessages: number;
   readonly gaps: number;
@@ -26,6 +28,8 @@ export interface Stats {
   readonly reconnects: number;
   readonly resumes: number;
   readonly lostMs: number;
+  /** Of the sessions that were taken up again, those of which nobody could notice anything. No event told of them. */
+  readonly unnoticed: number;
   /** The newest 100 turns that answered in speech, oldest first. */
   readonly turns: readonly TurnLatency[];
 }
@@ -48,6 +52,7 @@ export function newTally(): Tally {
     bytesReceived: 0,
     droppedSlow: 0,
     droppedOffline: 0,
+    audioFramesKept: 0,
     unknownMessages: 0,
     gaps: 0,
     repeats: 0,
@@ -56,6 +61,7 @@ export function newTally(): Tally {
     reconnects: 0,
     resumes: 0,
     lostMs: 0,
+    unnoticed: 0,
     turns: [],
   };
 }

@@ -56,6 +56,11 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
     message: "The gateway opened no session.",
     advice: "Start again in a moment.",
   },
+  resume_refused: {
+    message: "The last session could not be taken up.",
+    advice: "A new one goes on with the conversation.",
+  },
+  moved: { message: "The conversation moved to another tab.", advice: "Go on there." },
   ticket: {
     message: "This conversation needs a new ticket.",
     advice: "Open it from your application again: a ticket works once.",
@@ -74,6 +79,7 @@ const CLOSE: Readonly<Record<number, Words>> = {
   4003: WORDS.slow,
   4004: { message: "Nobody spoke for a while.", advice: "Start again when you like." },
   4005: { message: "The session reached its longest time.", advice: "Start again to go on." },
+  4007: { message: "The gateway is going away.", advice: "The session goes on at another one." },
 };
 
 /** Errors of the gateway whose own message is for programmers. The others are in words for people. */

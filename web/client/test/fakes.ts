@@ -18,7 +18,8 @@ export class FakeWebSocket {
   onmessage: ((event: { data: unknown }) => void) | null = null;
   onclose: ((event: { code: number }) => void) | null = null;
   readonly texts: ClientMessage[] = [];
-  audioFrames = 0;
+  /** The frames of the uplink. */
+  readonly audio16: Int16Array[] = [];
   /** The code that this side closed with. */
   closedWith: number | undefined;
 
@@ -42,13 +43,17 @@ export class FakeWebSocket {
     if (typeof data === "string") {
       this.texts.push(JSON.parse(data) as ClientMessage);
     } else {
-      this.audioFrames++;
+      this.audio16.push(new Int16Array(data));
     }
   }
 
   close(code: number): void {
     this.closedWith ??= code;
     this.readyState = FakeWebSocket.CLOSED;
+  }
+
+  get audioFrames(): number {
+    return this.audio16.length;
   }
 
   // What the gateway does.

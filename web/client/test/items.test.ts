@@ -18,46 +18,154 @@ class Log implements ItemSink {
   }
 }
 
+const RATE = 24000;
 const frame = (): ArrayBuffer => new ArrayBuffer(960);
+
+/** A binary frame comes, as to a session. */
+function come(items: Items, pcm = frame()): void {
+  const fresh = items.fresh(pcm);
+  if (fresh !== null) {
+    items.audio(fresh);
+  }
+}
 
 test("binary frames belong to the item that was started last", () => {
   const log = new Log();
   const items = new Items(log);
-  items.audio(frame());
-  items.start("a", 24000);
-  items.audio(frame());
-  items.audio(new ArrayBuffer(3));
+  come(items);
+  items.start("a", RATE);
+  come(items);
+  come(items, new ArrayBuffer(3));
   items.end("a");
-  items.audio(frame());
+  come(items);
   assert.deepEqual(log.calls, ["start 0 a", "audio 0 a 960", "end 0 a"]);
 });
 
 test("after a flush no frame of the item reaches the player, until another one begins", () => {
   const log = new Log();
   const items = new Items(log);
-  items.start("a", 24000);
+  items.start("a", RATE);
   items.flush("a");
-  items.audio(frame());
-  items.start("b", 24000);
-  items.audio(frame());
+  come(items);
+  items.start("b", RATE);
+  come(items);
   assert.deepEqual(log.calls, ["start 0 a", "flush 0 a", "start 0 b", "audio 0 b 960"]);
 });
 
 test("a flush of another item leaves the current one alone", () => {
   const log = new Log();
   const items = new Items(log);
-  items.start("b", 24000);
+  items.start("b", RATE);
   items.flush("a");
-  items.audio(frame());
+  come(items);
   assert.deepEqual(log.calls, ["start 0 b", "flush 0 a", "audio 0 b 960"]);
 });
 
 test("stop silences at once and drops the rest of the item that still arrives", () => {
   const log = new Log();
   const items = new Items(log);
-  items.start("a", 24000);
+  items.start("a", RATE);
   items.stop();
-  items.audio(frame());
+  come(items);
   items.flush("a");
   assert.deepEqual(log.calls, ["start 0 a", "flush null", "flush 0 a"]);
+});
+
+/** So many ms of an item, each sample with a number of its own from `from` on. */
+function numbered(ms: number, from = 0): ArrayBuffer {
+  return Int16Array.from({ length: (ms * RATE) / 1000 }, (_, i) => from + i).buffer;
+}
+
+/** A player that keeps the samples of each item. */
+class Ear extends Log {
+  readonly heard = new Map<string, number[]>();
+  override audio(item: string, pcm: ArrayBuffer): void {
+    this.heard.set(item, [...(this.heard.get(item) ?? []), ...new Int16Array(pcm)]);
+  }
+}
+
+test("after a broken connection an item goes on at its next sample, wherever the gateway begins", () => {
+  for (const fromMs of [undefined, 0, 10, 35, 36]) {
+    const ear = new Ear();
+    const items = new Items(ear);
+    items.start("a", RATE);
+    // 36.5 ms: no whole number of milliseconds.
+    const whole = numbered(100);
+    come(items, whole.slice(0, 2 * 876));
+    assert.deepEqual(items.position, { item_id: "a", received_ms: 36 });
+    items.broken();
+    come(items);
+    items.start("a", RATE, fromMs);
+    for (let at = (fromMs ?? 0) * 48; at < whole.byteLength; at += 480) {
+      come(items, whole.slice(at, at + 480));
+    }
+    assert.deepEqual(ear.heard.get("0 a"), [...new Int16Array(whole)], `from ${fromMs}`);
+    assert.deepEqual(items.position, { item_id: "a", received_ms: 100 });
+  }
+});
+
+test("an item that begins later than here is reported at its own time", () => {
+  const items = new Items(new Log());
+  items.start("a", RATE, 1500);
+  come(items, numbered(100));
+  assert.deepEqual(items.position, { item_id: "a", received_ms: 1600 });
+  assert.deepEqual(items.played("0 a", 60, false), { item: "a", own: true, playedMs: 1560, receivedMs: 1600 });
+  assert.deepEqual(items.heard, [["a", 1560]]);
+});
+
+test("a position that cannot be one is the beginning", () => {
+  for (const from of [NaN, -5, Infinity, "x" as unknown as number]) {
+    const items = new Items(new Log());
+    items.start("a", RATE, from);
+    come(items, numbered(100));
+    assert.deepEqual(items.position, { item_id: "a", received_ms: 100 });
+  }
+});
+
+test("the newest item has a position until nothing of it will sound, or it was silenced", () => {
+  const items = new Items(new Log());
+  assert.equal(items.position, undefined);
+  items.start("a", RATE);
+  come(items, numbered(100));
+  items.end("a");
+  assert.deepEqual(items.position, { item_id: "a", received_ms: 100 }, "it may still sound");
+  items.start("b", RATE);
+  assert.deepEqual(items.position, { item_id: "b", received_ms: 0 });
+  items.flush("b");
+  assert.equal(items.position, undefined);
+  items.start("c", RATE);
+  items.stop();
+  assert.equal(items.position, undefined, "the user wants silence: it need not go on");
+  items.start("d", RATE);
+  items.played("0 d", 0, true);
+  assert.equal(items.position, undefined);
+  items.start("e", RATE);
+  items.renew();
+  assert.equal(items.position, undefined, "of another session");
+});
+
+test("an item waits for audio from when it has run dry until more comes, or it is over", () => {
+  const overs: ((items: Items) => void)[] = [(i) => come(i), (i) => i.end("a"), (i) => i.flush("a"), (i) => i.stop(), (i) => void i.played("0 a", 20, true)];
+  for (const over of overs) {
+    const items = new Items(new Log());
+    items.start("a", RATE);
+    assert.equal(items.waiting, false);
+    items.ranDry("0 a");
+    assert.equal(items.waiting, true);
+    over(items);
+    assert.equal(items.waiting, false);
+  }
+  const items = new Items(new Log());
+  items.start("a", RATE);
+  items.end("a");
+  items.ranDry("0 a");
+  assert.equal(items.waiting, false, "it had come to its end");
+});
+
+test("so many items are known and no more", () => {
+  const items = new Items(new Log());
+  for (let i = 0; i < 1000; i++) {
+    items.start(`i${i}`, RATE);
+  }
+  assert.equal(items.heard.length, 32);
 });

@@ -4,7 +4,9 @@ import { afterEach, beforeEach, describe, test, vi } from "vitest";
 import { Line } from "../src/connection/line.js";
 import { pause } from "../src/connection/retry.js";
 import type { VoiceError } from "../src/errors.js";
+import type { Kept } from "../src/kept.js";
 import type { ConnectOptions } from "../src/options.js";
+import type { AudioPosition } from "../src/protocol/messages.js";
 import { newTally } from "../src/stats.js";
 import { FakeWebSocket, installNetwork, network, pass, removeNetwork, settle, show } from "./fakes.js";
 
@@ -16,12 +18,17 @@ class Caller {
   readonly messages: string[] = [];
   readonly tries: { attempt: number; delayMs: number; code: string }[] = [];
   readonly roundTrips: number[] = [];
+  readonly refusals: string[] = [];
+  /** What the line is told to be here of the newest item. */
+  position: AudioPosition | undefined;
   over: { code: number; error: VoiceError | undefined } | undefined;
   readonly line: Line;
 
-  constructor(options: ConnectOptions = {}) {
+  constructor(options: ConnectOptions = {}, kept: Kept | null = null) {
     this.line = new Line(options, this.tally, {
       opened: (_, back) => this.opened.push(back),
+      position: () => this.position,
+      refused: (error) => this.refusals.push(error.code),
       message: (message) => this.messages.push(message.type),
       unknown: (message) => this.messages.push(message.type),
       audio: () => this.messages.push("audio"),
@@ -33,7 +40,7 @@ class Caller {
         this.over = { code, error };
       },
     });
-    this.line.open();
+    this.line.open(kept);
     Caller.all.push(this);
   }
 
@@ -276,6 +283,117 @@ describe("a connection that breaks", () => {
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.token, "rt_2");
   });
 
+  test("while it is taken up is complete up to what has not been said again", async () => {
+    await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 6, resumed: true, resume_token: "rt_2" });
+    assert.deepEqual(FakeWebSocket.last.of("ping").map((m) => m.seq), [2], "the answer has come, and nothing else");
+    FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 2 });
+    FakeWebSocket.last.say({ type: "audio.start", seq: 7, turn: 2, item_id: "i", from_ms: 20 });
+    FakeWebSocket.last.drop();
+    await pass(500);
+    FakeWebSocket.last.open();
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume?.last_seq, 3, "4 and 5 are still to come");
+  });
+
+  test("has numbers that nothing comes with: once the gateway answers, they are not waited for", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    // 3 was the answer to a try that was lost on the way.
+    FakeWebSocket.last.start({ seq: 4, resumed: true, resume_token: "rt_2" });
+    assert.equal(caller.line.seq, 2);
+    const [ping] = FakeWebSocket.last.of("ping");
+    FakeWebSocket.last.say({ type: "pong", seq: 5, t: ping!.t });
+    assert.equal(caller.line.seq, 5);
+  });
+
+  test("says of the newest item what is here of it", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    caller.position = { item_id: "item_3", received_ms: 1860 };
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    const [start] = FakeWebSocket.last.of("session.start");
+    assert.deepEqual(start?.resume?.audio, { item_id: "item_3", received_ms: 1860 });
+    assert.deepEqual(Object.keys(start ?? {}).sort(), ["client", "input_rate", "output_rate", "resume", "type"], "the rest was settled when it was opened");
+  });
+
+  test("whose missed messages are kept no more is complete without them", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 1200, resumed: true, snapshot: true, resume_token: "rt_2" });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 1201, turn: 9 });
+    assert.equal(caller.line.seq, 1201);
+  });
+
+  test("ignores an opening of an earlier connection that is said again", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 5, resumed: true, resume_token: "rt_3" });
+    FakeWebSocket.last.say({ type: "session.started", seq: 3, session_id: "voice-1", output_rate: 24000, resumed: true, resume_token: "rt_2" });
+    assert.deepEqual([caller.messages, caller.line.resume?.token, caller.opened.length], [[], "rt_3", 2]);
+  });
+
+  test("is measured by its own pings alone", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    await pass(5000);
+    const [old] = FakeWebSocket.last.of("ping");
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 9, resumed: true, resume_token: "rt_2" });
+    FakeWebSocket.last.say({ type: "pong", seq: 2, t: old!.t });
+    FakeWebSocket.last.say({ type: "pong", seq: 3, t: -5e6 });
+    assert.deepEqual(caller.roundTrips, []);
+    assert.equal(caller.line.seq, 3);
+    await pass(7);
+    FakeWebSocket.last.say({ type: "pong", seq: 10, t: FakeWebSocket.last.of("ping")[0]!.t });
+    assert.deepEqual(caller.roundTrips.map(Math.round), [7]);
+  });
+
+  test("that another tab has taken up is over, also while it is restored", async () => {
+    const open = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop(4506);
+    const restored = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.say(error("resumed_elsewhere", { seq: 1 }));
+    FakeWebSocket.last.drop(4506);
+    const sockets = FakeWebSocket.all.length;
+    await pass(60_000);
+    network(true);
+    await pass(60_000);
+    assert.equal(FakeWebSocket.all.length, sockets, "two tabs must not take it from each other");
+    assert.deepEqual([open.failure.code, restored.failure.code], ["moved", "moved"]);
+  });
+
+  test("that was tried too often is tried again when the gateway takes tries again, not sooner", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.say(error("limit", { seq: 1 }));
+    FakeWebSocket.last.drop(4029);
+    network(true);
+    await pass(9999);
+    assert.equal(FakeWebSocket.all.length, 2);
+    await pass(1);
+    FakeWebSocket.last.start({ seq: 4, resumed: true });
+    assert.deepEqual(caller.opened[1]?.resumed, true);
+  });
+
+  test("that floods is over, with a resume token too", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop(4029);
+    assert.equal(caller.over?.code, 4029);
+  });
+
   test("whose resume is refused goes on in a new session at once", async () => {
     const caller = await Caller.started({ conversationId: "c-7" }, { resume_token: "rt_1" });
     FakeWebSocket.last.drop();
@@ -292,6 +410,7 @@ describe("a connection that breaks", () => {
     assert.equal(start?.conversation_id, "c-7");
     assert.deepEqual(caller.opened[1], { resumed: false, lostMs: 250 });
     assert.equal(caller.tries.length, 1);
+    assert.deepEqual(caller.refusals, ["resume_refused"]);
   });
 
   test("whose resume is refused, with a ticket that was used, is over and says so", async () => {
@@ -439,8 +558,8 @@ describe("a connection that breaks", () => {
   });
 
   const verdicts: Record<string, number[]> = {
-    restored: [1001, 1005, 1006, 1011, 1012, 1013, 1014, 4001, 4002, 4003, 4400],
-    over: [1000, 1002, 1008, 1009, 4004, 4005, 4029, 4500, 4501, 4502, 4503, 4504, 4505, 4999],
+    restored: [1001, 1005, 1006, 1011, 1012, 1013, 1014, 4001, 4002, 4003, 4007, 4400],
+    over: [1000, 1002, 1008, 1009, 4004, 4005, 4029, 4500, 4501, 4502, 4503, 4504, 4505, 4506, 4999],
   };
   for (const [verdict, codes] of Object.entries(verdicts)) {
     test(`after ${codes.join(", ")} is ${verdict}`, async () => {
@@ -481,6 +600,176 @@ describe("a connection that breaks", () => {
     await pass(8000);
     FakeWebSocket.last.start();
     assert.equal(caller.opened.length, 2);
+  });
+});
+
+describe("the microphone without a connection", () => {
+  const frame = (n: number): ArrayBuffer => Int16Array.from({ length: 320 }, () => n).buffer;
+
+  /** Says so many frames of 20 ms each, with numbers from one on. */
+  function say(caller: Caller, from: number, count: number): string[] {
+    return Array.from({ length: count }, (_, i) => caller.line.sendAudio(frame(from + i), Date.now()));
+  }
+
+  test("is kept for two seconds, and sent before what is said next", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    assert.deepEqual(new Set(say(caller, 1, 130)), new Set(["kept"]));
+    await pass(5000);
+    FakeWebSocket.last.start({ seq: 4, resumed: true });
+    assert.deepEqual(caller.line.sendHeld().length, 100);
+    say(caller, 131, 2);
+    assert.deepEqual(FakeWebSocket.last.audio16.map((pcm) => pcm[0]), Array.from({ length: 102 }, (_, i) => i + 31));
+    assert.deepEqual([caller.tally.droppedOffline, caller.tally.audioFramesKept, caller.tally.audioFramesSent], [30, 100, 102]);
+    assert.deepEqual(caller.line.sendHeld(), [], "once");
+  });
+
+  test("does not make what is said next late: both may wait for the line", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    say(caller, 1, 100);
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 4, resumed: true });
+    FakeWebSocket.last.bufferedAmount = 64_000;
+    caller.line.sendHeld();
+    FakeWebSocket.last.bufferedAmount = 128_000;
+    assert.deepEqual(say(caller, 101, 1), ["sent"]);
+    FakeWebSocket.last.bufferedAmount = 128_001;
+    assert.deepEqual(say(caller, 102, 1), ["slow"]);
+    FakeWebSocket.last.bufferedAmount = 10;
+    assert.deepEqual(say(caller, 103, 1), ["sent"]);
+    FakeWebSocket.last.bufferedAmount = 64_011;
+    assert.deepEqual(say(caller, 104, 1), ["slow"], "what was kept is gone: two seconds may wait, as ever");
+  });
+
+  test("is dropped where nothing can be taken up, and counted", async () => {
+    const caller = await Caller.started();
+    FakeWebSocket.last.drop();
+    assert.deepEqual(say(caller, 1, 3), ["offline", "offline", "offline"]);
+    const refused = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.drop();
+    say(refused, 1, 120);
+    await pass(250);
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(4501);
+    await settle();
+    FakeWebSocket.last.start();
+    assert.deepEqual(refused.line.sendHeld(), []);
+    assert.deepEqual([caller.tally.droppedOffline, refused.tally.droppedOffline], [3, 120]);
+  });
+});
+
+describe("a gateway that moves its sessions", () => {
+  const moving = (inMs: number | undefined): { type: string; [field: string]: unknown } => ({
+    type: "session.moving", seq: 2, reason: "server_shutdown", ...(inMs === undefined ? {} : { deadline: new Date(Date.now() + inMs).toISOString() }),
+  });
+
+  test("is left at a moment of chance before its deadline, and the session is taken up at once", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    vi.spyOn(Math, "random").mockReturnValue(0.5);
+    const first = FakeWebSocket.last;
+    first.say(moving(21_000));
+    await alive(9000);
+    await pass(999);
+    assert.equal(FakeWebSocket.all.length, 1);
+    await pass(1);
+    assert.equal(first.closedWith, 4000, "the session goes on");
+    FakeWebSocket.last.start({ seq: 3, resumed: true });
+    assert.deepEqual(caller.opened[1], { resumed: true, lostMs: 0 });
+    assert.deepEqual(caller.messages.filter((m) => m !== "audio"), ["session.moving"]);
+  });
+
+  for (const inMs of [undefined, -3_600_000, 500]) {
+    test(`is left at once where the deadline is ${inMs}`, async () => {
+      await Caller.started({}, { resume_token: "rt_1" });
+      FakeWebSocket.last.say(moving(inMs));
+      await settle();
+      assert.equal(FakeWebSocket.all.length, 2);
+    });
+  }
+
+  test("is left within a minute, whatever its clock says", async () => {
+    await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.say(moving(86_400_000));
+    await alive(59_000);
+    assert.equal(FakeWebSocket.all.length, 1);
+    await pass(1000);
+    assert.equal(FakeWebSocket.all.length, 2);
+  });
+
+  test("that closes first is not left twice, and one that is hung up on is not left at all", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    FakeWebSocket.last.say(moving(10_000));
+    FakeWebSocket.last.drop(4007);
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 3, resumed: true, resume_token: "rt_2" });
+    await alive(20_000);
+    assert.equal(FakeWebSocket.all.length, 2);
+    FakeWebSocket.last.say({ ...moving(10_000), seq: 4 });
+    caller.line.end();
+    await pass(20_000);
+    assert.equal(FakeWebSocket.all.length, 2);
+  });
+
+  test("and gives no token is left when it goes", async () => {
+    await Caller.started();
+    FakeWebSocket.last.say(moving(500));
+    await alive(5000);
+    assert.equal(FakeWebSocket.all.length, 1);
+  });
+});
+
+describe("a session of the page before", () => {
+  const kept: Kept = { sessionId: "voice-7", conversationId: "c-7", leftAt: 1, url: "", token: "rt_7", wishes: [], pages: 1, pressed: false, heard: [] };
+
+  test("is taken up with all that the gateway still has", async () => {
+    const caller = new Caller({ ticket: "Zx3" }, kept);
+    await settle();
+    FakeWebSocket.last.open();
+    assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-7", token: "rt_7", last_seq: 0 });
+    FakeWebSocket.last.start({ seq: 9, resumed: true, snapshot: true, resume_token: "rt_8" });
+    assert.deepEqual(caller.opened, [undefined]);
+    assert.equal(caller.line.seq, 9);
+  });
+
+  test("is complete up to what has not been said again, as on the page before", async () => {
+    const caller = new Caller({}, kept);
+    await settle();
+    FakeWebSocket.last.start({ seq: 9, resumed: true, resume_token: "rt_8" });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 1, turn: 1 });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 2 });
+    assert.equal(caller.line.seq, 2);
+  });
+
+  test("is tried again when the gateway is away for a moment", async () => {
+    const caller = new Caller({}, kept);
+    await settle();
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 9, resumed: true });
+    assert.deepEqual(caller.opened, [{ resumed: true, lostMs: 250 }]);
+  });
+
+  test("that is refused is followed by a new one of the same conversation", async () => {
+    const caller = new Caller({}, kept);
+    await settle();
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(4501);
+    await settle();
+    FakeWebSocket.last.start();
+    const [start] = FakeWebSocket.last.of("session.start");
+    assert.deepEqual([start?.resume, start?.conversation_id], [undefined, "c-7"]);
+    assert.deepEqual([caller.refusals, caller.opened], [["resume_refused"], [{ resumed: false, lostMs: 0 }]]);
+  });
+
+  test("that is refused is the end where nothing else is wanted", async () => {
+    const caller = new Caller({ resume: "only" }, kept);
+    await settle();
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(4501);
+    await pass(60_000);
+    assert.equal(FakeWebSocket.all.length, 1);
+    assert.equal(caller.failure.code, "resume_refused");
   });
 });
 
@@ -566,6 +855,14 @@ describe("the end", () => {
     assert.deepEqual(broken.over, { code: 1006, error: undefined });
     await pass(60_000);
     assert.deepEqual(broken.tries, []);
+  });
+
+  test("of a page whose session goes on says nothing of an end", async () => {
+    const caller = await Caller.started({}, { resume_token: "rt_1" });
+    caller.line.depart();
+    assert.deepEqual(FakeWebSocket.last.of("session.end"), []);
+    assert.equal(FakeWebSocket.last.closedWith, 4000);
+    assert.deepEqual(caller.over, { code: 4000, error: undefined });
   });
 
   test("of a page that goes away waits for nothing", async () => {

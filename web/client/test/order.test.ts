@@ -17,21 +17,21 @@ function seen(order: Order, ...seqs: number[]): boolean[] {
 test("messages in order have no gaps", () => {
   const order = newOrder();
   assert.deepEqual(seen(order, 1, 2, 3), [true, true, true]);
-  assert.deepEqual([order.highest, tally.gaps, tally.repeats], [3, 0, 0]);
+  assert.deepEqual([order.complete, tally.gaps, tally.repeats], [3, 0, 0]);
 });
 
 test("a repeat is known, and what is missing is counted until it comes", () => {
   const order = newOrder();
   assert.deepEqual(seen(order, 1, 2, 6, 2, 1), [true, true, true, false, false]);
-  assert.deepEqual([order.highest, tally.gaps, tally.repeats], [6, 3, 2]);
+  assert.deepEqual([order.complete, tally.gaps, tally.repeats], [2, 3, 2]);
   assert.deepEqual(seen(order, 4, 5, 3), [true, true, true]);
-  assert.equal(tally.gaps, 0);
+  assert.deepEqual([order.complete, tally.gaps], [6, 0]);
 });
 
 test("a session may be joined at any seq, and what was before its first message is told too", () => {
   const order = newOrder();
   seen(order, 42, 41, 43);
-  assert.deepEqual([order.highest, tally.gaps], [43, 0]);
+  assert.deepEqual([order.complete, tally.gaps], [43, 0]);
 });
 
 test("another session counts anew, and the gaps of the last one stay counted", () => {
@@ -39,7 +39,7 @@ test("another session counts anew, and the gaps of the last one stay counted", (
   seen(order, 1, 4);
   const next = new Order(tally);
   assert.deepEqual(seen(next, 1, 2), [true, true]);
-  assert.deepEqual([next.highest, tally.gaps, tally.repeats], [2, 2, 0]);
+  assert.deepEqual([next.complete, tally.gaps, tally.repeats], [2, 2, 0]);
 });
 
 test("so much is remembered and no more: what is too far back counts as a repeat", () => {
@@ -62,5 +62,49 @@ test("jumps forward are gaps", () => {
 test("a message without a number is no repeat", () => {
   const order = newOrder();
   assert.ok(order.fresh(undefined) && order.fresh(undefined) && order.fresh("7"));
-  assert.deepEqual([order.highest, tally.gaps, tally.repeats], [0, 0, 0]);
+  assert.deepEqual([order.complete, tally.gaps, tally.repeats], [0, 0, 0]);
+});
+
+test("it is complete up to what is missing, in whatever order the rest comes", () => {
+  const order = newOrder();
+  const complete = [1, 2, 6, 3, 7, 5, 4, 8].map((seq) => {
+    order.fresh(seq);
+    return order.complete;
+  });
+  assert.deepEqual(complete, [1, 2, 2, 3, 3, 3, 7, 8]);
+});
+
+test("what will never come is not waited for, and what has not been said is not skipped", () => {
+  const order = newOrder();
+  seen(order, 1, 2, 6, 9);
+  order.skip(5);
+  assert.equal(order.complete, 6);
+  order.skip(4);
+  assert.equal(order.complete, 6);
+  order.skip(1000);
+  assert.equal(order.complete, 9);
+  for (const nonsense of [NaN, undefined, "7", 1.5]) {
+    order.skip(nonsense as number);
+  }
+  assert.equal(order.complete, 9);
+});
+
+test("a page that has nothing of a session wants all of it", () => {
+  tally = newTally();
+  const order = new Order(tally, 0);
+  assert.equal(order.complete, 0);
+  seen(order, 9, 1, 2);
+  assert.equal(order.complete, 2);
+  order.skip(9);
+  assert.equal(order.complete, 9);
+});
+
+test("a message that is missing for too long is not waited for: it would count as a repeat", () => {
+  const order = newOrder();
+  seen(order, 1);
+  for (let seq = 3; seq <= 1026; seq++) {
+    order.fresh(seq);
+  }
+  assert.equal(order.complete, 1026);
+  assert.equal(order.fresh(2), false);
 });

@@ -236,6 +236,7 @@ test("an underrun grows the cushion and does not click; a late end is none", () 
   device.begin("a", 100);
   const heard = [...device.play(150)];
   assert.equal(device.of("underrun").length, 0, "it may have been the end");
+  assert.deepEqual(device.of("dry"), [{ type: "dry", item: "a" }], "once, however long it lasts");
   device.queue.push("a", tone(24000, 60), 0);
   const [underrun] = device.of("underrun");
   assert.ok(underrun!.cushionMs >= 90, `${underrun!.cushionMs} ms`);
@@ -254,6 +255,13 @@ test("an underrun grows the cushion and does not click; a late end is none", () 
   assert.equal(soundingMs(late.play(50)), 0, "what is left in the filter would click");
   assert.equal(late.of("underrun").length, 0);
   assert.equal(late.reports("b").at(-1)?.done, true);
+});
+
+test("an item that sounds to its end is not dry", () => {
+  const device = new Device();
+  device.item("a", 100);
+  device.play(200);
+  assert.deepEqual(device.of("dry"), []);
 });
 
 test("a gap in the middle of a wave does not click, neither where it begins nor where it ends", () => {

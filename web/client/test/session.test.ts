@@ -273,7 +273,7 @@ describe("the end", () => {
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
   });
 
-  test("of the page is told to the gateway, and is the end also for a page that comes back", async () => {
+  test("of the page is told to the gateway where nothing can be taken up, and is the end also for a page that comes back", async () => {
     const session = await open();
     const told = new Listener(session, "ended");
     globalThis.dispatchEvent(new Event("pagehide"));
@@ -613,16 +613,18 @@ describe("a connection that breaks", () => {
     FakeWebSocket.last.drop();
     resumed.resolve("cf_1", true);
     resumed.interrupt();
+    resumed.interrupt();
     await pass(250);
     FakeWebSocket.last.start({ resumed: true, seq: 3 });
-    assert.deepEqual(FakeWebSocket.last.texts.slice(1), [{ type: "confirmation.resolve", token: "cf_1", approved: true }]);
+    assert.deepEqual(FakeWebSocket.last.texts.slice(1, -1), [{ type: "confirmation.resolve", token: "cf_1", approved: true }, { type: "interrupt" }]);
 
     const renewed = await open();
     FakeWebSocket.last.drop();
     renewed.resolve("cf_2", true);
+    renewed.interrupt();
     await pass(250);
     FakeWebSocket.last.start();
-    assert.equal(FakeWebSocket.last.of("confirmation.resolve").length, 0);
+    assert.equal(FakeWebSocket.last.of("confirmation.resolve").length + FakeWebSocket.last.of("interrupt").length, 0);
   });
 
   test("sends the last report of each item in the session that is taken up", async () => {
@@ -635,7 +637,7 @@ describe("a connection that breaks", () => {
     }
     await pass(250);
     FakeWebSocket.last.start({ resumed: true, seq: 3 });
-    assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 600, done: true }]);
+    assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 600, done: true, received_ms: 0, seq: 2 }]);
   });
 
   test("ends each open question once, with the session that asked it", async () => {

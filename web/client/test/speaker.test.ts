@@ -25,6 +25,7 @@ function speaker(wanted?: string) {
       played: tell("played"),
       silenced: tell("silenced"),
       underrun: tell("underrun"),
+      dry: tell("dry"),
       level: tell("level"),
       changed: tell("changed"),
       failed: (error) => told.push({ type: "failed", event: error.code }),
@@ -270,6 +271,7 @@ test("what the worklet tells is told with the page's clock", async () => {
   const notices: PlayNotice[] = [
     { type: "sounding", item: "a", frame: 2 * 48000, firstByteAt: 7, cushionMs: 40 },
     { type: "report", item: "a", playedMs: 200, done: false },
+    { type: "dry", item: "a" },
     { type: "underrun", item: "a", cushionMs: 90 },
     { type: "silenced", item: "a", ms: 12 },
     { type: "level", level: 0.25 },
@@ -280,6 +282,7 @@ test("what the worklet tells is told with the page's clock", async () => {
     // It is rendered now, and takes 30 ms to the ear.
     { type: "sounding", event: { item: "a", at: now + 30, firstByteAt: 7, cushionMs: 40 } },
     { type: "played", event: { item: "a", playedMs: 200, done: false, at: now } },
+    { type: "dry", event: "a" },
     { type: "underrun", event: { item: "a", cushionMs: 90 } },
     { type: "silenced", event: { item: "a", ms: 12, latencyMs: 30 } },
     { type: "level", event: 0.25 },

@@ -180,7 +180,7 @@ test("a connection that was restored in a new session goes on below the old one"
   conversation.take(received("voice", said("i1", "assistant", "before", 1, { turn: 1 })));
   conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
   conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
-  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 2000, error: new VoiceError("lost") } }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 2000, lostMs: 0, error: new VoiceError("lost") } }));
   assert.equal(activity(conversation.voice), "reconnecting");
   assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000 });
   assert.ok(running(conversation.voice));
@@ -199,7 +199,7 @@ test("a connection that was restored in a new session goes on below the old one"
 test("a session that is taken up again goes on as it was", () => {
   const conversation = inCall();
   conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
-  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, error: new VoiceError("lost") } }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 0, error: new VoiceError("lost") } }));
   conversation.take(started({ resumed: true }));
   conversation.take(noticed({ name: "reconnected", event: { resumed: true, lostMs: 300 } }));
   assert.equal(conversation.questions.list.length, 1);

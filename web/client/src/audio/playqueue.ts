@@ -10,6 +10,8 @@ export type PlayEvent =
   | { type: "report"; item: string; playedMs: number; done: boolean }
   /** The item sounded and is silent now: so long after the flush was asked for. */
   | { type: "silenced"; item: string; ms: number }
+  /** The item has nothing more to play now, and has not ended. */
+  | { type: "dry"; item: string }
   /** The item ran dry and went on; the cushion has grown to cushionMs. */
   | { type: "underrun"; item: string; cushionMs: number }
   /** More audio waits than the queue holds; the rest of the item is lost. */
@@ -242,6 +244,7 @@ export class PlayQueue {
         item.dry = true;
         item.waiting = true;
         item.ramp = this.#frames(DECLICK_MS);
+        this.#emit({ type: "dry", item: item.id });
       }
     }
     return to;

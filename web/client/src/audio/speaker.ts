@@ -17,6 +17,8 @@ export interface SpeakerHandlers {
   played(event: LocalEvents["played"]): void;
   silenced(event: LocalEvents["silenced"]): void;
   underrun(event: LocalEvents["underrun"]): void;
+  /** The item has nothing more to play now, and has not ended. */
+  dry(item: string): void;
   /** RMS of the model's voice before the volume, 25 times a second while it sounds. */
   level(level: number): void;
   changed(event: LocalEvents["speaker"]): void;
@@ -190,6 +192,8 @@ export class Speaker {
         return this.#handlers.silenced({ item: notice.item, ms: notice.ms, latencyMs: Math.round(outputLatency(context) * 1000) });
       case "underrun":
         return this.#handlers.underrun({ item: notice.item, cushionMs: notice.cushionMs });
+      case "dry":
+        return this.#handlers.dry(notice.item);
       case "overflow":
         return this.#handlers.failed(new VoiceError("too_long"));
     }

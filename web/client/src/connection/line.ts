@@ -1,15 +1,18 @@
 // The way to the gateway: one connection after another, for one conversation.
 import { VoiceError, closeError } from "../errors.js";
+import type { Kept } from "../kept.js";
 import type { ConnectOptions } from "../options.js";
-import type { ClientMessage, ErrorMessage, ServerMessage, SessionStart, SessionStarted } from "../protocol/messages.js";
+import type { AudioPosition, ClientMessage, ErrorMessage, Pong, ServerMessage, SessionStart, SessionStarted } from "../protocol/messages.js";
 import type { Tally } from "../stats.js";
-import { reconnects } from "./codes.js";
+import { DISPLACED, LIMIT, MOVING, reconnects } from "./codes.js";
 import { Heartbeat } from "./heartbeat.js";
+import { Held, type HeldFrame } from "./held.js";
+import { Move } from "./move.js";
 import { Order } from "./order.js";
 import { whyUnopened } from "./probe.js";
 import { Wait, tries } from "./retry.js";
-import { Socket, voiceUrl, type Closed } from "./socket.js";
-import { randomConversation, sessionStart, type Resume } from "./start.js";
+import { ABANDONED, Socket, voiceUrl, type Closed } from "./socket.js";
+import { randomConversation, sessionStart, type Opening, type Resume } from "./start.js";
 
 /** Longer than the gateway's own three tries at a provider; a ticket is got in it, too. */
 const START_TIMEOUT_MS = 15_000;
@@ -17,16 +20,24 @@ const START_TIMEOUT_MS = 15_000;
 const GOODBYE_MS = 5000;
 /** A connection that lasted so long was a good one: the next loss has all its tries. */
 const STABLE_MS = 30_000;
+/** So many pings are waited for at most. */
+const PINGS = 4;
+/** A gateway refuses further tries to take a session up for so long: docs/protocol.md. */
+const EAGER_MS = 10_000;
 
 export interface LineHandlers {
-  /** A session is open; back says how it was restored, and is undefined for the first. */
+  /** A session is open; back says how it was restored, and is undefined for the first of this page. */
   opened(started: SessionStarted, back: { resumed: boolean; lostMs: number } | undefined): void;
+  /** Which audio has come: the gateway goes on from there. Asked before a session is taken up. */
+  position(): AudioPosition | undefined;
   message(message: ServerMessage): void;
   unknown(message: { type: string }): void;
   audio(pcm: ArrayBuffer): void;
   sent(message: ClientMessage): void;
-  /** The connection broke; the next try is made in delayMs. */
-  broke(attempt: number, delayMs: number, error: VoiceError): void;
+  /** The connection broke, at `since` (performance.now()); the next try is made in delayMs. */
+  broke(attempt: number, delayMs: number, error: VoiceError, since: number): void;
+  /** The session cannot be taken up. A new one of the same conversation is opened. */
+  refused(error: VoiceError): void;
   roundTrip(ms: number): void;
   /** The end; called once, and nothing else after it. */
   over(closeCode: number, error: VoiceError | undefined): void;
@@ -50,6 +61,8 @@ export class Line {
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #heartbeat = new Heartbeat({ ping: () => this.#ping(), lost: () => this.#silent() });
   readonly #wait = new Wait(() => void this.#dial());
+  readonly #move = new Move(() => this.#leaveForMove());
+  readonly #held: Held;
   /** The newest try at restoring, from 1; counts from 0 again after a connection that lasted. */
   #attempt = 0;
   /** When the newest session began; undefined before the first. */
@@ -61,17 +74,47 @@ export class Line {
   #said: ErrorMessage | null = null;
   /** Something has come of the pending request. */
   #answered = false;
+  /** What was sent in pings of this connection and has not come back. */
+  #pinged: number[] = [];
 
   constructor(options: ConnectOptions, tally: Tally, handlers: LineHandlers) {
     this.#options = options;
     this.#tally = tally;
     this.#handlers = handlers;
     this.#order = new Order(tally);
+    this.#held = new Held(options.inputRate ?? 16000);
     this.#conversation = options.conversationId ?? randomConversation();
   }
 
-  /** Begins; LineHandlers tell how it goes. */
-  open(): void {
+  /** Whether a session runs and the gateway can be reached, as far as is known. */
+  get connected(): boolean {
+    return this.#phase === "open";
+  }
+
+  /** What the session can be taken up with; undefined where the gateway has given nothing. */
+  get resume(): Resume | undefined {
+    return this.#resume;
+  }
+
+  /** The name of the conversation. */
+  get conversation(): string {
+    return this.#conversation;
+  }
+
+  /** All messages up to this seq have come. */
+  get seq(): number {
+    return this.#order.complete;
+  }
+
+  /** Begins; LineHandlers tell how it goes. `kept` is what a page before this one has left. */
+  open(kept: Kept | null): void {
+    if (kept !== null) {
+      this.#resume = { session_id: kept.sessionId, token: kept.token };
+      this.#conversation = kept.conversationId;
+      this.#answered = true;
+      // This page has nothing of it: all that the gateway still knows is wanted.
+      this.#order = new Order(this.#tally, 0);
+    }
     void this.#dial();
   }
 
@@ -84,13 +127,28 @@ export class Line {
     return true;
   }
 
-  /** One frame of PCM16, made at Date.now(); what is not sent is dropped, and counted. */
-  sendAudio(pcm: ArrayBuffer, at: number): "sent" | "slow" | "offline" {
+  /**
+   * One frame of PCM16, made at Date.now(). While a session waits to be taken up again the
+   * newest two seconds are kept, for sendHeld. What is dropped is counted.
+   */
+  sendAudio(pcm: ArrayBuffer, at: number): "sent" | "slow" | "kept" | "offline" {
     if (this.#phase === "open" && this.#socket !== null) {
       return this.#socket.sendAudio(pcm, at, this.#options.inputRate ?? 16000);
     }
+    if (this.#resume !== undefined && this.#openedAt !== undefined && this.#phase !== "ending" && this.#phase !== "over") {
+      this.#tally.droppedOffline += this.#held.push({ pcm, at });
+      return "kept";
+    }
     this.#tally.droppedOffline++;
     return "offline";
+  }
+
+  /** Sends what was kept of the microphone, before anything newer; returns what was sent. */
+  sendHeld(): HeldFrame[] {
+    const frames = this.#held.take();
+    this.#socket?.sendHeld(frames.map(({ pcm }) => pcm));
+    this.#tally.audioFramesKept += frames.length;
+    return frames;
   }
 
   /** The next try at restoring is made now. Nothing where none is waited for. */
@@ -111,17 +169,24 @@ export class Line {
     }
   }
 
-  /** The page goes away: says so and waits for nothing. */
+  /** The page goes away, and the session with it: says so and waits for nothing. */
   leave(): void {
     this.send({ type: "session.end" });
     this.#over(1000, undefined);
+  }
+
+  /** The page goes away, and the session is to be taken up by the next one. */
+  depart(): void {
+    this.#socket?.abandon();
+    this.#socket = null;
+    this.#over(ABANDONED, undefined);
   }
 
   async #dial(): Promise<void> {
     this.#phase = "dialling";
     this.#said = null;
     const mine = ++this.#dialled;
-    const resume = this.#resume === undefined ? undefined : { ...this.#resume, last_seq: this.#order.highest };
+    const resume = this.#resuming();
     this.#timer = setTimeout(() => this.#unstarted(), START_TIMEOUT_MS);
     let ticket: string | undefined;
     try {
@@ -142,6 +207,14 @@ export class Line {
       const advice = "It must be a wss address on a page that came over https.";
       this.#over(1006, new VoiceError("unreachable", "The gateway's address cannot be used.", { advice, cause }));
     }
+  }
+
+  #resuming(): Opening["resume"] {
+    if (this.#resume === undefined) {
+      return undefined;
+    }
+    const audio = this.#handlers.position();
+    return { ...this.#resume, last_seq: this.#order.complete, ...(audio === undefined ? {} : { audio }) };
   }
 
   #connect(start: SessionStart): void {
@@ -173,6 +246,9 @@ export class Line {
     if (this.#phase !== "dialling" && !this.#order.fresh(message.seq)) {
       return;
     }
+    if (message.type === "session.started") {
+      return; // of an earlier connection, said again
+    }
     this.#note(message);
     this.#handlers.message(message);
   }
@@ -181,17 +257,26 @@ export class Line {
     clearTimeout(this.#timer);
     if (!started.resumed) {
       this.#order = new Order(this.#tally);
+      this.#tally.droppedOffline += this.#held.take().length;
     }
     this.#order.fresh(started.seq);
+    if (started.snapshot === true) {
+      this.#order.skip(started.seq);
+    }
     this.#resume = started.resume_token === undefined ? undefined : { session_id: started.session_id, token: started.resume_token };
     this.#conversation = started.conversation_id ?? this.#conversation;
     this.#said = null;
     const now = performance.now();
     this.#openedAt = now;
     this.#phase = "open";
+    this.#pinged = [];
     this.#heartbeat.start();
     this.#handlers.opened(started, this.#lostAt === undefined ? undefined : { resumed: started.resumed, lostMs: Math.round(now - this.#lostAt) });
     this.#lostAt = undefined;
+    if (started.resumed) {
+      // The first frame tells the gateway that its answer has come: the old token is over.
+      this.#ping();
+    }
   }
 
   #onUnknown(message: { type: string; seq?: unknown }): void {
@@ -210,11 +295,14 @@ export class Line {
   #note(message: ServerMessage): void {
     switch (message.type) {
       case "pong":
-        this.#handlers.roundTrip(Math.max(0, performance.now() - message.t));
+        this.#onPong(message);
         return;
       case "error":
         this.#said = message;
         return;
+      case "session.moving":
+        this.#move.before(message.deadline);
+        break;
       case "audio.start":
       case "tool.started":
       case "turn.ended":
@@ -226,7 +314,35 @@ export class Line {
   }
 
   #ping(): void {
-    this.send({ type: "ping", t: performance.now() });
+    const t = performance.now();
+    const seq = this.#resume === undefined ? {} : { seq: this.#order.complete };
+    if (this.send({ type: "ping", t, ...seq })) {
+      this.#pinged = [...this.#pinged, t].slice(-PINGS);
+    }
+  }
+
+  /** One that answers a ping of an earlier connection, or of another page, says nothing. */
+  #onPong({ t, seq }: Pong): void {
+    if (!this.#pinged.includes(t)) {
+      return;
+    }
+    this.#pinged = this.#pinged.filter((asked) => asked > t);
+    // What was said again after a resume has come before it: what is missing now never comes.
+    this.#order.skip(seq);
+    this.#handlers.roundTrip(performance.now() - t);
+  }
+
+  /** The gateway is about to leave: the session is taken up where it has gone. */
+  #leaveForMove(): void {
+    if (this.#phase !== "open" || this.#resume === undefined) {
+      return;
+    }
+    this.#socket?.abandon();
+    this.#socket = null;
+    this.#heartbeat.stop();
+    this.#lostAt = performance.now();
+    this.#handlers.broke(1, 0, closeError(MOVING, null)!, this.#lostAt);
+    void this.#dial();
   }
 
   /** No frame has come for too long. */
@@ -248,28 +364,39 @@ export class Line {
       this.#over(how.code, undefined);
       return;
     }
-    if (resuming && this.#phase === "dialling" && how.code >= 4500 && how.code !== 4503) {
-      // The session is no more, or this gateway takes none up. The conversation goes on in a new one.
-      clearTimeout(this.#timer);
-      this.#resume = undefined;
-      if (!this.#spent(how.code)) {
-        void this.#dial();
-      }
+    if (resuming && this.#phase === "dialling" && how.code >= 4500 && how.code !== 4503 && how.code !== DISPLACED) {
+      this.#onRefused(how.code);
       return;
     }
     const error = how.opened ? closeError(how.code, this.#said) : new VoiceError("unreachable", undefined, { retryable: true, closeCode: how.code });
     this.#failed(how.code, error, how.opened);
   }
 
+  /** The session is no more, or this gateway takes none up. The conversation goes on in a new one. */
+  #onRefused(code: number): void {
+    clearTimeout(this.#timer);
+    this.#resume = undefined;
+    const error = new VoiceError("resume_refused", undefined, { closeCode: code, gatewayMessage: this.#said ?? undefined });
+    if (this.#openedAt === undefined && this.#options.resume === "only") {
+      this.#over(code, error);
+    } else if (!this.#spent(code)) {
+      this.#lostAt ??= performance.now();
+      this.#handlers.refused(error);
+      void this.#dial();
+    }
+  }
+
   /** A connection broke, or there was none: begins to restore it, or ends the conversation. */
   #failed(code: number, error: VoiceError | undefined, opened = true): void {
     clearTimeout(this.#timer);
     this.#heartbeat.stop();
+    this.#move.stop();
     this.#socket = null;
     this.#dialled++;
-    // In a conversation that was open: a gateway that has not noticed the loss takes the old
-    // session for one that runs.
-    const again = this.#openedAt !== undefined && error !== undefined && (reconnects(code) || error.gatewayCode === "voice_active");
+    // In a conversation that was open, on this page or the one before: a gateway that has not
+    // noticed the loss takes the old session for one that runs.
+    const wasOpen = this.#openedAt !== undefined || this.#resume !== undefined;
+    const again = wasOpen && error !== undefined && (reconnects(code) || error.gatewayCode === "voice_active" || this.#tooEager(code));
     if (this.#phase === "open") {
       this.#attempt = performance.now() - (this.#openedAt ?? 0) >= STABLE_MS ? 0 : this.#attempt;
       this.#lostAt ??= performance.now();
@@ -289,9 +416,16 @@ export class Line {
     }
     this.#phase = "waiting";
     this.#attempt++;
+    this.#lostAt ??= performance.now();
     const { reconnect } = this.#options;
-    const delayMs = this.#wait.start(this.#attempt, typeof reconnect === "object" ? reconnect : {});
-    this.#handlers.broke(this.#attempt, delayMs, error);
+    const atLeastMs = this.#tooEager(code) ? (error.gatewayMessage?.retry_after_ms ?? EAGER_MS) : 0;
+    const delayMs = this.#wait.start(this.#attempt, typeof reconnect === "object" ? reconnect : {}, atLeastMs);
+    this.#handlers.broke(this.#attempt, delayMs, error, this.#lostAt);
+  }
+
+  /** A session was to be taken up too often in a short time: it may be, a moment later. */
+  #tooEager(code: number): boolean {
+    return code === LIMIT && this.#phase !== "open" && this.#resume !== undefined;
   }
 
   /** Ends the conversation, and says so, where there is no ticket for another session of it. */
@@ -317,6 +451,7 @@ export class Line {
     this.#dialled++;
     clearTimeout(this.#timer);
     this.#wait.stop();
+    this.#move.stop();
     this.#heartbeat.stop();
     this.#socket?.close();
     this.#socket = null;

@@ -13,30 +13,61 @@ export class Order {
   readonly #tally: Tally;
   #oldest = 0;
   #newest = 0;
+  #complete: number | undefined;
 
-  /** Counts what is missing and what came again. */
-  constructor(tally: Tally) {
+  /**
+   * Counts in tally what is missing and what came again. Where `complete` is given, all
+   * messages after it are wanted; otherwise those after the first one that comes.
+   */
+  constructor(tally: Tally, complete?: number) {
     this.#tally = tally;
+    this.#complete = complete;
   }
 
-  /** The highest seq so far; 0 for none. */
-  get highest(): number {
-    return this.#newest;
+  /**
+   * Everything up to this seq has come: what a resume has to say again comes after it. 0
+   * where nothing has come. After a resume it may be far below the newest seq, until the
+   * gateway has said again what was missed.
+   */
+  get complete(): number {
+    return this.#complete ?? 0;
   }
 
   /** Notes a message; false when it came before. One without a number is always new. */
   fresh(seq: unknown): boolean {
-    if (typeof seq !== "number") {
+    if (!Number.isSafeInteger(seq) || (seq as number) < 1) {
       return true;
     }
-    const slot = seq % WINDOW;
-    if (this.#seen[slot] === seq || seq <= this.#newest - WINDOW) {
+    const number = seq as number;
+    const slot = number % WINDOW;
+    if (this.#seen[slot] === number || number <= this.#newest - WINDOW) {
       this.#tally.repeats++;
       return false;
     }
-    this.#seen[slot] = seq;
-    this.#place(seq);
+    this.#seen[slot] = number;
+    this.#place(number);
+    this.#complete ??= number;
+    this.#advance();
     return true;
+  }
+
+  /** What is missing before this seq is not coming any more: the gateway does not have it. */
+  skip(seq: number): void {
+    if (!Number.isSafeInteger(seq)) {
+      return;
+    }
+    // Nothing later than what has come is known of.
+    this.#complete = Math.max(this.complete, Math.min(seq, this.#newest));
+    this.#advance();
+  }
+
+  #advance(): void {
+    // What is further back would be taken for a repeat, so nobody waits for it.
+    let upTo = Math.max(this.complete, this.#newest - WINDOW);
+    while (this.#seen[(upTo + 1) % WINDOW] === upTo + 1) {
+      upTo++;
+    }
+    this.#complete = upTo;
   }
 
   /** Counts what is missing between it and the others. */

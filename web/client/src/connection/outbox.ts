@@ -1,14 +1,23 @@
-import type { ClientMessage } from "../protocol/messages.js";
+import type { ClientMessage, PlaybackReport } from "../protocol/messages.js";
 
 /** So much is kept. */
 const MOST = 32;
 
 /**
- * What the user has done while there was no connection. Audio is not kept: the model should
- * hear what is said now. When it is full, the newest is refused.
+ * What the user has done while there was no connection, to be sent when there is one. When
+ * it is full, the newest is refused.
  */
 export class Outbox {
   #kept: ClientMessage[] = [];
+  /** The last report that was sent: it may have been on its way when the connection broke. */
+  #reported: PlaybackReport | undefined;
+
+  /** A message was sent. */
+  sent(message: ClientMessage): void {
+    if (message.type === "playback") {
+      this.#reported = message;
+    }
+  }
 
   /** Keeps a message to be sent later; false when it is not kept. */
   keep(message: ClientMessage): boolean {
@@ -16,6 +25,10 @@ export class Outbox {
       case "playback":
         // The last report of an item counts.
         this.#kept = this.#kept.filter((m) => m.type !== "playback" || m.item_id !== message.item_id);
+        break;
+      case "interrupt":
+        // Silence is wanted of what was said before; once is enough.
+        this.#kept = this.#kept.filter((m) => m.type !== "interrupt");
         break;
       case "input.text":
       case "confirmation.resolve":
@@ -30,10 +43,16 @@ export class Outbox {
     return true;
   }
 
-  /** What is to be sent now. In another session nobody knows the questions and items of the old one. */
+  /**
+   * What is to be sent now. In another session nobody knows the questions and items of the
+   * old one; in the same one the last report is said again, unless there is a newer one.
+   */
   take(resumed: boolean): ClientMessage[] {
     const all = this.#kept.filter((m) => resumed || m.type === "input.text");
+    const last = this.#reported;
     this.#kept = [];
-    return all;
+    this.#reported = undefined;
+    const again = resumed && last !== undefined && !all.some((m) => m.type === "playback" && m.item_id === last.item_id);
+    return again ? [last, ...all] : all;
   }
 }

@@ -41,13 +41,18 @@ export class Wait {
     this.#done = done;
   }
 
-  /** Begins to wait and returns for how many ms. A wait before it is over. */
-  start(attempt: number, options: RetryOptions): number {
+  /**
+   * Begins to wait and returns for how many ms. A wait before it is over. atLeastMs is what
+   * the gateway has asked for: neither the network nor the user makes it shorter.
+   */
+  start(attempt: number, options: RetryOptions, atLeastMs = 0): number {
     this.stop();
     const offline = navigator.onLine === false ? { firstMs: options.longestMs ?? LONGEST_MS } : {};
-    const ms = pause(attempt, { ...options, ...offline }, Math.random());
+    const ms = Math.max(atLeastMs, pause(attempt, { ...options, ...offline }, Math.random()));
     this.#timer = setTimeout(this.over, ms);
-    this.#ignore = whenBack(this.over);
+    if (atLeastMs === 0) {
+      this.#ignore = whenBack(this.over);
+    }
     return ms;
   }
 

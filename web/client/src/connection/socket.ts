@@ -28,7 +28,7 @@ const MAX_UNSENT_MS = 2000;
 /** "The user is done", to the gateway; other codes leave the session to be taken up again. */
 const DONE = 1000;
 /** The connection is given up, not the session. */
-const ABANDONED = 4000;
+export const ABANDONED = 4000;
 
 /** Begins the subprotocol that carries an operator's key. */
 const KEY = "voicegw.key.";
@@ -41,6 +41,8 @@ export class Socket {
   readonly #handlers: SocketHandlers;
   readonly #ws: WebSocket;
   #opened = false;
+  /** What was kept and sent at once may wait for the line beside what is said now, in bytes. */
+  #burst = 0;
 
   constructor(url: URL, key: string | undefined, tally: Tally, handlers: SocketHandlers) {
     this.#tally = tally;
@@ -86,14 +88,28 @@ export class Socket {
       this.#tally.droppedOffline++;
       return "offline";
     }
-    if (this.#ws.bufferedAmount > (MAX_UNSENT_MS * rate * 2) / 1000 || Date.now() - at > MAX_UNSENT_MS) {
+    const waiting = this.#ws.bufferedAmount;
+    this.#burst = Math.min(this.#burst, waiting);
+    if (waiting - this.#burst > (MAX_UNSENT_MS * rate * 2) / 1000 || Date.now() - at > MAX_UNSENT_MS) {
       this.#tally.droppedSlow++;
       return "slow";
     }
+    this.#sendFrame(pcm);
+    return "sent";
+  }
+
+  /** Sends frames that were kept until there was a connection, however old they are. */
+  sendHeld(frames: readonly ArrayBuffer[]): void {
+    for (const pcm of frames) {
+      this.#sendFrame(pcm);
+    }
+    this.#burst = this.#ws.bufferedAmount;
+  }
+
+  #sendFrame(pcm: ArrayBuffer): void {
     this.#ws.send(pcm);
     this.#tally.audioFramesSent++;
     this.#tally.bytesSent += pcm.byteLength;
-    return "sent";
   }
 
   /** Says goodbye for good; `closed` is not called any more. May be called more than once. */

@@ -4,13 +4,14 @@ import type { SessionStart } from "../protocol/messages.js";
 /** What an earlier session can be taken up with. */
 export interface Resume {
   session_id: string;
+  /** A secret. */
   token: string;
 }
 
 /** What of session.start is different for each connection. */
 export interface Opening {
   ticket: string | undefined;
-  resume: (Resume & { last_seq: number }) | undefined;
+  resume: SessionStart["resume"];
   /** The conversation that goes on. */
   conversation: string;
   /** The pending request is still to be answered. */
@@ -19,21 +20,28 @@ export interface Opening {
 
 /** The first message of a connection. What is undefined in it is not sent. */
 export function sessionStart(o: ConnectOptions, { ticket, resume, conversation, pending }: Opening): SessionStart {
-  return {
+  const common = {
     type: "session.start",
-    ticket,
     resume,
-    provider: o.provider,
-    agent: o.agent,
-    voice: o.voice,
     input_rate: o.inputRate ?? 16000,
     output_rate: o.outputRate ?? 24000,
     turn_detection: o.turnDetection,
+    inspect: o.inspect,
+    client: { name: "@voicegw/client", version: CLIENT_VERSION, ...o.client },
+  } as const;
+  if (resume !== undefined) {
+    // Everything else was settled when the session was opened.
+    return common;
+  }
+  return {
+    ...common,
+    ticket,
+    provider: o.provider,
+    agent: o.agent,
+    voice: o.voice,
     pending_request: pending ? o.pendingRequest : undefined,
     // A ticket has its own conversation.
     conversation_id: ticket === undefined ? conversation : o.conversationId,
-    inspect: o.inspect,
-    client: { name: "@voicegw/client", version: CLIENT_VERSION, ...o.client },
   };
 }
 

@@ -13,6 +13,23 @@ export type InputRate = 8000 | 16000 | 24000 | 44100 | 48000;
 /** Sampling rates of the downlink, in Hz. */
 export type OutputRate = 8000 | 16000 | 24000 | 48000;
 
+/** Which audio of an item a client has, queued or played: ms from the item's beginning. */
+export interface AudioPosition {
+  item_id: string;
+  received_ms: number;
+}
+
+/** Takes up a session that has lost its connection. */
+export interface ResumeRequest {
+  session_id: string;
+  /** The newest resume_token. A secret. */
+  token: string;
+  /** All messages up to it have come; what was said after it is said again. */
+  last_seq: number;
+  /** The newest item: it goes on from there. Without it what was not heard is dropped. */
+  audio?: AudioPosition;
+}
+
 /** Opens the session. Must be the first frame, within 10 s of the handshake. */
 export interface SessionStart {
   type: "session.start";
@@ -26,7 +43,7 @@ export interface SessionStart {
   turn_detection?: "server" | "client" | undefined;
   pending_request?: string | undefined;
   conversation_id?: string | undefined;
-  resume?: { session_id: string; token: string; last_seq: number } | undefined;
+  resume?: ResumeRequest | undefined;
   /** Asks for inspect.* messages; the gateway may decline. */
   inspect?: boolean | undefined;
   client?: { name?: string; version?: string; id?: string };
@@ -59,6 +76,10 @@ export interface PlaybackReport {
   item_id: string;
   played_ms: number;
   done: boolean;
+  /** How much of the item has come: the gateway need not keep that for a resume. */
+  received_ms?: number;
+  /** All messages up to it have come. */
+  seq?: number;
 }
 
 /** The user's answer to a confirmation.request, always from a button. */
@@ -77,6 +98,8 @@ export interface SessionEnd {
 export interface Ping {
   type: "ping";
   t: number;
+  /** All messages up to it have come: the gateway need not keep them for a resume. */
+  seq?: number;
 }
 
 export type ClientMessage =
@@ -100,6 +123,7 @@ export interface Numbered {
 export interface SessionStarted extends Numbered {
   type: "session.started";
   session_id: string;
+  /** Takes the session up again. A secret: the library keeps it, and shows stars in its place. */
   resume_token?: string;
   provider: string;
   model: string;
@@ -110,7 +134,10 @@ export interface SessionStarted extends Numbered {
   input_rate: number;
   output_rate: number;
   expires_at: string | null;
+  /** A session that was open before goes on. */
   resumed: boolean;
+  /** What was missed is not kept any more: how things stand is said anew. */
+  snapshot?: boolean;
   /** inspect.* messages will come. */
   inspect?: boolean;
 }
@@ -119,6 +146,8 @@ export interface SessionStarted extends Numbered {
 export interface AudioStart extends Numbered {
   type: "audio.start";
   item_id: string;
+  /** Where in the item they begin, in ms: after a resume it goes on from what the client has. Absent: 0. */
+  from_ms?: number;
 }
 
 /** All audio of the item has been sent. */
@@ -132,7 +161,8 @@ export interface AudioEnd extends Numbered {
 export interface AudioFlush extends Numbered {
   type: "audio.flush";
   item_id: string;
-  reason: "user_speech" | "user_text" | "user_stop" | "user_action" | "session_end" | (string & {});
+  /** connection_lost: after a resume, the client does not have what was sent of it. */
+  reason: "user_speech" | "user_text" | "user_stop" | "user_action" | "session_end" | "connection_lost" | (string & {});
 }
 
 /** audio_ms counts on the client's audio clock: since the first sample it sent. */
@@ -333,18 +363,22 @@ export interface Done extends Numbered {
   status: "completed" | "failed";
 }
 
+/** The gateway has lost its connection to the model and restores it. */
 export interface ProviderReconnecting extends Numbered {
   type: "provider.reconnecting";
   reason?: string;
 }
 
+/** It is restored after lost_ms. */
 export interface ProviderReconnected extends Numbered {
   type: "provider.reconnected";
   reason?: string;
   lost_ms?: number;
+  /** What the model still knows. resumed: all; replayed: what was said, as text; fresh: nothing. */
+  how?: "resumed" | "replayed" | "fresh" | (string & {});
 }
 
-/** The gateway is about to leave: reconnect with the resume token, anywhere. */
+/** The gateway is about to leave, at the deadline: the session is to be taken up again, anywhere. */
 export interface SessionMoving extends Numbered {
   type: "session.moving";
   reason?: string;

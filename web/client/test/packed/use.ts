@@ -1,5 +1,5 @@
 // What a program does with the packages, compiled against what was packed: scripts/test-pack.sh.
-import { VoiceError, VoiceSession, connect, gatewayError, listMicrophones, type ConnectOptions, type Ended, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
+import { VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type ConnectOptions, type Ended, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
 import { chat, parseServerSentEvents, type ChatTurn } from "@voicegw/client/chat";
 import { useConfirmations, useLevel, useTranscript, useVoiceSession, type Confirmation, type TranscriptLine } from "@voicegw/react";
 
@@ -23,6 +23,12 @@ export async function talk(): Promise<Ended> {
   console.log(id, stats.rttMs ?? "no round trip yet", session.info?.session_id, (await listMicrophones())[0]?.label);
   off();
   return session.end();
+}
+
+/** Goes on with a call in which the page was loaded again. */
+export async function goOn(): Promise<VoiceSession | null> {
+  const kept: KeptSession | null = keptSession();
+  return kept?.leftAt == null ? null : connect({ ...options, resume: "only" });
 }
 
 // @ts-expect-error: there is no such event.

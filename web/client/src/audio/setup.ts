@@ -1,0 +1,47 @@
+import type { ConnectOptions } from "../options.js";
+import type { Microphone } from "./microphone.js";
+import type { Speaker } from "./speaker.js";
+import { loadWorklets, packagedWorklets } from "./worklets/load.js";
+
+/** The AudioContext of one session, and both devices set up in it. */
+export class AudioSetup {
+  readonly #options: ConnectOptions;
+  readonly #speaker: Speaker;
+  readonly #microphone: Microphone;
+  #context: AudioContext | null = null;
+
+  constructor(options: ConnectOptions, speaker: Speaker, microphone: Microphone) {
+    this.#options = options;
+    this.#speaker = speaker;
+    this.#microphone = microphone;
+  }
+
+  /** Whether it is open. */
+  get ready(): boolean {
+    return this.#context !== null;
+  }
+
+  /** Opens the loudspeaker, and prepares the microphone. Rejects where the browser has no sound; nothing is open then. */
+  async open(): Promise<void> {
+    const { audioContext, outputRate, inputRate, worklets, turnDetection } = this.#options;
+    try {
+      // The device's own rate: Firefox cannot connect a microphone to a context of another one.
+      this.#context = audioContext ?? new AudioContext({ latencyHint: "interactive" });
+      const prepare = (context: AudioContext): Promise<void> => loadWorklets(context, worklets ?? packagedWorklets());
+      await this.#speaker.open(this.#context, outputRate ?? 24000, prepare(this.#context));
+      this.#microphone.ready({ context: this.#context, rate: inputRate ?? 16000, prepare, pushToTalk: turnDetection === "client" });
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  /** Gives the loudspeaker back. May be called more than once. */
+  close(): void {
+    this.#speaker.close();
+    if (this.#options.audioContext === undefined) {
+      void this.#context?.close();
+    }
+    this.#context = null;
+  }
+}

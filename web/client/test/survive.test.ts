@@ -1,0 +1,689 @@
+// @vitest-environment happy-dom
+// What becomes of a session when its connection breaks for a moment, or its page is loaded again.
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test, vi } from "vitest";
+import type { MicrophoneHandlers } from "../src/audio/microphone.js";
+import type { SpeakerHandlers } from "../src/audio/speaker.js";
+import { VoiceError } from "../src/errors.js";
+import type { VoiceEvents } from "../src/events.js";
+import { keptSession } from "../src/kept.js";
+import type { ConnectOptions } from "../src/options.js";
+import { VoiceSession } from "../src/session.js";
+import { FakeWebSocket, installNetwork, pass, removeNetwork, settle } from "./fakes.js";
+
+/** The devices of the newest session. */
+const devices = vi.hoisted(() => ({
+  speaker: undefined as unknown as SpeakerHandlers,
+  microphone: undefined as unknown as MicrophoneHandlers,
+  calls: [] as string[],
+  start: (): Promise<void> => Promise.resolve(),
+}));
+
+vi.mock("../src/audio/speaker.js", () => ({
+  Speaker: class {
+    constructor(handlers: SpeakerHandlers) {
+      devices.speaker = handlers;
+    }
+    open = async (): Promise<void> => undefined;
+    resume = (): void => undefined;
+    start = (item: string): void => void devices.calls.push(`start ${item}`);
+    audio = (item: string, pcm: ArrayBuffer): void => void devices.calls.push(`audio ${item} ${pcm.byteLength / 48}`);
+    end = (item: string): void => void devices.calls.push(`end ${item}`);
+    flush = (item: string | null): void => void devices.calls.push(`flush ${item}`);
+    close = (): void => undefined;
+  },
+}));
+vi.mock("../src/audio/microphone.js", () => ({
+  Microphone: class {
+    constructor(_: unknown, handlers: MicrophoneHandlers) {
+      devices.microphone = handlers;
+    }
+    ready = (): void => undefined;
+    start = (): Promise<void> => devices.start();
+    close = (): void => undefined;
+  },
+}));
+vi.mock("../src/audio/worklets/load.js", () => ({ loadWorklets: async () => undefined, packagedWorklets: () => ({}) }));
+
+/** All that a session tells of itself, but for what the gateway says and what is sent. */
+const OWN = ["state", "reconnecting", "reconnected", "warning", "ended"] as const;
+
+class Listener {
+  readonly events: { type: keyof VoiceEvents; event: unknown }[] = [];
+
+  constructor(session: VoiceSession, ...types: (keyof VoiceEvents)[]) {
+    for (const type of types.length > 0 ? types : OWN) {
+      session.on(type, (event) => this.events.push({ type, event }));
+    }
+  }
+
+  of<T extends keyof VoiceEvents>(type: T): VoiceEvents[T][] {
+    return this.events.filter((e) => e.type === type).map((e) => e.event as VoiceEvents[T]);
+  }
+
+  get types(): string[] {
+    return this.events.map((e) => e.type);
+  }
+}
+
+const all: VoiceSession[] = [];
+const TOKEN = { resume_token: "rt_1", conversation_id: "c-7" };
+
+function make(options: ConnectOptions = {}): VoiceSession {
+  const session = new VoiceSession(options);
+  all.push(session);
+  return session;
+}
+
+/** A session that is open, and may be taken up. */
+async function open(options: ConnectOptions = {}, fields: Record<string, unknown> = TOKEN): Promise<VoiceSession> {
+  const session = make(options);
+  const opened = session.open();
+  await settle();
+  FakeWebSocket.last.start(fields);
+  await opened;
+  devices.calls.length = 0;
+  return session;
+}
+
+/** Begins to open it; a test that ends before is no error. */
+function begin(session: VoiceSession): void {
+  session.open().catch(() => undefined);
+}
+
+const resumed = (seq: number, more: object = {}): Record<string, unknown> => ({ seq, resumed: true, resume_token: `rt_${seq}`, conversation_id: "c-7", ...more });
+const frame = (n = 0): void => devices.microphone.frame(Int16Array.from({ length: 320 }, () => n).buffer, Date.now());
+const say = (message: { type: string; [field: string]: unknown }): void => FakeWebSocket.last.say(message);
+const stored = (): string => JSON.stringify({ ...sessionStorage });
+
+/** The page goes away; nothing of it is left but what the tab keeps. */
+function leave(): void {
+  globalThis.dispatchEvent(new Event("pagehide"));
+}
+
+beforeEach(() => {
+  installNetwork();
+  sessionStorage.clear();
+  localStorage.clear();
+  vi.stubGlobal("AudioContext", class { close = async (): Promise<void> => undefined; });
+  devices.calls.length = 0;
+  devices.start = () => Promise.resolve();
+});
+
+afterEach(async () => {
+  all.splice(0).forEach((session) => void session.end());
+  await pass(5000);
+  removeNetwork();
+});
+
+describe("an outage that nobody can notice", () => {
+  test("is a number in the statistics and nothing else", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio(4800);
+    FakeWebSocket.last.drop();
+    frame();
+    await pass(1999);
+    assert.equal(session.state, "open");
+    FakeWebSocket.last.start(resumed(5));
+    say({ type: "audio.start", seq: 6, turn: 1, item_id: "item_1", from_ms: 100 });
+    FakeWebSocket.last.audio(4800);
+    say({ type: "audio.end", seq: 7, turn: 1, item_id: "item_1", audio_ms: 200 });
+    await pass(5000);
+    assert.deepEqual(told.types, []);
+    assert.deepEqual(devices.calls, ["start 0 item_1", "audio 0 item_1 100", "start 0 item_1", "audio 0 item_1 100", "end 0 item_1"], "the queue goes on: no flush, no gap, no repeat");
+    const { reconnects, resumes, unnoticed, lostMs, audioFramesKept, droppedOffline, gaps } = session.stats();
+    assert.deepEqual({ reconnects, resumes, unnoticed, lostMs, audioFramesKept, droppedOffline, gaps }, { reconnects: 1, resumes: 1, unnoticed: 1, lostMs: 1999, audioFramesKept: 1, droppedOffline: 0, gaps: 2 });
+  });
+
+  test("is told from two seconds on, when words of the user begin to be lost", async () => {
+    const session = await open({ reconnect: { firstMs: 3000 } });
+    const told = new Listener(session);
+    FakeWebSocket.last.drop();
+    await pass(1999);
+    assert.deepEqual(told.types, []);
+    await pass(1);
+    assert.deepEqual(told.types, ["state", "reconnecting"]);
+    const [{ attempt, delayMs, lostMs, error }] = told.of("reconnecting") as [VoiceEvents["reconnecting"]];
+    assert.deepEqual({ attempt, delayMs, lostMs, code: error.code }, { attempt: 1, delayMs: 1000, lostMs: 2000, code: "lost" });
+    await pass(1000);
+    FakeWebSocket.last.start(resumed(5));
+    assert.deepEqual(told.types.slice(2), ["state", "reconnected"]);
+    assert.deepEqual(told.of("reconnected"), [{ resumed: true, lostMs: 3000 }]);
+    assert.equal(session.stats().unnoticed, 0);
+  });
+
+  test("is told of each try after that", async () => {
+    const session = await open();
+    const told = new Listener(session, "reconnecting");
+    FakeWebSocket.last.drop();
+    for (let i = 0; i < 4; i++) {
+      await pass(250 * 2 ** i);
+      FakeWebSocket.last.drop();
+    }
+    await settle();
+    assert.deepEqual(told.of("reconnecting").map((e) => [e.attempt, e.lostMs]), [[4, 2000], [5, 3750]]);
+  });
+
+  test("is told when what is heard runs dry, at once", async () => {
+    const session = await open({ reconnect: { firstMs: 1500 } });
+    const told = new Listener(session);
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio();
+    FakeWebSocket.last.drop();
+    await pass(300);
+    assert.deepEqual(told.types, []);
+    devices.speaker.dry("0 item_1");
+    assert.deepEqual(told.types, ["state", "reconnecting"]);
+    assert.equal(told.of("reconnecting")[0]?.lostMs, 300);
+    devices.speaker.dry("0 item_1");
+    await pass(1200);
+    FakeWebSocket.last.start(resumed(5));
+    assert.deepEqual(told.types, ["state", "reconnecting", "state", "reconnected"]);
+  });
+
+  test("is told at once where it was dry before, or nothing can be taken up", async () => {
+    const dry = await open();
+    const one = new Listener(dry);
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio();
+    devices.speaker.dry("0 item_1");
+    FakeWebSocket.last.drop();
+    assert.deepEqual(one.types, ["state", "reconnecting"]);
+
+    const without = await open({}, {});
+    const two = new Listener(without);
+    FakeWebSocket.last.drop();
+    assert.deepEqual(two.types, ["state", "reconnecting"]);
+  });
+
+  test("is not what ran dry and came to its end", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio();
+    devices.speaker.dry("0 item_1");
+    say({ type: "audio.end", seq: 3, turn: 1, item_id: "item_1", audio_ms: 20 });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start(resumed(5));
+    assert.deepEqual(told.types, []);
+  });
+
+  test("is told at once when the line had been dead for long: what was said then is lost", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    await pass(10_000);
+    assert.deepEqual(told.types, ["state", "reconnecting"]);
+    assert.equal(told.of("reconnecting")[0]?.lostMs, 10_000);
+  });
+
+  test("is told when another session has to go on", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    say({ type: "error", seq: 1, code: "resume_refused", message: "…", retryable: false });
+    FakeWebSocket.last.drop(4501);
+    await settle();
+    FakeWebSocket.last.start({ session_id: "voice-2" });
+    assert.deepEqual(told.types, ["state", "reconnecting", "state", "reconnected"]);
+    assert.deepEqual(told.of("reconnected"), [{ resumed: false, lostMs: 250 }]);
+    assert.equal(session.stats().unnoticed, 0);
+  });
+
+  test("is a move of the gateway's", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    say({ type: "session.moving", seq: 2, reason: "server_shutdown", deadline: new Date(Date.now() + 500).toISOString() });
+    await settle();
+    assert.equal(FakeWebSocket.all.length, 2);
+    FakeWebSocket.last.start(resumed(3));
+    assert.deepEqual(told.types, []);
+    assert.equal(session.stats().unnoticed, 1);
+  });
+
+  test("leaves nothing behind when the session ends in it", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    FakeWebSocket.last.drop();
+    void session.end();
+    await pass(60_000);
+    assert.deepEqual(told.types, ["state", "ended"]);
+    assert.equal(vi.getTimerCount(), 0);
+  });
+});
+
+describe("a session that is taken up", () => {
+  test("says what has come of the newest item, and of all messages", async () => {
+    await open();
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio(4802);
+    devices.speaker.played({ item: "0 item_1", playedMs: 40, done: false, at: 1 });
+    assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 40, done: false, received_ms: 100, seq: 2 }]);
+    await pass(5000);
+    assert.deepEqual(FakeWebSocket.last.of("ping").map(({ seq }) => seq), [2]);
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.open();
+    assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 2, audio: { item_id: "item_1", received_ms: 100 } });
+  });
+
+  test("hears first what was said without a connection, then the rest, in order", async () => {
+    const session = await open();
+    const told = new Listener(session, "uplink");
+    FakeWebSocket.last.drop();
+    frame(1);
+    await pass(20);
+    frame(2);
+    await pass(230);
+    FakeWebSocket.last.start(resumed(5));
+    frame(3);
+    assert.deepEqual(FakeWebSocket.last.audio16.map((pcm) => pcm[0]), [1, 2, 3]);
+    const heard = told.of("uplink");
+    assert.deepEqual(heard.map(({ pcm }) => pcm[0]), [1, 2, 3]);
+    assert.ok(Math.abs(heard[2]!.at - heard[1]!.at - 230) < 1 && Math.abs(heard[1]!.at - heard[0]!.at - 20) < 1, "each at its own time");
+  });
+
+  test("is told of a press before what was said in it, and of its end after that", async () => {
+    await open({ turnDetection: "client" });
+    const order = (): string[] => {
+      const { last } = FakeWebSocket;
+      const seen: string[] = [];
+      const send = last.send.bind(last);
+      last.send = (data) => {
+        seen.push(typeof data === "string" ? (JSON.parse(data) as { type: string; active?: boolean }).type : "audio");
+        send(data);
+      };
+      return seen;
+    };
+    FakeWebSocket.last.drop();
+    devices.microphone.activity(true);
+    frame();
+    await pass(250);
+    let seen = order();
+    FakeWebSocket.last.start(resumed(5));
+    assert.deepEqual(seen, ["session.start", "input.activity", "audio", "ping"]);
+    FakeWebSocket.last.drop();
+    frame();
+    devices.microphone.activity(false);
+    await pass(500);
+    seen = order();
+    FakeWebSocket.last.start(resumed(6));
+    assert.deepEqual(seen, ["session.start", "audio", "input.activity", "ping"]);
+  });
+
+  test("hears the last report again: it may have been on its way", async () => {
+    await open();
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    devices.speaker.played({ item: "0 item_1", playedMs: 40, done: true, at: 1 });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start(resumed(5));
+    assert.deepEqual(FakeWebSocket.last.of("playback").map((m) => [m.item_id, m.played_ms, m.done]), [["item_1", 40, true]]);
+  });
+
+  test("flushes what the gateway cannot go on with", async () => {
+    await open();
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start(resumed(5));
+    say({ type: "audio.flush", seq: 6, turn: 1, item_id: "item_1", reason: "connection_lost" });
+    assert.equal(devices.calls.at(-1), "flush 0 item_1");
+  });
+
+  test("gets an answer to a question again where it was lost on the way, and warns of a text", async () => {
+    const session = await open();
+    say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
+    session.resolve("cf_1", true);
+    session.say("Hello");
+    FakeWebSocket.last.drop();
+    await pass(250);
+    const told = new Listener(session, "warning");
+    FakeWebSocket.last.start(resumed(5));
+    assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve"), [], "it may have arrived");
+    say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
+    assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve").map((m) => [m.token, m.approved]), [["cf_1", true]]);
+    assert.deepEqual(told.of("warning").map((e) => e.code), ["unsent"]);
+    await pass(5000);
+    say({ type: "pong", seq: 7, t: FakeWebSocket.last.of("ping")[1]!.t });
+    assert.equal(FakeWebSocket.last.of("confirmation.resolve").length, 1, "once");
+    assert.equal(told.types.length, 1);
+  });
+
+  test("gets nothing again of what has arrived", async () => {
+    const session = await open();
+    say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
+    session.resolve("cf_1", true);
+    const id = session.say("Hello");
+    FakeWebSocket.last.drop();
+    await pass(250);
+    const told = new Listener(session, "warning");
+    FakeWebSocket.last.start(resumed(5));
+    say({ type: "confirmation.ended", seq: 3, token: "cf_1", tool: "send", outcome: "approved" });
+    say({ type: "transcript", seq: 4, turn: 1, id, role: "user", text: "Hello", final: true, started_at: "" });
+    say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
+    assert.deepEqual([FakeWebSocket.last.of("confirmation.resolve"), told.types], [[], []]);
+  });
+
+  test("by another tab is over here, with a word for it", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    FakeWebSocket.last.drop(4506);
+    await pass(60_000);
+    assert.deepEqual(told.types, ["state", "ended"]);
+    const [{ reason, code, error }] = told.of("ended") as [VoiceEvents["ended"]];
+    assert.deepEqual([reason, code, error?.code, error?.message], ["moved", 4506, "moved", "The conversation moved to another tab."]);
+    assert.equal(FakeWebSocket.all.length, 1);
+    assert.equal(stored(), "{}");
+  });
+});
+
+describe("the resume token", () => {
+  test("is kept in this tab alone, the newest one, and shown to nobody", async () => {
+    const session = make();
+    const told = new Listener(session, "message", "session.started", "sent");
+    begin(session);
+    await settle();
+    FakeWebSocket.last.start(TOKEN);
+    assert.match(stored(), /rt_1/);
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start(resumed(5));
+    assert.match(stored(), /rt_5/);
+    assert.doesNotMatch(stored(), /rt_1/);
+    assert.equal(JSON.stringify({ ...localStorage }), "{}");
+    assert.doesNotMatch(JSON.stringify([told.events, session.info, keptSession()]), /rt_[15]/);
+    assert.equal(session.info?.resume_token, "***");
+  });
+
+  test("is written down before anything is sent that ends the one of before", async () => {
+    await open();
+    FakeWebSocket.last.drop();
+    frame();
+    await pass(250);
+    let first: string | undefined;
+    const { last } = FakeWebSocket;
+    const send = last.send.bind(last);
+    FakeWebSocket.last.open();
+    last.send = (data) => {
+      first ??= stored();
+      send(data);
+    };
+    say({ type: "session.started", session_id: "voice-1", output_rate: 24000, ...resumed(5) });
+    assert.match(first ?? "", /rt_5/);
+  });
+
+  for (const [how, end] of Object.entries<(session: VoiceSession) => void>({
+    "hang-up": (session) => void session.end(),
+    "end of the session": () => {
+      say({ type: "session.ended", seq: 2, reason: "tool_ended" });
+      FakeWebSocket.last.drop(1000);
+    },
+    "close that is for good": () => FakeWebSocket.last.drop(4004),
+  })) {
+    test(`is forgotten at a ${how}`, async () => {
+      const session = await open();
+      assert.notEqual(stored(), "{}");
+      end(session);
+      await pass(5000);
+      assert.equal(stored(), "{}");
+      assert.equal(keptSession(), null);
+    });
+  }
+
+  test("is forgotten where the session has none any more, or the page wants none kept", async () => {
+    await open();
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ seq: 5, resumed: true });
+    assert.equal(stored(), "{}");
+    await open({ keep: false });
+    assert.equal(stored(), "{}");
+  });
+
+  test("that the browser does not keep leaves the session as it is", async () => {
+    vi.stubGlobal("sessionStorage", { getItem: () => { throw new Error("no"); }, setItem: () => { throw new Error("full"); }, removeItem: () => { throw new Error("no"); } });
+    const session = await open();
+    assert.equal(session.state, "open");
+    leave();
+    assert.equal(FakeWebSocket.last.of("session.end").length, 1, "nobody could take it up");
+    assert.equal(keptSession(), null);
+  });
+});
+
+describe("a page that is loaded again", () => {
+  test("says no goodbye, and gives the devices back", async () => {
+    const session = await open();
+    const told = new Listener(session);
+    leave();
+    leave();
+    assert.deepEqual(FakeWebSocket.last.of("session.end"), []);
+    assert.equal(FakeWebSocket.last.closedWith, 4000);
+    assert.deepEqual(told.types, ["state", "ended"]);
+    assert.deepEqual([told.of("ended")[0]?.reason, told.of("ended")[0]?.error], ["page_left", undefined]);
+    assert.deepEqual(keptSession(), { sessionId: "voice-1", conversationId: "c-7", leftAt: Date.now() });
+  });
+
+  test("goes on with the session", async () => {
+    await open();
+    leave();
+    const session = make();
+    const told = new Listener(session);
+    const opened = session.open();
+    await settle();
+    FakeWebSocket.last.start(resumed(9, { snapshot: true }));
+    await opened;
+    assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 0 }, "no position: nothing of the audio is here");
+    assert.deepEqual(told.types, ["state"]);
+    assert.equal(session.info?.resumed, true);
+    assert.match(stored(), /rt_9/);
+    const { reconnects, unnoticed } = session.stats();
+    assert.deepEqual({ reconnects, unnoticed }, { reconnects: 0, unnoticed: 0 });
+  });
+
+  test("keeps how it stands when it is loaded again before it is open", async () => {
+    await open();
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio();
+    devices.speaker.played({ item: "0 item_1", playedMs: 3200, done: false, at: 1 });
+    leave();
+    begin(make());
+    await settle();
+    leave();
+    const session = make();
+    begin(session);
+    await settle();
+    FakeWebSocket.last.start(resumed(9));
+    say({ type: "audio.flush", seq: 10, turn: 1, item_id: "item_1", reason: "connection_lost" });
+    assert.deepEqual(FakeWebSocket.last.of("playback").map((m) => [m.item_id, m.played_ms, m.done]), [["item_1", 3200, true]]);
+  });
+
+  test("says how much was heard of what it cannot go on with, and leaves the rest to the player", async () => {
+    await open();
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio();
+    devices.speaker.played({ item: "0 item_1", playedMs: 400, done: false, at: 1 });
+    leave();
+    await open({}, resumed(9));
+    for (const [seq, item_id] of [[10, "item_1"], [11, "item_1"], [12, "item_2"]] as const) {
+      say({ type: "audio.flush", seq, turn: 1, item_id, reason: "connection_lost" });
+    }
+    assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 400, done: true }]);
+    assert.deepEqual(devices.calls, ["flush 0 item_1", "flush 0 item_2"]);
+  });
+
+  test("gives no text an id that another one has", async () => {
+    const first = await open();
+    const ids = [first.say("a")];
+    for (let page = 1; page <= 2; page++) {
+      leave();
+      ids.push((await open({}, resumed(9 * page))).say("b"));
+    }
+    assert.equal(new Set(ids).size, 3);
+  });
+
+  test("ends a press of which nobody can let go any more", async () => {
+    await open({ turnDetection: "client" });
+    devices.microphone.activity(true);
+    leave();
+    await open({ turnDetection: "client" }, resumed(9));
+    assert.deepEqual(FakeWebSocket.last.of("input.activity").map((m) => m.active), [false]);
+  });
+
+  test("has a clock that knows nothing of what was said before", async () => {
+    await open();
+    leave();
+    const session = await open({}, resumed(9));
+    frame();
+    await pass(3000);
+    const told = new Listener(session, "latency");
+    say({ type: "speech.stopped", seq: 10, turn: 1, audio_ms: 10 });
+    say({ type: "audio.start", seq: 11, turn: 1, item_id: "item_1" });
+    const at = performance.now() + 500;
+    devices.speaker.sounding({ item: "0 item_1", at, firstByteAt: at, cushionMs: 0 });
+    say({ type: "turn.ended", seq: 12, turn: 1, status: "completed", latency: { detection_ms: 0, provider_ms: 300, gateway_ms: 1 } });
+    assert.equal(told.of("latency")[0]?.totalMs, 500);
+  });
+
+  test("goes on in a new session where the old one is refused, and says so", async () => {
+    await open();
+    leave();
+    const session = make();
+    const told = new Listener(session);
+    begin(session);
+    await settle();
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(4501);
+    await settle();
+    FakeWebSocket.last.start({ session_id: "voice-2", resume_token: "rt_2" });
+    assert.deepEqual(told.types, ["state", "warning"]);
+    assert.equal(told.of("warning")[0]?.code, "resume_refused");
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.conversation_id, "c-7");
+    assert.match(stored(), /voice-2.*rt_2/);
+    assert.equal(session.stats().reconnects, 0);
+  });
+
+  test("goes on with the old session or with none, where it wants that", async () => {
+    await assert.rejects(make({ resume: "only" }).open(), { code: "resume_refused", advice: "You can start again." });
+    assert.equal(FakeWebSocket.all.length, 0, "nothing was kept");
+    await open();
+    leave();
+    const opened = make({ resume: "only" }).open();
+    const refused = assert.rejects(opened, { code: "resume_refused" });
+    await settle();
+    FakeWebSocket.last.open();
+    FakeWebSocket.last.drop(4501);
+    await refused;
+    assert.equal(stored(), "{}");
+  });
+
+  test("begins anew where it wants that", async () => {
+    await open();
+    leave();
+    await open({ resume: false }, { session_id: "voice-2", ...TOKEN });
+    assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume, undefined);
+    assert.match(stored(), /voice-2/);
+  });
+
+  const same: Record<string, [ConnectOptions, ConnectOptions]> = {
+    "nothing is wished": [{ provider: "gemini", voice: "Puck" }, {}],
+    "the same is wished": [{ provider: "gemini", pendingRequest: "When?" }, { provider: "gemini", pendingRequest: "When?" }],
+    "the conversation is named": [{}, { conversationId: "c-7" }],
+    "the ticket is the one that was used": [{ ticket: "Zx3" }, { ticket: "Zx3" }],
+    "tickets come from a function": [{ ticket: () => "Zx3" }, { ticket: () => "Zx4" }],
+    "the name is the same": [{ keep: "left" }, { keep: "left" }],
+  };
+  const other: Record<string, [ConnectOptions, ConnectOptions]> = {
+    "another conversation is wished": [{}, { conversationId: "c-8" }],
+    "another ticket is there": [{ ticket: "Zx3" }, { ticket: "Zx4" }],
+    "a ticket is there and was not": [{}, { ticket: "Zx4" }],
+    "another provider is wished": [{}, { provider: "openai" }],
+    "something else is asked": [{ pendingRequest: "When?" }, { pendingRequest: "Where?" }],
+    "the rates are others": [{}, { outputRate: 48000 }],
+    "the turns are others": [{}, { turnDetection: "client" }],
+    "the gateway is another one": [{ url: "wss://a.example.org/v1/voice" }, { url: "wss://b.example.org/v1/voice" }],
+    "the name is another one": [{ keep: "left" }, { keep: "right" }],
+  };
+  for (const [verdict, cases] of [["goes on with it", same], ["leaves it", other]] as const) {
+    for (const [where, [before, now]] of Object.entries(cases)) {
+      test(`${verdict} where ${where}`, async () => {
+        await open(before);
+        leave();
+        begin(make(now));
+        await settle();
+        FakeWebSocket.last.open();
+        assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume !== undefined, verdict === "goes on with it");
+        assert.doesNotMatch(stored(), /Zx/, "a ticket is a secret");
+      });
+    }
+  }
+
+  test("leaves alone what is kept when it is ended before it has asked for it", async () => {
+    await open();
+    leave();
+    let allow = (): void => undefined;
+    devices.start = () => new Promise((resolve) => (allow = resolve));
+    const given = make();
+    const opened = given.open();
+    await settle();
+    void given.end();
+    allow();
+    await assert.rejects(opened, { code: "aborted" });
+    assert.equal(keptSession()?.sessionId, "voice-1", "as in React's StrictMode");
+  });
+
+  test("does not touch what another session of the page has, and ends with the page", async () => {
+    await open();
+    assert.equal(keptSession(), null, "it is open on this page");
+    const kept = stored();
+    await open({}, { session_id: "voice-2", ...TOKEN });
+    assert.equal(stored(), kept);
+    const second = FakeWebSocket.last;
+    leave();
+    assert.deepEqual(second.of("session.end").length, 1);
+    assert.equal(FakeWebSocket.all[0]?.of("session.end").length, 0);
+  });
+
+  for (const nonsense of ["", "{", "null", "7", "[]", "{}", '{"sessionId":7}', '{"sessionId":"a","conversationId":"c","url":"u","token":"t","leftAt":null,"pages":1,"pressed":false,"wishes":[],"heard":[[1,2]]}']) {
+    test(`makes nothing of ${JSON.stringify(nonsense)}`, async () => {
+      sessionStorage.setItem("voicegw.session.session", nonsense);
+      assert.equal(keptSession(), null);
+      await open({}, {});
+      assert.equal(FakeWebSocket.last.of("session.start")[0]?.resume, undefined);
+    });
+  }
+
+  test("keeps little: a gateway that says more than that is not believed", async () => {
+    await open({}, { ...TOKEN, resume_token: "x".repeat(9000) });
+    assert.equal(stored(), "{}");
+    for (let i = 0; i < 2; i++) {
+      const session = await open({ keep: `k${i}` });
+      for (let n = 0; n < 40; n++) {
+        say({ type: "audio.start", seq: n + 2, turn: 1, item_id: `item_${n}` });
+      }
+      assert.equal(session.state, "open");
+    }
+    leave();
+    assert.ok(stored().length < 4000, `${stored().length} characters`);
+  });
+
+  test("waits for a gateway that is away for a moment, and tells that", async () => {
+    await open();
+    leave();
+    const session = make();
+    const told = new Listener(session);
+    const opened = session.open();
+    await settle();
+    FakeWebSocket.last.drop();
+    assert.deepEqual(told.types, ["state", "reconnecting"]);
+    await pass(250);
+    FakeWebSocket.last.start(resumed(9));
+    await opened;
+    assert.deepEqual(told.types, ["state", "reconnecting", "state", "reconnected"]);
+    assert.ok(told.of("reconnecting")[0]?.error instanceof VoiceError);
+  });
+});
