@@ -147,8 +147,9 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 }
 
 // keep saves a turn to its conversation, even if the client has left. It replaces what an earlier
-// attempt at the message has left there.
-func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversation, rev store.Revision, message string, calls json.RawMessage, entries []conversation.Entry) error {
+// attempt at the message has left there. If another node has taken the conversation meanwhile,
+// because this one seemed to be gone, keep saves nothing: the other node answers the message.
+func (a *Agent) keep(ctx context.Context, req Request, held store.Held, c *conversation.Conversation, rev store.Revision, message string, calls json.RawMessage, entries []conversation.Entry) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	for try := range saveTries {
@@ -165,6 +166,9 @@ func (a *Agent) keep(ctx context.Context, req Request, c *conversation.Conversat
 		}
 		// The lease keeps other messages away, but not a voice session of the conversation that
 		// ended meanwhile, nor an answer over the API.
+		if err := held.Check(ctx); err != nil {
+			return err
+		}
 		if c, rev, err = a.load(ctx, req); err != nil {
 			return err
 		}

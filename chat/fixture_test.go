@@ -148,7 +148,7 @@ type memory struct {
 	mu     sync.Mutex // guards the following fields
 	kept   map[string][]byte
 	revs   map[string]store.Revision
-	taken  map[string]bool
+	taken  map[string]*lease
 	saves  int
 	before func(saves int) error // of each Save; nil for none
 }
@@ -195,21 +195,42 @@ func (m *memory) put(c *conversation.Conversation) store.Revision {
 	return m.revs[c.ID]
 }
 
-func (m *memory) Lease(_ context.Context, id string, _ time.Duration) (func(), error) {
+func (m *memory) Lease(_ context.Context, id string, _ time.Duration) (store.Held, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.taken[id] {
+	if m.taken[id] != nil {
 		return nil, store.ErrBusy
 	}
 	if m.taken == nil {
-		m.taken = map[string]bool{}
+		m.taken = map[string]*lease{}
 	}
-	m.taken[id] = true
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.taken, id)
-	}, nil
+	m.taken[id] = &lease{m, id}
+	return m.taken[id], nil
+}
+
+// lease is a lease of a conversation.
+type lease struct {
+	of *memory
+	id string
+}
+
+// Release gives it back.
+func (l *lease) Release() {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if l.of.taken[l.id] == l {
+		delete(l.of.taken, l.id)
+	}
+}
+
+// Check says whether somebody else has taken it.
+func (l *lease) Check(context.Context) error {
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if l.of.taken[l.id] != l {
+		return store.ErrFenced
+	}
+	return nil
 }
 
 // append adds entries from outside, as a voice session does at its end.

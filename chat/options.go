@@ -19,7 +19,7 @@ import (
 type Conversations interface {
 	Load(ctx context.Context, id string) (*conversation.Conversation, store.Revision, error)
 	Save(ctx context.Context, c *conversation.Conversation, rev store.Revision) (store.Revision, error)
-	Lease(ctx context.Context, id string, d time.Duration) (release func(), err error)
+	Lease(ctx context.Context, id string, d time.Duration) (store.Held, error)
 }
 
 // Approvals lists the approved actions with an unknown outcome; *store.Approvals implements it.

@@ -90,8 +90,10 @@ func (a *Agent) serve(m *message, req Request) {
 // attempt makes one attempt at a message, or repeats the answer that it had. It returns the last
 // message of the answer, which must be sent once the conversation is released.
 func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *record, last protocol.ServerMessage, err error) {
-	rec, release, err := a.take(ctx, m, req)
-	defer func() { release() }()
+	rec, held, err := a.take(ctx, m, req)
+	if held != nil {
+		defer held.Release()
+	}
 	if err != nil {
 		return m.before, nil, err
 	}
@@ -113,12 +115,10 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 		return rec.left(err), last, err
 	}
 	if !named { // until here only the message is reserved
-		both, err := a.lease(ctx, rec.Conversation)
-		if err != nil {
+		if held, err = a.lease(ctx, rec.Conversation); err != nil {
 			return m.before, nil, err
 		}
-		first := release
-		release = func() { both(); first() }
+		defer held.Release()
 	}
 	c, rev, err := a.load(ctx, req)
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 	}
 	t := a.newTurn(req, c, m, rec)
 	t.save = func(entries []conversation.Entry) error {
-		return a.keep(ctx, req, c, rev, rec.Name, t.calls.Book().Carry(), entries)
+		return a.keep(ctx, req, held, c, rev, rec.Name, t.calls.Book().Carry(), entries)
 	}
 	last, err = t.answer(ctx)
 	return rec.left(err), last, err
@@ -163,48 +163,47 @@ const busyPause = 200 * time.Millisecond
 
 // take reserves the conversation of a message, or the message itself if it names no conversation.
 // It waits for a message that another node is answering. It returns what an earlier attempt has
-// left; nil without one. The caller must call release, even after an error.
-func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record, release func(), err error) {
-	nothing := func() {}
+// left; nil without one. held is nil after an error, and for a message that was answered already.
+func (a *Agent) take(ctx context.Context, m *message, req Request) (rec *record, held store.Held, err error) {
 	what, own := req.ConversationID, false
 	if what == "" || req.History != nil {
 		what, own = "message-"+m.id.key, true
 	}
 	for {
 		if rec, err = a.found(ctx, m); err != nil {
-			return nil, nothing, err
+			return nil, nil, err
 		}
 		if rec != nil && rec.Done && m.id.named {
-			return rec, nothing, nil
+			return rec, nil, nil
 		}
-		release, err = a.lease(ctx, what)
+		held, err = a.lease(ctx, what)
 		switch {
 		case err == nil:
 			// The previous holder may have left more.
 			if rec, err = a.found(ctx, m); err != nil {
-				release()
-				return nil, nothing, err
+				held.Release()
+				return nil, nil, err
 			}
-			return rec, release, nil
+			return rec, held, nil
 		case !errors.Is(err, ErrBusy), !own && (rec == nil || rec.Done):
-			return nil, nothing, err
+			return nil, nil, err
 		}
 		select {
 		case <-time.After(busyPause):
 		case <-ctx.Done():
-			return nil, nothing, ErrBusy
+			return nil, nil, ErrBusy
 		}
 	}
 }
 
-// lease returns the name of a conversation's or a message's lease.
-func (a *Agent) lease(ctx context.Context, what string) (release func(), err error) {
-	release, err = a.opts.Conversations.Lease(ctx, what, leaseTime)
+// lease takes the lease of a conversation or a message.
+func (a *Agent) lease(ctx context.Context, what string) (store.Held, error) {
+	held, err := a.opts.Conversations.Lease(ctx, what, leaseTime)
 	switch {
 	case errors.Is(err, store.ErrBusy):
 		return nil, ErrBusy
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrStore, err)
 	}
-	return release, nil
+	return held, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -47,6 +48,8 @@ type bucket struct {
 	stream jetstream.Stream
 	name   string
 	before string // of each key in its subject
+	// passing says that nothing in the bucket outlives its writer, so that the witness ignores it.
+	passing bool
 }
 
 // held is a value as it is in a bucket.
@@ -72,12 +75,27 @@ func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about strin
 func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
 	full := s.o.Prefix + "_" + part.String()
 	b := &bucket{store: s, part: part, name: full, before: "$KV." + full + "."}
+	err := s.openKeys(ctx, b, about, most)
+	return b, err
+}
+
+// openPassing opens a bucket whose records mean nothing once their writer has ended. The embedded
+// server keeps it in memory, because its only writer is this process.
+func (s *Store) openPassing(ctx context.Context, name, about string) (*bucket, error) {
+	full := s.o.Prefix + "_" + name
+	b := &bucket{store: s, name: full, before: "$KV." + full + ".", passing: true}
+	err := s.openKeys(ctx, b, about, 0)
+	return b, err
+}
+
+// openKeys creates the stream of a bucket.
+func (s *Store) openKeys(ctx context.Context, b *bucket, about string, most int64) (err error) {
 	storage := jetstream.FileStorage
-	if s.o.Memory {
+	if s.o.Memory || b.passing && s.embedded != nil {
 		storage = jetstream.MemoryStorage
 	}
 	config := jetstream.StreamConfig{
-		Name:              "KV_" + full,
+		Name:              "KV_" + b.name,
 		Description:       about,
 		Subjects:          []string{b.before + ">"},
 		MaxMsgsPerSubject: 1,
@@ -92,9 +110,8 @@ func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about stri
 	if most > 0 {
 		config.MaxBytes, config.Discard = most, jetstream.DiscardOld
 	}
-	stream, err := s.openStream(ctx, config)
-	b.stream = stream
-	return b, err
+	b.stream, err = s.openStream(ctx, config)
+	return err
 }
 
 // openStream creates a stream, or updates an existing one to the configuration.
@@ -266,4 +283,36 @@ func (b *bucket) own(ctx context.Context, key, mark string, conflict error) (uin
 func wholeSeconds(ttl time.Duration) time.Duration {
 	ttl = min(max(ttl, time.Second), longestTTL)
 	return (ttl + time.Second - 1).Truncate(time.Second)
+}
+
+// each calls f with the key and value of every record, in no particular order.
+func (b *bucket) each(ctx context.Context, what string, f func(key string, data []byte)) error {
+	var all []message
+	err := b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
+		all = all[:0]
+		reading, err := b.store.follow(ctx, b.stream.CachedInfo().Config.Name,
+			jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: b.before + ">"})
+		if err != nil {
+			return err
+		}
+		defer reading.close()
+		for left := reading.pending; left > 0; left-- {
+			m, err := reading.next(ctx)
+			if err != nil {
+				return err
+			}
+			all = append(all, m)
+			left = min(left, m.pending+1)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if m.header.Get(opHeader) == "" {
+			f(strings.TrimPrefix(m.subject, b.before), m.data)
+		}
+	}
+	return nil
 }

@@ -26,3 +26,24 @@ func decode(data []byte, v any) error {
 	}
 	return nil
 }
+
+// recordVersion is the form of the records of nodes, sessions and checkpoints that this version
+// writes. A field may be added without a new number: older versions ignore or keep it. A new
+// number says that older versions must not use the record.
+const recordVersion = 1
+
+// decodeVersioned is decode for a record with a version.
+func decodeVersioned(data []byte, v any) error {
+	var head struct {
+		V int `json:"v"`
+	}
+	switch err := decode(data, &head); {
+	case err != nil:
+		return err
+	case head.V > recordVersion:
+		return fmt.Errorf("%w (its form is %d, the newest known is %d)", ErrVersion, head.V, recordVersion)
+	case head.V < 1:
+		return fmt.Errorf("%w: a record without a version", ErrCorrupt)
+	}
+	return decode(data, v)
+}

@@ -34,7 +34,7 @@ func renewedAlone(t *testing.T, c *Conversations, id string) bool {
 	for len(seen) < 1+renewals+1 {
 		other, err := c.Lease(t.Context(), id, time.Second)
 		if err == nil {
-			other()
+			other.Release()
 			await.Closed(t, "the holder is told that its lease is lost", lost)
 			return false
 		}
@@ -160,11 +160,11 @@ func testLease(t *testing.T, s *Store) {
 	}
 	var won atomic.Int32
 	racers(16, func(int) {
-		release, err := c.Lease(t.Context(), id, time.Minute)
+		held, err := c.Lease(t.Context(), id, time.Minute)
 		switch {
 		case err == nil:
 			won.Add(1)
-			t.Cleanup(release)
+			t.Cleanup(held.Release)
 		case !errors.Is(err, ErrBusy):
 			t.Error(err)
 		}

@@ -37,6 +37,7 @@ func TestContract(t *testing.T) {
 			o := options(t)
 			o.Logger = testLog(t)
 			s := openTest(t, o)
+			join(t, s)
 			for name, test := range map[string]func(*testing.T, *Store){
 				"ledger":              testLedger,
 				"ledger released":     testRelease,
@@ -63,6 +64,14 @@ func TestContract(t *testing.T) {
 				"ticket wrong":        testTicketRefused,
 				"voice sessions":      testVoiceSessions,
 				"voice race":          testVoiceRace,
+				"voice adopted":       testAdopt,
+				"voice adopt race":    testAdoptRace,
+				"nodes":               testNodes,
+				"directory":           testDirectory,
+				"directory race":      testTakeRace,
+				"directory versions":  testSessionVersions,
+				"checkpoints":         testCheckpoints,
+				"checkpoint fenced":   testCheckpointFenced,
 				"contexts":            testContexts,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s) })
@@ -433,11 +442,11 @@ func testRecordsEnd(t *testing.T, s *Store) {
 		}
 		rev, err = s.Conversations().Save(t.Context(), conversation.New(id, "", "", time.Now()), rev)
 	}
-	release, err := s.Conversations().Lease(t.Context(), id, 10*time.Second)
+	held, err := s.Conversations().Lease(t.Context(), id, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer release()
+	defer held.Release()
 	if d := life(s.Conversations().leases, id); d != 10*time.Second {
 		t.Errorf("a lease lives %v", d)
 	}

@@ -11,7 +11,7 @@ import (
 	"voicegw/store/witness"
 )
 
-// Revision identifies one stored state of a conversation. Zero means never saved.
+// Revision identifies one stored state of a conversation.
 type Revision uint64
 
 // Conversations keeps conversations for Options.ConversationLife after they were last
@@ -20,6 +20,7 @@ type Conversations struct {
 	// Fixed after openConversations.
 	bucket *bucket
 	leases *bucket
+	nodes  *Nodes
 	life   time.Duration
 }
 
@@ -33,16 +34,16 @@ func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
 		// Nobody else uses the store, so the process that held a lease was killed.
 		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.stream.Purge(ctx) })
 	}
-	return &Conversations{bucket: b, leases: leases, life: s.o.ConversationLife}, err
+	return &Conversations{bucket: b, leases: leases, nodes: s.nodes, life: s.o.ConversationLife}, err
 }
 
 // Load returns a conversation, which is the caller's own copy, and its revision for
-// Save. The errors are ErrUnknown, with the revision zero, or wrap ErrUnavailable or
-// ErrCorrupt.
+// Save. The errors are ErrUnknown, with the revision for the Save of a new conversation, or wrap
+// ErrUnavailable or ErrCorrupt.
 func (c *Conversations) Load(ctx context.Context, id string) (*conversation.Conversation, Revision, error) {
 	h, err := c.bucket.get(ctx, keyOf(id))
 	if errors.Is(err, errNone) {
-		return nil, 0, ErrUnknown
+		return nil, Revision(h.revision), ErrUnknown
 	} else if err != nil {
 		return nil, 0, err
 	}
@@ -50,8 +51,8 @@ func (c *Conversations) Load(ctx context.Context, id string) (*conversation.Conv
 	return talk, Revision(h.revision), err
 }
 
-// Save stores a conversation that was loaded with rev, or a new one with the revision
-// zero, and returns its new revision. It is durable when Save returns, and lives for
+// Save stores a conversation with the revision that Load has returned, zero for one that cannot
+// exist yet, and returns its new revision. It is durable when Save returns, and lives for
 // another Options.ConversationLife. ErrChanged: somebody else has saved it since, or its
 // life is over; load it again. The other errors wrap ErrUnavailable or ErrTooBig, or say
 // why the id is invalid.
@@ -64,13 +65,6 @@ func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversatio
 		return 0, err
 	}
 	key := keyOf(talk.ID)
-	if rev == 0 {
-		h, err := c.bucket.create(ctx, key, data, c.life)
-		if errors.Is(err, errConflict) {
-			return 0, ErrChanged
-		}
-		return Revision(h.revision), err
-	}
 	next, err := c.bucket.replace(ctx, key, data, uint64(rev), c.life)
 	return Revision(next), err
 }
@@ -103,28 +97,105 @@ func (c *Conversations) Update(ctx context.Context, id string, change func(*conv
 	return ErrChanged
 }
 
-// Lease reserves a conversation for the caller, on all nodes, until release. It is renewed
-// meanwhile; if this process dies it ends after d, which is at least a second. ErrBusy:
-// somebody else holds it. The other errors wrap ErrUnavailable.
+// Held is a lease that somebody holds. Its methods may be used concurrently.
+type Held interface {
+	// Release gives it back. It may be called more than once and waits for at most Options.Wait.
+	Release()
+	// Check asks the store whether the lease is still the caller's: ErrFenced if somebody else has
+	// taken it, or an error that wraps ErrUnavailable.
+	Check(ctx context.Context) error
+}
+
+// leaseHolder is the record of a lease of a conversation.
+type leaseHolder struct {
+	Holder string `json:"holder"`
+	// Node is the node of the holder; empty for a process that is not a node.
+	Node string `json:"node,omitempty"`
+}
+
+// Lease reserves a conversation for the caller, on all nodes, until it is released. It is renewed
+// meanwhile. If this process dies it ends after d, which is at least a second, or as soon as another
+// node wants it and finds this one gone ([Nodes.Gone]). ErrBusy: somebody else holds it. The other
+// errors wrap ErrUnavailable.
 //
-// A lease keeps two nodes from answering at the same time, unless the store is unreachable for
-// longer than d. Stored data does not depend on it, because Save compares the revision, so
-// nobody needs to be told that a lease was lost. release may be called more than once and
-// waits for at most Options.Wait.
-func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (release func(), err error) {
-	data, err := encode(struct {
-		Holder string `json:"holder"`
-	}{rand.Text()})
+// A holder may lose it: while its process stood still, or could not reach the store. Whoever takes
+// the lease of a node that is gone moves the conversation's revision on, so that a Save of the
+// holder of before is ErrChanged. A holder that gets ErrChanged asks Held.Check before it saves
+// again, and a conversation is never written by two.
+func (c *Conversations) Lease(ctx context.Context, id string, d time.Duration) (Held, error) {
+	data, err := encode(leaseHolder{Holder: rand.Text(), Node: c.nodes.own()})
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.leases.lease(ctx, keyOf(id), data, d)
-	if errors.Is(err, errConflict) {
+	key := keyOf(id)
+	for {
+		l, err := c.leases.lease(ctx, key, data, d)
+		if err == nil {
+			return l, nil
+		} else if !errors.Is(err, errConflict) {
+			return nil, err
+		}
+		l, err = c.takeLease(ctx, key, data, wholeSeconds(d))
+		if errors.Is(err, errNone) {
+			continue // it was released meanwhile
+		} else if err != nil {
+			return nil, err
+		}
+		if err := c.fence(ctx, key); err != nil {
+			l.Release()
+			return nil, err
+		}
+		return l, nil
+	}
+}
+
+// takeLease takes a lease from a node that is gone. ErrBusy: the node is there, or somebody else
+// was faster. errNone: nobody holds it any more.
+func (c *Conversations) takeLease(ctx context.Context, key string, data []byte, d time.Duration) (*Lease, error) {
+	h, err := c.leases.get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	var holder leaseHolder
+	if decode(h.data, &holder) != nil {
+		return nil, ErrBusy // it has an end
+	}
+	if gone, err := c.nodes.Gone(ctx, holder.Node); err != nil {
+		return nil, err
+	} else if !gone {
+		return nil, ErrBusy
+	}
+	asked := time.Now()
+	revision, err := c.leases.replace(ctx, key, data, h.revision, d)
+	if errors.Is(err, ErrChanged) {
 		return nil, ErrBusy
 	} else if err != nil {
 		return nil, err
 	}
-	return l.Release, nil
+	return c.leases.hold(key, data, revision, d, asked)
+}
+
+// fence moves the revision of a conversation on, so that nobody who has loaded it before can save
+// it without noticing. A conversation that does not exist gets a note that it was removed, which
+// has a revision too.
+func (c *Conversations) fence(ctx context.Context, key string) error {
+	ctx, cancel := c.bucket.store.bounded(ctx)
+	defer cancel()
+	for {
+		h, err := c.bucket.get(ctx, key)
+		switch {
+		case err == nil:
+			_, err = c.bucket.replace(ctx, key, h.data, h.revision, c.life)
+		case errors.Is(err, errNone):
+			_, err = c.bucket.remove(ctx, key, h.revision)
+		}
+		if !errors.Is(err, ErrChanged) && !errors.Is(err, errConflict) {
+			return err
+		}
+		if err := c.bucket.store.pause(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // decodeConversation reads a conversation of the bucket.

@@ -38,6 +38,12 @@ var (
 	// ErrChanged says that an entry of the ledger or a conversation is no longer what the
 	// caller holds: somebody finished, released or saved it, or its life is over.
 	ErrChanged = errors.New("store: it was changed by somebody else")
+	// ErrFenced says that somebody else has taken what the caller held: a session, its
+	// checkpoint or a lease. The caller must not write it any more.
+	ErrFenced = errors.New("store: somebody else has taken it")
+	// ErrVersion is wrapped by the error for a record in a form that only a newer version of
+	// this program can read.
+	ErrVersion = errors.New("store: a record of a newer version of voicegw, which this version cannot read; update this node")
 	// errClosed says that the Store was closed.
 	errClosed = errors.New("store: closed")
 	// ErrInUse is wrapped by Open's error for a folder that another Store, of this process or

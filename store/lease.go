@@ -184,6 +184,17 @@ func (l *Lease) write(ctx context.Context) (uint64, error) {
 	}
 }
 
+// Check asks the store whether the lease is still the caller's: ErrFenced if it is not, or an error
+// that wraps ErrUnavailable.
+func (l *Lease) Check(ctx context.Context) error {
+	h, err := l.keys.get(ctx, l.key)
+	switch {
+	case errors.Is(err, errNone), err == nil && !bytes.Equal(h.data, l.data):
+		return ErrFenced
+	}
+	return err
+}
+
 // Release gives the key back. If that fails, the key ends with the lease's life. It may be
 // called more than once and waits for at most Options.Wait.
 func (l *Lease) Release() {

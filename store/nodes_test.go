@@ -15,18 +15,18 @@ import (
 func TestHandoffBetweenNodes(t *testing.T) {
 	address := startJetStream(t).ClientURL()
 	a, b := openTest(t, Options{URL: address}), openTest(t, Options{URL: address})
-	release, err := a.Conversations().Lease(t.Context(), "c1", time.Second)
+	held, err := a.Conversations().Lease(t.Context(), "c1", time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Conversations().Lease(t.Context(), "c1", time.Second); !errors.Is(err, ErrBusy) {
 		t.Errorf("the other node's lease: %v", err)
 	}
-	release()
-	if release, err = b.Conversations().Lease(t.Context(), "c1", time.Second); err != nil {
+	held.Release()
+	if held, err = b.Conversations().Lease(t.Context(), "c1", time.Second); err != nil {
 		t.Fatal(err)
 	}
-	defer release()
+	defer held.Release()
 	rev, err := a.Conversations().Save(t.Context(), conversation.New("c1", "ada", "", time.Now()), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -64,12 +64,12 @@ func TestLeaseOfADeadNode(t *testing.T) {
 	lost.WhenLost(func() { close(told) })
 	a.conn.Close() // as if its network had died
 	<-told
-	var release func()
+	var held Held
 	await.True(t, "the lease is free", func() bool {
-		release, err = b.Conversations().Lease(t.Context(), "c1", time.Minute)
+		held, err = b.Conversations().Lease(t.Context(), "c1", time.Minute)
 		return err == nil
 	})
-	defer release()
+	defer held.Release()
 	lost.Release()
 	if _, err := b.Conversations().Lease(t.Context(), "c1", time.Minute); !errors.Is(err, ErrBusy) {
 		t.Errorf("the next holder's: %v", err)

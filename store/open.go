@@ -54,14 +54,19 @@ type Store struct {
 	answers  *Answers
 	tickets  *Tickets
 	voice    *VoiceSessions
-	journal  *witness.Journal // nil in memory and with an external server
-	accepted *Damage          // nil unless Options.AcceptDamage was needed
-	place    *place           // nil if journal is nil
+	nodes    *Nodes
+	// directory and checkpoints let voice sessions go on at other nodes.
+	directory   *Directory
+	checkpoints *Checkpoints
+	journal     *witness.Journal // nil in memory and with an external server
+	accepted    *Damage          // nil unless Options.AcceptDamage was needed
+	place       *place           // nil if journal is nil
 
 	looking sync.Mutex // allows one look at a time
 	// misplaced says why the data folder is not the one that was opened; nil while it is.
 	// Only look writes it.
 	misplaced atomic.Pointer[error]
+	member    atomic.Pointer[Membership] // nil before Nodes.Join
 
 	// done is closed by Close: no operation tries again, and the goroutines end.
 	done chan struct{}
@@ -183,10 +188,16 @@ func (s *Store) lost(err error) {
 	default:
 		s.log.Warn("store_disconnected", "server", s.where(), "error", err)
 	}
+	if m := s.member.Load(); m != nil {
+		m.lost()
+	}
 }
 
 func (s *Store) found() {
 	s.log.Info("store_reconnected", "server", s.where())
+	if m := s.member.Load(); m != nil {
+		m.found()
+	}
 	select {
 	case s.back <- struct{}{}:
 	default:
@@ -210,29 +221,10 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.ledger, err = s.openLedger(ctx); err != nil {
-		return err
-	}
-	if s.confirm, err = s.openConfirmations(ctx); err != nil {
-		return err
-	}
-	if s.audit, err = s.openAudit(ctx); err != nil {
-		return err
-	}
-	if s.talks, err = s.openConversations(ctx); err != nil {
-		return err
-	}
-	if s.answers, err = s.openAnswers(ctx); err != nil {
-		return err
-	}
-	if s.tickets, err = s.openTickets(ctx); err != nil {
-		return err
-	}
-	if s.voice, err = s.openVoiceSessions(ctx); err != nil {
-		return err
-	}
-	if s.blocks, err = s.openBlocks(ctx); err != nil {
-		return err
+	for _, open := range s.opens() {
+		if err := open(ctx); err != nil {
+			return err
+		}
 	}
 	if s.embedded != nil && !s.o.Memory {
 		if err = s.compare(ctx); err != nil {
@@ -247,6 +239,23 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	s.running.Go(s.attend)
 	return nil
+}
+
+// opens returns what opens each part, in the order in which they need each other.
+func (s *Store) opens() []func(context.Context) error {
+	return []func(context.Context) error{
+		func(ctx context.Context) (err error) { s.nodes, err = s.openNodes(ctx); return err },
+		func(ctx context.Context) (err error) { s.directory, err = s.openDirectory(ctx); return err },
+		func(ctx context.Context) (err error) { s.checkpoints, err = s.openCheckpoints(ctx); return err },
+		func(ctx context.Context) (err error) { s.ledger, err = s.openLedger(ctx); return err },
+		func(ctx context.Context) (err error) { s.confirm, err = s.openConfirmations(ctx); return err },
+		func(ctx context.Context) (err error) { s.audit, err = s.openAudit(ctx); return err },
+		func(ctx context.Context) (err error) { s.talks, err = s.openConversations(ctx); return err },
+		func(ctx context.Context) (err error) { s.answers, err = s.openAnswers(ctx); return err },
+		func(ctx context.Context) (err error) { s.tickets, err = s.openTickets(ctx); return err },
+		func(ctx context.Context) (err error) { s.voice, err = s.openVoiceSessions(ctx); return err },
+		func(ctx context.Context) (err error) { s.blocks, err = s.openBlocks(ctx); return err },
+	}
 }
 
 // Ledger returns the ledger of side effects.
@@ -275,6 +284,15 @@ func (s *Store) Tickets() *Tickets { return s.tickets }
 
 // VoiceSessions returns the voice sessions that are offered or run.
 func (s *Store) VoiceSessions() *VoiceSessions { return s.voice }
+
+// Nodes returns which gateways share the store.
+func (s *Store) Nodes() *Nodes { return s.nodes }
+
+// Directory returns which node runs which voice session.
+func (s *Store) Directory() *Directory { return s.directory }
+
+// Checkpoints returns what another node needs to go on with a voice session.
+func (s *Store) Checkpoints() *Checkpoints { return s.checkpoints }
 
 // Ready says whether the store answers and accepts writes: one exchange with the leader of
 // the ledger's stream, of some 100 us, and the embedded server's own health. After a write to

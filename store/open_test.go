@@ -307,9 +307,9 @@ func TestLeasesEndWithTheirProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openTest(t, o)
-	release, err := s.Conversations().Lease(t.Context(), "c1", time.Hour)
+	held, err := s.Conversations().Lease(t.Context(), "c1", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	release()
+	held.Release()
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // voiceLife is how long a conversation counts as being in a voice session after the node
-// that ran the session has died.
+// that ran the session has died, unless it is known earlier that it has.
 const voiceLife = 30 * time.Second
 
 // VoiceSessions says which conversation is in a voice session, for all nodes: each
@@ -21,17 +21,22 @@ type VoiceSessions struct {
 	// Fixed after openVoiceSessions.
 	bucket  *bucket
 	tickets *Tickets
+	nodes   *Nodes
 }
 
 // voiceState is a conversation's offer of a voice session, or its running session.
 type voiceState struct {
 	SessionID string `json:"session_id"`
 	Running   bool   `json:"running,omitempty"`
+	// Node is the node that runs the session, Epoch the session's epoch there; 0 where the session
+	// is not in the directory.
+	Node  string `json:"node,omitempty"`
+	Epoch uint64 `json:"epoch,omitempty"`
 }
 
 func (s *Store) openVoiceSessions(ctx context.Context) (*VoiceSessions, error) {
 	b, err := s.openBucket(ctx, witness.Voice, "voicegw: conversations that are in voice")
-	return &VoiceSessions{bucket: b, tickets: s.tickets}, err
+	return &VoiceSessions{bucket: b, tickets: s.tickets, nodes: s.nodes}, err
 }
 
 // voiceKey is the key of a user's conversation; the only conversation of a user has no id.
@@ -92,16 +97,16 @@ func opens(session string, old *voiceState) error {
 	return nil
 }
 
-// Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until its
-// lease is released or, if this process dies, for half a minute more; a session that loses its
-// lease must end. A ticket that a newer offer has replaced is ErrUsed; ErrBusy: another session
-// of the conversation is running.
+// Redeem uses a ticket as [Tickets.Redeem] does. From then on its session runs, until its lease
+// is released or this process dies: a node of the [Nodes] that is gone holds nothing, and without
+// Join the lease ends half a minute later. A session that loses its lease must end. A ticket that a
+// newer offer has replaced is ErrUsed; ErrBusy: another session of the conversation is running.
 func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now time.Time) (t Ticket, held *Lease, err error) {
 	t, err = v.tickets.Redeem(ctx, secret, origin, now)
 	if err != nil {
 		return Ticket{}, nil, err
 	}
-	held, err = v.begin(ctx, t.SessionID, t.User, t.Conversation, func(old *voiceState) error { return opens(t.SessionID, old) })
+	held, err = v.begin(ctx, voiceState{SessionID: t.SessionID}, t.User, t.Conversation, func(old *voiceState) error { return opens(t.SessionID, old) })
 	if errors.Is(err, ErrVoiceActive) {
 		err = fmt.Errorf("%w: %w", ErrBusy, err)
 	}
@@ -112,11 +117,32 @@ func (v *VoiceSessions) Redeem(ctx context.Context, secret, origin string, now t
 // conversation, until its lease is released or lost. An offer that waits is worth nothing from then on. The error is
 // ErrVoiceActive, or wraps ErrUnavailable.
 func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation string) (*Lease, error) {
-	return v.begin(ctx, session, user, conversation, idle)
+	return v.begin(ctx, voiceState{SessionID: session}, user, conversation, idle)
 }
 
-func (v *VoiceSessions) begin(ctx context.Context, session, user, conversation string, may func(*voiceState) error) (*Lease, error) {
-	key, running := voiceKey(user, conversation), voiceState{SessionID: session, Running: true}
+// Adopt says that a session which another node has run goes on here, at that epoch of the
+// [Directory], which begins at 1: at once, without waiting for the lease of before, whose holder
+// is told that it is lost. Among all nodes the highest epoch holds the lease.
+//
+// ErrFenced: the session runs at this epoch or a later one. ErrVoiceActive: another session of the
+// conversation runs. The other errors wrap ErrUnavailable.
+func (v *VoiceSessions) Adopt(ctx context.Context, session string, epoch uint64, user, conversation string) (*Lease, error) {
+	return v.begin(ctx, voiceState{SessionID: session, Epoch: epoch}, user, conversation, func(old *voiceState) error {
+		switch {
+		case old == nil || !old.Running:
+			return nil // its lease has ended
+		case old.SessionID != session:
+			return ErrVoiceActive
+		case old.Epoch >= epoch:
+			return ErrFenced
+		}
+		return nil
+	})
+}
+
+func (v *VoiceSessions) begin(ctx context.Context, running voiceState, user, conversation string, may func(*voiceState) error) (*Lease, error) {
+	key := voiceKey(user, conversation)
+	running.Running, running.Node = true, v.nodes.own()
 	asked := time.Now()
 	h, err := v.set(ctx, key, running, voiceLife, may)
 	if err != nil {
@@ -150,7 +176,17 @@ func (v *VoiceSessions) set(ctx context.Context, key string, state voiceState, l
 				old = &s
 			}
 		}
-		if err := may(old); err != nil {
+		if err := may(old); errors.Is(err, ErrVoiceActive) {
+			// A session whose node is gone does not run.
+			if gone, asked := v.nodes.Gone(ctx, old.Node); asked != nil {
+				return held{}, asked
+			} else if !gone {
+				return held{}, err
+			}
+			if err := may(nil); err != nil {
+				return held{}, err
+			}
+		} else if err != nil {
 			return held{}, err
 		}
 		revision, err := v.bucket.put(ctx, key, data, mark, h.revision, life)

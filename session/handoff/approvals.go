@@ -101,13 +101,13 @@ func (d *Desk) kept(ctx context.Context, id string) (bool, error) {
 		if _, _, err := d.talks.Load(ctx, id); !errors.Is(err, store.ErrUnknown) {
 			return err == nil, err
 		}
-		release, err := d.talks.Lease(ctx, id, leaseLife)
+		held, err := d.talks.Lease(ctx, id, leaseLife)
 		if errors.Is(err, store.ErrBusy) {
 			return true, nil
 		} else if err != nil {
 			return false, err
 		}
-		release() // no turn is running; one may have ended since Load
+		held.Release() // no turn is running; one may have ended since Load
 	}
 	return false, nil
 }

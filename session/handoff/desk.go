@@ -133,7 +133,7 @@ func (d *Desk) keep(ctx context.Context, r registry.VoiceRequest) error {
 
 // begin makes the conversation if it is new, and says whether it was.
 func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool, err error) {
-	c, _, err := d.talks.Load(ctx, id)
+	c, rev, err := d.talks.Load(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
 	case err != nil:
@@ -143,7 +143,7 @@ func (d *Desk) begin(ctx context.Context, id string, in Invitation) (fresh bool,
 	}
 	c = conversation.New(id, in.User.String(), cmp.Or(in.Agent, d.agent), time.Now())
 	c.Append(time.Now(), in.Said...)
-	if _, err = d.talks.Save(ctx, c, 0); errors.Is(err, store.ErrChanged) {
+	if _, err = d.talks.Save(ctx, c, rev); errors.Is(err, store.ErrChanged) {
 		return d.begin(ctx, id, in) // it was made meanwhile
 	}
 	return err == nil, err

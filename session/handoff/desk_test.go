@@ -161,7 +161,7 @@ func TestSomebodyElsesConversation(t *testing.T) {
 // and what was said by voice comes after it.
 func TestHandBackWaitsForText(t *testing.T) {
 	d, s := newDesk(t)
-	release, err := s.Conversations().Lease(t.Context(), "c-1", time.Minute)
+	held, err := s.Conversations().Lease(t.Context(), "c-1", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestHandBackWaitsForText(t *testing.T) {
 	if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
 		t.Errorf("the turn of text: %v", err)
 	}
-	release()
+	held.Release()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -238,11 +238,11 @@ func TestDecided(t *testing.T) {
 		t.Errorf("a conversation was made: %v", err)
 	}
 	// Its first turn is under way still.
-	release, err := s.Conversations().Lease(t.Context(), "c-2", time.Minute)
+	held, err := s.Conversations().Lease(t.Context(), "c-2", time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer release()
+	defer held.Release()
 	if err := d.Decided(t.Context(), nobodys, nil); err != nil {
 		t.Error(err)
 	}

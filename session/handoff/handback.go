@@ -135,9 +135,12 @@ func (d *Desk) handBack(ctx context.Context, said Said) error {
 func (d *Desk) lease(ctx context.Context, id string) (release func(), err error) {
 	late := time.After(leaseWait)
 	for {
-		release, err = d.talks.Lease(ctx, id, leaseLife)
-		if !errors.Is(err, store.ErrBusy) {
-			return release, err
+		held, err := d.talks.Lease(ctx, id, leaseLife)
+		switch {
+		case err == nil:
+			return held.Release, nil
+		case !errors.Is(err, store.ErrBusy):
+			return nil, err
 		}
 		select {
 		case <-late:

@@ -24,14 +24,17 @@ const (
 	Voice
 	Approvals
 	Answers
+	Sessions
+	Checkpoints
 
 	// Last is the last bucket.
-	Last = Answers
+	Last = Checkpoints
 )
 
 var names = map[Bucket]string{
 	Ledger: "ledger", Confirmations: "confirmations", Blocks: "blocks", Tickets: "tickets",
 	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals", Answers: "answers",
+	Sessions: "sessions", Checkpoints: "checkpoints",
 }
 
 // String returns the name that the operator knows, such as "ledger".
@@ -52,7 +55,8 @@ func (b Bucket) String() string {
 // done, and decide nothing by themselves. Leases and voice name running sessions, of which a
 // start has none. Approvals are notes: a lost one is not reported to its conversation, and
 // repeats nothing. Answers are given again to retried messages: a message whose answer is lost
-// counts as a new one.
+// counts as a new one. Sessions and checkpoints only let a voice session go on: one whose record
+// is lost cannot be resumed.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
 // Key is the SHA-256 of the name of a record, as in the bucket.

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/store/witness"
+)
+
+const (
+	// checkpointLife is how long a checkpoint is kept after it was last written.
+	checkpointLife = 30 * time.Minute
+	// MaxCheckpoint bounds a checkpoint in the store, in bytes.
+	MaxCheckpoint = 64 << 10
+	// checkpointBytes bounds all checkpoints together: beyond it, those that were written longest
+	// ago are removed. memoryCheckpoints is the same for a Store in memory.
+	checkpointBytes   = 256 << 20
+	memoryCheckpoints = 64 << 20
+)
+
+// Checkpoint is what another node needs to go on with a voice session.
+type Checkpoint struct {
+	SessionID string `json:"session_id"`
+	// Epoch is that of the session's owner who wrote it.
+	Epoch uint64 `json:"epoch"`
+	// At is when it was made.
+	At time.Time `json:"at"`
+	// Turn is the last turn of the user, Seq the highest seq that was sent to the client.
+	Turn int   `json:"turn"`
+	Seq  int64 `json:"seq"`
+	// Phase is the session's phase, in the session's own words.
+	Phase string `json:"phase,omitempty"`
+	// Handle resumes the conversation at the provider: whoever can read the store can use it.
+	// HandleFresh says that nothing has happened since that the provider would not remember.
+	Handle      string    `json:"handle,omitempty"`
+	HandleFresh bool      `json:"handle_fresh,omitempty"`
+	HandleAt    time.Time `json:"handle_at,omitzero"`
+	// History is what was said, oldest first; Earlier is a short form of what came before it.
+	History []conversation.Entry `json:"history,omitempty"`
+	Earlier string               `json:"earlier,omitempty"`
+	// Dropped is how many of the oldest entries were left out because there was no room.
+	Dropped int `json:"dropped,omitempty"`
+	// Confirmations are the references of the questions that are open.
+	Confirmations []string `json:"confirmations,omitempty"`
+	// OpenCalls are the tool calls that had no answer yet.
+	OpenCalls []OpenCall `json:"open_calls,omitempty"`
+	// Suppressed is what a tool has switched off: "audio", "transcript".
+	Suppressed []string `json:"suppressed,omitempty"`
+	// Usage are the session's counters, in the session's own form: JSON.
+	Usage json.RawMessage `json:"usage,omitempty"`
+}
+
+// OpenCall is a tool call of which nobody knows yet what came of it.
+type OpenCall struct {
+	// Call is the gateway's name of the call.
+	Call string `json:"call"`
+	Tool string `json:"tool"`
+	Turn int    `json:"turn"`
+	// Writes says that the tool changes something.
+	Writes bool `json:"writes,omitempty"`
+}
+
+// storedCheckpoint is a Checkpoint in the bucket.
+type storedCheckpoint struct {
+	V int `json:"v"`
+	Checkpoint
+}
+
+// encodeCheckpoint writes a checkpoint in at most MaxCheckpoint bytes. It leaves out the oldest
+// entries of the history, and of the newest one what its tools have answered, if they are too long.
+func encodeCheckpoint(c Checkpoint) ([]byte, error) {
+	data, err := encode(storedCheckpoint{V: recordVersion, Checkpoint: c})
+	if err != nil || len(data) <= MaxCheckpoint {
+		return data, err
+	}
+	all := c.History
+	c.History, c.Dropped = nil, c.Dropped+len(all)
+	if data, err = encode(storedCheckpoint{V: recordVersion, Checkpoint: c}); err != nil {
+		return nil, err
+	}
+	const perEntry = 16 // a comma, and the digits by which Dropped may change
+	room := MaxCheckpoint - len(data) - len(`"history":[],`) - perEntry
+	if room < 0 {
+		return nil, fmt.Errorf("%w: a checkpoint of %d bytes without its history, of at most %d", ErrTooBig, len(data), MaxCheckpoint)
+	}
+	for _, e := range slices.Backward(all) {
+		size := sizeOf(e)
+		if size > room && len(c.History) == 0 {
+			e.Extra, e.Calls = nil, slices.Clone(e.Calls)
+			for i := range e.Calls {
+				e.Calls[i].Args, e.Calls[i].Envelope, e.Calls[i].Extra = nil, nil, nil
+			}
+			size = sizeOf(e)
+		}
+		if size > room {
+			break
+		}
+		room -= size + perEntry
+		c.History = append(c.History, e)
+		c.Dropped--
+	}
+	slices.Reverse(c.History)
+	return encode(storedCheckpoint{V: recordVersion, Checkpoint: c})
+}
+
+// sizeOf is how many bytes an entry takes.
+func sizeOf(e conversation.Entry) int {
+	data, err := encode(e)
+	if err != nil {
+		return MaxCheckpoint
+	}
+	return len(data)
+}
+
+// decodeCheckpoint reads a record of the bucket.
+func decodeCheckpoint(data []byte) (Checkpoint, error) {
+	if len(data) > MaxCheckpoint {
+		return Checkpoint{}, fmt.Errorf("%w: a checkpoint of %d bytes", ErrCorrupt, len(data))
+	}
+	var r storedCheckpoint
+	if err := decodeVersioned(data, &r); err != nil {
+		return Checkpoint{}, err
+	}
+	if r.SessionID == "" || r.Epoch == 0 {
+		return Checkpoint{}, fmt.Errorf("%w: a checkpoint without a session or an epoch", ErrCorrupt)
+	}
+	return r.Checkpoint, nil
+}
+
+// Checkpoints keeps the newest checkpoint of each voice session for 30 minutes. Its methods may be
+// used concurrently.
+type Checkpoints struct {
+	// Fixed after openCheckpoints.
+	bucket    *bucket
+	directory *Directory
+	queue     *paced
+}
+
+func (s *Store) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
+	most := int64(checkpointBytes)
+	if s.o.Memory {
+		most = memoryCheckpoints
+	}
+	b, err := s.openBounded(ctx, witness.Checkpoints, "voicegw: what another node needs to go on with a voice session", most)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoints{bucket: b, directory: s.directory}
+	c.queue = newPaced(c.write, s.start, s.done, s.log)
+	return c, nil
+}
+
+// Note has a checkpoint written soon, by one goroutine for all sessions: at most one of a session a
+// second, of which the newest counts. It never waits. The checkpoint's slices must not change any
+// more. While the store is away the newest one waits. A session that another node has taken
+// is fenced, as by [Owned.Update].
+func (c *Checkpoints) Note(of Checkpoint) { c.queue.note(of.SessionID, &of) }
+
+// Save writes a checkpoint now, instead of any that waits. It is durable when Save returns.
+// ErrFenced: another node has taken the session. The other errors wrap ErrUnavailable or ErrTooBig.
+func (c *Checkpoints) Save(ctx context.Context, of Checkpoint) error {
+	return c.queue.now(ctx, of.SessionID, &of)
+}
+
+// Remove forgets the checkpoint of a session that is over, as Note writes one.
+func (c *Checkpoints) Remove(session string) { c.queue.note(session, nil) }
+
+// Load returns a session's newest checkpoint. ErrUnknown: there is none, or it is too old. The
+// other errors wrap ErrUnavailable, ErrVersion or ErrCorrupt.
+func (c *Checkpoints) Load(ctx context.Context, session string) (Checkpoint, error) {
+	h, err := c.bucket.get(ctx, keyOf(session))
+	if errors.Is(err, errNone) {
+		return Checkpoint{}, ErrUnknown
+	} else if err != nil {
+		return Checkpoint{}, err
+	}
+	is, err := decodeCheckpoint(h.data)
+	if err == nil && is.SessionID != session {
+		return Checkpoint{}, fmt.Errorf("%w: a checkpoint under the key of another session", ErrCorrupt)
+	}
+	return is, err
+}
+
+// write writes a checkpoint over that of the revision known, or removes it if of is nil.
+func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint, known uint64) (revision uint64, err error) {
+	key := keyOf(session)
+	if of == nil {
+		if known != 0 {
+			_, err = c.bucket.remove(ctx, key, known)
+		}
+		if errors.Is(err, errConflict) {
+			err = nil // another node goes on with the session
+		}
+		return 0, err
+	}
+	data, err := encodeCheckpoint(*of)
+	if err != nil {
+		return known, err
+	}
+	ctx, cancel := c.bucket.store.bounded(ctx)
+	defer cancel()
+	mark := newMark()
+	for {
+		revision, err := c.bucket.put(ctx, key, data, mark, known, checkpointLife)
+		if !errors.Is(err, errConflict) {
+			return revision, err
+		}
+		h, err := c.bucket.get(ctx, key)
+		if errors.Is(err, errNone) {
+			err = nil
+		} else if err == nil {
+			err = c.mayReplace(h.data, of.Epoch)
+		}
+		switch {
+		case errors.Is(err, ErrFenced):
+			c.directory.doubt(key)
+			return h.revision, err
+		case err != nil:
+			return known, err
+		case h.mark == mark && !h.removed:
+			return h.revision, nil // its own write, whose acknowledgement was lost
+		}
+		known = h.revision
+		if err := c.bucket.store.pause(ctx); err != nil {
+			return known, err
+		}
+	}
+}
+
+// mayReplace says whether an owner of that epoch may overwrite a checkpoint.
+func (c *Checkpoints) mayReplace(data []byte, epoch uint64) error {
+	is, err := decodeCheckpoint(data)
+	switch {
+	case errors.Is(err, ErrVersion), err == nil && is.Epoch > epoch:
+		return ErrFenced // only a newer owner writes so
+	}
+	return nil // what cannot be read helps nobody
+}

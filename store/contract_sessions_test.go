@@ -1,0 +1,410 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/conversation"
+	"voicegw/internal/await"
+)
+
+// join makes the process of a store a node until the end of the test.
+func join(t testing.TB, s *Store) *Membership {
+	t.Helper()
+	m, err := s.Nodes().Join(context.Background(), Node{URL: "https://node.example:8443", Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Leave)
+	return m
+}
+
+// session is a record that no other test of the same store uses.
+func session(t *testing.T) SessionRecord {
+	now := time.Now().UTC()
+	return SessionRecord{
+		ID: key(t, rand.Text()), User: "ada", Conversation: "c", Provider: "p", Model: "m", Agent: "default",
+		StartedAt: now, EndsAt: now.Add(time.Hour), TokenHashes: []string{"hash"}, Origin: "https://example.org", ToolsVersion: "1.0.cafe",
+	}
+}
+
+func enter(t *testing.T, s *Store, r SessionRecord) *Owned {
+	t.Helper()
+	o, err := s.Directory().Enter(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// lostSignal returns a channel that is closed when the session is lost.
+func lostSignal(o *Owned) <-chan struct{} {
+	lost := make(chan struct{})
+	o.WhenLost(func() { close(lost) })
+	return lost
+}
+
+// testNodes: a process is a node once, and the others know what it says of itself.
+func testNodes(t *testing.T, s *Store) {
+	m := s.member.Load()
+	if _, err := s.Nodes().Join(t.Context(), Node{}); !errors.Is(err, ErrUsed) {
+		t.Errorf("a second time: %v", err)
+	}
+	if _, err := s.Nodes().Join(t.Context(), Node{URL: "node.example:8443"}); err == nil || errors.Is(err, ErrUsed) {
+		t.Errorf("an address that is no URL: %v", err)
+	}
+	m.Set(true, 7)
+	await.True(t, "the others know of the drain", func() bool {
+		all, err := s.Nodes().List(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all[0].Draining && all[0].Sessions == 7
+	})
+	got, err := s.Nodes().Find(t.Context(), m.Node().ID)
+	if diff := cmp.Diff(m.Node(), got); diff != "" || err != nil || !got.Answers || got.Version != "v1" {
+		t.Error(err, diff)
+	}
+	if gone, err := s.Nodes().Gone(t.Context(), "node-that-never-was"); !gone || err != nil {
+		t.Errorf("a node without a record: gone %t, %v", gone, err)
+	}
+	if gone, err := s.Nodes().Gone(t.Context(), ""); gone || err != nil {
+		t.Errorf("a holder that is not a node: gone %t, %v", gone, err)
+	}
+	m.Set(false, 0)
+}
+
+// testDirectory: a session's record is what its owner wrote last; what nobody can resume any more
+// is not listed.
+func testDirectory(t *testing.T, s *Store) {
+	d, want := s.Directory(), session(t)
+	o := enter(t, s, want)
+	want.Node, want.Epoch, want.State = s.nodes.own(), 1, SessionLive
+	got, err := d.Find(t.Context(), want.ID)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || cmp.Diff(want, o.Record()) != "" {
+		t.Error(err, diff)
+	}
+	if h, err := o.directory.bucket.get(t.Context(), keyOf(want.ID)); err != nil || h.end.Sub(want.EndsAt) < sessionAfter-time.Minute {
+		t.Errorf("the record ends at %v, the session at %v, %v", h.end, want.EndsAt, err)
+	}
+	if _, err := d.Enter(t.Context(), want); !errors.Is(err, ErrUsed) {
+		t.Errorf("the same session once more: %v", err)
+	}
+	if _, err := d.Enter(t.Context(), SessionRecord{}); err == nil {
+		t.Error("a session without an id")
+	}
+	huge := session(t)
+	huge.Agent = strings.Repeat("x", mostSessionBytes)
+	if _, err := d.Enter(t.Context(), huge); !errors.Is(err, ErrTooBig) {
+		t.Errorf("a huge record: %v", err)
+	}
+	if err := o.Update(t.Context(), func(r *SessionRecord) {
+		r.State, r.TokenHashes = SessionDetached, append(r.TokenHashes, "next")
+		r.ID, r.Node, r.Epoch = "other", "other", 9 // which an owner cannot change
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want.State, want.TokenHashes = SessionDetached, []string{"hash", "next"}
+	if got, err = d.Find(t.Context(), want.ID); cmp.Diff(want, got) != "" || err != nil {
+		t.Error(err, cmp.Diff(want, got))
+	}
+	all, err := d.List(t.Context())
+	if err != nil || !slices.ContainsFunc(all, func(r SessionRecord) bool { return cmp.Equal(r, want) }) {
+		t.Errorf("listed are %+v, %v", all, err)
+	}
+	if !o.Sure() {
+		t.Error("its owner is not sure of it")
+	}
+	if err := o.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Update(t.Context(), func(*SessionRecord) {}); !errors.Is(err, ErrFenced) {
+		t.Errorf("changed after its end: %v", err)
+	}
+	if got, err = d.Find(t.Context(), want.ID); err != nil || got.State != SessionOver || len(got.TokenHashes) != 0 {
+		t.Errorf("after its end: %+v, %v", got, err)
+	}
+	if _, err := d.Take(t.Context(), got); !errors.Is(err, ErrUnknown) {
+		t.Errorf("taken after its end: %v", err)
+	}
+	if all, err = d.List(t.Context()); err != nil || slices.ContainsFunc(all, func(r SessionRecord) bool { return r.ID == want.ID }) {
+		t.Errorf("listed after its end: %+v, %v", all, err)
+	}
+	if _, err := d.Find(t.Context(), "voice-nobody"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a session that never was: %v", err)
+	}
+}
+
+// testTakeRace: of many who take a session that they found at one epoch one gets it, and the owner
+// of before is told and writes nothing any more.
+func testTakeRace(t *testing.T, s *Store) {
+	for range 3 {
+		d, r := s.Directory(), session(t)
+		before := enter(t, s, r)
+		lost := lostSignal(before)
+		found, err := d.Find(t.Context(), r.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := before.Update(t.Context(), func(r *SessionRecord) { r.State = SessionMoving }); err != nil {
+			t.Fatal(err)
+		}
+		var won atomic.Pointer[Owned]
+		racers(32, func(int) {
+			switch o, err := d.Take(t.Context(), found); {
+			case err == nil && !won.CompareAndSwap(nil, o):
+				t.Error("two have it")
+			case err != nil && !errors.Is(err, ErrFenced):
+				t.Error(err)
+			}
+		})
+		owner := won.Load()
+		if owner == nil {
+			t.Fatal("nobody has it")
+		}
+		await.Closed(t, "the owner of before is told", lost)
+		if before.Sure() || !owner.Sure() {
+			t.Error("the one of before is sure of it, or the new one is not")
+		}
+		if err := before.Update(t.Context(), func(r *SessionRecord) { r.State = SessionLive }); !errors.Is(err, ErrFenced) {
+			t.Errorf("the owner of before writes: %v", err)
+		}
+		if err := before.End(t.Context()); !errors.Is(err, ErrFenced) {
+			t.Errorf("the owner of before ends it: %v", err)
+		}
+		if got := owner.Record(); got.Epoch != 2 || got.State != SessionLive || got.User != "ada" {
+			t.Errorf("it is %+v", got)
+		}
+		if err := owner.Update(t.Context(), func(r *SessionRecord) { r.State = SessionDetached }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// testSessionVersions: fields of a newer version stay, also when an older one takes the session;
+// a record in a form of a newer version is refused with words.
+func testSessionVersions(t *testing.T, s *Store) {
+	d, r := s.Directory(), session(t)
+	o := enter(t, s, r)
+	newer := map[string]any{"v": 1, "id": r.ID, "node": "node-x", "epoch": 4, "state": "humming", "mood": map[string]int{"x": 1}}
+	put := func(fields map[string]any) {
+		t.Helper()
+		data, err := encode(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := d.bucket.get(t.Context(), keyOf(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.bucket.put(t.Context(), keyOf(r.ID), data, newMark(), h.revision, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(newer)
+	found, err := d.Find(t.Context(), r.ID)
+	if err != nil || found.State != "humming" || len(found.Unknown) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if err := o.Update(t.Context(), func(*SessionRecord) {}); !errors.Is(err, ErrFenced) {
+		t.Errorf("the owner of before: %v", err)
+	}
+	if o, err = d.Take(t.Context(), found); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Update(t.Context(), func(r *SessionRecord) { r.User = "bob" }); err != nil {
+		t.Fatal(err)
+	}
+	h, err := d.bucket.get(t.Context(), keyOf(r.ID))
+	var kept struct {
+		User string         `json:"user"`
+		Mood map[string]int `json:"mood"`
+	}
+	if err := errors.Join(err, json.Unmarshal(h.data, &kept)); err != nil || kept.User != "bob" || kept.Mood["x"] != 1 {
+		t.Errorf("kept is %s, %v", h.data, err)
+	}
+	newer["v"] = 2
+	put(newer)
+	if _, err := d.Find(t.Context(), r.ID); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "update this node") {
+		t.Errorf("a record of the second form: %v", err)
+	}
+	if _, err := d.Take(t.Context(), found); !errors.Is(err, ErrVersion) {
+		t.Errorf("taken: %v", err)
+	}
+	if err := o.Update(t.Context(), func(*SessionRecord) {}); !errors.Is(err, ErrFenced) {
+		t.Errorf("overwritten: %v", err)
+	}
+}
+
+// testAdopt: a session goes on at another node at once, and the node of before loses its lease;
+// another session of the conversation is not disturbed.
+func testAdopt(t *testing.T, s *Store) {
+	v, talk := s.VoiceSessions(), talkID(t, "c")
+	first, err := v.Begin(t.Context(), "voice-1", "ada", talk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Adopt(t.Context(), "voice-2", 2, "ada", talk); !errors.Is(err, ErrVoiceActive) {
+		t.Errorf("another session: %v", err)
+	}
+	second, err := v.Adopt(t.Context(), "voice-1", 2, "ada", talk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Check(t.Context()); !errors.Is(err, ErrFenced) {
+		t.Errorf("the lease of before: %v", err)
+	}
+	first.Release()
+	if err := second.Check(t.Context()); err != nil {
+		t.Errorf("the new lease, after the one of before was given back: %v", err)
+	}
+	for _, epoch := range []uint64{1, 2} {
+		if _, err := v.Adopt(t.Context(), "voice-1", epoch, "ada", talk); !errors.Is(err, ErrFenced) {
+			t.Errorf("at the epoch %d: %v", epoch, err)
+		}
+	}
+	if _, err := v.Begin(t.Context(), "voice-3", "ada", talk); !errors.Is(err, ErrVoiceActive) {
+		t.Errorf("another session while it runs: %v", err)
+	}
+	second.Release()
+	third, err := v.Adopt(t.Context(), "voice-1", 3, "ada", talk) // its lease had ended
+	if err != nil {
+		t.Fatal(err)
+	}
+	third.Release()
+}
+
+// testAdoptRace: of many who go on with a session at one epoch one holds it.
+func testAdoptRace(t *testing.T, s *Store) {
+	v, talk := s.VoiceSessions(), talkID(t, "c")
+	first, err := v.Begin(t.Context(), "voice-1", "ada", talk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(first.Release)
+	var won atomic.Int32
+	racers(32, func(int) {
+		held, err := v.Adopt(t.Context(), "voice-1", 2, "ada", talk)
+		switch {
+		case err == nil:
+			won.Add(1)
+			t.Cleanup(held.Release)
+		case !errors.Is(err, ErrFenced):
+			t.Error(err)
+		}
+	})
+	if won.Load() != 1 {
+		t.Errorf("%d of 32 have it", won.Load())
+	}
+}
+
+func checkpoint(session string, epoch uint64) Checkpoint {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	return Checkpoint{
+		SessionID: session, Epoch: epoch, At: at, Turn: 3, Seq: 77, Phase: "running", Handle: "h", HandleFresh: true, HandleAt: at,
+		History:       []conversation.Entry{{At: at, Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "Grüße <b>"}},
+		Confirmations: []string{"ABC234"}, OpenCalls: []OpenCall{{Call: "c1", Tool: "pay", Turn: 3, Writes: true}},
+		Suppressed: []string{"audio"}, Usage: json.RawMessage(`{"audio":1}`),
+	}
+}
+
+// testCheckpoints: the newest checkpoint of a session is read, and within its bound whatever was
+// said.
+func testCheckpoints(t *testing.T, s *Store) {
+	c, id := s.Checkpoints(), key(t, "s")
+	if _, err := c.Load(t.Context(), id); !errors.Is(err, ErrUnknown) {
+		t.Errorf("before the first: %v", err)
+	}
+	want := checkpoint(id, 1)
+	for range 2 {
+		want.Turn++
+		if err := c.Save(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Load(t.Context(), id); cmp.Diff(want, got) != "" || err != nil {
+			t.Error(err, cmp.Diff(want, got))
+		}
+	}
+	long := want
+	long.History = nil
+	for i := range 400 {
+		long.History = append(long.History, said(i, strings.Repeat("ü", 200)))
+	}
+	if err := c.Save(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Load(t.Context(), id)
+	if n := len(got.History); err != nil || n < 100 || n+got.Dropped != 400 || cmp.Diff(long.History[400-n:], got.History) != "" {
+		t.Errorf("%d entries are kept and %d dropped, %v", n, got.Dropped, err)
+	}
+	big := want
+	big.History = []conversation.Entry{want.History[0], {Text: "the newest", Calls: []conversation.Call{{Tool: "kb", Envelope: json.RawMessage(`"` + strings.Repeat("x", 2*MaxCheckpoint) + `"`)}}}}
+	if err := c.Save(t.Context(), big); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = c.Load(t.Context(), id); err != nil || len(got.History) == 0 || got.History[len(got.History)-1].Text != "the newest" || got.History[len(got.History)-1].Calls[0].Tool != "kb" {
+		t.Errorf("a long answer of a tool: %+v, %v", got, err)
+	}
+	big.Handle = strings.Repeat("h", MaxCheckpoint)
+	if err := c.Save(t.Context(), big); !errors.Is(err, ErrTooBig) {
+		t.Errorf("without room for its history: %v", err)
+	}
+	c.Remove(id)
+	await.True(t, "it is removed", func() bool { _, err := c.Load(t.Context(), id); return errors.Is(err, ErrUnknown) })
+	c.Note(checkpoint(id, 1))
+	await.True(t, "a noted one is written", func() bool { _, err := c.Load(t.Context(), id); return err == nil })
+}
+
+// testCheckpointFenced: who has lost a session does not overwrite the checkpoint of who has it now,
+// and learns that it is lost.
+func testCheckpointFenced(t *testing.T, s *Store) {
+	r := session(t)
+	before := enter(t, s, r)
+	lost := lostSignal(before)
+	c := s.Checkpoints()
+	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); err != nil {
+		t.Fatal(err)
+	}
+	newer := checkpoint(r.ID, 2)
+	newer.Turn = 9
+	if err := c.Save(t.Context(), newer); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); !errors.Is(err, ErrFenced) {
+		t.Errorf("of the epoch before: %v", err)
+	}
+	if got, err := c.Load(t.Context(), r.ID); err != nil || got.Turn != 9 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// The directory still says that the session is this node's: the doubt was wrong.
+	await.True(t, "the owner is sure again", before.Sure)
+	found, err := s.Directory().Find(t.Context(), r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found.Node, found.Epoch = "node-x", 2
+	data, err := encodeSession(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.directory.bucket.get(t.Context(), keyOf(r.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.directory.bucket.put(t.Context(), keyOf(r.ID), data, newMark(), h.revision, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); !errors.Is(err, ErrFenced) {
+		t.Errorf("of the epoch before: %v", err)
+	}
+	await.Closed(t, "the owner of before is told", lost)
+}

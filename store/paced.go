@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// checkpointEvery is how often a session's checkpoint is written at most.
+const checkpointEvery = time.Second
+
+// writeCheckpoint writes a session's checkpoint over that of the revision known, or removes it if
+// of is nil, and returns the revision that is there now.
+type writeCheckpoint func(ctx context.Context, session string, of *Checkpoint, known uint64) (uint64, error)
+
+// paced writes checkpoints on one goroutine, which runs while something is to be written.
+type paced struct {
+	// Fixed after newPaced.
+	write writeCheckpoint
+	start func(f func()) bool
+	done  <-chan struct{}
+	log   *slog.Logger
+	wake  chan struct{} // holds a note that there is more to write; never closed
+
+	mu       sync.Mutex // guards the following fields
+	sessions map[string]*pacedSession
+	running  bool
+	failed   bool // the last write failed, which was logged
+}
+
+// pacedSession is what paced knows of a session. The mutex of paced guards what follows writing.
+type pacedSession struct {
+	writing sync.Mutex // held for a write
+
+	waits    bool        // pending is to be written
+	pending  *Checkpoint // nil means that the checkpoint is to be removed
+	next     time.Time   // before that nothing is written
+	revision uint64      // of the session's checkpoint in the store, as far as it is known
+	epoch    uint64      // of that revision
+}
+
+func newPaced(write writeCheckpoint, start func(func()) bool, done <-chan struct{}, log *slog.Logger) *paced {
+	return &paced{write: write, start: start, done: done, log: log, wake: make(chan struct{}, 1), sessions: map[string]*pacedSession{}}
+}
+
+// session returns what is known of a session. The caller must hold mu.
+func (p *paced) session(id string) *pacedSession {
+	s := p.sessions[id]
+	if s == nil {
+		s = &pacedSession{}
+		p.sessions[id] = s
+	}
+	return s
+}
+
+// note has a checkpoint written as soon as its session's pace allows, in the place of one that
+// waits. It does not wait.
+func (p *paced) note(id string, of *Checkpoint) {
+	p.mu.Lock()
+	s := p.session(id)
+	s.waits, s.pending = true, of
+	if of == nil {
+		s.next = time.Time{}
+	}
+	begin := !p.running
+	p.running = true
+	p.mu.Unlock()
+	if begin && p.start(p.run) {
+		return
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// now writes a checkpoint at once, in the place of one that waits.
+func (p *paced) now(ctx context.Context, id string, of *Checkpoint) error {
+	p.mu.Lock()
+	s := p.session(id)
+	p.mu.Unlock()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	p.mu.Lock()
+	s.waits, s.pending = false, nil
+	p.mu.Unlock()
+	return p.carryOut(ctx, id, s, of)
+}
+
+// carryOut writes, and notes what is known of the session then. The caller must hold s.writing.
+func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Checkpoint) error {
+	p.mu.Lock()
+	known := s.revision
+	if of != nil && of.Epoch != s.epoch {
+		known, s.epoch = 0, of.Epoch // whoever wrote that revision may have been another owner
+	}
+	p.mu.Unlock()
+	revision, err := p.write(ctx, id, of, known)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.revision, s.next = revision, time.Now().Add(checkpointEvery)
+	if (of == nil && err == nil || errors.Is(err, ErrFenced)) && !s.waits && p.sessions[id] == s {
+		delete(p.sessions, id)
+	}
+	return err
+}
+
+// run writes until nothing waits any more.
+func (p *paced) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for {
+		id, s, wait, more := p.due(time.Now())
+		switch {
+		case !more:
+			return
+		case s != nil:
+			p.one(ctx, id, s)
+			wait = 0
+		}
+		select {
+		case <-time.After(wait):
+		case <-p.wake:
+		case <-p.done:
+			return
+		}
+	}
+}
+
+// due returns a session whose checkpoint is to be written now, or after which time there is one.
+// more is false if nothing waits; run must return then.
+func (p *paced) due(now time.Time) (id string, s *pacedSession, wait time.Duration, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, is := range p.sessions {
+		left := is.next.Sub(now)
+		switch {
+		case !is.waits && left < -checkpointLife: // its checkpoint has ended
+			delete(p.sessions, name)
+		case !is.waits:
+		case left <= 0:
+			return name, is, 0, true
+		case !more || left < wait:
+			wait, more = left, true
+		}
+	}
+	p.running = more
+	return "", nil, wait, more
+}
+
+// one writes the checkpoint of a session that waits. One that could not be written waits again,
+// unless it is too big or another node has the session.
+func (p *paced) one(ctx context.Context, id string, s *pacedSession) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	p.mu.Lock()
+	waits, of := s.waits, s.pending
+	s.waits, s.pending = false, nil
+	p.mu.Unlock()
+	if !waits {
+		return
+	}
+	err := p.carryOut(ctx, id, s, of)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil && !p.failed && !errors.Is(err, ErrFenced) {
+		p.log.Warn("store_checkpoint_not_written", "session_id", id, "error", err)
+	}
+	p.failed = err != nil
+	if errors.Is(err, ErrUnavailable) && !s.waits {
+		s.waits, s.pending = true, of
+		s.next = time.Now().Add(checkpointEvery)
+		p.sessions[id] = s
+	}
+}

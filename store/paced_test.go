@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// written is what a paced has written: the turns of checkpoints, and when, in seconds.
+type written struct {
+	mu    sync.Mutex
+	began time.Time
+	did   []string
+	mood  func() error // of a write; nil carries it out
+}
+
+func (w *written) write(_ context.Context, session string, of *Checkpoint, known uint64) (uint64, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mood != nil {
+		if err := w.mood(); err != nil {
+			return known, err
+		}
+	}
+	if of == nil {
+		w.did = append(w.did, fmt.Sprintf("%s removed at %v", session, time.Since(w.began)))
+		return 0, nil
+	}
+	w.did = append(w.did, fmt.Sprintf("%s turn %d at %v", session, of.Turn, time.Since(w.began)))
+	return known + 1, nil
+}
+
+func (w *written) set(mood func() error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mood = mood
+}
+
+// pace runs a test of a paced in a bubble, and returns what was written.
+func pace(t *testing.T, story func(p *paced, w *written)) (did []string) {
+	synctest.Test(t, func(t *testing.T) {
+		w, done := &written{began: time.Now()}, make(chan struct{})
+		p := newPaced(w.write, func(f func()) bool { go f(); return true }, done, slog.New(slog.DiscardHandler))
+		story(p, w)
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		p.mu.Lock()
+		if p.running {
+			t.Error("its goroutine runs although nothing is to be written")
+		}
+		p.mu.Unlock()
+		close(done)
+		did = w.did
+	})
+	return did
+}
+
+func at(session string, turn int) *Checkpoint {
+	return &Checkpoint{SessionID: session, Epoch: 1, Turn: turn}
+}
+
+// TestPace: of a session at most one checkpoint a second is written, the newest; one session's pace
+// does not hold up another's; what waits is replaced by a write that does not wait.
+func TestPace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		story func(p *paced, w *written)
+		want  []string
+	}{
+		"one a second": {func(p *paced, _ *written) {
+			for turn := range 25 {
+				p.note("a", at("a", turn))
+				<-time.After(90 * time.Millisecond)
+				synctest.Wait()
+			}
+		}, []string{"a turn 0 at 0s", "a turn 11 at 1s", "a turn 22 at 2s", "a turn 24 at 3s"}},
+		"two sessions": {func(p *paced, _ *written) {
+			p.note("a", at("a", 1))
+			synctest.Wait()
+			p.note("a", at("a", 2))
+			<-time.After(500 * time.Millisecond)
+			p.note("b", at("b", 1))
+		}, []string{"a turn 1 at 0s", "b turn 1 at 500ms", "a turn 2 at 1s"}},
+		"now": {func(p *paced, _ *written) {
+			p.note("a", at("a", 1))
+			synctest.Wait()
+			p.note("a", at("a", 2))
+			if err := p.now(context.Background(), "a", at("a", 3)); err != nil {
+				panic(err)
+			}
+		}, []string{"a turn 1 at 0s", "a turn 3 at 0s"}},
+		"removed": {func(p *paced, _ *written) {
+			p.note("a", at("a", 1))
+			synctest.Wait()
+			p.note("a", at("a", 2))
+			p.note("a", nil)
+		}, []string{"a turn 1 at 0s", "a removed at 0s"}},
+		"the store is away": {func(p *paced, w *written) {
+			w.set(func() error { return fmt.Errorf("%w: away", ErrUnavailable) })
+			p.note("a", at("a", 1))
+			<-time.After(1500 * time.Millisecond)
+			p.note("a", at("a", 2))
+			w.set(nil)
+		}, []string{"a turn 2 at 2s"}},
+		"another node has it": {func(p *paced, w *written) {
+			w.set(func() error { return ErrFenced })
+			p.note("a", at("a", 1))
+			synctest.Wait()
+			w.set(nil)
+			if len(p.sessions) != 0 {
+				panic("the session is not forgotten")
+			}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := pace(t, tc.story); fmt.Sprint(got) != fmt.Sprint(tc.want) {
+				t.Errorf("written is %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNoteWaitsForNothing: a session goes on while the store does not answer.
+func TestNoteWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked, done := make(chan struct{}), make(chan struct{})
+		p := newPaced(func(context.Context, string, *Checkpoint, uint64) (uint64, error) { <-blocked; return 1, nil },
+			func(f func()) bool { go f(); return true }, done, slog.New(slog.DiscardHandler))
+		for turn := range 3 {
+			p.note("a", at("a", turn))
+			p.note("b", at("b", turn))
+			synctest.Wait()
+		}
+		close(blocked)
+		close(done)
+	})
+}
