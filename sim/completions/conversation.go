@@ -21,6 +21,24 @@ type reply struct {
 	called []string
 }
 
+// remember appends what the model knows of an exchange.
+func (e *exchange) remember(lines []scenario.Memory) []scenario.Memory {
+	add := func(who, text string) {
+		if text != "" {
+			lines = append(lines, scenario.Memory{Who: who, Text: text})
+		}
+	}
+	add("user", e.input.text)
+	for _, r := range e.input.results {
+		add("result", r.Name+" "+r.Output)
+	}
+	add("model", e.reply.said)
+	for _, name := range e.reply.called {
+		add("call", name)
+	}
+	return lines
+}
+
 // conversation is a request's messages as the dialogue sees them.
 type conversation struct {
 	instructions string
@@ -83,13 +101,17 @@ func (h *Handler) turn(r *request, now time.Time) scenario.Turn {
 		Instructions: c.instructions, Tools: r.tools(), Now: now,
 		ToolsOff: r.choice.off, ToolRequired: r.choice.required, ToolNamed: r.choice.named,
 	}
+	var lines []scenario.Memory
 	for _, e := range c.past {
+		known.Memory = lines
 		if e.input.results != nil {
 			d.ReplayResults(e.input.results, known, e.reply.said, e.reply.called)
 		} else {
 			d.Replay(scenario.Heard{Text: e.input.text}, known, e.reply.said, e.reply.called)
 		}
+		lines = e.remember(lines)
 	}
+	known.Memory = lines
 	var turn scenario.Turn
 	switch {
 	case c.now == nil:

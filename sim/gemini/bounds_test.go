@@ -73,7 +73,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		must(t, s, time.Now(), fmt.Sprintf(`{"clientContent":{"turns":[{"role":"model","parts":[{"text":"line %d"}]}]}}`, i))
 	}
 	h := s.conv.history
-	if newest := h[len(h)-1].text; len(h) > maxHistory || len(h) < maxHistory/2 || newest != fmt.Sprint("line ", maxHistory+9) {
+	if newest := h[len(h)-1].Text; len(h) > maxHistory || len(h) < maxHistory/2 || newest != fmt.Sprint("line ", maxHistory+9) {
 		t.Errorf("%d entries, the newest %q", len(h), newest)
 	}
 }
@@ -172,7 +172,7 @@ func TestUnnamedResult(t *testing.T) {
 			t.Fatalf("%s: %d calls", model, len(s.conv.calls.all))
 		}
 		must(t, s, now, `{"toolResponse":{"functionResponses":[{"id":"`+s.conv.calls.all[0].id+`","response":{"output":"foggy"}}]}}`)
-		if last := s.conv.history[len(s.conv.history)-1]; last.role != "tool" || !strings.Contains(last.text, want) {
+		if last := s.conv.history[len(s.conv.history)-1]; last.Who != "result" || !strings.Contains(last.Text, want) {
 			t.Errorf("%s: remembered %+v", model, last)
 		}
 	}
@@ -198,7 +198,7 @@ func TestOnlyWhatWasSentIsRemembered(t *testing.T) {
 		}
 		s.interrupt(now)
 		last := s.conv.history[len(s.conv.history)-1]
-		if last.role != "model" || !strings.HasPrefix("one two three four five six seven eight nine ten", last.text) || len(last.text) > 30 {
+		if last.Who != "model" || !strings.HasPrefix("one two three four five six seven eight nine ten", last.Text) || len(last.Text) > 30 {
 			t.Errorf("remembered %+v", last)
 		}
 	})

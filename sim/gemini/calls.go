@@ -194,6 +194,7 @@ func (s *session) planCall(now time.Time, c scenario.Call) plannedCall {
 func (s *session) issue(now time.Time, p plannedCall) {
 	k := &call{id: p.frame.ID, name: p.frame.Name, async: p.async}
 	s.conv.calls.add(k)
+	s.conv.remember("call", k.name+" "+string(p.frame.Args))
 	s.stats.Calls.Add(1)
 	for _, d := range p.cancel {
 		s.after(now, d, func(now time.Time) { s.cancelCall(now, k) })
@@ -272,7 +273,7 @@ func (s *session) takeResult(k *call, r functionResponse) bool {
 	}
 	s.stats.Results.Add(1)
 	s.conv.usage.text += wire.TextTokens(output)
-	s.conv.remember("tool", output)
+	s.conv.remember("result", k.name+" "+output)
 	k.result = scenario.Result{Name: k.name, Output: output}
 	aloud := k.async && r.Scheduling != "SILENT"
 	if r.WillContinue {

@@ -13,12 +13,6 @@ import (
 // quarter of the bound at a time, so that snapshots share most of the list.
 const maxHistory = 500
 
-// entry is something said, as the model remembers it.
-type entry struct {
-	role string // user, model, tool
-	text string
-}
-
 // origin is what all snapshots of a conversation share. Of all sessions that continue from one
 // of its snapshots only one is open at a time; the registry ensures that.
 type origin struct {
@@ -39,22 +33,30 @@ type conversation struct {
 
 	// Owned by the session that has it.
 	dialogue *scenario.Dialogue
-	history  []entry // the elements never change
+	history  []scenario.Memory // the elements never change
 	calls    calls
-	// unanswered is what the user wrote since the model last answered.
+	// unanswered is what the user wrote and the model has not answered; it is not in history yet.
 	unanswered []string
 	usage      meter
 	answered   bool // the model has answered at least once
 }
 
-func (c *conversation) remember(role, text string) {
+func (c *conversation) remember(who, text string) {
 	if text == "" {
 		return
 	}
-	c.history = append(c.history, entry{role, text})
+	c.history = append(c.history, scenario.Memory{Who: who, Text: text})
 	if len(c.history) > maxHistory {
 		c.history = append(c.history[:0:0], c.history[maxHistory/4:]...)
 	}
+}
+
+// takeUnanswered puts into the history what the user wrote: from here on it is not new.
+func (c *conversation) takeUnanswered() {
+	for _, text := range c.unanswered {
+		c.remember("user", text)
+	}
+	c.unanswered = nil
 }
 
 // forget makes the conversation a new one, which its handles still lead to.

@@ -181,11 +181,12 @@ func (s *session) handleContent(now time.Time, m *contentMessage) *closeError {
 	}
 	if s.cfg.seeding {
 		// The initial history may end with a turn of either side and is not answered.
-		s.cfg.seeding, s.conv.unanswered = false, nil
+		s.cfg.seeding = false
+		s.conv.takeUnanswered()
 		return s.handleEarly(now)
 	}
 	text := strings.Join(s.conv.unanswered, "\n")
-	s.conv.unanswered = nil
+	s.conv.unanswered = nil // the model remembers it with its answer
 	switch {
 	case text != "" || len(m.Turns) > 0:
 		s.take(now, scenario.Heard{Text: text})
@@ -213,11 +214,10 @@ func (s *session) remember(c *content) {
 	s.conv.usage.text += wire.TextTokens(text)
 	s.conv.usage.images += c.images()
 	if c.Role == "model" {
-		s.conv.unanswered = nil
+		s.conv.takeUnanswered()
 		s.conv.remember("model", text)
 		return
 	}
-	s.conv.remember("user", text)
 	if text != "" {
 		s.conv.unanswered = append(s.conv.unanswered, text)
 	}
@@ -298,7 +298,6 @@ func (s *session) handleText(now time.Time, text string) *closeError {
 		}
 	}
 	s.conv.usage.text += wire.TextTokens(text)
-	s.conv.remember("user", text)
 	s.take(now, scenario.Heard{Text: text})
 	return nil
 }
@@ -348,7 +347,6 @@ func (s *session) activity(kind string, offset time.Duration) {
 
 // transcribe sends the transcript of the user's speech.
 func (s *session) transcribe(text string) {
-	s.conv.remember("user", text)
 	s.conv.usage.text += wire.TextTokens(text)
 	if !s.cfg.inputText || text == "" {
 		return
@@ -420,18 +418,30 @@ func (s *session) next(now time.Time) {
 	}
 }
 
-// hear asks the dialogue for the answer to an input; a deaf model has none.
-func (s *session) hear(h scenario.Heard) scenario.Turn {
-	if s.deaf {
-		return scenario.Turn{Heard: s.conv.dialogue.Overhear(h)}
+// hear asks the dialogue for the answer to an input, which the model remembers; a deaf model
+// has no answer.
+func (s *session) hear(h scenario.Heard) (t scenario.Turn) {
+	s.conv.takeUnanswered()
+	known := s.context()
+	if h.Spoken && s.cfg.habits.gen == gen25 && !s.conv.answered {
+		// 2.5 ignores a given history for the first input by voice, until it has answered once
+		// (pipecat, gemini_live/llm.py, _create_initial_response; discuss.ai.google.dev/t/111617).
+		known.Memory = nil
 	}
-	return s.conv.dialogue.Hear(h, s.context())
+	if s.deaf {
+		t.Heard = s.conv.dialogue.Overhear(h, known)
+	} else {
+		t = s.conv.dialogue.Hear(h, known)
+	}
+	s.conv.remember("user", t.Heard)
+	return t
 }
 
 // results is like hear, for results of calls.
-func (s *session) results(rs []scenario.Result) scenario.Turn {
+func (s *session) results(rs []scenario.Result) (t scenario.Turn) {
+	s.conv.takeUnanswered()
 	if s.deaf {
-		return scenario.Turn{}
+		return t
 	}
 	return s.conv.dialogue.Results(rs, s.context())
 }
@@ -445,7 +455,7 @@ func (s *session) proceed() scenario.Turn {
 }
 
 func (s *session) context() scenario.Context {
-	return scenario.Context{Instructions: s.cfg.instructions, Tools: s.cfg.tools}
+	return scenario.Context{Instructions: s.cfg.instructions, Tools: s.cfg.tools, Memory: s.conv.history}
 }
 
 // send puts a frame on the wire.

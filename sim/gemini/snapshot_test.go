@@ -19,7 +19,7 @@ func TestASnapshotStandsStill(t *testing.T) {
 	c := newTestConversation()
 	c.remember("user", "first")
 	c.unanswered = append(c.unanswered, "first")
-	c.history = append(make([]entry, 0, 8), c.history...) // with room to append in place
+	c.history = append(make([]scenario.Memory, 0, 8), c.history...) // with room to append in place
 	snap := c.snapshot()
 	for i := range 3 * maxHistory {
 		c.remember("user", fmt.Sprint("later ", i))
@@ -28,7 +28,7 @@ func TestASnapshotStandsStill(t *testing.T) {
 	var resumed []*conversation
 	for i := range 2 {
 		r := snap.resumed()
-		if len(r.history) != 1 || r.history[0].text != "first" || len(r.unanswered) != 1 || r.unanswered[0] != "first" {
+		if len(r.history) != 1 || r.history[0].Text != "first" || len(r.unanswered) != 1 || r.unanswered[0] != "first" {
 			t.Errorf("resumption %d knows %v and has not answered %v", i+1, r.history, r.unanswered)
 		}
 		r.remember("user", fmt.Sprint("of resumption ", i+1))
@@ -36,7 +36,7 @@ func TestASnapshotStandsStill(t *testing.T) {
 		resumed = append(resumed, r)
 	}
 	for i, r := range resumed {
-		if got, want := r.history[1].text, fmt.Sprint("of resumption ", i+1); got != want {
+		if got, want := r.history[1].Text, fmt.Sprint("of resumption ", i+1); got != want {
 			t.Errorf("resumption %d remembers the line %s", i+1, got)
 		}
 	}

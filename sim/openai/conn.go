@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"log/slog"
 	"slices"
@@ -416,6 +417,7 @@ func (c *conn) truncate(e *clientEvent) *apiError {
 	if end > it.length {
 		return alreadyShorter(int(it.length.Milliseconds()), *e.EndMS)
 	}
+	it.cutWords = truncated(cmp.Or(it.words(), it.cutWords), end, it.length)
 	it.length = end
 	c.conv.shorten(it, *e.EndMS*it.format.bytesPerMS())
 	for i := range it.content {

@@ -237,6 +237,7 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	if heard == "" {
 		heard = c.dialogue.Transcript(hear(it))
 	}
+	it.heard = heard
 	c.transcribe(it, heard)
 }
 
@@ -244,7 +245,7 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 func (c *conn) answerSpeech(it *item) string {
 	if c.deaf {
 		it.answered = true // the utterance was heard, and counts
-		return c.dialogue.Overhear(hear(it))
+		return c.dialogue.Overhear(hear(it), c.context(&request{}))
 	}
 	if r := c.active(); r != nil {
 		c.fail(activeResponse(r.obj.ID), "")

@@ -1,12 +1,14 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 	"time"
 
 	"voicegw/audio"
+	"voicegw/sim/scenario"
 )
 
 // Kinds of items and states of items and responses.
@@ -47,6 +49,10 @@ type item struct {
 	// client sent its words too.
 	spoken time.Duration
 	told   bool
+	// heard is what the model understood of a user's speech.
+	heard string
+	// cutWords are about the words that are left of the assistant's truncated speech.
+	cutWords string
 }
 
 // content is a part of a message.
@@ -122,6 +128,34 @@ func (it *item) words() string {
 		}
 	}
 	return strings.Join(parts, " ")
+}
+
+// memory is the item as the model remembers it; call is the name of the tool that a result is
+// of. It returns false for items that say nothing.
+func (it *item) memory(call string) (scenario.Memory, bool) {
+	m := scenario.Memory{Who: it.role}
+	switch it.kind {
+	case kindMessage:
+		m.Text = cmp.Or(it.words(), it.heard, it.cutWords)
+		if it.role == "assistant" {
+			m.Who = "model"
+		}
+	case kindCall:
+		m.Who, m.Text = "call", it.name+" "+it.arguments
+	case kindOutput:
+		m.Who, m.Text = "result", call+" "+it.output
+	}
+	return m, m.Who != "" && m.Text != ""
+}
+
+// truncated returns the words that were said in the first part of a speech, as far as that can
+// be known from its length: the model itself hears only the sound that is left.
+func truncated(words string, part, whole time.Duration) string {
+	all := strings.Fields(words)
+	if whole <= 0 || part >= whole {
+		return words
+	}
+	return strings.Join(all[:int(int64(len(all))*int64(part)/int64(whole))], " ")
 }
 
 // isAudio reports whether a message of the user is speech.

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -120,6 +121,11 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 	default:
 		results, said = c.conv.pending()
 	}
+	fresh := slices.Clone(results)
+	if len(said) > 0 {
+		fresh = append(fresh, said[len(said)-1])
+	}
+	ctx.Memory = c.memory(q, fresh)
 	var turn scenario.Turn
 	if len(results) > 0 {
 		turn = d.Results(c.results(results), ctx)
@@ -140,6 +146,29 @@ func (c *conn) answer(q *request, r *response) scenario.Turn {
 		turn = d.Continue(ctx)
 	}
 	return turn
+}
+
+// memory is what the model knows of the conversation, or of the request's own input, without
+// the items that are to be answered now.
+func (c *conn) memory(q *request, fresh []*item) []scenario.Memory {
+	items := c.conv.items
+	if q.given {
+		items = q.input
+	}
+	names := map[string]string{}
+	var known []scenario.Memory
+	for _, it := range items {
+		if it.kind == kindCall {
+			names[it.callID] = it.name
+		}
+		if slices.Contains(fresh, it) {
+			continue
+		}
+		if m, ok := it.memory(cmp.Or(names[it.callID], c.conv.callName(it.callID))); ok {
+			known = append(known, m)
+		}
+	}
+	return known
 }
 
 func callsIn(t scenario.Turn) bool {

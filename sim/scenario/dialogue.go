@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -107,8 +108,8 @@ func (d *Dialogue) Fork() *Dialogue {
 
 // Overhear takes an input that is not answered, and returns its transcript: the user's line is
 // remembered and an utterance is counted.
-func (d *Dialogue) Overhear(h Heard) string {
-	m := d.match(h, Context{})
+func (d *Dialogue) Overhear(h Heard, c Context) string {
+	m := d.match(h, c)
 	d.inputs++
 	if h.Spoken {
 		d.spoken++
@@ -176,7 +177,7 @@ func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 	m.vars["text"] = m.known
 	for i := range d.scenario.rules {
 		u := &d.scenario.rules[i]
-		if u.when.input != onText || !d.usable(i, c) || !capture(u.when.text, m.known, m.vars) {
+		if u.when.input != onText || !d.usable(i, c) || !capture(u.when.text, m.known, m.vars) || !u.when.knows(c.Memory, m.vars) {
 			continue
 		}
 		m.rules, m.steps = append(m.rules, i), u.do
@@ -197,7 +198,7 @@ func (d *Dialogue) matchText(m *match, c Context) (again bool) {
 func (d *Dialogue) matchSpeech(m *match, n int, c Context) bool {
 	for i := range d.scenario.rules {
 		u := &d.scenario.rules[i]
-		if u.when.input != onSpeech || u.when.utterance != 0 && u.when.utterance != n || !d.usable(i, c) {
+		if u.when.input != onSpeech || u.when.utterance != 0 && u.when.utterance != n || !d.usable(i, c) || !u.when.knows(c.Memory, m.vars) {
 			continue
 		}
 		m.rules = append(m.rules, i)
@@ -273,6 +274,7 @@ func (d *Dialogue) results(rs []Result, c Context, again bool) Turn {
 		}
 		failed = failed || !o.ok
 	}
+	b.vars.values["memory"] = memoryText(c.Memory)
 	spoken := speakResults(rs)
 	b.vars.values["result"], b.vars.values["error"] = spoken, first.errType
 	b.vars.result = first.value
@@ -310,7 +312,7 @@ func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 		if w.ok != nil && *w.ok != o.ok || w.errType != "" && w.errType != o.errType {
 			continue
 		}
-		if capture(w.output, r.Output, v.values) {
+		if capture(w.output, r.Output, v.values) && w.knows(c.Memory, v.values) {
 			v.values["tool"], v.values["error"], v.result = r.Name, o.errType, o.value
 			return i
 		}
@@ -322,13 +324,14 @@ func (d *Dialogue) matchResult(r Result, c Context, v *vars) int {
 // greeting at the beginning, later with something short.
 func (d *Dialogue) Continue(c Context) Turn {
 	b := builder{d: d, c: c, vars: vars{values: d.values(0, c)}}
+	last := cmp.Or(d.last, lastSaid(c.Memory))
 	switch {
-	case d.inputs == 0 && d.last == "" && d.scenario.start != nil:
+	case d.inputs == 0 && last == "" && d.scenario.start != nil:
 		b.add(d.scenario.start)
-	case d.last == "":
+	case last == "":
 		b.say("Hello! What can I do for you?")
 	default:
-		b.say("There is nothing new to answer. I said: " + d.last)
+		b.say("There is nothing new to answer. I said: " + last)
 	}
 	b.force()
 	return Turn{Steps: b.finish()}

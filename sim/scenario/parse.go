@@ -114,7 +114,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 }
 
 // conditionKeys are the keys of when.
-var conditionKeys = []string{"utterance", "text", "tool", "prompt", "ok", "error", "output", "declared"}
+var conditionKeys = []string{"utterance", "text", "tool", "prompt", "ok", "error", "output", "declared", "remembers", "forgot"}
 
 func (p *parser) when(n *yaml.Node) when {
 	var w when
@@ -125,6 +125,7 @@ func (p *parser) when(n *yaml.Node) when {
 	if v := m.Get("declared"); v != nil {
 		w.declared, _ = p.Text(v, "declared")
 	}
+	w.remembers, w.forgot = p.patterns(m.Get("remembers"), "remembers"), p.patterns(m.Get("forgot"), "forgot")
 	chosen := 0
 	for _, key := range []string{"utterance", "text", "tool", "prompt"} {
 		if m.Has(key) {
@@ -157,6 +158,11 @@ func (p *parser) when(n *yaml.Node) when {
 		if m.Has("declared") {
 			p.Problem(m.Get("declared"), "declared has no meaning with prompt: a request for an image declares no tools")
 		}
+		for _, key := range []string{"remembers", "forgot"} {
+			if m.Has(key) {
+				p.Problem(m.Get(key), "%s has no meaning with prompt: a request for an image has no conversation", key)
+			}
+		}
 	default:
 		p.whenResult(&w, m)
 	}
@@ -187,6 +193,26 @@ func (p *parser) whenResult(w *when, m strict.Map) {
 	if v := m.Get("output"); v != nil {
 		w.output = p.pattern(v, "output")
 	}
+}
+
+// patterns reads a regular expression or a list of them; n may be nil.
+func (p *parser) patterns(n *yaml.Node, what string) []*regexp.Regexp {
+	if n == nil {
+		return nil
+	}
+	list := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		list = p.List(n, what)
+	}
+	var out []*regexp.Regexp
+	for _, e := range list {
+		if re := p.pattern(e, what); re != nil {
+			out = append(out, re)
+		} else if e.Value == "any" {
+			out = append(out, regexp.MustCompile("")) // any line at all
+		}
+	}
+	return out
 }
 
 // pattern reads a regular expression; nil for "any". Its groups become variables.

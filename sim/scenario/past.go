@@ -59,7 +59,7 @@ func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	v := maps.Clone(d.kept)
 	maps.Copy(v, map[string]string{
 		"utterance": strconv.Itoa(d.spoken), "seconds": fmt.Sprintf("%.1f", heard.Seconds()), "duration": inWords(heard),
-		"history": d.history(), "today": now.UTC().Format(time.DateOnly), "tomorrow": now.UTC().AddDate(0, 0, 1).Format(time.DateOnly),
+		"history": d.history(), "memory": memoryText(c.Memory), "today": now.UTC().Format(time.DateOnly), "tomorrow": now.UTC().AddDate(0, 0, 1).Format(time.DateOnly),
 	})
 	return v
 }

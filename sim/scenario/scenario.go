@@ -50,6 +50,8 @@ type when struct {
 	errType   string         // onResult; "" is any
 	output    *regexp.Regexp // onResult; nil means any
 	declared  string         // a tool the client must have declared; "" means no condition
+	// remembers must each match a line of the model's memory, forgot must match none.
+	remembers, forgot []*regexp.Regexp
 }
 
 // step is one step of the file.

@@ -37,6 +37,9 @@ type Context struct {
 	Instructions string
 	// Tools are the tools that are declared and allowed now.
 	Tools []Tool
+	// Memory is the conversation as the model knows it, the oldest line first, without the
+	// input that is being answered. The dialogue keeps nothing of it.
+	Memory []Memory
 	// ToolsOff forbids calls (tool_choice "none"). Scripted calls are left out too.
 	ToolsOff bool
 	// ToolRequired requires at least one call (tool_choice "required").

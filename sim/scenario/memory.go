@@ -1,0 +1,73 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+)
+
+// Memory is one line of the conversation as the simulated model knows it. The wires keep these
+// lines: what was said on the connection, what a client gave as history, and what a resumption
+// handle leads to.
+type Memory struct {
+	// Who is user, model, call, result or system.
+	Who string
+	// Text is what was said; for call and result the tool's name, a space, and the arguments
+	// or the output.
+	Text string
+}
+
+// line is the form against which scenarios match: "user: My colour is blue."
+func (m Memory) line() string { return m.Who + ": " + m.Text }
+
+// Limits of ${memory}, in bytes: of the whole and of a line.
+const (
+	maxMemory     = 4000
+	maxMemoryLine = 400
+)
+
+// memoryText is ${memory}: the newest lines, oldest first, with " | " between them.
+func memoryText(lines []Memory) string {
+	var kept []string
+	size := 0
+	for _, m := range slices.Backward(lines) {
+		line := shorten(m.line(), maxMemoryLine)
+		if size += len(line) + len(" | "); size > maxMemory {
+			break
+		}
+		kept = append(kept, line)
+	}
+	slices.Reverse(kept)
+	return strings.Join(kept, " | ")
+}
+
+// knows reports whether the model's memory fulfils remembers and forgot. It puts the groups of
+// remembers into values, from the newest line that matches.
+func (w *when) knows(lines []Memory, values map[string]string) bool {
+	for _, re := range w.forgot {
+		if slices.ContainsFunc(lines, func(m Memory) bool { return re.MatchString(m.line()) }) {
+			return false
+		}
+	}
+	for _, re := range w.remembers {
+		found := false
+		for _, m := range slices.Backward(lines) {
+			if found = capture(re, m.line(), values); found {
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// lastSaid is the model's last line in its memory; empty if it has said nothing.
+func lastSaid(lines []Memory) string {
+	for _, m := range slices.Backward(lines) {
+		if m.Who == "model" {
+			return m.Text
+		}
+	}
+	return ""
+}
