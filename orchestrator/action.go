@@ -163,6 +163,25 @@ const (
 	FailureEnding Failure = "session_ending"
 )
 
+// SwitchLink gives up the connection to the model and opens another one; LinkBack or LinkGone
+// reports the result. Commands are kept until then. Handle is the provider's handle from which to
+// resume the conversation; if it is empty or refused, the provider is told the conversation again.
+type SwitchLink struct {
+	Reason LinkReason
+	Handle string
+}
+
+// Reconnecting tells the client that the connection to the model is being replaced.
+type Reconnecting struct{ Reason LinkReason }
+
+// Reconnected tells the client, if it knows of a replacement, that the model can be spoken with
+// again; Lost is how long it could not.
+type Reconnected struct {
+	Reason LinkReason
+	Lost   time.Duration
+	How    LinkHow
+}
+
 // Ending announces that the session will end.
 type Ending struct {
 	Reason EndReason
@@ -182,6 +201,7 @@ const (
 	EndLength   EndReason = "length_limit"
 	EndProvider EndReason = "provider_leaving"
 	EndTool     EndReason = "tool_ended"
+	EndLost     EndReason = "provider_lost"
 )
 
 func (AboutCall) action()     {}
@@ -199,5 +219,8 @@ func (MuteUser) action()      {}
 func (IntentDecided) action() {}
 func (Audit) action()         {}
 func (Failed) action()        {}
+func (SwitchLink) action()    {}
+func (Reconnecting) action()  {}
+func (Reconnected) action()   {}
 func (Ending) action()        {}
 func (End) action()           {}

@@ -90,6 +90,7 @@ func replay(t *testing.T, script string) string {
 		}
 		at := epoch.Add(time.Duration(w.at) * time.Millisecond)
 		p.ticksBefore(at)
+		w.state = p.state
 		p.take(at, p.sends(at, w.input()), line[strings.IndexByte(line, ' ')+1:])
 	}
 	return p.out.String()

@@ -109,6 +109,24 @@ type HungUp struct{}
 // still running are recorded.
 type Over struct{}
 
+// LinkExpiring reports that the connection to the model will end by itself: it should be replaced at
+// the first quiet moment after From, and must be at By.
+type LinkExpiring struct{ From, By time.Time }
+
+// LinkLost reports that the connection to the model has ended, and that another one may be opened.
+// Until LinkBack, no event of a model may be passed on.
+type LinkLost struct{}
+
+// LinkBack reports that there is a new connection, which a SwitchLink asked for, to a model with
+// these capabilities.
+type LinkBack struct {
+	Caps transport.Capabilities
+	How  LinkHow
+}
+
+// LinkGone reports that no new connection could be opened.
+type LinkGone struct{}
+
 // Tick reports only that time has passed; see State.WakeAt.
 type Tick struct{}
 
@@ -128,4 +146,8 @@ func (Played) input()             {}
 func (ConfirmationAnswer) input() {}
 func (HungUp) input()             {}
 func (Over) input()               {}
+func (LinkExpiring) input()       {}
+func (LinkLost) input()           {}
+func (LinkBack) input()           {}
+func (LinkGone) input()           {}
 func (Tick) input()               {}

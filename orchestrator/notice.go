@@ -1,6 +1,10 @@
 package orchestrator
 
-import "voicegw/audit"
+import (
+	"time"
+
+	"voicegw/audit"
+)
 
 // notice is text that the model gets as a user's turn although the user has not typed it: the
 // result of an approved action, the outcome of a question, or a tool's message.
@@ -20,10 +24,10 @@ type notice struct {
 func (m *machine) notify(n notice) bool {
 	t := m.turn
 	switch {
-	case m.phase == PhaseEnded:
+	case m.phase == PhaseEnded, m.phase == PhaseEnding && m.down():
 		return false
 	case t != nil && t.number == n.turn && t.stage != done && !n.now && !m.user.speaks():
-		t.owedFrom, t.spoke = m.at, false
+		t.owedFrom, t.spoke, t.owedBy = m.at, false, time.Time{}
 		m.sendAnswer(n)
 	case m.phase == PhaseEnding:
 		return false

@@ -148,6 +148,7 @@ func (m *machine) began(in Began) {
 		m.sendNotice(prompts.WrittenBefore(in.Context), prompts.GoOnByVoice)
 	case in.Greeting != "":
 		m.openUserTurn(m.at)
+		m.turn.told = m.mark.Foreign(in.Greeting)
 		m.send(transport.UserText{Text: in.Greeting})
 	}
 }

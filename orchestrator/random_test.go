@@ -47,6 +47,9 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	}
 	p.Tools.Budget.Total = []int{0, 9, 1}[sort/16%3]
 	p.Tools.Questions = policy.Questions{PerTool: 2, Total: 4}
+	if sort/48%2 == 1 {
+		p.Relink, caps.History, caps.Resume = true, transport.HistoryItems, sort%3 == 0
+	}
 	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}}
 	tk.take(Began{})
 	return tk
@@ -103,6 +106,9 @@ func (tk *talk) pass(d time.Duration) {
 		tk.watch.wakes(tk.at, tk.state.WakeAt())
 	}
 	tk.at = until
+	if tk.state.down() && !tk.at.Before(tk.state.link.lostAt.Add(linkPatience)) {
+		tk.take(LinkGone{}) // the session bounds the wait
+	}
 }
 
 // step does one random thing.
@@ -112,6 +118,10 @@ func (tk *talk) step() {
 		d *= 100
 	}
 	tk.pass(d)
+	if tk.state.replaceable() && tk.rng.IntN(20) == 0 {
+		tk.take(tk.linkInput())
+		return
+	}
 	switch n := tk.rng.IntN(10); {
 	case n < 3 && len(tk.running) > 0:
 		tk.finishOne(true)
@@ -124,6 +134,34 @@ func (tk *talk) step() {
 	default:
 		tk.take(tk.speechInput())
 	}
+}
+
+// linkInput is about the connection to the model.
+func (tk *talk) linkInput() Input {
+	switch n := tk.rng.IntN(12); {
+	case tk.state.down() && n == 0 && tk.rng.IntN(8) == 0:
+		return LinkGone{}
+	case tk.state.down() && tk.state.ending():
+		return Tick{} // nothing has asked for a new connection
+	case tk.state.down():
+		return tk.back()
+	case n < 3:
+		return LinkLost{}
+	case n < 6:
+		return LinkExpiring{From: tk.at.Add(time.Duration(tk.rng.IntN(5)) * time.Second), By: tk.at.Add(time.Duration(tk.rng.IntN(20)) * time.Second)}
+	default:
+		return FromModel{transport.ResumeHandle{Handle: "handle", Resumable: n < 10}}
+	}
+}
+
+// back is a new connection, on which the model has said nothing yet.
+func (tk *talk) back() Input {
+	tk.response = ""
+	how := []LinkHow{LinkReplayed, LinkFresh, LinkResumed}[tk.rng.IntN(3)]
+	if how == LinkResumed && !tk.state.caps.Resume {
+		how = LinkReplayed
+	}
+	return LinkBack{Caps: tk.state.caps, How: how}
 }
 
 // pick takes one of list out of it, or leaves it in now and then if twice.
@@ -388,6 +426,9 @@ func (tk *talk) finish() {
 	late := tk.rng.IntN(3) == 0
 	if late {
 		tk.take(HungUp{})
+	}
+	if tk.state.down() && !tk.state.ending() {
+		tk.take(tk.back())
 	}
 	for len(tk.running)+len(tk.asking)+len(tk.resolving) > 0 {
 		switch {

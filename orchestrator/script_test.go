@@ -29,10 +29,11 @@ var (
 // words is one line of a script: a time in ms (or "caps"), a verb, key=value pairs. An
 // underscore in a text stands for a space.
 type words struct {
-	t    *testing.T
-	at   int
-	verb string
-	args map[string]string
+	t     *testing.T
+	at    int
+	verb  string
+	state State // when the line is read
+	args  map[string]string
 }
 
 func parseWords(t *testing.T, line string) words {
@@ -78,6 +79,10 @@ func (w words) caps() transport.Capabilities {
 	w.t.Helper()
 	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside, "stopped": capsStopped} {
 		if w.has(name) {
+			caps.Resume = w.has("resume")
+			if w.has("replay") {
+				caps.History = transport.HistoryItems
+			}
 			return caps
 		}
 	}
@@ -87,7 +92,7 @@ func (w words) caps() transport.Capabilities {
 
 // policy is what the first line says of the operator's rules.
 func (w words) policy() Policy {
-	p := Policy{MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), SpokenConfirmation: w.has("spoken")}
+	p := Policy{Relink: w.has("replay"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
 	p.Tools.Questions = policy.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if tool := w.id("confirm"); tool != "" {
@@ -181,6 +186,14 @@ func (w words) input() Input {
 		return ConfirmationAnswer{Token: w.id("token"), Approved: w.id("approved") == "yes"}
 	case "resolved":
 		return OfCall{calls.Resolved{Token: w.id("token"), Outcome: calls.Outcome(w.id("outcome")), By: calls.By(w.id("by"))}}
+	case "expiring":
+		return LinkExpiring{From: w.time("from"), By: w.time("by")}
+	case "lost":
+		return LinkLost{}
+	case "back":
+		return LinkBack{Caps: w.state.caps, How: LinkHow(w.id("how"))}
+	case "gone":
+		return LinkGone{}
 	case "hangup":
 		return HungUp{}
 	case "tick":
@@ -213,6 +226,8 @@ func (w words) event() transport.Event {
 		return transport.ToolCancelled{Calls: strings.Split(w.id("call"), ",")}
 	case "usage":
 		return transport.Usage{Tokens: transport.Tokens{Input: w.num("in"), Output: w.num("out")}}
+	case "handle":
+		return transport.ResumeHandle{Handle: w.id("value"), Resumable: w.has("value")}
 	case "goaway":
 		return transport.GoAway{TimeLeft: w.ms("ms")}
 	case "transcript.failed":

@@ -33,6 +33,7 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 	if m.user.voice == muted {
 		return
 	}
+	m.changed()
 	m.user.voice, m.user.acted, m.user.unanswered = speaking, true, false
 	m.lastActive, m.user.spokenAt = m.at, in.At
 	m.user.earAt, m.user.earMS = m.at, in.AudioMS
@@ -234,6 +235,7 @@ func (m *machine) preamble() bool {
 }
 
 func (m *machine) audioEnded(in AudioEnded) {
+	m.changed()
 	if it, ok := m.line.end(in.Item, in.AudioMS); ok {
 		m.do(EndItem{Item: it.id, Turn: it.turn, AudioMS: it.audioMS})
 	}
@@ -273,10 +275,14 @@ func (m *machine) transcript(ev transport.Transcript) {
 	case ev.Role == transport.RoleUser:
 		m.lastActive, m.user.acted = m.at, true
 		turn = m.userTurn()
+		m.asked()
 	case m.ending() && m.farewell.item == "" && m.farewell.written == "" && !m.known(ev.Item) && !m.preamble():
 		m.farewell.written = ev.Item
 	}
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
+	if ev.Role == transport.RoleUser && strings.TrimSpace(ev.Text) != "" {
+		m.user.worded = max(m.user.worded, u.turn)
+	}
 	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
 	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) && strings.TrimSpace(ev.Text) != "" {
 		// A model that answers in text alone has answered. Late words that it said before it called

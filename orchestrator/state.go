@@ -34,6 +34,9 @@ type Policy struct {
 	// ProgressEvery is how often the client is told that a tool is still running, once it has
 	// exceeded its latency budget. Zero means 5 s.
 	ProgressEvery time.Duration
+	// Relink lets the session replace the connection to a model that can go on with a
+	// conversation; see [Replaceable]. Without it, the session ends with its connection.
+	Relink bool
 	// Tools are the rules for tool calls. Tools.Mode is ignored: it is always voice.
 	Tools policy.Rules
 	// SpokenConfirmation lets the model confirm with [calls.ConfirmAction] what the user has
@@ -67,8 +70,10 @@ func (p Policy) withDefaults() Policy {
 // State is everything that the orchestrator knows about a session. It is a value: Step returns a
 // new State and leaves the old one unchanged.
 type State struct {
+	caps transport.Capabilities // of the model on the present connection
+	link link
+
 	// Fixed after NewState.
-	caps      transport.Capabilities
 	policy    Policy
 	mark      mark.Mark // the mark before the gateway's own words to this model
 	startedAt time.Time
@@ -159,6 +164,7 @@ type user struct {
 	earAt      time.Time   // when speech was last heard
 	earMS      int64       // the same on the client's audio clock
 	unanswered bool        // speech has ended for which no turn has begun
+	worded     int         // the last turn of which the user's words are known
 	acted      bool        // the user has said or typed something since the last turn began
 	spokenAt   time.Time   // when the user last began to speak, or typed
 	quietAt    time.Time   // from then on, the user has been quiet long enough for a notice
@@ -210,6 +216,10 @@ type turn struct {
 	cut      cutting
 	cutAt    time.Time // if cutByUser
 	stopSent bool      // the model was asked to stop
+
+	told   string    // the gateway's own words that opened the turn, for a connection that has not heard them
+	queued int       // the turn began after that many connections had been given up, and before the next one
+	owedBy time.Time // when a turn that a lost connection has cut off fails; zero for any other
 }
 
 // stage is how far the model's answer to a turn has got.
@@ -311,6 +321,7 @@ func (s State) clone() State {
 		s.turn = &t
 	}
 	s.line = s.line.clone()
+	s.link = s.link.clone()
 	s.cuts = slices.Clone(s.cuts)
 	s.user.utterances = slices.Clone(s.user.utterances)
 	s.calls = s.calls.Clone()
@@ -352,8 +363,10 @@ func (s State) WakeAt() time.Time {
 			sooner(since.Add(s.policy.NudgeAfter))
 		}
 		sooner(since.Add(s.policy.NoAnswerAfter))
+		sooner(s.turn.owedBy)
 	}
 	s.limitsDue(sooner)
+	s.linkDue(sooner)
 	return at
 }
 
@@ -376,7 +389,7 @@ func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2)
 // owedSince returns since when the model owes the user speech; zero if it owes none.
 func (s State) owedSince() time.Time {
 	t := s.turn
-	if t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
+	if s.down() || t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
 	since := t.inputEnd

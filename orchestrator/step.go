@@ -52,16 +52,35 @@ func (m *machine) do(actions ...Action) { m.actions = append(m.actions, actions.
 
 // send sends a command to the model. Its text comes from outside (the user, a tool, a web page),
 // so the mark of the gateway's own words is removed from it.
+// Without a connection, only what opens a turn is kept for the next one.
 func (m *machine) send(cmd transport.Command) {
 	switch c := cmd.(type) {
 	case transport.UserText:
 		c.Text = m.mark.Foreign(c.Text)
-		cmd = c
+		m.sendText(c.Text)
+		return
 	case transport.ToolResult:
 		c.Output = m.mark.JSON(c.Output)
 		cmd = c
+		m.changed()
+	case transport.ActivityStart, transport.ActivityEnd:
+		m.changed()
+		m.do(Command{cmd})
+		return
 	}
-	m.do(Command{cmd})
+	if !m.down() {
+		m.do(Command{cmd})
+	}
+}
+
+// sendText sends text that the model answers.
+func (m *machine) sendText(text string) {
+	m.changed()
+	m.asked()
+	if m.down() && m.turn != nil {
+		m.turn.queued = m.link.count
+	}
+	m.do(Command{transport.UserText{Text: text}})
 }
 
 // sendNotice sends the gateway's own words to the model, each with the mark before it.
@@ -69,13 +88,22 @@ func (m *machine) sendNotice(words ...string) {
 	for i := range words {
 		words[i] = m.mark.Notice(words[i])
 	}
-	m.do(Command{transport.UserText{Text: strings.Join(words, "\n")}})
+	text := strings.Join(words, "\n")
+	if m.turn != nil && m.turn.modelAt.IsZero() {
+		m.turn.told = text
+	}
+	m.sendText(text)
 }
 
 func (m *machine) take(in Input) {
 	switch in.(type) {
 	case FromModel, AudioBegan, AudioEnded:
+		if _, ends := in.(AudioEnded); m.down() && !ends {
+			return // the connection that says so is given up; what has come of an item still sounds
+		}
 		m.signAt = m.at
+	case LinkExpiring, LinkLost, LinkBack, LinkGone:
+		m.ofLink(in)
 	}
 	switch in := in.(type) {
 	case Began:
@@ -131,13 +159,17 @@ func (m *machine) fromModel(ev transport.Event) {
 	case transport.Usage:
 		m.usage(ev)
 	case transport.GoAway:
-		m.do(Ending{Reason: EndProvider, After: ev.TimeLeft})
+		m.goAway(ev.TimeLeft)
+	case transport.ResumeHandle:
+		if ev.Resumable {
+			m.link.handle, m.link.fresh = ev.Handle, true
+		}
 	case transport.TranscriptFailed:
 		m.do(Failed{Turn: m.remember(ev.Item, m.userTurn(), m.utteranceStart(transport.RoleUser)).turn, Failure: FailureTranscription})
 	case transport.Problem:
 		m.problem(ev)
 	}
-	// Truncated and ResumeHandle change nothing here. Audio and the user's speech have inputs of
+	// Truncated changes nothing here. Audio and the user's speech have inputs of
 	// their own.
 }
 
@@ -181,6 +213,13 @@ func (m *machine) end(reason EndReason) {
 //	the end of the session      | the end of the farewell       | after FarewellWait it ends
 //	a question to the user      | the answer                    | the question expires
 //	a tool                      | its result                    | the executor's timeout returns one
+//	a planned replacement       | a quiet moment, and then the  | at LinkExpiring.By the connection is
+//	                            | provider's handle             | replaced
+//	a resumed conversation      | an answer to the user's first | after proofPatience the model is told
+//	                            | words                         | the conversation on another connection
+//	a new connection            | LinkBack or LinkGone          | the session bounds it by linkPatience
+//	a turn that a lost          | its answer                    | linkPatience after the loss it fails
+//	connection has cut off      |                               |
 //
 // A response that belongs to an earlier turn delays nothing.
 func (m *machine) tick() {
@@ -195,6 +234,7 @@ func (m *machine) tick() {
 	m.watchUnfinished()
 	m.watchSpeech()
 	m.watchSpeechOwed()
+	m.watchLink()
 	m.watchLimits()
 }
 
@@ -220,7 +260,7 @@ func (m *machine) watchSpeechOwed() {
 		m.nudge(m.turn)
 	}
 	waited := m.at.Sub(since)
-	if waited >= m.policy.NoAnswerAfter {
+	if by := m.turn.owedBy; waited >= m.policy.NoAnswerAfter || !by.IsZero() && !m.at.Before(by) {
 		m.failTurn(FailureNoAnswer, true)
 		return
 	}
@@ -262,6 +302,7 @@ func (m *machine) settle() {
 		return
 	}
 	m.settleTurn()
+	m.rotate()
 	if m.turn == nil {
 		m.betweenTurns()
 	}

@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"time"
+
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
@@ -17,6 +19,7 @@ const (
 
 // toolCall takes a call from the model: it belongs to the open turn, or begins one.
 func (m *machine) toolCall(ev transport.ToolCall) {
+	m.changed()
 	late := m.lastWordSaid() // no turn follows in which the answer could be used
 	if !late && (m.turn == nil || m.turn.stage == done) {
 		m.openTurnMidway()
@@ -113,7 +116,10 @@ func (m *machine) conclude(a calls.Answer) {
 	case !delivered:
 		m.do(Audit{Record: record})
 	case a.Reader == calls.ByNotice:
-		text := prompts.ApprovedNotice(a.Approval.Tool, a.Approval.Reference, m.mark.JSON(a.Envelope.Encode()))
+		text := prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode()))
+		if a.Approval != nil {
+			text = prompts.ApprovedNotice(a.Approval.Tool, a.Approval.Reference, m.mark.JSON(a.Envelope.Encode()))
+		}
 		told := record
 		if delivered = m.notify(notice{turn: a.Turn, text: text, record: &told}); !delivered {
 			effect.NotDelivered = sessionOver
@@ -148,7 +154,7 @@ func (m *machine) answered(t *turn, a calls.Answer) {
 	if a.Ran || t.spoke {
 		t.owedFrom = m.at
 	}
-	t.spoke = false
+	t.spoke, t.owedBy = false, time.Time{}
 	if m.response.underWay() {
 		t.calls++ // this response began without the result: another one is needed
 	}

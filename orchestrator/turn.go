@@ -47,6 +47,9 @@ func (m *machine) openTurn(inputEnd time.Time) {
 	m.stop.pending = false
 	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.turns.carry}
 	m.turns.carry = transport.Tokens{}
+	if m.down() {
+		m.turn.queued = m.link.count
+	}
 	m.do(TurnStarted{m.turns.last})
 }
 
@@ -79,6 +82,9 @@ func (m *machine) endTurn() {
 	status := TurnCompleted
 	if t.cut != uncut || t.stage != done {
 		status = TurnInterrupted
+	}
+	if status == TurnCompleted {
+		m.link.losses = nil
 	}
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Latency: t.latency()})
 }
@@ -154,8 +160,10 @@ func (s State) unendedAt() time.Time {
 	if !ok || s.turn != nil && s.calls.Owed(s.turn.number) {
 		return time.Time{}
 	}
-	if s.signAt.After(since) {
-		since = s.signAt
+	for _, t := range []time.Time{s.signAt, s.link.awayAt} {
+		if t.After(since) {
+			since = t
+		}
 	}
 	return since.Add(s.policy.NoAnswerAfter)
 }
@@ -214,6 +222,10 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 }
 
 func (m *machine) responseStarted(ev transport.ResponseStarted) {
+	m.changed()
+	if !m.proves() {
+		return
+	}
 	m.response.begin(ev.ID)
 	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.speaks() && m.caps.SpeechEvents) {
 		// The user pressed stop before this answer began, and it cannot answer anything that they
@@ -347,5 +359,6 @@ func (m *machine) say(id, text string) {
 
 // show shows text of the user's side to the client.
 func (m *machine) show(id, text string) {
+	m.user.worded = m.turns.last
 	m.do(Transcript{Turn: m.turns.last, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }

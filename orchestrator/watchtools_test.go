@@ -47,6 +47,8 @@ func newToolWatch() toolWatch {
 func (w *watcher) toolInput(in Input) {
 	w.tools.starting, w.tools.finished, w.tools.nothing = nil, nil, false
 	switch in := bareInput(in).(type) {
+	case LinkLost:
+		w.linkGone()
 	case calls.Finished:
 		w.tools.finished = &in
 		if c := w.tools.calls[in.Call]; c != nil && c.run != nil && !c.finished {
@@ -81,6 +83,8 @@ func (w *watcher) toolAction(a Action) {
 		w.toolRuns(a)
 	case calls.Cancel:
 		w.toolStops(a)
+	case SwitchLink:
+		w.linkGone()
 	case Audit:
 		if a.Record.Event == audit.EventTool {
 			w.toolAudited(a.Record)
@@ -108,6 +112,16 @@ func (w *watcher) nothingOwed() {
 	for id, c := range w.tools.calls {
 		if c.turn < w.turns.open && c.model != "" && !c.ended && !c.answered && !c.cancelled && !c.repeated && !c.unsure {
 			w.fail("the model is given turn %d and owes an answer to %s: %+v", w.turns.open, id, c)
+		}
+	}
+}
+
+// linkGone: nothing that the old connection has asked for is answered on the next one.
+func (w *watcher) linkGone() {
+	for _, c := range w.tools.calls {
+		if c.model != "" && !c.answered && !c.cancelled && !c.repeated && !c.ended {
+			delete(w.tools.byModel, c.model)
+			c.model = ""
 		}
 	}
 }

@@ -12,6 +12,17 @@ import (
 // NudgeNotice asks a model again that owes an answer and is silent.
 const NudgeNotice = "The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
 
+// GoOnAfterBreak asks a model to finish an answer that a lost connection has cut off.
+const GoOnAfterBreak = "Your last answer broke off there. Go on from where it stopped, without a greeting and without repeating what was said."
+
+// GoOn tells a model on a new connection that the conversation before it goes on.
+const GoOn = "This is the conversation so far; it goes on now. Do not greet and do not introduce yourself. Speak the language that was spoken last. Wait for the user."
+
+// LateResult reports the result of a tool that the model called on a connection that is gone.
+func LateResult(tool string, result json.RawMessage) string {
+	return fmt.Sprintf("You called %s before. This is its result; answer the user with it, and do not call it again: %s", tool, result)
+}
+
 // ApprovedNotice reports the outcome of an approved action; result is the tool's envelope.
 func ApprovedNotice(tool, reference string, result json.RawMessage) string {
 	return fmt.Sprintf("The user approved %s (reference %s), and it was run. This is its result; tell the user what came of it, and do not call it again: %s",

@@ -21,6 +21,7 @@ type call struct {
 	turn     int
 	state    state
 	reader   Reader
+	unlinked bool   // the model asked for it on a connection that is gone
 	into     string // if joined: the call whose answer it gets
 	echo     bool   // if joined: the provider announced that same call again
 

@@ -61,7 +61,7 @@ func (c *Calls) same(k call, named bool) (do []Action, settled bool) {
 		if first.keys.Idempotency != k.keys.Idempotency || first.runs != k.tool || first.asked != k.asked || !first.joinable() {
 			continue
 		}
-		if k.echo = named; named && first.reader.wants() {
+		if k.echo = named && !first.unlinked; k.echo && first.reader.wants() {
 			k.reader = Repeated // the model waits for one answer to both
 		}
 		c.join(k, first)
@@ -103,6 +103,9 @@ func (c *Calls) join(k call, first *call) {
 	c.move(&k, joined)
 	if k.into = first.id; first.state == joined {
 		k.into = first.into
+	}
+	if first.unlinked && first.reader == ByNotice && first.approval == nil {
+		first.reader = Repeated // the model asks again on its new connection, and is answered there
 	}
 	k.budget = c.book.Told()
 	c.open = append(c.open, k)

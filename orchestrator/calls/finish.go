@@ -151,6 +151,17 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 	return do
 }
 
+// Unlinked records that the connection is gone on which the model asked for the open calls. Nothing
+// can be answered there: the results are told in a separate turn. Answers that the model was
+// already given, or does not want, stay so.
+func (c *Calls) Unlinked() {
+	for i := range c.open {
+		if k := &c.open[i]; !k.put() && k.reader == ByCall {
+			k.reader, k.model, k.unlinked = ByNotice, "", true
+		}
+	}
+}
+
 // withdraw records that the model has had its answer, or wants none. If a person has approved
 // the call, the model is still told about it, in a turn of its own.
 func (k *call) withdraw(because Reader) {

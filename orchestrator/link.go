@@ -1,0 +1,368 @@
+package orchestrator
+
+import (
+	"slices"
+	"time"
+
+	"voicegw/prompts"
+	"voicegw/transport"
+)
+
+// LinkReason is why the connection to the model is replaced.
+type LinkReason string
+
+// The reasons.
+const (
+	LinkExpired    LinkReason = "expiring"   // it would soon end by itself
+	LinkBroken     LinkReason = "lost"       // it has ended
+	LinkUnanswered LinkReason = "unanswered" // the resumed conversation does not go on
+)
+
+// LinkHow is what the model knows of the conversation on its new connection.
+type LinkHow string
+
+// The values of LinkHow.
+const (
+	LinkResumed  LinkHow = "resumed"  // the provider remembers it
+	LinkReplayed LinkHow = "replayed" // the provider was told it again
+	LinkFresh    LinkHow = "fresh"    // it knows nothing
+)
+
+const (
+	// linkPatience is how long a model's connection may be away, and a turn that it has cut off be
+	// unanswered. Then the session, or the turn, ends with an error.
+	linkPatience = 30 * time.Second
+	// linkSilent is how long a connection may be away before the client is told.
+	linkSilent = 500 * time.Millisecond
+	// handlePatience is how long a planned replacement waits at a quiet moment for a handle that
+	// knows all that was said.
+	handlePatience = 5 * time.Second
+	// proofPatience is how long a resumed conversation may take to answer the user's first words.
+	// Resumed conversations that transcribe the user and never answer were seen (voiceclaw PR 255).
+	proofPatience = 8 * time.Second
+	// So many losses within stormTime, with no completed turn among them, end the session.
+	stormLosses = 3
+	stormTime   = time.Minute
+)
+
+// link is what the State keeps about the connection to the model.
+type link struct {
+	lostAt time.Time // since when there is none; zero while there is one
+	awayAt time.Time // when the one before was given up; zero for the first
+	reason LinkReason
+	told   bool // the client knows that it is away
+	count  int  // connections that were given up so far
+
+	from, by time.Time // a replacement is due at a quiet moment after from, and at by; by is zero if none is planned
+	quietAt  time.Time // since when a quiet moment waits for a handle
+	seen     time.Time // the time of the last step
+
+	handle string
+	fresh  bool // nothing has happened since handle came
+
+	losses []time.Time // recent losses, oldest first; a completed turn clears them
+
+	// What the connection that was given up has left behind.
+	pressed bool // the user was holding the push-to-talk button
+	speech  bool // the user had said something for which no turn has begun
+
+	proof   proof
+	proofBy time.Time // when a resumed conversation has failed its proof; zero before the user's first words
+}
+
+// proof is whether a resumed conversation has shown that it goes on.
+type proof uint8
+
+const (
+	proven  proof = iota // or not needed
+	unasked              // nobody has said anything to the model since it was resumed
+	asked                // the model has something to answer
+)
+
+// down reports whether there is no connection to the model.
+func (s State) down() bool { return !s.link.lostAt.IsZero() }
+
+// replaceable reports whether a new connection could go on with the conversation.
+func (s State) replaceable() bool { return s.policy.Relink && Replaceable(s.caps) }
+
+// Replaceable reports whether a session with such a model replaces its connection. With any other
+// model the session ends when its connection does.
+func Replaceable(caps transport.Capabilities) bool {
+	return caps.Resume || caps.History != transport.HistoryNone
+}
+
+// clone returns a copy that shares nothing that Step changes.
+func (l link) clone() link {
+	l.losses = slices.Clone(l.losses)
+	return l
+}
+
+// ofLink takes an input about the connection to the model.
+func (m *machine) ofLink(in Input) {
+	switch in := in.(type) {
+	case LinkExpiring:
+		if m.replaceable() && !m.down() {
+			m.expiring(in.From, in.By)
+		}
+	case LinkLost:
+		m.linkLost(LinkBroken)
+	case LinkBack:
+		m.linkBack(in)
+	case LinkGone:
+		if m.down() {
+			m.flush(FlushSessionEnd)
+			m.end(EndLost)
+		}
+	}
+}
+
+// expiring plans a replacement, unless one is planned that comes earlier.
+func (m *machine) expiring(from, by time.Time) {
+	if l := &m.link; l.by.IsZero() || by.Before(l.by) {
+		l.from, l.by = from, by
+	}
+}
+
+// goAway takes the provider's notice. Some give no time at all, and some close earlier than they
+// said: the replacement comes a third of the time before, but at least 4 s and at most 15 s.
+func (m *machine) goAway(left time.Duration) {
+	if !m.replaceable() {
+		m.do(Ending{Reason: EndProvider, After: left})
+		return
+	}
+	spare := min(max(left/3, 4*time.Second), 15*time.Second)
+	by := m.at
+	if left > 6*time.Second {
+		by = m.at.Add(left - spare)
+	}
+	m.expiring(m.at, by)
+}
+
+// changed records that something has happened which an older handle does not know.
+func (m *machine) changed() { m.link.fresh = false }
+
+// rotate replaces a connection that will soon end: at the first quiet moment, or at the last
+// possible one.
+func (m *machine) rotate() {
+	l := &m.link
+	l.seen = m.at
+	if l.by.IsZero() || m.down() || m.phase != PhaseActive {
+		return
+	}
+	switch {
+	case !m.at.Before(l.by):
+	case m.at.Before(l.from) || !m.quiet():
+		l.quietAt = time.Time{}
+		return
+	case m.caps.Resume && !l.fresh:
+		if l.quietAt.IsZero() {
+			l.quietAt = m.at
+		}
+		if m.at.Before(l.quietAt.Add(handlePatience)) {
+			return
+		}
+	}
+	m.unlink(LinkExpired)
+}
+
+// quiet reports whether nobody would notice that the connection is replaced.
+func (s *machine) quiet() bool {
+	return s.turn == nil && !s.response.underWay() && !s.user.speaks() && !s.user.unanswered && !s.at.Before(s.user.quietAt) &&
+		!s.Audible(s.at) && len(s.cuts) == 0 && len(s.notices) == 0 && s.calls.UnderWay() == 0
+}
+
+// linkLost takes the loss of the connection. Connections that break again and again are given up.
+func (m *machine) linkLost(why LinkReason) {
+	if m.down() || m.phase == PhaseEnded {
+		return
+	}
+	l := &m.link
+	l.losses = slices.DeleteFunc(append(l.losses, m.at), func(t time.Time) bool { return m.at.Sub(t) >= stormTime })
+	if len(l.losses) >= stormLosses {
+		m.flush(FlushSessionEnd)
+		m.end(EndLost)
+		return
+	}
+	m.unlink(why)
+}
+
+// unlink gives the connection up, and asks for another one. What the model has said still sounds;
+// what it has not said is asked for again on the next connection.
+func (m *machine) unlink(why LinkReason) {
+	l := &m.link
+	handle := ""
+	if l.fresh && m.caps.Resume && why != LinkUnanswered && m.calls.Awaited() == 0 {
+		handle = l.handle
+	}
+	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, pressed: m.user.voice == pressing, speech: m.user.unanswered}
+	m.user.unanswered, m.stop.pending = false, false
+	if m.user.voice == speaking && m.caps.SpeechEvents {
+		// The next connection reports only what it hears.
+		l.speech = true
+		m.user.voice, m.user.quietAt, m.user.known = silent, m.at, m.at
+		m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
+	}
+	m.cuts, m.response = nil, response{}
+	m.calls.Unlinked()
+	if t := m.turn; t != nil && t.stage != done {
+		t.response, t.calls, t.stage = "", 0, answering
+		if t.cut != uncut {
+			t.stage = done
+		}
+	}
+	if m.ending() {
+		return // no answer follows the farewell; endsAt ends the session
+	}
+	m.do(SwitchLink{Reason: why, Handle: handle})
+	if l.speech || m.turn != nil && m.turn.stage != done {
+		m.tellAway()
+	}
+	m.settleTurn()
+}
+
+// tellAway tells the client that the connection is away.
+func (m *machine) tellAway() {
+	m.link.told = true
+	m.do(Reconnecting{Reason: m.link.reason})
+}
+
+// linkBack goes on with a new connection. Commands that this step sends come before everything that
+// was said while there was none.
+func (m *machine) linkBack(in LinkBack) {
+	l := &m.link
+	if !m.down() || m.phase == PhaseEnded {
+		return
+	}
+	m.caps = in.Caps
+	away := m.at.Sub(l.lostAt)
+	l.lostAt = time.Time{}
+	if l.told {
+		m.do(Reconnected{Reason: l.reason, Lost: away, How: in.How})
+	}
+	if l.proof = proven; in.How == LinkResumed {
+		l.proof = unasked
+	}
+	m.response, m.stop.pending, m.signAt = response{}, false, m.at
+	if l.pressed {
+		m.send(transport.ActivityStart{})
+	}
+	m.askAgain(in.How)
+	l.pressed, l.speech = false, false
+}
+
+// askAgain asks for the answer that the user is waiting for.
+func (m *machine) askAgain(how LinkHow) {
+	t := m.turn
+	switch {
+	case t == nil || t.stage == done || t.cut != uncut:
+		m.askForSpeech(how)
+		return
+	case t.queued == m.link.count, m.calls.Owed(t.number):
+		// What the user said goes to the new connection, or a result that opens the answer will.
+	case t.spoke && (how == LinkResumed || m.user.speaks()):
+		t.stage = done // the provider believes that everything was said, or the user goes on
+	case m.user.speaks():
+		// Their speech will bring the answer.
+	case t.spoke:
+		t.spoke = false
+		m.sendNotice(prompts.GoOnAfterBreak)
+	case how != LinkResumed && t.told != "":
+		m.do(Command{transport.UserText{Text: t.told}})
+	case how == LinkResumed || m.user.worded >= t.number:
+		m.ask(t)
+	default:
+		m.failTurn(FailureNoAnswer, true) // nobody knows what the user said
+		return
+	}
+	t.owedFrom, t.nudge, t.owedBy = m.at, nudgeLater, m.link.awayAt.Add(linkPatience)
+}
+
+// ask asks for the answer of a turn.
+func (m *machine) ask(t *turn) {
+	m.asked()
+	if m.caps.RespondNeeded {
+		m.respond(t)
+		return
+	}
+	m.sendNotice(prompts.NudgeNotice)
+}
+
+// askForSpeech asks for the answer to speech for which no turn had begun. Words that never came
+// must be said again: the audio went to the connection that is gone.
+func (m *machine) askForSpeech(how LinkHow) {
+	switch {
+	case !m.link.speech || m.user.speaks():
+	case m.user.worded > m.turns.last:
+		m.openUserTurn(m.user.since)
+		m.turn.knownAt = m.user.known
+		m.ask(m.turn)
+		m.turn.owedFrom = m.at
+	default:
+		m.do(Failed{Turn: m.nextTurn(), Failure: FailureNoAnswer, Retryable: true})
+	}
+}
+
+// asked records that a resumed conversation has something to answer.
+func (m *machine) asked() {
+	if l := &m.link; l.proof != proven && !m.down() {
+		l.proof, l.proofBy = asked, m.at.Add(proofPatience)
+	}
+}
+
+// proves takes a sign that the model answers, and reports whether the step must go on with it. A
+// resumed conversation that speaks before anybody has said anything has forgotten what was said,
+// and greets.
+func (m *machine) proves() bool {
+	l := &m.link
+	if l.proof == unasked && !m.ending() && !m.user.speaks() && m.user.spokenAt.Before(l.awayAt) {
+		m.linkLost(LinkUnanswered)
+		return false
+	}
+	l.proof, l.proofBy = proven, time.Time{}
+	return true
+}
+
+// watchLink tells the client of a connection that is away for long, and gives up a resumed
+// conversation that does not answer.
+func (m *machine) watchLink() {
+	l := &m.link
+	switch {
+	case m.down():
+		if !l.told && !m.ending() && !m.at.Before(l.lostAt.Add(linkSilent)) {
+			m.tellAway()
+		}
+	case l.proof == asked && !m.ending() && !m.at.Before(l.proofBy):
+		m.linkLost(LinkUnanswered)
+	}
+}
+
+// linkDue calls sooner with each time at which something about the connection falls due.
+func (s State) linkDue(sooner func(time.Time)) {
+	l := s.link
+	later := func(t time.Time) {
+		if t.After(l.seen) {
+			sooner(t)
+		}
+	}
+	switch {
+	case s.down():
+		if !l.told && !s.ending() {
+			sooner(l.lostAt.Add(linkSilent))
+		}
+		return
+	case l.proof == asked && !s.ending():
+		sooner(l.proofBy)
+	}
+	if l.by.IsZero() || s.phase != PhaseActive {
+		return
+	}
+	sooner(l.by)
+	later(l.from)
+	if !l.seen.Before(l.from) {
+		later(s.user.quietAt)
+		later(s.line.lastAt(false))
+		if !l.quietAt.IsZero() {
+			later(l.quietAt.Add(handlePatience))
+		}
+	}
+}
