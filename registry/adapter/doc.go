@@ -21,8 +21,8 @@
 // (solvenumber.go). Each value that it finds is checked by the library that checks calls.
 //
 // All functions are pure: no file, no network, no state. References are followed only
-// inside the schema itself. The functions may be called concurrently, never panic on outside
-// input, and return the same bytes for the same input. Members of the results come in a
+// inside the schema itself. The functions may be called concurrently, never panic on parameters
+// that the registry accepts, and return the same bytes for the same input. Members of the results come in a
 // fixed order (given at each function), properties in the order of the schema's text.
 //
 // Sources: JSON Schema 2020-12 core and validation; the forms as in OpenAI's realtime

@@ -28,8 +28,8 @@ func ExampleGeminiParameters() {
 
 func ExampleProblems() {
 	_, err := adapter.All([]byte(`{"type": "object", "properties": {
-		"at": {"type": "string", "format": "hour"},
-		"ring": {"type": "object", "properties": {"tone": {"type": "string"}}}
+		"at": {"type": "string", "pattern": "(?i)noon"},
+		"ring": {"type": "string", "not": {"const": "loud"}}
 	}, "additionalProperties": false}`))
 	var problems adapter.Problems
 	if errors.As(err, &problems) {
@@ -38,6 +38,6 @@ func ExampleProblems() {
 		}
 	}
 	// Output:
-	// /properties/at format
-	// /properties/ring additionalProperties
+	// /properties/at pattern
+	// /properties/ring not
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"google.golang.org/genai"
 
+	"voicegw/registry"
 	"voicegw/registry/adapter"
 )
 
@@ -37,6 +38,24 @@ func corpus(t testing.TB) map[string]json.RawMessage {
 		all[strings.TrimSuffix(filepath.Base(file), ".json")] = text
 	}
 	return all
+}
+
+// TestTheRegistryRefusesTheRest: the forms rely on the registry, so it must refuse each schema
+// for which they look no more.
+func TestTheRegistryRefusesTheRest(t *testing.T) {
+	files, err := filepath.Glob("testdata/unaccepted/*.json")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("there are %d schemas (%v), want at least 25", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(registry.CheckParameters(text)) == 0 {
+			t.Errorf("the registry accepts %s", file)
+		}
+	}
 }
 
 func declare(parameters json.RawMessage) declaration {

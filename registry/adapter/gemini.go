@@ -108,7 +108,7 @@ func (g *gemini) schema(o *object) *schema {
 	case o.has("oneOf"):
 		s = g.union(g.alternatives(o, "oneOf"))
 	case !o.has("type"):
-		// If it is open and has no type, checkClosed has reported it.
+		// The registry refuses one that is open and has no type.
 		if g.gap(); closed(o) {
 			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; say "type": "object"`)
 		}
@@ -184,7 +184,7 @@ func (g *gemini) alternatives(o *object, key string) []*object {
 		made, ok := b.schema.(*object)
 		if !ok || made.unknown {
 			g.gap()
-			return nil // true beside nothing: checkClosed has reported it
+			return nil // true beside nothing: the registry refuses it
 		}
 		all = append(all, made)
 	}
@@ -294,7 +294,7 @@ func (g *gemini) one(o *object, t jsontype.Set) *schema {
 func (g *gemini) object(s *schema, o *object) *schema {
 	props := o.sub("properties")
 	if len(props.members) == 0 {
-		// An open schema is the worse fault, and checkClosed has reported it.
+		// The registry refuses an open one.
 		if g.gap(); !closed(o) {
 			return nil
 		}
@@ -330,14 +330,14 @@ func (g *gemini) any(v any, path string) *schema {
 	if v == false {
 		g.p.add(path, "", "Gemini has no schema false; describe what is allowed, or leave it out")
 	}
-	return nil // true: checkClosed has reported it
+	return nil // the registry refuses true
 }
 
 func (g *gemini) array(s *schema, o *object) *schema {
 	items, ok := o.get("items")
 	if !ok {
 		g.gap()
-		return nil // checkClosed has reported it
+		return nil // the registry refuses a list of anything
 	}
 	if s.items = g.any(items, pointer(o.at("items"), "items")); s.items == nil {
 		return nil

@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"slices"
-	"strings"
 )
 
 // inliner turns a vetted schema into one tree without references, definitions, const and
@@ -10,10 +9,8 @@ import (
 type inliner struct {
 	vetted vetted
 	p      *problems
-	// following holds the targets of the references that are being inlined.
-	following []string
-	made      int
-	full      bool
+	made   int
+	full   bool
 }
 
 func inline(v vetted, p *problems) *object {
@@ -146,20 +143,11 @@ func (n *inliner) subschemas(v any, h holding, depth int) any {
 	}
 }
 
-// follow inlines the target of a reference.
+// follow inlines the target of a reference. The registry refuses references without an end.
 func (n *inliner) follow(o *object, depth int) any {
-	ref := o.text("$ref")
-	name, target, err := n.vetted.refer(ref)
-	if err == nil && slices.Contains(n.following, name) {
-		n.p.add(o.path, "$ref", "%q leads back to itself (%s), and inlining it would never end; describe a fixed number of levels",
-			clip(ref), clip(strings.Join(append(slices.Clone(n.following), name), " > ")))
-		return &object{path: o.path, unknown: true}
+	if target, ok := n.vetted.refer(o.text("$ref")); ok {
+		return n.schema(target, depth+1)
 	}
-	if err != nil {
-		return &object{path: o.path, unknown: true} // vet has reported it
-	}
-	n.following = append(n.following, name)
-	made := n.schema(target, depth+1)
-	n.following = n.following[:len(n.following)-1]
-	return made
+	n.p.add(o.path, "$ref", "%q points at no schema here; define it in $defs and refer to #/$defs/name", clip(o.text("$ref")))
+	return &object{path: o.path, unknown: true}
 }

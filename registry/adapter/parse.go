@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // The limits of a canonical schema. A tool is a few kilobytes; a schema at a limit is a
@@ -26,40 +23,23 @@ const (
 	maxDigits, maxExponent = 64, 3
 )
 
-var errTooDeep = errors.New("too deep")
+var errTooDeep = errors.New("it is nested too deeply; flatten it")
 
 // parse reads the text of a schema into a tree that keeps order and digits. If the text
-// cannot be a schema, it adds problems and returns nil.
+// cannot be a schema, it adds a problem and returns nil.
 func parse(text []byte, p *problems) *object {
-	switch {
-	case len(text) > MaxBytes:
-		p.add("", "", "the schema has %d bytes, more than %d; describe fewer parameters or split the tool", len(text), MaxBytes)
-		return nil
-	case !utf8.Valid(text):
-		p.add("", "", "the schema is not UTF-8; save the file as UTF-8")
-		return nil
-	}
 	r := reader{dec: json.NewDecoder(bytes.NewReader(text)), problems: p}
 	r.dec.UseNumber()
 	before := len(p.list)
 	v, err := r.value("", 0)
-	if err == nil {
-		if _, more := r.dec.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is more text after the first value")
-		}
-	}
+	o, ok := v.(*object)
 	switch {
-	case errors.Is(err, errTooDeep):
-		p.add("", "", "the schema is nested more than %d levels deep; flatten it", MaxDepth)
-		return nil
+	case len(text) > MaxBytes:
+		p.add("", "", "the schema has %d bytes, more than %d; describe fewer parameters or split the tool", len(text), MaxBytes)
 	case err != nil:
 		p.add("", "", "the schema is not JSON: %s (at byte %d)", err, r.dec.InputOffset())
-		return nil
-	}
-	o, ok := v.(*object)
-	if !ok {
+	case !ok:
 		p.add("", "", `the schema must be a JSON object: {"type":"object","properties":{…},"additionalProperties":false}`)
-		return nil
 	}
 	if len(p.list) > before {
 		return nil
@@ -67,8 +47,8 @@ func parse(text []byte, p *problems) *object {
 	return o
 }
 
-// reader builds the tree from the decoder's tokens: the decoder's own maps would lose
-// the order of members and keep the last of duplicates.
+// reader builds the tree from the decoder's tokens: the decoder's own maps would lose the
+// order of members.
 type reader struct {
 	dec      *json.Decoder
 	problems *problems
@@ -92,40 +72,29 @@ func (r *reader) value(path string, depth int) (any, error) {
 		if !modest(t.String()) {
 			r.problems.add(path, "", "the number %s has too many digits; write one that a float64 can hold", clip(t.String()))
 		}
-		return t, nil
-	default:
-		return t, nil
 	}
+	return t, nil
 }
 
-func (r *reader) object(path string, depth int) (*object, error) {
+func (r *reader) object(path string, depth int) (any, error) {
 	o := &object{path: path}
-	seen := map[string]bool{}
 	for r.dec.More() {
 		t, err := r.dec.Token()
 		if err != nil {
 			return nil, err
 		}
-		key, ok := t.(string)
-		if !ok {
-			return nil, fmt.Errorf("%v is not a key", t)
-		}
+		key, _ := t.(string) // the decoder takes no other keys
 		v, err := r.value(pointer(path, key), depth+1)
 		if err != nil {
 			return nil, err
 		}
-		if seen[key] {
-			r.problems.add(path, key, "the key %q stands here twice, and readers differ in which they keep; remove one", clip(key))
-			continue
-		}
-		seen[key] = true
-		o.members = append(o.members, member{key: key, value: v, path: path})
+		o.set(key, v)
 	}
 	_, err := r.dec.Token()
 	return o, err
 }
 
-func (r *reader) array(path string, depth int) ([]any, error) {
+func (r *reader) array(path string, depth int) (any, error) {
 	list := []any{}
 	for r.dec.More() {
 		v, err := r.value(pointer(path, strconv.Itoa(len(list))), depth+1)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -111,8 +110,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 		return nil
 	}
 	l.preview(file, tree)
-	formed := l.forms(file, tree, problems, t)
-	if !formed || !usable || !l.possible(file, tree, spec.Parameters) {
+	if !usable || !l.forms(file, tree, t) || !l.possible(file, tree, spec.Parameters) {
 		return nil
 	}
 	return parameters
@@ -149,8 +147,8 @@ func (l *linter) possible(file string, tree *node, parameters json.RawMessage) b
 	return len(impossible) == 0
 }
 
-// forms makes the providers' forms of the parameters.
-func (l *linter) forms(file string, tree *node, known []registry.Problem, t *tool) bool {
+// forms makes the providers' forms of parameters that the registry accepts.
+func (l *linter) forms(file string, tree *node, t *tool) bool {
 	forms, err := adapter.All(t.entry.Spec.Parameters)
 	if err == nil {
 		t.entry.Forms = registry.Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
@@ -165,9 +163,6 @@ func (l *linter) forms(file string, tree *node, known []registry.Problem, t *too
 		pointer := "/parameters" + p.Path
 		if p.Keyword != "" && tree.at(pointer+"/"+p.Keyword) != nil {
 			pointer += "/" + p.Keyword
-		}
-		if slices.ContainsFunc(known, func(k registry.Problem) bool { return k.Path == "/parameters"+p.Path || k.Path == pointer }) {
-			continue // the check of the schema itself has reported it
 		}
 		l.add(file, tree.lineOf(pointer), pointer, ruleForms, "%s", sentence(p.Message))
 	}

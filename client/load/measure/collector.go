@@ -18,11 +18,11 @@ const Late = 5 * time.Millisecond
 // Collector takes in what all callers measure. Any number of goroutines may use it.
 type Collector struct {
 	// Fixed after New.
-	figures  [figure.Count]*histogram
-	lagNow   *histogram // SendLag since the last Sample
-	firstNow *histogram // FirstAudio since the last Sample
+	figures  []*histogram // by figure.Figure
+	lagNow   *histogram   // SendLag since the last Sample
+	firstNow *histogram   // FirstAudio since the last Sample
 
-	counters  [counter.Count]atomic.Int64
+	counters  []atomic.Int64 // by counter.Counter
 	underruns [len(bufferSizes)]atomic.Int64
 	glitchUS  [len(bufferSizes)]atomic.Int64
 	live      atomic.Int64
@@ -54,9 +54,10 @@ func New() *Collector {
 		lagNow: newHistogram(), firstNow: newHistogram(),
 		codes: map[string]int64{}, kinds: map[Kind]int64{}, tools: map[string]*toolCount{},
 	}
-	for f := range c.figures {
-		c.figures[f] = newHistogram()
+	for range figure.Figures() {
+		c.figures = append(c.figures, newHistogram())
 	}
+	c.counters = make([]atomic.Int64, len(counter.Counters()))
 	c.segments = []*segment{{first: newHistogram()}}
 	return c
 }

@@ -5,47 +5,6 @@ package figure
 // Figure is a distribution of times.
 type Figure int
 
-// The figures. Their definitions are in Figures.
-const (
-	Connect Figure = iota
-	Ready
-	Goodbye
-	CallLate
-	Ticket
-	TextFirst
-	Handoff
-
-	FirstAudio
-	FirstAudioSpoken
-	FirstAudioTyped
-	Detection
-	Answer
-	Added
-
-	GatewayTotal
-	GatewayDetection
-	GatewayProvider
-	GatewayOwn
-
-	InterruptSeen
-	Flush
-	LastAudio
-
-	ToolTotal
-	ToolRun
-	ToolWait
-
-	AudioGap
-	BufferNeeded
-
-	SendLag
-	SendBlock
-	WakeLag
-
-	// Count is how many figures there are.
-	Count
-)
-
 // Group is the part of a report that a figure or a counter stands in.
 type Group string
 
@@ -72,56 +31,61 @@ type Definition struct {
 	Meaning string
 }
 
-// figures are the definitions, by Figure.
-var figures = [Count]Definition{
-	FirstAudio:       {"first_audio", GroupAnswers, "first audio", "from the end of the user's speech (the last voiced sample, when the schedule says that it was spoken) or from the typed text being sent, to the first binary frame of the answer"},
-	FirstAudioSpoken: {"first_audio_spoken", GroupAnswers, "after speech", "first_audio of the turns that were spoken"},
-	FirstAudioTyped:  {"first_audio_typed", GroupAnswers, "after text", "first_audio of the turns that were typed"},
-	Detection:        {"detection", GroupAnswers, "end of speech noticed", "from the end of the user's speech to speech.stopped: how long the model, or the gateway's ear, took to be sure that the user had stopped. In push-to-talk, where the client says so, it is the rest of the frame. It is not there where the answer came sooner than speech.stopped"},
-	Answer:           {"answer", GroupAnswers, "answer", "from the end of the speech being known (speech.stopped, the end of push-to-talk, or the text being sent) to the first binary frame of the answer: the model's time to its first audio, and what the gateway and the network add. This is the figure to compare with a simulator's first-audio delay"},
-	Added:            {"added", GroupAnswers, "added", "answer less what the provider is known to wait (--provider-delay): what the gateway and the network add. Below zero counts as zero"},
+// definitions are those of the figures, by Figure.
+var definitions []Definition
 
-	GatewayTotal:     {"gateway_total", GroupGateway, "first audio", "speech_end_to_first_audio_ms of turn.ended: first_audio as the gateway measures it, without the network"},
-	GatewayDetection: {"gateway_detection", GroupGateway, "end of speech noticed", "detection_ms of turn.ended"},
-	GatewayProvider:  {"gateway_provider", GroupGateway, "the provider's part", "provider_ms of turn.ended"},
-	GatewayOwn:       {"gateway_own", GroupGateway, "its own part", "gateway_ms of turn.ended"},
-
-	InterruptSeen: {"interrupt_seen", GroupBargeIn, "speech noticed", "from the first voiced sample of an interruption to speech.started"},
-	Flush:         {"flush", GroupBargeIn, "flush", "from the first voiced sample of an interruption (or the typed text, or the stop button) to audio.flush: when the loudspeaker falls silent"},
-	LastAudio:     {"last_audio", GroupBargeIn, "last audio", "from the first voiced sample of an interruption to the last binary frame of the interrupted answer; 0 where all of it had come before"},
-
-	ToolTotal: {"tool_total", GroupTools, "call", "from tool.started to tool.ended, as they arrive"},
-	ToolRun:   {"tool_run", GroupTools, "run", "duration_ms of tool.ended: the tool's own time"},
-	ToolWait:  {"tool_wait", GroupTools, "wait", "tool_total less tool_run: waiting for a place, a lease or the ledger. Below zero counts as zero"},
-
-	AudioGap:     {"audio_gap", GroupSound, "gap between frames", "between two binary frames of one answer, as they arrive"},
-	BufferNeeded: {"buffer_needed", GroupSound, "buffer needed", "how much audio a player would have had to hold back to play an answer without a gap: the most that a frame came later than real time since the first one"},
-
-	Connect:   {"connect", GroupSessions, "connect", "from the dial to the open WebSocket"},
-	Ready:     {"ready", GroupSessions, "ready", "from session.start to session.started"},
-	Goodbye:   {"goodbye", GroupSessions, "goodbye", "from session.end to session.ended"},
-	CallLate:  {"call_late", GroupSessions, "late calls", "how much later than the schedule a call began because the one before it had not ended (open loop: the schedule does not wait)"},
-	Ticket:    {"ticket", GroupSessions, "ticket", "from POST /v1/sessions to its answer"},
-	TextFirst: {"text_first", GroupSessions, "text agent's first words", "from POST /v1/chat to the first text of the answer"},
-	Handoff:   {"handoff", GroupSessions, "handoff", "from the ticket being there to the first binary frame by voice"},
-
-	SendLag:   {"send_lag", GroupGenerator, "send lag", "how much later than the absolute schedule a frame was handed to the network, as far as it was this program's fault: the time in which the gateway did not take earlier frames is not in it"},
-	SendBlock: {"send_block", GroupGenerator, "send time", "how long the network took for a frame: a gateway that does not read makes it grow"},
-	WakeLag:   {"wake_lag", GroupGenerator, "wake-up lag", "how late a goroutine of this program that does nothing else is woken, 50 times a second: how far the times of what arrives can be trusted"},
+// define makes a figure.
+func define(name string, group Group, title, meaning string) Figure {
+	definitions = append(definitions, Definition{name, group, title, meaning})
+	return Figure(len(definitions) - 1)
 }
 
+// The figures, in the order of a report.
+var (
+	FirstAudio       = define("first_audio", GroupAnswers, "first audio", "from the end of the user's speech (the last voiced sample, when the schedule says that it was spoken) or from the typed text being sent, to the first binary frame of the answer")
+	FirstAudioSpoken = define("first_audio_spoken", GroupAnswers, "after speech", "first_audio of the turns that were spoken")
+	FirstAudioTyped  = define("first_audio_typed", GroupAnswers, "after text", "first_audio of the turns that were typed")
+	Detection        = define("detection", GroupAnswers, "end of speech noticed", "from the end of the user's speech to speech.stopped: how long the model, or the gateway's ear, took to be sure that the user had stopped. In push-to-talk, where the client says so, it is the rest of the frame. It is not there where the answer came sooner than speech.stopped")
+	Answer           = define("answer", GroupAnswers, "answer", "from the end of the speech being known (speech.stopped, the end of push-to-talk, or the text being sent) to the first binary frame of the answer: the model's time to its first audio, and what the gateway and the network add. This is the figure to compare with a simulator's first-audio delay")
+	Added            = define("added", GroupAnswers, "added", "answer less what the provider is known to wait (--provider-delay): what the gateway and the network add. Below zero counts as zero")
+
+	GatewayTotal     = define("gateway_total", GroupGateway, "first audio", "speech_end_to_first_audio_ms of turn.ended: first_audio as the gateway measures it, without the network")
+	GatewayDetection = define("gateway_detection", GroupGateway, "end of speech noticed", "detection_ms of turn.ended")
+	GatewayProvider  = define("gateway_provider", GroupGateway, "the provider's part", "provider_ms of turn.ended")
+	GatewayOwn       = define("gateway_own", GroupGateway, "its own part", "gateway_ms of turn.ended")
+
+	InterruptSeen = define("interrupt_seen", GroupBargeIn, "speech noticed", "from the first voiced sample of an interruption to speech.started")
+	Flush         = define("flush", GroupBargeIn, "flush", "from the first voiced sample of an interruption (or the typed text, or the stop button) to audio.flush: when the loudspeaker falls silent")
+	LastAudio     = define("last_audio", GroupBargeIn, "last audio", "from the first voiced sample of an interruption to the last binary frame of the interrupted answer; 0 where all of it had come before")
+
+	AudioGap     = define("audio_gap", GroupSound, "gap between frames", "between two binary frames of one answer, as they arrive")
+	BufferNeeded = define("buffer_needed", GroupSound, "buffer needed", "how much audio a player would have had to hold back to play an answer without a gap: the most that a frame came later than real time since the first one")
+
+	ToolTotal = define("tool_total", GroupTools, "call", "from tool.started to tool.ended, as they arrive")
+	ToolRun   = define("tool_run", GroupTools, "run", "duration_ms of tool.ended: the tool's own time")
+	ToolWait  = define("tool_wait", GroupTools, "wait", "tool_total less tool_run: waiting for a place, a lease or the ledger. Below zero counts as zero")
+
+	Connect   = define("connect", GroupSessions, "connect", "from the dial to the open WebSocket")
+	Ready     = define("ready", GroupSessions, "ready", "from session.start to session.started")
+	Goodbye   = define("goodbye", GroupSessions, "goodbye", "from session.end to session.ended")
+	CallLate  = define("call_late", GroupSessions, "late calls", "how much later than the schedule a call began because the one before it had not ended (open loop: the schedule does not wait)")
+	Ticket    = define("ticket", GroupSessions, "ticket", "from POST /v1/sessions to its answer")
+	TextFirst = define("text_first", GroupSessions, "text agent's first words", "from POST /v1/chat to the first text of the answer")
+	Handoff   = define("handoff", GroupSessions, "handoff", "from the ticket being there to the first binary frame by voice")
+
+	SendLag   = define("send_lag", GroupGenerator, "send lag", "how much later than the absolute schedule a frame was handed to the network, as far as it was this program's fault: the time in which the gateway did not take earlier frames is not in it")
+	SendBlock = define("send_block", GroupGenerator, "send time", "how long the network took for a frame: a gateway that does not read makes it grow")
+	WakeLag   = define("wake_lag", GroupGenerator, "wake-up lag", "how late a goroutine of this program that does nothing else is woken, 50 times a second: how far the times of what arrives can be trusted")
+)
+
 // Definition returns what a figure means.
-func (f Figure) Definition() Definition { return figures[f] }
+func (f Figure) Definition() Definition { return definitions[f] }
 
 // Figures returns all figures, in the order of a report.
 func Figures() []Figure {
 	var out []Figure
-	for _, g := range Groups() {
-		for f := range Count {
-			if figures[f].Group == g {
-				out = append(out, f)
-			}
-		}
+	for f := range definitions {
+		out = append(out, Figure(f))
 	}
 	return out
 }
