@@ -136,11 +136,7 @@ func (b *bench) compareBaseline(file string) error {
 // it is to wake a thread, which differs from machine to machine; two programs on one machine
 // have that in common.
 func (b *bench) compareRelease(program, version string) error {
-	release, err := kindNamed(gatewayKind.name + "@" + program)
-	if err != nil {
-		return err
-	}
-	found, err := b.measureFigures(release, gatewayKind)
+	found, err := b.measureFigures(gatewayKind.build(program), gatewayKind)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
+
+	proc "voicegw/internal/process"
 )
 
 // bench holds the paths of everything that a run needs.
@@ -165,23 +166,23 @@ func (b *bench) clock(rel *relay, others ...*process) (c clocks, err error) {
 	}
 	c.at = time.Now()
 	if rel.proc != nil {
-		if c.relay, err = cpuOf(rel.proc.pid()); err != nil {
+		others = append(others, rel.proc)
+		if c.relay, err = rel.proc.cpu(); err != nil {
 			return c, err
 		}
 	}
-	c.ours = c.relay
+	own, err := proc.Read(0)
+	if err != nil {
+		return c, err
+	}
+	c.ours = own.CPU
 	for _, p := range others {
-		cpu, err := cpuOf(p.pid())
+		cpu, err := p.cpu()
 		if err != nil {
 			return c, err
 		}
 		c.ours += cpu
 	}
-	own, err := cpuOf(os.Getpid())
-	if err != nil {
-		return c, err
-	}
-	c.ours += own
 	c.all, err = cpuOfAll()
 	return c, err
 }
@@ -202,13 +203,13 @@ func (w *weigher) empty() (err error) {
 		return nil
 	}
 	<-time.After(300 * time.Millisecond) // a program that has just started is still busy
-	if w.rss, err = rssOf(w.relay.proc.pid()); err != nil {
+	if w.rss, err = w.relay.proc.rss(); err != nil {
 		return err
 	}
 	if w.inside, err = w.relay.look("settled"); err != nil {
 		return err
 	}
-	w.settled, err = rssOf(w.relay.proc.pid())
+	w.settled, err = w.relay.proc.rss()
 	return err
 }
 
@@ -217,7 +218,7 @@ func (w *weigher) weigh(r *run) error {
 	if w.relay.proc == nil {
 		return nil
 	}
-	rss, err := rssOf(w.relay.proc.pid())
+	rss, err := w.relay.proc.rss()
 	r.KB = float64(rss-w.rss) / 1024 / float64(w.sessions)
 	r.EmptyMB = float64(w.rss) / (1 << 20)
 	return err
@@ -232,7 +233,7 @@ func (w *weigher) idle(r *run) error {
 	if err != nil {
 		return err
 	}
-	rss, err := rssOf(w.relay.proc.pid())
+	rss, err := w.relay.proc.rss()
 	r.SettledKB = float64(rss-w.settled) / 1024 / float64(w.sessions)
 	r.Goroutines = float64(in.Goroutines-w.inside.Goroutines) / float64(w.sessions)
 	return err

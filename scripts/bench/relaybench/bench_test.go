@@ -109,15 +109,9 @@ func startUnwrapping(t *testing.T) func(*bench, upstream) (*relay, error) {
 
 // TestNamesOfKinds: a name says the relay, whether it speaks TLS, and which build it is.
 func TestNamesOfKinds(t *testing.T) {
-	for _, name := range []string{"nginx", "node+tls", "voicegw@/a/build", "voicegw/openai+tls@/a/build"} {
-		if k, err := kindNamed(name); err != nil || k.name != name {
-			t.Errorf("%s is %q, %v", name, k.name, err)
-		}
-	}
-	for _, name := range []string{"", "apache", "splice+tls", "direct+tls", "+tls"} {
-		if k, err := kindNamed(name); err == nil {
-			t.Errorf("%q is %q", name, k.name)
-		}
+	built := gatewayOther.overTLS().build("/a/build")
+	if name, secure := built.plain(); built.name != "voicegw/openai+tls@/a/build" || name != "voicegw/openai" || !secure {
+		t.Errorf("%s is %s, with TLS: %t", built.name, name, secure)
 	}
 	secure := gatewayKind.overTLS()
 	if k := secure.beside(nginx); k.name != "nginx+tls" {

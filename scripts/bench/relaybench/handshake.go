@@ -70,20 +70,18 @@ type oneByte struct{ r io.Reader }
 
 func (o oneByte) Read(p []byte) (int, error) { return o.r.Read(p[:min(len(p), 1)]) }
 
-// acceptWS answers an upgrade on conn and returns the requested path.
-func acceptWS(conn net.Conn) (path string, err error) {
-	if err := conn.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
-		return "", err
-	}
-	r, err := http.ReadRequest(bufio.NewReaderSize(oneByte{conn}, 16))
+// acceptWS answers an upgrade and returns its connection. The answer goes out after the server has
+// let go of the connection, so that it cannot read the client's first byte.
+func acceptWS(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
+	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errHandshake, err)
+		return nil, err
 	}
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + wsGUID)) //nolint:gosec // RFC 6455 wants it
 	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Accept: "+base64.StdEncoding.EncodeToString(sum[:])+"\r\n\r\n")
 	if err != nil {
-		return "", err
+		return nil, errors.Join(err, conn.Close())
 	}
-	return r.URL.Path, conn.SetDeadline(time.Time{})
+	return conn, nil
 }

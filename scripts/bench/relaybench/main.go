@@ -7,7 +7,6 @@
 //	relaybench baseline -file F -version V    writes voicegw's figures, in multiples of a calibration
 //	relaybench check    -file F               exit code 3 if voicegw needs more than that
 //	relaybench beside   -release P -version V exit code 3 if it needs more than the program P
-//	relaybench one      -relay voicegw ...    measures one relay in one scenario
 //
 // It calls itself as provider, load and splice, each in a process of its own, so that a relay's
 // CPU time is only the relay's.
@@ -19,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 )
 
@@ -36,7 +34,7 @@ func main() {
 // command runs the command that the arguments name.
 func command(args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say what to do: compare, baseline, check, beside or one")
+		return errors.New("say what to do: compare, baseline, check or beside")
 	}
 	set := flag.NewFlagSet("relaybench "+args[0], flag.ContinueOnError)
 	switch args[0] {
@@ -86,11 +84,6 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	release := set.String("release", "", "the release's program, built with its probe, for beside")
 	quick := set.Bool("quick", false, "a run of a minute")
 	large := set.Bool("large", false, "more rounds, longer, and 5000 idle sessions")
-	relays := set.String("relay", gatewayKind.name, "relays to measure, with commas, for one")
-	opts := loadFlags(set)
-	rounds := set.Int("rounds", 1, "how often, for one")
-	still := set.Duration("idle", 0, "for one: the sessions are idle for so long")
-	apart := set.Bool("apart", false, "for one: the relay has a core of its own")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
@@ -111,10 +104,8 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 		return b.compareBaseline(*file)
 	case "beside":
 		return b.compareRelease(*release, *version)
-	case "one":
-		return b.single(strings.Split(*relays, ","), *opts, *still, *apart, *rounds)
 	}
-	return fmt.Errorf("%q is not known: say compare, baseline, check, beside or one", what)
+	return fmt.Errorf("%q is not known: say compare, baseline, check or beside", what)
 }
 
 // compare runs a plan with all relays that are installed.
@@ -146,29 +137,4 @@ func (b *bench) present(kinds []kind) (out []kind) {
 		}
 	}
 	return out
-}
-
-// single measures some relays in a scenario that the caller chooses.
-func (b *bench) single(names []string, opts loadOptions, still time.Duration, apart bool, rounds int) error {
-	s := step{rounds: rounds, scenario: talking(opts.Sessions, opts.Frame, opts.Warm, opts.Measure)}
-	if still > 0 {
-		s.scenario = idle(opts.Sessions, still)
-	}
-	if apart {
-		s.scenario = s.scenario.also("the relay on a core of its own")
-		s.scenario.apart = true
-	}
-	for _, name := range names {
-		k, err := kindNamed(name)
-		if err != nil {
-			return err
-		}
-		s.kinds = append(s.kinds, k)
-	}
-	res, err := b.carryOut(s)
-	if err != nil {
-		return err
-	}
-	res.print(b.out)
-	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	proc "voicegw/internal/process"
 )
 
 // process is a process that the bench has started. It ends when its input ends.
@@ -53,7 +55,17 @@ func start(on string, env []string, name string, args ...string) (*process, erro
 // preferred is the nice value of all participants.
 const preferred = "-5"
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// cpu returns its user and system time.
+func (p *process) cpu() (time.Duration, error) {
+	u, err := proc.Read(p.cmd.Process.Pid)
+	return u.CPU, err
+}
+
+// rss returns its resident memory, in bytes.
+func (p *process) rss() (int64, error) {
+	u, err := proc.Read(p.cmd.Process.Pid)
+	return u.RSS, err
+}
 
 // line returns the next line of its output.
 func (p *process) line() (string, error) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -104,7 +105,8 @@ func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string)
 	}
 	say(out, "%s\n", ln.Addr())
 	failed := make(chan error, 3) // one for each goroutine; never closed
-	go func() { failed <- p.accept(ln) }()
+	server := &http.Server{Handler: p, ReadHeaderTimeout: handshakeTime}
+	go func() { failed <- server.Serve(ln) }()
 	go func() { failed <- p.answer() }()
 	go func() {
 		_, err := io.Copy(io.Discard, in)
@@ -113,26 +115,18 @@ func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string)
 	return <-failed
 }
 
-// accept accepts connections and passes them to answer.
-func (p *provider) accept(ln net.Listener) error {
-	for {
-		conn, err := ln.Accept()
-		if err != nil {
-			return err
-		}
-		go func() {
-			if p.open(conn) != nil {
-				_ = conn.Close() // the load reports missing frames
-			}
-		}()
+// ServeHTTP accepts a connection and passes it to answer.
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	conn, err := acceptWS(w, r)
+	if err != nil {
+		return // the load reports missing frames
+	}
+	if p.open(conn, r.URL.Path) != nil {
+		_ = conn.Close() // likewise
 	}
 }
 
-func (p *provider) open(conn net.Conn) error {
-	path, err := acceptWS(conn)
-	if err != nil {
-		return err
-	}
+func (p *provider) open(conn net.Conn, path string) (err error) {
 	c := &providerConn{answers: &p.openai}
 	if strings.Contains(path, "BidiGenerateContent") {
 		c.answers = &p.gemini

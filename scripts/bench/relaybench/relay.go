@@ -75,24 +75,11 @@ var (
 
 // kindNamed returns a kind by its name, followed by +tls for one that speaks TLS to its
 // provider. A gateway may have an @ and the path of a program, so that two builds take
-// turns in one run.
-func kindNamed(name string) (kind, error) {
-	_, build, _ := strings.Cut(name, "@")
-	want, secure := kind{name: name}.plain()
-	var names []string
-	for _, k := range []kind{direct, splice, nginx, node, gatewayKind, gatewayOther} {
-		if k.name == want && !(secure && (want == direct.name || want == splice.name)) {
-			if secure {
-				k = k.overTLS()
-			}
-			if build != "" {
-				k.name, k.start = name, func(b *bench, to upstream) (*relay, error) { return startBuild(b, build, to) }
-			}
-			return k, nil
-		}
-		names = append(names, k.name)
-	}
-	return kind{}, fmt.Errorf("there is no relay %q; there is %s", name, strings.Join(names, ", "))
+// build returns a gateway that is another program than the one that is measured by default.
+func (k kind) build(program string) kind {
+	k.name += "@" + program
+	k.start = func(b *bench, to upstream) (*relay, error) { return startBuild(b, program, to) }
+	return k
 }
 
 // relay is a running relay.
