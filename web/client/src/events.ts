@@ -59,9 +59,10 @@ export interface LocalEvents {
   devices: void;
   /**
    * The connection broke lostMs ago, with error; the try of that number (from 1) is made in
-   * delayMs, or sooner. Not told as long as nobody can notice: see the README, Reconnection.
+   * delayMs, or sooner. resumable: the same session may go on, and of what is said the newest
+   * 2 s are kept. Not told as long as nobody can notice: see the README, Reconnection.
    */
-  reconnecting: { attempt: number; delayMs: number; lostMs: number; error: VoiceError };
+  reconnecting: { attempt: number; delayMs: number; lostMs: number; resumable: boolean; error: VoiceError };
   /**
    * The connection is back after lostMs, where its loss was told. resumed: the same session;
    * else a new one of the same conversation, and the turns, tools and items of the old one are over.

@@ -21,8 +21,6 @@ import { addTurn, newTally, type Stats } from "./stats.js";
 
 /** A slow line is complained of so often at most. */
 const SLOW_EVERY_MS = 10_000;
-/** Advice of resume_refused where no new session begins. */
-const NOTHING_KEPT = "You can start again.";
 
 /**
  * Opens a conversation. Call it from a click or key press: browsers start audio only then.
@@ -214,7 +212,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#tab = new Tab(this.#options);
     this.#pressTold = this.#tab.taken?.pressed ?? false;
     if (this.#options.resume === "only" && this.#tab.taken === null) {
-      this.#finish(1006, new VoiceError("resume_refused", undefined, { advice: NOTHING_KEPT }));
+      this.#finish(1006, new VoiceError("resume_refused"));
     }
   }
 
@@ -288,8 +286,9 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   #onBroke(attempt: number, delayMs: number, error: VoiceError, since: number): void {
-    const hidden = this.#current === "open" && this.#line.resume !== undefined && !this.#items.waiting;
-    this.#outage.tried({ attempt, delayMs, error, since }, hidden);
+    const resumable = this.#line.resume !== undefined;
+    const hidden = resumable && this.#started !== null && !this.#items.waiting;
+    this.#outage.tried({ attempt, delayMs, resumable, error, since }, hidden);
   }
 
   #onDry(item: string): void {

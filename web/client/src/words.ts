@@ -58,7 +58,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
   },
   resume_refused: {
     message: "The last session could not be taken up.",
-    advice: "A new one goes on with the conversation.",
+    advice: "You can start again.",
   },
   moved: { message: "The conversation moved to another tab.", advice: "Go on there." },
   ticket: {

@@ -145,8 +145,8 @@ describe("an outage that nobody can notice", () => {
     assert.deepEqual(told.types, []);
     await pass(1);
     assert.deepEqual(told.types, ["state", "reconnecting"]);
-    const [{ attempt, delayMs, lostMs, error }] = told.of("reconnecting") as [VoiceEvents["reconnecting"]];
-    assert.deepEqual({ attempt, delayMs, lostMs, code: error.code }, { attempt: 1, delayMs: 1000, lostMs: 2000, code: "lost" });
+    const [{ error, ...tried }] = told.of("reconnecting") as [VoiceEvents["reconnecting"]];
+    assert.deepEqual({ ...tried, code: error.code }, { attempt: 1, delayMs: 1000, lostMs: 2000, resumable: true, code: "lost" });
     await pass(1000);
     FakeWebSocket.last.start(resumed(5));
     assert.deepEqual(told.types.slice(2), ["state", "reconnected"]);
@@ -196,6 +196,7 @@ describe("an outage that nobody can notice", () => {
     const two = new Listener(without);
     FakeWebSocket.last.drop();
     assert.deepEqual(two.types, ["state", "reconnecting"]);
+    assert.deepEqual([one, two].map((told) => told.of("reconnecting")[0]?.resumable), [true, false]);
   });
 
   test("is not what ran dry and came to its end", async () => {
@@ -250,9 +251,9 @@ describe("an outage that nobody can notice", () => {
     const told = new Listener(session);
     FakeWebSocket.last.drop();
     void session.end();
+    assert.equal(vi.getTimerCount(), 0);
     await pass(60_000);
     assert.deepEqual(told.types, ["state", "ended"]);
-    assert.equal(vi.getTimerCount(), 0);
   });
 });
 
@@ -323,6 +324,17 @@ describe("a session that is taken up", () => {
     await pass(250);
     FakeWebSocket.last.start(resumed(5));
     assert.deepEqual(FakeWebSocket.last.of("playback").map((m) => [m.item_id, m.played_ms, m.done]), [["item_1", 40, true]]);
+  });
+
+  test("takes no frame for the item of before until the gateway says so", async () => {
+    await open();
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start(resumed(5));
+    devices.calls.length = 0;
+    FakeWebSocket.last.audio();
+    assert.deepEqual(devices.calls, []);
   });
 
   test("flushes what the gateway cannot go on with", async () => {
@@ -561,7 +573,8 @@ describe("a page that is loaded again", () => {
     await settle();
     FakeWebSocket.last.start({ session_id: "voice-2", resume_token: "rt_2" });
     assert.deepEqual(told.types, ["state", "warning"]);
-    assert.equal(told.of("warning")[0]?.code, "resume_refused");
+    const [warning] = told.of("warning");
+    assert.deepEqual([warning?.code, warning?.advice], ["resume_refused", "A new one goes on with the conversation."]);
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.conversation_id, "c-7");
     assert.match(stored(), /voice-2.*rt_2/);
     assert.equal(session.stats().reconnects, 0);
@@ -668,7 +681,8 @@ describe("a page that is loaded again", () => {
       assert.equal(session.state, "open");
     }
     leave();
-    assert.ok(stored().length < 4000, `${stored().length} characters`);
+    const heard = (name: string): unknown[] => (JSON.parse(sessionStorage.getItem(`voicegw.session.${name}`) ?? "{}") as { heard: unknown[] }).heard;
+    assert.deepEqual([heard("k0").length, heard("k1").length], [8, 8]);
   });
 
   test("waits for a gateway that is away for a moment, and tells that", async () => {

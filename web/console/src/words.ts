@@ -2,7 +2,7 @@
 import type { Line, ToolLine, Outcome, Handoff } from "./model/lines.js";
 import type { Notice } from "./model/notice.js";
 import type { Question } from "./model/questions.js";
-import type { Activity } from "./model/voice.js";
+import type { Activity, VoiceState } from "./model/voice.js";
 
 /** What the call is doing: a heading and a line below it. */
 export const ACTIVITY: { readonly [A in Activity]: Notice } = {
@@ -91,9 +91,9 @@ export const EXAMPLES: readonly string[] = [
   "Book a design review tomorrow from 10:00 to 11:00 with ada@example.org",
 ];
 
-export const MOVING: Notice = { title: "The gateway is about to restart.", advice: "This call will end soon. You can start again at once." };
-
 export const NEW_SESSION = "The connection was restored. The conversation goes on in a new session.";
+export const GOES_ON = "The page was loaded again. The call goes on.";
+export const MOVED = "The call moved to another tab, and goes on there.";
 export const STOPPED = "Stopped before there was an answer.";
 export const WAIT_FOR_ANSWER = "Wait for the answer, or press Stop.";
 export const RECALLED = "This is what was said before. Go on by typing or talking, or begin a new conversation.";
@@ -119,6 +119,7 @@ const ENDED: Readonly<Record<string, string>> = {
   tool_ended: "The voice agent said goodbye. You can start again.",
   blocked: "You are shut out for a while.",
   idle: "Nobody spoke for a while. You can start again.",
+  moved: "It goes on in another tab.",
   length_limit: "The call reached its longest time. You can start again.",
 };
 
@@ -136,6 +137,14 @@ export function answeredIn(ms: number | null): string {
 export function nextTry({ attempt, at }: { attempt: number; at: number }, now: number): string {
   const left = Math.ceil((at - now) / 1000);
   return left > 0 ? `Try ${attempt} in ${left} s.` : `Try ${attempt}, now.`;
+}
+
+/** What becomes of what the user says while the connection is restored. */
+export function whatIsSaid({ microphone, retry }: VoiceState, now: number): string {
+  if (retry === null || microphone !== "live") {
+    return "";
+  }
+  return now < retry.keptUntil ? "What you say is kept." : "What you say is not heard yet.";
 }
 
 // Tools.
@@ -375,6 +384,7 @@ export const GATEWAY = {
   unknown: "Looking for the gateway",
   ready: "Ready",
   simulator: "Ready",
+  reconnecting: "Reconnecting",
   leaving: "The gateway takes no new sessions",
   unreachable: "The gateway cannot be reached",
 } as const;

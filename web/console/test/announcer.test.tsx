@@ -91,3 +91,14 @@ test("a question and what goes wrong are said at once", () => {
   act(() => void (voice.value = { ...SILENT, phase: "failed", notice: { title: "The gateway cannot be reached.", advice: "Start again." } }));
   assert.equal(urgent(), "The gateway cannot be reached. Start again.");
 });
+
+test("what was said before a reload is not news", () => {
+  const before = new Transcript();
+  before.hearing(VOICE, 1);
+  before.upsert(VOICE, said("u1", "user", "Hello", 1, { turn: 1 }));
+  tell(() => transcript.restore(VOICE, before.keep(VOICE)));
+  assert.equal(document.querySelector("[role=log]")?.textContent, "");
+  transcript.hearing(VOICE, 2);
+  tell(() => transcript.upsert(VOICE, said("u2", "user", "And now", 2, { turn: 2 })));
+  assert.match(document.querySelector("[role=log]")?.textContent ?? "", /And now/);
+});

@@ -440,3 +440,90 @@ test("everything that happens is told to the instruments, sound with its rate", 
   assert.deepEqual(kinds, ["session.started", "opened", "state", "microphone", "uplink", "downlink"]);
   assert.ok(happened.every(({ at, wall }) => at > 0 && wall > 0));
 });
+
+/** The page goes away; another one is there, in the same tab. */
+async function reload(leftAt: number | null = Date.now()): Promise<Console> {
+  globalThis.dispatchEvent(new Event("pagehide"));
+  // As the client library does.
+  const kept = { sessionId: "voice-a", conversationId: sessionStorage.getItem("voicegw.conversation"), leftAt, url: "", token: "rt_1", wishes: [], pages: 1, pressed: false, heard: [] };
+  sessionStorage.setItem("voicegw.session.session", JSON.stringify(kept));
+  answers[`v1/conversations/${kept.conversationId}`] = () => Response.json({ error: {} }, { status: 404 });
+  const console = newConsole();
+  await console.open();
+  return console;
+}
+
+/** A page with a call in which something was said. */
+async function talking(change: (console: Console) => void = () => undefined): Promise<Console> {
+  const console = newConsole();
+  await console.open();
+  change(console);
+  console.talk();
+  session().opened();
+  session().told({ type: "transcript", turn: 1, id: "i1", role: "assistant", text: "Once there was", final: true, started_at: new Date(NOW).toISOString() });
+  return console;
+}
+
+test("a page that is loaded again goes on with its call and its lines", async () => {
+  await talking((console) => console.choose({ turns: "pushToTalk", provider: "openai", microphone: "m1" }));
+  const { conversationId } = session().options;
+  const other = newConsole();
+  other.choose({ turns: "automatic", outputRate: 8000 });
+  const console = await reload();
+  const { microphone, turnDetection, outputRate, resume, provider, ...options } = session(1).options;
+  assert.deepEqual([options.conversationId, resume, turnDetection, outputRate, provider], [conversationId, "only", "client", 24000, undefined], "as the call was begun");
+  assert.deepEqual(session(1).deeds, []);
+  assert.notEqual(microphone, false);
+  assert.equal(activity(console.voice.value), "connecting");
+  assert.equal(console.lines.value.length, 1);
+  session(1).told({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: true });
+  session(1).noticed("state", "open");
+  assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance", "remark"]);
+  assert.ok(happened.some((happening) => happening.kind === "opened"), "the waveform begins");
+  assert.equal(sessionStorage.getItem("voicegw.call"), null, "it is kept once");
+});
+
+for (const [state, deeds, on] of [["muted", ["mute true"], true], ["off", [], false], ["lost", [], true]] as const) {
+  test(`a microphone that is ${state} is after a reload what the user has made of it`, async () => {
+    await talking();
+    session().noticed("microphone", { state, deviceId: undefined, label: "" });
+    await reload();
+    assert.deepEqual(session(1).deeds, deeds);
+    assert.equal(session(1).options.microphone !== false, on);
+  });
+}
+
+test("a page that is loaded begins no call: not where there was none, nor where it may be open in another tab", async () => {
+  await reload(null);
+  assert.equal(sessions.length, 0);
+  await talking();
+  await reload(null);
+  assert.equal(sessions.length, 1);
+  sessionStorage.clear();
+  sessionStorage.setItem("voicegw.call", '{"microphone":"on","source":"voice-1","lines":[]}');
+  await newConsole().open();
+  assert.equal(sessions.length, 1);
+});
+
+test("a call that is over when the page is loaded again is said to be", async () => {
+  await talking();
+  const console = await reload();
+  session(1).noticed("state", "ended");
+  session(1).noticed("ended", { reason: "lost", code: 4501, error: new VoiceError("resume_refused"), handback: undefined });
+  assert.equal(activity(console.voice.value), "failed");
+  assert.equal(console.voice.value.notice?.title, "The last session could not be taken up.");
+  assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance"], "what was said is still there");
+  console.talk();
+  assert.equal(session(2).options.resume, undefined);
+});
+
+test("a page that the browser has kept goes on when it is shown again", async () => {
+  await talking();
+  await reload();
+  const first = sessions.length;
+  session(1).end();
+  globalThis.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: false }));
+  assert.equal(sessions.length, first);
+  globalThis.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+  assert.ok(sessions.length > first);
+});

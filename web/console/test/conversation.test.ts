@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "vitest";
 import { VoiceError, type Ended } from "@voicegw/client";
-import { Conversation } from "../src/model/conversation.js";
+import { Conversation, type Standing } from "../src/model/conversation.js";
+import { linesToKeep, readLines } from "../src/model/keptlines.js";
 import type { Line } from "../src/model/lines.js";
 import { activity, running, stoppable } from "../src/model/voice.js";
 import { callLength } from "../src/words.js";
@@ -180,9 +181,9 @@ test("a connection that was restored in a new session goes on below the old one"
   conversation.take(received("voice", said("i1", "assistant", "before", 1, { turn: 1 })));
   conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
   conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
-  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 2000, lostMs: 0, error: new VoiceError("lost") } }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 2000, lostMs: 500, resumable: true, error: new VoiceError("lost") } }));
   assert.equal(activity(conversation.voice), "reconnecting");
-  assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000 });
+  assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000, keptUntil: NOW + 1500 }, "two seconds are kept, and one half has passed");
   assert.ok(running(conversation.voice));
   conversation.take(started({ session_id: "voice-b" }, NOW + 3000));
   conversation.take(noticed({ name: "reconnected", event: { resumed: false, lostMs: 3000 } }));
@@ -199,11 +200,81 @@ test("a connection that was restored in a new session goes on below the old one"
 test("a session that is taken up again goes on as it was", () => {
   const conversation = inCall();
   conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
-  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 0, error: new VoiceError("lost") } }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 500, resumable: false, error: new VoiceError("lost") } }));
+  assert.equal(conversation.voice.retry?.keptUntil, 0, "nothing is kept for a session that cannot go on");
   conversation.take(started({ resumed: true }));
   conversation.take(noticed({ name: "reconnected", event: { resumed: true, lostMs: 300 } }));
   assert.equal(conversation.questions.list.length, 1);
   assert.deepEqual(kinds(conversation), ["to voice: taken"]);
+});
+
+test("an outage that nobody noticed leaves no trace", () => {
+  const conversation = inCall();
+  const before = conversation.voice;
+  conversation.take(received("voice", { type: "session.moving", reason: "server_shutdown" }));
+  conversation.take(started({ resumed: true }));
+  assert.deepEqual(kinds(conversation), ["to voice: taken"]);
+  assert.equal(conversation.voice.notice, null);
+  assert.deepEqual([conversation.voice.phase, conversation.voice.turns], [before.phase, before.turns]);
+});
+
+test("a call goes on in a page that is loaded again, with what was kept and what the gateway tells", () => {
+  const before = inCall();
+  before.take(received("voice", { type: "speech.started", turn: 1, audio_ms: 10 }));
+  before.take(received("voice", said("u1", "user", "Tell me", 1, { turn: 1 })));
+  before.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
+  before.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_2", tool: "kb_get" }));
+  before.take(received("voice", said("i1", "assistant", "Once there", 2, { turn: 1, final: false })));
+  before.take(received("voice", { type: "speech.started", turn: 2, audio_ms: 900 }));
+  const standing = JSON.parse(JSON.stringify(before.standing)) as Standing;
+  assert.equal(standing.lines.length, 4, "what has no words yet has nothing to keep");
+
+  const after = new Conversation();
+  after.goingOn(false, { source: standing.source, lines: readLines(standing.lines, standing.source) });
+  assert.equal(activity(after.voice), "connecting");
+  after.take(started({ resumed: true }));
+  after.take(received("voice", said("u1", "user", "Tell me", 1, { turn: 1 })));
+  after.take(received("voice", said("i1", "assistant", "Once there was a lighthouse.", 2, { turn: 1 })));
+  after.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_2", tool: "kb_get" }));
+  assert.deepEqual(kinds(after), ["utterance", "tool", "tool", "utterance", "remark"]);
+  const { lines } = after.transcript;
+  assert.deepEqual(lines.map((line) => (line.kind === "utterance" ? line.text : line.kind === "tool" ? line.state : "")), ["Tell me", "unfinished", "running", "Once there was a lighthouse.", ""]);
+  assert.equal(new Set(lines.map((line) => line.key)).size, lines.length);
+  assert.ok(lines.every((line) => line.kind === "remark" || line.restored));
+
+  after.take(started({ session_id: "voice-b" }));
+  after.take(received("voice", said("i1", "assistant", "Another one", 9, { turn: 1 })));
+  assert.equal(after.transcript.lines.length, 7, "another session has lines of its own");
+});
+
+test("a page that comes back has its lines, and gets none twice", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", said("i1", "assistant", "Hello", 2, { turn: 1 })));
+  const standing = conversation.standing;
+  conversation.take(noticed({ name: "ended", event: { ...BYE, reason: "page_left" } }));
+  conversation.goingOn(false, standing);
+  conversation.take(started({ resumed: true }));
+  assert.deepEqual(kinds(conversation), ["to voice: taken", "utterance", "remark"]);
+});
+
+test("a call that moved to another tab goes on there, and is not given back here", () => {
+  const conversation = inCall();
+  conversation.take(noticed({ name: "ended", event: { ...BYE, reason: "moved", code: 4506, error: new VoiceError("moved") } }));
+  assert.deepEqual(kinds(conversation), ["to voice: taken", "remark"]);
+  assert.equal(activity(conversation.voice), "ended");
+  assert.equal(trouble(conversation), "The conversation moved to another tab.");
+});
+
+test("of a long call the newest lines are kept, and nothing that is no line is shown", () => {
+  const line = (i: number, text = "x"): Line => ({ kind: "utterance", key: `voice-1:i${i}`, side: "voice", role: "user", text, state: "final", turn: 1, cut: false, heard: undefined, typed: false, pending: false, at: i });
+  const many = Array.from({ length: 500 }, (_, i) => line(i));
+  assert.deepEqual(linesToKeep(many).map(({ at }) => at), Array.from({ length: 200 }, (_, i) => i + 300));
+  assert.deepEqual(linesToKeep([line(0), line(1, "x".repeat(250_000)), line(2)]).map(({ at }) => at), [2]);
+  const odd = [null, 7, {}, { ...line(1), key: "voice-2:i1" }, { ...line(1), side: "text" }, { ...line(1), at: "1" }, { ...line(1), text: 7 }, { ...line(1), role: "system" },
+    { kind: "tool", key: "voice-1:c", side: "voice", at: 1, tool: "t" }, { kind: "picture", key: "voice-1:p", side: "voice", at: 1, prompt: "p", url: "https://elsewhere/x" },
+    { kind: "remark", key: "voice-1:r", side: "voice", at: 1, text: "r" }];
+  assert.deepEqual(readLines([...odd, line(1)], "voice-1"), [line(1)]);
+  assert.deepEqual(readLines("no list", "voice-1"), []);
 });
 
 test("what went wrong stands until something makes it untrue", () => {

@@ -76,3 +76,13 @@ test("an answer of another shape is no conversation", () => {
     assert.deepEqual(recalled(value), []);
   }
 });
+
+test("a session that goes on here is not recalled: the page has it", () => {
+  const entries = [
+    { at, side: "text", role: "user", text: "Hello", turn: 1 },
+    { at, side: "voice", role: "user", text: "before", turn: 1, session_id: "voice-a" },
+    { at, side: "voice", role: "user", text: "now", turn: 1, session_id: "voice-b" },
+  ];
+  assert.deepEqual(recalled({ entries }, "voice-b").map(short), ["text user: Hello", "to voice", "voice user: before", "to text"]);
+  assert.equal(recalled({ entries }).length, recalled({ entries }, "voice-c").length);
+});

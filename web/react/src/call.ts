@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { VoiceSession, type ConnectOptions, type Ended, type LocalEvents, type SessionState, type VoiceError } from "@voicegw/client";
+import { VoiceSession, keptSession, type ConnectOptions, type Ended, type LocalEvents, type SessionState, type VoiceError } from "@voicegw/client";
 import { Store, useStore } from "./store.js";
 
 /** How a conversation by voice stands. */
@@ -25,6 +25,12 @@ export interface VoiceControls {
    * while there is one.
    */
   start(): Promise<void>;
+  /**
+   * Goes on with the conversation in which the page was loaded again, for an effect of the
+   * component: begins none where there is none. Resolves when it is open or could not be
+   * taken up. Does nothing while there is one.
+   */
+  resume(): Promise<void>;
   end(): void;
   dismiss(): void;
 }
@@ -58,6 +64,15 @@ class CallStore extends Store<VoiceCall> {
     await session.open().catch(() => undefined);
   }
 
+  async resume(options: ConnectOptions): Promise<void> {
+    const { keep } = options;
+    const kept = keep === false ? null : keptSession(keep);
+    // Where nobody has seen the page go, this may be a copy of a tab whose call goes on.
+    if (kept !== null && kept.leftAt !== null) {
+      await this.start({ ...options, resume: "only" });
+    }
+  }
+
   end(): void {
     void this.get().session?.end();
   }
@@ -80,6 +95,7 @@ export function useVoiceSession(options: ConnectOptions = {}): VoiceCall & Voice
     const store = new CallStore();
     const controls: VoiceControls = {
       start: () => store.start(newest.current),
+      resume: () => store.resume(newest.current),
       end: () => store.end(),
       dismiss: () => store.dismiss(),
     };

@@ -71,6 +71,7 @@ const asked = (token: string, more: Partial<ConfirmationRequest> = {}): Confirma
 const texts = (): string[] => seen.lines.map((line) => line.text);
 
 beforeEach(async () => {
+  sessionStorage.clear();
   (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
   FakeSession.all = [];
   renderings = 0;
@@ -80,6 +81,28 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await act(async () => root.unmount());
+});
+
+describe("a page that is loaded again", () => {
+  const kept = (leftAt: number | null): void =>
+    sessionStorage.setItem("voicegw.session.session", JSON.stringify({ sessionId: "voice-1", conversationId: "c-7", leftAt, url: "", token: "rt_1", wishes: [], pages: 1, pressed: false, heard: [] }));
+
+  test("goes on with its conversation, and begins no other", async () => {
+    kept(1000);
+    await render({ voice: "Puck" });
+    await happens(() => seen.call.resume());
+    assert.deepEqual(FakeSession.last.options, { voice: "Puck", resume: "only" });
+    assert.equal(seen.call.state, "connecting");
+    await happens(() => seen.call.resume());
+    assert.equal(FakeSession.all.length, 1);
+  });
+
+  test("does nothing where there is none, or it may be open in another tab", async () => {
+    await happens(() => seen.call.resume());
+    kept(null);
+    await happens(() => seen.call.resume());
+    assert.deepEqual([FakeSession.all.length, seen.call.state], [0, "idle"]);
+  });
 });
 
 describe("useVoiceSession", () => {

@@ -22,6 +22,8 @@ const GOODBYE_MS = 5000;
 const STABLE_MS = 30_000;
 /** So many pings are waited for at most. */
 const PINGS = 4;
+/** Advice where a session cannot be taken up, and another one goes on. */
+const NEW_SESSION = "A new one goes on with the conversation.";
 /** A gateway refuses further tries to take a session up for so long: docs/protocol.md. */
 const EAGER_MS = 10_000;
 
@@ -376,12 +378,12 @@ export class Line {
   #onRefused(code: number): void {
     clearTimeout(this.#timer);
     this.#resume = undefined;
-    const error = new VoiceError("resume_refused", undefined, { closeCode: code, gatewayMessage: this.#said ?? undefined });
+    const more = { closeCode: code, gatewayMessage: this.#said ?? undefined };
     if (this.#openedAt === undefined && this.#options.resume === "only") {
-      this.#over(code, error);
+      this.#over(code, new VoiceError("resume_refused", undefined, more));
     } else if (!this.#spent(code)) {
       this.#lostAt ??= performance.now();
-      this.#handlers.refused(error);
+      this.#handlers.refused(new VoiceError("resume_refused", undefined, { ...more, advice: NEW_SESSION }));
       void this.#dial();
     }
   }

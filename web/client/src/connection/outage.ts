@@ -55,7 +55,7 @@ export class Outage {
 
   #say(now: number): void {
     clearTimeout(this.#timer);
-    const { attempt, error, since, dueAt } = this.#newest!;
-    this.#tell({ attempt, delayMs: Math.round(Math.max(0, dueAt - now)), lostMs: Math.round(now - since), error });
+    const { attempt, resumable, error, since, dueAt } = this.#newest!;
+    this.#tell({ attempt, delayMs: Math.round(Math.max(0, dueAt - now)), lostMs: Math.round(now - since), resumable, error });
   }
 }

@@ -1,6 +1,6 @@
 import { VoiceSession, type ConnectOptions, type MicrophoneOptions, type VoiceError } from "@voicegw/client";
 import { NOTICED, type Noticed, type Told, type UnknownMessage } from "../model/feed.js";
-import type { Settings } from "../model/settings.js";
+import { DEFAULTS, type Settings } from "../model/settings.js";
 import type { Levels } from "./levels.js";
 
 /** What a call needs of the console. */
@@ -16,14 +16,19 @@ export interface CallHandlers {
 export interface Start {
   conversation: string;
   microphone: boolean;
+  /** The microphone is on, and hears nothing until the user wants it. */
+  muted?: boolean;
   /** Of an invitation; it says by itself what is answered first. */
   ticket?: string;
+  /** The call goes on in which the page was loaded again, or there is none. */
+  goesOn?: boolean;
 }
 
 /** The session of a call, and what the user does in it. One at a time. */
 export class Call {
   private current: VoiceSession | null = null;
   private microphone: MicrophoneOptions = {};
+  private chosen: Settings = DEFAULTS;
 
   constructor(
     private readonly levels: Levels,
@@ -35,6 +40,11 @@ export class Call {
     return this.current;
   }
 
+  /** What the newest call was begun with. */
+  get settings(): Settings {
+    return this.chosen;
+  }
+
   /** Begins a call, while none runs. From a click or key press: browsers start audio only then. */
   start(start: Start, settings: Settings): void {
     this.microphone = {
@@ -44,6 +54,10 @@ export class Call {
     };
     const session = new VoiceSession(connectOptions(start, settings, this.microphone, () => this.handlers.key()));
     this.current = session;
+    this.chosen = settings;
+    if (start.muted === true) {
+      session.microphone.mute(true);
+    }
     this.listen(session, settings);
     // What went wrong comes as the event "ended", too.
     session.open().catch(() => undefined);
@@ -120,10 +134,12 @@ export class Call {
 
   private listen(session: VoiceSession, settings: Settings): void {
     const { happened, devices } = this.handlers;
+    let first = true;
     session.on("message", (message) => {
       happened({ kind: "received", side: "voice", message });
-      // A session that was taken up again goes on.
-      if (message.type === "session.started" && message.resumed !== true) {
+      // A session that was taken up again goes on, but for a page that knows nothing of it.
+      if (message.type === "session.started" && (first || message.resumed !== true)) {
+        first = false;
         const outputRate = session.info?.output_rate ?? settings.outputRate;
         happened({ kind: "opened", side: "voice", inputRate: session.info?.input_rate ?? settings.inputRate, outputRate });
       }
@@ -160,10 +176,14 @@ function connectOptions(start: Start, settings: Settings, microphone: Microphone
     key,
     client: { name: "voicegw-console", version: CONSOLE_VERSION },
     ...(start.ticket === undefined ? {} : { ticket: start.ticket }),
-    ...(provider === "" ? {} : { provider }),
-    ...(agent === "" ? {} : { agent }),
-    ...(voice === "" ? {} : { voice }),
-    ...(pendingRequest === "" || start.ticket !== undefined ? {} : { pendingRequest }),
     ...(speaker === "" ? {} : { speakerId: speaker }),
+    ...(start.goesOn === true
+      ? { resume: "only" as const }
+      : {
+          ...(provider === "" ? {} : { provider }),
+          ...(agent === "" ? {} : { agent }),
+          ...(voice === "" ? {} : { voice }),
+          ...(pendingRequest === "" || start.ticket !== undefined ? {} : { pendingRequest }),
+        }),
   };
 }

@@ -1,4 +1,4 @@
-import { listMicrophones, listSpeakers, type Device, type ServerMessage, type Stats, type VoiceError, type VoiceSession } from "@voicegw/client";
+import { keptSession, listMicrophones, listSpeakers, type Device, type ServerMessage, type Stats, type VoiceError, type VoiceSession } from "@voicegw/client";
 import { batch, signal } from "@preact/signals";
 import { Conversation } from "../model/conversation.js";
 import type { Happening, Told, Watcher } from "../model/feed.js";
@@ -13,7 +13,7 @@ import { Access } from "./access.js";
 import { Call } from "./call.js";
 import { askHistory, askOffer, askReady } from "./gateway.js";
 import { Invitations } from "./invitations.js";
-import { forgetConversation, keepConversation, keepSettings, keptConversation, keptSettings, newConversation } from "./keeping.js";
+import { forgetConversation, keepCall, keepConversation, keepSettings, keptConversation, keptSettings, newConversation, takeCall } from "./keeping.js";
 import { Levels } from "./levels.js";
 import { TextAgent } from "./textagent.js";
 
@@ -78,7 +78,11 @@ export class Console {
     navigator.mediaDevices?.addEventListener("devicechange", () => void this.lookForDevices());
     document.addEventListener("visibilitychange", () => void this.lookForGateway());
     setInterval(() => void this.lookForGateway(), READY_EVERY_MS);
-    await Promise.all([this.lookForGateway(), this.lookForDevices(), this.recall()]);
+    addEventListener("pagehide", () => this.leave());
+    // The browser may have kept the page for the way back.
+    addEventListener("pageshow", ({ persisted }) => void (persisted && this.goOn()));
+    const session = this.goOn();
+    await Promise.all([this.lookForGateway(), this.lookForDevices(), this.recall(session)]);
   }
 
   /** Writes to the text agent; false while it answers another message. */
@@ -196,6 +200,37 @@ export class Console {
     this.session.value = this.call.session;
   }
 
+  /**
+   * Goes on with the call in which the page was loaded again, if there was one: its session.
+   * A copy of a tab whose call goes on there leaves it alone.
+   */
+  private goOn(): string | undefined {
+    const kept = keptSession();
+    const call = takeCall();
+    if (kept === null || kept.leftAt === null || running(this.voice.value)) {
+      return undefined;
+    }
+    this.id = kept.conversationId;
+    keepConversation(this.id);
+    const settings = { ...this.settings.value, ...call?.settings };
+    this.change(() => this.conversation.goingOn(settings.turns === "pushToTalk", call ?? this.conversation.standing));
+    const microphone = call?.microphone ?? "off";
+    this.call.start({ conversation: this.id, microphone: microphone !== "off", muted: microphone === "muted", goesOn: true }, settings);
+    this.session.value = this.call.session;
+    return kept.sessionId;
+  }
+
+  /** The page goes away: what the next one cannot know of the call is kept. */
+  private leave(): void {
+    const { session, microphone } = this.voice.value;
+    if (session === null || !running(this.voice.value)) {
+      return;
+    }
+    const { inputRate, outputRate, turns } = this.call.settings;
+    const heard = microphone === "off" || microphone === "muted" ? microphone : "on";
+    keepCall({ ...this.conversation.standing, microphone: heard, settings: { inputRate, outputRate, turns } });
+  }
+
   private happened(what: Told): void {
     const happening = { ...what, at: performance.now(), wall: Date.now() } as Happening;
     if (happening.kind === "uplink" || happening.kind === "downlink") {
@@ -270,13 +305,15 @@ export class Console {
     return this.id;
   }
 
-  private async recall(): Promise<void> {
+  /** Shows what was said before, but for the session that goes on. */
+  private async recall(session: string | undefined): Promise<void> {
     if (this.id === null) {
       return;
     }
-    const lines = await askHistory(this.id, this.access.request);
+    const lines = await askHistory(this.id, this.access.request, session);
     if (lines?.length !== 0) {
-      this.change(() => this.conversation.transcript.recall(lines ?? [], lines === null ? words.NOT_RECALLED : words.RECALLED));
+      const remark = session === undefined ? words.RECALLED : "";
+      this.change(() => this.conversation.transcript.recall(lines ?? [], lines === null ? words.NOT_RECALLED : remark));
     }
   }
 

@@ -9,13 +9,13 @@ export async function askOffer(): Promise<Offer | null> {
 }
 
 /**
- * What was said in a conversation, if anything was; null where the gateway does not tell:
+ * What was said in a conversation but for one session of it, if anything was; null where the gateway does not tell:
  * only operators may see it, and `request` asks as one where the page may.
  */
-export async function askHistory(conversation: string, request: typeof fetch): Promise<readonly Line[] | null> {
+export async function askHistory(conversation: string, request: typeof fetch, except?: string): Promise<readonly Line[] | null> {
   const { status, answer } = await get(`v1/conversations/${encodeURIComponent(conversation)}`, request);
   if (status === 200) {
-    return recalled(answer);
+    return recalled(answer, except);
   }
   return status === 404 ? [] : null;
 }

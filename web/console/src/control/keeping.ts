@@ -1,9 +1,12 @@
-// What is kept over reloads: settings in this browser, the conversation in this tab. A
-// browser may keep nothing for a page; then it forgets, and works all the same.
+// What is kept over reloads: settings in this browser, the conversation and the call in this
+// tab. A browser may keep nothing for a page; then it forgets, and works all the same.
+import type { Standing } from "../model/conversation.js";
+import { linesToKeep, readLines } from "../model/keptlines.js";
 import { readSettings, type Settings } from "../model/settings.js";
 
 const SETTINGS = "voicegw.settings";
 const CONVERSATION = "voicegw.conversation";
+const CALL = "voicegw.call";
 
 export function keptSettings(): Settings {
   return readSettings(attempt(() => localStorage.getItem(SETTINGS)));
@@ -31,6 +34,30 @@ export function keepConversation(id: string): void {
 
 export function forgetConversation(): void {
   attempt(() => sessionStorage.removeItem(CONVERSATION));
+}
+
+/** A call in which the page is loaded again, as far as the client library does not keep it. */
+export interface KeptCall extends Standing {
+  /** What the user has done with the microphone: a muted one must not be heard after a reload. */
+  readonly microphone: "on" | "muted" | "off";
+  /** What must be as it was; the rest is the session's already. */
+  readonly settings: Pick<Settings, "inputRate" | "outputRate" | "turns">;
+}
+
+export function keepCall(call: KeptCall): void {
+  attempt(() => sessionStorage.setItem(CALL, JSON.stringify({ ...call, lines: linesToKeep(call.lines) })));
+}
+
+/** What the page before has kept of its call; null for nothing. It is kept no more. */
+export function takeCall(): KeptCall | null {
+  const value = attempt(() => JSON.parse(sessionStorage.getItem(CALL) ?? "null") as Partial<Record<keyof KeptCall, unknown>> | null) ?? null;
+  attempt(() => sessionStorage.removeItem(CALL));
+  const { microphone, source } = value ?? {};
+  if (typeof source !== "string" || (microphone !== "on" && microphone !== "muted" && microphone !== "off")) {
+    return null;
+  }
+  const { inputRate, outputRate, turns } = readSettings(JSON.stringify(value?.settings));
+  return { microphone, source, settings: { inputRate, outputRate, turns }, lines: readLines(value?.lines, source) };
 }
 
 function attempt<T>(deed: () => T): T | null {

@@ -1,6 +1,7 @@
-import { gatewayError, type ErrorMessage, type ServerMessage, type VoiceError } from "@voicegw/client";
+import { gatewayError, type Ended, type ErrorMessage, type ServerMessage, type VoiceError } from "@voicegw/client";
 import type { Happening, Side, Watcher } from "./feed.js";
 import { HeardCount } from "./heard.js";
+import type { Line } from "./lines.js";
 import { noticeOf, type Notice } from "./notice.js";
 import { Questions } from "./questions.js";
 import { READY, type TextState } from "./text.js";
@@ -10,6 +11,12 @@ import * as words from "../words.js";
 
 /** Errors after which an answer to a question may be given again. */
 const NOT_RECORDED = new Set(["store_unavailable", "limit"]);
+
+/** A call as another page can go on with it: the name of its session here, and its lines. */
+export interface Standing {
+  readonly source: string;
+  readonly lines: readonly Line[];
+}
 
 /** One conversation with both agents, made of what happens and of what the user does here. */
 export class Conversation implements Watcher {
@@ -63,6 +70,20 @@ export class Conversation implements Watcher {
     if (invitation !== null) {
       this.transcript.settleHandoff(invitation, "taken");
     }
+  }
+
+  /** The call goes on in which the page was loaded again: its lines are those that were kept. */
+  goingOn(pushToTalk: boolean, { source, lines }: Standing): void {
+    this.calling(pushToTalk, null);
+    this.source.voice = { side: "voice", id: source };
+    // The next source must not get a name that is in the lines.
+    this.counted = Math.max(this.counted, Number(/\d+$/.exec(source)?.[0] ?? 0));
+    this.transcript.restore(this.source.voice, lines);
+  }
+
+  /** What another page needs to go on with the call. */
+  get standing(): Standing {
+    return { source: this.source.voice.id, lines: this.transcript.keep(this.source.voice) };
   }
 
   /** An invitation was not taken. */
@@ -154,7 +175,7 @@ export class Conversation implements Watcher {
     const source = this.source.voice;
     switch (message.type) {
       case "session.started":
-        return message.resumed === true ? undefined : this.opened();
+        return message.resumed === true && this.inCall ? undefined : this.opened(message.resumed === true);
       case "speech.started":
         return this.transcript.hearing(source, message.turn);
       case "audio.end":
@@ -193,17 +214,21 @@ export class Conversation implements Watcher {
         return heard === null ? undefined : this.transcript.heard(this.source.voice, happening.event.item, heard.share, heard.length);
       }
       case "ended":
-        return this.hungUp(happening.event.handback?.summary, happening.wall);
+        return this.ended(happening.event, happening.wall);
       default:
     }
   }
 
-  /** A session begins: another one, also where the connection broke in between. */
-  private opened(): void {
+  /** A session begins: another one, also where the connection broke in between, or that of the page before. */
+  private opened(goesOn: boolean): void {
     this.overByVoice();
-    this.source.voice = { side: "voice", id: `voice-${++this.counted}` };
     const again = this.inCall;
     this.inCall = true;
+    if (goesOn) {
+      this.transcript.remark("voice", { text: words.GOES_ON });
+      return;
+    }
+    this.source.voice = { side: "voice", id: `voice-${++this.counted}` };
     if (again) {
       this.transcript.remark("voice", { text: words.NEW_SESSION });
     } else if (this.taken === null) {
@@ -211,10 +236,15 @@ export class Conversation implements Watcher {
     }
   }
 
-  private hungUp(summary: string | undefined, wall: number): void {
+  private ended({ reason, handback }: Ended, wall: number): void {
     this.overByVoice();
     const { session, turns } = this.voice;
-    if (session === null) {
+    const summary = handback?.summary;
+    if (reason === "moved") {
+      this.transcript.remark("voice", { text: words.MOVED });
+    }
+    if (session === null || reason === "moved" || reason === "page_left") {
+      // There was no call, or it goes on elsewhere.
       return;
     }
     this.transcript.handoff("text", { state: "taken", summary: summary ?? "", turns, ms: wall - session.began });

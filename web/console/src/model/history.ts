@@ -13,9 +13,13 @@ interface Entry {
   calls: readonly Fields[];
 }
 
-/** The lines of a conversation; none for an answer of another shape. */
-export function recalled(value: unknown): readonly Line[] {
-  const entries = list(fields(value)["entries"]).map((entry) => readEntry(fields(entry)));
+/**
+ * The lines of a conversation but for one session, which the page has itself; none for an
+ * answer of another shape.
+ */
+export function recalled(value: unknown, except?: string): readonly Line[] {
+  const all = list(fields(value)["entries"]).map((entry) => readEntry(fields(entry)));
+  const entries = all.filter(({ session }) => except === undefined || session !== except);
   const lines: Line[] = [];
   let before: Entry | undefined;
   entries.forEach((entry, i) => {

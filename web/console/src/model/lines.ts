@@ -9,6 +9,8 @@ interface Placed {
   readonly side: Side;
   /** Where it stands: ms since the epoch, on the gateway's clock where that is known. */
   readonly at: number;
+  /** It was here before the page was loaded again. */
+  readonly restored?: boolean;
 }
 
 /** One utterance of either side. */

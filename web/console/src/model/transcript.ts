@@ -44,6 +44,20 @@ export class Transcript {
     this.ordered = [...lines, ...about, ...this.ordered].slice(-MAX_LINES);
   }
 
+  /** The lines of a source, by the names of its messages: another page can go on with them. */
+  keep(source: Source): readonly Line[] {
+    const own = new Map([...this.places].map(([name, place]) => [place, name]));
+    const lines = this.ordered.filter((line) => within(source, line) && (line.kind !== "utterance" || line.state !== "hearing"));
+    return lines.map((line) => ({ ...line, key: own.get(line.key) ?? line.key }));
+  }
+
+  /** What the page before has kept of a source; nothing where this one has lines of it already. */
+  restore(source: Source, lines: readonly Line[]): void {
+    if (!this.ordered.some((line) => within(source, line))) {
+      lines.forEach((line) => this.insert({ ...line, restored: true }));
+    }
+  }
+
   /** The user begins to speak: a place is kept for the words, which come later. */
   hearing(source: Source, turn: number | undefined): void {
     if (this.of("utterance").some((line) => line.state === "hearing" && line.turn === turn && within(source, line))) {
@@ -66,8 +80,8 @@ export class Transcript {
     };
     if (known === undefined) {
       this.insert(line);
-    } else if (line.at === known.at || known.state === "hearing") {
-      // What the user says keeps the place that was kept for it.
+    } else if (line.at === known.at || known.state === "hearing" || known.restored === true) {
+      // What the user says keeps the place that was kept for it, over a reload too.
       this.replace(known, { ...line, at: known.at });
     } else {
       this.remove(known);
@@ -100,8 +114,11 @@ export class Transcript {
     this.put(known, { ...line, text: message.text, turn: message.turn ?? line.turn, state: "final", cut: message.cut === true });
   }
 
+  /** A call begins. One that is known is told again after a reload: it still runs. */
   toolStarted(source: Source, message: ToolStarted): void {
-    this.insert({
+    const known = this.find("tool", key(source, message.call_id));
+    this.put(known, {
+      ...known,
       kind: "tool",
       key: key(source, message.call_id),
       side: source.side,
@@ -111,7 +128,7 @@ export class Transcript {
       error: undefined,
       deduplicated: false,
       clamped: {},
-      at: this.newest(),
+      at: known?.at ?? this.newest(),
     });
   }
 

@@ -1,5 +1,5 @@
 // What the voice agent's side is doing: a state, and what each happening makes of it.
-import type { Ended, MicrophoneState, ServerMessage, SessionStarted, SessionState, VoiceErrorCode } from "@voicegw/client";
+import type { Ended, LocalEvents, MicrophoneState, ServerMessage, SessionStarted, SessionState, VoiceErrorCode } from "@voicegw/client";
 import type { Happening, Noticed } from "./feed.js";
 import { noticeOf, type Notice } from "./notice.js";
 import * as words from "../words.js";
@@ -15,6 +15,18 @@ export interface SessionFacts {
   /** When the call began, ms since the epoch on this machine's clock. */
   readonly began: number;
 }
+
+/** A connection that is being restored. Times are ms since the epoch. */
+export interface Retry {
+  readonly attempt: number;
+  /** When the next try is made. */
+  readonly at: number;
+  /** What is said until then is kept and heard afterwards; what is said later is lost, as far as anybody knows. */
+  readonly keptUntil: number;
+}
+
+/** The client library keeps so much of what is said, in ms. */
+const KEPT_MS = 2000;
 
 /** turn: the model going on makes it untrue. microphone, sound: these working again. call: nothing does. */
 type Subject = "turn" | "microphone" | "sound" | "call";
@@ -38,8 +50,8 @@ export interface VoiceState {
   readonly owed: boolean;
   /** The gateway restores its connection to the model. */
   readonly restoring: boolean;
-  /** The connection to the gateway broke; the next try is made at `at`, ms since the epoch. */
-  readonly retry: { readonly attempt: number; readonly at: number } | null;
+  /** The connection to the gateway broke. */
+  readonly retry: Retry | null;
   readonly turns: number;
   /** From the end of speech to the first audio, of the last turn. */
   readonly answeredInMs: number | null;
@@ -163,8 +175,6 @@ function afterMessage(state: VoiceState, message: ServerMessage, wall: number): 
       return { ...state, restoring: false };
     case "session.ending":
       return { ...state, notice: words.endingNotice(message.reason, message.after), about: "call" };
-    case "session.moving":
-      return { ...state, notice: words.MOVING, about: "call" };
     case "timeout":
       return { ...state, notice: { title: message.message, advice: words.shutOut(message.timeoutUntil) }, about: "call" };
     default:
@@ -198,7 +208,7 @@ function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceS
     case "speaker":
       return noticed.event.state === "playing" ? over(state, "sound") : state;
     case "reconnecting":
-      return { ...interrupted(state), phase: "reconnecting", retry: { attempt: noticed.event.attempt, at: wall + noticed.event.delayMs } };
+      return { ...interrupted(state), phase: "reconnecting", retry: retryOf(noticed.event, wall) };
     case "reconnected":
       return { ...state, phase: "open", retry: null };
     case "warning":
@@ -208,6 +218,10 @@ function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceS
     default:
       return state;
   }
+}
+
+function retryOf({ attempt, delayMs, lostMs, resumable }: LocalEvents["reconnecting"], wall: number): Retry {
+  return { attempt, at: wall + delayMs, keptUntil: resumable ? wall - lostMs + KEPT_MS : 0 };
 }
 
 function afterState(state: VoiceState, event: SessionState): VoiceState {

@@ -51,8 +51,7 @@ function useTold(lines: readonly Line[], readOut: ReadOut): readonly Told[] {
       .filter(({ text }) => text !== "");
     done.current = new Set(whole.map(({ key }) => key));
     if (fresh.length > 0) {
-      // What was said before a reload is not news.
-      setTold((before) => [...before, ...fresh.filter(({ key }) => !key.startsWith("recalled"))].slice(-KEPT));
+      setTold((before) => [...before, ...fresh].slice(-KEPT));
     }
   }, [lines, readOut]);
   return told;
@@ -69,8 +68,11 @@ function isWhole(line: Line): boolean {
   }
 }
 
-/** Whether a line is read out: not what the user has just typed. */
+/** Whether a line is read out: not what the user has just typed, nor what was said before a reload. */
 function isTold(line: Line, readOut: ReadOut): boolean {
+  if (line.restored === true || line.key.startsWith("recalled")) {
+    return false;
+  }
   if (line.kind !== "utterance") {
     return true;
   }

@@ -50,7 +50,7 @@ function Status({ state }: { state: VoiceState }) {
   const { notice } = state;
   const hint = (): string => {
     if (state.retry !== null) {
-      return words.nextTry(state.retry, counting);
+      return `${words.nextTry(state.retry, counting)} ${words.whatIsSaid(state, counting)}`.trim();
     }
     if (now === "hearing" && state.pressed) {
       return words.LET_GO;

@@ -15,8 +15,10 @@ interface TopBarProps {
 
 /** What stands above everything: the name, how the gateway is, and what concerns the whole page. */
 export function TopBar({ console, inside, onInside, onSetup, onHelp }: TopBarProps) {
-  const gateway = console.gateway.value;
-  const on = running(console.voice.value);
+  const voice = console.voice.value;
+  // Whether it takes new sessions says nothing while the call cannot reach it.
+  const gateway = voice.phase === "reconnecting" ? voice.phase : console.gateway.value;
+  const on = running(voice);
   const anew = (): void => {
     console.startAnew();
     // The button is off now, and would lose the keyboard.
