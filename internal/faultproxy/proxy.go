@@ -1,0 +1,194 @@
+// Package faultproxy is a TCP proxy that fails on command, for tests: it stands between a client
+// and a gateway, or a gateway and a provider, and resets, ends, freezes or loses connections as
+// networks do. Commands come from Go (Proxy.Do) or over HTTP (Proxy.Control), for tests in a
+// browser. It reorders nothing and changes no byte.
+package faultproxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxConns bounds the connections that are open at a time; more are reset.
+const maxConns = 512
+
+// dialTime is how long the target may take to answer.
+const dialTime = 10 * time.Second
+
+// Proxy passes connections on to a target until it is told otherwise. It may be used
+// concurrently.
+type Proxy struct {
+	// Fixed after Listen.
+	listener net.Listener
+	target   string
+	cancel   context.CancelFunc // ends dials
+	work     sync.WaitGroup     // the accepting goroutine, and two for each connection
+
+	passed [2]atomic.Int64 // bytes, by direction
+
+	mu       sync.Mutex // guards the following fields
+	accepted int64
+	conns    map[*conn]struct{}
+	later    []Command // for connections to come
+	refuse   bool
+	closed   bool
+}
+
+// Listen listens on addr, such as "127.0.0.1:0", and passes connections on to target, host:port.
+// The target need not be there yet.
+func Listen(addr, target string) (*Proxy, error) {
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("faultproxy: %w", err)
+	}
+	p := &Proxy{listener: ln, target: target, conns: map[*conn]struct{}{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.work.Go(func() { p.accept(ctx) })
+	return p, nil
+}
+
+// Addr is the address that clients dial, as host:port.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Close ends all connections with RST and waits for the proxy's goroutines. It may be called
+// more than once.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	open := p.open()
+	p.mu.Unlock()
+	err := p.listener.Close()
+	p.cancel()
+	for _, c := range open {
+		c.abort()
+	}
+	p.work.Wait()
+	return err
+}
+
+// open lists the connections. The caller holds mu.
+func (p *Proxy) open() []*conn {
+	all := make([]*conn, 0, len(p.conns))
+	for c := range p.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// Do carries out a command. What a side sends after Do has returned meets it; what was on its way
+// may have passed, as on a network. The error says what is wrong with the command.
+func (p *Proxy) Do(cmd Command) error {
+	if err := cmd.check(); err != nil {
+		return fmt.Errorf("faultproxy: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case cmd.Do == Refuse:
+		p.refuse = true
+		return nil
+	case cmd.Do == Heal:
+		p.refuse, p.later = false, nil
+	case cmd.Later:
+		p.later = append(p.later, cmd)
+	}
+	for c := range p.conns {
+		c.order(cmd)
+	}
+	return nil
+}
+
+// State is what a proxy has done so far.
+type State struct {
+	Open     int   `json:"open"`      // connections of which one side is still there
+	Accepted int64 `json:"accepted"`  // connections made, refused ones included
+	ToTarget int64 `json:"to_target"` // bytes passed on
+	ToClient int64 `json:"to_client"`
+}
+
+// State returns the counters.
+func (p *Proxy) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return State{len(p.conns), p.accepted, p.passed[up].Load(), p.passed[down].Load()}
+}
+
+// Control is the proxy over HTTP: POST / carries out a command in JSON (see ReadCommand) and
+// answers 204, or 400 with what is wrong; GET / answers with the State.
+func (p *Proxy) Control() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet:
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(p.State()) // it fails only if the client is gone
+		case http.MethodPost:
+			cmd, err := ReadCommand(r.Body)
+			if err == nil {
+				err = p.Do(cmd)
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			w.Header().Set("Allow", "GET, POST")
+			http.Error(w, "GET the state, or POST a command", http.StatusMethodNotAllowed)
+		}
+	})
+}
+
+// accept takes connections until the listener is closed.
+func (p *Proxy) accept(ctx context.Context) {
+	for {
+		raw, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		client, isTCP := raw.(*net.TCPConn)
+		if !isTCP { // the listener is TCP's
+			_ = raw.Close()
+			continue
+		}
+		c := newConn(p, client)
+		if !p.enter(c) {
+			reset(client)
+			continue
+		}
+		p.work.Go(func() { c.serve(ctx) })
+	}
+}
+
+// enter registers a connection, and gives it the commands for later ones.
+func (p *Proxy) enter(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.accepted++
+	if p.closed || p.refuse || len(p.conns) >= maxConns {
+		return false
+	}
+	p.conns[c] = struct{}{}
+	for _, cmd := range p.later {
+		c.order(cmd)
+	}
+	return true
+}
+
+func (p *Proxy) leave(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// reset closes a socket with RST. The errors only mean that it was closed before.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+}

@@ -1,0 +1,79 @@
+// Command faultproxy runs a proxy of package internal/faultproxy for tests that are not written in
+// Go, such as those in a browser. It prints one line of JSON with the addresses of the proxy and of
+// its control, and ends when its standard input does or a signal comes.
+//
+//	go run ./scripts/faultproxy -target 127.0.0.1:8080
+//	{"proxy":"127.0.0.1:41234","control":"http://127.0.0.1:41235/"}
+//	curl -d '{"do":"freeze","for_ms":3000}' http://127.0.0.1:41235/
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"voicegw/internal/faultproxy"
+)
+
+func main() {
+	target := flag.String("target", "", "host:port that connections are passed on to")
+	listen := flag.String("listen", "127.0.0.1:0", "address of the proxy")
+	control := flag.String("control", "127.0.0.1:0", "address of its control")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *target, *listen, *control, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "faultproxy:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx or in ends.
+func run(ctx context.Context, target, listen, control string, in io.Reader, out io.Writer) error {
+	if _, _, err := net.SplitHostPort(target); err != nil {
+		return fmt.Errorf("-target %q: give host:port, such as 127.0.0.1:8080", target)
+	}
+	for _, addr := range []string{listen, control} {
+		host, _, err := net.SplitHostPort(addr)
+		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+			return fmt.Errorf("%q is no address of this machine alone: give 127.0.0.1 and a port", addr)
+		}
+	}
+	p, err := faultproxy.Listen(listen, target)
+	if err != nil {
+		return err
+	}
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", control)
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	srv := &http.Server{Handler: p.Control(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1) // from the serving goroutine; never closed
+	go func() { failed <- srv.Serve(ln) }()
+	ended := make(chan struct{})
+	go func() { // ends with the input, or with the process
+		_, _ = io.Copy(io.Discard, in)
+		close(ended)
+	}()
+	err = json.NewEncoder(out).Encode(map[string]string{"proxy": p.Addr(), "control": "http://" + ln.Addr().String() + "/"})
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case <-ended:
+		}
+	}
+	err = errors.Join(err, srv.Close(), p.Close())
+	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
