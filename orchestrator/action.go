@@ -53,6 +53,9 @@ const (
 	FlushUserStop   FlushReason = "user_stop"
 	FlushUserAction FlushReason = "user_action" // the user has approved or declined something
 	FlushSessionEnd FlushReason = "session_end" // the session ends now
+
+	// FlushConnectionLost: the client has come back and does not have the item any more.
+	FlushConnectionLost FlushReason = "connection_lost"
 )
 
 // TurnStarted tells the client that a turn begins.
@@ -202,6 +205,7 @@ const (
 	EndProvider EndReason = "provider_leaving"
 	EndTool     EndReason = "tool_ended"
 	EndLost     EndReason = "provider_lost"
+	EndGone     EndReason = "client_gone"
 )
 
 func (AboutCall) action()     {}

@@ -159,6 +159,12 @@ func (p *player) take(at time.Time, in Input, name string) {
 		done.Envelope.Meta.Clamped = p.ran[done.Call].Clamp(nil)
 		in = OfCall{done}
 	}
+	if back, ok := in.(ClientBack); ok {
+		for _, a := range back.Again {
+			p.clock.Hold(0, p.state.line.items[p.state.line.index(a.Item)].sent-a.Has)
+		}
+		p.clock.Hold(at.Sub(p.state.absence.since), 0)
+	}
 	before := p.state.View()
 	next, actions := Step(p.state, at, in)
 	p.state = next

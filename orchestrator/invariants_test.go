@@ -42,7 +42,7 @@ func TestRandomConversations(t *testing.T) {
 		many = 150
 	}
 	for seed := range many {
-		hold(t, seed, uint8(seed%96), 60+int(seed%7)*30)
+		hold(t, seed, uint8(seed%192), 60+int(seed%7)*30)
 	}
 }
 

@@ -38,6 +38,10 @@ const (
 	reportPatience = 12 * time.Second
 )
 
+// Hold records that the client has played nothing for still, and that it has lost audio of length
+// less, which is sent again.
+func (c *PlayClock) Hold(still, less time.Duration) { c.until = c.until.Add(still - less) }
+
 // line is what the user hears: a time line on which spoken items play one after another. It
 // holds the items that may not be over yet, in the order of their first byte. A client's report
 // outranks the clock. It is the only place that knows which items were spoken.
@@ -46,6 +50,7 @@ type line struct {
 	begun   []string  // ids of the latest items that the model has begun, heard or not, oldest first
 	reports bool      // the client has sent a report before
 	passed  time.Time // when the client last reported the end of an item
+	stopped time.Time // when the line's time was stopped; zero while it runs
 }
 
 // item is one spoken item on its way to the user.
@@ -166,7 +171,7 @@ func (it *item) finish(playedMS int64, at time.Time) {
 // heard returns how much of the item at index i has been heard, in ms: by the client's last
 // report or, without one, by the clock.
 func (l line) heard(i int, now time.Time) int64 {
-	it := l.items[i]
+	it, now := l.items[i], l.now(now)
 	if !it.reportedAt.IsZero() {
 		return it.playedMS
 	}
@@ -226,7 +231,7 @@ func (l line) overAt(i int) time.Time {
 
 // over reports whether no more of the item at index i will sound.
 func (l line) over(i int, now time.Time) bool {
-	it := l.items[i]
+	it, now := l.items[i], l.now(now)
 	switch {
 	case !it.complete():
 		return false
@@ -246,8 +251,11 @@ func (l line) heardAt(i int) time.Time {
 }
 
 // lastAt returns when all items count as heard or, if over is set, are over. It is zero if more
-// is to be sent, or if the line is empty.
+// is to be sent, if the line is empty, or while its time stands still.
 func (l line) lastAt(over bool) (last time.Time) {
+	if !l.stopped.IsZero() {
+		return last
+	}
 	for i := range l.items {
 		at := l.heardAt(i)
 		if over {
@@ -265,6 +273,7 @@ func (l line) lastAt(over bool) (last time.Time) {
 
 // audible reports whether the user still has something to hear.
 func (l line) audible(now time.Time) bool {
+	now = l.now(now)
 	for i := range l.items {
 		if at := l.heardAt(i); at.IsZero() || now.Before(at) && !l.over(i, now) {
 			return true
@@ -274,8 +283,11 @@ func (l line) audible(now time.Time) bool {
 }
 
 // openUntil returns when the client has played what was sent of the items that have not ended,
-// by the clock or its reports; ok is false if all have ended.
+// by the clock or its reports; ok is false if all have ended, or while the line's time stands still.
 func (l line) openUntil() (until time.Time, ok bool) {
+	if !l.stopped.IsZero() {
+		return until, false
+	}
 	for i, it := range l.items {
 		if !it.ended {
 			until, ok = l.playedBy(i), true

@@ -31,7 +31,7 @@ func (m *machine) notify(n notice) bool {
 		m.sendAnswer(n)
 	case m.phase == PhaseEnding:
 		return false
-	case n.now && !m.user.speaks():
+	case n.now && !m.user.speaks() && !m.away():
 		m.interrupt(FlushUserAction)
 		m.tell(n)
 	case len(m.notices) < maxNotices:

@@ -16,11 +16,12 @@ import (
 // talk is a random conversation: it plays the user, the client, the model, the tools
 // and the store, and has every step watched.
 type talk struct {
-	rng   *rand.Rand
-	state State
-	at    time.Time
-	watch *watcher
-	twice bool // every step is made twice, and the two compared
+	rng    *rand.Rand
+	state  State
+	at     time.Time
+	watch  *watcher
+	leaves bool // the client is lost now and then, and comes back
+	twice  bool // every step is made twice, and the two compared
 
 	serial    int      // names what must be unique
 	calls     []string // the adapter's names of all calls
@@ -50,7 +51,9 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	if sort/48%2 == 1 {
 		p.Relink, caps.History, caps.Resume = true, transport.HistoryItems, sort%3 == 0
 	}
+	p.ResumeGrace = 2 * time.Minute
 	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}}
+	tk.leaves = sort/96%2 == 1
 	tk.take(Began{})
 	return tk
 }
@@ -122,6 +125,10 @@ func (tk *talk) step() {
 		tk.take(tk.linkInput())
 		return
 	}
+	if tk.leaves && tk.rng.IntN(10) == 0 {
+		tk.leaveOrReturn()
+		return
+	}
 	switch n := tk.rng.IntN(10); {
 	case n < 3 && len(tk.running) > 0:
 		tk.finishOne(true)
@@ -162,6 +169,27 @@ func (tk *talk) back() Input {
 		how = LinkReplayed
 	}
 	return LinkBack{Caps: tk.state.caps, How: how}
+}
+
+// leaveOrReturn loses the client or, if it is away, lets it come back: with nothing, or with a part
+// of what was sent.
+func (tk *talk) leaveOrReturn() {
+	if !tk.state.away() {
+		tk.take(ClientLost{})
+		return
+	}
+	var in ClientBack
+	for _, it := range tk.state.line.items {
+		switch tk.rng.IntN(3) {
+		case 0:
+			in.Gone = append(in.Gone, it.id)
+		case 1:
+			has := time.Duration(tk.rng.Int64N(int64(it.sent) + 1))
+			in.Again = append(in.Again, Again{Item: it.id, Has: has})
+			tk.sent[it.id] = has
+		}
+	}
+	tk.take(in)
 }
 
 // pick takes one of list out of it, or leaves it in now and then if twice.
@@ -443,6 +471,7 @@ func (tk *talk) finish() {
 	if late || tk.state.phase == PhaseEnded {
 		return
 	}
+	tk.take(ClientBack{})
 	tk.watch.settled()
 	tk.take(UserActivity{}) // a button that is held is waited for
 	for _, it := range tk.state.line.items {

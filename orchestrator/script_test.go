@@ -92,7 +92,7 @@ func (w words) caps() transport.Capabilities {
 
 // policy is what the first line says of the operator's rules.
 func (w words) policy() Policy {
-	p := Policy{Relink: w.has("replay"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), SpokenConfirmation: w.has("spoken")}
+	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
 	p.Tools.Questions = policy.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if tool := w.id("confirm"); tool != "" {
@@ -194,12 +194,34 @@ func (w words) input() Input {
 		return LinkBack{Caps: w.state.caps, How: LinkHow(w.id("how"))}
 	case "gone":
 		return LinkGone{}
+	case "client.lost":
+		return ClientLost{}
+	case "client.back":
+		return w.clientBack()
 	case "hangup":
 		return HungUp{}
 	case "tick":
 		return Tick{}
 	}
 	return FromModel{w.event()}
+}
+
+// clientBack is the return of the client: has=item:ms,... is audio that it lacks the rest of, gone=item,...
+// what it no longer has.
+func (w words) clientBack() Input {
+	var in ClientBack
+	if w.has("gone") {
+		in.Gone = strings.Split(w.id("gone"), ",")
+	}
+	for one := range strings.FieldsFuncSeq(w.id("has"), func(r rune) bool { return r == ',' }) {
+		item, ms, _ := strings.Cut(one, ":")
+		n, err := strconv.Atoi(ms)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		in.Again = append(in.Again, Again{Item: item, Has: time.Duration(n) * time.Millisecond})
+	}
+	return in
 }
 
 // event builds the event of the model that a line names.

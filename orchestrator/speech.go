@@ -178,8 +178,18 @@ func (m *machine) interrupt(reason FlushReason) {
 // flush drops every item that the user may not have heard to its end. It reports whether the open
 // turn loses audio by it.
 func (m *machine) flush(reason FlushReason) (cutOff bool) {
+	return m.flushThose(reason, func(item) bool { return true })
+}
+
+// flushThose is flush for some of the items.
+func (m *machine) flushThose(reason FlushReason, which func(item) bool) (cutOff bool) {
 	m.line.settle(m.at)
+	var kept []item
 	for i, it := range m.line.items {
+		if !which(it) {
+			kept = append(kept, it)
+			continue
+		}
 		c := cut{item: it.id, heardMS: m.line.heard(i, m.at), leastMS: it.playedMS, sentMS: it.sent.Milliseconds(), audioMS: -1, deadline: m.at.Add(m.policy.ReportWait)}
 		if it.ended {
 			c.audioMS = it.audioMS
@@ -188,7 +198,7 @@ func (m *machine) flush(reason FlushReason) (cutOff bool) {
 		m.cuts = append(m.cuts, c)
 		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
 	}
-	m.line.items = nil
+	m.line.items = kept
 	return cutOff
 }
 
@@ -245,6 +255,7 @@ func (m *machine) audioSent(in AudioSent) {
 	it, ok := m.line.send(in)
 	if ok && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
 		m.turn.clientAt = m.at
+		m.turn.late = m.absence.back.After(m.turn.startedAt)
 	}
 }
 

@@ -39,6 +39,9 @@ type Policy struct {
 	Relink bool
 	// Tools are the rules for tool calls. Tools.Mode is ignored: it is always voice.
 	Tools policy.Rules
+	// ResumeGrace is how long a session goes on without a client before it ends. Zero means that it
+	// ends at once.
+	ResumeGrace time.Duration
 	// SpokenConfirmation lets the model confirm with [calls.ConfirmAction] what the user has
 	// agreed to aloud. Without it, only a button in the client does.
 	SpokenConfirmation bool
@@ -97,6 +100,7 @@ type State struct {
 
 	suppressed suppressed
 	farewell   farewell
+	absence    absence
 }
 
 // turns is what the State keeps about all turns so far.
@@ -220,6 +224,8 @@ type turn struct {
 	told   string    // the gateway's own words that opened the turn, for a connection that has not heard them
 	queued int       // the turn began after that many connections had been given up, and before the next one
 	owedBy time.Time // when a turn that a lost connection has cut off fails; zero for any other
+	late   bool      // its first audio had to wait for the client
+	lost   bool      // a part of the answer was lost with the client's connection
 }
 
 // stage is how far the model's answer to a turn has got.
@@ -344,6 +350,8 @@ func (s State) WakeAt() time.Time {
 		sooner(c.deadline)
 	}
 	s.calls.Due(sooner)
+	sooner(s.goneAt())
+	sooner(s.releasedAt())
 	sooner(s.endsAt())
 	sooner(s.abandonedAt())
 	sooner(s.unendedAt())
@@ -352,7 +360,7 @@ func (s State) WakeAt() time.Time {
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		sooner(s.line.lastAt(s.ending()))
 	}
-	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() {
+	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() {
 		sooner(s.user.quietAt)
 	}
 	if since := s.owedSince(); !since.IsZero() {
@@ -386,15 +394,19 @@ func (s State) limitsDue(sooner func(time.Time)) {
 // warning is how long before the end of a session the client is warned.
 func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2) }
 
-// owedSince returns since when the model owes the user speech; zero if it owes none.
+// owedSince returns since when the model owes the user speech; zero if it owes none. Nobody waits
+// for it while the client is away.
 func (s State) owedSince() time.Time {
 	t := s.turn
-	if s.down() || t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
+	if s.down() || s.away() || t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
 	since := t.inputEnd
 	if t.owedFrom.After(since) {
 		since = t.owedFrom
+	}
+	if s.absence.back.After(since) {
+		since = s.absence.back
 	}
 	if s.user.speaks() && s.user.earAt.After(since) {
 		// A user who is speaking is not waiting yet. But the model's report that the speech is over

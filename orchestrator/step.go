@@ -130,6 +130,10 @@ func (m *machine) take(in Input) {
 		m.ofCall(in.In)
 	case ConfirmationAnswer:
 		m.confirmationAnswer(in)
+	case ClientLost:
+		m.clientLost()
+	case ClientBack:
+		m.clientBack(in)
 	case Over:
 		m.phase = PhaseEnded
 		m.nothingMore()
@@ -206,11 +210,15 @@ func (m *machine) end(reason EndReason) {
 //	                            |                               | played, the item counts as complete
 //	the user's speech           | the model's report of its end | after SpeechSilence without speech
 //	                            |                               | in the gateway's ear, it is over
-//	push-to-talk                | the release of the button     | only MaxLength ends the session
+//	push-to-talk                | the release of the button     | only MaxLength ends the session; a
+//	                            |                               | client that is away holds it for
+//	                            |                               | releaseWait
 //	the answer to tool results  | the end of the response that  | NudgeAfter after the results, the
 //	                            | made the calls                | model is asked for it
 //	a truncation                | the client's report           | after ReportWait it is sent anyway
 //	the end of the session      | the end of the farewell       | after FarewellWait it ends
+//	a client that is away       | its return                    | after ResumeGrace the session ends;
+//	                            |                               | meanwhile nobody waits for speech
 //	a question to the user      | the answer                    | the question expires
 //	a tool                      | its result                    | the executor's timeout returns one
 //	a planned replacement       | a quiet moment, and then the  | at LinkExpiring.By the connection is
@@ -229,6 +237,10 @@ func (m *machine) tick() {
 		return
 	}
 	m.carryOut(m.calls.Tick(m.at))
+	m.watchAway()
+	if m.phase == PhaseEnded {
+		return
+	}
 	m.watchInterrupted()
 	m.watchUnended()
 	m.watchUnfinished()
@@ -330,7 +342,7 @@ func (m *machine) betweenTurns() {
 		m.mute()
 		return
 	}
-	if len(m.notices) > 0 && !m.user.speaks() && !m.at.Before(m.user.quietAt) {
+	if len(m.notices) > 0 && !m.away() && !m.user.speaks() && !m.at.Before(m.user.quietAt) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
 		m.tell(n)

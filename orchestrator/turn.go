@@ -80,7 +80,7 @@ func (m *machine) endTurn() {
 	m.turn = nil
 	m.lastActive = m.at
 	status := TurnCompleted
-	if t.cut != uncut || t.stage != done {
+	if t.cut != uncut || t.lost || t.stage != done {
 		status = TurnInterrupted
 	}
 	if status == TurnCompleted {
@@ -189,7 +189,7 @@ func (s State) underWay() bool {
 }
 
 func (t *turn) latency() *Latency {
-	if t.clientAt.IsZero() || t.inputEnd.IsZero() || t.unheard {
+	if t.clientAt.IsZero() || t.inputEnd.IsZero() || t.unheard || t.late {
 		return nil
 	}
 	end := t.inputEnd

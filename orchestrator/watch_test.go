@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator/calls"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -21,6 +22,7 @@ type watcher struct {
 
 	at      time.Time
 	actions []Action // of the step that is being looked at
+	ticked  bool     // that step was a tick: nothing but time has passed
 	turns   turnWatch
 	tools   toolWatch
 	deeds   deedWatch
@@ -39,6 +41,7 @@ type turnWatch struct {
 	muted      bool
 	suppressed bool // audio was turned off at some time
 	speaking   bool
+	away       bool
 	ended      bool
 	sent       map[string]int64 // ms of each item
 }
@@ -58,6 +61,10 @@ func newWatcher(t *testing.T, caps transport.Capabilities, policy Policy) *watch
 // see looks at one step.
 func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 	w.at, w.actions = at, actions
+	_, w.ticked = in.(Tick)
+	if _, ok := in.(Tick); ok && slices.ContainsFunc(actions, func(a Action) bool { return a == Action(Command{transport.ActivityEnd{}}) }) {
+		in = UserActivity{} // the button of a client that is away counts as released
+	}
 	w.phases(phase)
 	w.turnInput(in)
 	w.toolInput(in)
@@ -103,8 +110,13 @@ func (w *watcher) afterEnd(a Action) {
 }
 
 func (w *watcher) turnInput(in Input) {
-	if in, ok := in.(AudioSent); ok {
+	switch in := in.(type) {
+	case AudioSent:
 		w.turns.sent[in.Item] = in.Sent.Milliseconds()
+	case ClientLost:
+		w.turns.away = true
+	case ClientBack:
+		w.turns.away = false
 	}
 	if w.turns.muted {
 		w.turns.speaking = false
@@ -170,6 +182,9 @@ func (w *watcher) turnAction(a Action) {
 	case Audit:
 		t.suppressed = t.suppressed || slices.Contains(a.Record.Intents, registry.IntentSuppressAudio)
 	case Command:
+		if text, ok := a.Command.(transport.UserText); ok && t.away && w.ticked && strings.HasSuffix(text.Text, prompts.NudgeNotice) {
+			w.fail("the model was asked again for an answer that nobody can hear")
+		}
 		w.turnCommand(a.Command)
 	}
 }
@@ -188,7 +203,7 @@ func (w *watcher) flush(a FlushItem) {
 	if w.turns.flushed[a.Item] {
 		w.fail("item %s was flushed twice", a.Item)
 	}
-	if w.turns.muted && !slices.ContainsFunc(w.actions, func(a Action) bool { _, ends := a.(End); return ends }) {
+	if w.turns.muted && a.Reason != FlushConnectionLost && !slices.ContainsFunc(w.actions, func(a Action) bool { _, ends := a.(End); return ends }) {
 		w.fail("item %s was flushed from the farewell", a.Item)
 	}
 	if a.HeardMS < 0 || a.HeardMS > a.SentMS || a.SentMS > w.turns.sent[a.Item] {
