@@ -39,6 +39,9 @@ type absence struct {
 // away reports whether the session has no client at the moment.
 func (s State) away() bool { return !s.absence.since.IsZero() }
 
+// AwaySince returns when the session's client was lost; zero if there is one.
+func (s State) AwaySince() time.Time { return s.absence.since }
+
 // releaseWait is how long a client that is away may hold its push-to-talk button: as long as a gap
 // in the audio of other clients belongs to their phrase.
 const releaseWait = 2 * time.Second

@@ -35,10 +35,8 @@ type Admission struct {
 	Anonymous user.User
 
 	// Fixed after Admit.
-	m      *Manager
-	addr   netip.Addr
-	key    netip.Addr // the key under which the address is counted
-	exempt bool       // from the limits per address
+	m    *Manager
+	addr netip.Addr
 	// ctx is done when the connection must leave the waiting room; its cause is a *Cause.
 	ctx   func() context.Context
 	evict context.CancelCauseFunc
@@ -46,8 +44,11 @@ type Admission struct {
 	once sync.Once
 
 	// Guarded by Manager.mu.
+	key    netip.Addr              // the key under which the address is counted
+	exempt bool                    // from the limits per address
 	guest  quota.Guest[netip.Addr] // its place in the waiting room
 	seated bool                    // it has a session's place
+	counts bool                    // it counts for its address
 	id     string                  // the session's id; empty before Start
 	phase  Phase
 	since  time.Time // when the phase began
@@ -55,17 +56,20 @@ type Admission struct {
 
 // Admit admits a connection from addr to the waiting room, before it is upgraded. If the room is
 // full, another connection must leave it. The error is ErrDraining, ErrFull or ErrAddressLimit.
+// While there is a session that a client may come back to, only ErrAddressLimit is returned, for
+// connections that come too fast: whether there is a place is decided when session.start has come.
 func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	addr = addr.Unmap()
 	a := &Admission{m: m, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	back := m.opts.Policy.ResumeGrace > 0 && len(m.sessions) > 0
 	switch {
-	case m.draining:
+	case m.draining && !back:
 		return nil, ErrDraining
-	case m.running >= m.opts.Limits.Sessions:
+	case m.running >= m.opts.Limits.Sessions && !back:
 		return nil, ErrFull
-	case !a.exempt && (!m.places.Room(a.key) || m.places.Begin(a.key) > 0):
+	case !a.exempt && (!back && !m.places.Room(a.key) || m.places.Begin(a.key) > 0):
 		return nil, ErrAddressLimit
 	}
 	ctx, evict := context.WithCancelCause(m.ctx())
@@ -94,7 +98,7 @@ func (a *Admission) seat() *Cause {
 	case !a.exempt && !m.places.Take(a.key):
 		return causeTooMany
 	}
-	a.seated = true
+	a.seated, a.counts = true, !a.exempt
 	m.running++
 	return nil
 }
@@ -109,9 +113,7 @@ func (a *Admission) Release() {
 		delete(m.admitted, a)
 		if a.seated {
 			m.running--
-			if !a.exempt {
-				m.places.Give(a.key)
-			}
+			a.uncount()
 			if m.draining && m.running == 0 {
 				close(m.idle)
 			}
@@ -121,4 +123,37 @@ func (a *Admission) Release() {
 		}
 		m.mu.Unlock()
 	})
+}
+
+// uncount stops counting a session for its address. The caller must hold Manager.mu.
+func (a *Admission) uncount() {
+	if a.counts {
+		a.m.places.Give(a.key)
+		a.counts = false
+	}
+}
+
+// vacate records that the session's client is away: the session keeps its place, but no address has
+// it. It does nothing for a nil Admission, nor once the place was released.
+func (a *Admission) vacate() {
+	if a == nil {
+		return
+	}
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	a.uncount()
+}
+
+// move records that the session's client has come back over another connection. The session counts
+// for that address from now on, unless the address already has as many as it may: a client that
+// comes back is not refused.
+func (a *Admission) move(to *Admission) {
+	if a == nil {
+		return
+	}
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	a.uncount()
+	a.key, a.exempt = to.key, to.exempt
+	a.counts = a.seated && !a.exempt && a.m.places.Take(a.key)
 }

@@ -1,6 +1,10 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"voicegw/orchestrator"
+)
 
 // attachment is one client's connection of a session. A session has at most one at a time, which
 // its field attached names; each has a higher gen than the one before. What an older attachment
@@ -14,26 +18,25 @@ type attachment struct {
 
 	// Owned by hear.
 	over     bool
+	heard    bool      // the client has sent a frame
 	caughtUp time.Time // the audio read now arrived after it; zero if not known
 }
 
-// attach makes c the session's client. Its connection is not heard before start is called.
+// attach makes c the session's client. Its connection is not heard before start is called. The
+// caller must hold inbound and mu.
 func (s *session) attach(c Client) *attachment {
-	s.inbound.Lock()
-	defer s.inbound.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.attachments++
 	a := &attachment{s: s, gen: s.attachments, conn: c}
 	s.attached.Store(a)
+	s.readers.Add(1)
 	return a
 }
 
 // current reports whether a is the session's attachment. The answer holds for as long as the
-// caller holds inbound or mu.
+// caller holds mu; if it is false, it stays so.
 func (a *attachment) current() bool { return a.s.attached.Load() == a }
 
-// start lets the connection call hear from now on. The caller must have counted it in readers.
+// start lets the connection call hear from now on.
 func (a *attachment) start() { a.conn.Notify(a.hear) }
 
 // hear is the pump from the client to the uplink; the client's connection calls it.
@@ -52,17 +55,83 @@ func (a *attachment) hear() {
 		case !ok:
 			return
 		case a.current():
+			if !a.heard {
+				a.heard = true
+				s.confirmToken()
+			}
 			s.clientFrame(f, a.caughtUp)
 		}
 	}
 }
 
-// lost ends the session because its client's connection cannot be used any more; an older
-// attachment ends nothing.
+// lost records that the connection cannot be used any more. The session then goes on without a
+// client or, if the cause does not allow that, ends. It changes nothing if a is not the session's
+// attachment any more.
 func (a *attachment) lost(cause *Cause) {
 	a.s.mu.Lock()
 	defer a.s.mu.Unlock()
-	if a.current() {
-		a.s.end(cause)
+	a.lostNow(cause)
+}
+
+// lostNow is lost for a caller that holds mu.
+func (a *attachment) lostNow(cause *Cause) {
+	s := a.s
+	switch {
+	case !a.current() || s.isOver():
+	case s.opts.Policy.ResumeGrace > 0 && (cause == causeGone || cause == causeLeft || cause == causeSlow):
+		a.detach(cause)
+		s.takeSent(time.Now())
+		s.step(orchestrator.ClientLost{}, time.Now())
+		s.showState()
+		s.wind()
+	default:
+		s.end(cause)
+	}
+}
+
+// cannotWrite is lost after a failed write. At the session's end, nothing more is written.
+func (a *attachment) cannotWrite(err error) {
+	if a.s.isOver() || a.s.opts.Policy.ResumeGrace <= 0 {
+		a.s.down.lose()
+	}
+	a.lost(gone(err))
+}
+
+// detach takes the session's attachment away, and closes its connection. The caller must hold mu.
+func (a *attachment) detach(cause *Cause) {
+	s := a.s
+	s.attached.Store(nil)
+	s.down.detach()
+	s.seat.vacate()
+	s.logger.Info("client lost", "reason", cause.Reason, "attachment", a.gen)
+	s.leaving.Go(func() { dismiss(a.conn, cause) })
+}
+
+// dismiss closes a connection. A client that is gone or stuck is given no time.
+func dismiss(c Client, cause *Cause) {
+	abort := time.AfterFunc(goodbyeTimeout, c.Abort)
+	defer abort.Stop()
+	if cause != causeGone && cause != causeLeft {
+		// The client may have gone already, which does not matter here.
+		_ = c.Close(cause.Close, cause.Reason)
+	}
+	c.Abort()
+}
+
+// lagged is called after a step: a client that has fallen too far behind loses its connection. The
+// caller must hold mu.
+func (s *session) lagged() {
+	if !s.behind.Swap(false) {
+		return
+	}
+	if a := s.attached.Load(); a != nil {
+		a.lostNow(causeSlow)
+	}
+}
+
+// fellBehind is called when more audio waits for the client than may.
+func (s *session) fellBehind() {
+	if a := s.attached.Load(); a != nil {
+		a.lost(causeSlow)
 	}
 }

@@ -59,7 +59,7 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 func walkDown(s *session, ev *transport.AudioOut) {
 	s.linked.Load().event(ev)
 	for {
-		e, ok := s.down.pop()
+		e, ok := s.down.pop(s.down.gen)
 		if !ok {
 			return
 		}

@@ -44,6 +44,18 @@ func (c *Cause) retryable() bool {
 var (
 	causeHungUp = &Cause{Reason: "client_ended", Close: closecode.Done}
 	causeGone   = &Cause{Reason: "client_gone", Close: closecode.Done}
+	// causeLeft is for a client whose page went away: it may come back, like one that is gone.
+	causeLeft = &Cause{Reason: "client_ended", Close: closecode.Done}
+	// causeText and causeOperator end a session whose client is away, and any session.
+	causeText     = &Cause{Reason: "text_continues", Close: closecode.Done}
+	causeOperator = &Cause{Reason: "operator_ended", Close: closecode.Done}
+
+	// The causes about coming back. causeElsewhere is for the older connection.
+	causeElsewhere = &Cause{Reason: "resumed_elsewhere", Close: closecode.ResumedElsewhere}
+	causeResume    = &Cause{Reason: errcode.ResumeRefused, Close: closecode.Ticket,
+		Code: errcode.ResumeRefused, Message: "There is no such session to come back to, or this client may not; start a new one."}
+	causeResumes = &Cause{Reason: "too_many_resumes", Close: closecode.Limit,
+		Code: errcode.Limit, Message: "Too many attempts to come back to this session; wait a moment."}
 	causeIdle   = &Cause{Reason: "idle", Close: closecode.Idle}
 	causeLength = &Cause{Reason: "length_limit", Close: closecode.Length}
 
@@ -115,7 +127,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeTooMany, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeTooMany, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
@@ -169,6 +181,8 @@ func endCause(r orchestrator.EndReason) *Cause {
 		return causeLength
 	case orchestrator.EndTool:
 		return causeTool
+	case orchestrator.EndGone:
+		return causeGone
 	default:
 		return causeInternal
 	}

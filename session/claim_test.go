@@ -17,13 +17,13 @@ func TestDownlinkClaim(t *testing.T) {
 		if err := d.openItem(&protocol.AudioStart{ItemID: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		if d.claim("a", 2) {
+		if d.claim(0, "a", []byte{0, 0}) {
 			t.Error("audio would overtake its audio.start")
 		}
 		d.pushAudio("a", []byte{0, 0})
-		e, _ := d.pop() // audio.start and the first frame have been written
-		d.written(e)
-		d.pop()
+		e, _ := d.pop(0) // audio.start and the first frame have been written
+		d.written(0, e)
+		d.pop(0)
 		return d
 	}
 	for _, tc := range []struct {
@@ -34,18 +34,18 @@ func TestDownlinkClaim(t *testing.T) {
 	}{
 		{"open, nothing queued", func(*downlink) {}, "a", true},
 		{"another item", func(*downlink) {}, "b", false},
-		{"flushed", func(d *downlink) { d.flushItem(&protocol.AudioFlush{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
-		{"ended", func(d *downlink) { d.endItem(&protocol.AudioEnd{ItemID: "a"}); d.pop(); d.pop() }, "a", false},
+		{"flushed", func(d *downlink) { d.flushItem(&protocol.AudioFlush{ItemID: "a"}); d.pop(0); d.pop(0) }, "a", false},
+		{"ended", func(d *downlink) { d.endItem(&protocol.AudioEnd{ItemID: "a"}); d.pop(0); d.pop(0) }, "a", false},
 		{"a message waits", func(d *downlink) { d.pushMessage(&protocol.Pong{}) }, "a", false},
 		{"a frame waits", func(d *downlink) { d.pushAudio("a", []byte{0, 0}) }, "a", false},
-		{"somebody writes", func(d *downlink) { d.pushMessage(&protocol.Pong{}); d.pop() }, "a", false},
-		{"claimed", func(d *downlink) { d.claim("a", 2) }, "a", false},
+		{"somebody writes", func(d *downlink) { d.pushMessage(&protocol.Pong{}); d.pop(0) }, "a", false},
+		{"claimed", func(d *downlink) { d.claim(0, "a", []byte{0, 0}) }, "a", false},
 		{"finished", func(d *downlink) { d.finish() }, "a", false},
 		{"lost", func(d *downlink) { d.lose() }, "a", false},
 	} {
 		d := open()
 		tc.before(d)
-		if ok := d.claim(tc.item, 2); ok != tc.want {
+		if ok := d.claim(0, tc.item, []byte{0, 0}); ok != tc.want {
 			t.Errorf("%s: claimed=%t, want %t", tc.name, ok, tc.want)
 		}
 	}
@@ -56,8 +56,8 @@ func TestDownlinkClaim(t *testing.T) {
 func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	var written []string
 	var d *downlink
-	d = newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
-		for e, ok := d.pop(); ok; e, ok = d.pop() {
+	d = newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, func(int) {
+		for e, ok := d.pop(0); ok; e, ok = d.pop(0) {
 			written = append(written, string(e.text))
 		}
 	})
@@ -66,7 +66,7 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	}
 	d.pushAudio("a", []byte{0, 0})
 	d.writer.Wait()
-	if !d.claim("a", 2) {
+	if !d.claim(0, "a", []byte{0, 0}) {
 		t.Fatal("not claimed")
 	}
 	d.flushItem(&protocol.AudioFlush{ItemID: "a"})
@@ -75,7 +75,7 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 	if len(written) != 1 {
 		t.Fatal("the flush was written while a frame of the item was being written")
 	}
-	d.release("a", 2)
+	d.release(0, "a", 2)
 	d.wait()
 	if len(written) != 2 || !strings.Contains(written[1], "audio.flush") {
 		t.Errorf("written: %q", written)
@@ -87,8 +87,8 @@ func TestDownlinkWriterWaitsForAClaim(t *testing.T) {
 func TestLostClientIsWaitedForNoLonger(t *testing.T) {
 	var d *downlink
 	writes := 0
-	d = newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, func() {
-		for _, ok := d.pop(); ok; _, ok = d.pop() {
+	d = newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, func(int) {
+		for _, ok := d.pop(0); ok; _, ok = d.pop(0) {
 			writes++
 			d.lose()
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type testClient struct {
 
 	mu     sync.Mutex // guards the following fields
 	got    []string   // what was written, in order: "type …" or "audio N"
+	order  []any      // the same: a message as a map, audio as bytes
 	texts  []map[string]any
 	bytes  int
 	code   websocket.StatusCode
@@ -91,6 +93,7 @@ func (c *testClient) CaughtUp() time.Time { return time.Time{} }
 func (c *testClient) WriteAudio(pcm []byte) error {
 	return c.write(func() {
 		c.bytes += len(pcm)
+		c.order = append(c.order, bytes.Clone(pcm))
 		c.got = append(c.got, fmt.Sprintf("audio %d", len(pcm)))
 	})
 }
@@ -109,6 +112,7 @@ func (c *testClient) WriteText(text []byte) error {
 		}
 		c.got = append(c.got, line)
 		c.texts = append(c.texts, m)
+		c.order = append(c.order, m)
 	})
 }
 

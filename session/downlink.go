@@ -20,7 +20,7 @@ import (
 type downlink struct {
 	// Fixed after newDownlink.
 	most  downBounds
-	write func() // the writer: it pops until the queue is empty; nil if a test pops
+	write func(gen int) // the writer for an attachment: it pops until the queue is empty; nil if a test pops
 
 	writer sync.WaitGroup // the writers; none is added once finished is set and the queue is empty
 
@@ -30,14 +30,23 @@ type downlink struct {
 	head     int  // index of the oldest entry still queued
 	audio    int  // bytes of audio in entries
 	waiting  int  // messages in entries
+	words    int  // bytes of messages in entries
 	bytes    int  // memory that entries take, in bytes
 	full     bool // too much was queued
 	seq      int64
 	items    []outgoing // items with audio or an announcement still to come or be written, oldest first
 	clock    orchestrator.PlayClock
 	flushed  int64 // bytes dropped by flushes, by the end, and of items that were not open
-	busy     bool  // somebody is writing: the writer, or the holder of a claim
+	busy     bool  // somebody is writing for gen: the writer, or the holder of a claim
 	finished bool  // nothing is accepted any more
+
+	gen     int      // the attachment that is written to; what writers for older ones do is ignored
+	away    bool     // there is no attachment: everything waits
+	gap     bool     // messages that had to wait were dropped
+	charged int64    // bytes that are counted in the hoard, while away
+	short   []string // items of which audio that had to wait was dropped
+	held    holding
+	replays []replay // of which the client may have a part; the newest attachment's is the last
 }
 
 // outgoing is an item on its way to the client. Its audio is accepted from openItem until the item
@@ -48,7 +57,9 @@ type outgoing struct {
 	queued, sent int64     // bytes of audio: all, and those that were written
 	until        time.Time // when a client that plays at once has played what was sent
 	ended        bool
+	shut         bool  // no more of its audio is accepted
 	told         int64 // the value of sent when left was last called
+	turn         int
 }
 
 // downEntry is a message, or a frame; an item's first frame has the item's announcement with it.
@@ -58,10 +69,22 @@ type downEntry struct {
 	frame *frame
 	item  string             // the item of the frame, or of end
 	end   *protocol.AudioEnd // the message that text encodes
+	kind  entryKind
+	last  bool // the last frame of an item that is sent again
 }
 
+// entryKind tells what is special about an entry.
+type entryKind uint8
+
+const (
+	plain   entryKind = iota
+	repeats           // text was sent before, with the same seq
+	lead              // text belongs to the beginning of an attachment, and is never sent again
+	lasting           // text stays if other messages that wait are dropped
+)
+
 // tells reports whether the orchestrator must be told when e has been written.
-func (e downEntry) tells() bool { return e.end != nil || e.frame != nil && e.text != nil }
+func (e downEntry) tells() bool { return e.end != nil || e.frame != nil && e.text != nil || e.last }
 
 // downBounds bound what may be queued for a client, in bytes.
 type downBounds struct {
@@ -69,6 +92,7 @@ type downBounds struct {
 	audio int // of audio
 	all   int // memory, for audio and messages
 	frame int // audio that is joined to one frame
+	away  int // audio that waits for a client that is away
 }
 
 // maxMessages is how many messages may be queued for a client.
@@ -77,7 +101,7 @@ const maxMessages = 4096
 // keepEntries is the capacity that an empty queue keeps.
 const keepEntries = 16
 
-func newDownlink(most downBounds, write func()) *downlink {
+func newDownlink(most downBounds, write func(gen int)) *downlink {
 	d := &downlink{most: most, write: write}
 	d.idle.L = &d.mu
 	return d
@@ -103,8 +127,13 @@ func (d *downlink) push(m protocol.ServerMessage) (bool, error) {
 	}
 	d.entries = append(d.entries, downEntry{text: text, seq: seq})
 	d.waiting++
+	d.words += cap(text)
 	d.bytes += cap(text)
 	d.run()
+	if d.away {
+		d.boundWaiting()
+		return true, nil
+	}
 	return d.fits(), nil
 }
 
@@ -122,14 +151,14 @@ func (d *downlink) openItem(m *protocol.AudioStart) error {
 	if err != nil {
 		return err
 	}
-	d.items = append(d.items, outgoing{item: m.ItemID, start: text})
+	d.items = append(d.items, outgoing{item: m.ItemID, start: text, turn: m.Turn})
 	return nil
 }
 
 // open returns an item if its audio is accepted, otherwise nil; only the newest item's can be. The
 // caller must hold mu.
 func (d *downlink) open(item string) *outgoing {
-	if n := len(d.items); n > 0 && d.items[n-1].item == item && !d.items[n-1].ended {
+	if n := len(d.items); n > 0 && d.items[n-1].item == item && !d.items[n-1].ended && !d.items[n-1].shut {
 		return &d.items[n-1]
 	}
 	return nil
@@ -145,38 +174,44 @@ func (d *downlink) outgoing(item string) *outgoing {
 	return nil
 }
 
-// claim reports whether the caller may itself write n bytes of an item's audio to the client: the
-// item is open and announced, the queue is empty and nobody else is writing. The caller must then
-// call release.
-func (d *downlink) claim(item string, n int) bool {
+// claim reports whether the caller may itself write an item's audio to that attachment: the item is
+// open and announced, the queue is empty and nobody else is writing. The caller must then call
+// release.
+func (d *downlink) claim(gen int, item string, pcm []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.open(item)
-	if d.busy || d.finished || o == nil || o.start != nil || d.head < len(d.entries) {
+	if d.busy || d.finished || d.away || gen != d.gen || o == nil || o.start != nil || d.head < len(d.entries) {
 		return false
 	}
 	d.busy = true
-	o.queued += int64(n)
+	o.queued += int64(len(pcm))
+	d.held.audio(item, pcm)
 	return true
 }
 
 // release ends a claim: n bytes of the item have been written.
-func (d *downlink) release(item string, n int) {
+func (d *downlink) release(gen int, item string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if gen != d.gen || d.away {
+		return // the attachment was lost meanwhile
+	}
 	d.wrote(item, n)
 	d.busy = false
 	d.run()
 }
 
-// written records that an entry was written.
-func (d *downlink) written(e downEntry) {
+// written records that an entry was written to that attachment.
+func (d *downlink) written(gen int, e downEntry) {
 	if e.frame == nil {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.wrote(e.item, len(e.frame.pcm))
+	if gen == d.gen && !d.away {
+		d.wrote(e.item, len(e.frame.pcm))
+	}
 }
 
 // wrote is written for a caller that holds mu. An item that was flushed meanwhile is unknown.
@@ -211,12 +246,13 @@ func (d *downlink) left() []orchestrator.AudioSent {
 // run starts the writer, if something is queued and nobody is writing. The caller must hold mu.
 func (d *downlink) run() {
 	switch {
-	case d.busy:
+	case d.busy, d.away:
 	case d.head == len(d.entries):
 		d.idle.Broadcast()
 	case d.write != nil:
 		d.busy = true
-		d.writer.Go(d.write)
+		gen := d.gen
+		d.writer.Go(func() { d.write(gen) })
 	}
 }
 
@@ -236,20 +272,47 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 	if len(pcm) == 0 {
 		return true
 	}
+	if d.away && d.audio+len(pcm) > d.most.away {
+		o.shut = true // it ends with what has come so far
+		d.flushed += int64(len(pcm))
+		return true
+	}
 	n := len(d.entries)
-	if o.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.most.frame) {
-		e := downEntry{frame: newFrame(pcm), item: item, text: o.start}
+	if o.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.joined()) {
+		e := downEntry{frame: d.newFrame(pcm), item: item, text: o.start}
 		d.entries = append(d.entries, e)
 		d.bytes += e.frame.size() + cap(e.text)
 		if o.start != nil {
 			o.start = nil
 			d.waiting++
+			d.words += cap(e.text)
 		}
 	}
 	d.audio += len(pcm)
 	o.queued += int64(len(pcm))
 	d.run()
+	if d.away {
+		d.boundWaiting()
+		return true
+	}
 	return d.fits()
+}
+
+// newFrame returns a frame with a copy of pcm. One that waits for a client that is away takes no
+// more memory than its audio.
+func (d *downlink) newFrame(pcm []byte) *frame {
+	if d.away {
+		return &frame{pcm: append(make([]byte, 0, len(pcm)), pcm...)}
+	}
+	return newFrame(pcm)
+}
+
+// joined returns how much audio may be joined to one frame, in bytes.
+func (d *downlink) joined() int {
+	if d.away {
+		return 0
+	}
+	return d.most.frame
 }
 
 // endItem marks an item as complete. Its length is determined when the message is written: as much
@@ -282,6 +345,7 @@ func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 	for i, o := range d.items {
 		if o.item == m.ItemID {
 			known = known && o.queued > 0
+			d.held.letGo(func(item string) bool { return item == m.ItemID })
 			d.items = append(d.items[:i], d.items[i+1:]...)
 			break
 		}
@@ -290,7 +354,12 @@ func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 	if !known {
 		return true, nil
 	}
-	return d.push(m)
+	n := len(d.entries)
+	ok, err := d.push(m)
+	if len(d.entries) > n {
+		d.entries[n].kind = lasting
+	}
+	return ok, err
 }
 
 // drop drops the queued audio of some items and the messages about their ends. If keepEnds is set,
@@ -316,11 +385,13 @@ func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bo
 		}
 		if e.text != nil {
 			d.waiting--
+			d.words -= cap(e.text)
 			d.bytes -= cap(e.text)
 		}
 	}
 	clear(d.entries[len(kept):])
 	d.entries = kept
+	d.charge()
 	return len(whole) > 0
 }
 
@@ -343,7 +414,7 @@ func (d *downlink) finish(last ...protocol.ServerMessage) error {
 // wait waits until the queue is written or lost. It may be called only after finish or lose.
 func (d *downlink) wait() {
 	d.mu.Lock()
-	for d.busy || d.head < len(d.entries) {
+	for !d.away && (d.busy || d.head < len(d.entries)) {
 		d.idle.Wait()
 	}
 	d.mu.Unlock()
@@ -353,21 +424,29 @@ func (d *downlink) wait() {
 // lose drops the queue and everything that is added later, because the client has gone.
 func (d *downlink) lose() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, e := range d.entries[d.head:] {
 		if e.frame != nil {
 			e.frame.free()
 		}
 	}
-	d.entries, d.head, d.audio, d.bytes, d.waiting = nil, 0, 0, 0, 0
+	d.entries, d.head, d.audio, d.words, d.bytes, d.waiting = nil, 0, 0, 0, 0, 0
+	d.held.clear()
 	d.finished = true
+	d.charge()
+	d.mu.Unlock()
+	if h := d.held.hoard; h != nil {
+		h.join(d)
+	}
 }
 
-// pop returns the oldest entry, for the writer to write. It reports false if the queue is empty;
-// the writer must then end.
-func (d *downlink) pop() (e downEntry, ok bool) {
+// pop returns the oldest entry, for that attachment's writer to write. It reports false if the queue
+// is empty or the attachment is not the newest any more; the writer must then end.
+func (d *downlink) pop(gen int) (e downEntry, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if gen != d.gen || d.away {
+		return downEntry{}, false
+	}
 	if d.head == len(d.entries) {
 		d.entries, d.head = d.entries[:0], 0
 		if cap(d.entries) > keepEntries {
@@ -386,10 +465,13 @@ func (d *downlink) pop() (e downEntry, ok bool) {
 		d.bytes -= e.frame.size()
 	}
 	if e.text != nil {
+		d.words -= cap(e.text)
 		d.bytes -= cap(e.text)
 		d.waiting--
-		d.seq++
-		e.text = d.final(e)
+		e = d.numbered(e)
+	}
+	if e.frame != nil {
+		d.held.audio(e.item, e.frame.pcm)
 	}
 	if d.head > 64 && d.head*2 > len(d.entries) {
 		n := copy(d.entries, d.entries[d.head:])
@@ -397,6 +479,29 @@ func (d *downlink) pop() (e downEntry, ok bool) {
 		d.entries, d.head = d.entries[:n], 0
 	}
 	return e, true
+}
+
+// numbered returns an entry whose message is about to be written with its final text, and holds the
+// message. The caller must hold mu.
+func (d *downlink) numbered(e downEntry) downEntry {
+	if e.kind == repeats {
+		d.held.message(e.seq, e.text, e.item, 0)
+		return e
+	}
+	d.seq++
+	e.text = d.final(e)
+	if e.kind == lead {
+		return e
+	}
+	if n := len(d.replays); n > 0 && d.replays[n-1].live == 0 {
+		d.replays[n-1].live = d.seq
+	}
+	if announced := d.outgoing(e.item); e.frame != nil && announced != nil {
+		d.held.message(d.seq, e.text, e.item, announced.turn)
+	} else {
+		d.held.message(d.seq, e.text, "", 0)
+	}
+	return e
 }
 
 // final returns the message of an entry that is about to be written. Its seq may have changed
@@ -431,4 +536,11 @@ func (d *downlink) flushedBytes() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.flushed
+}
+
+// lastSeq returns the highest seq that was given.
+func (d *downlink) lastSeq() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seq
 }

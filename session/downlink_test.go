@@ -27,7 +27,7 @@ func newSlowLink(t *testing.T) *slowLink {
 func (l *slowLink) write(n int) {
 	l.t.Helper()
 	for range n {
-		e, ok := l.pop()
+		e, ok := l.pop(0)
 		if !ok {
 			return
 		}
@@ -37,7 +37,7 @@ func (l *slowLink) write(n int) {
 		if e.frame != nil {
 			l.got = append(l.got, "frame of "+e.item)
 		}
-		l.written(e)
+		l.written(0, e)
 	}
 }
 
@@ -156,9 +156,9 @@ func TestLeftForTheClient(t *testing.T) {
 			t.Errorf("after %d more entries: %q, want %q", tc.writes, got, tc.want)
 		}
 	}
-	e, _ := l.pop()
+	e, _ := l.pop(0)
 	l.flush("b")
-	l.written(e) // it was being written meanwhile
+	l.written(0, e) // it was being written meanwhile
 	if got := told(); got != "" || len(l.items) != 0 {
 		t.Errorf("of a flushed item: %q; %d items are remembered", got, len(l.items))
 	}

@@ -32,4 +32,9 @@ func (f *frame) extend(pcm []byte, most int) bool {
 // extended to frameCap at most.
 func (f *frame) size() int { return cap(f.pcm) }
 
-func (f *frame) free() { frames.Put(f) }
+// free returns the frame to the pool, unless it has no room for other audio.
+func (f *frame) free() {
+	if cap(f.pcm) >= frameCap {
+		frames.Put(f)
+	}
+}

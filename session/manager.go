@@ -15,6 +15,7 @@ import (
 	"voicegw/internal/seldom"
 	"voicegw/registry"
 	"voicegw/session/handoff"
+	"voicegw/transport"
 )
 
 // Manager admits sessions, counts them and ends them. It may be used concurrently.
@@ -23,6 +24,7 @@ type Manager struct {
 	opts   Options
 	ctx    func() context.Context // the parent of all sessions' contexts
 	endAll context.CancelCauseFunc
+	tries  tries
 	places *quota.Quota[netip.Addr]
 	seldom *seldom.Log
 
@@ -39,6 +41,7 @@ type Manager struct {
 // NewManager returns a Manager. It refuses options with which no session could run.
 func NewManager(opts Options) (*Manager, error) {
 	opts = opts.withDefaults()
+	opts.hoard = newHoard()
 	if _, ok := opts.Transports[opts.Provider]; !ok {
 		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
@@ -75,7 +78,7 @@ func (m *Manager) Start(a *Admission, c Client) {
 	// The handler's stack and request are freed at once, and the opening's when the session runs.
 	// Then at most the two reading goroutines are left.
 	go func() {
-		g := &guest{came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
+		g := &guest{seat: a, came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
 		a.is(PhaseOpening, g.SessionID)
 		leave := func() {
 			g.leave()
@@ -94,12 +97,21 @@ func (m *Manager) Start(a *Admission, c Client) {
 	}()
 }
 
-// begin opens a session and starts it. If that fails it returns nil, and the client has been told
-// why.
+// begin opens a session and starts it. It returns nil if that fails, and the client has been told
+// why, or if the client has come back to a session that was begun before.
 func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	g.logger = m.opts.Logger.With("session_id", g.SessionID)
 	tools := m.snapshot()
-	model, cause := m.open(a, c, g, tools)
+	var cause *Cause
+	var model transport.Conn
+	g.start, cause = m.readStart(a, c)
+	if cause == nil && g.start.Resume != nil {
+		m.comeBack(a, c, g.start)
+		return nil
+	}
+	if cause == nil {
+		model, cause = m.open(a, g, tools)
+	}
 	logger, start := g.logger, g.start
 	if cause != nil {
 		m.seldom.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())

@@ -25,14 +25,11 @@ import (
 // startMessage is the client's session.start.
 type startMessage = protocol.Start
 
-// open reads a client's session.start, finds out who the user is and connects to the model that
-// the client asks for. If the cause is not nil, nothing is left open except what g.leave releases.
-func (m *Manager) open(a *Admission, c Client, g *guest, tools *registry.Snapshot) (transport.Conn, *Cause) {
-	var cause *Cause
-	if g.start, cause = m.readStart(a, c); cause != nil {
-		return nil, cause
-	}
-	if cause = a.seat(); cause != nil {
+// open finds out who the user is that has sent g.start, and connects to the model that the client
+// asks for. If the cause is not nil, nothing is left open except what g.leave releases.
+func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transport.Conn, *Cause) {
+	cause := a.seat()
+	if cause != nil {
 		return nil, cause
 	}
 	if cause = m.identify(a, g); cause != nil {
@@ -111,7 +108,10 @@ func startCause(ctx context.Context) *Cause {
 // checkStart refuses a request for something that this gateway does not have.
 func (m *Manager) checkStart(start *startMessage) *Cause {
 	if start.Resume != nil {
-		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway cannot resume sessions yet; start a new one without the field resume.")
+		if m.opts.Policy.ResumeGrace <= 0 {
+			return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway does not let clients come back to a session; start a new one without the field resume.")
+		}
+		return nil
 	}
 	if cause := m.checkAgent(start); cause != nil {
 		return cause

@@ -36,7 +36,7 @@ func TestWrongStartIsRefused(t *testing.T) {
 		{"another provider", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"provider":"acme"}`)}, "unknown_provider", 4505, "acme"},
 		{"another agent", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"agent":"bob"}`)}, "unknown_agent", 4505, "bob"},
 		{"a ticket", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"ticket":"t"}`)}, "not_available", 4500, "ticket"},
-		{"a resumption", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"s"}}`)}, "not_available", 4500, "resume"},
+		{"a resumption", protocol.Frame{Data: []byte(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"s","token":"t"}}`)}, "not_available", 4500, "resume"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -57,6 +57,8 @@ type Options struct {
 
 	// now is the clock that checks whether a client's audio comes too fast; nil means time.Now.
 	now func() time.Time
+	// hoard bounds what all sessions keep for clients that may come back; NewManager makes it.
+	hoard *hoard
 }
 
 // Agent is the character that the model plays.

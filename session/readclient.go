@@ -46,8 +46,10 @@ func (s *session) tooMany() {
 // gone returns the cause for an error of the client's connection.
 func gone(err error) *Cause {
 	switch protocol.CloseStatus(err) {
-	case closecode.Done, closecode.ServerLeaving:
+	case closecode.Done:
 		return causeHungUp
+	case closecode.ServerLeaving:
+		return causeLeft
 	}
 	switch {
 	case protocol.TooBig(err):
@@ -180,10 +182,12 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	case *protocol.Interrupt:
 		s.dispatch(orchestrator.UserInterrupt{})
 	case *protocol.Playback:
+		s.acknowledged(m)
 		s.dispatch(orchestrator.Played{Item: m.ItemID, MS: m.PlayedMS, Done: m.Done})
 	case *protocol.End:
 		s.dispatch(orchestrator.HungUp{})
 	case *protocol.Ping:
+		s.down.acknowledged(m.Seq)
 		s.tell(&protocol.Pong{T: m.T})
 	case *protocol.Start:
 		s.complain(errcode.AlreadyStarted, "", "The session has already started; session.start comes once, first.")

@@ -147,7 +147,7 @@ func (s *session) queueAudio(item string, pcm []byte) {
 			n = (n/parts + 1) / audio.BytesPerSample * audio.BytesPerSample
 		}
 		if !s.writeDirect(item, pcm[:n]) && !s.down.pushAudio(item, pcm[:n]) {
-			s.end(causeSlow)
+			s.fellBehind()
 			return
 		}
 		pcm = pcm[n:]

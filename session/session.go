@@ -45,7 +45,9 @@ type session struct {
 	user      user.User // who speaks
 	vouched   bool      // from the ticket
 	scopes    []string  // from the ticket
-	before    string    // what was said before the session, for the model
+	origin    string    // of the client's page; empty without one
+	seat      *Admission
+	before    string // what was said before the session, for the model
 	startedAt time.Time
 	opts      *Options // the Manager's
 	start     *protocol.Start
@@ -67,8 +69,14 @@ type session struct {
 	// linked is the session's link. It is stored under mu, and while nobody sends to the model.
 	linked atomic.Pointer[link]
 
-	// attached is the session's attachment. It is stored under inbound and mu.
+	// attached is the session's attachment; nil while its client is away. It is stored under mu, and
+	// a new attachment also under inbound.
 	attached atomic.Pointer[attachment]
+
+	// behind is set when more waits for the client than may; lagged then acts on it.
+	behind atomic.Bool
+
+	leaving sync.WaitGroup // connections of older attachments that are being closed; counted under mu until the end
 
 	inbound    sync.Mutex       // held while an attachment is heard; guards the following fields; taken before hearing and mu
 	resampleIn *audio.Resampler // nil if the rates are equal
@@ -116,6 +124,8 @@ type session struct {
 	clockwork   *time.Timer // fires the next tick; nil before the first
 	pauseWatch  *time.Timer // checks whether audio still arrives; nil before the first
 	state       orchestrator.State
+	tokens      tokens
+	recall      recall
 	story       *handoff.Story    // nil if the session does not continue a conversation
 	telling     *audit.Record     // the record that the next command makes true; nil without one
 	shown       orchestrator.View // the view that an inspecting client got last
@@ -134,8 +144,11 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	s.up.unsent = s.untold
 	s.down = newDownlink(downBounds{
 		rate: start.OutputRate, audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), all: opts.Limits.BacklogBytes,
-		frame: audio.Bytes(start.OutputRate, maxDownFrame),
+		frame: audio.Bytes(start.OutputRate, maxDownFrame), away: audio.Bytes(start.OutputRate, awayBacklog),
 	}, s.writeClient)
+	if opts.Policy.ResumeGrace > 0 {
+		s.down.held = holding{hoard: opts.hoard, most: audio.Bytes(start.OutputRate, heldAudio)}
+	}
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
 	s.tools = tools
@@ -156,9 +169,23 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	}
 	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, g.mark, time.Now())
 	s.beginCalls()
-	s.attach(c)
+	if s.seat = g.seat; s.seat != nil {
+		s.origin = s.seat.Origin
+	}
+	s.inbound.Lock()
+	defer s.inbound.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down.attach(s.attach(c).gen)
 	return s, nil
 }
+
+// heldAudio is how much audio is held that the client may not have received, awayBacklog how much
+// may wait for a client that is away.
+const (
+	heldAudio   = 10 * time.Second
+	awayBacklog = 30 * time.Second
+)
 
 // upBacklog is how much audio may be queued for the model; older audio is of no use to it.
 // longestQueued is how much of it is joined to one frame.
@@ -180,10 +207,11 @@ func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnD
 // begin starts the conversation: from now on, each connection calls its pump when something has
 // arrived.
 func (s *session) begin() {
+	a := s.attached.Load()
 	s.announce()
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
-	s.readers.Add(2)
-	s.attached.Load().start()
+	s.readers.Add(1)
+	a.start()
 	s.linked.Load().start()
 }
 
@@ -198,6 +226,7 @@ func (s *session) finish() *Cause {
 	s.up.close()
 	s.up.wait()
 	s.readers.Wait()
+	s.leaving.Wait()
 	return cause
 }
 
@@ -210,16 +239,28 @@ func (s *session) settle() {
 
 // announce tells the client that the session has begun.
 func (s *session) announce() {
+	token := ""
+	if s.opts.Policy.ResumeGrace > 0 {
+		s.mu.Lock()
+		token = s.tokens.next("", time.Now())
+		s.mu.Unlock()
+	}
+	s.queued(true, s.down.lead(s.startedMessage(token, false, false)))
+}
+
+// startedMessage returns the first message to an attachment.
+func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol.SessionStarted {
 	var expires protocol.Time
 	if s.opts.Policy.MaxLength > 0 {
-		expires.Time = time.Now().Add(s.opts.Policy.MaxLength)
+		expires.Time = s.startedAt.Add(s.opts.Policy.MaxLength)
 	}
 	info := s.linked.Load().info
-	s.tell(&protocol.SessionStarted{
-		SessionID: s.id, Provider: info.Provider, Model: info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
+	return &protocol.SessionStarted{
+		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
+		Provider: info.Provider, Model: info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 		Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
-	})
+	}
 }
 
 // told returns what was said until now. It must be called before the session's last step.
@@ -258,7 +299,13 @@ func (s *session) goodbye(cause *Cause) {
 		s.logger.Error("encoding the last messages", "error", err)
 	}
 	// A client that is gone or stuck must not delay the session's end.
-	client := s.attached.Load().conn
+	a := s.attached.Load()
+	if a == nil {
+		s.down.lose()
+		s.down.wait()
+		return
+	}
+	client := a.conn
 	abort := time.AfterFunc(goodbyeTimeout, client.Abort)
 	defer abort.Stop()
 	if cause == causeGone {
@@ -314,7 +361,9 @@ func (s *session) take(l *link, in orchestrator.Input) {
 	before, now := s.state.WakeAt(), time.Now()
 	s.takeSent(now)
 	s.step(in, now)
+	s.letGo(now)
 	s.showState()
+	s.lagged()
 	_, ticked := in.(orchestrator.Tick)
 	if ticked || s.clockwork == nil || !s.state.WakeAt().Equal(before) {
 		s.wind()
@@ -346,6 +395,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	s.story.Note(in, actions, now, s.queuedMS)
 	s.state = next
 	for _, a := range actions {
+		s.recallAction(a)
 		s.carryOut(a)
 	}
 }
@@ -361,7 +411,11 @@ func (s *session) queued(ok bool, err error) {
 		s.logger.Error("encoding a message", "error", err)
 		s.end(causeInternal)
 	}
-	if !ok {
+	switch {
+	case ok:
+	case s.opts.Policy.ResumeGrace > 0:
+		s.behind.Store(true)
+	default:
 		s.end(causeSlow)
 	}
 }

@@ -31,6 +31,7 @@ type guest struct {
 	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
 	// means that the client may see the inside.
 	handoff.Ticket
+	seat   *Admission // its place; nil if a test has none
 	came   time.Time
 	addr   string
 	start  *startMessage // without the secret of its ticket

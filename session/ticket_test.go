@@ -205,7 +205,7 @@ func TestTicketIsRefused(t *testing.T) {
 		"blocked":     {start: secret, change: func(o *Options, _ *counter) { o.Blocked = blocksAda }, code: "blocked", close: 4503},
 		"too long":    {start: strings.Repeat("x", protocol.MaxTicketBytes+1), code: "invalid_message", close: 4500},
 		"not a text":  {start: `","ticket":["` + secret + `"],"x":"`, code: "invalid_message", close: 4500},
-		"and resumed": {start: secret + `","resume":{"session_id":"s"},"x":"`, code: "not_available", close: 4500},
+		"and resumed": {start: secret + `","resume":{"session_id":"s","token":"t"},"x":"`, code: "not_available", close: 4500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

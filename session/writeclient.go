@@ -2,20 +2,22 @@ package session
 
 import "time"
 
-// writeClient is the pump from the downlink to the client; it runs while something is queued.
-func (s *session) writeClient() {
+// writeClient is the pump from the downlink to an attachment; it runs while something is queued.
+func (s *session) writeClient(gen int) {
 	a := s.attached.Load()
+	if a == nil || a.gen != gen {
+		return // it was lost before it could begin
+	}
 	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { a.lost(causeSlow) })
 	defer stuck.Stop()
 	for {
-		e, ok := s.down.pop()
+		e, ok := s.down.pop(gen)
 		if !ok {
 			return
 		}
 		stuck.Reset(s.opts.Limits.SlowClient)
 		if err := a.writeEntry(e); err != nil {
-			s.down.lose()
-			a.lost(gone(err)) // the next pop is the last
+			a.cannotWrite(err) // the next pop is the last
 		}
 	}
 }
@@ -31,7 +33,7 @@ func (a *attachment) writeEntry(e downEntry) error {
 		if err := a.conn.WriteAudio(e.frame.pcm); err != nil {
 			return err
 		}
-		s.down.written(e)
+		s.down.written(a.gen, e)
 		e.frame.free()
 	}
 	if e.tells() {
@@ -45,19 +47,13 @@ func (a *attachment) writeEntry(e downEntry) error {
 // no longer be flushed, but it is only one frame.
 func (s *session) writeDirect(item string, pcm []byte) bool {
 	a := s.attached.Load()
-	if !a.conn.Ready() {
-		return false
-	}
-	if !s.down.claim(item, len(pcm)) {
+	if a == nil || !a.conn.Ready() || !s.down.claim(a.gen, item, pcm) {
 		return false
 	}
 	err := a.conn.WriteAudio(pcm) // the connection keeps what the network does not accept
 	if err != nil {
-		s.down.lose()
+		a.cannotWrite(err)
 	}
-	s.down.release(item, len(pcm))
-	if err != nil {
-		a.lost(gone(err))
-	}
+	s.down.release(a.gen, item, len(pcm))
 	return true
 }

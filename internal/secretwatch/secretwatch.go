@@ -15,6 +15,7 @@ const (
 	OperatorsKey Kind = "operators' key"
 	Console      Kind = "code or token of the console"
 	Image        Kind = "address of an image"
+	Resume       Kind = "token of a resume"
 	ProviderKey  Kind = "key of a provider"
 )
 

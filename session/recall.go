@@ -1,0 +1,91 @@
+package session
+
+import (
+	"slices"
+
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
+)
+
+// recall is what a client must know that comes back after messages were dropped: the state of
+// things, as the messages that told of it.
+type recall struct {
+	turn        *protocol.TurnStarted           // the open turn; nil between turns
+	transcripts []*protocol.Transcript          // the newest of each utterance of the last two turns
+	questions   []*protocol.ConfirmationRequest // open ones
+	calls       []*protocol.ToolStarted         // of calls that run
+}
+
+// maxRecalled bounds the utterances of two turns that are recalled.
+const maxRecalled = 16
+
+// note takes an action that the client is told of.
+func (r *recall) note(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.TurnStarted:
+		r.turn = &protocol.TurnStarted{Header: inTurn(a.Turn)}
+		r.transcripts = slices.DeleteFunc(r.transcripts, func(m *protocol.Transcript) bool { return m.Turn < a.Turn-1 })
+	case orchestrator.TurnEnded:
+		r.turn = nil
+	case orchestrator.Transcript:
+		r.transcript(message(a).(*protocol.Transcript))
+	case orchestrator.ToolEnded:
+		r.calls = slices.DeleteFunc(r.calls, func(m *protocol.ToolStarted) bool { return m.CallID == a.Call })
+	case orchestrator.AboutCall:
+		if told, ok := a.Do.(calls.Tell); ok {
+			r.told(told.Message)
+		}
+	}
+}
+
+func (r *recall) transcript(m *protocol.Transcript) {
+	same := func(other *protocol.Transcript) bool { return other.ID == m.ID && other.Role == m.Role }
+	if i := slices.IndexFunc(r.transcripts, same); i >= 0 {
+		r.transcripts[i] = m
+		return
+	}
+	if len(r.transcripts) == maxRecalled {
+		r.transcripts = slices.Delete(r.transcripts, 0, 1)
+	}
+	r.transcripts = append(r.transcripts, m)
+}
+
+func (r *recall) told(m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.ToolStarted:
+		r.calls = append(r.calls, m)
+	case *protocol.ConfirmationRequest:
+		r.questions = append(r.questions, m)
+	case *protocol.ConfirmationEnded:
+		r.questions = slices.DeleteFunc(r.questions, func(q *protocol.ConfirmationRequest) bool { return q.Token == m.Token })
+	}
+}
+
+// messages returns the state of things, with messages that can be encoded again.
+func (r *recall) messages() []protocol.ServerMessage {
+	var all []protocol.ServerMessage
+	if r.turn != nil {
+		all = append(all, r.turn)
+	}
+	for _, m := range r.transcripts {
+		all = append(all, m)
+	}
+	for _, m := range r.calls {
+		all = append(all, m)
+	}
+	for _, m := range r.questions {
+		all = append(all, m)
+	}
+	for i, m := range all {
+		all[i] = protocol.Clone(m)
+	}
+	return all
+}
+
+// recallAction notes an action, if clients may come back. The caller must hold mu.
+func (s *session) recallAction(a orchestrator.Action) {
+	if s.opts.Policy.ResumeGrace > 0 {
+		s.recall.note(a)
+	}
+}

@@ -1,0 +1,194 @@
+package session
+
+import (
+	"time"
+
+	"voicegw/orchestrator"
+	"voicegw/protocol"
+)
+
+// comeBack connects a client to the session that it wants to come back to, or tells it why not. The
+// session owns c from now on.
+func (m *Manager) comeBack(a *Admission, c Client, start *startMessage) {
+	cause := m.resume(a, c, start)
+	if cause == nil {
+		return
+	}
+	m.seldom.Info("resume refused", cause.Reason, "session_id", clip(start.Resume.SessionID), "addr", a.addr.String())
+	turnAway(c, cause)
+}
+
+func (m *Manager) resume(a *Admission, c Client, start *startMessage) *Cause {
+	s := m.visit(start.Resume.SessionID)
+	if s == nil {
+		return m.refuseResume(start.Resume.SessionID)
+	}
+	defer s.visitors.Done()
+	s.inbound.Lock()
+	s.mu.Lock()
+	at, cause := s.takeBack(a, c, start)
+	s.mu.Unlock()
+	s.inbound.Unlock()
+	switch {
+	case cause == causeResume:
+		return m.refuseResume(start.Resume.SessionID)
+	case cause != nil:
+		return cause
+	}
+	at.start()
+	return nil
+}
+
+// refuseResume counts a refused attempt and returns its cause.
+func (m *Manager) refuseResume(id string) *Cause {
+	if !m.tries.refuse(id, time.Now()) {
+		return causeResumes
+	}
+	return causeResume
+}
+
+// takeBack makes c the session's client, if it may be. The caller must hold inbound and mu, and
+// then start the attachment.
+func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attachment, *Cause) {
+	now, r := time.Now(), start.Resume
+	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !s.sameUser(start) {
+		return nil, causeResume
+	}
+	if cause := s.fits(start); cause != nil {
+		return nil, cause
+	}
+	if s.opts.Blocked != nil {
+		if until, ok := s.opts.Blocked(s.user); ok {
+			s.end(blocked(until))
+			return nil, blocked(until)
+		}
+	}
+	if old := s.attached.Load(); old != nil {
+		s.takeSent(now)
+		old.detach(causeElsewhere)
+		s.step(orchestrator.ClientLost{}, now)
+	}
+	if s.isOver() {
+		return nil, causeResume
+	}
+	away := now.Sub(s.state.AwaySince())
+	back := s.down.resume(r.LastSeq, r.Audio, away)
+	at := s.attach(c)
+	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
+	first := []protocol.ServerMessage{s.startedMessage(s.tokens.next(r.Token, now), true, back.snapshot)}
+	if back.snapshot {
+		first = append(first, s.recall.messages()...)
+	}
+	if err := s.down.lead(first...); err != nil {
+		s.logger.Error("encoding a message", "error", err)
+		s.end(causeInternal)
+	}
+	s.seat.move(a)
+	s.down.attach(at.gen)
+	s.showState()
+	s.wind()
+	s.logger.Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.snapshot,
+		"addr", a.addr.String(), "client", clientName(start))
+	return at, nil
+}
+
+// sameUser reports whether a client names the session's user, or nobody. A session that began with
+// a ticket has the ticket's user, whatever name the client gives.
+func (s *session) sameUser(start *startMessage) bool {
+	if start.Client == nil || start.Client.ID == "" || start.Client.ID == s.user.String() {
+		return true
+	}
+	return s.start.Client != nil && start.Client.ID == s.start.Client.ID
+}
+
+// fits refuses a client that cannot go on with the session as it is.
+func (s *session) fits(start *startMessage) *Cause {
+	switch {
+	case start.InputRate != s.start.InputRate:
+		return wrongField("input_rate", "must be that of the session, %d Hz.", s.start.InputRate)
+	case start.OutputRate != s.start.OutputRate:
+		return wrongField("output_rate", "must be that of the session, %d Hz.", s.start.OutputRate)
+	case start.Resume.LastSeq > s.down.lastSeq():
+		return wrongField("resume.last_seq", "is higher than every seq of the session (%d).", s.down.lastSeq())
+	}
+	return nil
+}
+
+// confirmToken records that the client has got its session.started.
+func (s *session) confirmToken() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens.received()
+}
+
+// acknowledged lets go of what the client has received.
+func (s *session) acknowledged(m *protocol.Playback) {
+	s.down.acknowledged(m.Seq)
+	s.down.received(m.ItemID, max(m.ReceivedMS, m.PlayedMS))
+}
+
+// letGo forgets the audio of items that were heard or flushed. The caller must hold mu.
+func (s *session) letGo(now time.Time) {
+	if s.opts.Policy.ResumeGrace <= 0 {
+		return
+	}
+	s.down.letGo(func(item string) bool {
+		_, sounds := s.state.Heard(item, now)
+		return !sounds
+	})
+}
+
+// End ends the session with that id, whether its client is away or not, for an operator. It
+// reports whether the session runs on this node.
+func (m *Manager) End(id string) bool {
+	s := m.visit(id)
+	if s == nil {
+		return false
+	}
+	defer s.visitors.Done()
+	s.end(causeOperator)
+	return true
+}
+
+// EndDetached ends the voice session of a conversation if its client is away, because the
+// conversation is continued by text. It reports whether it has ended one. The conversation is free
+// when what was said has been handed back.
+func (m *Manager) EndDetached(conversationID string) bool {
+	return m.endThose(causeText, func(s *session) bool {
+		return s.start.ConversationID == conversationID && s.attached.Load() == nil
+	})
+}
+
+// EndBlocked ends the sessions whose user is locked out and whose client is away.
+func (m *Manager) EndBlocked() {
+	if m.opts.Blocked == nil {
+		return
+	}
+	m.endThose(nil, func(s *session) bool {
+		if s.attached.Load() != nil {
+			return false
+		}
+		until, ok := m.opts.Blocked(s.user)
+		if ok {
+			s.end(blocked(until))
+		}
+		return false
+	})
+}
+
+// endThose ends sessions, and reports whether it has ended any.
+func (m *Manager) endThose(cause *Cause, which func(*session) bool) (ended bool) {
+	m.mu.Lock()
+	all := make([]*session, 0, len(m.sessions))
+	for _, s := range m.sessions {
+		all = append(all, s)
+	}
+	m.mu.Unlock()
+	for _, s := range all {
+		if which(s) {
+			s.end(cause)
+			ended = true
+		}
+	}
+	return ended
+}

@@ -1,0 +1,443 @@
+package session
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/protocol/closecode"
+	"voicegw/transport"
+)
+
+// answer lets the model answer what was typed with one item.
+func answer(model interface{ Emit(...transport.Event) }, n int, pcm []byte) {
+	r, item := fmt.Sprint("r", n), fmt.Sprint("a", n)
+	model.Emit(transport.ResponseStarted{ID: r}, &transport.AudioOut{Item: item, PCM: pcm},
+		transport.Transcript{Item: item, Role: transport.RoleAssistant, Text: fmt.Sprint("answer ", n), Final: true},
+		transport.AudioDone{Item: item}, transport.ResponseDone{ID: r, Status: transport.ResponseCompleted})
+}
+
+// TestNothingIsLostOrSaidTwice (S1, S2): whatever of the stream a client has read when its
+// connection breaks, also while the lost part is being sent again, it gets every message once
+// and every byte of the audio at its place.
+func TestNothingIsLostOrSaidTwice(t *testing.T) {
+	for seed := range uint64(150) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { losesAtRandom(t, rand.New(rand.NewPCG(seed, 17))) })
+		})
+	}
+}
+
+func losesAtRandom(t *testing.T, rng *rand.Rand) {
+	r, model := comingBack(t, nil)
+	said := map[string][]byte{}
+	for n := 1; n <= 4; n++ {
+		r.conn.say(fmt.Sprintf(`{"type":"input.text","text":"question %d"}`, n))
+		synctest.Wait()
+		item, pcm := fmt.Sprint("a", n), speech(2*(2000+rng.IntN(40000)), byte(n))
+		said[item] = pcm
+		cut := rng.IntN(len(pcm)/2) * 2
+		model.Emit(transport.ResponseStarted{ID: item}, &transport.AudioOut{Item: item, PCM: pcm[:cut]})
+		synctest.Wait()
+		for range rng.IntN(4) {
+			r.read(rng.IntN(12))
+			if rng.IntN(3) == 0 && r.taken > 0 {
+				r.acknowledge()
+			}
+			if r.token == "" {
+				r.read(1)
+			}
+			r.lose()
+			pass(time.Duration(rng.IntN(3)) * time.Second)
+			if rng.IntN(2) == 0 && cut < len(pcm) {
+				more := min(cut+2*rng.IntN(3000), len(pcm))
+				model.EmitAudio(item, pcm[cut:more])
+				model.Emit(transport.Transcript{Item: item, Role: transport.RoleAssistant, Text: strings.Repeat("w", more)})
+				cut = more
+				synctest.Wait()
+			}
+			r.comeBack(r.position())
+		}
+		model.EmitAudio(item, pcm[cut:])
+		model.Emit(transport.AudioDone{Item: item}, transport.ResponseDone{ID: item, Status: transport.ResponseCompleted})
+		synctest.Wait()
+		r.read(-1)
+	}
+	r.noteLeads()
+	for item, pcm := range said {
+		r.sameAudio(item, pcm)
+	}
+	r.shown()
+	if r.gaps {
+		t.Error("a snapshot stood for messages that should have been kept")
+	}
+	r.conn.say(`{"type":"session.end"}`)
+	synctest.Wait()
+	r.conn.ended(t, closecode.Done)
+}
+
+// acknowledge tells the gateway what the client has.
+func (r *returning) acknowledge() {
+	r.conn.say(fmt.Sprintf(`{"type":"ping","t":1,"seq":%d}`, r.highest))
+	if r.newest != "" {
+		r.conn.say(fmt.Sprintf(`{"type":"playback","item_id":%q,"played_ms":0,"received_ms":%d,"seq":%d}`, r.newest, len(r.audio[r.newest])/48, r.highest))
+	}
+	synctest.Wait()
+}
+
+// TestAReloadHearsNoHalfAnswer: a page that was reloaded has no audio. What it knew of is flushed,
+// the model is told what was heard before the loss, and an answer that it knows nothing of comes
+// from the beginning.
+func TestAReloadHearsNoHalfAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.conn.say(`{"type":"input.text","text":"tell me"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: speech(48*2000, 1)})
+		synctest.Wait()
+		r.read(-1)
+		r.conn.say(`{"type":"playback","item_id":"a1","played_ms":700}`)
+		synctest.Wait()
+		r.lose()
+		model.Emit(transport.AudioDone{Item: "a1"})
+		second := speech(48*500, 2)
+		model.Emit(&transport.AudioOut{Item: "a2", PCM: second}, transport.AudioDone{Item: "a2"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		pass(5 * time.Second)
+		r.reload()
+		r.comeBack("")
+		r.read(-1)
+		if !r.flushed["a1"] || r.flushed["a2"] {
+			t.Errorf("flushed: %v", r.flushed)
+		}
+		if m := r.conn.last(t, "audio.flush"); m["reason"] != "connection_lost" {
+			t.Errorf("the flush says %v", m)
+		}
+		r.sameAudio("a2", second)
+		pass(time.Second)
+		var cut []int64
+		for _, cmd := range model.Commands() {
+			if c, ok := cmd.(transport.Truncate); ok && c.Item == "a1" {
+				cut = append(cut, c.AudioMS)
+			}
+		}
+		if len(cut) != 1 || cut[0] != 700 {
+			t.Errorf("the model was told that %v ms were heard, want 700 once", cut)
+		}
+	})
+}
+
+// TestGraceEndsTheSession (S8): a client that does not come back ends its session when the grace is
+// over, not before, and nothing of it is left (the bubble and the Manager's Close see to that).
+func TestGraceEndsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		s := r.st.onlySession()
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		answer(model, 1, speech(48*3000, 1))
+		synctest.Wait()
+		r.lose()
+		pass(29 * time.Second)
+		if s.isOver() {
+			t.Fatalf("the session ended early: %v", s.cause())
+		}
+		if n := r.st.m.Running(); n != 1 {
+			t.Errorf("%d sessions are counted", n)
+		}
+		pass(time.Second + time.Millisecond)
+		synctest.Wait()
+		if !errors.Is(r.gone(s), causeGone) {
+			t.Fatalf("after the grace: %v", r.gone(s))
+		}
+		model.WaitClosed(t)
+		if h := r.st.m.opts.hoard; h.waiting.Load() != 0 || h.keptChunks.Load() != 0 || len(h.away) != 0 {
+			t.Errorf("%d bytes and %d chunks are still counted, for %d sessions", h.waiting.Load(), h.keptChunks.Load(), len(h.away))
+		}
+		if n := r.st.m.Running(); n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
+
+// TestTokens (S6): a token opens one attachment, and an old one none. The one before the newest works
+// until the client has sent something, for ten seconds at most; whatever is wrong with an attempt,
+// the answer is the same.
+func TestTokens(t *testing.T) {
+	refused := func(t *testing.T, r *returning, what, text, origin string) {
+		t.Helper()
+		c := r.dial(text, origin)
+		synctest.Wait()
+		c.ended(t, closecode.Ticket)
+		if m := c.last(t, "error"); m["code"] != "resume_refused" || m["retryable"] != false {
+			t.Errorf("%s: %v", what, m)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := comingBack(t, nil)
+		r.read(-1)
+		first := r.token
+		refused(t, r, "a wrong token", strings.Replace(r.start(""), r.token, "x"+r.token[1:], 1), "")
+		refused(t, r, "another session", strings.Replace(r.start(""), r.id, r.id+"x", 1), "")
+		refused(t, r, "a page of another origin", r.start(""), "https://evil.example")
+		refused(t, r, "another user", strings.Replace(r.start(""), `"resume"`, `"client":{"id":"mallory"},"resume"`, 1), "")
+		r.lose()
+		r.comeBack("")
+		// The answer with the second token is lost: the first one still works.
+		r.lose()
+		r.comeBack("")
+		r.read(-1)
+		second := r.token
+		if second == first {
+			t.Fatal("the token was not replaced")
+		}
+		r.conn.say(`{"type":"ping","t":1}`)
+		synctest.Wait()
+		refused(t, r, "a token that was used, and confirmed", strings.Replace(r.start(""), second, first, 1), "")
+		r.lose()
+		r.comeBack("")
+		r.read(-1)
+		pass(tokenOverlap)
+		refused(t, r, "a token that is too old", strings.Replace(r.start(""), r.token, second, 1), "")
+		if s := r.st.onlySession(); s.isOver() || s.attached.Load() == nil {
+			t.Error("refused attempts have ended the session, or its connection")
+		}
+	})
+}
+
+// TestTooManyTries: attempts with wrong tokens are bounded, whether the session exists or not, and do
+// not keep its own client out.
+func TestTooManyTries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := comingBack(t, nil)
+		r.read(-1)
+		for _, id := range []string{r.id, "voice-nobody"} {
+			for i := range maxTries + 2 {
+				text := strings.NewReplacer(r.token, "wrong", r.id, id).Replace(r.start(""))
+				c := r.dial(text, "")
+				synctest.Wait()
+				if i < maxTries {
+					c.ended(t, closecode.Ticket)
+				} else {
+					c.ended(t, closecode.Limit)
+				}
+			}
+		}
+		r.comeBack("")
+		r.read(-1)
+		if len(r.resumed) != 2 || !r.resumed[1] {
+			t.Errorf("the session's own client was kept out: %v", r.resumed)
+		}
+	})
+}
+
+// TestNewestConnectionWins: two tabs with one token. The older is told with a code that does not let
+// it connect again, and what it says counts no more.
+func TestNewestConnectionWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.read(-1)
+		older := r.conn
+		r.comeBack("")
+		older.ended(t, closecode.ResumedElsewhere)
+		older.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		r.conn.say(`{"type":"input.text","text":"still here"}`)
+		synctest.Wait()
+		answer(model, 1, speech(4800, 1))
+		synctest.Wait()
+		r.read(-1)
+		r.sameAudio("a1", speech(4800, 1))
+	})
+}
+
+// TestConfirmationSurvives (S5): a question that was asked before the loss can be answered after it,
+// and only once.
+func TestWhatHangsUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leave func(r *returning)
+		over  bool
+	}{
+		"session.end":         {func(r *returning) { r.conn.say(`{"type":"session.end"}`) }, true},
+		"a broken connection": {func(r *returning) { r.conn.Abort() }, false},
+		"flooding": {func(r *returning) {
+			for range floodErrors + 2 {
+				r.conn.say(`{"type":"nonsense"}`)
+			}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := comingBack(t, nil)
+				s := r.st.onlySession()
+				tc.leave(r)
+				synctest.Wait()
+				if s.isOver() != tc.over {
+					t.Errorf("the session is over: %t, want %t", s.isOver(), tc.over)
+				}
+			})
+		})
+	}
+}
+
+// TestStuckClientMayComeBack: a client that reads nothing loses its connection and not its session.
+func TestStuckClientMayComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.read(-1)
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		r.read(-1)
+		r.conn.stallWrites()
+		pcm := speech(48*4000, 1)
+		answer(model, 1, pcm)
+		pass(6 * time.Second)
+		r.conn.ended(t, closecode.SlowClient)
+		r.comeBack(r.position())
+		r.read(-1)
+		r.sameAudio("a1", pcm)
+	})
+}
+
+// TestSnapshot: a client that was away while more was said than is kept gets the state of things.
+func TestSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		r.read(-1)
+		r.lose()
+		for i := range 60 {
+			text := strings.Repeat(fmt.Sprint(i%10), 5000+200*i)
+			model.Emit(transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: text})
+		}
+		pcm := speech(48*1000, 1)
+		model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: pcm})
+		synctest.Wait()
+		s := r.st.onlySession()
+		if s.down.words > maxHeldBytes || s.down.waiting > maxHeldMessages {
+			t.Errorf("%d bytes of %d messages wait", s.down.words, s.down.waiting)
+		}
+		r.comeBack(r.position())
+		r.read(-1)
+		if !r.gaps {
+			t.Fatal("no snapshot, although messages were dropped")
+		}
+		texts := r.conn.texts
+		var got []string
+		for _, m := range texts {
+			got = append(got, fmt.Sprint(m["type"]))
+		}
+		if want := "session.started turn.started transcript transcript audio.start"; strings.Join(got, " ") != want {
+			t.Errorf("the client got %v, want %s", got, want)
+		}
+		if last := fmt.Sprint(texts[3]["text"]); len(last) != 5000+200*59 {
+			t.Errorf("the transcript has %d characters", len(last))
+		}
+		r.sameAudio("a1", pcm)
+		r.conn.say(`{"type":"ping","t":1}`)
+		synctest.Wait()
+		r.read(-1)
+		r.lose()
+		r.comeBack(r.position())
+		if m := r.conn.last(t, "session.started"); m["snapshot"] != nil {
+			t.Error("a second snapshot, although nothing was lost since the first")
+		}
+	})
+}
+
+// TestAudioWhileAwayIsBounded: of what the model says to nobody, half a minute is kept; the item then
+// ends short, and what was kept is whole.
+func TestAudioWhileAwayIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		r.read(-1)
+		r.lose()
+		pcm := speech(48*40_000, 1)
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		for i := 0; i < len(pcm); i += 9600 {
+			model.EmitAudio("a1", pcm[i:i+9600])
+		}
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		r.comeBack(r.position())
+		r.read(-1)
+		if n := len(r.audio["a1"]); n != 48*30_000 || !bytes.Equal(r.audio["a1"], pcm[:n]) {
+			t.Errorf("the client got %d bytes, want the first %d", n, 48*30_000)
+		}
+		pass(time.Minute)
+		r.read(-1)
+		if ended := r.conn.last(t, "turn.ended"); ended["status"] != "completed" {
+			t.Errorf("the turn: %v", ended)
+		}
+	})
+}
+
+// TestFullGatewayLetsClientsBack: neither a full nor a draining gateway refuses a client that comes
+// back, and both refuse a new one.
+func TestFullGatewayLetsClientsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := comingBack(t, func(o *Options) { o.Limits.Sessions = 1 })
+		r.read(-1)
+		r.lose()
+		c := r.dial(startText, "")
+		synctest.Wait()
+		c.ended(t, closecode.TryLater)
+		drained := make(chan error)
+		ctx, stop := contextWithTimeout(20 * time.Second)
+		defer stop()
+		go func() { drained <- r.st.m.Drain(ctx) }()
+		synctest.Wait()
+		c = r.dial(startText, "")
+		synctest.Wait()
+		c.ended(t, closecode.ServerLeaving)
+		r.comeBack("")
+		r.read(-1)
+		if len(r.resumed) != 2 {
+			t.Fatal("the client could not come back")
+		}
+		r.conn.say(`{"type":"session.end"}`)
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+		if _, err := r.st.m.Admit(someone); !errors.Is(err, ErrDraining) {
+			t.Errorf("without a session to come back to: %v", err)
+		}
+	})
+}
+
+// TestEndsWhileAway: text in the same conversation, an operator and a block end a session whose
+// client is away; the first and the last leave one whose client is there.
+func TestEndsWhileAway(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end     func(m *Manager, s *session)
+		cause   *Cause
+		present bool // it ends a session whose client is there too
+	}{
+		"text":        {func(m *Manager, s *session) { m.EndDetached(s.start.ConversationID) }, causeText, false},
+		"an operator": {func(m *Manager, s *session) { m.End(s.id) }, causeOperator, true},
+	} {
+		for _, away := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, away), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r, _ := comingBack(t, nil)
+					s := r.st.onlySession()
+					s.start.ConversationID = "the-conversation-of-this-test"
+					if away {
+						r.lose()
+					}
+					tc.end(r.st.m, s)
+					synctest.Wait()
+					if over := away || tc.present; s.isOver() != over || over && !errors.Is(s.cause(), tc.cause) {
+						t.Errorf("over: %v", r.gone(s))
+					}
+				})
+			})
+		}
+	}
+}

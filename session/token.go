@@ -1,0 +1,77 @@
+package session
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"sync"
+	"time"
+
+	"voicegw/internal/secretwatch"
+)
+
+// tokens are what a client must show to come back to a session. Only their hashes are kept.
+type tokens struct {
+	newest [sha256.Size]byte
+	before [sha256.Size]byte // the one that the client last came back with, or began with
+	until  time.Time         // until when before is valid; zero if it is not
+}
+
+// tokenOverlap is how long the token before the newest stays valid, for a client whose
+// session.started was lost on the way.
+const tokenOverlap = 10 * time.Second
+
+// tokenBytes is the length of a token: 256 random bits.
+const tokenBytes = 32
+
+// next makes a new token. The client has come back with used; empty at the session's beginning.
+func (t *tokens) next(used string, now time.Time) string {
+	raw := make([]byte, tokenBytes)
+	rand.Read(raw)
+	token := base64.RawURLEncoding.EncodeToString(raw)
+	secretwatch.Made(secretwatch.Resume, token)
+	t.newest = sha256.Sum256([]byte(token))
+	if used != "" {
+		t.before, t.until = sha256.Sum256([]byte(used)), now.Add(tokenOverlap)
+	}
+	return token
+}
+
+// received records that the client has got the newest token: the one before is not valid any more.
+func (t *tokens) received() { t.until = time.Time{} }
+
+// valid reports whether a client with that token may come back.
+func (t *tokens) valid(token string, now time.Time) bool {
+	hash := sha256.Sum256([]byte(token))
+	newest := subtle.ConstantTimeCompare(hash[:], t.newest[:]) == 1
+	before := subtle.ConstantTimeCompare(hash[:], t.before[:]) == 1
+	return newest || before && now.Before(t.until)
+}
+
+// The number of refused attempts for a session, and the time in which they are counted. Attempts
+// for sessions that do not exist are counted as well, or the answer would tell whether one does.
+const (
+	maxTries     = 5
+	triesWindow  = 10 * time.Second
+	triesCounted = 4096 // sessions whose attempts are counted at once
+)
+
+// tries counts refused attempts to come back, by the id of the session that was named. It may be
+// used concurrently.
+type tries struct {
+	mu    sync.Mutex // guards the following fields
+	since time.Time  // when the counting began
+	count map[string]int
+}
+
+// refuse counts an attempt. It reports false if there were too many.
+func (t *tries) refuse(id string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.since) >= triesWindow || len(t.count) >= triesCounted {
+		t.since, t.count = now, make(map[string]int)
+	}
+	t.count[id]++
+	return t.count[id] <= maxTries
+}
