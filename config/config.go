@@ -337,7 +337,10 @@ type Limits struct {
 	// AudioAhead is how far a client's audio may be ahead of real time.
 	AudioAhead time.Duration `key:"audio_ahead" from:"500ms" to:"1m"`
 	// SlowClient is how long a client may fail to read what it is sent.
-	SlowClient time.Duration `key:"slow_client" from:"100ms" to:"1m"`
+	SlowClient time.Duration `key:"slow_client"`
+	// ResumeGrace is how long a client may be away before its session ends; 0 means that it ends at
+	// once.
+	ResumeGrace time.Duration `key:"resume_grace"`
 	// MessageBytes is the largest WebSocket message a client may send.
 	MessageBytes int `key:"message_bytes" from:"4096" to:"16777216"`
 }
@@ -411,6 +414,7 @@ func defaultFor(all []transport.Wire) *Config {
 			Idle:                  5 * time.Minute,
 			AudioAhead:            defaults.AudioAhead,
 			SlowClient:            defaults.SlowClient,
+			ResumeGrace:           30 * time.Second,
 			MessageBytes:          protocol.MaxMessageBytes,
 		},
 		Sim: Sim{Use: UseAuto},

@@ -14,7 +14,7 @@ import (
 
 // ofConfigAlone are the settings whose default only config has: if the option is zero, the
 // package that uses it has no bound, or no default of its own.
-var ofConfigAlone = []string{"DrainTimeout", "SessionLength", "Idle"}
+var ofConfigAlone = []string{"DrainTimeout", "SessionLength", "Idle", "ResumeGrace"}
 
 // TestDefaultsStandOnce: a default that config shares with the package that it configures is
 // a constant of config/defaults that both use, so that the documented value is the real one.

@@ -222,6 +222,7 @@ func (l *loader) validateNumbers() {
 	l.duration("limits.idle", c.Limits.Idle, time.Second, 24*time.Hour)
 	l.duration("limits.audio_ahead", c.Limits.AudioAhead, 500*time.Millisecond, time.Minute)
 	l.duration("limits.slow_client", c.Limits.SlowClient, 100*time.Millisecond, time.Minute)
+	l.duration("limits.resume_grace", c.Limits.ResumeGrace, 0, 10*time.Minute)
 	l.number("limits.message_bytes", c.Limits.MessageBytes, 4<<10, 16<<20)
 	l.number("limits.sessions", c.Limits.Sessions, 1, 1_000_000)
 	l.number("limits.sessions_per_address", c.Limits.SessionsPerAddress, 1, 1_000_000)

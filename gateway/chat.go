@@ -87,6 +87,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	s.leaveVoice(r, req.ConversationID, req.User)
 	out := newEventWriter(w)
 	defer out.close()
 	take := s.taker(r, out)
@@ -97,6 +98,17 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.chatRefused(w, err)
 	}
+}
+
+// leaveVoiceTime bounds how long a conversation waits for what was said in its voice session.
+const leaveVoiceTime = 3 * time.Second
+
+// leaveVoice ends a voice session of the conversation whose client is away, because the
+// conversation is continued elsewhere.
+func (s *Server) leaveVoice(r *http.Request, conversationID string, who user.User) {
+	ctx, cancel := context.WithTimeout(r.Context(), leaveVoiceTime)
+	defer cancel()
+	s.opts.Sessions.EndDetached(ctx, conversationID, who)
 }
 
 // reachable adds the address of the voice endpoint to an invitation without one.

@@ -35,6 +35,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	s.leaveVoice(r, req.ConversationID, req.User)
 	c := &completion{
 		id: "chatcmpl-" + rand.Text(), model: q.model, created: time.Now().Unix(), w: w, withUsage: q.withUsage, json: q.json,
 		absolute: func(address string) string { return s.absolute(r, address) },

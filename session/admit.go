@@ -142,6 +142,7 @@ func (a *Admission) vacate() {
 	a.m.mu.Lock()
 	defer a.m.mu.Unlock()
 	a.uncount()
+	a.m.watchBlocks()
 }
 
 // move records that the session's client has come back over another connection. The session counts

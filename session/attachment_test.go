@@ -15,7 +15,7 @@ func TestAnOlderAttachmentIsNotHeard(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		older, model := st.started()
 		synctest.Wait()
-		s := st.onlySession()
+		s := st.only()
 		old := s.attached.Load()
 		newer := newTestClient()
 		s.inbound.Lock()
@@ -53,16 +53,4 @@ func TestAnOlderAttachmentIsNotHeard(t *testing.T) {
 			t.Errorf("the session ended with %v", s.cause())
 		}
 	})
-}
-
-// onlySession returns the session that runs.
-func (st *stage) onlySession() *session {
-	st.t.Helper()
-	st.m.mu.Lock()
-	defer st.m.mu.Unlock()
-	for _, s := range st.m.sessions {
-		return s
-	}
-	st.t.Fatal("no session runs")
-	return nil
 }

@@ -106,7 +106,7 @@ func TestAnOlderLinkIsNotHeard(t *testing.T) {
 		st := newStage(t, hearing, nil)
 		_, old := st.started()
 		synctest.Wait()
-		s := st.onlySession()
+		s := st.only()
 		conn, err := st.fake.Connect(t.Context(), transport.Setup{})
 		if err != nil {
 			t.Fatal(err)

@@ -36,6 +36,8 @@ type Manager struct {
 	sessions map[string]*session     // running sessions, by id
 	idle     chan struct{}           // closed when draining and no session runs any more
 	empty    chan struct{}           // closed when draining and admitted is empty
+
+	blockWatch *time.Timer // fires the next check of blocks; nil if no client is away
 }
 
 // NewManager returns a Manager. It refuses options with which no session could run.
@@ -91,6 +93,7 @@ func (m *Manager) Start(a *Admission, c Client) {
 		}
 		a.is(PhaseRunning, g.SessionID)
 		s.whenDone(func() {
+			defer close(s.left)
 			defer leave()
 			m.conclude(a, s, g)
 		})

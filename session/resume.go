@@ -1,8 +1,10 @@
 package session
 
 import (
+	"context"
 	"time"
 
+	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )
@@ -150,45 +152,60 @@ func (m *Manager) End(id string) bool {
 	return true
 }
 
-// EndDetached ends the voice session of a conversation if its client is away, because the
-// conversation is continued by text. It reports whether it has ended one. The conversation is free
-// when what was said has been handed back.
-func (m *Manager) EndDetached(conversationID string) bool {
-	return m.endThose(causeText, func(s *session) bool {
-		return s.start.ConversationID == conversationID && s.attached.Load() == nil
-	})
-}
-
-// EndBlocked ends the sessions whose user is locked out and whose client is away.
-func (m *Manager) EndBlocked() {
-	if m.opts.Blocked == nil {
+// EndDetached ends the voice sessions of a user's conversation whose client is away, because the
+// conversation is continued elsewhere. It waits until what was said has been handed back, but no
+// longer than ctx.
+func (m *Manager) EndDetached(ctx context.Context, conversationID string, who user.User) {
+	if conversationID == "" {
 		return
 	}
-	m.endThose(nil, func(s *session) bool {
-		if s.attached.Load() != nil {
-			return false
+	for _, s := range m.detached() {
+		if s.start.ConversationID != conversationID || s.user != who {
+			continue
 		}
-		until, ok := m.opts.Blocked(s.user)
-		if ok {
-			s.end(blocked(until))
+		s.end(causeText)
+		select {
+		case <-s.left:
+		case <-ctx.Done():
 		}
-		return false
-	})
+	}
 }
 
-// endThose ends sessions, and reports whether it has ended any.
-func (m *Manager) endThose(cause *Cause, which func(*session) bool) (ended bool) {
+// detached returns the sessions whose client is away.
+func (m *Manager) detached() []*session {
 	m.mu.Lock()
-	all := make([]*session, 0, len(m.sessions))
+	defer m.mu.Unlock()
+	var away []*session
 	for _, s := range m.sessions {
-		all = append(all, s)
-	}
-	m.mu.Unlock()
-	for _, s := range all {
-		if which(s) {
-			s.end(cause)
-			ended = true
+		if s.attached.Load() == nil {
+			away = append(away, s)
 		}
 	}
-	return ended
+	return away
+}
+
+// blockCheck is how often the Manager looks whether a user was locked out whose client is away.
+const blockCheck = time.Second
+
+// watchBlocks makes sure that the check comes, after a client was lost. The caller must hold mu.
+func (m *Manager) watchBlocks() {
+	if m.opts.Blocked != nil && m.blockWatch == nil {
+		m.blockWatch = time.AfterFunc(blockCheck, m.checkBlocks)
+	}
+}
+
+// checkBlocks ends the sessions whose user was locked out while the client was away.
+func (m *Manager) checkBlocks() {
+	away := m.detached()
+	for _, s := range away {
+		if until, ok := m.opts.Blocked(s.user); ok {
+			s.end(blocked(until))
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blockWatch = nil
+	if len(away) > 0 {
+		m.watchBlocks()
+	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/internal/user"
 	"voicegw/protocol/closecode"
 	"voicegw/transport"
 )
@@ -136,7 +138,7 @@ func TestAReloadHearsNoHalfAnswer(t *testing.T) {
 func TestGraceEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, model := comingBack(t, nil)
-		s := r.st.onlySession()
+		s := r.st.only()
 		r.conn.say(`{"type":"input.text","text":"hello"}`)
 		answer(model, 1, speech(48*3000, 1))
 		synctest.Wait()
@@ -202,7 +204,7 @@ func TestTokens(t *testing.T) {
 		r.read(-1)
 		pass(tokenOverlap)
 		refused(t, r, "a token that is too old", strings.Replace(r.start(""), r.token, second, 1), "")
-		if s := r.st.onlySession(); s.isOver() || s.attached.Load() == nil {
+		if s := r.st.only(); s.isOver() || s.attached.Load() == nil {
 			t.Error("refused attempts have ended the session, or its connection")
 		}
 	})
@@ -254,8 +256,8 @@ func TestNewestConnectionWins(t *testing.T) {
 	})
 }
 
-// TestConfirmationSurvives (S5): a question that was asked before the loss can be answered after it,
-// and only once.
+// TestWhatHangsUp: the user ends a session, and a client that does not keep the rules; a broken
+// connection does not.
 func TestWhatHangsUp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		leave func(r *returning)
@@ -272,7 +274,7 @@ func TestWhatHangsUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := comingBack(t, nil)
-				s := r.st.onlySession()
+				s := r.st.only()
 				tc.leave(r)
 				synctest.Wait()
 				if s.isOver() != tc.over {
@@ -317,7 +319,7 @@ func TestSnapshot(t *testing.T) {
 		pcm := speech(48*1000, 1)
 		model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: pcm})
 		synctest.Wait()
-		s := r.st.onlySession()
+		s := r.st.only()
 		if s.down.words > maxHeldBytes || s.down.waiting > maxHeldMessages {
 			t.Errorf("%d bytes of %d messages wait", s.down.words, s.down.waiting)
 		}
@@ -419,25 +421,94 @@ func TestEndsWhileAway(t *testing.T) {
 		cause   *Cause
 		present bool // it ends a session whose client is there too
 	}{
-		"text":        {func(m *Manager, s *session) { m.EndDetached(s.start.ConversationID) }, causeText, false},
-		"an operator": {func(m *Manager, s *session) { m.End(s.id) }, causeOperator, true},
+		"text":              {func(m *Manager, s *session) { m.EndDetached(context.Background(), s.start.ConversationID, s.user) }, causeText, false},
+		"other text":        {func(m *Manager, s *session) { m.EndDetached(context.Background(), "another", s.user) }, nil, false},
+		"a stranger's text": {func(m *Manager, s *session) { m.EndDetached(context.Background(), s.start.ConversationID, user.User{}) }, nil, false},
+		"a block":           {func(*Manager, *session) { pass(blockCheck) }, causeBlocked, false},
+		"an operator":       {func(m *Manager, s *session) { m.End(s.id) }, causeOperator, true},
 	} {
 		for _, away := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, away), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r, _ := comingBack(t, nil)
-					s := r.st.onlySession()
+					r, _ := comingBack(t, func(o *Options) {
+						if name == "a block" {
+							checks := 0
+							o.Blocked = func(user.User) (time.Time, bool) {
+								checks++
+								return time.Now().Add(time.Hour), checks > 1 // not at the session's beginning
+							}
+						}
+					})
+					s := r.st.only()
 					s.start.ConversationID = "the-conversation-of-this-test"
 					if away {
 						r.lose()
 					}
 					tc.end(r.st.m, s)
 					synctest.Wait()
-					if over := away || tc.present; s.isOver() != over || over && !errors.Is(s.cause(), tc.cause) {
+					if over := tc.cause != nil && (away || tc.present); s.isOver() != over || over && s.cause().Reason != tc.cause.Reason {
 						t.Errorf("over: %v", r.gone(s))
 					}
 				})
 			})
 		}
 	}
+}
+
+// back returns a client that follows what was sent to c, in tl's stage.
+func (tl *till) back(t *testing.T, c *testClient) *returning {
+	t.Helper()
+	r := &returning{t: t, st: tl.stage, conn: c, seen: map[int64]int{}, leads: map[int64]bool{}, first: map[string]int64{}, audio: map[string][]byte{}, flushed: map[string]bool{}}
+	r.read(-1)
+	return r
+}
+
+func withGrace(o *Options) { o.Policy.ResumeGrace = 30 * time.Second }
+
+// TestQuestionSurvivesTheLoss (S5): a question that was asked before the loss can be answered after
+// it, and only once; the token of a question is not one that opens the session.
+func TestQuestionSurvivesTheLoss(t *testing.T) {
+	onStage(t, withGrace, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		token := tl.asksToPay(c, model, "u1")
+		r := tl.back(t, c)
+		r.lose()
+		pass(20 * time.Second)
+		r.comeBack(r.position())
+		r.read(-1)
+		resolve(r.conn, token, true)
+		tl.once(t)
+		r.lose()
+		r.comeBack(r.position())
+		resolve(r.conn, token, true)
+		r.conn.expect(t, "session.started", "error confirmation_used")
+		tl.once(t)
+	})
+}
+
+// TestCallsRunOnWithoutAClient (S3, S4): a call that runs when the connection breaks finishes, the
+// model has its one answer, and the client is told of its end once, however often it comes back.
+func TestCallsRunOnWithoutAClient(t *testing.T) {
+	onStage(t, withGrace, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		tl.takes = 5 * time.Second
+		token := tl.asksToPay(c, model, "u1")
+		resolve(c, token, true)
+		r := tl.back(t, c)
+		r.lose()
+		pass(time.Second)
+		r.comeBack(r.position())
+		r.lose()
+		pass(5 * time.Second)
+		tl.once(t)
+		r.comeBack(r.position())
+		r.read(-1)
+		if n := r.conn.count("tool.ended"); n != 1 {
+			t.Errorf("the client was told %d times of the call's end", n)
+		}
+		if n := len(told(model)); n != 1 {
+			t.Errorf("the model was told %d times", n)
+		}
+		r.shown()
+	})
 }

@@ -107,6 +107,9 @@ type session struct {
 	// the Manager knows the session.
 	visitors sync.WaitGroup
 
+	// left is closed when nothing of the session is left.
+	left chan struct{}
+
 	// handed is closed when the conversation has been handed back; goodbye sets it for settle.
 	handed <-chan struct{}
 
@@ -139,6 +142,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 		clock:   &audioClock{rate: start.InputRate},
 		logger:  g.logger,
 		control: rate.NewLimiter(controlRate, controlBurst),
+		left:    make(chan struct{}),
 	}
 	s.up = newUplink(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.up.unsent = s.untold
