@@ -180,6 +180,9 @@ func (tk *talk) leaveOrReturn() {
 	}
 	var in ClientBack
 	for _, it := range tk.state.line.items {
+		if it.done {
+			continue // the client has heard it
+		}
 		switch tk.rng.IntN(3) {
 		case 0:
 			in.Gone = append(in.Gone, it.id)

@@ -246,6 +246,8 @@ func (m *machine) tick() {
 	m.watchUnfinished()
 	m.watchSpeech()
 	m.watchSpeechOwed()
+	m.line.settle(m.at)
+	m.watchUnended() // what has kept an item open may have ended just now
 	m.watchLink()
 	m.watchLimits()
 }
