@@ -148,8 +148,9 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 
 // keep saves a turn to its conversation, even if the client has left. It replaces what an earlier
 // attempt at the message has left there. If another node has taken the conversation meanwhile,
-// because this one seemed to be gone, keep saves nothing: the other node answers the message.
-func (a *Agent) keep(ctx context.Context, req Request, held store.Held, c *conversation.Conversation, rev store.Revision, message string, calls json.RawMessage, entries []conversation.Entry) error {
+// because this one seemed to be gone, or has answered the message, keep saves nothing.
+func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn, c *conversation.Conversation, rev store.Revision, entries []conversation.Entry) error {
+	message, calls := t.rec.Name, t.calls.Book().Carry()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	for try := range saveTries {
@@ -169,11 +170,30 @@ func (a *Agent) keep(ctx context.Context, req Request, held store.Held, c *conve
 		if err := held.Check(ctx); err != nil {
 			return err
 		}
+		if err := a.answeredElsewhere(ctx, t); err != nil {
+			return err
+		}
 		if c, rev, err = a.load(ctx, req); err != nil {
 			return err
 		}
 	}
 	return store.ErrChanged
+}
+
+// answeredElsewhere returns store.ErrFenced if another node has written what became of a turn's
+// message.
+func (a *Agent) answeredElsewhere(ctx context.Context, t *turn) error {
+	if a.opts.Answers == nil {
+		return nil
+	}
+	_, rev, err := a.opts.Answers.Load(ctx, t.m.id.key)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return nil
+	case err == nil && rev != t.rec.rev:
+		return store.ErrFenced
+	}
+	return err
 }
 
 // errTurnTime ends a turn that takes too long.

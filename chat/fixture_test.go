@@ -227,6 +227,9 @@ func (l *lease) Release() {
 func (l *lease) Check(context.Context) error {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
+	if l.of.taken[l.id] == nil {
+		l.of.taken[l.id] = l
+	}
 	if l.of.taken[l.id] != l {
 		return store.ErrFenced
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/conversation"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
@@ -51,6 +52,40 @@ func TestLostLeaseLosesNothing(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// TestAnotherNodeHasTakenIt: a turn whose conversation another node has taken, because this one
+// seemed to be gone, writes nothing beside that node, and its client learns that it is not kept.
+func TestAnotherNodeHasTakenIt(t *testing.T) {
+	for name, other := range map[string]func(f *fixture){
+		"and answers in it": func(f *fixture) { f.kept.taken["conv"] = &lease{f.kept, "conv"} },
+		"and has answered this message": func(f *fixture) {
+			delete(f.kept.taken, "conv")
+			for key := range f.agent.messages {
+				if _, err := f.answers.Save(f.t.Context(), key, []byte(`{"name":"n","done":true}`), 0, time.Hour); err != nil {
+					f.t.Error(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				told := f.say("First", func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+					f.kept.append(t, "conv", conversation.Entry{Text: "by the other node"})
+					f.kept.mu.Lock()
+					defer f.kept.mu.Unlock()
+					other(f)
+					return says("One.")(ctx, p, delta)
+				})
+				if told.done().Status != protocol.DoneFailed {
+					t.Errorf("the client is told %s", told.done().Status)
+				}
+				if e := f.conversation("conv").Entries; len(e) != 1 || e[0].Text != "by the other node" {
+					t.Errorf("kept is %+v", e)
+				}
+			})
+		})
+	}
 }
 
 // TestLeavesWhileTextStreams: the model's request ends, what was read so far is kept as

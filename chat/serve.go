@@ -126,7 +126,7 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 	}
 	t := a.newTurn(req, c, m, rec)
 	t.save = func(entries []conversation.Entry) error {
-		return a.keep(ctx, req, held, c, rev, rec.Name, t.calls.Book().Carry(), entries)
+		return a.keep(ctx, req, held, t, c, rev, entries)
 	}
 	last, err = t.answer(ctx)
 	return rec.left(err), last, err

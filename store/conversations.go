@@ -101,8 +101,8 @@ func (c *Conversations) Update(ctx context.Context, id string, change func(*conv
 type Held interface {
 	// Release gives it back. It may be called more than once and waits for at most Options.Wait.
 	Release()
-	// Check asks the store whether the lease is still the caller's: ErrFenced if somebody else has
-	// taken it, or an error that wraps ErrUnavailable.
+	// Check asks the store whether the lease is still the caller's, and takes it again if nobody
+	// holds it: ErrFenced if somebody else does, or an error that wraps ErrUnavailable.
 	Check(ctx context.Context) error
 }
 

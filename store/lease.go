@@ -184,12 +184,17 @@ func (l *Lease) write(ctx context.Context) (uint64, error) {
 	}
 }
 
-// Check asks the store whether the lease is still the caller's: ErrFenced if it is not, or an error
-// that wraps ErrUnavailable.
+// Check asks the store whether the lease is still the caller's, and takes it again if nobody holds
+// it: ErrFenced if somebody else does, or an error that wraps ErrUnavailable. A lease that was taken
+// again is not renewed.
 func (l *Lease) Check(ctx context.Context) error {
 	h, err := l.keys.get(ctx, l.key)
-	switch {
-	case errors.Is(err, errNone), err == nil && !bytes.Equal(h.data, l.data):
+	if errors.Is(err, errNone) {
+		if h, err = l.keys.create(ctx, l.key, l.data, l.life); errors.Is(err, errConflict) {
+			err = nil
+		}
+	}
+	if err == nil && !bytes.Equal(h.data, l.data) {
 		return ErrFenced
 	}
 	return err
