@@ -26,11 +26,16 @@ type Agent struct {
 	// markKey makes the marks of conversations. A conversation keeps its mark while the process
 	// runs, so that a provider can cache the beginning of its prompt.
 	markKey [32]byte
+	idle    chan struct{} // closed when Drain was called and no Respond runs any more
 
 	mu       sync.Mutex          // guards the following fields
 	messages map[string]*message // in progress, or kept for a while; by key
 	kept     []*message          // the messages that are over, oldest first
 	keptSize int                 // size of all kept messages, in bytes
+	// responding counts the running calls of Respond. draining refuses more of them; stopped says
+	// that those that run are to end.
+	responding        int
+	draining, stopped bool
 }
 
 // New returns an Agent.
@@ -38,7 +43,7 @@ func New(opts Options) (*Agent, error) {
 	if opts.Model == nil || opts.Executor == nil || opts.Conversations == nil {
 		return nil, errors.New("chat: Options need Model, Executor and Conversations")
 	}
-	a := &Agent{opts: opts.withDefaults(), messages: make(map[string]*message)}
+	a := &Agent{opts: opts.withDefaults(), messages: make(map[string]*message), idle: make(chan struct{})}
 	rand.Read(a.markKey[:]) // it never fails: crypto/rand ends the program instead
 	return a, nil
 }
@@ -120,7 +125,7 @@ const saveTries = 8
 
 // Respond answers one message. It passes what happens to emit, on the calling goroutine; the
 // last message is a Done. An error comes before the first message and replaces all of them:
-// ErrMessage, ErrReused, ErrBusy, ErrUnknown, ErrStore, or a confirmation's error
+// ErrMessage, ErrReused, ErrBusy, ErrUnknown, ErrStore, ErrDraining, or a confirmation's error
 // (store.ErrUnknown, ErrUsed, ErrExpired).
 //
 // If the same message comes again, it joins the answer in progress from its beginning, or gets
@@ -136,6 +141,11 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	if err != nil {
 		return err
 	}
+	over, err := a.respond()
+	if err != nil {
+		return err
+	}
+	defer over()
 	m, mine, err := a.enter(ctx, id)
 	if err != nil {
 		return err

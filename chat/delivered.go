@@ -45,7 +45,7 @@ func (t *turn) undeliver(ctx context.Context) {
 	if t.waits {
 		why = "held" // until the client brings the answers of its own tools
 	}
-	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errTurnTime) {
+	if errors.Is(context.Cause(ctx), errLeft) {
 		why = "client_gone"
 	}
 	for _, r := range t.fresh.take() {

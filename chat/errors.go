@@ -14,4 +14,6 @@ var (
 	ErrReused = errors.New("chat: another message had this id")
 	// ErrStore is wrapped if the conversation cannot be loaded or saved.
 	ErrStore = errors.New("chat: the store does not answer")
+	// ErrDraining: the process is ending and answers nothing more.
+	ErrDraining = errors.New("chat: the gateway is shutting down")
 )

@@ -30,6 +30,9 @@ func (a *Agent) enter(ctx context.Context, id identity) (m *message, mine bool, 
 		if old == nil || closed(old.ended) {
 			m = a.newMessage(ctx, id, old)
 			a.messages[id.key] = m
+			if a.stopped {
+				m.cancel(errDraining)
+			}
 			a.mu.Unlock()
 			return m, true, nil
 		}
@@ -85,6 +88,9 @@ func (a *Agent) serve(m *message, req Request) {
 		a.ended(m, rec, err)
 	}()
 	rec, last, err = a.attempt(m.begin(), m, req)
+	if err != nil && errors.Is(context.Cause(m.begin()), errDraining) {
+		err = ErrDraining // whatever it was waiting for
+	}
 }
 
 // attempt makes one attempt at a message, or repeats the answer that it had. It returns the last

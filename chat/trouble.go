@@ -28,8 +28,11 @@ var troubles = map[ErrorKind]protocol.Error{
 // modelFailed returns what the client is told about a failure of the model; nil if it has left.
 func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	if ctx.Err() != nil {
-		if errors.Is(context.Cause(ctx), errTurnTime) {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errTurnTime):
 			return noAnswer()
+		case errors.Is(cause, errDraining):
+			return &protocol.Error{Code: errcode.Draining, Message: "The gateway is shutting down and could not finish this answer; send the message again, and another gateway goes on with it.", Retryable: true}
 		}
 		return nil
 	}

@@ -254,6 +254,8 @@ func (s *Server) chatRefused(w http.ResponseWriter, err error) {
 	case errors.Is(err, chat.ErrBusy):
 		retryAfter(w, time.Second)
 		problem(w, http.StatusConflict, "conversation_busy", "Another message of this conversation is being answered; wait for its end (the event done) and send this one again.")
+	case errors.Is(err, chat.ErrDraining):
+		refuseDraining(w, plainError)
 	case errors.Is(err, chat.ErrReused):
 		problem(w, http.StatusUnprocessableEntity, "message_reused", reusedWords)
 	case errors.Is(err, chat.ErrUnknown):

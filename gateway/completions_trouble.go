@@ -32,6 +32,7 @@ var openaiTroubles = map[string]openaiTrouble{
 	errcode.ProviderError:       {http.StatusBadGateway, "server_error", errcode.ProviderError, ""},
 	errcode.ProviderUnavailable: {http.StatusServiceUnavailable, "server_error", errcode.ProviderUnavailable, ""},
 	errcode.NoAnswer:            {http.StatusServiceUnavailable, "server_error", errcode.NoAnswer, ""},
+	errcode.Draining:            {http.StatusServiceUnavailable, "server_error", errcode.Draining, ""},
 	errcode.StoreUnavailable:    {http.StatusServiceUnavailable, "server_error", errcode.StoreUnavailable, ""},
 }
 

@@ -65,8 +65,7 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 		return nil, false
 	}
 	if s.opts.Sessions.Draining() {
-		retryAfter(w, 5*time.Second)
-		refuse(w, shape, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; ask another one.")
+		refuseDraining(w, shape)
 		return nil, false
 	}
 	addr := s.clientAddr(r)
@@ -110,7 +109,13 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 	}
 }
 
-// share is the part of all messages that one address or one user may have.
+// refuseDraining answers a message that comes too late.
+func refuseDraining(w http.ResponseWriter, shape errorShape) {
+	retryAfter(w, 5*time.Second)
+	refuse(w, shape, http.StatusServiceUnavailable, errcode.Draining, "The gateway is shutting down; ask another one.")
+}
+
+// share bounds the part of all messages that one address or one user may have.
 type share struct {
 	of               *quota.Quota[string]
 	key              string

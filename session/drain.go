@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"voicegw/orchestrator/execute"
@@ -40,7 +41,10 @@ func (a *Admission) is(phase Phase, id string) {
 // them it waits for at most DrainRemainder, whatever a provider, a tool or the store does; if
 // anything is left then, the error is the one of Left. Calling Drain again with a shorter ctx
 // shortens the wait.
-func (m *Manager) Drain(ctx context.Context) error {
+//
+// beside are the drains of others that use the Executor: they run at the same time, must return soon
+// after ctx is done, and the Executor is closed only after them.
+func (m *Manager) Drain(ctx context.Context, beside ...func(context.Context)) error {
 	m.mu.Lock()
 	if !m.draining {
 		m.draining = true
@@ -52,11 +56,16 @@ func (m *Manager) Drain(ctx context.Context) error {
 		}
 	}
 	m.mu.Unlock()
+	var others sync.WaitGroup
+	for _, drain := range beside {
+		others.Go(func() { drain(ctx) })
+	}
 	select {
 	case <-m.idle:
 	case <-ctx.Done():
 	}
 	m.endAll(causeShutdown)
+	others.Wait()
 	done := make(chan struct{}) // closed when nothing is left; nobody may be waiting for it any more
 	go func() {
 		defer close(done)

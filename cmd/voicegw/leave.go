@@ -23,6 +23,8 @@ const (
 	closeTime = 15 * time.Second
 	// leaveTime is the limit after a second signal, once for the sessions and once for the rest.
 	leaveTime = 2 * time.Second
+	// answerTime is how long the HTTP server may take to deliver the ends of its answers.
+	answerTime = time.Second
 )
 
 // leave ends everything: first the sessions, within the configured time, then what they have used.
@@ -33,17 +35,28 @@ func (s *server) leave(p Process, served func() error) error {
 	if hurried {
 		limit = leaveTime
 	}
-	return errors.Join(err, s.close(p, limit, part{"the HTTP server", func() error { return errors.Join(s.http.Close(), served()) }}))
+	return errors.Join(err, s.close(p, limit, part{"the HTTP server", func() error { return errors.Join(s.closeHTTP(), served()) }}))
 }
 
-// drain lets running sessions go on for the configured time, or until a second signal; hurried
-// reports whether one came.
+// closeHTTP ends the HTTP server. The ends of answers have been written; it gives their connections
+// a moment to be finished.
+func (s *server) closeHTTP() error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	if s.http.Shutdown(ctx) == nil {
+		return nil
+	}
+	return s.http.Close()
+}
+
+// drain lets running sessions and text answers go on for the configured time, or until a second
+// signal; hurried reports whether one came.
 func (s *server) drain(p Process) (hurried bool, err error) {
 	s.logger.Info("draining", "sessions", s.sessions.Running(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
 	done := make(chan error, 1) // how the draining ended; nobody may be waiting for it
-	go func() { done <- s.sessions.Drain(ctx) }()
+	go func() { done <- s.drainAll(ctx) }()
 	select {
 	case err = <-done:
 		return false, s.tellLeft(err)
@@ -57,6 +70,15 @@ func (s *server) drain(p Process) (hurried bool, err error) {
 		err = s.sessions.Left()
 	}
 	return true, s.tellLeft(err)
+}
+
+// drainAll drains sessions and text answers. What has not ended when ctx is done is stopped, and has
+// session.DrainRemainder to write what is left.
+func (s *server) drainAll(ctx context.Context) error {
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout+session.DrainRemainder)
+	defer cancel()
+	err := s.sessions.Drain(ctx, s.texts.Drain)
+	return errors.Join(err, s.texts.Wait(last))
 }
 
 // tellLeft logs each session and call that has not ended, and returns err.

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/audit"
+	"voicegw/chat"
 	"voicegw/client/operator"
 	"voicegw/config"
 	"voicegw/gateway"
@@ -94,6 +95,7 @@ type server struct {
 	http         *http.Server
 	gateway      *gateway.Server
 	sessions     *session.Manager
+	texts        *chat.Agent
 	caps         *capabilities
 	audit        *audit.Log
 	tools        *registry.Registry
@@ -156,16 +158,15 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.sessions, err = session.NewManager(s.sessionOptions(transports, executor)); err != nil {
 		return err
 	}
-	texts, err := s.newChat(executor)
-	if err != nil {
+	if s.texts, err = s.newChat(executor); err != nil {
 		return err
 	}
-	return s.takeAddress(ctx, texts, key)
+	return s.takeAddress(ctx, key)
 }
 
 // takeAddress makes the HTTP server and its listener. It comes last, so that every client that can
 // connect is served.
-func (s *server) takeAddress(ctx context.Context, texts gateway.TextAgent, key string) error {
+func (s *server) takeAddress(ctx context.Context, key string) error {
 	var err error
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
@@ -178,7 +179,7 @@ func (s *server) takeAddress(ctx context.Context, texts gateway.TextAgent, key s
 	s.gateway = gateway.New(gateway.Options{
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
-		Chat: texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
+		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
 		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
 	})

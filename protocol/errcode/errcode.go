@@ -44,5 +44,6 @@ const (
 	ConfirmationExpired = "confirmation_expired"
 	StoreUnavailable    = "store_unavailable"
 	SessionEnding       = "session_ending"
+	Draining            = "draining"
 	Internal            = "internal"
 )

@@ -55,6 +55,7 @@ var retries = map[string]Retry{
 	ConfirmationExpired: Never,
 	StoreUnavailable:    Later,
 	SessionEnding:       Never,
+	Draining:            Later,
 	Internal:            Later,
 }
 

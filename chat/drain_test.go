@@ -1,0 +1,186 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/protocol"
+	"voicegw/protocol/errcode"
+	"voicegw/registry"
+)
+
+// answering is a message that is being answered.
+type answering struct {
+	told *turnTold
+	err  error
+	over chan struct{} // closed at its end
+}
+
+func (f *fixture) begin(req Request, steps ...step) *answering {
+	a := &answering{over: make(chan struct{})}
+	go func() {
+		defer close(a.over)
+		a.told, a.err = f.respond(f.t.Context(), req, steps...)
+	}()
+	synctest.Wait()
+	return a
+}
+
+// TestDrainLetsAnswersEnd: what is being answered when the gateway shuts down is answered to its
+// end, within the time that there is; nothing new begins.
+func TestDrainLetsAnswersEnd(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		slow := func(ctx context.Context, p Prompt, delta func(string)) (Reply, error) {
+			delta("One ")
+			pass(20 * time.Second)
+			delta("moment.")
+			return Reply{Text: "One moment."}, ctx.Err()
+		}
+		first := f.begin(Request{Message: "First"}, slow)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		began, drained := time.Now(), make(chan struct{})
+		go func() {
+			defer close(drained)
+			f.agent.Drain(ctx)
+		}()
+		synctest.Wait()
+		if _, err := f.respond(t.Context(), Request{Message: "Second", ConversationID: "other"}); !errors.Is(err, ErrDraining) {
+			t.Errorf("a message that comes too late: %v", err)
+		}
+		<-drained
+		if took := time.Since(began); took != 20*time.Second {
+			t.Errorf("the drain took %v", took)
+		}
+		<-first.over
+		if first.err != nil || first.told.done().Status != protocol.DoneCompleted {
+			t.Errorf("%v, %+v", first.err, first.told.done())
+		}
+		if err := f.agent.Wait(ctx); err != nil || ctx.Err() != nil {
+			t.Error(err)
+		}
+		if len(f.conversation("conv").Entries) != 2 || len(f.kept.taken) != 0 {
+			t.Errorf("kept is %+v, taken are %v", f.conversation("conv").Entries, f.kept.taken)
+		}
+	})
+}
+
+// TestDrainEndsWhatTakesTooLong: an answer that is not ready when the time is over ends with an
+// error and a done. What was said is kept, the conversation is free, and another gateway goes on
+// with the message where this one stopped: no call is made twice.
+func TestDrainEndsWhatTakesTooLong(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hang step
+		do   handler
+		ran  string
+	}{
+		"in the answer": {func(ctx context.Context, _ Prompt, delta func(string)) (Reply, error) {
+			delta("One mo")
+			<-ctx.Done()
+			return Reply{}, ctx.Err()
+		}, nil, "change a"},
+		"before the answer": {func(ctx context.Context, _ Prompt, _ func(string)) (Reply, error) {
+			<-ctx.Done()
+			return Reply{}, ctx.Err()
+		}, nil, "change a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				f.do = tc.do
+				req := Request{Message: "First", ID: "m1"}
+				first := f.begin(req, callsTools(nth(1), "change", `{"name":"a"}`), tc.hang)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				f.agent.Drain(ctx)
+				if err := f.agent.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+				<-first.over
+				if first.err != nil {
+					t.Fatal(first.err)
+				}
+				failed := of[*protocol.Error](first.told)
+				if len(failed) != 1 || failed[0].Code != errcode.Draining || !failed[0].Retryable || first.told.done().Status != protocol.DoneFailed {
+					t.Errorf("told are %+v, %+v", failed, first.told.done())
+				}
+				if e := f.conversation("conv").Entries; len(e) == 0 || e[0].Text != "First" || len(f.kept.taken) != 0 {
+					t.Errorf("kept is %+v, taken are %v", e, f.kept.taken)
+				}
+				next := newFixture(t, setting{besides: f})
+				again, err := next.respond(t.Context(), req, says("Done."))
+				if err != nil || again.done().Status != protocol.DoneCompleted {
+					t.Fatalf("%v, %+v", err, again.msgs)
+				}
+				if ran := strings.Join(append(f.ran(), next.ran()...), " "); ran != tc.ran {
+					t.Errorf("the tools ran: %s", ran)
+				}
+				n := 0
+				for _, e := range next.conversation("conv").Entries {
+					if e.Text == "First" {
+						n++
+					}
+				}
+				if n != 1 {
+					t.Errorf("the message is kept %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// TestDrainStopsWhoWaits: a message that another gateway answers is waited for; when the time is
+// over its client is sent there.
+func TestDrainStopsWhoWaits(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		other := newFixture(t, setting{besides: f})
+		req := Request{Message: "First", ID: "m1", ConversationID: "none"}
+		release := make(chan struct{})
+		there := other.begin(req, func(context.Context, Prompt, func(string)) (Reply, error) {
+			<-release
+			return Reply{Text: "There."}, nil
+		})
+		here := f.begin(req)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		f.agent.Drain(ctx)
+		<-here.over
+		if !errors.Is(here.err, ErrDraining) {
+			t.Errorf("who waited is told: %v", here.err)
+		}
+		close(release)
+		<-there.over
+		if there.err != nil || there.told.done().Status != protocol.DoneCompleted {
+			t.Errorf("%v", there.err)
+		}
+	})
+}
+
+// TestWaitHasAnEnd: a tool that nothing ends is named as a message that has not ended.
+func TestWaitHasAnEnd(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		release := make(chan struct{})
+		f.do = func(context.Context, toolCall) (registry.Result, error) {
+			<-release
+			return registry.Result{Data: "done"}, nil
+		}
+		first := f.begin(Request{Message: "First"}, callsTools(nth(1), "book", `{"name":"a"}`), says("Done."))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		f.agent.Drain(ctx)
+		late, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		var left *LeftError
+		if err := f.agent.Wait(late); !errors.As(err, &left) || left.Messages != 1 {
+			t.Errorf("left is %v", err)
+		}
+		close(release)
+		<-first.over
+		if err := f.agent.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
