@@ -191,6 +191,21 @@ func TestChatRequests(t *testing.T) {
 	}
 }
 
+// TestAMessageOfTheLastMoment: one that comes between the beginning of a drain and the agent's is
+// sent elsewhere as well, in every form.
+func TestAMessageOfTheLastMoment(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/chat":             `{"message":"Hello"}`,
+		"/v1/chat/completions": `{"model":"default","messages":[{"role":"user","content":"Hello"}]}`,
+	} {
+		a := &fakeAgent{do: func(context.Context, chat.Request, chat.Emit) error { return chat.ErrDraining }}
+		s, _ := chatServer(t, a, nil)
+		if w := send(s, path, body, nil); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" || !strings.Contains(w.Body.String(), `"draining"`) {
+			t.Errorf("%s: %d %v %s", path, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
 // TestChatRefusals: each refusal has its status, its code and words that say what to do,
 // and the agent hears nothing of it.
 func TestChatRefusals(t *testing.T) {

@@ -58,6 +58,8 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		refuseField(w, &wrongField{field.Field, "invalid_value", field.Message})
 	case errors.Is(err, chat.ErrMessage):
 		refuse(w, openaiError, http.StatusBadRequest, "invalid_message", err.Error())
+	case errors.Is(err, chat.ErrDraining):
+		refuseDraining(w, openaiError)
 	case errors.Is(err, chat.ErrReused):
 		refuse(w, openaiError, http.StatusUnprocessableEntity, "message_reused", reusedWords)
 	case err != nil:
