@@ -20,7 +20,7 @@ import (
 // join makes the process of a store a node until the end of the test.
 func join(t testing.TB, s *Store) *Membership {
 	t.Helper()
-	m, err := s.Nodes().Join(context.Background(), Node{URL: "https://node.example:8443", Version: "v1"})
+	m, err := s.Nodes().Join(context.Background(), Node{URL: "https://node.example:8443", Version: "v1"}, func() int { return 7 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,13 @@ func lostSignal(o *Owned) <-chan struct{} {
 // testNodes: a process is a node once, and the others know what it says of itself.
 func testNodes(t *testing.T, s *Store) {
 	m := s.member.Load()
-	if _, err := s.Nodes().Join(t.Context(), Node{}); !errors.Is(err, ErrUsed) {
+	if _, err := s.Nodes().Join(t.Context(), Node{}, nil); !errors.Is(err, ErrUsed) {
 		t.Errorf("a second time: %v", err)
 	}
-	if _, err := s.Nodes().Join(t.Context(), Node{URL: "node.example:8443"}); err == nil || errors.Is(err, ErrUsed) {
+	if _, err := s.Nodes().Join(t.Context(), Node{URL: "node.example:8443"}, nil); err == nil || errors.Is(err, ErrUsed) {
 		t.Errorf("an address that is no URL: %v", err)
 	}
-	m.Set(true, 7)
+	m.Drain()
 	await.True(t, "the others know of the drain", func() bool {
 		all, err := s.Nodes().List(t.Context())
 		if err != nil || len(all) != 1 {
@@ -80,7 +80,6 @@ func testNodes(t *testing.T, s *Store) {
 	if gone, err := s.Nodes().Gone(t.Context(), ""); gone || err != nil {
 		t.Errorf("a holder that is not a node: gone %t, %v", gone, err)
 	}
-	m.Set(false, 0)
 }
 
 // testDirectory: a session's record is what its owner wrote last; what nobody can resume any more

@@ -68,15 +68,19 @@ func (s *Store) openNodes(ctx context.Context) (*Nodes, error) {
 // subject is where a node is asked.
 func (n *Nodes) subject(id string) string { return n.bucket.store.o.Prefix + ".node." + id }
 
-// Join makes this process a node; its ID, Started and Answers are set here. The node gives a sign
-// of life every 2 s, until Membership.Leave or Store.Close. Only one Join of a Store succeeds: the
+// Join makes this process a node; its ID, Started, Answers and Sessions are set here. The node gives
+// a sign of life every 2 s, until Membership.Leave or Store.Close. running is asked each time how
+// many voice sessions it runs; it must not wait, and nil means none. Only one Join of a Store succeeds: the
 // next one is ErrUsed. The other errors wrap ErrUnavailable, or say what is wrong with the URL.
-func (n *Nodes) Join(ctx context.Context, is Node) (*Membership, error) {
+func (n *Nodes) Join(ctx context.Context, is Node, running func() int) (*Membership, error) {
 	if u, err := url.Parse(is.URL); is.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return nil, errors.New("store: the address of a node for other nodes must be a URL such as https://10.0.0.7:8443")
 	}
 	is.ID, is.Started = "node-"+strings.ToLower(rand.Text()), time.Now().UTC()
-	m := &Membership{nodes: n, wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}), is: is, connected: true}
+	if running == nil {
+		running = func() int { return 0 }
+	}
+	m := &Membership{nodes: n, running: running, wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}), is: is, connected: true}
 	if !n.bucket.store.member.CompareAndSwap(nil, m) {
 		return nil, fmt.Errorf("%w: this process is a node already", ErrUsed)
 	}
@@ -182,11 +186,12 @@ func decodeNode(data []byte) (Node, error) {
 // Membership is this process's place among the nodes. Its methods may be used concurrently.
 type Membership struct {
 	// Fixed after Join.
-	nodes *Nodes
-	sub   *nats.Subscription
-	wake  chan struct{} // holds a note that there is something to do; never closed
-	stop  chan struct{} // closed by Leave
-	over  chan struct{} // closed by keep when it returns
+	nodes   *Nodes
+	running func() int
+	sub     *nats.Subscription
+	wake    chan struct{} // holds a note that there is something to do; never closed
+	stop    chan struct{} // closed by Leave
+	over    chan struct{} // closed by keep when it returns
 
 	leaving sync.Once
 
@@ -215,16 +220,12 @@ func (m *Membership) Node() Node {
 	return m.is
 }
 
-// Set tells the other nodes whether this one is draining and how many sessions it runs. It does
-// not wait: they learn of a drain within milliseconds, and of the number within 2 s.
-func (m *Membership) Set(draining bool, sessions int) {
+// Drain tells the other nodes that this one is about to end. It does not wait for them.
+func (m *Membership) Drain() {
 	m.mu.Lock()
-	urgent := draining != m.is.Draining
-	m.is.Draining, m.is.Sessions = draining, sessions
+	m.is.Draining = true
 	m.mu.Unlock()
-	if urgent {
-		m.poke()
-	}
+	m.poke()
 }
 
 // Fenced says that other nodes may take this one for gone and take its sessions, because it has
@@ -305,7 +306,9 @@ func (m *Membership) found() {
 
 // sign gives a sign of life.
 func (m *Membership) sign(ctx context.Context) error {
+	running := m.running()
 	m.mu.Lock()
+	m.is.Sessions = running
 	record := storedNode{V: recordVersion, Node: m.is}
 	m.mu.Unlock()
 	data, err := encode(record)

@@ -52,6 +52,7 @@ func (s *server) closeHTTP() error {
 // drain lets running sessions and text answers go on for the configured time, or until a second
 // signal; hurried reports whether one came.
 func (s *server) drain(p Process) (hurried bool, err error) {
+	s.node.Drain()
 	s.logger.Info("draining", "sessions", s.sessions.Running(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
@@ -110,6 +111,9 @@ func (s *server) parts() []part {
 	}
 	if s.tools != nil {
 		parts = append(parts, part{"the tools", func() error { return waitForTools(s.tools) }})
+	}
+	if s.node != nil {
+		parts = append(parts, part{"the node", func() error { s.node.Leave(); return nil }})
 	}
 	if s.caps != nil {
 		parts = append(parts, part{"the store and what else the tools use", s.caps.close})

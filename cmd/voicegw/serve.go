@@ -26,6 +26,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/session"
+	"voicegw/store"
 	"voicegw/web"
 )
 
@@ -96,6 +97,7 @@ type server struct {
 	gateway      *gateway.Server
 	sessions     *session.Manager
 	texts        *chat.Agent
+	node         *store.Membership
 	caps         *capabilities
 	audit        *audit.Log
 	tools        *registry.Registry
@@ -160,6 +162,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	}
 	if s.texts, err = s.newChat(executor); err != nil {
 		return err
+	}
+	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: versionOf()}, s.sessions.Running); err != nil {
+		return fmt.Errorf("this gateway cannot join the others at the store: %w", err)
 	}
 	return s.takeAddress(ctx, key)
 }
