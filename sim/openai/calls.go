@@ -89,13 +89,14 @@ func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool)
 	it := &item{id: c.itemID(), kind: kindCall, status: inProgress, name: call.Name, callID: id, answered: true}
 	index := len(r.obj.Output)
 	c.openItem(r, it)
+	at := object{"response_id", r.obj.ID, "item_id", it.id, "output_index", index, "call_id", id}
 	arguments := c.style(call.Args)
 	for _, piece := range wire.ArgumentPieces(arguments) {
 		if r.over {
 			return
 		}
 		r.out.words(piece)
-		c.emit("response.function_call_arguments.delta", argumentsDelta{r.obj.ID, it.id, index, id, piece, c.obfuscation(piece)})
+		c.emit("response.function_call_arguments.delta", append(at, "delta", piece, "obfuscation", c.obfuscation(piece))...)
 	}
 	it.arguments = arguments
 	c.closeMessage(r, completed)
@@ -103,7 +104,7 @@ func (c *conn) sendCall(r *response, call scenario.Call, id string, doomed bool)
 		c.closeItem(r, it, index, incomplete)
 		return
 	}
-	c.emit("response.function_call_arguments.done", argumentsDone{r.obj.ID, it.id, index, id, call.Name, arguments})
+	c.emit("response.function_call_arguments.done", append(at, "name", call.Name, "arguments", arguments)...)
 	c.closeItem(r, it, index, completed)
 }
 

@@ -63,7 +63,7 @@ func (c *conn) after(d time.Duration, do func()) {
 
 // run is the session, from session.created to the end.
 func (c *conn) run(first []fault.Action) {
-	c.emit("session.created", sessionBody{c.sess})
+	c.emit("session.created", "session", c.sess)
 	c.commit(first)
 	c.commit(c.w.At(fault.Point{At: fault.AtSetup}))
 	c.settle()
@@ -330,7 +330,7 @@ func (c *conn) updateSession(raw json.RawMessage) *apiError {
 	before := c.sess
 	c.sess = changed
 	c.in.configure(before, changed)
-	c.emit("session.updated", sessionBody{c.sess})
+	c.emit("session.updated", "session", c.sess)
 	c.listTools(before.Tools, changed.Tools)
 	return nil
 }
@@ -364,8 +364,8 @@ func (c *conn) createItem(e *clientEvent) *apiError {
 		c.stats.Results.Add(1)
 	}
 	c.conv.insert(it, at)
-	c.emit("conversation.item.added", itemBody{c.conv.before(it), it})
-	c.emit("conversation.item.done", itemBody{c.conv.before(it), it})
+	c.emitItem("added", c.conv.before(it), it)
+	c.emitItem("done", c.conv.before(it), it)
 	return nil
 }
 
@@ -375,7 +375,7 @@ func (c *conn) deleteItem(e *clientEvent) *apiError {
 		return firstError(need(e.ItemID, "item_id"), noSuchItem("item_id", e.ItemID))
 	}
 	c.conv.remove(i)
-	c.emit("conversation.item.deleted", itemIDBody{e.ItemID})
+	c.emit("conversation.item.deleted", "item_id", e.ItemID)
 	return nil
 }
 
@@ -389,9 +389,7 @@ func (c *conn) retrieve(e *clientEvent) *apiError {
 	if err != nil {
 		return invalid("server_error", "", "The item could not be read.")
 	}
-	c.emit("conversation.item.retrieved", struct {
-		Item json.RawMessage `json:"item"`
-	}{body})
+	c.emit("conversation.item.retrieved", "item", body)
 	return nil
 }
 
@@ -423,7 +421,7 @@ func (c *conn) truncate(e *clientEvent) *apiError {
 	for i := range it.content {
 		it.content[i].transcript = nil
 	}
-	c.emit("conversation.item.truncated", truncatedBody{it.id, 0, *e.EndMS})
+	c.emit("conversation.item.truncated", "item_id", it.id, "content_index", 0, "audio_end_ms", *e.EndMS)
 	return nil
 }
 

@@ -153,7 +153,7 @@ func (c *conn) speechStarted(reportMS, edgeMS int64) {
 	in := &c.in
 	in.itemID, in.startMS, in.edgeMS = c.itemID(), reportMS, edgeMS
 	c.idle++
-	c.emit("input_audio_buffer.speech_started", startedBody{reportMS, in.itemID})
+	c.emit("input_audio_buffer.speech_started", "audio_start_ms", reportMS, "item_id", in.itemID)
 	if r := c.active(); r != nil && c.sess.Audio.Input.TurnDetection.Interrupt {
 		c.stats.Interrupted.Add(1)
 		c.finish(r, cancelled, &statusDetails{Type: cancelled, Reason: "turn_detected"})
@@ -167,7 +167,7 @@ func (c *conn) speechStopped(reportMS, edgeMS int64) {
 	length := time.Duration(reportMS-in.startMS) * time.Millisecond
 	spoken := time.Duration(edgeMS-in.edgeMS) * time.Millisecond
 	in.itemID, in.length = "", 0
-	c.emit("input_audio_buffer.speech_stopped", stoppedBody{reportMS, id})
+	c.emit("input_audio_buffer.speech_stopped", "audio_end_ms", reportMS, "item_id", id)
 	c.addSpeech(id, data, length, spoken, c.sess.Audio.Input.TurnDetection.Create)
 }
 
@@ -212,7 +212,7 @@ func (in *input) speechIn(data []byte) time.Duration {
 
 func (c *conn) clear() {
 	c.in.forget()
-	c.emit("input_audio_buffer.cleared", struct{}{})
+	c.emit("input_audio_buffer.cleared")
 }
 
 // addSpeech makes an item from committed audio.
@@ -225,11 +225,7 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	if len(data) <= maxAudio/2 {
 		it.audio = append([]byte(nil), data...)
 	}
-	previous := c.conv.last()
-	c.emit("input_audio_buffer.committed", committedBody{previous, id})
-	c.conv.insert(it, -1)
-	c.emit("conversation.item.added", itemBody{previous, it})
-	c.emit("conversation.item.done", itemBody{previous, it})
+	c.addCommitted(it)
 	heard := ""
 	if answer {
 		heard = c.answerSpeech(it)
@@ -239,6 +235,15 @@ func (c *conn) addSpeech(id string, data []byte, length, spoken time.Duration, a
 	}
 	it.heard = heard
 	c.transcribe(it, heard)
+}
+
+// addCommitted adds an item of committed audio to the conversation.
+func (c *conn) addCommitted(it *item) {
+	previous := c.conv.last()
+	c.emit("input_audio_buffer.committed", "previous_item_id", previous, "item_id", it.id)
+	c.conv.insert(it, -1)
+	c.emitItem("added", previous, it)
+	c.emitItem("done", previous, it)
 }
 
 // answerSpeech automatically begins the response to the speech in it; it returns what was heard.
@@ -275,9 +280,10 @@ func (c *conn) transcribe(it *item, words string) {
 	}
 	if !slices.Contains(transcriptionModels, t.Model) { // an Azure deployment that does not exist
 		c.after(transcriptFirst, func() {
-			c.emit("conversation.item.input_audio_transcription.failed", transcriptFailed{it.id, 0, transcriptionError{
-				Type: "server_error", Code: "DeploymentNotFound", Message: fmt.Sprintf("Input transcription failed for item '%s'.", it.id),
-			}})
+			c.emit("conversation.item.input_audio_transcription.failed", "item_id", it.id, "content_index", 0, "error", object{
+				"type", "server_error", "code", "DeploymentNotFound",
+				"message", fmt.Sprintf("Input transcription failed for item '%s'.", it.id), "param", nil,
+			})
 		})
 		return
 	}
@@ -292,7 +298,8 @@ func (c *conn) transcribe(it *item, words string) {
 	at := transcriptFirst
 	for _, d := range deltas {
 		c.after(at, func() {
-			c.emit("conversation.item.input_audio_transcription.delta", transcriptDelta{it.id, 0, d, c.obfuscation(d)})
+			c.emit("conversation.item.input_audio_transcription.delta",
+				"item_id", it.id, "content_index", 0, "delta", d, "obfuscation", c.obfuscation(d))
 		})
 		at += transcriptWord
 	}
@@ -303,36 +310,22 @@ func (c *conn) transcribe(it *item, words string) {
 	usage := transcriptionUsage(t.Model, heard, len(deltas))
 	c.after(at+transcriptLast, func() {
 		it.content[0].transcript = &words
-		c.emit("conversation.item.input_audio_transcription.completed", transcriptDone{it.id, 0, words, usage})
+		c.emit("conversation.item.input_audio_transcription.completed",
+			"item_id", it.id, "content_index", 0, "transcript", words, "usage", usage)
 	})
 }
 
-type durationUsage struct {
-	Type    string `json:"type"`
-	Seconds int    `json:"seconds"`
-}
-
-type tokenUsage struct {
-	Type    string       `json:"type"`
-	Total   int          `json:"total_tokens"`
-	Input   int          `json:"input_tokens"`
-	Details tokenDetails `json:"input_token_details"`
-	Output  int          `json:"output_tokens"`
-}
-
-type tokenDetails struct {
-	Text  int `json:"text_tokens"`
-	Audio int `json:"audio_tokens"`
-}
-
 // transcriptionUsage is by seconds for the whisper models, by tokens for the others.
-func transcriptionUsage(model string, length time.Duration, out int) any {
+func transcriptionUsage(model string, length time.Duration, out int) object {
 	switch model {
 	case "whisper-1", "gpt-realtime-whisper":
-		return durationUsage{"duration", int(math.Ceil(length.Seconds()))}
+		return object{"type", "duration", "seconds", int(math.Ceil(length.Seconds()))}
 	}
 	in := int(length / inputTokenTime)
-	return tokenUsage{"tokens", in + out, in, tokenDetails{0, in}, out}
+	return object{
+		"type", "tokens", "total_tokens", in + out, "input_tokens", in,
+		"input_token_details", object{"text_tokens", 0, "audio_tokens", in}, "output_tokens", out,
+	}
 }
 
 // armIdle schedules the idle timeout of server_vad, which counts from the end of the
@@ -359,16 +352,12 @@ func (c *conn) timeout(startMS int64) {
 		return
 	}
 	id, now := c.itemID(), c.in.clockMS()
-	c.emit("input_audio_buffer.timeout_triggered", timeoutBody{startMS, now, id})
+	c.emit("input_audio_buffer.timeout_triggered", "audio_start_ms", startMS, "audio_end_ms", now, "item_id", id)
 	it := &item{
 		id: id, kind: kindMessage, status: completed, role: "user", content: []content{{kind: "input_audio"}},
 		format: c.in.format, answered: true, length: time.Duration(now-startMS) * time.Millisecond,
 	}
-	previous := c.conv.last()
-	c.emit("input_audio_buffer.committed", committedBody{previous, id})
-	c.conv.insert(it, -1)
-	c.emit("conversation.item.added", itemBody{previous, it})
-	c.emit("conversation.item.done", itemBody{previous, it})
+	c.addCommitted(it)
 	r := c.newResponse(&request{})
 	r.steps = []scenario.Step{scenario.Say{Text: "Are you still there?"}}
 	c.begin(r)

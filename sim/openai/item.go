@@ -69,51 +69,33 @@ func (c content) MarshalJSON() ([]byte, error) {
 	case "input_image":
 		return c.raw, nil
 	case "input_audio", "output_audio":
-		return json.Marshal(struct {
-			Type       string  `json:"type"`
-			Transcript *string `json:"transcript"`
-		}{c.kind, c.transcript})
+		return object{"type", c.kind, "transcript", c.transcript}.MarshalJSON()
 	}
-	return json.Marshal(struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{c.kind, c.text})
+	return object{"type", c.kind, "text", c.text}.MarshalJSON()
 }
 
 // MarshalJSON writes the keys of the kind, in the order of the recordings.
 func (it *item) MarshalJSON() ([]byte, error) {
 	switch it.kind {
 	case kindMessage:
-		parts := it.content
-		if parts == nil {
-			parts = []content{}
-		}
-		return json.Marshal(struct {
-			ID      string    `json:"id"`
-			Type    string    `json:"type"`
-			Status  string    `json:"status"`
-			Role    string    `json:"role"`
-			Content []content `json:"content"`
-			Phase   string    `json:"phase,omitempty"`
-		}{it.id, it.kind, it.status, it.role, parts, it.phase})
+		return it.message(append([]content{}, it.content...)).MarshalJSON()
 	case kindCall:
-		return json.Marshal(struct {
-			ID        string `json:"id"`
-			Type      string `json:"type"`
-			Status    string `json:"status"`
-			Name      string `json:"name"`
-			CallID    string `json:"call_id"`
-			Arguments string `json:"arguments"`
-		}{it.id, it.kind, it.status, it.name, it.callID, it.arguments})
+		return object{
+			"id", it.id, "type", it.kind, "status", it.status, "name", it.name, "call_id", it.callID, "arguments", it.arguments,
+		}.MarshalJSON()
 	case kindOutput:
-		return json.Marshal(struct {
-			ID     string `json:"id"`
-			Type   string `json:"type"`
-			CallID string `json:"call_id"`
-			Output string `json:"output"`
-		}{it.id, it.kind, it.callID, it.output})
+		return object{"id", it.id, "type", it.kind, "call_id", it.callID, "output", it.output}.MarshalJSON()
 	}
 	return it.raw, nil
+}
+
+// message is a message with these parts.
+func (it *item) message(parts any) object {
+	o := object{"id", it.id, "type", it.kind, "status", it.status, "role", it.role, "content", parts}
+	if it.phase != "" {
+		o = append(o, "phase", it.phase)
+	}
+	return o
 }
 
 // words returns the words of a message: typed, transcribed or spoken.

@@ -28,31 +28,15 @@ type mcpServer struct {
 // two that OpenAI's documentation requires of a server for its own products.
 var ordinaryMCPTools = []string{"search", "fetch"}
 
-// listedTool is one tool in an mcp_list_tools item.
-type listedTool struct {
-	Name        string          `json:"name"`
-	Description *string         `json:"description"`
-	InputSchema json.RawMessage `json:"input_schema"`
-	Annotations *struct{}       `json:"annotations"`
-}
-
-// listItem is an mcp_list_tools item.
-type listItem struct {
-	ID          string       `json:"id"`
-	Type        string       `json:"type"`
-	ServerLabel string       `json:"server_label"`
-	Tools       []listedTool `json:"tools"`
-}
-
 // tools are what the server lists.
-func (s *mcpServer) tools() []listedTool {
+func (s *mcpServer) tools() []object {
 	names := ordinaryMCPTools
 	if s.allowed != nil {
 		names = s.allowed
 	}
-	out := []listedTool{}
+	out := []object{}
 	for _, n := range names {
-		out = append(out, listedTool{Name: n, InputSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+		out = append(out, object{"name", n, "description", nil, "input_schema", object{"type", "object", "properties", object{}}, "annotations", nil})
 	}
 	return out
 }
@@ -122,21 +106,23 @@ func (c *conn) listTools(before, declared []tool) {
 }
 
 func (c *conn) listServer(s *mcpServer) {
-	shown := listItem{ID: "mcpl_" + c.ids.Base62(21), Type: "mcp_list_tools", ServerLabel: s.label, Tools: []listedTool{}}
-	it := &item{id: shown.ID, kind: shown.Type, status: completed, answered: true, raw: asRaw(shown)}
+	it := &item{id: "mcpl_" + c.ids.Base62(21), kind: "mcp_list_tools", status: completed, answered: true}
+	list := func(tools []object) {
+		it.raw = asRaw(object{"id", it.id, "type", it.kind, "server_label", s.label, "tools", tools})
+	}
+	list([]object{})
 	it.size = len(it.raw)
 	previous := c.conv.last()
 	c.conv.insert(it, -1)
-	c.emit("conversation.item.added", itemBody{previous, it})
-	c.emit("mcp_list_tools.in_progress", itemIDBody{it.id})
+	c.emitItem("added", previous, it)
+	c.emit("mcp_list_tools.in_progress", "item_id", it.id)
 	if s.unreachable {
-		c.emit("mcp_list_tools.failed", itemIDBody{it.id})
+		c.emit("mcp_list_tools.failed", "item_id", it.id)
 		return
 	}
-	shown.Tools = s.tools()
-	it.raw = asRaw(shown)
-	c.emit("mcp_list_tools.completed", itemIDBody{it.id})
-	c.emit("conversation.item.done", itemBody{previous, it})
+	list(s.tools())
+	c.emit("mcp_list_tools.completed", "item_id", it.id)
+	c.emitItem("done", previous, it)
 }
 
 // asRaw returns a value as JSON. It consists only of strings, which can always be encoded.

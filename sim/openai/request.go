@@ -294,7 +294,7 @@ func (c *conn) begin(r *response) {
 	r.next = time.Now()
 	c.running = append(c.running, r)
 	c.stats.Responses.Add(1)
-	c.emit("response.created", responseBody{r.obj})
+	c.emit("response.created", "response", r.obj)
 	if c.quota {
 		c.failQuota(r)
 		return
@@ -304,29 +304,21 @@ func (c *conn) begin(r *response) {
 
 // withAudio returns an item as JSON with the audio in its content.
 func withAudio(it *item) (json.RawMessage, error) {
-	b, err := json.Marshal(it)
-	if err != nil || len(it.audio) == 0 || it.kind != kindMessage {
-		return b, err
+	if len(it.audio) == 0 || it.kind != kindMessage {
+		return json.Marshal(it)
 	}
-	type part struct {
-		Type       string  `json:"type"`
-		Audio      string  `json:"audio,omitempty"`
-		Transcript *string `json:"transcript,omitempty"`
-		Text       string  `json:"text,omitempty"`
-	}
-	parts := make([]part, len(it.content))
+	parts := make([]object, len(it.content))
 	for i, p := range it.content {
-		parts[i] = part{Type: p.kind, Transcript: p.transcript, Text: p.text}
+		parts[i] = object{"type", p.kind}
 		if p.kind == "input_audio" || p.kind == "output_audio" {
-			parts[i].Audio = string(audio.AppendBase64(nil, it.audio))
+			parts[i] = append(parts[i], "audio", string(audio.AppendBase64(nil, it.audio)))
+		}
+		if p.transcript != nil {
+			parts[i] = append(parts[i], "transcript", p.transcript)
+		}
+		if p.text != "" {
+			parts[i] = append(parts[i], "text", p.text)
 		}
 	}
-	return json.Marshal(struct {
-		ID      string `json:"id"`
-		Type    string `json:"type"`
-		Status  string `json:"status"`
-		Role    string `json:"role"`
-		Content []part `json:"content"`
-		Phase   string `json:"phase,omitempty"`
-	}{it.id, it.kind, it.status, it.role, parts, it.phase})
+	return it.message(parts).MarshalJSON()
 }

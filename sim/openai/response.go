@@ -84,8 +84,8 @@ type lateCall struct {
 }
 
 // place is where the message's deltas belong.
-func (r *response) place() place {
-	return place{ResponseID: r.obj.ID, ItemID: r.msg.item.id, OutputIndex: r.msg.index}
+func (r *response) place() object {
+	return object{"response_id", r.obj.ID, "item_id", r.msg.item.id, "output_index", r.msg.index, "content_index", 0}
 }
 
 // advance continues the response as far as it is due.
@@ -200,7 +200,7 @@ func (c *conn) sendWord(r *response, word string) {
 	if r.inText {
 		event = "response.output_text.delta"
 	}
-	c.emit(event, deltaBody{r.place(), word, c.obfuscation(word)})
+	c.emit(event, append(r.place(), "delta", word, "obfuscation", c.obfuscation(word))...)
 }
 
 func (c *conn) sendAudio(r *response, p pace.Part) {
@@ -234,17 +234,17 @@ func (c *conn) openMessage(r *response) {
 	}
 	r.msg = &message{item: it, index: len(r.obj.Output)}
 	c.openItem(r, it)
-	c.emit("response.content_part.added", c.part(r, ""))
+	c.emit("response.content_part.added", c.part(r, "")...)
 }
 
 // openItem adds an item to the response and, unless it is aside, to the conversation.
 func (c *conn) openItem(r *response, it *item) {
 	r.obj.Output = append(r.obj.Output, it)
-	c.emit("response.output_item.added", outputItemBody{r.obj.ID, len(r.obj.Output) - 1, it})
+	c.emit("response.output_item.added", "response_id", r.obj.ID, "output_index", len(r.obj.Output)-1, "item", it)
 	if !r.aside {
 		previous := c.conv.last()
 		c.conv.insert(it, -1)
-		c.emit("conversation.item.added", itemBody{previous, it})
+		c.emitItem("added", previous, it)
 	}
 }
 
@@ -252,9 +252,9 @@ func (c *conn) openItem(r *response, it *item) {
 func (c *conn) closeItem(r *response, it *item, index int, status string) {
 	it.status = status
 	if !r.aside {
-		c.emit("conversation.item.done", itemBody{c.beforeDone(it), it})
+		c.emitItem("done", c.beforeDone(it), it)
 	}
-	c.emit("response.output_item.done", outputItemBody{r.obj.ID, index, it})
+	c.emit("response.output_item.done", "response_id", r.obj.ID, "output_index", index, "item", it)
 }
 
 // beforeDone is the previous_item_id of conversation.item.done: it is also null for the
@@ -266,10 +266,15 @@ func (c *conn) beforeDone(it *item) *string {
 	return c.conv.before(it)
 }
 
-func (c *conn) part(r *response, words string) partBody {
-	b := partBody{place: r.place(), Part: part{audio: !r.inText, words: words}}
-	if c.azure {
-		b.Content = &b.Part
+// part is the body of a content_part event; its types differ from those of items.
+func (c *conn) part(r *response, words string) object {
+	part := object{"type", "audio", "transcript", words}
+	if r.inText {
+		part = object{"type", "text", "text", words}
+	}
+	b := append(r.place(), "part", part)
+	if c.azure { // it repeats the part
+		b = append(b, "content", part)
 	}
 	return b
 }
@@ -282,13 +287,13 @@ func (c *conn) closeMessage(r *response, status string) {
 	}
 	if r.inText {
 		m.item.content = []content{{kind: "output_text", text: m.words}}
-		c.emit("response.output_text.done", textDone{r.place(), m.words})
+		c.emit("response.output_text.done", append(r.place(), "text", m.words)...)
 	} else {
 		m.item.content = []content{{kind: "output_audio", transcript: &m.words}}
-		c.emit("response.output_audio.done", r.place())
-		c.emit("response.output_audio_transcript.done", transcriptOut{r.place(), m.words})
+		c.emit("response.output_audio.done", r.place()...)
+		c.emit("response.output_audio_transcript.done", append(r.place(), "transcript", m.words)...)
 	}
-	c.emit("response.content_part.done", c.part(r, m.words))
+	c.emit("response.content_part.done", c.part(r, m.words)...)
 	c.closeItem(r, m.item, m.index, status)
 	r.msg = nil
 }
@@ -311,7 +316,7 @@ func (c *conn) finish(r *response, status string, details *statusDetails) {
 	r.obj.Status, r.obj.StatusDetails = status, details
 	c.account(r)
 	c.forget(r)
-	c.emit("response.done", responseBody{r.obj})
+	c.emit("response.done", "response", r.obj)
 	if c.model.phases {
 		c.emitLimits(r)
 	}

@@ -97,22 +97,12 @@ type turnDetection struct {
 // MarshalJSON writes the keys of the type, in the order of the recordings.
 func (t turnDetection) MarshalJSON() ([]byte, error) {
 	if t.Type == "semantic_vad" {
-		return json.Marshal(struct {
-			Type      string `json:"type"`
-			Eagerness string `json:"eagerness"`
-			Create    bool   `json:"create_response"`
-			Interrupt bool   `json:"interrupt_response"`
-		}{t.Type, t.Eagerness, t.Create, t.Interrupt})
+		return object{"type", t.Type, "eagerness", t.Eagerness, "create_response", t.Create, "interrupt_response", t.Interrupt}.MarshalJSON()
 	}
-	return json.Marshal(struct {
-		Type          string  `json:"type"`
-		Threshold     float64 `json:"threshold"`
-		PrefixMS      int     `json:"prefix_padding_ms"`
-		SilenceMS     int     `json:"silence_duration_ms"`
-		IdleTimeoutMS *int    `json:"idle_timeout_ms"`
-		Create        bool    `json:"create_response"`
-		Interrupt     bool    `json:"interrupt_response"`
-	}{t.Type, t.Threshold, t.PrefixMS, t.SilenceMS, t.IdleTimeoutMS, t.Create, t.Interrupt})
+	return object{
+		"type", t.Type, "threshold", t.Threshold, "prefix_padding_ms", t.PrefixMS, "silence_duration_ms", t.SilenceMS,
+		"idle_timeout_ms", t.IdleTimeoutMS, "create_response", t.Create, "interrupt_response", t.Interrupt,
+	}.MarshalJSON()
 }
 
 // silenceMS is how long a speaker must be silent for the turn to end. For

@@ -138,7 +138,7 @@ const tokenLimit = 15_000_000
 
 func (c *conn) emitLimits(r *response) {
 	used := r.obj.Usage.Total
-	c.emit("rate_limits.updated", limitsBody{[]limit{{
-		Name: "tokens", Limit: tokenLimit, Remaining: tokenLimit - used, Reset: float64(used) * 60 / tokenLimit,
-	}}})
+	c.emit("rate_limits.updated", "rate_limits", []object{{
+		"name", "tokens", "limit", tokenLimit, "remaining", tokenLimit - used, "reset_seconds", float64(used) * 60 / tokenLimit,
+	}})
 }
