@@ -143,6 +143,7 @@ func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello str
 
 // Relay is a connection to the node that runs a client's session.
 type Relay struct {
+	node  string // its id, for the log
 	owner net.Conn
 	early []byte // what the owner has sent already
 }

@@ -35,8 +35,9 @@ type Admission struct {
 	Anonymous user.User
 
 	// Fixed after Admit.
-	m    *Manager
-	addr netip.Addr
+	m       *Manager
+	addr    netip.Addr
+	carried bool // another node carries the client
 	// ctx is done when the connection must leave the waiting room; its cause is a *Cause.
 	ctx   func() context.Context
 	evict context.CancelCauseFunc
@@ -56,14 +57,14 @@ type Admission struct {
 
 // Admit admits a connection from addr to the waiting room, before it is upgraded. If the room is
 // full, another connection must leave it. The error is ErrDraining, ErrFull or ErrAddressLimit.
-// While there is a session that a client may come back to, only ErrAddressLimit is returned, for
+// While there is a session that a client may come back to, here or on another node, only ErrAddressLimit is returned, for
 // connections that come too fast: whether there is a place is decided when session.start has come.
 func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	addr = addr.Unmap()
 	a := &Admission{m: m, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	back := m.opts.Policy.ResumeGrace > 0 && len(m.sessions) > 0
+	back := m.opts.Policy.ResumeGrace > 0 && (len(m.sessions) > 0 || m.opts.Cluster != nil)
 	switch {
 	case m.draining && !back:
 		return nil, ErrDraining

@@ -24,6 +24,7 @@ type Phase string
 const (
 	PhaseAdmitted Phase = "admitted" // the client's connection is being upgraded
 	PhaseOpening  Phase = "opening"  // waiting for session.start, or for the model's connection
+	PhaseCarried  Phase = "carried"  // a client whose session another node runs
 	PhaseRunning  Phase = "running"
 	PhaseEnding   Phase = "ending"   // sending the last words, and closing both connections
 	PhaseSettling Phase = "settling" // waiting for its tools and its handback

@@ -92,7 +92,9 @@ func (m *Manager) Start(a *Admission, c Client) {
 			return
 		}
 		a.is(PhaseRunning, g.SessionID)
+		out := m.register(s)
 		s.whenDone(func() {
+			defer out()
 			defer close(s.left)
 			defer leave()
 			m.conclude(a, s, g)
@@ -108,7 +110,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	var cause *Cause
 	var model transport.Conn
 	g.start, cause = m.readStart(a, c)
-	if cause == nil && g.start.Resume != nil {
+	if cause == nil && (g.start.Resume != nil || a.carried) {
 		m.comeBack(a, c, g.start)
 		return nil
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Desk Desk
 	// TicketRequired refuses clients without a ticket.
 	TicketRequired bool
+	// Cluster is the other nodes. Nil means that there are none.
+	Cluster Cluster
 	// Executor runs the tools. Drain closes it. Nil means an executor without a ledger, which
 	// refuses tools that write.
 	Executor *execute.Executor

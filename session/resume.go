@@ -16,13 +16,23 @@ func (m *Manager) comeBack(a *Admission, c Client, start *startMessage) {
 	if cause == nil {
 		return
 	}
-	m.seldom.Info("resume refused", cause.Reason, "session_id", clip(start.Resume.SessionID), "addr", a.addr.String())
+	id := ""
+	if start.Resume != nil {
+		id = clip(start.Resume.SessionID)
+	}
+	m.seldom.Info("resume refused", cause.Reason, "session_id", id, "addr", a.addr.String())
 	turnAway(c, cause)
 }
 
 func (m *Manager) resume(a *Admission, c Client, start *startMessage) *Cause {
+	if start.Resume == nil {
+		return causeResume // another node carries only clients that come back
+	}
 	s := m.visit(start.Resume.SessionID)
 	if s == nil {
+		if m.carry(a, c, start) {
+			return nil
+		}
 		return m.refuseResume(start.Resume.SessionID)
 	}
 	defer s.visitors.Done()

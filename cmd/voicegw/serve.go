@@ -98,6 +98,7 @@ type server struct {
 	sessions     *session.Manager
 	texts        *chat.Agent
 	node         *store.Membership
+	peers        *peers // nil if this gateway is alone
 	caps         *capabilities
 	audit        *audit.Log
 	tools        *registry.Registry
@@ -157,6 +158,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 		s.audit.Write(acceptedRecord(d))
 	}
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
+	if s.peers, err = s.openPeers(ctx); err != nil {
+		return err
+	}
 	if s.sessions, err = session.NewManager(s.sessionOptions(transports, executor)); err != nil {
 		return err
 	}
@@ -212,6 +216,7 @@ func (s *server) run(ctx context.Context, p Process) error {
 	if s.reload != nil {
 		serving.Go(func() { s.reload.Run(watching) })
 	}
+	s.peers.serve(s)
 	services := s.cfg.Services()
 	warnOfEnds(s.logger, modelsInUse(s.cfg, s.sessions.Providers(), s.sim), time.Now())
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),

@@ -115,6 +115,7 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		},
 		Blocked:  s.caps.blocked,
 		Desk:     s.caps.handoff,
+		Cluster:  s.peers.forSessions(),
 		Executor: executor,
 		Audit:    s.audit.Write,
 		Policy:   voicePolicy(cfg),

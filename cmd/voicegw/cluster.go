@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"voicegw/cluster"
+	"voicegw/gateway"
+	"voicegw/session"
+)
+
+// peers is this gateway as one of several.
+type peers struct {
+	node     *cluster.Node
+	http     *http.Server
+	listener net.Listener
+	serving  sync.WaitGroup
+}
+
+// openPeers listens for the other gateways; it returns nil if there are none.
+func (s *server) openPeers(ctx context.Context) (*peers, error) {
+	c := s.cfg.Cluster
+	if !c.Enabled() {
+		return nil, nil
+	}
+	carrier, err := cluster.New(cluster.Options{
+		Secret: []byte(c.Secret.Reveal()), MaxMessageBytes: s.cfg.Limits.MessageBytes,
+		Accept: func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cluster.secret: %w", err)
+	}
+	p := &peers{node: cluster.NewNode(s.caps.store.Directory(), s.caps.store.Nodes(), carrier, s.logger)}
+	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen); err != nil {
+		return nil, fmt.Errorf("cannot serve other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
+	}
+	p.http = &http.Server{
+		Handler: carrier.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}
+	return p, nil
+}
+
+// forSessions returns the node for the Manager; nil if there are no other gateways.
+func (p *peers) forSessions() session.Cluster {
+	if p == nil {
+		return nil
+	}
+	return p.node
+}
+
+// serve serves the other gateways from now on.
+func (p *peers) serve(s *server) {
+	if p == nil {
+		return
+	}
+	p.serving.Go(func() {
+		if err := p.http.Serve(gateway.Listen(p.listener, s.loops)); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.logger.Error("other gateways are not served any more", "error", err)
+		}
+	})
+	s.logger.Info("serving other gateways", "addr", p.listener.Addr().String(), "url", s.cfg.Cluster.URL)
+}
+
+// close stops serving the others, and waits until what they must know is written.
+func (p *peers) close() error {
+	if p == nil {
+		return nil
+	}
+	err := p.http.Close()
+	if unserved := p.listener.Close(); err == nil && !errors.Is(unserved, net.ErrClosed) {
+		err = unserved
+	}
+	p.serving.Wait()
+	p.node.Close()
+	if err != nil {
+		return fmt.Errorf("the listener for other gateways: %w", err)
+	}
+	return nil
+}

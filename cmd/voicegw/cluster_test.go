@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/coder/websocket"
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"voicegw/internal/await"
+	"voicegw/internal/freeport"
+	"voicegw/protocol"
+)
+
+// visit opens a connection of voicegw.v1 and sends session.start.
+func visit(t *testing.T, addr string, back *protocol.Resume) *protocol.Conn {
+	t.Helper()
+	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Abort)
+	say(t, c, &protocol.Start{InputRate: 24000, OutputRate: 24000, Resume: back})
+	return c
+}
+
+func say(t *testing.T, c *protocol.Conn, m protocol.ClientMessage) {
+	t.Helper()
+	text, err := protocol.EncodeClient(m)
+	if err == nil {
+		err = c.WriteText(text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// next reads until a message of that type, and decodes it into m.
+func next(t *testing.T, c *protocol.Conn, typ string, m any) (seq int64) {
+	t.Helper()
+	for {
+		f, err := c.Read()
+		if err != nil {
+			t.Fatalf("waiting for %s: %v", typ, err)
+		}
+		var head struct {
+			Type string
+			Seq  int64
+		}
+		if f.Audio || json.Unmarshal(f.Data, &head) != nil || head.Type != typ {
+			continue
+		}
+		if err := json.Unmarshal(f.Data, m); err != nil {
+			t.Fatal(err)
+		}
+		return head.Seq
+	}
+}
+
+// TestAClientReachesItsSessionThroughAnotherGateway: two gateways with one store. A client whose
+// connection to the first breaks comes back to the second, and goes on with the session that the
+// first still runs: the model is asked nothing, and no session begins.
+func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
+	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	gateways := make([]*running, 2)
+	for i := range gateways {
+		addr, err := freeport.Addr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gateways[i] = start(t, "--set", "store.url="+nats.ClientURL(), "--set", "cluster.listen="+addr,
+			"--set", "cluster.url=http://"+addr, "--set", "cluster.secret=a-secret-that-all-gateways-have-in-common", "--set", "log.level=debug")
+	}
+	first, second := gateways[0], gateways[1]
+
+	c := visit(t, first.addr, nil)
+	var began protocol.SessionStarted
+	seq := next(t, c, "session.started", &began)
+	if began.ResumeToken == "" {
+		t.Fatal("the client got no token")
+	}
+	c.Abort()
+	first.logged("client lost")
+
+	var back protocol.SessionStarted
+	var c2 *protocol.Conn
+	await.True(t, "the directory has the session", func() bool {
+		c2 = visit(t, second.addr, &protocol.Resume{SessionID: began.SessionID, Token: began.ResumeToken, LastSeq: seq})
+		f, err := c2.Read()
+		return err == nil && json.Unmarshal(f.Data, &back) == nil && back.Resumed
+	})
+	if back.SessionID != began.SessionID || back.ResumeToken == began.ResumeToken {
+		t.Errorf("the client came back to %+v", back)
+	}
+	say(t, c2, &protocol.InputText{Text: "Good morning"})
+	var turn protocol.TurnEnded
+	next(t, c2, "turn.ended", &turn)
+	if turn.Turn != 1 || turn.Status != "completed" {
+		t.Errorf("the turn ended with %+v", turn)
+	}
+
+	stranger := visit(t, second.addr, &protocol.Resume{SessionID: began.SessionID, Token: "guessed", LastSeq: 1})
+	var refused protocol.Error
+	next(t, stranger, "error", &refused)
+	if _, err := stranger.Read(); refused.Code != "resume_refused" || protocol.CloseStatus(err) != 4501 {
+		t.Errorf("a stranger was told %+v, and closed with %v", refused, err)
+	}
+
+	say(t, c2, &protocol.End{})
+	var ended protocol.SessionEnded
+	next(t, c2, "session.ended", &ended)
+	if _, err := c2.Read(); protocol.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("the client was closed with %v", err)
+	}
+	second.logged("a client was carried to its session")
+	first.logged("session ended")
+}
