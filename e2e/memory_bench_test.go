@@ -9,6 +9,7 @@ import (
 // sessionMemory is what a session takes of the gateway's heap and stacks, in bytes.
 type sessionMemory struct {
 	idle, active, stack float64
+	away                float64 // after its client was lost
 	opening             float64 // allocated to begin one, most of it garbage at once
 	goroutines          float64
 }
@@ -46,10 +47,18 @@ func measureMemory(tb testing.TB, wire string, sessions, frames int) sessionMemo
 		exchange(tb, c, frame, frames)
 	}
 	active := ask()
+	for _, c := range clients {
+		c.Abort()
+	}
+	away := ask()
+	for tries := 0; away.Goroutines > idle.Goroutines && tries < 100; tries++ {
+		away = ask() // until the gateway has noticed
+	}
 	n := float64(sessions)
 	return sessionMemory{
 		idle:       (float64(idle.Heap) - float64(empty.Heap)) / n,
 		active:     (float64(active.Heap) - float64(empty.Heap)) / n,
+		away:       (float64(away.Heap) - float64(empty.Heap)) / n,
 		stack:      (float64(active.Stack) - float64(empty.Stack)) / n,
 		opening:    float64(idle.Allocated-empty.Allocated) / n,
 		goroutines: float64(active.Goroutines-empty.Goroutines) / n,
@@ -84,6 +93,7 @@ func BenchmarkSessionMemory(b *testing.B) {
 				m := measureMemory(b, wire, 400, 20)
 				b.ReportMetric(m.idle/1024, "KB-heap/idle-session")
 				b.ReportMetric(m.active/1024, "KB-heap/active-session")
+				b.ReportMetric(m.away/1024, "KB-heap/away-session")
 				b.ReportMetric(m.opening/1024, "KB-allocated/opening")
 				b.ReportMetric(m.stack/1024, "KB-stack/session")
 				b.ReportMetric(m.goroutines, "goroutines/session")
@@ -111,6 +121,7 @@ func TestASessionStaysSmall(t *testing.T) {
 			}{
 				{"an idle session keeps", func(m sessionMemory) float64 { return m.idle }, 15 << 10},
 				{"a session with audio both ways keeps", func(m sessionMemory) float64 { return m.active }, 21 << 10},
+				{"a session whose client is away keeps", func(m sessionMemory) float64 { return m.away }, 24 << 10},
 				{"beginning a session allocates", func(m sessionMemory) float64 { return m.opening }, 80 << 10},
 				{"the goroutines of a session that is idle", func(m sessionMemory) float64 { return m.goroutines }, 0.5},
 			}

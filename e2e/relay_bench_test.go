@@ -27,6 +27,7 @@ import (
 	"voicegw/gateway"
 	"voicegw/internal/nonblock"
 	"voicegw/protocol"
+	"voicegw/orchestrator"
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
@@ -54,7 +55,10 @@ func runRelay(target string) error {
 	if err != nil {
 		return err
 	}
-	m, err := session.NewManager(session.Options{Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true}})
+	m, err := session.NewManager(session.Options{
+		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true},
+		Policy: orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may come back, as in production
+	})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/session/handoff"
 	"voicegw/transport"
@@ -29,7 +30,8 @@ func (m nullModel) Stats() transport.Stats                        { return trans
 func quietSession(tb testing.TB, inRate, outRate int) *session {
 	tb.Helper()
 	model := nullModel{transport.Info{InputRate: 16000, OutputRate: 24000, Capabilities: transport.Capabilities{InterruptNotice: true}}}
-	opts := Options{}.withDefaults()
+	opts := Options{Policy: orchestrator.Policy{ResumeGrace: 30 * time.Second}}.withDefaults()
+	opts.hoard = newHoard()
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
 	g := &guest{Ticket: handoff.Ticket{SessionID: "s"}, start: &protocol.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}

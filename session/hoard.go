@@ -68,11 +68,14 @@ func (h *hoard) join(d *downlink) {
 func (h *hoard) shrink() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, d := range h.away {
+	for range h.away {
 		if !h.full() {
 			return
 		}
+		d := h.away[0]
 		d.shed()
+		copy(h.away, h.away[1:])
+		h.away[len(h.away)-1] = d // it has nothing to lose for a while
 	}
 }
 

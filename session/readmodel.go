@@ -150,6 +150,9 @@ func (s *session) queueAudio(item string, pcm []byte) {
 			s.fellBehind()
 			return
 		}
+		if s.attached.Load() == nil {
+			s.down.crowd()
+		}
 		pcm = pcm[n:]
 	}
 }

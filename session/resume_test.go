@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -511,4 +512,55 @@ func TestCallsRunOnWithoutAClient(t *testing.T) {
 		}
 		r.shown()
 	})
+}
+
+// TestAThousandAwayInMidAnswer: a thousand clients that are lost in the middle of an answer, all at
+// once, cost at most 256 MB, whatever the models go on saying. Those that were lost last keep their
+// audio.
+func TestAThousandAwayInMidAnswer(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		t.Skip("it takes 200 MB")
+	}
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC() // what a pool holds goes with the second collection
+		var ms runtime.MemStats
+		runtime.ReadMemStats(&ms)
+		return int64(ms.HeapAlloc)
+	}
+	before, common := heap(), newHoard()
+	ev := &transport.AudioOut{Item: "a1", PCM: make([]byte, 9600)}
+	all := make([]*session, 1000)
+	for i := range all {
+		s := quietSession(t, 16000, 24000)
+		s.opts.hoard, s.down.held.hoard = common, common
+		for range 10 { // two seconds that the client has
+			walkDown(s, ev)
+		}
+		all[i] = s
+	}
+	for _, s := range all {
+		s.attached.Load().lost(causeGone)
+	}
+	for range 100 { // 20 s that it does not hear
+		for _, s := range all {
+			s.linked.Load().event(ev)
+		}
+	}
+	used := heap() - before
+	t.Logf("%d MB for %d sessions", used>>20, len(all))
+	if used > 256<<20 {
+		t.Errorf("a thousand sessions whose clients are away take %d MB", used>>20)
+	}
+	if first, last := all[0].down, all[len(all)-1].down; first.audio > 0 || last.audio == 0 {
+		t.Errorf("the longest away keeps %d bytes of audio, the last %d", first.audio, last.audio)
+	}
+	for _, s := range all {
+		s.leaving.Wait()
+		s.clockwork.Stop()
+		s.down.lose()
+	}
+	if common.waiting.Load() != 0 || common.keptChunks.Load() != 0 {
+		t.Errorf("%d bytes and %d chunks are still counted", common.waiting.Load(), common.keptChunks.Load())
+	}
 }

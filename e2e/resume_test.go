@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/internal/faultproxy"
+	"voicegw/orchestrator"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+)
+
+// comer is a client that comes back: it keeps what a client must know for that.
+type comer struct {
+	t    *testing.T
+	url  string
+	conn *protocol.Conn
+
+	started  *protocol.SessionStarted
+	seq      int64
+	seen     map[int64]bool
+	repeated int
+	item     string
+	at       int // where in the item the next frame begins, in bytes
+	audio    map[string][]byte
+	ended    map[string]bool
+}
+
+// dial opens a connection with a first message, and reads until session.started has come.
+func (c *comer) dial(start *protocol.Start) {
+	c.t.Helper()
+	var err error
+	if c.conn, err = protocol.Dial(context.Background(), c.url, protocol.DialOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(c.conn.Abort)
+	c.say(start)
+	c.started, c.item = nil, ""
+	for c.started == nil {
+		if err := c.step(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *comer) say(m protocol.ClientMessage) {
+	c.t.Helper()
+	text, err := protocol.EncodeClient(m)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_ = c.conn.WriteText(text) // a connection that is broken is noticed by reading
+}
+
+// back comes back to the session.
+func (c *comer) back() {
+	c.t.Helper()
+	r := &protocol.Resume{SessionID: c.started.SessionID, Token: c.started.ResumeToken, LastSeq: c.seq}
+	if c.item != "" {
+		r.Audio = &protocol.ResumeAudio{ItemID: c.item, ReceivedMS: int64(len(c.audio[c.item]) / 48)}
+	}
+	c.dial(&protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: r})
+	if !c.started.Resumed {
+		c.t.Fatal("another session began")
+	}
+}
+
+// step reads one frame.
+func (c *comer) step() error {
+	c.t.Helper()
+	f, err := c.conn.Read()
+	if err != nil {
+		return err
+	}
+	if f.Audio {
+		have := c.audio[c.item]
+		if c.item == "" || c.at > len(have) {
+			c.t.Fatalf("audio of %q continues at byte %d, and %d have come", c.item, c.at, len(have))
+		}
+		c.audio[c.item] = append(have[:c.at:c.at], f.Data...)
+		c.at += len(f.Data)
+		return nil
+	}
+	m, err := protocol.ParseServer(f.Data)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	seq := protocol.HeaderOf(m).Seq
+	if c.seen[seq] {
+		c.repeated++
+	}
+	c.seen[seq], c.seq = true, max(c.seq, seq)
+	switch m := m.(type) {
+	case *protocol.SessionStarted:
+		c.started = m
+	case *protocol.AudioStart:
+		c.item, c.at = m.ItemID, int(m.FromMS)*48
+	case *protocol.AudioEnd:
+		c.ended[m.ItemID] = true
+	case *protocol.Error:
+		return fmt.Errorf("the gateway reported %s: %s", m.Code, m.Message)
+	}
+	return nil
+}
+
+// hears reads until so many bytes of audio have come, or an item has ended.
+func (c *comer) hears(n int) error {
+	c.t.Helper()
+	for {
+		have := 0
+		for _, pcm := range c.audio {
+			have += len(pcm)
+		}
+		if have >= n || len(c.ended) > 0 {
+			return nil
+		}
+		if err := c.step(); err != nil {
+			return err
+		}
+	}
+}
+
+// newComer begins a session through a proxy that breaks connections.
+func newComer(t *testing.T, provider string) (*comer, *faultproxy.Proxy) {
+	t.Helper()
+	st := newStack(t, provider, setting{
+		scenario: longAnswer, firstAudioMS: 10, speed: 4,
+		policy: orchestrator.Policy{ResumeGrace: time.Minute},
+	})
+	at, err := url.Parse(st.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := faultproxy.Listen("127.0.0.1:0", at.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &comer{t: t, url: "http://" + p.Addr() + "/v1/voice", seen: map[int64]bool{}, audio: map[string][]byte{}, ended: map[string]bool{}}
+	c.dial(&protocol.Start{InputRate: 16000, OutputRate: 24000})
+	return c, p
+}
+
+// TestComesBackToTheByte (S1, S2): a connection breaks again and again while the model speaks, in
+// each way in which a network breaks one. What the client has in the end is what a client has whose
+// connection never broke.
+func TestComesBackToTheByte(t *testing.T) {
+	t.Parallel()
+	for _, provider := range providers {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			whole, _ := newComer(t, provider)
+			whole.say(&protocol.InputText{Text: "talk"})
+			if err := whole.hears(1 << 30); err != nil {
+				t.Fatal(err)
+			}
+			c, p := newComer(t, provider)
+			c.say(&protocol.InputText{Text: "talk"})
+			for i, breaks := range []func() error{
+				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Reset}) },
+				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Finish}) },
+				func() error { return p.Do(faultproxy.Command{Do: faultproxy.BlackHole}) },
+				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Reset, Way: faultproxy.ToTarget}) },
+				func() error { return c.conn.Close(closecode.ServerLeaving, "a page that is reloaded") },
+				func() error { return nil }, // the same session from elsewhere, while this connection is fine
+				func() error { return c.conn.Close(closecode.SlowClient, "") },
+			} {
+				if err := c.hears((i + 1) * 30_000); err != nil {
+					t.Fatal(err)
+				}
+				if err := breaks(); err != nil && websocket.CloseStatus(err) != closecode.ServerLeaving {
+					t.Log("closing:", err) // the gateway need not answer
+				}
+				c.back()
+			}
+			if err := c.hears(1 << 30); err != nil {
+				t.Fatal(err)
+			}
+			for item, pcm := range whole.audio {
+				if !bytes.Equal(c.audio[item], pcm) {
+					t.Errorf("of %s the client has %d bytes, and not the %d of an unbroken connection", item, len(c.audio[item]), len(pcm))
+				}
+			}
+			if len(whole.audio) != 1 || len(whole.audio[c.item]) < 300_000 {
+				t.Errorf("the answer is too short for this test: %d items, %d bytes", len(whole.audio), len(whole.audio[c.item]))
+			}
+			c.say(&protocol.End{})
+			for c.step() == nil {
+				continue
+			}
+		})
+	}
+}
