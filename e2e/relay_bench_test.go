@@ -26,8 +26,8 @@ import (
 
 	"voicegw/gateway"
 	"voicegw/internal/nonblock"
-	"voicegw/protocol"
 	"voicegw/orchestrator"
+	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
@@ -71,7 +71,10 @@ func runRelay(target string) error {
 	defer srv.Close()
 	fmt.Println("http://" + ln.Addr().String())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		if in.Text() == "settle" {
+		for in.Text() == "away" && m.Away() < m.Running() {
+			runtime.Gosched()
+		}
+		if in.Text() != "now" {
 			debug.FreeOSMemory()
 			runtime.GC() // what a pool holds goes with the second collection
 		}

@@ -227,12 +227,13 @@ type runningLine struct {
 	StartedAt      string `json:"started_at"`
 	Turn           int    `json:"turn"`
 	Phase          string `json:"phase"`
+	Away           bool   `json:"away,omitempty"`
 }
 
 func lineOf(r session.Running) runningLine {
 	return runningLine{
 		ID: r.ID, User: r.User, Agent: r.Agent, ConversationID: r.ConversationID, Provider: r.Provider, Model: r.Model,
-		StartedAt: r.StartedAt.UTC().Format(timeForm), Turn: r.Turn, Phase: string(r.Phase),
+		StartedAt: r.StartedAt.UTC().Format(timeForm), Turn: r.Turn, Phase: string(r.Phase), Away: r.Away,
 	}
 }
 

@@ -176,7 +176,7 @@ func (h *holding) received(item string, to int64) {
 		return
 	}
 	to = min(to, it.end)
-	for len(it.chunks) > 0 && it.first+chunkSize <= to {
+	for len(it.chunks) > 0 && (it.first+chunkSize <= to || to == it.end) {
 		h.free(it.dropChunk())
 	}
 	it.base = max(it.base, to)

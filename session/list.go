@@ -20,11 +20,16 @@ type Running struct {
 	// Turn is the number of turns so far.
 	Turn  int
 	Phase orchestrator.Phase
+	// Away means that the client's connection is lost, and that the client may come back.
+	Away bool
 	// ModelAddr is the gateway's own address on the connection to the model, as host:port, which
 	// identifies the connection at the other end. It is empty if the connection is closed or the
 	// address is not known.
 	ModelAddr string
 }
+
+// Away returns the number of running sessions whose client is away.
+func (m *Manager) Away() int { return len(m.detached()) }
 
 // Sessions lists the sessions that run on this node, oldest first.
 func (m *Manager) Sessions() []Running {
@@ -88,7 +93,7 @@ func (s *session) running() Running {
 	info := s.linked.Load().info
 	r := Running{
 		ID: s.id, User: s.user.String(), Agent: s.opts.Agent.Name, ConversationID: s.start.ConversationID,
-		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(),
+		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
 	}
 	if !s.isOver() {
 		r.ModelAddr = info.LocalAddr
