@@ -57,6 +57,8 @@ func (e *Error) Error() string {
 }
 
 // Reader collects the problems of one file during a walk. Only one goroutine may use it.
+// A nil node is a key that is missing: the methods that read a value return its zero value and
+// false for it, which is no problem.
 type Reader struct {
 	name     string
 	problems []Problem
@@ -211,6 +213,9 @@ func (r *Reader) List(n *yaml.Node, what string) []*yaml.Node {
 
 // Text reads a scalar as it is written, whatever its type.
 func (r *Reader) Text(n *yaml.Node, what string) (string, bool) {
+	if n == nil {
+		return "", false
+	}
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		r.Problem(n, "%s must be text, not %s", what, Kind(n))
 		return "", false
@@ -234,6 +239,9 @@ func (r *Reader) Word(n *yaml.Node, what string, words ...string) (string, bool)
 // Int reads a whole number from lo to hi.
 func (r *Reader) Int(n *yaml.Node, what string, lo, hi int) (int, bool) {
 	var v int
+	if n == nil {
+		return 0, false
+	}
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || n.Decode(&v) != nil || v < lo || v > hi {
 		r.Problem(n, "%s must be a whole number from %d to %d, not %s", what, lo, hi, Kind(n))
 		return 0, false
@@ -244,6 +252,9 @@ func (r *Reader) Int(n *yaml.Node, what string, lo, hi int) (int, bool) {
 // Float reads a number from lo to hi.
 func (r *Reader) Float(n *yaml.Node, what string, lo, hi float64) (float64, bool) {
 	var v float64
+	if n == nil {
+		return 0, false
+	}
 	if n.Kind != yaml.ScalarNode || (n.Tag != "!!int" && n.Tag != "!!float") || n.Decode(&v) != nil || !(v >= lo && v <= hi) {
 		r.Problem(n, "%s must be a number from %g to %g, not %s", what, lo, hi, Kind(n))
 		return 0, false
@@ -253,6 +264,9 @@ func (r *Reader) Float(n *yaml.Node, what string, lo, hi float64) (float64, bool
 
 // Bool reads true or false.
 func (r *Reader) Bool(n *yaml.Node, what string) (value, ok bool) {
+	if n == nil {
+		return false, false
+	}
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" || n.Decode(&value) != nil {
 		r.Problem(n, "%s must be true or false, not %s", what, Kind(n))
 		return false, false
@@ -265,6 +279,9 @@ func (r *Reader) Bool(n *yaml.Node, what string) (value, ok bool) {
 func (r *Reader) Duration(n *yaml.Node, what string, longest time.Duration) (time.Duration, bool) {
 	var d time.Duration
 	ok := false
+	if n == nil {
+		return 0, false
+	}
 	if n.Kind == yaml.ScalarNode {
 		if ms, err := strconv.Atoi(n.Value); err == nil && ms >= 0 && ms <= int(longest/time.Millisecond) {
 			d, ok = time.Duration(ms)*time.Millisecond, true

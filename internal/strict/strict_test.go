@@ -83,3 +83,31 @@ func TestNear(t *testing.T) {
 		t.Error("lists are wrong")
 	}
 }
+
+// A key that is missing reads as the zero value, and is no problem.
+func TestAMissingKeyReadsAsZero(t *testing.T) {
+	r, n := doc(t, "{there: 1}")
+	m, _ := r.Map(n, "f", "there", "missing")
+	missing := m.Get("missing")
+	if v, ok := r.Text(missing, "x"); ok || v != "" {
+		t.Errorf("text %q, %v", v, ok)
+	}
+	if v, ok := r.Word(missing, "x", "a"); ok || v != "" {
+		t.Errorf("word %q, %v", v, ok)
+	}
+	if v, ok := r.Int(missing, "x", 1, 2); ok || v != 0 {
+		t.Errorf("int %d, %v", v, ok)
+	}
+	if v, ok := r.Float(missing, "x", 1, 2); ok || v != 0 {
+		t.Errorf("float %g, %v", v, ok)
+	}
+	if v, ok := r.Bool(missing, "x"); ok || v {
+		t.Errorf("bool %v, %v", v, ok)
+	}
+	if v, ok := r.Duration(missing, "x", time.Second); ok || v != 0 {
+		t.Errorf("duration %v, %v", v, ok)
+	}
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+}

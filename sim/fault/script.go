@@ -152,15 +152,9 @@ func readRule(r *strict.Reader, n *yaml.Node) (rule, bool) {
 	count("n", &out.n, 1)
 	count("turn", &out.turn, 1)
 	count("connection", &out.connection, 1)
-	if v := m.Get("api"); v != nil {
-		out.api, _ = r.Word(v, "api", apis...)
-	}
-	if v := m.Get("event"); v != nil {
-		out.event, _ = r.Text(v, "event")
-	}
-	if v := m.Get("after"); v != nil {
-		out.after, _ = r.Duration(v, "after", longest)
-	}
+	out.api, _ = r.Word(m.Get("api"), "api", apis...)
+	out.event, _ = r.Text(m.Get("event"), "event")
+	out.after, _ = r.Duration(m.Get("after"), "after", longest)
 	if v := m.Get("probability"); v != nil {
 		if out.chance, ok = r.Float(v, "probability", 0, 1); ok && out.chance == 0 {
 			r.Problem(v, "probability 0 never happens; remove the fault or raise it")
@@ -196,12 +190,7 @@ func (u *rule) applies(r *strict.Reader, m strict.Map) {
 // silently never happens is worse than an error.
 func (u *rule) fits(r *strict.Reader, m strict.Map) {
 	refuse := func(key string, places ...string) {
-		if m.Has(key) {
-			for _, p := range places {
-				if u.at == p {
-					return
-				}
-			}
+		if m.Has(key) && !slices.Contains(places, u.at) {
 			r.Problem(m.Get(key), "%s has no meaning at %s; use it with at: %s", key, u.at, strict.Join(places))
 		}
 	}
@@ -252,12 +241,8 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 		return Action{}, 0
 	}
 	a.Kind = Kind(word)
-	if v := m.Get("for"); v != nil {
-		a.For, _ = r.Duration(v, "for", longest)
-	}
-	if v := m.Get("jitter"); v != nil {
-		jitter, _ = r.Duration(v, "jitter", longest)
-	}
+	a.For, _ = r.Duration(m.Get("for"), "for", longest)
+	jitter, _ = r.Duration(m.Get("jitter"), "jitter", longest)
 	if v := m.Get("code"); v != nil {
 		if a.Kind == HTTPError {
 			a.Code, _ = r.Int(v, "code (an HTTP status)", 400, 599)
@@ -265,15 +250,9 @@ func readAction(r *strict.Reader, m strict.Map) (a Action, jitter time.Duration)
 			a.Code, _ = ReadCode(r, v)
 		}
 	}
-	if v := m.Get("reason"); v != nil {
-		a.Reason, _ = r.Text(v, "reason")
-	}
-	if v := m.Get("repeat"); v != nil {
-		a.Times, _ = r.Int(v, "repeat", 1, 100)
-	}
-	if v := m.Get("unknown"); v != nil {
-		a.Event, _ = r.Text(v, "unknown")
-	}
+	a.Reason, _ = r.Text(m.Get("reason"), "reason")
+	a.Times, _ = r.Int(m.Get("repeat"), "repeat", 1, 100)
+	a.Event, _ = r.Text(m.Get("unknown"), "unknown")
 	a.complete(r, m.Node, m)
 	return a, jitter
 }
@@ -320,26 +299,16 @@ func (a *Action) coded() bool {
 	return a.Kind == Close || a.Kind == GoAway || a.Kind == Expire || a.Kind == HTTPError || a.Kind == RefuseResume
 }
 
+// defaultCodes are the codes of actions that name none.
+var defaultCodes = map[Kind]int{Close: 1011, HTTPError: 500, RefuseResume: 1008}
+
 // fill sets the kind's defaults for missing values.
 func (a *Action) fill() {
+	a.Code = cmp.Or(a.Code, defaultCodes[a.Kind])
 	switch a.Kind {
-	case Close:
-		if a.Code == 0 {
-			a.Code = 1011
-		}
-	case HTTPError:
-		if a.Code == 0 {
-			a.Code = 500
-		}
-	case RefuseResume:
-		if a.Code == 0 {
-			a.Code = 1008
-		}
 	case DuplicateCall:
 		a.Times = max(a.Times, 1)
 	case UnknownEvent:
-		if a.Event == "" {
-			a.Event = "sim.unknown"
-		}
+		a.Event = cmp.Or(a.Event, "sim.unknown")
 	}
 }

@@ -51,17 +51,11 @@ func (p *parser) file(s *Scenario, doc *yaml.Node) {
 	if !ok {
 		return
 	}
-	if n := m.Get("name"); n != nil {
-		s.name, _ = p.Text(n, "name")
-	}
+	s.name, _ = p.Text(m.Get("name"), "name")
 	p.base = append(slices.Clone(builtinVars), remembered(doc)...)
 	p.known = p.base
-	if n := m.Get("start"); n != nil {
-		s.start = p.steps(n, "start")
-	}
-	if n := m.Get("otherwise"); n != nil {
-		s.otherwise = p.steps(n, "otherwise")
-	}
+	s.start = p.steps(m.Get("start"), "start")
+	s.otherwise = p.steps(m.Get("otherwise"), "otherwise")
 	rules := m.Get("rules")
 	if rules == nil {
 		if !m.Has("start") && !m.Has("otherwise") {
@@ -91,9 +85,7 @@ func (p *parser) rule(n *yaml.Node) rule {
 	} else {
 		p.Problem(n, "the rule has no condition: give it when: {utterance: 1}, {text: pattern}, {tool: name} or {prompt: pattern}")
 	}
-	if v := m.Get("times"); v != nil {
-		u.times, _ = p.Int(v, "times", 1, 1_000_000)
-	}
+	u.times, _ = p.Int(m.Get("times"), "times", 1, 1_000_000)
 	if h := m.Get("heard"); h != nil {
 		u.heard = p.template(h, "heard")
 		if u.when.input != onSpeech {
@@ -122,9 +114,7 @@ func (p *parser) when(n *yaml.Node) when {
 	if !ok {
 		return w
 	}
-	if v := m.Get("declared"); v != nil {
-		w.declared, _ = p.Text(v, "declared")
-	}
+	w.declared, _ = p.Text(m.Get("declared"), "declared")
 	w.remembers, w.forgot = p.patterns(m.Get("remembers"), "remembers"), p.patterns(m.Get("forgot"), "forgot")
 	chosen := 0
 	for _, key := range []string{"utterance", "text", "tool", "prompt"} {
@@ -175,10 +165,8 @@ func (p *parser) whenResult(w *when, m strict.Map) {
 	if tool, ok := p.Text(m.Get("tool"), "tool"); ok && tool != "any" {
 		w.tool = tool
 	}
-	if v := m.Get("ok"); v != nil {
-		if b, ok := p.Bool(v, "ok"); ok {
-			w.ok = &b
-		}
+	if b, ok := p.Bool(m.Get("ok"), "ok"); ok {
+		w.ok = &b
 	}
 	if v := m.Get("error"); v != nil {
 		if word, ok := p.Text(v, "error"); ok && word != "any" {
@@ -190,9 +178,7 @@ func (p *parser) whenResult(w *when, m strict.Map) {
 		no := false
 		w.ok = &no
 	}
-	if v := m.Get("output"); v != nil {
-		w.output = p.pattern(v, "output")
-	}
+	w.output = p.pattern(m.Get("output"), "output")
 }
 
 // patterns reads a regular expression or a list of them; n may be nil.
@@ -200,12 +186,8 @@ func (p *parser) patterns(n *yaml.Node, what string) []*regexp.Regexp {
 	if n == nil {
 		return nil
 	}
-	list := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		list = p.List(n, what)
-	}
 	var out []*regexp.Regexp
-	for _, e := range list {
+	for _, e := range p.oneOrMore(n, what) {
 		if re := p.pattern(e, what); re != nil {
 			out = append(out, re)
 		} else if e.Value == "any" {

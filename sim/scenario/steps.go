@@ -12,9 +12,11 @@ import (
 // stepKeys are the words with which a step can begin.
 var stepKeys = []string{"say", "silence", "wait", "call", "then", "on_error", "fault", "end", "remember", "refuse", "treat_as", "auto"}
 
-// steps reads a list of steps, or the word auto. The returned list is never
-// nil, to distinguish it from a missing one.
+// steps reads a list of steps, or the word auto. The returned list is nil only for a missing one.
 func (p *parser) steps(n *yaml.Node, what string) []step {
+	if n == nil {
+		return nil
+	}
 	out := []step{}
 	treats := p.treats
 	p.treats = false
@@ -115,21 +117,13 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 		if key == "refuse" {
 			s.kind = stepRefuse
 		}
-		list := []*yaml.Node{n}
-		if n.Kind == yaml.SequenceNode {
-			list = p.List(n, "say")
-		}
-		for _, e := range list {
+		for _, e := range p.oneOrMore(n, "say") {
 			s.say = append(s.say, p.template(e, key))
 		}
 		return s, len(s.say) > 0
-	case "silence":
-		s.kind = stepSilence
-		s.wait, ok = p.Duration(n, "silence", longest)
-		return s, ok
-	case "wait":
-		s.kind = stepWait
-		s.wait, ok = p.Duration(n, "wait", longest)
+	case "silence", "wait":
+		s.kind = map[string]stepKind{"silence": stepSilence, "wait": stepWait}[key]
+		s.wait, ok = p.Duration(n, key, longest)
 		return s, ok
 	case "call":
 		s.kind = stepCall
@@ -143,13 +137,11 @@ func (p *parser) step(key string, n *yaml.Node) (s step, ok bool) {
 		s.kind = stepEnd
 		s.end, ok = p.end(n)
 		return s, ok
-	}
-	if key == "treat_as" {
+	case "treat_as":
 		s.kind = stepTreatAs
 		s.as = p.template(n, "treat_as")
 		return s, true
-	}
-	if key == "remember" {
+	case "remember":
 		s.kind = stepRemember
 		s.keep, ok = p.remember(n)
 		return s, ok
@@ -174,18 +166,21 @@ func (p *parser) end(n *yaml.Node) (End, bool) {
 	if v := m.Get("code"); v != nil {
 		e.Code, _ = fault.ReadCode(p.Reader, v)
 	}
-	if v := m.Get("reason"); v != nil {
-		e.Reason, _ = p.Text(v, "reason")
-	}
+	e.Reason, _ = p.Text(m.Get("reason"), "reason")
 	return e, true
+}
+
+// oneOrMore returns the nodes of a list, or the node itself.
+func (p *parser) oneOrMore(n *yaml.Node, what string) []*yaml.Node {
+	if n.Kind == yaml.SequenceNode {
+		return p.List(n, what)
+	}
+	return []*yaml.Node{n}
 }
 
 // calls reads one call or a list of them.
 func (p *parser) calls(n *yaml.Node) []callStep {
-	list := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		list = p.List(n, "call")
-	}
+	list := p.oneOrMore(n, "call")
 	if len(list) > maxCalls {
 		p.Problem(n, "there are %d calls at once; at most %d are allowed", len(list), maxCalls)
 		return nil
@@ -207,9 +202,7 @@ func (p *parser) call(n *yaml.Node) callStep {
 	if !ok {
 		return c
 	}
-	if v := m.Get("tool"); v != nil {
-		c.tool, _ = p.Text(v, "tool")
-	}
+	c.tool, _ = p.Text(m.Get("tool"), "tool")
 	if c.tool == "" {
 		p.Problem(n, "the call names no tool: give it tool")
 	}
@@ -218,21 +211,13 @@ func (p *parser) call(n *yaml.Node) callStep {
 			c.args = p.value(v)
 		}
 	}
-	if v := m.Get("id"); v != nil {
-		c.id = p.template(v, "id")
+	c.id = p.template(m.Get("id"), "id")
+	c.noID, _ = p.Bool(m.Get("without_id"), "without_id")
+	if c.noID && m.Has("id") {
+		p.Problem(m.Get("without_id"), "a call cannot both have an id and be without one; remove one of the two")
 	}
-	if v := m.Get("without_id"); v != nil {
-		c.noID, _ = p.Bool(v, "without_id")
-		if c.noID && m.Has("id") {
-			p.Problem(v, "a call cannot both have an id and be without one; remove one of the two")
-		}
-	}
-	if v := m.Get("repeat"); v != nil {
-		c.repeat, _ = p.Int(v, "repeat", 0, maxRepeats)
-	}
-	if v := m.Get("late"); v != nil {
-		c.late, _ = p.Duration(v, "late", longest)
-	}
+	c.repeat, _ = p.Int(m.Get("repeat"), "repeat", 0, maxRepeats)
+	c.late, _ = p.Duration(m.Get("late"), "late", longest)
 	return c
 }
 
