@@ -2,9 +2,9 @@ package gemini
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,101 +44,40 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		refuseKey(w, fate)
 		return
 	}
-	begin := h.opts.Begin(fault.APILive)
-	ctx, end := context.WithCancel(context.Background())
-	defer end()
-	leave, ok := h.opts.Group.Enter(end)
-	if !ok {
-		writeError(w, http.StatusServiceUnavailable, "UNAVAILABLE", reasonUnavailable)
-		return
-	}
-	defer leave()
-	rest, ok := h.faultsAtConnect(ctx, w, r, begin.Faults)
-	if !ok {
-		return
-	}
-	wc, err := wire.Accept(w, r, wire.ConnOptions{
-		Binary: true, Unknown: unknownEvent, Faults: begin.Faults, Stats: h.stats,
-	})
-	if err != nil {
-		h.log.Debug("handshake failed", "wire", "gemini", "error", err)
-		return
-	}
-	defer wc.Release()
-	defer h.opts.Group.Attach(r.RemoteAddr, wc)()
-	stop := context.AfterFunc(ctx, wc.End)
-	defer stop()
-	wc.Do(rest)
-	h.stats.Connections.Add(1)
-	h.stats.Open.Add(1)
-	defer h.stats.Open.Add(-1)
-	c := &connection{
-		h: h, at: at, key: key, fate: fate, wc: wc, seed: begin.Seed,
-		ids: wire.NewIDs(begin.Seed), log: h.log.With("wire", "gemini", "conn", begin.N),
-	}
-	c.log.Info("connection opened", "version", at.version, "vertex", at.vertex)
-	c.run()
-	if c.sess != nil {
-		h.resumable.release(c.sess.conv)
-		c.log.Info("connection closed", "model", c.sess.cfg.model, "turns", c.sess.turns)
-		return
-	}
-	c.log.Info("connection closed before setup")
-}
-
-// faultsAtConnect carries out the faults of the handshake. It returns those
-// that need the connection, and false if the request has been answered.
-func (h *Handler) faultsAtConnect(ctx context.Context, w http.ResponseWriter, r *http.Request, in *fault.Injector) ([]fault.Action, bool) {
-	var rest []fault.Action
-	for _, a := range in.At(fault.Point{At: fault.AtConnect}) {
+	answer := func(a fault.Action) bool {
 		switch a.Kind {
-		case fault.Delay, fault.Silence:
-			h.stats.Committed(a.Kind)
-			if !pause(ctx, r.Context(), a) {
-				writeError(w, http.StatusServiceUnavailable, "UNAVAILABLE", reasonUnavailable)
-				return nil, false
-			}
 		case fault.Quota:
-			h.stats.Committed(a.Kind)
 			h.stats.Refused.Add(1)
-			refuseKey(w, wire.KeyQuota)
-			return nil, false
-		case fault.Drop:
-			h.stats.Committed(a.Kind)
-			// The server closes the TCP connection without an answer.
-			panic(http.ErrAbortHandler)
+			return refuseKey(w, wire.KeyQuota)
 		case fault.HTTPError:
-			h.stats.Committed(a.Kind)
-			wire.RetryAfter(w, a.For)
 			writeError(w, a.Code, wire.StatusName(a.Code), cmp.Or(a.Reason, http.StatusText(a.Code)))
-			return nil, false
-		case fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed:
-			rest = append(rest, a)
-		case fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID,
-			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
-			// These need a session, and there is none yet.
+			return true
+		default:
+			return false
 		}
 	}
-	return rest, true
+	o := wire.ConnOptions{Binary: true, Unknown: unknownEvent, Answer: answer}
+	h.opts.Serve(w, r, fault.APILive, o, func(wc *wire.Conn, begin wire.Begin, rest []fault.Action) {
+		// The others need a session, and there is none yet.
+		wc.Do(slices.DeleteFunc(rest, func(a fault.Action) bool { return !slices.Contains(withoutSession, a.Kind) }))
+		c := &connection{
+			h: h, at: at, key: key, fate: fate, wc: wc, seed: begin.Seed,
+			ids: wire.NewIDs(begin.Seed), log: h.log.With("wire", "gemini", "conn", begin.N),
+		}
+		c.log.Info("connection opened", "version", at.version, "vertex", at.vertex)
+		c.run()
+		if c.sess != nil {
+			h.resumable.release(c.sess.conv)
+			c.log.Info("connection closed", "model", c.sess.cfg.model, "turns", c.sess.turns)
+			return
+		}
+		c.log.Info("connection closed before setup")
+	})
 }
 
-// pause waits for the end of a delay or a silence; false if the server or the client
-// ends meanwhile, or if the silence has no end.
-func pause(server, client context.Context, a fault.Action) bool {
-	var due <-chan time.Time
-	if a.Kind == fault.Delay || a.For > 0 {
-		t := time.NewTimer(a.For)
-		defer t.Stop()
-		due = t.C
-	}
-	select {
-	case <-due:
-		return true
-	case <-server.Done():
-	case <-client.Done():
-	}
-	return false
-}
+// withoutSession are the faults of the handshake that an open connection can have before its
+// setup.
+var withoutSession = []fault.Kind{fault.Close, fault.SlowRead, fault.UnknownEvent, fault.Malformed}
 
 // run is the connection's loop. It returns when the connection is over.
 func (c *connection) run() {

@@ -84,7 +84,7 @@ func (c *conn) run(first []fault.Action) {
 			c.commit(c.w.Flush())
 		case <-timer.C:
 		case <-c.w.Done():
-			c.w.Close(1001, "The simulator is shutting down.")
+			c.w.Close(1001, wire.ShuttingDown)
 			return
 		}
 		c.settle()

@@ -1,9 +1,9 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -114,36 +114,23 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 		writeError(w, http.StatusUpgradeRequired, invalid("websocket_required", "", "This is a WebSocket endpoint; connect with wss:// or ws://."))
 		return
 	}
-	begin := h.opts.Begin(fault.APIRealtime)
-	o := wire.ConnOptions{Subprotocols: []string{"realtime"}, Faults: begin.Faults, Stats: h.opts.Stats}
-	rest, err := wire.Connect(w, r, o)
-	if err != nil {
-		return // a fault cut the connection
+	answer := func(a fault.Action) bool {
+		if a.Kind != fault.HTTPError {
+			return false
+		}
+		http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
+		return true
 	}
-	log := h.opts.Logger.With("wire", "openai", "conn", begin.N)
-	ws, err := wire.Accept(w, r, o)
-	if err != nil {
-		log.Info("handshake failed", "error", err)
-		return
-	}
-	defer ws.Release()
-	defer h.opts.Group.Attach(r.RemoteAddr, ws)()
-	leave, ok := h.opts.Group.Enter(ws.End)
-	if !ok {
-		ws.Close(1001, "The simulator is shutting down.")
-		return
-	}
-	defer leave()
-	h.opts.Stats.Connections.Add(1)
-	h.opts.Stats.Open.Add(1)
-	defer h.opts.Stats.Open.Add(-1)
-	rest = ws.Do(rest)
-	h.serve(ws, r, key, azure, begin, rest, log)
+	o := wire.ConnOptions{Subprotocols: []string{"realtime"}, Answer: answer, UpgradeFirst: true}
+	h.opts.Serve(w, r, fault.APIRealtime, o, func(ws *wire.Conn, begin wire.Begin, rest []fault.Action) {
+		h.serve(ws, r, key, azure, begin, ws.Do(rest))
+	})
 }
 
 // serve runs a connection from the first event to the last. first are the faults of the
 // handshake that need the protocol.
-func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, begin wire.Begin, first []fault.Action, log *slog.Logger) {
+func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, begin wire.Begin, first []fault.Action) {
+	log := h.opts.Logger.With("wire", "openai", "conn", begin.N)
 	c := &conn{
 		opts: h.opts, stats: h.opts.Stats, log: log, speech: &h.speech, w: ws, ids: wire.NewIDs(begin.Seed),
 		azure: azure, quota: wire.ClassifyKey(key) == wire.KeyQuota, begun: time.Now(),

@@ -37,6 +37,14 @@ type ConnOptions struct {
 	// Unknown makes the frame of an unknown event of that type. Nil means
 	// {"type": name}.
 	Unknown func(name string) []byte
+	// Answer answers the handshake with a fault, instead of an upgrade, and returns true; it
+	// returns false for a fault that the connection carries out, and does nothing. It is called
+	// by Serve, with fault.HTTPError at least.
+	Answer func(a fault.Action) bool
+	// UpgradeFirst means that a silence at fault.AtConnect begins after the upgrade, and that an
+	// ending server closes the connection after it. Otherwise the silence holds back the answer
+	// to the handshake, and an ending server refuses it.
+	UpgradeFirst bool
 	// Faults is this connection's injector. Nil means no faults.
 	Faults *fault.Injector
 	// ReadLimit is the longest frame accepted, in bytes. Zero means 32 MiB.
@@ -107,7 +115,7 @@ type Conn struct {
 
 // Accept upgrades r. If it fails it has answered the request. Origins are not checked,
 // because the simulator is for tests. It does not report fault.AtConnect: the wire must do so
-// before it calls Accept (for example with Connect).
+// before it calls Accept, as Serve does.
 func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error) {
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		Subprotocols:       o.Subprotocols,

@@ -1,49 +1,102 @@
 package wire
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
+	"context"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"voicegw/sim/fault"
 )
 
-// Connect reports fault.AtConnect and injects the faults that come before the
-// answer to the handshake: a delay of the answer, and a cut, for which it returns
-// ErrDropped. It returns the other actions, for the owner to Do after Accept.
-func Connect(w http.ResponseWriter, r *http.Request, o ConnOptions) (rest []fault.Action, err error) {
+// Serve runs one connection of an API from its handshake to its end. It injects the faults that
+// come before the answer to the handshake, upgrades the request and calls run, which owns the
+// connection until it returns, with the other faults of the handshake.
+func (o *Options) Serve(w http.ResponseWriter, r *http.Request, api fault.API, c ConnOptions, run func(*Conn, Begin, []fault.Action)) {
+	begin := o.Begin(api)
+	c.Faults, c.Stats = begin.Faults, o.Stats
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	leave, open := o.Group.Enter(end)
+	defer leave()
+	if !open && !c.UpgradeFirst {
+		c.Answer(fault.Action{Kind: fault.HTTPError, Code: http.StatusServiceUnavailable, Reason: unavailable})
+		return
+	}
+	rest, ok := c.connect(ctx, w, r)
+	if !ok {
+		return
+	}
+	ws, err := Accept(w, r, c)
+	if err != nil {
+		o.Logger.Info("handshake failed", "api", string(api), "conn", begin.N, "error", err)
+		return
+	}
+	defer ws.Release()
+	if !open {
+		ws.Close(int(websocket.StatusGoingAway), ShuttingDown)
+		return
+	}
+	defer o.Group.Attach(r.RemoteAddr, ws)()
+	defer context.AfterFunc(ctx, ws.End)()
+	o.Stats.Connections.Add(1)
+	o.Stats.Open.Add(1)
+	defer o.Stats.Open.Add(-1)
+	run(ws, begin, rest)
+}
+
+// ShuttingDown is the reason of a close by an ending server.
+const ShuttingDown = "The simulator is shutting down."
+
+// unavailable refuses a handshake with an ending server.
+const unavailable = "The service is currently unavailable."
+
+// connect injects the faults of the handshake. It returns those that need the connection, and
+// false if the request has been answered.
+func (o *ConnOptions) connect(server context.Context, w http.ResponseWriter, r *http.Request) (rest []fault.Action, ok bool) {
 	for _, a := range o.Faults.At(fault.Point{At: fault.AtConnect}) {
-		switch a.Kind {
-		case fault.Delay:
-			o.Stats.Committed(a.Kind)
-			t := time.NewTimer(a.For)
-			select {
-			case <-t.C:
-			case <-r.Context().Done():
-			}
-			t.Stop()
-		case fault.Drop:
-			o.Stats.Committed(a.Kind)
-			raw, _, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				return nil, fmt.Errorf("wire: drop: %w", err)
-			}
-			return nil, errors.Join(ErrDropped, raw.Close())
-		case fault.HTTPError:
-			o.Stats.Committed(a.Kind)
+		if a.Kind == fault.HTTPError {
 			RetryAfter(w, a.For)
-			http.Error(w, cmp.Or(a.Reason, http.StatusText(a.Code)), a.Code)
-			return nil, fmt.Errorf("%w: HTTP %d", ErrDropped, a.Code)
-		case fault.Close, fault.GoAway, fault.Expire, fault.DuplicateCall, fault.LateCall, fault.CancelCall, fault.MissingID,
-			fault.UnknownEvent, fault.Malformed, fault.Silence, fault.SlowRead, fault.Quota,
-			fault.Deaf, fault.RefuseResume, fault.Amnesia, fault.LateHandle, fault.NoHandle, fault.BusyHandle:
+		}
+		switch {
+		case a.Kind == fault.Delay || a.Kind == fault.Silence && !o.UpgradeFirst:
+			o.Stats.Committed(a.Kind)
+			if !pause(server, r.Context(), a) {
+				o.Answer(fault.Action{Kind: fault.HTTPError, Code: http.StatusServiceUnavailable, Reason: unavailable})
+				return nil, false
+			}
+		case a.Kind == fault.Drop:
+			o.Stats.Committed(a.Kind)
+			// The server closes the TCP connection without an answer.
+			panic(http.ErrAbortHandler)
+		case o.Answer(a):
+			o.Stats.Committed(a.Kind)
+			return nil, false
+		default:
 			rest = append(rest, a)
 		}
 	}
-	return rest, nil
+	return rest, true
+}
+
+// pause waits for the end of a delay or a silence; false if the server or the client
+// ends meanwhile, or if the silence has no end.
+func pause(server, client context.Context, a fault.Action) bool {
+	var due <-chan time.Time
+	if a.Kind == fault.Delay || a.For > 0 {
+		t := time.NewTimer(a.For)
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-due:
+		return true
+	case <-server.Done():
+	case <-client.Done():
+	}
+	return false
 }
 
 // RetryAfter sets the header that tells the client when to try again, in whole seconds,
