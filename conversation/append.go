@@ -48,6 +48,48 @@ func (c *Conversation) Join(now time.Time, entries ...Entry) {
 	c.Merge(now, entries...)
 }
 
+// Retell puts what was said in a voice session until now in the place of what was added of it
+// before, and joins it if that is the first time. It leaves out what was removed as too old.
+func (c *Conversation) Retell(now time.Time, session string, entries ...Entry) {
+	told := func(e Entry) bool { return e.SessionID == session }
+	if session == "" || !slices.ContainsFunc(c.Entries, told) {
+		c.Join(now, entries...)
+		return
+	}
+	before := c.turnsBefore(told, entries)
+	oldest := c.Entries[0].At
+	c.Entries = slices.DeleteFunc(c.Entries, told)
+	var kept []Entry
+	for _, e := range entries {
+		if c.Dropped > 0 && e.At.Before(oldest) {
+			continue
+		}
+		if e.Turn > 0 {
+			e.Turn += before
+		}
+		kept = append(kept, e)
+	}
+	c.Merge(now, kept...)
+}
+
+// turnsBefore returns how many turns come before those of a session of which the conversation has
+// entries: at least all turns of others, so that no number stands for two.
+func (c *Conversation) turnsBefore(told func(Entry) bool, entries []Entry) int {
+	before := 0
+	for _, e := range c.Entries {
+		if !told(e) {
+			before = max(before, e.Turn)
+			continue
+		}
+		for _, is := range entries {
+			if is.Turn > 0 && is.At.Equal(e.At) && is.Role == e.Role {
+				before = max(before, e.Turn-is.Turn)
+			}
+		}
+	}
+	return before
+}
+
 // Merge adds entries that were said while others were added: each at the place of its time. An
 // outcome of a question that the conversation has already is left out.
 func (c *Conversation) Merge(now time.Time, entries ...Entry) {

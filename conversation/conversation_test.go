@@ -226,3 +226,49 @@ func TestNoTokenIsKept(t *testing.T) {
 		t.Error("the caller's entry was changed")
 	}
 }
+
+// TestRetell: what was said in a voice session until now takes the place of what was told of it
+// before; its turns stand after those of others, and what was dropped stays dropped.
+func TestRetell(t *testing.T) {
+	at := func(second int, session string, turn int, text string) Entry {
+		return Entry{At: time.Date(2026, 11, 23, 12, 0, second, 0, time.UTC), Role: RoleUser, SessionID: session, Turn: turn, Text: text}
+	}
+	show := func(c *Conversation) string {
+		var out []string
+		for _, e := range c.Entries {
+			out = append(out, fmt.Sprint(e.Turn, e.Text))
+		}
+		return strings.Join(out, " ")
+	}
+	c := New("c", "ada", "", time.Now())
+	c.Append(time.Now(), at(0, "", 1, "hello"))
+	for _, tc := range []struct {
+		entries []Entry
+		want    string
+	}{
+		{[]Entry{at(1, "v", 1, "one")}, "1hello 2one"},
+		{[]Entry{at(1, "v", 1, "one"), at(2, "v", 2, "two two")}, "1hello 2one 3two two"},
+		{[]Entry{at(1, "v", 1, "one"), at(2, "v", 2, "two")}, "1hello 2one 3two"},
+	} {
+		c.Retell(time.Now(), "v", tc.entries...)
+		if got := show(c); got != tc.want {
+			t.Errorf("it is %q, want %q", got, tc.want)
+		}
+	}
+	c.Append(time.Now(), at(3, "", 4, "typed"))
+	c.Retell(time.Now(), "v", at(1, "v", 1, "one"), at(2, "v", 2, "two"), at(4, "v", 3, "three"))
+	if got := show(c); got != "1hello 5one 6two 4typed 7three" || c.Turns != 7 {
+		t.Errorf("beside text it is %q, %d turns", got, c.Turns)
+	}
+	full := New("c", "ada", "", time.Now())
+	var all []Entry
+	for i := range MaxEntries + 10 {
+		all = append(all, at(i, "v", i+1, "x"))
+		if i%50 == 0 || i >= MaxEntries {
+			full.Retell(time.Now(), "v", all...)
+		}
+	}
+	if full.Dropped != 10 || len(full.Entries) != MaxEntries || full.Turns != MaxEntries+10 || strings.Count(full.Earlier, "\n") != 9 {
+		t.Errorf("%d are dropped, %d kept, %d turns, earlier is %q", full.Dropped, len(full.Entries), full.Turns, full.Earlier)
+	}
+}

@@ -130,6 +130,7 @@ type session struct {
 	tokens      tokens
 	recall      recall
 	story       *handoff.Story    // nil if the session does not continue a conversation
+	keeper      *handoff.Keeper   // nil with story
 	telling     *audit.Record     // the record that the next command makes true; nil without one
 	shown       orchestrator.View // the view that an inspecting client got last
 }
@@ -170,6 +171,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
 	if opts.Desk != nil {
 		s.story = handoff.NewStory(handoff.Said{SessionID: s.id, ConversationID: start.ConversationID, Agent: opts.Agent.Name, User: s.user})
+		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.logger)
 	}
 	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, g.mark, time.Now())
 	s.beginCalls()
@@ -292,7 +294,7 @@ func (s *session) goodbye(cause *Cause) {
 	s.wind() // no more ticks
 	s.mu.Unlock()
 	s.calls.End()
-	handback, handed := said.Return(handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost}, s.opts.Desk, s.logger)
+	handback, handed := s.keeper.Return(said, handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost})
 	s.handed = handed
 	var last []protocol.ServerMessage
 	if cause.Code != "" {
@@ -396,7 +398,9 @@ func (s *session) takeSent(now time.Time) {
 // step takes one step and carries out its actions. The caller must hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
 	next, actions := orchestrator.Step(s.state, now, in)
-	s.story.Note(in, actions, now, s.queuedMS)
+	if s.story.Note(in, actions, now, s.queuedMS) {
+		s.keeper.Keep(s.story.SoFar())
+	}
 	s.state = next
 	for _, a := range actions {
 		s.recallAction(a)

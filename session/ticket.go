@@ -22,6 +22,7 @@ import (
 type Desk interface {
 	Redeem(ctx context.Context, secret, origin string) (handoff.Ticket, error)
 	Enter(ctx context.Context, conversationID string, who user.User) (before string, err error)
+	Keep(ctx context.Context, said handoff.Said) error
 	HandBack(ctx context.Context, said handoff.Said) error
 	Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error
 }

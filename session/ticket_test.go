@@ -43,6 +43,7 @@ type counter struct {
 type noted struct {
 	asked   []string // secret and origin
 	entered []string
+	kept    []handoff.Said
 	back    []handoff.Said
 	decided []string // reference and result
 	over    int
@@ -85,6 +86,11 @@ func (c *counter) Redeem(_ context.Context, secret, origin string) (handoff.Tick
 func (c *counter) Enter(_ context.Context, id string, who user.User) (string, error) {
 	c.note(func(n *noted) { n.entered = append(n.entered, id+" of "+who.String()) })
 	return c.before, c.err
+}
+
+func (c *counter) Keep(_ context.Context, said handoff.Said) error {
+	c.note(func(n *noted) { n.kept = append(n.kept, said) })
+	return nil
 }
 
 func (c *counter) HandBack(ctx context.Context, said handoff.Said) error {

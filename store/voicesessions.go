@@ -122,12 +122,13 @@ func (v *VoiceSessions) Begin(ctx context.Context, session, user, conversation s
 
 // Adopt says that a session which another node has run goes on here, at that epoch of the
 // [Directory], which begins at 1: at once, without waiting for the lease of before, whose holder
-// is told that it is lost. Among all nodes the highest epoch holds the lease.
+// is told that it is lost. Among all nodes the highest epoch holds the lease. The conversation's
+// revision moves on, so that the holder of before cannot save what it has loaded.
 //
 // ErrFenced: the session runs at this epoch or a later one. ErrVoiceActive: another session of the
 // conversation runs. The other errors wrap ErrUnavailable.
 func (v *VoiceSessions) Adopt(ctx context.Context, session string, epoch uint64, user, conversation string) (*Lease, error) {
-	return v.begin(ctx, voiceState{SessionID: session, Epoch: epoch}, user, conversation, func(old *voiceState) error {
+	l, err := v.begin(ctx, voiceState{SessionID: session, Epoch: epoch}, user, conversation, func(old *voiceState) error {
 		switch {
 		case old == nil || !old.Running:
 			return nil // its lease has ended
@@ -138,6 +139,30 @@ func (v *VoiceSessions) Adopt(ctx context.Context, session string, epoch uint64,
 		}
 		return nil
 	})
+	if err != nil || conversation == "" {
+		return l, err
+	}
+	if err := v.bucket.store.talks.fence(ctx, keyOf(conversation)); err != nil {
+		l.Release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Fenced says whether another node goes on with a session, at a higher epoch than the caller's: then
+// the error is ErrFenced, and the caller must write nothing of the session any more. The other
+// errors wrap ErrUnavailable.
+func (v *VoiceSessions) Fenced(ctx context.Context, session string, epoch uint64, user, conversation string) error {
+	h, err := v.bucket.get(ctx, voiceKey(user, conversation))
+	if errors.Is(err, errNone) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if is, err := decodeVoice(h.data); err == nil && is.Running && is.SessionID == session && is.Epoch > epoch {
+		return ErrFenced
+	}
+	return nil
 }
 
 func (v *VoiceSessions) begin(ctx context.Context, running voiceState, user, conversation string, may func(*voiceState) error) (*Lease, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -19,6 +18,11 @@ import (
 type Said struct {
 	SessionID, ConversationID, Agent string
 	User                             user.User
+	// Epoch is the session's epoch in the store's directory; 0 if it is not there.
+	Epoch uint64
+	// Until is when the newest entry began that this session has ever had, if that is later than
+	// those of Entries.
+	Until time.Time
 	// Entries are in the order of time; their turns count from 1 in this session.
 	Entries []conversation.Entry
 }
@@ -42,20 +46,18 @@ const (
 	lastWait = time.Second
 )
 
-// Return calls desk.HandBack on a goroutine of its own; over is closed when that has ended. Its
-// context ends after 15 s, or after 2 min if the lease was lost. Return itself waits for it for at
-// most 1 s, and not at all if the client is gone. last is the handback in the client's last
-// message; it is nil, and desk may be, if said has no conversation. A failure is logged.
-func (said Said) Return(end Ending, desk interface {
-	HandBack(context.Context, Said) error
-}, logger *slog.Logger) (last *protocol.Handback, over <-chan struct{}) {
+// Return hands a conversation back on a goroutine of its own, once Keep has ended; over is closed
+// when that is done. It may take 15 s, or 2 min if the lease was lost. Return itself waits for it for
+// at most 1 s, and not at all if the client is gone. last is the handback in the client's last
+// message; nil for a nil Keeper. A failure is logged.
+func (k *Keeper) Return(said Said, end Ending) (last *protocol.Handback, over <-chan struct{}) {
 	done := make(chan struct{}) // closed when the handback is over
-	if said.ConversationID == "" {
+	if k == nil {
 		close(done)
 		return nil, done
 	}
 	last = &protocol.Handback{ConversationID: said.ConversationID, Summary: conversation.Summary(said.Entries, end.Lasted)}
-	if len(said.Entries) == 0 {
+	if !k.finish() && len(said.Entries) == 0 {
 		close(done)
 		return last, done
 	}
@@ -68,8 +70,9 @@ func (said Said) Return(end Ending, desk interface {
 		// The session's own context has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), most)
 		defer cancel()
-		if err := desk.HandBack(ctx, said); err != nil {
-			logger.Error("the conversation could not be handed back", "conversation_id", said.ConversationID, "error", err)
+		k.wait(ctx)
+		if err := k.desk.HandBack(ctx, said); err != nil {
+			k.logger.Error("the conversation could not be handed back", "conversation_id", said.ConversationID, "error", err)
 		}
 	}()
 	if !end.Gone {
@@ -89,10 +92,18 @@ const (
 	leasePause = 100 * time.Millisecond
 )
 
-// HandBack writes what was said in a voice session into its conversation, once. While the store
-// is away it tries again until ctx ends. The error wraps ErrTaken or one of the store's.
+// HandBack writes what was said in a voice session into its conversation, in the place of what
+// Keep has written. While the store is away it tries again until ctx ends. The error wraps ErrTaken
+// or one of the store's: store.ErrFenced if another node goes on with the session.
 func (d *Desk) HandBack(ctx context.Context, said Said) error {
 	return untilStored(ctx, func() error { return d.handBack(ctx, said) })
+}
+
+// Keep is HandBack for a session that goes on: what was said until now is not lost if this process
+// is killed. It does not wait for a turn of text that is being answered, because that turn is kept
+// beside it.
+func (d *Desk) Keep(ctx context.Context, said Said) error {
+	return untilStored(ctx, func() error { return d.write(ctx, said) })
 }
 
 // untilStored calls try until the store answers, or ctx ends. A try that was not acknowledged
@@ -117,15 +128,31 @@ func (d *Desk) handBack(ctx context.Context, said Said) error {
 		return err
 	}
 	defer release()
+	return d.write(ctx, said)
+}
+
+// write puts what was said into the conversation. A node that takes the session over moves the
+// conversation's revision on, after it has become the session's owner: so whoever asks between its
+// reading and its writing whether it is the owner still, writes nothing beside the new one.
+func (d *Desk) write(ctx context.Context, said Said) error {
+	newest := said.Until
+	for _, e := range said.Entries {
+		if e.At.After(newest) {
+			newest = e.At
+		}
+	}
 	return d.talks.Update(ctx, said.ConversationID, func(c *conversation.Conversation) error {
 		if err := owned(c, said.User); err != nil {
 			return err
 		}
-		if said.SessionID != "" && slices.ContainsFunc(c.Entries, func(e conversation.Entry) bool { return e.SessionID == said.SessionID }) {
-			return nil // an earlier try wrote it, unacknowledged
+		if err := d.voice.Fenced(ctx, said.SessionID, said.Epoch, said.User.String(), said.ConversationID); err != nil {
+			return err
+		}
+		if said.SessionID != "" && slices.ContainsFunc(c.Entries, func(e conversation.Entry) bool { return e.SessionID == said.SessionID && e.At.After(newest) }) {
+			return store.ErrFenced // another node has gone on with the session, and has ended it
 		}
 		c.User, c.Agent = said.User.String(), cmp.Or(c.Agent, said.Agent)
-		c.Join(time.Now(), said.Entries...)
+		c.Retell(time.Now(), said.SessionID, said.Entries...)
 		return nil
 	})
 }

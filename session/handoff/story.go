@@ -24,6 +24,8 @@ type Story struct {
 	said    []*saying // in the order in which they became known
 	bytes   int       // of the texts
 	dropped int
+	ended   int       // the last turn that has ended
+	until   time.Time // the newest time of an entry, also of one that has gone since
 }
 
 // NewStory returns the story of a session, of which nothing was said yet; nil if the session
@@ -52,17 +54,33 @@ type saying struct {
 }
 
 // Note takes an input and the actions that a step has decided on it. queued returns how much
-// audio of an item has come before the step, in ms.
-func (y *Story) Note(in orchestrator.Input, actions []orchestrator.Action, at time.Time, queued func(item string) int64) {
+// audio of an item has come before the step, in ms. done says that a turn has ended, or that more
+// is known now of one that had.
+func (y *Story) Note(in orchestrator.Input, actions []orchestrator.Action, at time.Time, queued func(item string) int64) (done bool) {
 	if y == nil {
-		return
+		return false
 	}
 	if p, ok := in.(orchestrator.Played); ok {
 		y.played(p)
 	}
 	for _, a := range actions {
 		y.note(a, at, queued)
+		switch a := a.(type) {
+		case orchestrator.TurnEnded:
+			y.ended, done = max(y.ended, a.Turn), true
+		case orchestrator.Transcript:
+			done = done || a.Turn <= y.ended
+		case orchestrator.FlushItem:
+			done = done || a.Turn <= y.ended
+		}
 	}
+	return done
+}
+
+// SoFar returns what was said until now as if all audio that has come will be heard, for a session
+// that goes on; empty for a nil Story.
+func (y *Story) SoFar() Said {
+	return y.Said(func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
 
 func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item string) int64) {
@@ -152,6 +170,7 @@ func (y *Story) transcript(a orchestrator.Transcript) {
 	}
 	y.bytes += len(text) - len(s.entry.Text)
 	s.entry.Text, s.entry.At, s.entry.Turn = text, a.StartedAt.UTC(), a.Turn
+	y.newest(s)
 	y.bound()
 }
 
@@ -184,8 +203,16 @@ func (y *Story) answered(a orchestrator.ToolEnded) {
 	}
 }
 
+// newest notes when an entry begins.
+func (y *Story) newest(s *saying) {
+	if s.entry.At.After(y.until) {
+		y.until = s.entry.At
+	}
+}
+
 func (y *Story) add(s *saying) {
 	y.said = append(y.said, s)
+	y.newest(s)
 	y.bytes += len(s.entry.Text)
 	y.bound()
 }
@@ -207,6 +234,7 @@ func (y *Story) Said(sounding func(item string) (heardMS, queuedMS int64, ok boo
 		return Said{}
 	}
 	said := y.of
+	said.Until = y.until
 	said.Entries = y.entries(sounding)
 	return said
 }

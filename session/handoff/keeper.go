@@ -1,0 +1,106 @@
+package handoff
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+)
+
+// Keeper writes what is said in a voice session into its conversation: at the end of each turn, so
+// that it is not lost if this process is killed, and at the session's end. Its methods may be used
+// concurrently. A nil Keeper, of a session without a conversation, writes nothing.
+type Keeper struct {
+	// Fixed after NewKeeper.
+	desk interface {
+		Keep(context.Context, Said) error
+		HandBack(context.Context, Said) error
+	}
+	logger *slog.Logger
+	ctx    func() context.Context // of a write; stop ends it
+	stop   context.CancelFunc
+
+	mu     sync.Mutex    // guards the following fields
+	next   *Said         // waits to be written; nil without one
+	busy   chan struct{} // closed when the goroutine that writes has ended; nil without one
+	wrote  bool          // something was to be written
+	over   bool          // Return was called
+	failed bool          // the last write failed, which was logged
+}
+
+// NewKeeper returns the keeper of a story, which writes with desk; nil for a nil Story.
+func NewKeeper(y *Story, desk interface {
+	Keep(context.Context, Said) error
+	HandBack(context.Context, Said) error
+}, logger *slog.Logger) *Keeper {
+	if y == nil {
+		return nil
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Keeper{desk: desk, logger: logger, ctx: func() context.Context { return ctx }, stop: stop}
+}
+
+// Keep has what was said until now written soon, by a goroutine that runs while there is something
+// to write; what waits is replaced. It does not wait.
+func (k *Keeper) Keep(said Said) {
+	if k == nil || len(said.Entries) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over {
+		return
+	}
+	k.next, k.wrote = &said, true
+	if k.busy == nil {
+		k.busy = make(chan struct{})
+		go k.write(k.busy)
+	}
+}
+
+// write writes until nothing waits any more.
+func (k *Keeper) write(busy chan struct{}) {
+	defer close(busy)
+	for {
+		k.mu.Lock()
+		said := k.next
+		if k.next = nil; said == nil {
+			k.busy = nil
+			k.mu.Unlock()
+			return
+		}
+		k.mu.Unlock()
+		ctx, cancel := context.WithTimeout(k.ctx(), giveTime)
+		err := k.desk.Keep(ctx, *said)
+		stopped := k.ctx().Err() != nil
+		cancel()
+		k.mu.Lock()
+		if err != nil && !k.failed && !stopped {
+			k.logger.Warn("what was said could not be kept yet", "conversation_id", said.ConversationID, "error", err)
+		}
+		k.failed = err != nil
+		k.mu.Unlock()
+	}
+}
+
+// finish ends Keep, and says whether it has written anything.
+func (k *Keeper) finish() (wrote bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over, k.next = true, nil
+	k.stop()
+	return k.wrote
+}
+
+// wait waits until no write runs any more, or ctx ends.
+func (k *Keeper) wait(ctx context.Context) {
+	k.mu.Lock()
+	busy := k.busy
+	k.mu.Unlock()
+	if busy == nil {
+		return
+	}
+	select {
+	case <-busy:
+	case <-ctx.Done():
+	}
+}
