@@ -27,8 +27,9 @@ const urlMark = "the gateway listens at "
 type processSetting struct {
 	// Provider is the wire, Base where the provider listens.
 	Provider, Base string
-	// Dir holds the store, the audit and the effects of the tools.
-	Dir string
+	// Dir holds the store, the audit and the effects of the tools. With Store, the address of a NATS
+	// server, the store is there, and the gateway is a node of it.
+	Dir, Store string
 	// Hold is a tool that hangs after its effect; empty for none.
 	Hold string
 	// HoldApproved lets an approval hang once it is recorded, before anything runs.
@@ -58,9 +59,20 @@ func TestGatewayProcess(t *testing.T) {
 	if err := json.Unmarshal([]byte(config), &set); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(set.Dir, "store")})
+	where := store.Options{Dir: filepath.Join(set.Dir, "store")}
+	if set.Store != "" {
+		where = store.Options{URL: set.Store}
+	}
+	kept, err := store.Open(t.Context(), where)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if set.Store != "" {
+		node, err := kept.Nodes().Join(t.Context(), store.Node{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer node.Leave()
 	}
 	defer func() {
 		if err := kept.Close(); err != nil {

@@ -320,6 +320,40 @@ func TestHandedBack(t *testing.T) {
 	})
 }
 
+// TestKeptAtTheEndOfATurn: what was said is kept when a turn has ended, long before the session has,
+// and again when more becomes known of it.
+func TestKeptAtTheEndOfATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &counter{ticket: ticketed}
+		st := newStage(t, hearing, desk.give)
+		c := st.visit(startText, secret, "")
+		model := st.fake.Accept(t)
+		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "o1", Role: transport.RoleAssistant, Text: "At nine.", Final: true})
+		synctest.Wait()
+		if n := len(desk.seen().kept); n != 0 {
+			t.Errorf("kept %d times before the turn has ended", n)
+		}
+		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		pass(12 * time.Second)
+		synctest.Wait()
+		last := func() []string {
+			kept := desk.seen().kept
+			if len(kept) == 0 || kept[len(kept)-1].SessionID != "voice-ticketed" {
+				t.Fatalf("kept is %+v", kept)
+			}
+			return said(kept[len(kept)-1].Entries)
+		}
+		if diff := cmp.Diff([]string{`user When is the lab open?`, `assistant At nine.`}, last()); diff != "" {
+			t.Error(diff)
+		}
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		if len(desk.seen().back) != 1 {
+			t.Errorf("handed back %d times", len(desk.seen().back))
+		}
+	})
+}
+
 func said(entries []conversation.Entry) []string {
 	var out []string
 	for _, e := range entries {
