@@ -74,7 +74,7 @@ func (r *running) message(body string) posted {
 	if err != nil {
 		return posted{err: err}
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	return posted{resp.StatusCode, resp.Header, string(text), err}
 }
@@ -154,7 +154,7 @@ func (r *running) conversation(id string) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		r.t.Errorf("the conversation: %s %v", resp.Status, err)
