@@ -13,26 +13,41 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 describe.concurrent("a call", () => {
-  test("goes on when the connection is cut", async () => {
+  test("goes on without a word when the connection is cut for a moment", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     await console.press("Start talking");
     await console.says("Listening");
     await console.type("My favourite animal is the otter.");
     await console.says("Speaking");
-    await console.says("Listening");
     gateway.front.cut();
-    await console.says("Reconnecting");
     await console.says("Listening");
-    await console.line("The conversation goes on in a new session.");
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);
-    await console.press("Hang up");
-    await console.says("Ended");
-    // It is one conversation.
-    await console.write("What did we talk about?");
-    await console.line(/We talked about this.*otter.*green/s);
-    await console.visitor.released();
+    const here = await console.tab("State");
+    await here.getByText("1, the session kept in 1").waitFor();
+    expect(console.hasSaid("Reconnecting")).toBe(false);
+    expect((await console.lines()).filter((line) => /session|connection/.test(line))).toEqual([]);
+    await console.leave();
+    await gateway.close();
+  });
+
+  test("says that nobody hears the user while the connection is away for longer, and goes on", async () => {
+    const gateway = await Gateway.open();
+    const console = await ConsolePage.open(browser, gateway);
+    console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);
+    const lamp = console.page.locator(".gateway");
+    await console.press("Start talking");
+    await console.says("Listening");
+    const back = gateway.front.cutFor(6000);
+    await console.says("Reconnecting");
+    await console.call.getByText("What you say is not heard yet.").waitFor();
+    expect([await lamp.getAttribute("data-state"), await lamp.innerText()]).toEqual(["reconnecting", "Reconnecting"]);
+    await back;
+    await console.says("Listening");
+    await console.type("My favourite colour is green.");
+    await console.line(/You said:.*green.*all I can say/s);
+    expect((await console.lines()).filter((line) => /new session/.test(line))).toEqual([]);
     await console.leave();
     await gateway.close();
   });
@@ -53,7 +68,7 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test("is over when the page is loaded again, and the conversation is still there", async () => {
+  test("goes on when the page is loaded again, with all that was said", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     await console.write("My favourite animal is the otter.");
@@ -66,16 +81,22 @@ describe.concurrent("a call", () => {
     const before = (await console.lines()).filter((line) => /otter|green/.test(line));
     expect(before.length).toBe(4);
     await console.reload();
+    await console.says("Listening");
+    await console.line("The page was loaded again. The call goes on.");
     for (const line of before) {
       await console.line(line);
     }
-    // The session of before was ended, or a new call of the conversation would be refused.
-    await console.press("Start talking");
-    await console.says("Listening");
+    expect((await console.lines()).filter((line) => /otter|green/.test(line)).length).toBe(4);
+    await console.type("My favourite number is seven.");
+    await console.line(/You said:.*seven.*all I can say/s);
     await console.press("Hang up");
     await console.says("Ended");
+    // It is one conversation, and hung up it does not come back.
     await console.write("What did we talk about?");
-    await console.line(/We talked about this.*otter.*green/s);
+    await console.line(/We talked about this.*otter.*green.*seven/s);
+    await console.reload();
+    await console.line(/We talked about this/);
+    expect(await console.page.getByRole("button", { name: "Hang up" }).count()).toBe(0);
     await console.leave();
     await gateway.close();
   });

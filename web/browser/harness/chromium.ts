@@ -59,6 +59,15 @@ export class Visitor {
       reducedMotion: "reduce",
     });
     context.setDefaultTimeout(PATIENCE);
+    return Visitor.at(context, url, options);
+  }
+
+  /** The same person in another tab. Leaving one leaves both; each has its own complaints. */
+  async another(options: VisitorOptions = {}): Promise<Visitor> {
+    return Visitor.at(this.context, this.origin, options);
+  }
+
+  private static async at(context: BrowserContext, url: string, options: VisitorOptions): Promise<Visitor> {
     const page = await context.newPage();
     const visitor = new Visitor(context, page, new URL(url).origin);
     visitor.expected.push(...(options.complaints ?? []));

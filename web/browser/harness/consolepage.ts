@@ -52,6 +52,11 @@ export class ConsolePage {
     await this.said.next(`the call saying ${title}`, (said) => said.startsWith(`${title}. `));
   }
 
+  /** Whether the call has said so of itself since the page was opened. */
+  hasSaid(title: string): boolean {
+    return this.said.all.some((said) => said.startsWith(`${title}. `));
+  }
+
   /** Waits until the call says so now. */
   async now(title: string): Promise<void> {
     await this.said.until(`the call saying ${title} now`, () => this.said.all.at(-1)?.startsWith(`${title}. `) === true);

@@ -9,6 +9,7 @@ export class Front {
   /** Where the gateway is, as host:port. */
   target = "";
   private readonly open = new Set<Duplex>();
+  private away = false;
 
   private constructor(
     private readonly server: Server,
@@ -31,6 +32,14 @@ export class Front {
     }
   }
 
+  /** As cut, and for so long nobody gets through, as between two networks. */
+  async cutFor(ms: number): Promise<void> {
+    this.away = true;
+    this.cut();
+    await new Promise((over) => setTimeout(over, ms));
+    this.away = false;
+  }
+
   async close(): Promise<void> {
     this.cut();
     this.server.closeAllConnections();
@@ -44,6 +53,10 @@ export class Front {
   }
 
   private tunnel(request: IncomingMessage, browser: Duplex, head: Buffer): void {
+    if (this.away) {
+      browser.destroy();
+      return;
+    }
     const [host, port] = this.target.split(":");
     const gateway: Socket = connect(Number(port), host, () => {
       const lines = request.rawHeaders.flatMap((name, i, all) => (i % 2 === 0 ? [`${name}: ${all[i + 1]}`] : []));

@@ -48,6 +48,8 @@ export interface Likeness {
   correlation: number;
   /** What is missing or too much in between, in ms. */
   lostMs: number;
+  /** The sample of the recording with which the original begins; it may lie before it. */
+  begins: number;
 }
 
 /**
@@ -62,6 +64,7 @@ export function likeness(recording: Int16Array, original: Int16Array, rate: numb
   const ahead = (at: number) => original.subarray(at, at + 10 * hop);
   const start = loudest(original, 25 * hop);
   let lag = place(recording, original.subarray(start, start + 25 * hop), 0, recording.length, step) - start;
+  const begins = lag;
   let wanted = shifted(recording, original, start, lag, 25 * hop);
   const sum = { both: 0, own: 0, other: 0 };
   let lost = 0;
@@ -83,7 +86,7 @@ export function likeness(recording: Int16Array, original: Int16Array, rate: numb
     add(sum, fits ? found : null);
   }
   add(sum, doubtful);
-  return { correlation: coefficient(sum), lostMs: (lost * 1000) / rate };
+  return { correlation: coefficient(sum), lostMs: (lost * 1000) / rate, begins };
 }
 
 function add(sum: Products, more: Products | null): void {

@@ -11,7 +11,7 @@ export interface Told {
 }
 
 /** Options of the library that JSON can carry. */
-export type PlainOptions = Omit<ConnectOptions, "ticket" | "worklets" | "audioContext" | "signal"> & { ticket?: string };
+export type PlainOptions = Omit<ConnectOptions, "ticket" | "key" | "url" | "worklets" | "audioContext" | "signal"> & { ticket?: string; url?: string };
 
 export class TalkPage {
   /** Every event of the library but `level`, in order. */
@@ -21,6 +21,17 @@ export class TalkPage {
     readonly visitor: Visitor,
     private readonly url: string,
   ) {}
+
+  /** Another tab of the same person, with a copy of what this one keeps, as browsers make it. */
+  async copy(): Promise<TalkPage> {
+    const kept = await this.page.evaluate(() => JSON.stringify(sessionStorage));
+    const visitor = await this.visitor.another();
+    const page = new TalkPage(visitor, this.url);
+    await visitor.page.exposeFunction("tell", (type: string, event: unknown) => page.events.put({ type, event }));
+    await page.load();
+    await page.page.evaluate((kept) => Object.entries(JSON.parse(kept) as Record<string, string>).forEach(([name, value]) => sessionStorage.setItem(name, value)), kept);
+    return page;
+  }
 
   /** Opens it at a gateway, real or not. `host`: another name of the gateway's machine. */
   static async open(browser: Browser, gateway: { url: string }, { host, ...options }: VisitorOptions & { host?: string } = {}): Promise<TalkPage> {
@@ -42,6 +53,14 @@ export class TalkPage {
     await this.page.goto(`${this.url}readyz`);
     await this.page.addScriptTag({ url: "/page/talk.js", type: "module" });
     await this.page.waitForFunction(() => "talk" in window);
+  }
+
+  /** Loads it again, as a person does, in the same tab. */
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.page.addScriptTag({ url: "/page/talk.js", type: "module" });
+    await this.page.waitForFunction(() => "talk" in window);
+    this.events.skip();
   }
 
   /** Opens a session; resolves with the error where there is none. `context`: rate of an AudioContext of the page's own. */

@@ -7,6 +7,8 @@ declare global {
     spy: Spy;
     talk: {
       session: VoiceSession | null;
+      /** What came of the model's voice, where a test has listened to it. */
+      downlink: number[];
       open(options: ConnectOptions, context?: number): Promise<unknown>;
       listMicrophones(): Promise<Device[]>;
     };

@@ -11,6 +11,8 @@ const EVENTS = [
 class Talk {
   /** @type {VoiceSession | null} */
   session = null;
+  /** @type {number[]} */
+  downlink = [];
   listMicrophones = listMicrophones;
 
   /**

@@ -1,0 +1,139 @@
+// The same with the real gateway and the simulator, on both wires: what it keeps, and what it
+// says again.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import type { ServerMessage } from "@voicegw/client";
+import { openChromium } from "../harness/chromium.ts";
+import { recording } from "../harness/folder.ts";
+import { Gateway } from "../harness/gateway.ts";
+import { utterances } from "../harness/scenarios.ts";
+import { babble, voiced } from "../harness/signals.ts";
+import { TalkPage } from "../harness/talkpage.ts";
+
+/** When the user speaks, in seconds of the recording: whole syllables. */
+const SAID = [1.65, 4.1] as const;
+const RATE = 24_000;
+const REPEATS = { reconnect: { tries: 100, firstMs: 100, longestMs: 200 } };
+const RAMP = 0.01 * RATE;
+
+/** The model tells how long the user has spoken, and then a story; what is typed is told back. */
+const SCENARIO = `
+name: how long
+rules:
+  - when: {utterance: 1}
+    heard: How long do I speak?
+    do:
+      - say: >-
+          You spoke for \${seconds} seconds. Now hear a story, so that there is something to listen to. Once there was a lighthouse at the
+          end of the world, and in the lighthouse lived a keeper who had never seen a ship. Every evening he climbed the hundred and seven
+          steps, lit the lamp, and wrote into his book that nobody had come.
+otherwise: auto
+`;
+
+let browser: Browser;
+let gateway: Gateway;
+beforeAll(async () => {
+  browser = await openChromium(recording(utterances([...SAID]), 40));
+  gateway = await Gateway.open({ scenario: SCENARIO, settings: { "sim.speed": 4 } });
+});
+afterAll(async () => {
+  await browser.close();
+  await gateway.close();
+});
+
+async function message<T extends ServerMessage["type"]>(page: TalkPage, type: T, wanted: (m: Extract<ServerMessage, { type: T }>) => boolean = () => true) {
+  const found = await page.next("message", (m) => m.type === type && wanted(m as Extract<ServerMessage, { type: T }>));
+  return found as Extract<ServerMessage, { type: T }>;
+}
+
+function told<T extends ServerMessage["type"]>(page: TalkPage, type: T): Extract<ServerMessage, { type: T }>[] {
+  return (page.all("message") as ServerMessage[]).filter((m): m is Extract<ServerMessage, { type: T }> => m.type === type);
+}
+
+/** A page with a session, that keeps what comes of the model's voice. */
+async function talking(provider: string): Promise<TalkPage> {
+  const page = await TalkPage.open(browser, gateway);
+  page.visitor.expect(/WebSocket connection to .* failed/);
+  expect(await page.connect({ provider, ...REPEATS }, RATE)).toBeNull();
+  await page.page.evaluate(() => {
+    window.talk.downlink = [];
+    window.talk.session?.on("downlink", ({ pcm }) => window.talk.downlink.push(...pcm));
+  });
+  return page;
+}
+
+/** Whatever was said again, the page was told of each message once. */
+function expectOnce(page: TalkPage): void {
+  const seqs = (page.all("message") as ServerMessage[]).map(({ seq }) => seq);
+  expect(new Set(seqs).size).toBe(seqs.length);
+}
+
+describe.each(["gemini", "openai"])("a session over the wire of %s", (provider) => {
+  test("whose connection is cut for three seconds while the model speaks sounds as if nothing had been", async () => {
+    const page = await talking(provider);
+    const { item } = await page.next("played", ({ playedMs }) => playedMs >= 2000);
+    await gateway.front.cutFor(3000);
+    await page.next("played", (played) => played.item === item && played.done);
+    await message(page, "turn.ended", ({ status }) => status === "completed");
+    const sound = await page.visitor.sound();
+    const came = await page.page.evaluate(() => window.talk.downlink);
+    const heard = new Map(sound.blocks.flatMap(({ frame, samples }) => samples.map((x, i): [number, number] => [frame + i, Math.round(x * 32768)])));
+    const first = came.findIndex((x) => x !== 0);
+    const begin = [...heard].find(([, x]) => x !== 0)![0] - first;
+    const wrong = came.findIndex((x, i) => i >= first + RAMP && i < came.length - RAMP && (heard.get(begin + i) ?? 0) !== x);
+    expect(wrong, "the first sample that does not sound where it belongs").toBe(-1);
+    expect(page.all("underrun")).toEqual([]);
+    expect(told(page, "audio.flush")).toEqual([]);
+    expect(told(page, "audio.end").map(({ audio_ms }) => audio_ms)).toEqual([Math.floor((came.length * 1000) / RATE)]);
+    expectOnce(page);
+    await page.leave();
+  });
+
+  test("whose connection is cut for a second while the user speaks hears every word", async () => {
+    const page = await talking(provider);
+    await message(page, "speech.started");
+    await gateway.front.cutFor(1000);
+    const { text } = await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("seconds"));
+    const seconds = Number(/spoke for ([\d.]+) seconds/.exec(text)?.[1]);
+    console.log(`${provider}: the model heard ${seconds} s of ${voiced(babble, ...SAID).toFixed(2)} s, through a second without a network`);
+    expect(Math.abs(seconds - voiced(babble, ...SAID))).toBeLessThan(0.15);
+    expect(new Set(told(page, "transcript").filter(({ role }) => role === "user").map(({ id }) => id)).size).toBe(1);
+    const stats = await page.page.evaluate(() => window.talk.session!.stats());
+    expect([stats.resumes, stats.unnoticed, stats.droppedOffline]).toEqual([1, 1, 0]);
+    expect([...page.all("reconnecting"), ...page.all("reconnected")]).toEqual([]);
+    expectOnce(page);
+    await page.leave();
+  });
+
+  test("goes on when its page is loaded again in the middle of an answer", async () => {
+    const page = await talking(provider);
+    const { item } = await page.next("played", ({ playedMs }) => playedMs >= 1000);
+    const before = told(page, "session.started")[0]!.session_id;
+    await page.reload();
+    expect(await page.connect({ provider, resume: "only" })).toBeNull();
+    const started = await message(page, "session.started");
+    expect([started.session_id, started.resumed]).toEqual([before, true]);
+    // What was said is told again, and the answer that nobody can go on with is over.
+    await message(page, "audio.flush", ({ item_id, reason }) => item_id === item && reason === "connection_lost");
+    await page.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+    await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
+    const texts = told(page, "transcript").map(({ text }) => text);
+    expect(texts.some((text) => text.includes("How long do I speak?"))).toBe(true);
+    await page.page.evaluate(() => void window.talk.session?.end());
+    expect(await page.next("ended")).toMatchObject({ reason: "client_ended", code: 1000 });
+    await page.leave();
+  });
+
+  test("goes over to a second tab with its token, and the first one is told", async () => {
+    const first = await talking(provider);
+    await message(first, "session.started");
+    const second = await first.copy();
+    expect(await second.connect({ provider, resume: "only" })).toBeNull();
+    expect(await first.next("ended")).toMatchObject({ reason: "moved", code: 4506, error: { code: "moved" } });
+    await second.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+    await message(second, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
+    expect(await second.page.evaluate(() => window.talk.session?.state)).toBe("open");
+    expect(await first.page.evaluate(() => window.talk.session?.state)).toBe("ended");
+    await first.leave();
+  });
+});
