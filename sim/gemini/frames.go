@@ -2,8 +2,11 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
 
 	"voicegw/audio"
@@ -123,47 +126,24 @@ func encode(f serverFrame, pcm []byte) []byte {
 }
 
 // event returns a frame's name in fault scripts: the top-level key, or the first field
-// of serverContent.
+// of serverContent. Empty for a frame without any.
 func (f serverFrame) event() string {
-	switch {
-	case f.SetupComplete != nil:
-		return "setupComplete"
-	case f.ToolCall != nil:
-		return "toolCall"
-	case f.ToolCancellation != nil:
-		return "toolCallCancellation"
-	case f.GoAway != nil:
-		return "goAway"
-	case f.ResumptionUpdate != nil:
-		return "sessionResumptionUpdate"
-	case f.ServerContent != nil:
-		return f.ServerContent.event()
-	case f.VoiceActivity != nil:
-		return "voiceActivity"
-	case f.DetectionSignal != nil:
-		return "voiceActivityDetectionSignal"
-	case f.UsageMetadata != nil:
-		return "usageMetadata"
+	name := firstKey(f)
+	if name == "serverContent" {
+		return cmp.Or(firstKey(*f.ServerContent), name)
 	}
-	return ""
+	return name
 }
 
-func (c *serverContent) event() string {
-	switch {
-	case c.ModelTurn != nil:
-		return "modelTurn"
-	case c.GenerationComplete:
-		return "generationComplete"
-	case c.TurnComplete:
-		return "turnComplete"
-	case c.Interrupted:
-		return "interrupted"
-	case c.InputTranscription != nil:
-		return "inputTranscription"
-	case c.OutputTranscription != nil:
-		return "outputTranscription"
+// firstKey is the JSON key of a struct's first field that is not zero; empty if all are.
+func firstKey(v any) string {
+	for field, value := range reflect.ValueOf(v).Fields() {
+		if !value.IsZero() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			return name
+		}
 	}
-	return "serverContent"
+	return ""
 }
 
 // unknownEvent is a frame of a type that no client knows.

@@ -1,9 +1,12 @@
 package gemini
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"voicegw/sim/fault"
 )
@@ -70,7 +73,7 @@ func (s *session) resumeFaults(atSetup []fault.Action) (forgotten bool, rest []f
 		switch a.Kind {
 		case fault.RefuseResume:
 			s.stats.Refused.Add(1)
-			s.close(&closeError{Code: orCode(a.Code, 1008), Reason: orText(a.Reason, resumeReasons[a.Code])})
+			s.close(&closeError{Code: websocket.StatusCode(cmp.Or(a.Code, 1008)), Reason: cmp.Or(a.Reason, resumeReasons[a.Code])})
 		case fault.Amnesia:
 			forgotten = true
 		default:

@@ -1,10 +1,6 @@
 package gemini
 
-import (
-	"time"
-
-	"github.com/coder/websocket"
-)
+import "time"
 
 // limits are the maximum ages of a connection and a session. Negative durations mean never.
 type limits struct {
@@ -105,18 +101,4 @@ func (s *session) setDeadlines(now time.Time) {
 func (s *session) goAway(now time.Time, left time.Duration) {
 	s.send(serverFrame{GoAway: &goAway{TimeLeft: protoDuration(left)}})
 	s.after(now, left+s.limits.grace, func(time.Time) { s.close(policy(reasonGoAwayIgnored)) })
-}
-
-func orCode(code int, other websocket.StatusCode) websocket.StatusCode {
-	if code == 0 {
-		return other
-	}
-	return websocket.StatusCode(code)
-}
-
-func orText(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

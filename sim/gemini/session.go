@@ -1,10 +1,13 @@
 package gemini
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/coder/websocket"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
@@ -487,9 +490,9 @@ func (s *session) commit(now time.Time, a fault.Action) {
 	case fault.GoAway:
 		s.goAway(now, a.For)
 	case fault.Expire:
-		s.close(&closeError{Code: orCode(a.Code, 1008), Reason: orText(a.Reason, reasonAborted)})
+		s.close(&closeError{Code: websocket.StatusCode(cmp.Or(a.Code, 1008)), Reason: cmp.Or(a.Reason, reasonAborted)})
 	case fault.Quota:
-		s.close(&closeError{Code: orCode(a.Code, 1011), Reason: orText(a.Reason, reasonQuota)})
+		s.close(&closeError{Code: websocket.StatusCode(cmp.Or(a.Code, 1011)), Reason: cmp.Or(a.Reason, reasonQuota)})
 	case fault.CancelCall:
 		s.after(now, a.For, func(now time.Time) {
 			for _, async := range []bool{false, true} {

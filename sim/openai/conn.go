@@ -172,14 +172,7 @@ func (c *conn) expire() { c.expireAs(fault.Action{}) }
 // expireAs ends the session as the provider does at its maximum age.
 func (c *conn) expireAs(a fault.Action) {
 	c.fail(sessionExpired(), "")
-	code, reason := 1001, expiredText
-	if a.Code != 0 {
-		code = a.Code
-	}
-	if a.Reason != "" {
-		reason = a.Reason
-	}
-	c.w.Close(code, reason)
+	c.w.Close(cmp.Or(a.Code, 1001), cmp.Or(a.Reason, expiredText))
 }
 
 func (c *conn) failQuota(r *response) {

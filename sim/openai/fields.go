@@ -56,6 +56,25 @@ func (f fields) apply(raw json.RawMessage, path string) *apiError {
 	return nil
 }
 
+// readType reads the member "type" of an object, on which its other members depend. A missing
+// one keeps dst, and is an error if dst is empty.
+func readType(dst *string, raw json.RawMessage, path string, allowed ...string) *apiError {
+	ms, err := members(raw, path)
+	if err != nil {
+		return err
+	}
+	path += ".type"
+	for _, m := range ms {
+		if m.key != "type" {
+			continue
+		}
+		if err := word(dst, allowed...)(m.value, path); err != nil {
+			return err
+		}
+	}
+	return need(*dst, path)
+}
+
 // kindOf returns the type of a JSON value in the provider's words.
 func kindOf(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)

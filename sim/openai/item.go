@@ -150,27 +150,17 @@ func readItem(raw json.RawMessage, path string, in format) (*item, *apiError) {
 	if len(raw) == 0 {
 		return nil, missingParameter(path)
 	}
-	ms, err := members(raw, path)
-	if err != nil {
-		return nil, err
-	}
 	it := &item{status: completed, format: in}
 	defer func() { it.size = max(len(raw)-len(it.audio)*4/3, 0) }()
-	for _, m := range ms {
-		if m.key == "type" {
-			if err := word(&it.kind, kindMessage, kindCall, kindOutput, "item_reference",
-				"mcp_approval_response", "mcp_approval_request", "mcp_list_tools", "mcp_call")(m.value, path+".type"); err != nil {
-				return nil, err
-			}
-		}
+	if err := readType(&it.kind, raw, path, kindMessage, kindCall, kindOutput, "item_reference",
+		"mcp_approval_response", "mcp_approval_request", "mcp_list_tools", "mcp_call"); err != nil {
+		return nil, err
 	}
 	common := fields{
 		"type": ignored, "id": text(&it.id), "object": ignored,
 		"status": word(&it.status, completed, incomplete, inProgress),
 	}
 	switch it.kind {
-	case "":
-		return nil, missingParameter(path + ".type")
 	case kindMessage:
 		return it, it.readMessage(raw, path, common)
 	case kindCall:

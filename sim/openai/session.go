@@ -195,24 +195,14 @@ func (u *updater) kind(raw json.RawMessage) *apiError {
 	if len(raw) == 0 {
 		return missingParameter("session")
 	}
-	ms, err := members(raw, "session")
-	if err != nil {
+	var kind string
+	if err := readType(&kind, raw, "session", "realtime", "transcription"); err != nil {
 		return err
 	}
-	for _, m := range ms {
-		if m.key != "type" {
-			continue
-		}
-		var kind string
-		if err := word(&kind, "realtime", "transcription")(m.value, "session.type"); err != nil {
-			return err
-		}
-		if kind == "transcription" {
-			return transcriptionUpdate()
-		}
-		return nil
+	if kind == "transcription" {
+		return transcriptionUpdate()
 	}
-	return missingParameter("session.type")
+	return nil
 }
 
 func (u *updater) fields() fields {
@@ -351,25 +341,15 @@ var transcriptionModels = []string{
 // turnDetection merges within a type; another type starts with its defaults.
 func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
 	old := u.s.Audio.Input.TurnDetection
-	ms, err := members(raw, path)
-	if err != nil {
-		return err
-	}
 	kind := ""
 	if old != nil {
 		kind = old.Type
 	}
-	for _, m := range ms {
-		if m.key == "type" {
-			if err := word(&kind, "server_vad", "semantic_vad")(m.value, path+".type"); err != nil {
-				return err
-			}
-		}
+	if err := readType(&kind, raw, path, "server_vad", "semantic_vad"); err != nil {
+		return err
 	}
 	t := turnDetection{Type: "semantic_vad", Eagerness: "auto", Create: true, Interrupt: true}
 	switch {
-	case kind == "":
-		return missingParameter(path + ".type")
 	case old != nil && old.Type == kind:
 		t = *old
 	case kind == "server_vad":
@@ -439,22 +419,12 @@ func tools(dst *[]tool) func(json.RawMessage, string) *apiError {
 }
 
 func readTool(raw json.RawMessage, path string) (tool, *apiError) {
-	ms, err := members(raw, path)
+	t := tool{}
+	err := readType(&t.Type, raw, path, "function", "mcp")
 	if err != nil {
 		return tool{}, err
 	}
-	t := tool{}
-	for _, m := range ms {
-		if m.key == "type" {
-			if err := word(&t.Type, "function", "mcp")(m.value, path+".type"); err != nil {
-				return tool{}, err
-			}
-		}
-	}
-	switch t.Type {
-	case "":
-		return tool{}, missingParameter(path + ".type")
-	case "mcp":
+	if t.Type == "mcp" {
 		t.raw = raw
 		t.mcp, err = readMCP(raw, path)
 		return t, err

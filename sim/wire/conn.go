@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	defaultReadLimit = 32 << 20
+	// readLimit is the longest frame accepted, in bytes.
+	readLimit = 32 << 20
 	// writeTimeout ends a connection whose client does not read.
 	writeTimeout = 20 * time.Second
 	// closeWait is how long a client has to answer a close frame.
@@ -47,16 +48,13 @@ type ConnOptions struct {
 	UpgradeFirst bool
 	// Faults is this connection's injector. Nil means no faults.
 	Faults *fault.Injector
-	// ReadLimit is the longest frame accepted, in bytes. Zero means 32 MiB.
-	ReadLimit int64
 	// Stats is updated. Nil disables counting.
 	Stats *Stats
 }
 
 // Frame is one message from the client, or the end of the messages.
 type Frame struct {
-	Data   []byte
-	Binary bool
+	Data []byte
 	// Err, if set, is why no more frames come; Data is then empty. It is a
 	// websocket.CloseError if the client closed.
 	Err error
@@ -125,10 +123,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o ConnOptions) (*Conn, error
 	if err != nil {
 		return nil, fmt.Errorf("wire: accept: %w", err)
 	}
-	if o.ReadLimit == 0 {
-		o.ReadLimit = defaultReadLimit
-	}
-	ws.SetReadLimit(o.ReadLimit)
+	ws.SetReadLimit(readLimit)
 	c := &Conn{
 		ws: ws, kind: websocket.MessageText, unknown: o.Unknown, stats: o.Stats, begun: time.Now(),
 		frames: make(chan Frame), done: make(chan struct{}), stop: make(chan struct{}),
@@ -165,11 +160,10 @@ func (c *Conn) read(ctx context.Context) {
 		if !c.dawdle() {
 			return
 		}
-		kind, data, err := c.ws.Read(ctx)
-		f := Frame{Data: data, Binary: kind == websocket.MessageBinary}
-		if err != nil {
-			f = Frame{Err: err}
-		} else {
+		_, data, err := c.ws.Read(ctx)
+		f := Frame{Err: err}
+		if err == nil {
+			f.Data = data
 			c.stats.FramesIn.Add(1)
 		}
 		select {
@@ -208,9 +202,6 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // End asks the owner to finish, by closing Done. It may be called concurrently.
 func (c *Conn) End() { c.ending.Do(func() { close(c.done) }) }
-
-// Subprotocol returns the selected subprotocol, empty if there is none.
-func (c *Conn) Subprotocol() string { return c.ws.Subprotocol() }
 
 // Send sends one frame after asking the injector at AtFrame and, if
 // event is not empty, at AtEvent. During a delay the frame is
@@ -334,13 +325,6 @@ func (c *Conn) drop() {
 	c.held, c.heldBytes = nil, 0
 	// The error only means that it was closed before.
 	_ = c.ws.CloseNow()
-}
-
-// Drop ends the connection without a close frame, like a failing network.
-func (c *Conn) Drop() {
-	if !c.closed {
-		c.drop()
-	}
 }
 
 // arm sets the timer to the next due time.
