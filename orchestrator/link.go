@@ -166,9 +166,9 @@ func (m *machine) rotate() {
 }
 
 // quiet reports whether nobody would notice that the connection is replaced.
-func (s *machine) quiet() bool {
-	return s.turn == nil && !s.response.underWay() && !s.user.speaks() && !s.user.unanswered && !s.at.Before(s.user.quietAt) &&
-		!s.Audible(s.at) && len(s.cuts) == 0 && len(s.notices) == 0 && s.calls.UnderWay() == 0
+func (m *machine) quiet() bool {
+	return m.turn == nil && !m.response.underWay() && !m.user.speaks() && !m.user.unanswered && !m.at.Before(m.user.quietAt) &&
+		!m.Audible(m.at) && len(m.cuts) == 0 && len(m.notices) == 0 && m.calls.UnderWay() == 0
 }
 
 // linkLost takes the loss of the connection. Connections that break again and again are given up.

@@ -40,6 +40,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.decided(a)
 	case orchestrator.IntentDecided:
 		s.intentDecided(a)
+	case orchestrator.SwitchLink:
+		s.switchLink(a)
 	case orchestrator.MuteUser:
 		s.muted.Store(true)
 	case orchestrator.End:
@@ -70,6 +72,10 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	case orchestrator.Transcript:
 		return &protocol.Transcript{Header: inTurn(a.Turn), ID: a.ID, Role: string(a.Role), Text: a.Text,
 			Final: a.Final, StartedAt: protocol.Time{Time: a.StartedAt}}
+	case orchestrator.Reconnecting:
+		return &protocol.ProviderReconnecting{Reason: string(a.Reason)}
+	case orchestrator.Reconnected:
+		return &protocol.ProviderReconnected{Reason: string(a.Reason), LostMS: a.Lost.Milliseconds(), How: string(a.How)}
 	case orchestrator.Ending:
 		return &protocol.SessionEnding{Reason: string(a.Reason), AfterMS: a.After.Milliseconds()}
 	}

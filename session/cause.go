@@ -183,6 +183,8 @@ func endCause(r orchestrator.EndReason) *Cause {
 		return causeTool
 	case orchestrator.EndGone:
 		return causeGone
+	case orchestrator.EndLost:
+		return causeLost
 	default:
 		return causeInternal
 	}

@@ -24,6 +24,10 @@ type link struct {
 	prefix   string // empty for the first link, then l2., l3. and so on
 	offsetMS int64  // where its audio begins on the client's audio clock
 
+	// Guarded by mu.
+	gone   bool  // it was given up, and is no longer the session's
+	failed error // the first error of the connection
+
 	// over is closed when hear has seen the connection's end.
 	over chan struct{}
 
@@ -51,9 +55,9 @@ func (s *session) newLink(gen int, conn transport.Conn) (*link, error) {
 	return l, err
 }
 
-// current reports whether l is the session's link. The answer holds for as long as the caller
-// holds mu.
-func (l *link) current() bool { return l.s.linked.Load() == l }
+// current reports whether l is the session's link and has not been given up. The caller must hold
+// mu, and the answer holds for as long.
+func (l *link) current() bool { return l.s.linked.Load() == l && !l.gone }
 
 // start lets the connection call hear from now on. The caller must have counted it in readers.
 func (l *link) start() { l.conn.Notify(l.hear) }
@@ -66,6 +70,7 @@ func (l *link) hear() {
 		case err != nil:
 			l.ended = true
 			l.lost("recv", err)
+			l.finish()
 			close(l.over)
 			l.s.readers.Done()
 		case ev == nil:
@@ -73,6 +78,16 @@ func (l *link) hear() {
 		case !l.s.isOver():
 			l.event(ev)
 		}
+	}
+}
+
+// finish ends the item that was being spoken when the link was given up.
+func (l *link) finish() {
+	l.s.mu.Lock()
+	gone := l.gone && !l.s.isOver()
+	l.s.mu.Unlock()
+	if gone {
+		l.audioDone(l.item)
 	}
 }
 

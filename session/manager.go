@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -135,6 +136,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
+	s.redial = &redialer{m: m, provider: cmp.Or(start.Provider, m.opts.Provider), mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider, tools) }}
 	m.note(s)
 	if g.WhenLost != nil {
 		g.WhenLost(func() { s.end(causeVoiceLost) })

@@ -144,6 +144,7 @@ func (o Options) withDefaults() Options {
 		o.now = time.Now
 	}
 	o.Limits = o.Limits.withDefaults()
+	o.Policy.Relink = true
 	if o.Agent.Name == "" {
 		o.Agent.Name = defaults.AgentName
 	}

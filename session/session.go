@@ -56,11 +56,13 @@ type session struct {
 	clock     *audioClock
 	tools     *registry.Snapshot // nil if there are no tools
 	calls     *execute.Runner
-	voice     string // requested from the model; empty for its default
-	inspect   bool   // the client may see the inside
+	redial    *redialer // opens other connections to the model; nil if the session ends with the first
+	voice     string    // requested from the model; empty for its default
+	inspect   bool      // the client may see the inside
 	logger    *slog.Logger
 	end       context.CancelCauseFunc // ends the session; the first cause counts
 	done      <-chan struct{}         // closed by end
+	context   func() context.Context  // ends with the session
 	cause     func() *Cause           // why it ended, once done
 	whenDone  func(f func())          // calls f on a new goroutine, once done
 
@@ -157,6 +159,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
 	s.tools = tools
+	s.context = func() context.Context { return ctx }
 	s.cause = func() *Cause { return causeOf(context.Cause(ctx)) }
 	s.whenDone = func(f func()) { context.AfterFunc(ctx, f) }
 	var err error
@@ -169,8 +172,8 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	}
 	s.linked.Store(l)
 	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
-	if opts.Desk != nil {
-		s.story = handoff.NewStory(handoff.Said{SessionID: s.id, ConversationID: start.ConversationID, Agent: opts.Agent.Name, User: s.user})
+	s.story = newStory(s, info.Capabilities)
+	if opts.Desk != nil && start.ConversationID != "" {
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.logger)
 	}
 	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, g.mark, time.Now())
@@ -192,6 +195,19 @@ const (
 	heldAudio   = 10 * time.Second
 	awayBacklog = 30 * time.Second
 )
+
+// newStory returns the story that a session keeps: for the conversation that it goes on with, and for
+// a model that is told it again. It is nil if nobody will ask for it.
+func newStory(s *session, caps transport.Capabilities) *handoff.Story {
+	said := handoff.Said{SessionID: s.id, Agent: s.opts.Agent.Name, User: s.user}
+	if s.opts.Desk != nil {
+		said.ConversationID = s.start.ConversationID
+	}
+	if said.ConversationID == "" && !(s.opts.Policy.Relink && orchestrator.Replaceable(caps)) {
+		return nil
+	}
+	return handoff.NewStory(said)
+}
 
 // upBacklog is how much audio may be queued for the model; older audio is of no use to it.
 // longestQueued is how much of it is joined to one frame.
@@ -219,6 +235,7 @@ func (s *session) begin() {
 	s.readers.Add(1)
 	a.start()
 	s.linked.Load().start()
+	s.expires(s.linked.Load())
 }
 
 // finish ends the conversation once done is closed, and returns its cause when nothing of it is

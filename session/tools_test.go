@@ -52,6 +52,12 @@ var roomy = policy.Budget{Retrieval: 100, Total: 100, ToolTime: -1}
 // withTools loads a registry of one tool and gives it to a stage.
 func withTools(t *testing.T, e registry.Entry, f handlerFunc, dev bool) (*stage, *registry.Registry) {
 	t.Helper()
+	return withToolsOf(t, hearing, e, f, dev)
+}
+
+// withToolsOf is withTools for another sort of model.
+func withToolsOf(t *testing.T, caps transport.Capabilities, e registry.Entry, f handlerFunc, dev bool) (*stage, *registry.Registry) {
+	t.Helper()
 	tools, err := registry.Load(registrytest.File(t, e), registry.Options{
 		Handlers: map[string]registry.Handler{e.ToolID: f.bind()}, Dev: dev,
 	})
@@ -59,7 +65,7 @@ func withTools(t *testing.T, e registry.Entry, f handlerFunc, dev bool) (*stage,
 		t.Fatal(err)
 	}
 	tools.Lock()
-	return newStage(t, hearing, func(o *Options) { o.Tools, o.Policy.Tools.Budget = tools.Snapshot, roomy }), tools
+	return newStage(t, caps, func(o *Options) { o.Tools, o.Policy.Tools.Budget = tools.Snapshot, roomy }), tools
 }
 
 // asked lets the model call a tool as often as there are names for the calls, each time

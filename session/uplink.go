@@ -3,6 +3,7 @@ package session
 import (
 	"sync"
 
+	"voicegw/audio"
 	"voicegw/audit"
 	"voicegw/transport"
 )
@@ -12,23 +13,26 @@ import (
 // which exists only while something is queued, sends the entries.
 type uplink struct {
 	// Fixed after newUplink.
-	maxAudio int    // bytes of audio
-	maxFrame int    // bytes of audio that are joined to one frame
-	write    func() // the writer: it takes until the queue is empty; nil if a test takes
+	write func() // the writer: it takes until the queue is empty; nil if a test takes
 	// unsent gets the records of commands that are never sent; may be nil. It must not block, nor
 	// call the uplink.
 	unsent func(*audit.Record)
 
 	writer sync.WaitGroup // the writers; none is added once closed is set
 
-	mu      sync.Mutex // guards the following fields
-	entries []upEntry
-	waiting int   // commands in entries
-	words   int   // bytes of commands in entries
-	audio   int   // bytes of audio in entries
-	dropped int64 // bytes of audio dropped
-	busy    bool  // somebody is sending: the writer, or the holder of a claim
-	closed  bool
+	mu       sync.Mutex // guards the following fields
+	maxAudio int        // bytes of audio
+	maxFrame int        // bytes of audio that are joined to one frame
+	entries  []upEntry
+	waiting  int   // commands in entries
+	words    int   // bytes of commands in entries
+	audio    int   // bytes of audio in entries
+	dropped  int64 // bytes of audio dropped
+	busy     bool  // somebody is sending: the writer, or the holder of a claim
+	held     bool  // nothing is sent, because there is no connection
+	inFront  bool  // commands go before what waits, at front
+	front    int
+	closed   bool
 }
 
 // upEntry is audio or a command.
@@ -55,7 +59,7 @@ func newUplink(maxAudio, maxFrame int, write func()) *uplink {
 func (u *uplink) claim() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.busy || u.closed || len(u.entries) > 0 {
+	if u.busy || u.held || u.closed || len(u.entries) > 0 {
 		return false
 	}
 	u.busy = true
@@ -72,7 +76,7 @@ func (u *uplink) release() {
 
 // start starts the writer, if something is queued and nobody is sending. The caller must hold mu.
 func (u *uplink) start() {
-	if u.busy || u.closed || len(u.entries) == 0 || u.write == nil {
+	if u.busy || u.held || u.closed || len(u.entries) == 0 || u.write == nil {
 		return
 	}
 	u.busy = true
@@ -120,6 +124,11 @@ func (u *uplink) pushCommand(cmd transport.Command, record *audit.Record) bool {
 		return true
 	}
 	u.entries = append(u.entries, upEntry{cmd: cmd, record: record})
+	if u.inFront {
+		copy(u.entries[u.front+1:], u.entries[u.front:])
+		u.entries[u.front] = upEntry{cmd: cmd, record: record}
+		u.front++
+	}
 	u.waiting++
 	u.words += wordsOf(cmd)
 	u.start()
@@ -153,6 +162,10 @@ func wordsOf(cmd transport.Command) int {
 func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.held {
+		u.busy = false
+		return batch[:0], false
+	}
 	batch = append(batch[:0], u.entries...)
 	u.busy = len(batch) > 0
 	clear(u.entries)
@@ -162,6 +175,70 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	}
 	u.audio, u.waiting, u.words = 0, 0, 0
 	return batch, u.busy
+}
+
+// hold keeps everything from now on, because the connection is given up. Commands that wait were for
+// that connection, and are dropped.
+func (u *uplink) hold() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.held = true
+	kept := u.entries[:0]
+	for _, e := range u.entries {
+		if e.frame != nil {
+			kept = append(kept, e)
+		} else {
+			u.lose([]upEntry{e})
+		}
+	}
+	clear(u.entries[len(kept):])
+	u.entries, u.waiting, u.words = kept, 0, 0
+}
+
+// stopped waits until nobody sends any more. It must be called between hold and release, once the
+// connection is closed, by a caller that keeps others from claiming.
+func (u *uplink) stopped() {
+	u.writer.Wait()
+	u.mu.Lock()
+	u.busy = false // a writer whose send has failed leaves it set
+	u.mu.Unlock()
+}
+
+// first lets the commands that are pushed until flow go before everything that waits.
+func (u *uplink) first() {
+	u.mu.Lock()
+	u.inFront, u.front = true, 0
+	u.mu.Unlock()
+}
+
+// flow ends hold: what waits is sent to the new connection.
+func (u *uplink) flow() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.held, u.inFront = false, false
+	u.start()
+}
+
+// queued returns how many bytes of audio wait.
+func (u *uplink) queued() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.audio
+}
+
+// resample converts the audio that waits to another rate, and bounds it at that rate.
+func (u *uplink) resample(r *audio.Resampler, maxAudio, maxFrame int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.maxAudio, u.maxFrame, u.audio = maxAudio, maxFrame, 0
+	for i, e := range u.entries {
+		if e.frame == nil {
+			continue
+		}
+		u.entries[i].frame = newFrame(r.Process(nil, e.frame.pcm))
+		u.audio += len(u.entries[i].frame.pcm)
+		e.frame.free()
+	}
 }
 
 // close drops the queue. No new writer can start; wait waits for one that is sending.

@@ -11,11 +11,11 @@ const modelStalled = 15 * time.Second
 
 // writeModel is the pump from the uplink to the model; it runs while something is queued.
 func (s *session) writeModel() {
-	stuck := time.AfterFunc(modelStalled, func() { s.end(causeStalled) })
+	l := s.linked.Load()
+	stuck := time.AfterFunc(modelStalled, l.stalled)
 	defer stuck.Stop()
 	var batch []upEntry
 	var in transport.AudioIn
-	l := s.linked.Load()
 	for {
 		var ok bool
 		if batch, ok = s.up.take(batch); !ok {
@@ -74,14 +74,11 @@ func (s *session) sendDirect(pcm []byte) bool {
 	return true
 }
 
-// lost ends the session because its model's connection is lost; an older link ends nothing.
-func (l *link) lost(op string, err error) {
-	s := l.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.isOver() || !l.current() {
+// stalled takes it that the model accepts no data.
+func (l *link) stalled() {
+	if l.relinks(errStalled) {
+		l.lost("send", errStalled)
 		return
 	}
-	s.logger.Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
-	s.end(lost(err))
+	l.s.end(causeStalled)
 }

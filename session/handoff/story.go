@@ -28,14 +28,8 @@ type Story struct {
 	until   time.Time // the newest time of an entry, also of one that has gone since
 }
 
-// NewStory returns the story of a session, of which nothing was said yet; nil if the session
-// does not go on with a conversation.
-func NewStory(of Said) *Story {
-	if of.ConversationID == "" {
-		return nil
-	}
-	return &Story{of: of}
-}
+// NewStory returns the story of a session, of which nothing was said yet.
+func NewStory(of Said) *Story { return &Story{of: of} }
 
 // saying is an entry in the making.
 type saying struct {
@@ -51,6 +45,7 @@ type saying struct {
 	heardMS int64
 	sentMS  int64 // what had left for the client: the user cannot have heard more
 	text    int
+	tools   []transport.PastTool // the calls of the entry that have their answers
 }
 
 // Note takes an input and the actions that a step has decided on it. queued returns how much
@@ -197,6 +192,9 @@ func (y *Story) answered(a orchestrator.ToolEnded) {
 			if s.entry.Calls[i].ID == a.Call {
 				s.entry.Calls[i].OK = a.Envelope.OK
 				s.entry.Calls[i].Asked = a.Envelope.AsksUser()
+				s.tools = append(s.tools, pastTool(a))
+				y.bytes += len(s.tools[len(s.tools)-1].Output)
+				y.bound()
 				return
 			}
 		}
@@ -221,6 +219,9 @@ func (y *Story) add(s *saying) {
 func (y *Story) bound() {
 	for len(y.said) > 1 && (len(y.said) > conversation.MaxEntries || y.bytes > conversation.MaxBytes) {
 		y.bytes -= len(y.said[0].entry.Text)
+		for _, t := range y.said[0].tools {
+			y.bytes -= len(t.Output)
+		}
 		y.said[0] = nil
 		y.said = y.said[1:]
 		y.dropped++

@@ -1,0 +1,272 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"voicegw/audio"
+	"voicegw/internal/mark"
+	"voicegw/orchestrator"
+	"voicegw/prompts"
+	"voicegw/transport"
+)
+
+// linkBudget bounds the way to a new connection; with it a session without one ends.
+const linkBudget = 30 * time.Second
+
+// redialer opens new connections for a session that has begun. It is immutable.
+type redialer struct {
+	m        *Manager
+	provider string                                // the one of the session
+	mark     mark.Mark                             // before the gateway's own words
+	setup    func(provider string) transport.Setup // what a new conversation with that provider gets
+}
+
+// errStalled is the loss of a connection that takes no data.
+var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled", Err: errors.New("the model has taken no data for too long")}
+
+// relinks reports whether a connection of l that ended with err may be replaced.
+func (l *link) relinks(err error) bool {
+	s := l.s
+	if s.redial == nil || !s.opts.Policy.Relink || !orchestrator.Replaceable(l.info.Capabilities) {
+		return false
+	}
+	return transport.KindOf(err).Retryable()
+}
+
+// lost takes the end of the model's connection: another one is asked for, or the session ends. An
+// older link, or one that was given up, changes nothing. A failed send ends the connection; hear
+// then reports it, after everything that has still come.
+func (l *link) lost(op string, err error) {
+	s := l.s
+	s.mu.Lock()
+	if s.isOver() || !l.current() {
+		s.mu.Unlock()
+		return
+	}
+	if l.failed == nil {
+		l.failed = err
+		s.logger.Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
+	}
+	again := l.relinks(l.failed)
+	if !again {
+		s.end(lost(l.failed))
+	}
+	s.mu.Unlock()
+	switch {
+	case !again:
+	case op == "recv":
+		l.audioDone(l.item)
+		s.take(l, orchestrator.LinkLost{})
+	default:
+		if err := l.conn.Close(); err != nil {
+			s.logger.Debug("closing the model's connection", "error", err)
+		}
+	}
+}
+
+// expires tells the orchestrator when the connection must have been replaced: before the provider's
+// own time, or before the longest life that its row gives.
+func (s *session) expires(l *link) {
+	now := time.Now()
+	at := l.info.ExpiresAt
+	if life := l.info.Capabilities.ConnectionLife; !at.After(now) && life > 0 {
+		at = now.Add(life)
+	}
+	if life := at.Sub(now); life > 0 {
+		s.take(l, orchestrator.LinkExpiring{From: at.Add(-min(life/6, 10*time.Minute)), By: at.Add(-min(life/20, time.Minute))})
+	}
+}
+
+// switchLink gives up the session's link and starts the way to the next one. The caller must hold
+// mu.
+func (s *session) switchLink(a orchestrator.SwitchLink) {
+	old := s.linked.Load()
+	old.gone = true
+	s.up.hold()
+	s.userSpeaks.Store(false)
+	w := &way{s: s, from: old, reason: a.Reason, handle: a.Handle, past: s.past()}
+	s.logger.Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "")
+	s.readers.Go(w.walk)
+}
+
+// past returns what a new connection is told of the conversation so far. The caller must hold mu.
+func (s *session) past() []transport.Past {
+	if s.redial == nil {
+		return nil
+	}
+	past := s.story.Past(s.redial.mark, time.Since(s.startedAt))
+	if s.before != "" {
+		note := transport.PastNote{Text: s.redial.mark.Notice(prompts.WrittenBefore(s.before))}
+		past = append([]transport.Past{note}, past...)
+	}
+	return past
+}
+
+// way is the way from one link to the next. It is walked by one goroutine, which finish waits for.
+type way struct {
+	s       *session
+	from    *link
+	reason  orchestrator.LinkReason
+	handle  string // to resume with; empty once it was refused
+	past    []transport.Past
+	refused int // how often the history was not taken
+}
+
+// walk closes the old connection, opens another one and makes it the session's link. The old one
+// is closed first: Gemini refuses a second connection with the same handle.
+func (w *way) walk() {
+	s := w.s
+	if err := w.from.conn.Close(); err != nil {
+		s.logger.Debug("closing the model's connection", "error", err)
+	}
+	<-w.from.over // everything that it had sent has been taken
+	ctx, cancel := context.WithTimeout(s.context(), linkBudget)
+	defer cancel()
+	conn, how, err := w.connect(ctx)
+	if err == nil {
+		err = w.arrive(conn, how)
+	}
+	if err != nil && !s.isOver() {
+		s.logger.Warn("the model cannot be reached again", "kind", transport.KindOf(err).String(), "error", err)
+		s.dispatch(orchestrator.LinkGone{})
+	}
+}
+
+// connect tries until a connection is open, the failure is final, or ctx ends.
+func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow, error) {
+	r := w.s.redial
+	wait := backoff.NewExponentialBackOff()
+	wait.InitialInterval, wait.MaxInterval = 250*time.Millisecond, 4*time.Second
+	for {
+		conn, how, err := w.try(ctx, r.provider)
+		if err == nil {
+			return conn, how, nil
+		}
+		w.s.logger.Info("connecting to the model again failed", "provider", r.provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
+		if w.less(err) {
+			continue
+		}
+		if ctx.Err() != nil || !transport.KindOf(err).Retryable() {
+			return nil, how, err
+		}
+		select {
+		case <-time.After(wait.NextBackOff()):
+		case <-ctx.Done():
+			return nil, how, err
+		}
+	}
+}
+
+// try makes one attempt.
+func (w *way) try(ctx context.Context, provider string) (transport.Conn, orchestrator.LinkHow, error) {
+	r := w.s.redial
+	tr, setup, how := w.s.opts.Transports[provider], r.setup(provider), orchestrator.LinkFresh
+	switch caps := tr.Capabilities(setup.Model); {
+	case w.handle != "" && caps.Resume:
+		setup.ResumeHandle, how = w.handle, orchestrator.LinkResumed
+	case len(w.past) > 0 && caps.History != transport.HistoryNone:
+		setup.History, setup.Reanchor = w.past, r.mark.Notice(prompts.GoOn)
+		how = orchestrator.LinkReplayed
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.s.opts.Limits.ConnectTimeout)
+	defer cancel()
+	conn, err := tr.Connect(ctx, setup)
+	return conn, how, err
+}
+
+// less asks the provider for less after a refusal, and reports whether there was less to ask for: it
+// need not know a handle, and it may not take a history.
+func (w *way) less(err error) bool {
+	var te *transport.Error
+	if !errors.As(err, &te) {
+		return false
+	}
+	switch {
+	case w.handle != "" && te.Op != "dial":
+		w.handle = ""
+		return true
+	case te.Op == transport.OpHistory && w.past != nil:
+		if w.refused++; te.Kind == transport.KindRetry && w.refused < 2 {
+			return false
+		}
+		w.past = nil
+		return true
+	}
+	return false
+}
+
+// arrive makes conn the session's link.
+func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
+	s := w.s
+	l, err := s.newLink(w.from.gen+1, conn)
+	if err == nil {
+		err = s.install(l, how)
+	}
+	if err != nil {
+		if err := conn.Close(); err != nil {
+			s.logger.Debug("closing the model's connection", "error", err)
+		}
+		return err
+	}
+	s.readers.Add(1)
+	l.start()
+	s.expires(l)
+	s.logger.Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info.Provider, "model", l.info.Model)
+	return nil
+}
+
+// install puts l in the place of the link that was given up, and sends what has waited for it: first
+// what the orchestrator asks for again, then what the user has said meanwhile.
+func (s *session) install(l *link, how orchestrator.LinkHow) error {
+	s.inbound.Lock()
+	defer s.inbound.Unlock()
+	s.up.stopped()
+	if err := s.adapt(l); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isOver() {
+		return s.cause()
+	}
+	l.offsetMS = s.clock.ms() - audio.MS(l.info.InputRate, s.up.queued())
+	s.linked.Store(l)
+	s.up.first()
+	s.step(orchestrator.LinkBack{Caps: l.info.Capabilities, How: how}, time.Now())
+	s.up.flow()
+	s.showState()
+	s.wind()
+	return nil
+}
+
+// adapt makes what comes from the client fit a link with other rates or without speech detection.
+// The caller must hold inbound.
+func (s *session) adapt(l *link) error {
+	s.listens = !l.info.Capabilities.SpeechEvents && !s.manual()
+	s.modelHears.Store(false)
+	was, rate := s.linked.Load().info.InputRate, l.info.InputRate
+	if was == rate {
+		return nil
+	}
+	in, err := resampler(s.start.InputRate, rate)
+	if err != nil {
+		return err
+	}
+	waiting, err := resampler(was, rate)
+	if err != nil {
+		return err
+	}
+	s.resampleIn = in
+	s.up.resample(waiting, audio.Bytes(rate, upBacklog), audio.Bytes(rate, longestQueued))
+	s.hearing.Lock()
+	defer s.hearing.Unlock()
+	if s.ear != nil {
+		s.earFrom += s.ear.ClockMS()
+		s.ear = nil
+	}
+	return nil
+}

@@ -1,0 +1,370 @@
+package session
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// remembering is hearing that takes a history, and waiting one that resumes as well.
+var (
+	remembering = with(hearing, func(c *transport.Capabilities) { c.History = transport.HistoryItems })
+	resuming    = with(remembering, func(c *transport.Capabilities) { c.Resume, c.RespondNeeded = true, false })
+)
+
+func with(c transport.Capabilities, change func(*transport.Capabilities)) transport.Capabilities {
+	change(&c)
+	return c
+}
+
+// broken is how a connection breaks.
+func broken() *transport.Error { return transporttest.Error("recv", transport.KindRetry) }
+
+// answers lets the model speak one answer of 100 ms, and the client hear it.
+func answers(c *testClient, model *transporttest.Conn, response, item, text string) {
+	model.Emit(transport.ResponseStarted{ID: response}, transport.Transcript{Item: item, Role: transport.RoleAssistant, Text: text, Final: true})
+	model.EmitAudio(item, make([]byte, 4800))
+	model.Emit(transport.AudioDone{Item: item}, transport.ResponseDone{ID: response, Status: transport.ResponseCompleted})
+	synctest.Wait()
+	pass(3 * time.Second)
+}
+
+// TestLossIsReplayed: a connection that breaks between turns is replaced without a word to the
+// client. The next one is told what was said, and its ids do not repeat those of the first.
+func TestLossIsReplayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		answers(c, model, "r1", "a1", "In Vienna.")
+		model.FailRecv(broken())
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		model.WaitClosed(t)
+		setups := st.fake.Setups()
+		want := []transport.Past{transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "In Vienna."}}
+		if got := setups[len(setups)-1]; !slices.Equal(got.History, want) || got.Reanchor == "" || got.Instructions != setups[0].Instructions {
+			t.Errorf("the next connection was told %+v", got)
+		}
+		c.say(`{"type":"input.text","text":"and Bob"}`)
+		synctest.Wait()
+		answers(c, next, "r1", "a1", "In Rome.")
+		if c.count("provider.") != 0 || c.count("error") != 0 {
+			t.Errorf("the client was told: %q", c.log())
+		}
+		c.expect(t, "audio.start a1", "turn.ended completed", "audio.start l2.a1", "turn.ended completed")
+	})
+}
+
+// TestLossWhileSpeechIsOwed: the client is told at once, and the model is asked again on its new
+// connection.
+func TestLossWhileSpeechIsOwed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		release := st.fake.StallConnect()
+		model.FailRecv(broken())
+		synctest.Wait()
+		if c.count("provider.reconnecting") != 1 {
+			t.Fatalf("the client was not told: %q", c.log())
+		}
+		pass(time.Second)
+		release()
+		next := st.fake.Accept(t)
+		if got := next.NextControl(t); got != (transport.Respond{}) {
+			t.Errorf("the model was sent %#v", got)
+		}
+		synctest.Wait()
+		m := c.last(t, "provider.reconnected")
+		if m["how"] != "replayed" || m["reason"] != "lost" || m["lost_ms"] != 1000.0 {
+			t.Errorf("the client was told %v", m)
+		}
+		answers(c, next, "r1", "a1", "In Vienna.")
+		c.expect(t, "turn.started", "provider.reconnecting", "provider.reconnected", "audio.start l2.a1", "turn.ended completed")
+	})
+}
+
+// TestRotationIsUnheard: a planned replacement waits until the answer was heard, closes the old
+// connection first, shows nothing, and what the user says meanwhile reaches the new connection to
+// the last byte.
+func TestRotationIsUnheard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		model.Emit(transport.GoAway{TimeLeft: 50 * time.Second}, transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 48000))
+		synctest.Wait()
+		if n := st.fake.Attempts(); n != 1 {
+			t.Fatalf("there were %d connections while the model spoke", n)
+		}
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		release := st.fake.StallConnect()
+		model.WaitClosed(t)
+		synctest.Wait()
+		if n := st.fake.Attempts(); n != 2 || st.fake.Open() != 0 {
+			t.Fatalf("%d connections were asked for, %d are open", n, st.fake.Open())
+		}
+		speech := audiotest.Tone(16000, 440, -12, 400*time.Millisecond)
+		for pcm := range slices.Chunk(speech, 640) {
+			c.speak(pcm)
+		}
+		synctest.Wait()
+		release()
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		if got := next.Audio(); !bytes.Equal(got, speech) {
+			t.Errorf("the new connection heard %d of %d bytes", len(got), len(speech))
+		}
+		next.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 400, EndMS: 300}, transport.InputCommitted{Item: "u1"})
+		answers(c, next, "r1", "a1", "Yes.")
+		if c.count("provider.") != 0 || c.count("error") != 0 || c.count("turn.ended completed") != 2 {
+			t.Errorf("the client was told: %q", c.log())
+		}
+	})
+}
+
+// TestForcedRotationPlaysWhatCame: a provider that leaves in the middle of an answer takes nothing
+// back: what has come of it is played and ended, and the model is asked to go on.
+func TestForcedRotationPlaysWhatCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		c.say(`{"type":"input.text","text":"tell me a story"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 24000))
+		model.Emit(transport.GoAway{})
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		c.expect(t, "audio.start a1", "provider.reconnecting", "audio.end a1", "provider.reconnected")
+		if ms := c.last(t, "audio.end")["audio_ms"]; ms != 500.0 || c.bytes != 24000 {
+			t.Errorf("the client got %d bytes, and the item ended at %v ms", c.bytes, ms)
+		}
+		if got, ok := next.NextControl(t).(transport.UserText); !ok || !strings.Contains(got.Text, "broke off") {
+			t.Errorf("the model was sent %+v", got)
+		}
+	})
+}
+
+// TestPositionsMoveWithTheLink: a model counts the user's audio from the beginning of its
+// connection, and the client from the beginning of the session.
+func TestPositionsMoveWithTheLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		for range 30 {
+			c.speak(make([]byte, 640))
+		}
+		synctest.Wait()
+		model.FailRecv(broken())
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		c.speak(make([]byte, 640))
+		synctest.Wait()
+		next.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 15})
+		synctest.Wait()
+		if ms := c.last(t, "speech.started")["audio_ms"]; ms != 615.0 {
+			t.Errorf("the speech began at %v ms, want 615", ms)
+		}
+	})
+}
+
+// TestRotationBeforeTheEnd: a connection is replaced before the time that its provider gives, and
+// before the longest life of its row, which no notice announces.
+func TestRotationBeforeTheEnd(t *testing.T) {
+	for name, prepare := range map[string]func(*transport.Capabilities, *transport.Info){
+		"the provider's time": func(_ *transport.Capabilities, i *transport.Info) { i.ExpiresAt = time.Now().Add(time.Hour) },
+		"the row's life":      func(c *transport.Capabilities, _ *transport.Info) { c.ConnectionLife = 58 * time.Minute },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				caps, info := remembering, transport.Info{}
+				prepare(&caps, &info)
+				st := newStage(t, caps, func(o *Options) { o.Policy.MaxLength = 0 })
+				st.fake.Info = info
+				_, model := st.started()
+				pass(45 * time.Minute)
+				synctest.Wait()
+				if n := st.fake.Attempts(); n != 1 {
+					t.Fatalf("there were %d connections after 45 minutes", n)
+				}
+				pass(7 * time.Minute)
+				model.WaitClosed(t)
+				st.fake.Accept(t)
+				synctest.Wait()
+				if n := st.fake.Attempts(); n != 2 {
+					t.Errorf("there were %d connections after 52 minutes", n)
+				}
+			})
+		})
+	}
+}
+
+// TestHandleIsSpentOnce: a fresh handle resumes the conversation; a provider that refuses it is told
+// the conversation.
+func TestHandleIsSpentOnce(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			st := newStage(t, resuming, nil)
+			c, model := st.started()
+			c.say(`{"type":"input.text","text":"where is Ada"}`)
+			synctest.Wait()
+			model.Emit(transport.ResumeHandle{Handle: "older", Resumable: true})
+			answers(c, model, "r1", "a1", "In Vienna.")
+			model.Emit(transport.ResumeHandle{Handle: "newer", Resumable: true})
+			synctest.Wait()
+			if refused {
+				st.fake.Refuse(1, transporttest.Error("setup", transport.KindInvalid))
+			}
+			model.Emit(transport.GoAway{TimeLeft: time.Minute})
+			st.fake.Accept(t)
+			synctest.Wait()
+			setups := st.fake.Setups()
+			if got := setups[1]; got.ResumeHandle != "newer" || got.History != nil {
+				t.Errorf("first the conversation was resumed with %q, history %v", got.ResumeHandle, got.History)
+			}
+			last := setups[len(setups)-1]
+			if refused != (len(last.History) == 2) || refused != (last.ResumeHandle == "") {
+				t.Errorf("refused %v: at last the setup had the handle %q and the history %v", refused, last.ResumeHandle, last.History)
+			}
+		})
+	}
+}
+
+// TestHistoryIsRefused: a provider that does not take the history is used without it.
+func TestHistoryIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		st.fake.Refuse(1, transporttest.Error(transport.OpHistory, transport.KindInvalid))
+		model.FailRecv(broken())
+		st.fake.Accept(t)
+		synctest.Wait()
+		if m := c.last(t, "provider.reconnected"); m["how"] != "fresh" {
+			t.Errorf("the client was told %v", m)
+		}
+	})
+}
+
+// TestResultThatLostItsCall: a tool runs once through a loss, and its result is told in words; no
+// answer goes to a connection that has not asked.
+func TestResultThatLostItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		worker := &crew{release: make(chan struct{})}
+		st, _ := withToolsOf(t, remembering, entry("dig", "1.0.0"), worker.run, false)
+		_, model := st.started()
+		asked(model, "dig", "c1")
+		synctest.Wait()
+		model.FailRecv(broken())
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		close(worker.release)
+		synctest.Wait()
+		for _, cmd := range slices.Concat(model.Commands(), next.Commands()) {
+			if _, ok := cmd.(transport.ToolResult); ok {
+				t.Errorf("a call was answered: %+v", cmd)
+			}
+		}
+		if got, ok := next.NextControl(t).(transport.UserText); !ok || !strings.Contains(got.Text, "You called dig before") {
+			t.Errorf("the model was told %+v", got)
+		}
+		if _, most, _ := worker.counts(); most != 1 {
+			t.Errorf("the tool ran %d times at once", most)
+		}
+	})
+}
+
+// TestRotationWaitsForTheTool: the provider says that it will leave while the model waits for a tool.
+// The connection is replaced only after the answer was heard.
+func TestRotationWaitsForTheTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		worker := &crew{release: make(chan struct{})}
+		st, _ := withToolsOf(t, remembering, entry("dig", "1.0.0"), worker.run, false)
+		c, model := st.started()
+		asked(model, "dig", "c1")
+		model.Emit(transport.GoAway{TimeLeft: time.Minute})
+		synctest.Wait()
+		pass(4 * time.Second)
+		if n := st.fake.Attempts(); n != 1 {
+			t.Fatalf("there were %d connections while the tool ran", n)
+		}
+		close(worker.release)
+		synctest.Wait()
+		if env := results(t, model)["c1"]; !env.OK {
+			t.Fatalf("the call was answered with %+v", env)
+		}
+		answers(c, model, "r2", "a1", "Done.")
+		st.fake.Accept(t)
+		if c.count("provider.") != 0 || c.count("error") != 0 {
+			t.Errorf("the client was told: %q", c.log())
+		}
+	})
+}
+
+// TestNobodyAnswersTheDial: a provider that stays away ends the session with a typed error, half a
+// minute after the loss.
+func TestNobodyAnswersTheDial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		synctest.Wait()
+		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindRetry))
+		model.FailRecv(broken())
+		lost := time.Now()
+		for !c.isOver() && time.Since(lost) < time.Minute {
+			pass(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		if took := time.Since(lost).Round(time.Second); took != linkBudget {
+			t.Errorf("it took %v", took)
+		}
+		c.expect(t, "provider.reconnecting", "error provider_lost", "session.ended provider_lost")
+	})
+}
+
+// TestFinalRefusal: a provider that refuses for good is not asked again.
+func TestFinalRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		synctest.Wait()
+		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindAuth))
+		model.FailRecv(broken())
+		synctest.Wait()
+		if n := st.fake.Attempts(); n != 2 || !c.isOver() {
+			t.Errorf("%d attempts, over: %v", n, c.isOver())
+		}
+	})
+}
+
+// TestEndWhileAway: a session that ends on its way to another connection leaves nothing behind.
+func TestEndWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, remembering, nil)
+		c, model := st.started()
+		synctest.Wait()
+		release := st.fake.StallConnect()
+		model.FailRecv(broken())
+		synctest.Wait()
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		if !c.isOver() || st.fake.Open() != 0 {
+			t.Errorf("over: %v, %d connections are open", c.isOver(), st.fake.Open())
+		}
+		release()
+	})
+}
