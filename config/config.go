@@ -47,8 +47,12 @@ type Config struct {
 
 	// Provider is used for clients that do not ask for one. If it is not set and only one
 	// provider is configured, Load sets it to that provider.
-	Provider     string       `key:"provider"`
-	Providers    Providers    `key:"providers"`
+	Provider  string    `key:"provider"`
+	Providers Providers `key:"providers"`
+	// Fallback is the provider that takes sessions over from one that cannot be reached; empty
+	// means that none does.
+	Fallback     string       `key:"providers.fallback"`
+	Agent        Agent        `key:"agent"`
 	Prompts      Prompts      `key:"prompts"`
 	Chat         Chat         `key:"chat"`
 	KB           KB           `key:"kb"`

@@ -263,6 +263,13 @@ func (l *loader) validateProviders() {
 		l.baseURL(providersPrefix+name+".base_url", c.Providers[name].BaseURL)
 	}
 	services := c.Services()
+	if !slices.ContainsFunc(services, func(s Service) bool { return s.Name == c.Fallback }) && c.Fallback != "" {
+		var names []string
+		for _, s := range services {
+			names = append(names, s.Name)
+		}
+		l.problems.add(l.at("providers.fallback"), "providers.fallback is %s, which clients are not offered; choose one of %s, or give that provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
+	}
 	switch {
 	case len(services) == 0 && c.Sim.Use == UseNever:
 		l.problems.add(l.at("sim.use"), "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.", strings.Join(c.keyVariables(), " or "))

@@ -139,3 +139,20 @@ func TestAThirdWire(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestFallback: the provider that takes over must be one that clients are offered.
+func TestFallback(t *testing.T) {
+	with := func(fallback string) (*Config, error) {
+		file := "providers:\n  fallback: " + fallback + "\n  gemini:\n    api_key: a\n  openai:\n    api_key: b\n  third:\n    wire: openai\n"
+		c, _, err := Load(Source{File: "f.yaml", ReadFile: files{"f.yaml": file}.ReadFile})
+		return c, err
+	}
+	if c, err := with("openai"); err != nil || c.Fallback != "openai" {
+		t.Errorf("the fallback is %+v: %v", c, err)
+	}
+	for _, wrong := range []string{"third", "nobody"} {
+		if _, err := with(wrong); err == nil || !strings.Contains(err.Error(), "f.yaml:2: providers.fallback is \""+wrong+"\"") || !strings.Contains(err.Error(), "gemini, openai") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}

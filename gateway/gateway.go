@@ -204,10 +204,14 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 // refuse answers a request that was not admitted.
 func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 	s.seldom.Info("session refused", err.Error(), "addr", addr.String())
+	var away *session.UnreachableError
 	switch {
 	case errors.Is(err, session.ErrAddressLimit):
 		retryAfter(w, time.Second)
 		problem(w, http.StatusTooManyRequests, "limit", "Too many sessions from your address; end one, or try again in a moment.")
+	case errors.As(err, &away):
+		retryAfter(w, away.RetryIn+time.Second-1) // rounded up
+		problem(w, http.StatusServiceUnavailable, "provider_unavailable", "The voice model cannot be reached at the moment; try again soon.")
 	case errors.Is(err, session.ErrFull):
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "full", "The gateway has as many sessions as it takes; try again in a moment.")

@@ -55,13 +55,23 @@ type Admission struct {
 	since  time.Time // when the phase began
 }
 
+// UnreachableError means that no provider can be reached at the moment.
+type UnreachableError struct {
+	RetryIn time.Duration // when the next session may try
+}
+
+// Error describes the error.
+func (e *UnreachableError) Error() string { return "no provider can be reached" }
+
 // Admit admits a connection from addr to the waiting room, before it is upgraded. If the room is
-// full, another connection must leave it. The error is ErrDraining, ErrFull or ErrAddressLimit.
-// While there is a session that a client may come back to, here or on another node, only ErrAddressLimit is returned, for
-// connections that come too fast: whether there is a place is decided when session.start has come.
+// full, another connection must leave it. The error is ErrDraining, ErrFull, ErrAddressLimit or an
+// [*UnreachableError]. While there is a session that a client may come back to, here or on another
+// node, only ErrAddressLimit is returned, for connections that come too fast: whether there is a
+// place is decided when session.start has come.
 func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	addr = addr.Unmap()
 	a := &Admission{m: m, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
+	in, reachable := m.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	back := m.opts.Policy.ResumeGrace > 0 && (len(m.sessions) > 0 || m.opts.Cluster != nil)
@@ -70,6 +80,8 @@ func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 		return nil, ErrDraining
 	case m.running >= m.opts.Limits.Sessions && !back:
 		return nil, ErrFull
+	case !reachable && !back:
+		return nil, &UnreachableError{RetryIn: in}
 	case !a.exempt && (!back && !m.places.Room(a.key) || m.places.Begin(a.key) > 0):
 		return nil, ErrAddressLimit
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -28,6 +27,8 @@ type Manager struct {
 	tries  tries
 	places *quota.Quota[netip.Addr]
 	seldom *seldom.Log
+	// breakers has an entry for each provider.
+	breakers map[string]*breaker
 
 	mu       sync.Mutex // guards the following fields
 	draining bool
@@ -53,6 +54,13 @@ func NewManager(opts Options) (*Manager, error) {
 		waiting: quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
 		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}),
 		idle: make(chan struct{}), empty: make(chan struct{}),
+	}
+	if _, ok := opts.Transports[opts.Fallback]; !ok && opts.Fallback != "" {
+		return nil, fmt.Errorf("session: the fallback %q is an unknown provider; the known ones are %s", opts.Fallback, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
+	}
+	m.breakers = make(map[string]*breaker, len(opts.Transports))
+	for name := range opts.Transports {
+		m.breakers[name] = new(breaker)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.ctx = func() context.Context { return ctx }
@@ -136,7 +144,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
-	s.redial = &redialer{m: m, provider: cmp.Or(start.Provider, m.opts.Provider), mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider, tools) }}
+	s.redial = &redialer{m: m, provider: g.provider, mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider, tools) }}
 	m.note(s)
 	if g.WhenLost != nil {
 		g.WhenLost(func() { s.end(causeVoiceLost) })

@@ -40,11 +40,16 @@ func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transp
 			return nil, blocked(until)
 		}
 	}
-	name := cmp.Or(g.start.Provider, m.opts.Provider)
+	g.provider = m.instead(cmp.Or(g.start.Provider, m.opts.Provider), g.start.Provider != "")
 	g.mark = mark.New()
-	setup := m.setup(g, name, tools)
+	setup := m.setup(g, g.provider, tools)
 	g.voice = setup.Voice
-	return m.connect(m.ctx(), m.opts.Transports[name], setup, g.logger)
+	if !m.breakers[g.provider].allows(time.Now()) {
+		return nil, causeUnavailable
+	}
+	conn, cause := m.connect(m.ctx(), m.opts.Transports[g.provider], setup, g.logger)
+	m.breakers[g.provider].report(cause != causeUnavailable, time.Now())
+	return conn, cause
 }
 
 // readStart waits for session.start and checks its contents.
@@ -137,7 +142,7 @@ func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) tra
 		instructions = m.opts.Instructions(tools, g.mark)
 	}
 	return transport.Setup{
-		Voice:          cmp.Or(g.start.Voice, m.opts.Agent.Voices[provider]),
+		Voice:          m.voice(g, provider),
 		Language:       m.opts.Agent.Language,
 		Instructions:   instructions,
 		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas, m.opts.Policy.SpokenConfirmation),
@@ -145,6 +150,15 @@ func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) tra
 		SilenceMS:      m.opts.SilenceMS,
 		PrefixMS:       m.opts.PrefixMS,
 	}
+}
+
+// voice returns the voice for a session with a provider. The one that the client has asked for is a
+// voice of the provider that it has asked for.
+func (m *Manager) voice(g *guest, provider string) string {
+	if provider != cmp.Or(g.start.Provider, m.opts.Provider) {
+		return m.opts.Agent.Voices[provider]
+	}
+	return cmp.Or(g.start.Voice, m.opts.Agent.Voices[provider])
 }
 
 // connectTries is how often a connection is tried if the failure may pass.

@@ -21,6 +21,9 @@ type Options struct {
 	Transports map[string]transport.Transport
 	// Provider is the provider for clients that do not ask for one.
 	Provider string
+	// Fallback is the provider that takes a running session over if its own cannot be reached, and
+	// a new one whose client has asked for none. Empty means that there is none.
+	Fallback string
 	// Agent describes how the model must behave.
 	Agent Agent
 	// Tools returns the registry's current snapshot, which a new session holds. Nil means that

@@ -34,7 +34,12 @@ func (l *link) relinks(err error) bool {
 	if s.redial == nil || !s.opts.Policy.Relink || !orchestrator.Replaceable(l.info.Capabilities) {
 		return false
 	}
-	return transport.KindOf(err).Retryable()
+	switch kind := transport.KindOf(err); kind {
+	case transport.KindAuth, transport.KindQuota:
+		return s.opts.Fallback != "" && s.opts.Fallback != l.info.Provider
+	default:
+		return kind.Retryable()
+	}
 }
 
 // lost takes the end of the model's connection: another one is asked for, or the session ends. An
@@ -136,21 +141,50 @@ func (w *way) walk() {
 	}
 }
 
-// connect tries until a connection is open, the failure is final, or ctx ends.
+// providers returns whom to ask for a connection: the provider of the last one, and whoever takes
+// over from it.
+func (w *way) providers() []string {
+	o := w.s.opts
+	first := w.from.info.Provider
+	if _, ok := o.Transports[first]; !ok {
+		first = w.s.redial.provider
+	}
+	if o.Fallback == "" || o.Fallback == first {
+		return []string{first}
+	}
+	return []string{first, o.Fallback}
+}
+
+// patientTries is how often the provider of the last connection is tried before another one.
+const patientTries = 2
+
+// connect tries until a connection is open, the failure is final, or ctx ends. The provider of the
+// last connection is tried first; if it is away, or refuses for good, the fallback takes over.
 func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow, error) {
-	r := w.s.redial
+	m, whom := w.s.redial.m, w.providers()
+	tries := 0
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 250*time.Millisecond, 4*time.Second
 	for {
-		conn, how, err := w.try(ctx, r.provider)
+		provider := whom[0]
+		conn, how, err := w.try(ctx, provider)
 		if err == nil {
+			m.breakers[provider].report(true, time.Now())
 			return conn, how, nil
 		}
-		w.s.logger.Info("connecting to the model again failed", "provider", r.provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
+		w.s.logger.Info("connecting to the model again failed", "provider", provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
 		if w.less(err) {
 			continue
 		}
-		if ctx.Err() != nil || !transport.KindOf(err).Retryable() {
+		final := !transport.KindOf(err).Retryable()
+		if tries++; len(whom) > 1 && (final || tries >= patientTries) && ctx.Err() == nil {
+			m.breakers[provider].report(final, time.Now())
+			w.s.logger.Warn("another provider takes over", "from", provider, "to", whom[1])
+			whom, w.handle, tries = whom[1:], "", 0
+			continue
+		}
+		if ctx.Err() != nil || final {
+			m.breakers[provider].report(final, time.Now())
 			return nil, how, err
 		}
 		select {

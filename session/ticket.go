@@ -32,13 +32,14 @@ type guest struct {
 	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
 	// means that the client may see the inside.
 	handoff.Ticket
-	seat   *Admission // its place; nil if a test has none
-	came   time.Time
-	addr   string
-	start  *startMessage // without the secret of its ticket
-	voice  string        // requested from the model; empty for its default
-	mark   mark.Mark     // the mark before the gateway's own words to the model
-	logger *slog.Logger
+	seat     *Admission // its place; nil if a test has none
+	came     time.Time
+	addr     string
+	start    *startMessage // without the secret of its ticket
+	voice    string        // requested from the model; empty for its default
+	provider string        // of its first connection
+	mark     mark.Mark     // the mark before the gateway's own words to the model
+	logger   *slog.Logger
 }
 
 // ticketTime bounds a call of the Desk for a new session.

@@ -103,6 +103,7 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 	return session.Options{
 		Transports: transports,
 		Provider:   cfg.Provider,
+		Fallback:   cfg.Fallback,
 		Agent: session.Agent{
 			Name:     cfg.Agent.Name,
 			Greeting: cfg.Agent.Greeting,

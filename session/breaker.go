@@ -1,0 +1,83 @@
+package session
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// breakerFailures is how many sessions in a row must fail to reach a provider until others are
+	// kept from it. Each of them has tried several times.
+	breakerFailures = 3
+	// breakerRest is how long they are kept from it; then one session tries again.
+	breakerRest = 10 * time.Second
+)
+
+// breaker keeps new sessions from a provider that cannot be reached. It may be used concurrently.
+// The zero value lets everybody through.
+type breaker struct {
+	mu     sync.Mutex // guards the following fields
+	failed int        // failures since the last success
+	until  time.Time  // nobody is let through before
+}
+
+// open reports whether the provider counts as unreachable, and for how long yet; it lets nobody
+// through.
+func (b *breaker) open(now time.Time) (left time.Duration, open bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left = b.until.Sub(now)
+	return left, b.failed >= breakerFailures && left > 0
+}
+
+// allows reports whether the caller may try to reach the provider, and must then report the
+// outcome. After a rest only one caller may, until it has reported or another rest is over.
+func (b *breaker) allows(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.failed < breakerFailures:
+		return true
+	case now.Before(b.until):
+		return false
+	}
+	b.until = now.Add(breakerRest)
+	return true
+}
+
+// report records whether the provider was reached.
+func (b *breaker) report(reached bool, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if reached {
+		b.failed, b.until = 0, time.Time{}
+		return
+	}
+	b.failed++
+	b.until = now.Add(breakerRest)
+}
+
+// reachable reports whether new sessions may try to reach any provider; if none, it returns when
+// the first may be tried again.
+func (m *Manager) reachable() (in time.Duration, ok bool) {
+	now := time.Now()
+	for _, b := range m.breakers {
+		left, open := b.open(now)
+		if !open {
+			return 0, true
+		}
+		if in == 0 || left < in {
+			in = left
+		}
+	}
+	return in, len(m.breakers) == 0
+}
+
+// instead returns the provider for a new session that would get this one: the fallback, if this one
+// cannot be reached and the client has not asked for it.
+func (m *Manager) instead(provider string, asked bool) string {
+	if _, open := m.breakers[provider].open(time.Now()); open && !asked && m.opts.Fallback != "" {
+		return m.opts.Fallback
+	}
+	return provider
+}

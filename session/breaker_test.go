@@ -1,0 +1,126 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// TestBreaker: three sessions that fail to reach a provider keep others from it for a while; then
+// one tries, and its success lets everybody through again.
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 1000; o.Limits.PerAddress = 1000 })
+		st.fake.Refuse(breakerFailures*connectTries, transporttest.Error("dial", transport.KindRetry))
+		for range breakerFailures {
+			c := st.connect(startText)
+			for !c.isOver() {
+				pass(100 * time.Millisecond)
+				synctest.Wait()
+			}
+			c.expect(t, "error provider_unavailable")
+		}
+		var away *UnreachableError
+		if _, err := st.m.Admit(someone); !errors.As(err, &away) || away.RetryIn <= 0 || away.RetryIn > breakerRest {
+			t.Fatalf("a new session was admitted: %v", err)
+		}
+		before := st.fake.Attempts()
+		pass(breakerRest)
+		st.started()
+		synctest.Wait()
+		if n := st.fake.Attempts() - before; n != 1 {
+			t.Errorf("%d attempts after the rest", n)
+		}
+		if _, ok := st.m.reachable(); !ok {
+			t.Error("the provider was reached, and counts as away")
+		}
+	})
+}
+
+// TestOneTriesAfterTheRest: while one session tries whether the provider is back, others wait.
+func TestOneTriesAfterTheRest(t *testing.T) {
+	var b breaker
+	now := time.Now()
+	for range breakerFailures {
+		if !b.allows(now) {
+			t.Fatal("a session was kept away too early")
+		}
+		b.report(false, now)
+	}
+	if b.allows(now) {
+		t.Error("a session was let through during the rest")
+	}
+	now = now.Add(breakerRest)
+	if !b.allows(now) || b.allows(now) {
+		t.Error("not exactly one session was let through after the rest")
+	}
+	b.report(true, now)
+	if !b.allows(now) {
+		t.Error("a session was kept away after a success")
+	}
+}
+
+// TestFailover: a provider that cannot be reached in mid-call is replaced by the other one, with the
+// conversation, with that one's voice, and at its rates.
+func TestFailover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := transporttest.New(remembering)
+		other.Provider, other.Info = "other", transport.Info{InputRate: 24000, OutputRate: 24000}
+		st := newStage(t, remembering, func(o *Options) {
+			o.Transports["other"], o.Fallback = other, "other"
+			o.Agent.Voices = map[string]string{"other": "marin"}
+		})
+		c := st.connect(`{"type":"session.start","protocol":"voicegw.v1","input_rate":16000,"output_rate":24000,"voice":"Kore"}`)
+		model := st.fake.Accept(t)
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindRetry))
+		model.FailRecv(broken())
+		synctest.Wait()
+		for range 50 {
+			c.speak(make([]byte, 640)) // a second, at 16 kHz
+		}
+		next := other.Accept(t)
+		synctest.Wait()
+		setup := other.Setups()[0]
+		if setup.Voice != "marin" || len(setup.History) != 1 || setup.History[0] != (transport.PastUser{Text: "where is Ada"}) {
+			t.Errorf("the other provider was told %+v", setup)
+		}
+		if got := next.NextControl(t); got != (transport.Respond{}) {
+			t.Errorf("the other provider was sent %#v", got)
+		}
+		if n := len(next.Audio()); n < 47000 || n > 48000 {
+			t.Errorf("the other provider heard %d bytes, want a second at 24 kHz", n)
+		}
+		answers(c, next, "r1", "a1", "In Vienna.")
+		c.expect(t, "provider.reconnecting", "provider.reconnected", "audio.start l2.a1", "turn.ended completed")
+		if st.m.Sessions()[0].Provider != "other" {
+			t.Errorf("the session is said to be with %s", st.m.Sessions()[0].Provider)
+		}
+		c.speak(make([]byte, 640))
+		synctest.Wait()
+	})
+}
+
+// TestFailoverOfAnAccount: an account without credit in mid-call is reason enough for the other
+// provider, and none to ask the first one again.
+func TestFailoverOfAnAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other := transporttest.New(remembering)
+		other.Provider = "other"
+		st := newStage(t, remembering, func(o *Options) { o.Transports["other"], o.Fallback = other, "other" })
+		c, model := st.started()
+		synctest.Wait()
+		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindQuota))
+		model.FailRecv(transporttest.Error("recv", transport.KindQuota))
+		other.Accept(t)
+		synctest.Wait()
+		if n := st.fake.Attempts(); n > 2 || c.isOver() {
+			t.Errorf("%d attempts, over: %v", n, c.isOver())
+		}
+	})
+}
