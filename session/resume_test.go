@@ -141,6 +141,7 @@ func TestGraceEndsTheSession(t *testing.T) {
 		r, model := comingBack(t, nil)
 		s := r.st.only()
 		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
 		answer(model, 1, speech(48*3000, 1))
 		synctest.Wait()
 		r.lose()
@@ -562,5 +563,35 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	}
 	if common.waiting.Load() != 0 || common.keptChunks.Load() != 0 {
 		t.Errorf("%d bytes and %d chunks are still counted", common.waiting.Load(), common.keptChunks.Load())
+	}
+}
+
+// TestHeardAudioIsLetGo: what the client has heard, by its reports or by the clock, is not held any
+// longer, also if the client never acknowledges anything.
+func TestHeardAudioIsLetGo(t *testing.T) {
+	for _, reports := range []bool{true, false} {
+		t.Run(fmt.Sprint(reports), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, model := comingBack(t, nil)
+				r.conn.say(`{"type":"input.text","text":"hello"}`)
+				synctest.Wait()
+				answer(model, 1, speech(48*2000, 1))
+				synctest.Wait()
+				d := r.st.only().down
+				if d.held.chunks == 0 {
+					t.Fatal("nothing is held while it sounds")
+				}
+				if reports {
+					r.conn.say(`{"type":"playback","item_id":"a1","played_ms":2000,"done":true}`)
+				} else {
+					pass(10 * time.Second)
+					r.conn.say(`{"type":"input.text","text":"and now"}`)
+				}
+				synctest.Wait()
+				if d.held.chunks != 0 || len(d.held.items) != 0 || r.st.m.opts.hoard.keptChunks.Load() != 0 {
+					t.Errorf("%d chunks of %d items are still held", d.held.chunks, len(d.held.items))
+				}
+			})
+		})
 	}
 }
