@@ -293,39 +293,34 @@ func (c *checker) notObject(v any, path string) {
 	c.add("Invalid value at '%s' (Message), %s", path, quoteJSON(v))
 }
 
+// scalarTypes are the provider's names of the scalar kinds.
+var scalarTypes = map[kind]string{kindString: "STRING", kindBytes: "BYTES", kindBool: "BOOL", kindInt: "INT64", kindFloat: "DOUBLE"}
+
 func (c *checker) scalar(n *node, v any, path string) any {
 	switch n.kind {
-	case kindString:
-		if s, ok := v.(string); ok {
-			return s
-		}
+	case kindString, kindBytes:
 		// Enums may come as numbers; nothing in a session needs them.
-		c.add("Invalid value at '%s' (TYPE_STRING), %s", path, quoteJSON(v))
-	case kindBytes:
 		if s, ok := v.(string); ok {
 			return s
 		}
-		c.add("Invalid value at '%s' (TYPE_BYTES), %s", path, quoteJSON(v))
 	case kindBool:
 		if b, ok := v.(bool); ok {
 			return b
 		}
-		c.add("Invalid value at '%s' (TYPE_BOOL), %s", path, quoteJSON(v))
 	case kindInt:
 		if s, ok := number(v); ok {
 			if i, err := wholeNumber(s); err == nil {
 				return json.Number(strconv.FormatInt(i, 10))
 			}
 		}
-		c.add("Invalid value at '%s' (TYPE_INT64), %s", path, quoteJSON(v))
 	default:
 		if s, ok := number(v); ok {
 			if f, err := strconv.ParseFloat(s, 64); err == nil {
 				return f
 			}
 		}
-		c.add("Invalid value at '%s' (TYPE_DOUBLE), %s", path, quoteJSON(v))
 	}
+	c.add("Invalid value at '%s' (TYPE_%s), %s", path, scalarTypes[n.kind], quoteJSON(v))
 	return nil
 }
 

@@ -253,13 +253,8 @@ func (c *conn) newResponse(q *request) *response {
 	if !q.aside {
 		o.ConversationID = &c.conv.id
 	}
-	o.Audio.Output.Format, o.Audio.Output.Voice = c.sess.Audio.Output.Format, c.sess.Audio.Output.Voice
-	if q.format.Type != "" {
-		o.Audio.Output.Format = q.format
-	}
-	if q.voice != "" {
-		o.Audio.Output.Voice = q.voice
-	}
+	o.Audio.Output.Format = cmp.Or(q.format, c.sess.Audio.Output.Format)
+	o.Audio.Output.Voice = cmp.Or(q.voice, c.sess.Audio.Output.Voice)
 	r := &response{obj: o, aside: q.aside, inText: o.OutputModalities[0] == "text", speed: c.sess.Audio.Output.Speed}
 	// "inf" is not a number and leaves the limit at 0.
 	_ = json.Unmarshal(o.MaxOutputTokens, &r.limit)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -91,10 +90,7 @@ func keyOf(r *http.Request) string {
 			}
 		}
 	}
-	if k := r.URL.Query().Get("api-key"); k != "" { // Azure, for browsers
-		return k
-	}
-	return ""
+	return r.URL.Query().Get("api-key") // Azure, for browsers
 }
 
 // unauthorized answers a request without a key.
@@ -177,7 +173,7 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 	if intent := q.Get("intent"); intent != "" {
 		return refuseIntent(intent)
 	}
-	name := modelName(q)
+	name := cmp.Or(q.Get("model"), q.Get("deployment")) // Azure also uses deployment
 	if name == "" && made != nil {
 		name = made.model
 	}
@@ -201,14 +197,6 @@ func (c *conn) open(r *http.Request, made *secret) *refusal {
 	}
 	c.in.configure(nil, c.sess)
 	return nil
-}
-
-// modelName returns the model in the query; Azure also uses deployment.
-func modelName(q url.Values) string {
-	if m := q.Get("model"); m != "" {
-		return m
-	}
-	return q.Get("deployment")
 }
 
 // Times of ephemeral keys, in seconds.
@@ -280,10 +268,7 @@ func (h *Handler) makeSecret(body []byte, now time.Time) (*secretAnswer, *apiErr
 	if len(raw) > 0 && json.Unmarshal(raw, &asked) != nil {
 		return nil, invalidType("session", "an object", kindOf(raw))
 	}
-	name := asked.Model
-	if name == "" {
-		name = "gpt-realtime"
-	}
+	name := cmp.Or(asked.Model, "gpt-realtime")
 	m, ok := findModel(name)
 	if !ok {
 		return nil, refuseModel(name).err

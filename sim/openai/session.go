@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -230,9 +231,7 @@ func (u *updater) instructions(raw json.RawMessage, path string) *apiError {
 	if err := text(&u.s.Instructions)(raw, path); err != nil {
 		return err
 	}
-	if u.s.Instructions == "" {
-		u.s.Instructions = defaultInstructions
-	}
+	u.s.Instructions = cmp.Or(u.s.Instructions, defaultInstructions)
 	return nil
 }
 

@@ -81,20 +81,17 @@ func spoken(text string, key speechKey, f format) pace.Line {
 			l.Words = append(l.Words, pace.Word{Text: t, Start: w.Start})
 		}
 	}
-	switch f.Type {
-	case "audio/pcmu":
-		l.Audio = audio.AppendULaw(nil, u.PCM)
-	case "audio/pcma":
-		l.Audio = audio.AppendALaw(nil, u.PCM)
-	default:
-		l.Audio = u.PCM
-	}
+	l.Audio = f.encode(u.PCM)
 	return l
 }
 
 // silence is silent audio in a format.
 func silence(f format, d time.Duration) []byte {
-	pcm := make([]byte, int(d.Milliseconds())*f.hz()/1000*audio.BytesPerSample)
+	return f.encode(make([]byte, int(d.Milliseconds())*f.hz()/1000*audio.BytesPerSample))
+}
+
+// encode returns PCM of the format's rate in the format.
+func (f format) encode(pcm []byte) []byte {
 	switch f.Type {
 	case "audio/pcmu":
 		return audio.AppendULaw(nil, pcm)
