@@ -227,6 +227,18 @@ func (c *Conn) Abort() {
 	_ = c.ws.CloseNow()
 }
 
+// Reset drops the connection as a network does that fails: without a close frame, and with RST
+// instead of FIN where that is possible. It is for tests and load tests.
+func (c *Conn) Reset() {
+	_ = c.ws.Reset() // it may be closed already
+}
+
+// GoAway closes the connection as a browser does whose page goes away, with 1001. It waits as Close
+// does.
+func (c *Conn) GoAway() {
+	_ = c.ws.Close(websocket.StatusGoingAway, "") // a page would not learn of an error either
+}
+
 // CloseStatus returns the close code in err's tree, or -1 if there is none.
 func CloseStatus(err error) websocket.StatusCode { return websocket.CloseStatus(err) }
 

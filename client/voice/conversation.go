@@ -52,7 +52,8 @@ type Conversation struct {
 	o        Options
 	observer Observer
 
-	out []protocol.ClientMessage // to be sent
+	out    []protocol.ClientMessage // to be sent while online
+	wishes []wish
 	// news means that something has arrived which may make an action due at once.
 	news bool
 
@@ -68,11 +69,15 @@ type Conversation struct {
 	player     *player
 	turns      map[int]*Exchange // of the gateway, by number, as far as they are not forgotten
 	lastTurn   int               // the newest of them
-	open       int               // turns of the gateway that have not ended
+	opened     map[int]bool      // turns of the gateway that have not ended
 	sign       time.Time         // of life: when something was heard, or said about a turn
 	word       time.Time         // when something was said about turns
 	questions  []question
 	nobody     bool // no person answers questions any more
+
+	way     way
+	order   order
+	outages []int // how often each outage has come or was passed over
 
 	id        string // of the session
 	ended     string // the reason of session.ended
@@ -85,9 +90,10 @@ type Conversation struct {
 // New begins a conversation at that time: its first message is ready to be sent.
 func New(o Options, observer Observer, now time.Time) *Conversation {
 	c := &Conversation{
-		o: o, observer: observer, phaseSince: now, sign: now, pass: 1, turns: map[int]*Exchange{},
+		o: o, observer: observer, phaseSince: now, sign: now, pass: 1, turns: map[int]*Exchange{}, opened: map[int]bool{},
+		outages: make([]int, len(o.Outages)),
 	}
-	c.player = newPlayer(o.Start.OutputRate, o.Buffers, o.Reporting, observer, func(p protocol.Playback) { c.send(&p) })
+	c.player = newPlayer(o.Start.OutputRate, o.Buffers, o.Reporting, observer, c.report)
 	c.send(&c.o.Start)
 	return c
 }
@@ -148,6 +154,17 @@ func (c *Conversation) Forget(x *Exchange) {
 
 func (c *Conversation) send(m protocol.ClientMessage) { c.out = append(c.out, m) }
 
+// report tells the gateway what was heard, and what has come, so that it need not keep that. What was
+// heard without a connection is told by the next report.
+func (c *Conversation) report(p protocol.Playback, received int64) {
+	if c.way.token != "" {
+		p.ReceivedMS, p.Seq = received, c.order.highest
+	}
+	if c.way.state == online || p.Done {
+		c.send(&p)
+	}
+}
+
 func (c *Conversation) tell(now time.Time, kind Kind, x *Exchange) {
 	c.observer.Happened(now, Event{Kind: kind, X: x})
 }
@@ -165,6 +182,8 @@ func (c *Conversation) tick(now time.Time) {
 		c.sign = now
 	}
 	c.tickQuestions(now)
+	c.tickWay(now)
+	c.tickOutages(now)
 	if end := c.o.end(); !end.IsZero() && !now.Before(end) {
 		c.done = c.done || c.o.HangUp
 		c.Leave(now)
@@ -216,7 +235,11 @@ func (c *Conversation) forsaken(now time.Time) {
 
 // takeRest waits for silence, and then goes on with the turns.
 func (c *Conversation) takeRest(now time.Time) {
-	sounds := c.open > 0 || !c.player.idle()
+	sounds := len(c.opened) > 0 || !c.player.idle()
+	if c.Away() {
+		c.phaseSince = now // nobody begins to speak while nobody can hear it
+		return
+	}
 	if c.waitsForSilence() && sounds && now.Sub(c.sign) < c.o.Patience && now.Sub(c.restSince) < c.rest+overtime {
 		c.phaseSince = now // a greeting, or the rest of an answer
 		return
@@ -255,6 +278,10 @@ func (c *Conversation) goOn(now time.Time) {
 	case Wait:
 		c.next++
 		c.restFor(now, t.Wait)
+	case Drop, Reload, Roam:
+		c.next++
+		c.cut(now, t.Act, t.Wait)
+		c.restFor(now, 0)
 	case Stop:
 		// The answer that it would have stopped is over.
 		c.next++
@@ -301,7 +328,7 @@ func (c *Conversation) say(now time.Time, interrupts *Exchange) {
 	case Stop:
 		c.send(&protocol.Interrupt{})
 		x.Onset, x.Spoken, x.Known = now, now, now
-	case Wait: // goOn has seen to it
+	case Wait, Drop, Reload, Roam: // goOn has seen to them
 	}
 	c.enter(now, phaseTalking)
 }
@@ -326,6 +353,10 @@ func (c *Conversation) begin(now time.Time, x *Exchange) {
 func (c *Conversation) listen(now time.Time) {
 	x := c.cur
 	c.tellSpeech(now, x)
+	if c.Away() {
+		return // what ends the turn comes later
+	}
+	c.tickSteps(now)
 	c.await(now, x)
 	if c.cur == x && c.phase == phaseTalking && x.Settled && (c.mic == nil || c.mic.idle()) {
 		c.restFor(now, 0)
@@ -387,7 +418,7 @@ func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 		return false // Lost sees to it
 	case ForAnswer:
 	}
-	if x.earlyOver && c.open == 0 && now.Sub(later(c.sign, x.Spoken)) >= earlyTime {
+	if x.earlyOver && len(c.opened) == 0 && now.Sub(later(c.sign, x.Spoken)) >= earlyTime {
 		return true // what was answered early was all that the model has heard
 	}
 	return x.Completed && x.Bytes > 0 && c.settles(now)
@@ -395,13 +426,13 @@ func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 
 // settles says whether all is said and heard.
 func (c *Conversation) settles(now time.Time) bool {
-	return c.open == 0 && c.player.idle() && len(c.questions) == 0 && now.Sub(c.word) >= quiet
+	return len(c.opened) == 0 && c.player.idle() && len(c.questions) == 0 && now.Sub(c.word) >= quiet
 }
 
 // afterStop waits for what the stop button does.
 func (c *Conversation) afterStop(now time.Time, x *Exchange) {
 	switch {
-	case !x.Flushed.IsZero() || c.player.idle() && c.open == 0:
+	case !x.Flushed.IsZero() || c.player.idle() && len(c.opened) == 0:
 		c.settle(now, x, Answered)
 	case now.Sub(x.Onset) >= flushTime:
 		c.settleFailed(now, x, Event{Kind: Failed, Text: "no audio.flush came within " + flushTime.String() + " of the stop button"})
@@ -474,13 +505,18 @@ func (c *Conversation) Finish(now time.Time) { c.player.close(now) }
 
 // frame is the next frame to send if it is due, and when it was.
 func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool) {
-	if c.mic == nil || c.phase >= phaseLeaving {
+	if c.mic == nil || c.phase >= phaseLeaving || c.Away() {
 		return nil, due, false
 	}
 	if due = c.mic.due(); now.Before(due) {
+		c.way.catching = false
 		return nil, due, false
 	}
-	if now.Sub(due) > behind {
+	late := behind
+	if c.way.catching {
+		late += kept
+	}
+	if now.Sub(due) > late {
 		c.observer.Happened(now, Event{Kind: Dropped, N: c.mic.skip(now.Add(-c.mic.length))})
 		due = c.mic.due()
 	}
@@ -503,7 +539,11 @@ func (c *Conversation) wake(now time.Time) time.Time {
 	}
 	consider(c.player.next())
 	consider(c.o.end())
-	if c.mic != nil && c.phase < phaseLeaving {
+	consider(c.nextOfWay())
+	for i := range c.o.Outages {
+		consider(c.outageAt(i))
+	}
+	if c.mic != nil && c.phase < phaseLeaving && !c.Away() {
 		consider(c.mic.due())
 	}
 	for _, q := range c.questions {
@@ -522,6 +562,7 @@ func (c *Conversation) wake(now time.Time) time.Time {
 		consider(x.Onset)
 		consider(x.Spoken)
 		consider(c.interruptionAt())
+		consider(c.stepAt())
 		consider(c.word.Add(quiet))
 		consider(x.Onset.Add(flushTime))
 		consider(later(c.sign, x.Spoken).Add(earlyTime))

@@ -10,7 +10,11 @@ import (
 
 // hearAudio takes a binary frame.
 func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
+	c.way.heard = now
 	i := c.player.incoming()
+	if pcm = i.unseen(pcm); len(pcm) == 0 {
+		return // all of it has come before
+	}
 	c.observer.HeardAudio(now, pcm, i)
 	if i == nil {
 		return
@@ -34,8 +38,12 @@ func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
 
 // hear takes a message of the gateway.
 func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
+	c.way.heard = now
 	if _, text := m.(*protocol.Transcript); !text {
 		c.news = true // transcripts are many, and nothing waits for them
+	}
+	if !c.expected(m) || !c.inOrder(now, m) {
+		return
 	}
 	c.observer.Heard(now, m)
 	switch m := m.(type) {
@@ -65,11 +73,37 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 		c.hearQuestion(now, m)
 	case *protocol.ConfirmationEnded:
 		c.hearAnswered(now, m)
+	case *protocol.Pong:
+		c.hearPong(now, m)
 	case *protocol.SessionEnded:
 		c.ended = m.Reason
 	case *protocol.Error:
 		c.hearError(now, m)
 	}
+}
+
+// expected reports whether a message may come now: an attempt to come back is answered by
+// session.started, or by an error.
+func (c *Conversation) expected(m protocol.ServerMessage) bool {
+	switch m.(type) {
+	case *protocol.SessionStarted, *protocol.Error:
+		return true
+	default:
+		return c.way.state == online
+	}
+}
+
+// inOrder notes the number of a message and reports whether the message is new.
+func (c *Conversation) inOrder(now time.Time, m protocol.ServerMessage) bool {
+	if _, refused := m.(*protocol.Error); refused && c.way.state == opening {
+		return true // a connection that gets no session has numbers of its own
+	}
+	before, seq := c.order.highest, protocol.HeaderOf(m).Seq
+	fresh, missing := c.order.take(seq)
+	if missing > 0 {
+		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("after message %d came message %d", before, seq)})
+	}
+	return fresh
 }
 
 // hearText takes a text frame.
@@ -83,6 +117,10 @@ func (c *Conversation) hearText(now time.Time, data []byte) {
 }
 
 func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
+	if c.way.state == opening {
+		c.hearResumed(now, m)
+		return
+	}
 	if c.phase != phaseStarting {
 		c.tellText(now, Violation, nil, "session.started came twice")
 		return
@@ -96,6 +134,10 @@ func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
 		return
 	}
 	c.sign = now
+	c.way.began, c.way.heard, c.way.pinged = now, now, now
+	if c.o.Return.Within > 0 {
+		c.way.token = m.ResumeToken
+	}
 	if c.o.Microphone {
 		c.mic = newMicrophone(s.InputRate, c.o.Frame, c.o.Silence, now)
 	}
@@ -130,7 +172,10 @@ func (c *Conversation) hearSpeechStopped(now time.Time) {
 }
 
 func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
-	c.open++
+	if c.opened[m.Turn] {
+		return // it is told again after a resume
+	}
+	c.opened[m.Turn] = true
 	c.sign, c.word = now, now
 	c.lastTurn = max(c.lastTurn, m.Turn)
 	x := c.cur
@@ -147,7 +192,7 @@ func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
 }
 
 func (c *Conversation) hearTurnEnded(now time.Time, m *protocol.TurnEnded) {
-	c.open = max(c.open-1, 0)
+	delete(c.opened, m.Turn)
 	c.word = now
 	x := c.turns[m.Turn]
 	if x == nil {
@@ -179,6 +224,9 @@ const (
 )
 
 func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
+	if c.audioGoesOn(now, m) {
+		return
+	}
 	x := c.About(m.Turn)
 	if x != nil && now.Before(x.Onset) {
 		x = nil // a greeting that the gateway does not give a turn
@@ -195,6 +243,24 @@ func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
 	}
 	c.sign = now
 	c.player.begin(now, i)
+}
+
+// audioGoesOn takes an audio.start of an item that is known: after a resume its audio goes on from
+// there. It reports whether the item is known.
+func (c *Conversation) audioGoesOn(now time.Time, m *protocol.AudioStart) bool {
+	i := c.player.find(m.ItemID)
+	if i == nil {
+		return false
+	}
+	c.sign = now
+	missing, again := c.player.goOn(i, m.FromMS)
+	if missing > 0 {
+		c.observer.Happened(now, Event{Kind: MissedAudio, X: i.X, N: int64(missing), Text: m.ItemID})
+	}
+	if again > 0 {
+		c.observer.Happened(now, Event{Kind: AudioAgain, X: i.X, N: int64(again), Text: m.ItemID})
+	}
+	return true
 }
 
 func (c *Conversation) hearAudioEnd(now time.Time, m *protocol.AudioEnd) {
@@ -250,7 +316,7 @@ func (c *Conversation) hearError(now time.Time, m *protocol.Error) {
 // lost says that the connection has ended, with the error of reading it.
 func (c *Conversation) lost(now time.Time, err error) {
 	switch {
-	case c.phase == phaseOver:
+	case c.phase == phaseOver, c.comesBack(now, err):
 		return
 	case c.phase == phaseStarting:
 		c.observer.Happened(now, Event{Kind: Refused, Err: err})

@@ -38,6 +38,8 @@ type Event struct {
 	Approval Approval
 	// N is a number of things.
 	N int64
+	// Returned is how the conversation has come back.
+	Returned *Returned
 }
 
 // Kind is what happened.
@@ -65,4 +67,14 @@ const (
 	Violation                  // the gateway breaks the protocol; Text says how
 	Refused                    // there is no session; Text says why, or Err
 	Lost                       // the connection is over when nobody wants that: Err, or without a goodbye: Text
+	WentAway                   // the connection is gone (Err), and the conversation tries to come back
+	Retrying                   // an attempt to come back, or to open another connection, has failed: Err
+	CameBack                   // the session goes on: Returned
+	NotBack                    // the conversation cannot come back: Err; Lost follows
+	NotCut                     // the connection was to be taken away and was not: Text
+	Displaced                  // a connection that another one has replaced has ended: Err
+	MissedMessages             // N messages have not come, or not in order: Text
+	MissedAudio                // N bytes of the answer Text were left out after a resume
+	AudioAgain                 // N bytes of the answer Text have come again that the gateway knows to have come
+	Unsaid                     // N frames were not sent, because there was no connection for too long
 )

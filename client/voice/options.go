@@ -30,6 +30,10 @@ type Options struct {
 	// being said.
 	Until  time.Time
 	HangUp bool
+	// Return is how the conversation comes back after a lost connection, and Outages take the
+	// connection away.
+	Return  Return
+	Outages []Outage
 	// ConnectTime is how long the session may take to begin, PendingTime its answer to what
 	// was asked before, GoodbyeTime its end, Patience how long a rest waits for silence.
 	ConnectTime, PendingTime, GoodbyeTime, Patience time.Duration

@@ -29,8 +29,11 @@ type Item struct {
 	First, Latest time.Time
 	Needed        time.Duration
 
-	held  time.Duration // came and is not played yet
-	ended bool
+	held   time.Duration // came and is not played yet
+	ended  bool
+	left   int // bytes that were left out, by what the gateway says
+	known  int // bytes that come again next and were heard before
+	wasted int // bytes that were held when the page was loaded again
 }
 
 // player plays answers one after another on a clock, tells what was heard, and counts how
@@ -40,19 +43,22 @@ type player struct {
 	rate      int
 	reporting int // index in streams of the one that tells the gateway
 	observer  Observer
-	report    func(protocol.Playback)
+	report    func(p protocol.Playback, receivedMS int64)
 
-	streams  []stream
-	queue    []*Item   // those that are not played to their end
-	over     []*Item   // the latest that were
-	reported time.Time // when the last report went out, while something plays
+	streams []stream
+	queue   []*Item // those that are not played to their end
+	newest  *Item   // that has come; nil if nothing is known of what has come
+	// incomingItem is what frames belong to: the newest that was announced; nil for none.
+	incomingItem *Item
+	over         []*Item   // the latest that were
+	reported     time.Time // when the last report went out, while something plays
 }
 
 // rememberedItems of an answer that has been played can still be flushed: the gateway may
 // not have read yet that it was.
 const rememberedItems = 4
 
-func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observer, report func(protocol.Playback)) *player {
+func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observer, report func(p protocol.Playback, receivedMS int64)) *player {
 	p := &player{rate: rate, reporting: reporting, observer: observer, report: report, streams: make([]stream, len(buffers))}
 	for i, buffer := range buffers {
 		p.streams[i].buffer = buffer
@@ -70,10 +76,52 @@ func (p *player) find(id string) *Item {
 
 // incoming returns the item that binary frames belong to; nil if they belong to none.
 func (p *player) incoming() *Item {
-	if n := len(p.queue); n > 0 && !p.queue[n-1].ended {
-		return p.queue[n-1]
+	if i := p.incomingItem; i != nil && !i.ended && slices.Contains(p.queue, i) {
+		return i
 	}
 	return nil
+}
+
+// position returns how much of the item's audio has come, or is known to have been left out, in bytes.
+func (i *Item) position() int { return i.Bytes + i.left }
+
+// unseen returns the part of a frame that has not come before. The item may be nil.
+func (i *Item) unseen(pcm []byte) []byte {
+	if i == nil || i.known == 0 {
+		return pcm
+	}
+	n := min(i.known, len(pcm))
+	i.known -= n
+	return pcm[n:]
+}
+
+// goOn says that the audio of an item that is known continues at a position. missing bytes were left
+// out; again bytes come once more although the gateway knows that they have come: a position that it is
+// told is rounded down, so less than a ms is none.
+func (p *player) goOn(i *Item, fromMS int64) (missing, again int) {
+	p.incomingItem = i
+	from := audio.Bytes(p.rate, time.Duration(fromMS)*time.Millisecond)
+	told := audio.Bytes(p.rate, time.Duration(audio.MS(p.rate, i.position()))*time.Millisecond)
+	i.known = max(i.position()-from, 0)
+	missing, again = max(from-i.position(), 0), max(told-from, 0)
+	i.left += missing
+	return missing, again
+}
+
+// reload drops all that was to be played, and forgets what has come.
+func (p *player) reload(now time.Time) {
+	p.advance(now)
+	open := false
+	for _, i := range p.queue {
+		i.wasted += i.Bytes - i.wasted - p.heard(i)
+		i.held = 0
+		open = open || !i.ended
+	}
+	for s := range p.streams {
+		p.streams[s].flush(0, open)
+	}
+	p.newest, p.incomingItem = nil, nil
+	p.finish()
 }
 
 // begin opens an item.
@@ -83,6 +131,7 @@ func (p *player) begin(now time.Time, i *Item) {
 		p.streams[s].begin(now)
 	}
 	p.queue = append(p.queue, i)
+	p.newest, p.incomingItem = i, i
 }
 
 // add takes in a frame of an item.
@@ -144,7 +193,7 @@ func (p *player) flush(now time.Time, id string) *Item {
 	}
 	at := slices.IndexFunc(p.queue, named)
 	if at < 0 {
-		p.report(protocol.Playback{ItemID: id, Done: true})
+		p.report(protocol.Playback{ItemID: id, Done: true}, 0)
 		return nil
 	}
 	i := p.queue[at]
@@ -173,7 +222,7 @@ func (p *player) done(i *Item) {
 // heard is how much of an item was played, in bytes.
 func (p *player) heard(i *Item) int {
 	if i.held == 0 {
-		return i.Bytes // the length of each frame was rounded
+		return i.Bytes - i.wasted // the length of each frame was rounded
 	}
 	return audio.Bytes(p.rate, i.Played)
 }
@@ -240,7 +289,7 @@ func (p *player) tellAtTimes(now time.Time) {
 
 // tell reports how much of an item was heard.
 func (p *player) tell(i *Item, done bool) {
-	p.report(protocol.Playback{ItemID: i.ID, PlayedMS: audio.MS(p.rate, p.heard(i)), Done: done})
+	p.report(protocol.Playback{ItemID: i.ID, PlayedMS: audio.MS(p.rate, p.heard(i)), Done: done}, audio.MS(p.rate, i.position()))
 }
 
 // sounding says whether something is played right now.

@@ -15,7 +15,7 @@ import (
 func TestPlayerFlushesWhatWaits(t *testing.T) {
 	const rate = 24000
 	var told []protocol.Playback
-	p := newPlayer(rate, []time.Duration{60 * time.Millisecond}, 0, deaf{}, func(r protocol.Playback) { told = append(told, r) })
+	p := newPlayer(rate, []time.Duration{60 * time.Millisecond}, 0, deaf{}, func(r protocol.Playback, _ int64) { told = append(told, r) })
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	add := func(ms int, id string, length time.Duration) {
@@ -40,7 +40,7 @@ func TestPlayerFlushesWhatWaits(t *testing.T) {
 // TestFramesBelongToTheOpenItem: to the newest, until it has ended or was flushed, also while
 // it still plays.
 func TestFramesBelongToTheOpenItem(t *testing.T) {
-	p := newPlayer(24000, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback) {})
+	p := newPlayer(24000, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback, int64) {})
 	now := time.Unix(1000, 0)
 	a, b := &Item{ID: "a"}, &Item{ID: "b"}
 	look := func(when string, want *Item) {
@@ -77,7 +77,7 @@ func (deaf) Happened(time.Time, Event)               {}
 func TestEveryFlushIsAnswered(t *testing.T) {
 	const rate = 24000
 	var told []protocol.Playback
-	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(r protocol.Playback) { told = append(told, r) })
+	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(r protocol.Playback, _ int64) { told = append(told, r) })
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	i := &Item{ID: "a"}
@@ -105,7 +105,7 @@ func TestEveryFlushIsAnswered(t *testing.T) {
 // heard to the last byte.
 func TestWhatWasHeardHasNoRounding(t *testing.T) {
 	const rate = 44100
-	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback) {})
+	p := newPlayer(rate, make([]time.Duration, 1), 0, deaf{}, func(protocol.Playback, int64) {})
 	start := time.Unix(1000, 0)
 	x := &Exchange{}
 	i := &Item{ID: "a", X: x}

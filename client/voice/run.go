@@ -28,6 +28,9 @@ type Conn interface {
 // Link is how a conversation is carried.
 type Link struct {
 	Conn Conn
+	// Dial opens another connection, for a conversation that comes back after a loss (Options.Return);
+	// not needed for others. It must return soon after ctx has ended.
+	Dial func(ctx context.Context) (Conn, error)
 	// Answers delivers the lines that a person types to answer tools' questions; may be nil. Closing
 	// it means that nobody types any more; Run does not wait for that.
 	Answers <-chan string
@@ -36,11 +39,12 @@ type Link struct {
 	Sent func(bytes int, lag, block time.Duration)
 }
 
-// Run carries a conversation out on a connection, and returns when it is over and nothing of it is
-// left. When ctx ends, it hangs up politely, which takes at most GoodbyeTime. The observer is called
-// on this goroutine and on one that Run starts and waits for, one call at a time.
+// Run carries a conversation out on a connection, and on those that replace it, and returns when it is
+// over and nothing of it is left. When ctx ends, it hangs up politely, which takes at most GoodbyeTime.
+// The observer is called on this goroutine and on others that Run starts and waits for, one call at a
+// time.
 func (c *Conversation) Run(ctx context.Context, link Link) {
-	l := &line{Link: link, wake: make(chan struct{}, 1), talk: c}
+	l := &line{Link: link, wake: make(chan struct{}, 1), dialled: make(chan dialled), stopped: make(chan struct{}), talk: c}
 	l.run(ctx)
 }
 
@@ -48,13 +52,20 @@ func (c *Conversation) Run(ctx context.Context, link Link) {
 type line struct {
 	// Fixed after Run has made it.
 	Link
-	wake chan struct{} // from the reader to run: look again; capacity 1, nobody closes it
+	wake    chan struct{} // from a reader to run: look again; capacity 1, nobody closes it
+	dialled chan dialled  // from a dialler to run; nobody closes it
+	stopped chan struct{} // closed by run when it looks at no channel any more
+	helpers sync.WaitGroup
 
 	mu    sync.Mutex // guards the following fields
 	talk  *Conversation
 	armed time.Time // when run checks again without being woken; zero for never
+	gen   int       // of the connection that counts
+	// replaced is the connection that the newest one has replaced while it was open; 0 for none.
+	replaced int
 
 	// Owned by run.
+	old  []Conn // connections that were replaced while they were open
 	out  []protocol.ClientMessage
 	free time.Time // when the last write was over
 	// watch aborts the connection when a write stands still, which run winds up now and
@@ -64,17 +75,16 @@ type line struct {
 }
 
 func (l *line) run(ctx context.Context) {
-	reading := make(chan struct{}) // closed by the reader
-	go func() {
-		defer close(reading)
-		l.read()
-	}()
+	dialCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	l.read(l.Conn)
 	l.watch = time.AfterFunc(writeTime, l.Conn.Abort)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	hangUp, answers := ctx.Done(), l.Answers
 	for {
 		next, over := l.turn()
+		l.fulfil(dialCtx)
 		if over {
 			break
 		}
@@ -82,6 +92,8 @@ func (l *line) run(ctx context.Context) {
 		select {
 		case <-timer.C:
 		case <-l.wake:
+		case d := <-l.dialled:
+			l.change(d)
 		case line, ok := <-answers:
 			if ok {
 				l.locked(func(now time.Time) { l.talk.Answer(now, line) })
@@ -95,8 +107,12 @@ func (l *line) run(ctx context.Context) {
 		}
 	}
 	l.watch.Stop()
-	l.Conn.Abort()
-	<-reading
+	cancel()
+	close(l.stopped)
+	for _, conn := range append(l.old, l.Conn) {
+		conn.Abort()
+	}
+	l.helpers.Wait()
 	l.talk.Finish(time.Now())
 }
 
@@ -112,11 +128,9 @@ func (l *line) turn() (next time.Time, over bool) {
 		l.mu.Lock()
 		now := time.Now()
 		l.talk.tick(now)
-		l.out = append(l.out[:0], l.talk.out...)
-		clear(l.talk.out)
-		l.talk.out = l.talk.out[:0]
+		l.out = l.talk.take(l.out[:0])
 		pcm, due, ok := l.talk.frame(now)
-		more := len(l.talk.out) > 0
+		more := l.talk.sendable()
 		next = l.talk.wake(now)
 		if longest := now.Add(idle); next.IsZero() || next.After(longest) {
 			next = longest
@@ -171,13 +185,26 @@ func (l *line) windUp(now time.Time) {
 	}
 }
 
-// read takes what comes until the connection is over.
-func (l *line) read() {
+// read takes what comes of a connection until it is over, on a goroutine of its own. What comes after
+// another connection has replaced it is dropped.
+func (l *line) read(conn Conn) {
+	l.mu.Lock()
+	l.gen++
+	gen := l.gen
+	l.mu.Unlock()
+	l.helpers.Go(func() { l.reader(conn, gen) })
+}
+
+func (l *line) reader(conn Conn, gen int) {
 	for {
-		f, err := l.Conn.Read()
+		f, err := conn.Read()
 		now := time.Now()
 		l.mu.Lock()
 		switch {
+		case gen != l.gen:
+			if err != nil && gen == l.replaced {
+				l.talk.displaced(now, err)
+			}
 		case err != nil:
 			l.talk.lost(now, err)
 		case f.Audio:
@@ -188,7 +215,7 @@ func (l *line) read() {
 		// The writer is woken where something may have become due, or is due sooner than it
 		// believes.
 		at := l.talk.wake(now)
-		look := l.talk.news || len(l.talk.out) > 0 || l.talk.Over() || !at.IsZero() && at.Before(l.armed)
+		look := l.talk.news || l.talk.sendable() || l.talk.Over() || !at.IsZero() && at.Before(l.armed)
 		l.talk.news = false
 		l.mu.Unlock()
 		if look {

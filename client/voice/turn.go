@@ -30,11 +30,25 @@ const (
 	ForTool       WaitFor = "tool"        // a tool has ended
 )
 
+// From is a moment of the turn before.
+type From int
+
+// The values of Turn.From.
+const (
+	FromEnd    From = iota // its end
+	FromAnswer             // the first audio of its answer
+	FromSpeech             // the first voiced sample of its speech
+)
+
 // Turn is one thing to do, and what ends it.
 type Turn struct {
 	Act Act
-	// Wait is how long the act Wait waits.
+	// Wait is how long the act Wait waits, and how long Drop and Reload stay without a connection at
+	// least.
 	Wait time.Duration
+	// From is where a turn that takes the connection away begins: After that. The turn before goes on.
+	From  From
+	After time.Duration
 	// Pause is the silence between the answer before and this turn.
 	Pause time.Duration
 	// Interrupts begins the turn InterruptAfter after the first audio of the answer before,

@@ -129,6 +129,17 @@ func (c *Conn) drain() {
 	c.room.Broadcast()
 }
 
+// Linger sets SO_LINGER, in seconds, of a connection that has it: with 0, closing it sends RST. c may be
+// nil.
+func (c *Conn) Linger(sec int) {
+	if c == nil {
+		return
+	}
+	if t, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
+		_ = t.SetLinger(sec) // a connection that is gone needs none
+	}
+}
+
 // Close closes the connection at once; pending bytes are lost. A waiting Read or Write
 // returns an error. Close waits for the drainer to end, but not for a turn (see Notify). Only
 // the first call has an effect; the others return net.ErrClosed.

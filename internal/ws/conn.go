@@ -295,6 +295,12 @@ func (c *Conn) awaitGone() {
 	}
 }
 
+// Reset is CloseNow, but the other side gets RST where the connection is one of TCP.
+func (c *Conn) Reset() error {
+	c.under.Linger(0)
+	return c.CloseNow()
+}
+
 // CloseNow closes the connection without a close frame. Read and Write return errors then. Only
 // the first call of CloseNow or Close has an effect; the others return net.ErrClosed.
 func (c *Conn) CloseNow() error {

@@ -1,0 +1,364 @@
+package voice
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+)
+
+// Return is how a conversation comes back to its session after its connection was lost.
+type Return struct {
+	// Within is how long after the loss it gives up; zero means that a lost connection ends the
+	// conversation.
+	Within time.Duration
+	// Random returns a number in [0, 1), by which the pauses between attempts differ. It is needed
+	// if Within is set.
+	Random func() float64
+}
+
+// Returned is how a conversation has come back.
+type Returned struct {
+	// Act is what took the connection away; empty if it was lost by itself.
+	Act Act
+	// Away is how long there was no connection: from the loss to session.started. Took is the part
+	// of it from session.start to session.started.
+	Away, Took time.Duration
+	// Tries counts the attempts, from 1.
+	Tries int
+	// Snapshot means that the gateway did not keep all messages that were missed.
+	Snapshot bool
+}
+
+// The times of a connection that can be lost.
+const (
+	// firstPause and longestPause are those before attempts to come back; each is drawn from its
+	// half to its whole, and is twice the one before.
+	firstPause   = 250 * time.Millisecond
+	longestPause = 8 * time.Second
+	// eagerPause is how long a gateway refuses those who have tried too often.
+	eagerPause = 10 * time.Second
+	// pingEvery is how often the gateway is told what has come; it answers.
+	pingEvery = 5 * time.Second
+	// silence is how long nothing comes of a connection before it counts as lost.
+	silence = 10 * time.Second
+	// kept is how much of the microphone is kept while there is no connection.
+	kept = 2 * time.Second
+	// displaceTime is how long the gateway may take to close a connection that was replaced.
+	displaceTime = 10 * time.Second
+)
+
+// wayState is the state of the way to the gateway.
+type wayState int
+
+const (
+	online  wayState = iota // there is a connection, or the first one is opening
+	away                    // there is none
+	opening                 // session.start with resume was sent
+)
+
+// way is the connection of a conversation, and how another one replaces it.
+type way struct {
+	state   wayState
+	roaming bool      // another connection is being opened while this one is used
+	began   time.Time // when the session did; zero before
+
+	token string // for the next resume; empty if there is none
+	act   Act    // what took the connection away; empty if nobody did
+	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
+	lost, asked time.Time
+	tries       int
+	dialAt      time.Time // when to dial; zero while there is no need
+	start       *protocol.Start
+
+	heard  time.Time // when something came last
+	pinged time.Time
+	// settling is T of the ping after a resume; its answer comes after all that was missed.
+	settling float64
+	// snapshot means that turns may have ended of which nothing will be said.
+	snapshot bool
+	catching bool      // what the microphone has kept is being sent
+	replaced time.Time // since when a connection that was replaced is still open; zero for none
+}
+
+// wish is something that the conversation wants done to its connections.
+type wish int
+
+const (
+	wishDial   wish = iota // open another one, and call dialled or undialled
+	wishReset              // cut it without a word
+	wishGoAway             // leave it as a page does that is closed
+)
+
+func (c *Conversation) wish(w wish) { c.wishes = append(c.wishes, w) }
+
+// sendable reports whether there are messages that may be sent now.
+func (c *Conversation) sendable() bool {
+	return c.way.state == online && len(c.out) > 0 || c.way.state == opening && c.way.start != nil
+}
+
+// take appends the messages that may be sent now to out.
+func (c *Conversation) take(out []protocol.ClientMessage) []protocol.ClientMessage {
+	switch c.way.state {
+	case online:
+		out = append(out, c.out...)
+		clear(c.out)
+		c.out = c.out[:0]
+	case opening:
+		if c.way.start != nil {
+			out = append(out, c.way.start)
+			c.way.start = nil
+		}
+	case away:
+	}
+	return out
+}
+
+// Away reports whether there is no connection at the moment.
+func (c *Conversation) Away() bool { return c.way.state != online }
+
+// comesBack begins to come back after a loss, if that makes sense; the error is that of reading.
+func (c *Conversation) comesBack(now time.Time, err error) bool {
+	w := &c.way
+	switch {
+	case c.o.Return.Within == 0 || w.token == "" || c.ended != "" || c.phase == phaseStarting || c.phase == phaseOver:
+		return false
+	case c.phase == phaseLeaving && w.state == online:
+		return false // the goodbye was sent
+	case !mayHelp(err):
+		if w.state == opening {
+			c.giveUp(now, err)
+			return true
+		}
+		return false
+	}
+	if w.state == online {
+		w.act = ""
+		c.loseAt(now, err)
+		return true
+	}
+	c.again(now, err)
+	return true
+}
+
+// mayHelp reports whether connecting again may help after an error of reading.
+func mayHelp(err error) bool {
+	code := protocol.CloseStatus(err)
+	return code != closecode.Done && code != closecode.Policy && code != closecode.TooBig && code < closecode.BadProtocol
+}
+
+// loseAt records that the connection is gone.
+func (c *Conversation) loseAt(now time.Time, err error) {
+	w := &c.way
+	w.state, w.roaming, w.settling, w.catching = away, false, 0, false
+	w.lost, w.tries = now, 0
+	w.dialAt = now.Add(c.pause(1))
+	c.observer.Happened(now, Event{Kind: WentAway, X: c.cur, Err: err})
+}
+
+// pause returns how long to wait before an attempt, from 1.
+func (c *Conversation) pause(attempt int) time.Duration {
+	whole := min(firstPause<<min(attempt-1, 10), longestPause)
+	return whole/2 + time.Duration(c.o.Return.Random()*float64(whole/2))
+}
+
+// again plans another attempt after one that has failed.
+func (c *Conversation) again(now time.Time, err error) {
+	w := &c.way
+	w.state, w.start = away, nil
+	pause := c.pause(w.tries + 1)
+	if protocol.CloseStatus(err) == closecode.Limit {
+		pause = eagerPause
+	}
+	w.dialAt = now.Add(pause)
+	c.observer.Happened(now, Event{Kind: Retrying, X: c.cur, Err: err})
+}
+
+// giveUp ends a conversation that cannot come back.
+func (c *Conversation) giveUp(now time.Time, err error) {
+	c.observer.Happened(now, Event{Kind: NotBack, X: c.cur, Err: err, Told: c.lastError})
+	c.observer.Happened(now, Event{Kind: Lost, X: c.cur, Err: err})
+	c.cutOff(now)
+	c.enter(now, phaseOver)
+}
+
+// errTooLong is why a conversation does not come back whose attempts have all failed.
+var errTooLong = errors.New("no attempt to come back succeeded in time")
+
+// errSilent is why a connection counts as lost that says nothing.
+var errSilent = fmt.Errorf("nothing has come for %s", silence)
+
+// errNoStart is why an attempt has failed that the gateway does not answer.
+var errNoStart = errors.New("no session.started came")
+
+// tickWay does what is due about the connection.
+func (c *Conversation) tickWay(now time.Time) {
+	w := &c.way
+	switch w.state {
+	case online:
+		c.tickOnline(now)
+	case away:
+		if c.phase == phaseOver {
+			return
+		}
+		if now.Sub(w.lost) >= c.o.Return.Within {
+			c.giveUp(now, errTooLong)
+			return
+		}
+		if !w.dialAt.IsZero() && !now.Before(w.dialAt) {
+			w.dialAt = time.Time{}
+			c.wish(wishDial)
+		}
+	case opening:
+		if now.Sub(w.asked) >= c.o.ConnectTime {
+			c.wish(wishReset)
+			c.again(now, errNoStart)
+		}
+	}
+}
+
+func (c *Conversation) tickOnline(now time.Time) {
+	w := &c.way
+	if !w.replaced.IsZero() && now.Sub(w.replaced) >= displaceTime {
+		w.replaced = time.Time{}
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("a connection that another one has replaced was not closed within %s", displaceTime))
+	}
+	if w.token == "" || c.phase >= phaseLeaving {
+		return
+	}
+	if now.Sub(w.heard) >= silence {
+		w.act = ""
+		c.wish(wishReset)
+		c.loseAt(now, errSilent)
+		return
+	}
+	if now.Sub(w.pinged) >= pingEvery {
+		c.ping(now)
+	}
+}
+
+// ping tells the gateway what has come, and returns what its answer will carry.
+func (c *Conversation) ping(now time.Time) float64 {
+	c.way.pinged = now
+	t := float64(now.Sub(c.way.began).Microseconds()+1) / 1000
+	c.send(&protocol.Ping{T: t, Seq: c.order.highest})
+	return t
+}
+
+// nextOfWay returns when tickWay has something to do; zero for never.
+func (c *Conversation) nextOfWay() time.Time {
+	w := &c.way
+	switch {
+	case w.state == away && w.dialAt.IsZero():
+		return w.lost.Add(c.o.Return.Within)
+	case w.state == away:
+		return earlier(w.dialAt, w.lost.Add(c.o.Return.Within))
+	case w.state == opening:
+		return w.asked.Add(c.o.ConnectTime)
+	case w.token == "" || c.phase >= phaseLeaving:
+		return time.Time{}
+	default:
+		return earlier(w.pinged.Add(pingEvery), w.heard.Add(silence))
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// dialled says that there is a new connection: from now on nothing counts that still comes of the old
+// one. It reports whether the connection is wanted, and whether it replaces one that is open.
+func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
+	w := &c.way
+	if c.phase == phaseOver || w.state == opening || w.state == online && !w.roaming {
+		return false, false
+	}
+	if w.state == online {
+		replaces = true
+		w.lost, w.tries, w.replaced = now, 0, now
+	}
+	w.state, w.roaming, w.asked, w.dialAt = opening, false, now, time.Time{}
+	w.tries++
+	s := c.o.Start
+	w.start = &protocol.Start{InputRate: s.InputRate, OutputRate: s.OutputRate, Client: s.Client, Resume: &protocol.Resume{
+		SessionID: c.id, Token: w.token, LastSeq: c.order.highest,
+	}}
+	if i := c.player.newest; i != nil {
+		w.start.Resume.Audio = &protocol.ResumeAudio{ItemID: i.ID, ReceivedMS: audio.MS(c.o.Start.OutputRate, i.position())}
+	}
+	c.player.incomingItem = nil
+	c.order.ask()
+	c.lastError = nil
+	return true, replaces
+}
+
+// undialled says that no connection could be opened.
+func (c *Conversation) undialled(now time.Time, err error) {
+	switch {
+	case c.way.state == away:
+		c.way.tries++
+		c.again(now, err)
+	case c.way.state == online && c.way.roaming:
+		c.way.roaming = false
+		c.observer.Happened(now, Event{Kind: Retrying, X: c.cur, Err: err})
+	}
+}
+
+// displaced says that a connection has ended which another one has replaced.
+func (c *Conversation) displaced(now time.Time, err error) {
+	if c.way.replaced.IsZero() {
+		return
+	}
+	c.way.replaced = time.Time{}
+	c.observer.Happened(now, Event{Kind: Displaced, X: c.cur, Err: err})
+	if code := protocol.CloseStatus(err); code != closecode.ResumedElsewhere {
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("a connection that another one has replaced ended with %v, not with close code %d", err, closecode.ResumedElsewhere))
+	}
+}
+
+// hearResumed takes the session.started of a session that goes on.
+func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
+	w := &c.way
+	if !m.Resumed || m.SessionID != c.id {
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("a resume of %s was answered with session.started of %s, resumed %v", c.id, m.SessionID, m.Resumed))
+	}
+	w.state, w.token, w.heard, w.catching = online, m.ResumeToken, now, true
+	if m.Snapshot {
+		c.order.skip(m.Seq)
+		clear(c.opened)
+	}
+	w.snapshot = m.Snapshot
+	c.sign, c.word, c.news = now, now, true
+	if c.mic != nil {
+		if n := c.mic.skip(now.Add(-kept)); n > 0 {
+			c.observer.Happened(now, Event{Kind: Unsaid, N: n})
+		}
+	}
+	c.observer.Happened(now, Event{Kind: CameBack, X: c.cur, Returned: &Returned{
+		Act: w.act, Away: now.Sub(w.lost), Took: now.Sub(w.asked), Tries: w.tries, Snapshot: m.Snapshot,
+	}})
+	if w.token != "" {
+		w.settling = c.ping(now)
+	}
+}
+
+// hearPong takes the answer to a ping.
+func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
+	if c.way.settling == 0 || m.T != c.way.settling {
+		return
+	}
+	c.way.settling = 0
+	if missing := c.order.settle(m.Seq); missing > 0 {
+		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("%d messages that were missed have not come again", missing)})
+	}
+	if x := c.cur; c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken) {
+		x.Completed = true // that was among what nobody knows any more
+	}
+	c.way.snapshot = false
+}
