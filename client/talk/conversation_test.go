@@ -64,7 +64,7 @@ func holdTyping(t *testing.T, o Options, g *gateway, lines map[int64]string) (r 
 			o.Answers = answers
 			go typeLines(answers, lines, conn.gone)
 		}
-		r, err = converse(t.Context(), o, words, conn, began)
+		r, err = converse(t.Context(), o, words, voice.Link{Conn: conn}, began)
 		if time.Since(began) > 5*time.Minute {
 			t.Fatal("the conversation does not end")
 		}

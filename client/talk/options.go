@@ -153,18 +153,23 @@ type Event struct {
 
 // The events of this side.
 const (
-	EventSpeaking     = "speaking"     // the first sample of a turn was sent
-	EventSpoken       = "spoken"       // the last voiced sample of a turn was sent
-	EventTyped        = "typed"        // a text was sent
-	EventPending      = "pending"      // what was asked before is to be answered
-	EventInterrupting = "interrupting" // like speaking, over an answer
-	EventFirstAudio   = "first_audio"  // the first audio of an answer came
-	EventAnswered     = "answered"     // the answer was heard to its end
-	EventFailed       = "failed"       // a turn got no answer
-	EventAsking       = "asking"       // somebody is asked to approve what Text says
-	EventApproving    = "approving"    // an approval was sent
-	EventDeclining    = "declining"    // a refusal was sent
-	EventUnanswerable = "unanswerable" // nobody answers a question: it will expire
-	EventUnanswered   = "unanswered"   // a question has expired
-	EventReport       = "report"       // the last line of JSON output
+	EventSpeaking     = "speaking"            // the first sample of a turn was sent
+	EventSpoken       = "spoken"              // the last voiced sample of a turn was sent
+	EventTyped        = "typed"               // a text was sent
+	EventPending      = "pending"             // what was asked before is to be answered
+	EventInterrupting = "interrupting"        // like speaking, over an answer
+	EventFirstAudio   = "first_audio"         // the first audio of an answer came
+	EventAnswered     = "answered"            // the answer was heard to its end
+	EventFailed       = "failed"              // a turn got no answer
+	EventAsking       = "asking"              // somebody is asked to approve what Text says
+	EventApproving    = "approving"           // an approval was sent
+	EventDeclining    = "declining"           // a refusal was sent
+	EventUnanswerable = "unanswerable"        // nobody answers a question: it will expire
+	EventUnanswered   = "unanswered"          // a question has expired
+	EventAway         = "connection_lost"     // the connection is gone; Text says why
+	EventRetrying     = "reconnecting"        // an attempt to come back has failed
+	EventBack         = "connection_restored" // the session goes on; Text says after what time
+	EventNotBack      = "not_restored"        // the session cannot be continued
+	EventUnsaid       = "not_sent"            // speech was lost, because there was no connection
+	EventReport       = "report"              // the last line of JSON output
 )

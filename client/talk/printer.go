@@ -112,6 +112,12 @@ func (p *Printer) own(e Event) {
 	case EventUnanswered:
 		p.asking = false
 		p.line("confirm", "it has expired")
+	case EventAway:
+		p.line("network", "the connection is lost ("+e.Text+"); trying to come back")
+	case EventRetrying:
+		p.line("network", "an attempt to come back failed: "+e.Text)
+	case EventBack, EventNotBack, EventUnsaid:
+		p.line("network", e.Text)
 	case EventUnanswerable:
 		p.line("confirm", "nobody can answer here (--approve and --deny do); it will expire")
 	}

@@ -3,6 +3,7 @@ package talk
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"voicegw/audio"
@@ -36,7 +37,12 @@ func Run(ctx context.Context, options Options) (Report, error) {
 		}
 		return Report{}, fmt.Errorf("%w at %s: %w", ErrConnect, o.URL, err)
 	}
-	return converse(ctx, o, turns, conn, began)
+	again := func(ctx context.Context) (voice.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, o.Patience)
+		defer cancel()
+		return protocol.Dial(ctx, o.URL, protocol.DialOptions{})
+	}
+	return converse(ctx, o, turns, voice.Link{Conn: conn, Dial: again}, began)
 }
 
 // The waits of a conversation, beside Options.Patience.
@@ -47,6 +53,9 @@ const (
 	// goodbyeTime is how long the gateway may take to end the session.
 	goodbyeTime = 3 * time.Second
 	frameLength = 20 * time.Millisecond
+	// returnTime is how long a lost connection is tried to be restored: as long as a gateway keeps a
+	// session by default.
+	returnTime = 30 * time.Second
 )
 
 // words are what each turn says, with its recording at the rate that is sent.
@@ -66,8 +75,8 @@ func (o Options) words() ([]voice.Words, error) {
 	return list, nil
 }
 
-// converse holds a conversation on a connection.
-func converse(ctx context.Context, o Options, words []voice.Words, conn voice.Conn, began time.Time) (Report, error) {
+// converse holds a conversation on a connection, and on those that replace it.
+func converse(ctx context.Context, o Options, words []voice.Words, link voice.Link, began time.Time) (Report, error) {
 	turn := voice.Turn{WaitFor: voice.ForAnswer, Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
 	pending := turn
 	pending.Act = voice.Type
@@ -80,6 +89,7 @@ func converse(ctx context.Context, o Options, words []voice.Words, conn voice.Co
 		Frame: frameLength, Silence: make([]byte, audio.Bytes(o.InputRate, frameLength)),
 		ConnectTime: o.Patience, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: o.Patience,
 		Buffers: make([]time.Duration, 1), // it plays what has come at once
+		Return:  voice.Return{Within: returnTime, Random: rand.Float64},
 	}
 	for i, w := range words {
 		turn.Act, turn.Interrupts, turn.InterruptAfter = voice.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter
@@ -90,7 +100,8 @@ func converse(ctx context.Context, o Options, words []voice.Words, conn voice.Co
 	}
 	t := &talker{o: o, began: began, pcm: map[*voice.Item][]byte{}, reasons: map[*voice.Exchange]string{}}
 	t.Conversation = voice.New(v, t, began)
-	t.Run(ctx, voice.Link{Conn: conn, Answers: o.Answers})
+	link.Answers = o.Answers
+	t.Run(ctx, link)
 	if ctx.Err() != nil {
 		t.err = context.Cause(ctx)
 	}

@@ -134,6 +134,36 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 		t.lost(ErrConnect, e)
 	case voice.Lost:
 		t.lost(ErrLost, e)
+	default:
+		t.returning(now, e)
+	}
+}
+
+// returning tells what becomes of a lost connection.
+func (t *talker) returning(now time.Time, e voice.Event) {
+	switch e.Kind {
+	case voice.WentAway:
+		t.emit(now, Event{Event: EventAway, Text: e.Err.Error()})
+	case voice.Retrying:
+		t.emit(now, Event{Event: EventRetrying, Text: e.Err.Error()})
+	case voice.CameBack:
+		text := fmt.Sprintf("connected again after %s; the session goes on", e.Returned.Away.Round(time.Millisecond))
+		if e.Returned.Snapshot {
+			text += ", but the gateway has not kept all that was said meanwhile"
+		}
+		t.emit(now, Event{Event: EventBack, Text: text})
+	case voice.NotBack:
+		text := "the session cannot be continued: " + e.Err.Error()
+		if e.Told != nil {
+			text = "the session cannot be continued" + because(e.Told.Message)
+		}
+		t.emit(now, Event{Event: EventNotBack, Text: text})
+	case voice.Unsaid:
+		t.emit(now, Event{Event: EventUnsaid, Text: fmt.Sprintf("%s of what was said were not sent", time.Duration(e.N)*frameLength)})
+	case voice.MissedMessages:
+		t.err = cmp.Or(t.err, fmt.Errorf("%w: %s", ErrProtocol, e.Text))
+	case voice.MissedAudio:
+		t.err = cmp.Or(t.err, fmt.Errorf("%w: %d bytes of the answer %s did not come", ErrProtocol, e.N, e.Text))
 	}
 }
 

@@ -219,6 +219,15 @@ func (p *player) done(i *Item) {
 	}
 }
 
+// has returns how much of an item is still known to have come, in bytes: nobody remembers what a page
+// had that was loaded again.
+func (p *player) has(i *Item) int {
+	if i.wasted > 0 {
+		return p.heard(i)
+	}
+	return i.position()
+}
+
 // heard is how much of an item was played, in bytes.
 func (p *player) heard(i *Item) int {
 	if i.held == 0 {
@@ -289,7 +298,7 @@ func (p *player) tellAtTimes(now time.Time) {
 
 // tell reports how much of an item was heard.
 func (p *player) tell(i *Item, done bool) {
-	p.report(protocol.Playback{ItemID: i.ID, PlayedMS: audio.MS(p.rate, p.heard(i)), Done: done}, audio.MS(p.rate, i.position()))
+	p.report(protocol.Playback{ItemID: i.ID, PlayedMS: audio.MS(p.rate, p.heard(i)), Done: done}, audio.MS(p.rate, p.has(i)))
 }
 
 // sounding says whether something is played right now.

@@ -45,6 +45,9 @@ const (
 // hearQuestion takes a question of a tool.
 func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationRequest) {
 	c.sign, c.word = now, now
+	if slices.ContainsFunc(c.questions, func(q question) bool { return q.token == m.Token }) {
+		return // it is told again after a resume
+	}
 	approval := ApprovalNobody
 	if x := c.About(m.Turn); x != nil {
 		approval = x.Turn.Approval

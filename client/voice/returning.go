@@ -355,7 +355,7 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	}
 	c.way.settling = 0
 	if missing := c.order.settle(m.Seq); missing > 0 {
-		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("%d messages that were missed have not come again", missing)})
+		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("messages that were missed and have not come again: %d", missing)})
 	}
 	if x := c.cur; c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken) {
 		x.Completed = true // that was among what nobody knows any more

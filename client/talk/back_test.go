@@ -1,0 +1,111 @@
+package talk
+
+import (
+	"bytes"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gw "voicegw/gateway"
+	"voicegw/internal/faultproxy"
+	"voicegw/orchestrator"
+	"voicegw/session"
+	"voicegw/sim"
+	"voicegw/sim/scenario"
+	"voicegw/transport"
+	"voicegw/transport/openai"
+)
+
+const longAnswer = `
+rules:
+  - when: {text: any}
+    do: [{say: "Once there was a small gateway between a person and a model."}]
+`
+
+// behindProxy starts a gateway that lets clients come back, with a model of one long answer, and a proxy
+// before it that can cut connections.
+func behindProxy(t *testing.T) (direct string, proxy *faultproxy.Proxy) {
+	t.Helper()
+	story, err := scenario.Parse("story.yaml", []byte(longAnswer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := sim.New(sim.Options{Seed: 1, FirstAudioMS: 100, Scenario: story})
+	modelServer := httptest.NewServer(model)
+	wire, err := openai.New(openai.Options{APIKey: "test", BaseURL: modelServer.URL + "/v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := session.NewManager(session.Options{
+		Limits: session.Limits{ExemptLoopback: true}, Transports: map[string]transport.Transport{"openai": wire}, Provider: "openai",
+		Policy: orchestrator.Policy{ResumeGrace: 30 * time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(gw.New(gw.Options{Sessions: m}))
+	srv.Config.ConnContext = gw.ConnContext
+	srv.Listener = gw.Listen(srv.Listener, gw.NewLoops(nil))
+	srv.Start()
+	proxy, err = faultproxy.Listen("127.0.0.1:0", strings.TrimPrefix(srv.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+		m.Close()
+		srv.Close()
+		modelServer.Close()
+		if err := model.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", proxy
+}
+
+// TestALostConnectionLosesNothing: the connection is cut in the middle of an answer. The conversation says
+// so, comes back, and what is heard is the same, byte for byte, as without a loss.
+func TestALostConnectionLosesNothing(t *testing.T) {
+	direct, proxy := behindProxy(t)
+	o := Options{URL: direct, Turns: []Turn{{Text: "Tell me a story"}}, KeepAudio: true}
+	whole, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := proxy.Do(faultproxy.Command{Do: faultproxy.Reset, AfterBytes: 60_001, Count: faultproxy.ToClient, Later: true}); err != nil {
+		t.Fatal(err)
+	}
+	var events []Event
+	o.URL = "ws://" + proxy.Addr() + "/v1/voice"
+	o.Events = func(e Event) {
+		if events = append(events, e); e.Event == EventBack {
+			if err := proxy.Do(faultproxy.Command{Do: faultproxy.Heal}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	broken, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(events, EventAway, EventBack, EventNotBack); !slices.Equal(got, []string{EventAway, EventBack}) {
+		t.Errorf("the conversation told %v", got)
+	}
+	if !bytes.Equal(broken.Audio, whole.Audio) || len(whole.Audio) < 100_000 {
+		t.Errorf("%d bytes were heard, and %d without a loss; the same: %v", len(broken.Audio), len(whole.Audio), bytes.Equal(broken.Audio, whole.Audio))
+	}
+	var shown bytes.Buffer
+	p := NewPrinter(&shown, false, 80)
+	for _, e := range events {
+		p.Event(e)
+	}
+	for _, want := range []string{"the connection is lost (", "connected again after ", "; the session goes on"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, shown.String())
+		}
+	}
+}

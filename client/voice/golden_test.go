@@ -1,0 +1,286 @@
+package voice
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"voicegw/audio"
+	"voicegw/client/speech"
+	"voicegw/protocol"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden conversations")
+
+// TestGoldenConversations replays the conversations of testdata. Each is prose that says what it pins,
+// a script of what arrives at which ms, and what the conversation sent and told meanwhile.
+func TestGoldenConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden conversations: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			ar, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(ar.Files) == 1 {
+				ar.Files = append(ar.Files, txtar.File{Name: "want"})
+			}
+			got := perform(t, string(ar.Files[0].Data))
+			if *update {
+				ar.Files[1].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(ar), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(ar.Files[1].Data), got); diff != "" {
+				t.Errorf("the conversation went another way (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// stage is a conversation, and what is written down of it.
+type stage struct {
+	t     *testing.T
+	c     *Conversation
+	o     Options
+	words []Words
+	out   strings.Builder
+
+	frames int // in a row
+	late   time.Duration
+}
+
+var stageEpoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// perform runs a script: first what is said and done, then what arrives, by ms.
+func perform(t *testing.T, script string) string {
+	s := &stage{t: t, o: Options{
+		Start:       protocol.Start{InputRate: 8000, OutputRate: 8000},
+		Frame:       20 * time.Millisecond,
+		Silence:     make([]byte, audio.Bytes(8000, 20*time.Millisecond)),
+		ConnectTime: 10 * time.Second, PendingTime: 5 * time.Second, GoodbyeTime: 5 * time.Second, Patience: 20 * time.Second,
+		Buffers: make([]time.Duration, 1), Return: Return{Within: 30 * time.Second, Random: func() float64 { return 0.5 }},
+	}}
+	s.o.Words = func(index, _, _ int) Words { return s.words[index] }
+	for line := range strings.Lines(script) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		ms, err := strconv.Atoi(word)
+		switch {
+		case word == "":
+		case err != nil:
+			s.prepare(word, rest)
+		default:
+			s.begin()
+			s.until(stageEpoch.Add(time.Duration(ms) * time.Millisecond))
+			s.happens(stageEpoch.Add(time.Duration(ms)*time.Millisecond), rest)
+		}
+	}
+	return s.out.String()
+}
+
+// prepare takes a line about what is said and done.
+func (s *stage) prepare(verb, rest string) {
+	turn, words := Turn{WaitFor: ForAnswer, Patience: 20 * time.Second}, Words{}
+	switch verb {
+	case "no-resume":
+		s.o.Return = Return{}
+		return
+	case "every":
+		f := strings.Fields(rest)
+		s.o.Outages = append(s.o.Outages, Outage{Act: Act(f[0]), First: s.duration(f[1]), Every: s.duration(f[2])})
+		return
+	case "type":
+		turn.Act, words.Text = Type, rest
+	case "say": // a second of sound
+		pcm := make([]byte, audio.Bytes(8000, time.Second))
+		for i := range pcm {
+			pcm[i] = byte(i*i%251) & 0x3f
+		}
+		r, err := speech.Of("said", audio.Clip{Rate: 8000, PCM: pcm}, 8000)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		turn.Act, words.Recording, s.o.Microphone = Say, r, true
+	case "wait":
+		turn.Act, turn.Wait = Wait, s.duration(rest)
+	case "drop", "reload", "roam":
+		f := strings.Fields(rest)
+		turn.Act, turn.Wait = Act(verb), s.duration(f[0])
+		if len(f) > 1 {
+			turn.From, turn.After = map[string]From{"answer": FromAnswer, "speech": FromSpeech}[f[1]], s.duration(f[2])
+		}
+	default:
+		s.t.Fatalf("there is no %s", verb)
+	}
+	s.o.Turns, s.words = append(s.o.Turns, turn), append(s.words, words)
+}
+
+func (s *stage) duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func (s *stage) begin() {
+	if s.c == nil {
+		s.c = New(s.o, s, stageEpoch)
+		s.settle(stageEpoch)
+	}
+}
+
+// until lets time pass up to a moment, and does what falls due before.
+func (s *stage) until(end time.Time) {
+	for now := stageEpoch; ; {
+		next := s.c.wake(now)
+		if next.IsZero() || !next.Before(end) {
+			return
+		}
+		now = next
+		s.settle(now)
+	}
+}
+
+// settle does what Run does each time it looks.
+func (s *stage) settle(now time.Time) {
+	for more := true; more; {
+		s.c.tick(now)
+		for _, m := range s.c.take(nil) {
+			text, err := protocol.EncodeClient(m)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.write(now, "> %s", text)
+		}
+		_, due, ok := s.c.frame(now)
+		if ok {
+			s.frames++
+			s.late = max(s.late, now.Sub(due))
+		}
+		for _, w := range s.c.wishes {
+			s.write(now, "! %s", map[wish]string{wishDial: "dial", wishReset: "reset", wishGoAway: "go away"}[w])
+		}
+		s.c.wishes = nil
+		more = ok || s.c.sendable()
+	}
+}
+
+// happens does what a line says.
+func (s *stage) happens(now time.Time, what string) {
+	s.settle(now)
+	verb, rest, _ := strings.Cut(what, " ")
+	if verb != "pass" {
+		s.write(now, "%s", what)
+	}
+	closed := func() error {
+		code, err := strconv.Atoi(rest)
+		if err != nil {
+			return errors.New(rest)
+		}
+		return websocket.CloseError{Code: websocket.StatusCode(code)}
+	}
+	switch verb {
+	case "hear":
+		s.c.hearText(now, []byte(rest))
+	case "audio":
+		s.c.hearAudio(now, make([]byte, audio.Bytes(8000, s.duration(rest))))
+	case "bytes":
+		n, err := strconv.Atoi(rest)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.c.hearAudio(now, make([]byte, n))
+	case "lost":
+		s.c.lost(now, closed())
+	case "dialled":
+		wanted, replaces := s.c.dialled(now)
+		s.write(now, "  wanted %v, replaces %v", wanted, replaces)
+	case "undialled":
+		s.c.undialled(now, closed())
+	case "displaced":
+		s.c.displaced(now, closed())
+	case "leave":
+		s.c.Leave(now)
+	case "pass":
+	default:
+		s.t.Fatalf("nothing is called %s", verb)
+	}
+	s.settle(now)
+}
+
+// write adds a line, and before it how many frames were sent since the last one.
+func (s *stage) write(now time.Time, format string, args ...any) {
+	if s.frames > 0 {
+		fmt.Fprintf(&s.out, "      > %d frames, up to %d ms late\n", s.frames, s.late.Milliseconds())
+		s.frames, s.late = 0, 0
+	}
+	fmt.Fprintf(&s.out, "%5d %s\n", now.Sub(stageEpoch).Milliseconds(), fmt.Sprintf(format, args...))
+}
+
+// Heard is part of Observer.
+func (s *stage) Heard(time.Time, protocol.ServerMessage) {}
+
+// HeardAudio is part of Observer.
+func (s *stage) HeardAudio(now time.Time, pcm []byte, i *Item) {
+	if i == nil {
+		s.write(now, "  * %d bytes belong to no answer", len(pcm))
+	}
+}
+
+// Played is part of Observer.
+func (s *stage) Played(i *Item) {
+	fmt.Fprintf(&s.out, "        * of %s %d bytes came and %d were heard\n", i.ID, i.Bytes, i.Heard)
+}
+
+// Underrun is part of Observer.
+func (s *stage) Underrun(_ int, gap time.Duration) {
+	fmt.Fprintf(&s.out, "        * silence of %v in an answer\n", gap)
+}
+
+// kinds are the events that are written down.
+var kinds = map[Kind]string{
+	Began: "began", FirstAudio: "first audio", Answered: "answered", Failed: "failed", Stuck: "stuck", Cut: "cut off", Dropped: "frames dropped",
+	Violation: "violation", Refused: "refused", Lost: "lost", WentAway: "went away", Retrying: "retrying", CameBack: "came back", NotBack: "not back",
+	NotCut: "not cut", Displaced: "displaced", MissedMessages: "missed messages", MissedAudio: "missed audio", AudioAgain: "audio again", Unsaid: "unsaid frames",
+}
+
+// Happened is part of Observer.
+func (s *stage) Happened(now time.Time, e Event) {
+	name := kinds[e.Kind]
+	if name == "" {
+		return
+	}
+	line := "  * " + name
+	if e.X != nil {
+		line += fmt.Sprintf(" (turn %d)", e.X.Number)
+	}
+	if e.N != 0 {
+		line += fmt.Sprintf(" %d", e.N)
+	}
+	if e.Text != "" {
+		line += ": " + e.Text
+	}
+	if e.Err != nil {
+		line += ": " + e.Err.Error()
+	}
+	if r := e.Returned; r != nil {
+		line += fmt.Sprintf(" %s after %v, %v of it from session.start, try %d, snapshot %v", r.Act, r.Away, r.Took, r.Tries, r.Snapshot)
+	}
+	s.write(now, "%s", line)
+}
