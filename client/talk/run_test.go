@@ -16,9 +16,11 @@ import (
 	"voicegw/protocol/closecode"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m,
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
 		// The gateway of a test brings it along; it starts with the program and never ends.
-		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start")) }
+		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
 
 // serve puts a gateway on a socket: one goroutine reads, the handler's own lets
 // the gateway's time pass.

@@ -59,7 +59,9 @@ type stage struct {
 	c     *Conversation
 	o     Options
 	words []Words
-	out   strings.Builder
+	// approval is that of the turns to come.
+	approval Approval
+	out      strings.Builder
 
 	frames int // in a row
 	late   time.Duration
@@ -95,10 +97,10 @@ func perform(t *testing.T, script string) string {
 
 // prepare takes a line about what is said and done.
 func (s *stage) prepare(verb, rest string) {
-	turn, words := Turn{WaitFor: ForAnswer, Patience: 20 * time.Second}, Words{}
+	turn, words := Turn{WaitFor: ForAnswer, Patience: 20 * time.Second, Approval: s.approval}, Words{}
 	switch verb {
-	case "no-resume":
-		s.o.Return = Return{}
+	case "approve": // what is asked in the next turn, after half a second
+		s.approval, s.o.ThinkTime = ApprovalYes, 500*time.Millisecond
 		return
 	case "every":
 		f := strings.Fields(rest)
@@ -257,7 +259,7 @@ func (s *stage) Underrun(_ int, gap time.Duration) {
 var kinds = map[Kind]string{
 	Began: "began", FirstAudio: "first audio", Answered: "answered", Failed: "failed", Stuck: "stuck", Cut: "cut off", Dropped: "frames dropped",
 	Violation: "violation", Refused: "refused", Lost: "lost", WentAway: "went away", Retrying: "retrying", CameBack: "came back", NotBack: "not back",
-	NotCut: "not cut", Displaced: "displaced", MissedMessages: "missed messages", MissedAudio: "missed audio", AudioAgain: "audio again", Unsaid: "unsaid frames",
+	NotCut: "not cut", Question: "question", Displaced: "displaced", MissedMessages: "missed messages", MissedAudio: "missed audio", AudioAgain: "audio again", Unsaid: "unsaid frames",
 }
 
 // Happened is part of Observer.
