@@ -76,6 +76,11 @@ type Options struct {
 	Simulator Simulator
 	// Blocked says until when a user is shut out; nil means that nobody is ever shut out.
 	Blocked func(who user.User) (until time.Time, ok bool)
+	// Directory and Nodes list the sessions of all gateways with a common store, and Peers ends those
+	// of the others. Nil means that there are no others, or that they cannot be asked.
+	Directory Directory
+	Nodes     Nodes
+	Peers     Peers
 	// Turns bound the messages of text conversations.
 	Turns TurnLimits
 	// Logger gets one line for each refusal. Nil means no logging.
@@ -137,6 +142,7 @@ func New(opts Options) *Server {
 	}
 	s.handle("GET /v1/sessions", s.forOperators(s.listSessions))
 	s.handle("GET /v1/sessions/{id}", s.forOperators(s.showSession))
+	s.handle("DELETE /v1/sessions/{id}", s.forOperators(s.endSession))
 	s.handle("POST /v1/console/codes", s.guarded(s.guard.checkKey, s.consoleCode))
 	s.handle("POST /v1/console/login", s.consoleLogin)
 	s.handle("POST /v1/confirmations", s.forOperators(s.confirm))

@@ -237,13 +237,25 @@ func lineOf(r session.Running) runningLine {
 	}
 }
 
-// listSessions lists the sessions that run in this process.
-func (s *Server) listSessions(w http.ResponseWriter, _ *http.Request) {
-	lines := []runningLine{}
+// listSessions lists the sessions that run in this process, and then those of the other gateways.
+func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
+	lines := []any{}
 	for _, r := range s.opts.Sessions.Sessions() {
 		lines = append(lines, lineOf(r))
 	}
-	answer(w, http.StatusOK, map[string]any{"sessions": lines})
+	others, nodes, err := s.others(r.Context())
+	for _, other := range others {
+		lines = append(lines, other)
+	}
+	body := map[string]any{"sessions": lines}
+	if nodes != nil {
+		body["nodes"] = nodes
+	}
+	if err != nil {
+		s.opts.Logger.Warn("the sessions of other gateways cannot be listed", "error", err)
+		body["incomplete"] = true
+	}
+	answer(w, http.StatusOK, body)
 }
 
 // showSession shows one of them.

@@ -30,6 +30,7 @@ const (
 // leave ends everything: first the sessions, within the configured time, then what they have used.
 // served is called between the two. The error names what had not ended in time.
 func (s *server) leave(p Process, served func() error) error {
+	s.node.Drain()
 	hurried, err := s.drain(p)
 	limit := closeTime
 	if hurried {
@@ -52,7 +53,6 @@ func (s *server) closeHTTP() error {
 // drain lets running sessions and text answers go on for the configured time, or until a second
 // signal; hurried reports whether one came.
 func (s *server) drain(p Process) (hurried bool, err error) {
-	s.node.Drain()
 	s.logger.Info("draining", "sessions", s.sessions.Running(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()

@@ -21,7 +21,9 @@ import (
 
 	"github.com/coder/websocket"
 
+	"voicegw/chat"
 	"voicegw/config"
+	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -101,6 +103,18 @@ func (*deadLine) Ready() bool                              { return true }
 func (*deadLine) Close(websocket.StatusCode, string) error { return nil }
 func (*deadLine) Abort()                                   {}
 
+// noTexts is a text agent that nobody asks.
+func noTexts(t *testing.T) *chat.Agent {
+	t.Helper()
+	executor := execute.New(execute.Options{})
+	executor.Close()
+	a, err := chat.New(chat.Options{Model: struct{ chat.Model }{}, Executor: executor, Conversations: struct{ chat.Conversations }{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // TestASessionThatHangsIsLeft: a provider that heeds nothing holds the program until its time is
 // over, or a little longer than a second signal; each session that is left is in the log.
 func TestASessionThatHangsIsLeft(t *testing.T) {
@@ -123,7 +137,7 @@ func TestASessionThatHangsIsLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log bytes.Buffer
-				s := &server{cfg: &config.Config{DrainTimeout: time.Minute}, logger: slog.New(slog.NewTextHandler(&log, nil)), sessions: m}
+				s := &server{cfg: &config.Config{DrainTimeout: time.Minute}, logger: slog.New(slog.NewTextHandler(&log, nil)), sessions: m, texts: noTexts(t)}
 				a, err := m.Admit(netip.MustParseAddr("203.0.113.7"))
 				if err != nil {
 					t.Fatal(err)

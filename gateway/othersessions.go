@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"voicegw/store"
+)
+
+// Directory says which gateway runs which voice session; *store.Directory implements it.
+type Directory interface {
+	List(ctx context.Context) ([]store.SessionRecord, error)
+	Find(ctx context.Context, id string) (store.SessionRecord, error)
+	Take(ctx context.Context, found store.SessionRecord) (*store.Owned, error)
+}
+
+// Nodes says which gateways there are; *store.Nodes implements it.
+type Nodes interface {
+	List(ctx context.Context) ([]store.Node, error)
+	Gone(ctx context.Context, id string) (bool, error)
+}
+
+// Peers reaches the other gateways.
+type Peers interface {
+	// EndSession has the node end a voice session, and waits until it has begun to. The error wraps
+	// store.ErrUnknown if the session does not run there any more.
+	EndSession(ctx context.Context, node store.Node, session string) error
+}
+
+// otherLine is a session of another gateway in the list.
+type otherLine struct {
+	ID             string `json:"id"`
+	User           string `json:"user"`
+	Agent          string `json:"agent"`
+	ConversationID string `json:"conversation_id,omitempty"`
+	Provider       string `json:"provider"`
+	Model          string `json:"model"`
+	StartedAt      string `json:"started_at"`
+	Away           bool   `json:"away,omitempty"`
+	Moving         bool   `json:"moving,omitempty"`
+	Node           string `json:"node"`
+	NodeGone       bool   `json:"node_gone,omitempty"`
+}
+
+// nodeLine is a gateway in the list.
+type nodeLine struct {
+	ID       string `json:"id"`
+	URL      string `json:"url,omitempty"`
+	Version  string `json:"version"`
+	Started  string `json:"started_at"`
+	Draining bool   `json:"draining,omitempty"`
+	Sessions int    `json:"sessions"`
+}
+
+// othersTime bounds the questions to the store and to other gateways.
+const othersTime = 5 * time.Second
+
+// others returns the sessions that do not run here, and all gateways.
+func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLine, err error) {
+	if s.opts.Directory == nil || s.opts.Nodes == nil {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, othersTime)
+	defer cancel()
+	all, err := s.opts.Nodes.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	there := map[string]bool{}
+	for _, n := range all {
+		there[n.ID] = true
+		nodes = append(nodes, nodeLine{ID: n.ID, URL: n.URL, Version: n.Version, Started: n.Started.UTC().Format(timeForm), Draining: n.Draining, Sessions: n.Sessions})
+	}
+	records, err := s.opts.Directory.List(ctx)
+	if err != nil {
+		return nil, nodes, err
+	}
+	for _, r := range records {
+		if _, here := s.opts.Sessions.Session(r.ID); here {
+			continue
+		}
+		lines = append(lines, otherLine{
+			ID: r.ID, User: r.User, Agent: r.Agent, ConversationID: r.Conversation, Provider: r.Provider, Model: r.Model,
+			StartedAt: r.StartedAt.UTC().Format(timeForm), Away: r.State == store.SessionDetached, Moving: r.State == store.SessionMoving,
+			Node: r.Node, NodeGone: !there[r.Node],
+		})
+	}
+	return lines, nodes, nil
+}
+
+// endSession ends a voice session, on whichever gateway it runs.
+func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if s.opts.Sessions.End(id) {
+		s.opts.Logger.Info("a session was ended by an operator", "session_id", id)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	err := s.endElsewhere(r.Context(), id)
+	var elsewhere *elsewhereError
+	switch {
+	case err == nil:
+		s.opts.Logger.Info("a session of another gateway was ended by an operator", "session_id", id)
+		w.WriteHeader(http.StatusNoContent)
+	case errors.Is(err, store.ErrUnknown):
+		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
+	case errors.As(err, &elsewhere):
+		problem(w, http.StatusConflict, "session_elsewhere", "The session runs on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
+	default:
+		s.storeFailed(w, "a session cannot be ended", err)
+	}
+}
+
+// elsewhereError says that a session runs on a gateway that cannot be asked.
+type elsewhereError struct{ node string }
+
+// Error names the gateway.
+func (e *elsewhereError) Error() string { return "the session runs on " + e.node }
+
+// endElsewhere ends a session that does not run here: its gateway is asked to, and where that is
+// gone, the session is taken from it, so that nobody goes on with it.
+func (s *Server) endElsewhere(ctx context.Context, id string) error {
+	if s.opts.Directory == nil || s.opts.Nodes == nil {
+		return store.ErrUnknown
+	}
+	ctx, cancel := context.WithTimeout(ctx, othersTime)
+	defer cancel()
+	found, err := s.opts.Directory.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if found.State == store.SessionOver {
+		return store.ErrUnknown
+	}
+	gone, err := s.opts.Nodes.Gone(ctx, found.Node)
+	if err != nil {
+		return err
+	}
+	if gone || found.State == store.SessionMoving {
+		owned, err := s.opts.Directory.Take(ctx, found)
+		if err != nil {
+			return err
+		}
+		return owned.End(ctx)
+	}
+	all, err := s.opts.Nodes.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range all {
+		if n.ID == found.Node && s.opts.Peers != nil && n.URL != "" {
+			return s.opts.Peers.EndSession(ctx, n, id)
+		}
+	}
+	return &elsewhereError{node: found.Node}
+}
