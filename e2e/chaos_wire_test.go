@@ -32,6 +32,7 @@ type line struct {
 	ended    time.Time // zero while it lives
 	calls    map[string]*wireCall
 	asked    map[asking]bool
+	past     map[string]bool // calls of a history that the gateway has told, until their outputs follow
 }
 
 // asking is a wish that the provider has called for, under an id if it gave one.
@@ -238,7 +239,15 @@ func (l *line) fromGateway(data []byte, now time.Time) {
 		c := l.call(r.ID, r.Name)
 		c.answered = append(c.answered, now)
 	}
-	if s.Item.Type == "function_call_output" {
+	switch {
+	case s.Item.Type == "function_call":
+		if l.past == nil {
+			l.past = map[string]bool{}
+		}
+		l.past[s.Item.CallID] = true // the provider never asked for it on this line
+	case s.Item.Type == "function_call_output" && l.past[s.Item.CallID]:
+		delete(l.past, s.Item.CallID)
+	case s.Item.Type == "function_call_output":
 		c := l.call(s.Item.CallID, "")
 		c.answered = append(c.answered, now)
 	}
