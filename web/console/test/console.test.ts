@@ -469,6 +469,7 @@ test("a page that is loaded again goes on with its call and its lines", async ()
   const { conversationId } = session().options;
   const other = newConsole();
   other.choose({ turns: "automatic", outputRate: 8000 });
+  happened.length = 0;
   const console = await reload();
   const { microphone, turnDetection, outputRate, resume, provider, ...options } = session(1).options;
   assert.deepEqual([options.conversationId, resume, turnDetection, outputRate, provider], [conversationId, "only", "client", 24000, undefined], "as the call was begun");
