@@ -285,3 +285,58 @@ func TestTheExamplesAreRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestLostConnections: cut while the model speaks and while the user speaks, left by a page that is loaded
+// again, and replaced while they are open, on both wires. Each session goes on, and no byte of an answer is
+// missing or comes twice.
+func TestLostConnections(t *testing.T) {
+	t.Parallel()
+	const story = `turns:
+  - {type: a story}
+  - {drop: 0s, after: 500ms}
+  - {drop: 500ms, after: 2s}
+  - {say: Tell me more.}
+  - {drop: 0s, into_speech: 200ms}
+  - {type: a story}
+  - {roam: true, after: 300ms}
+  - {type: a story}
+  - {reload: 200ms, after: 300ms}
+  - {wait: 300ms}`
+	for _, provider := range []string{"openai", "gemini"} {
+		t.Run(provider, func(t *testing.T) {
+			t.Parallel()
+			st := newStack(t, provider, "", orchestrator.Policy{ResumeGrace: 30 * time.Second})
+			rep := st.run(t, load.Options{Plan: plan.Options{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
+			defer show(t, rep)
+			want := map[string]int64{
+				"drops": 6, "roams": 2, "reloads": 2, "displaced": 2, "resumes": 10, "resumes_failed": 0, "losses": 0, "snapshots": 0,
+				"lost_bytes": 0, "repeated_bytes": 0, "lost_messages": 0, "loss_flushes": 2, "stale_frames": 0, "answered": 8, "sessions": 2, "unsaid_frames": 0,
+			}
+			for name, n := range want {
+				if rep.Counters[name] != n {
+					t.Errorf("%s: %d, want %d", name, rep.Counters[name], n)
+				}
+			}
+			if !rep.Passed || rep.Figures["resume"].Count != 10 || rep.Figures["outage_audio"].Count == 0 || rep.Figures["outage_heard"].Count == 0 {
+				t.Errorf("passed %v, %d times of a resume, %d of audio", rep.Passed, rep.Figures["resume"].Count, rep.Figures["outage_audio"].Count)
+			}
+		})
+	}
+}
+
+// TestConnectionsAreLostNowAndThen: by the flags, at another moment in each session. Where a gateway lets
+// nobody come back, the run says so and fails.
+func TestConnectionsAreLostNowAndThen(t *testing.T) {
+	t.Parallel()
+	o := load.Options{Plan: plan.Options{Sessions: 3, Ramp: 100 * time.Millisecond, Duration: 5 * time.Second}, Drop: 2 * time.Second}
+	const story = "{microphone: false, turns: [{type: a story}]}"
+	rep := newStack(t, "openai", "", orchestrator.Policy{ResumeGrace: 30 * time.Second}).run(t, o, story)
+	defer show(t, rep)
+	if n := rep.Counters["drops"]; n < 6 || rep.Counters["resumes"] != n || rep.Counters["lost_bytes"]+rep.Counters["repeated_bytes"] != 0 || !rep.Passed {
+		t.Errorf("%d drops, %d resumes, passed %v", n, rep.Counters["resumes"], rep.Passed)
+	}
+	rep = newStack(t, "openai", "", orchestrator.Policy{}).run(t, o, story)
+	if rep.Passed || rep.Counters["drops"] != 0 || rep.Counters["not_cut"] == 0 || !strings.Contains(rep.Problems[0].What, "limits.resume_grace") {
+		t.Errorf("passed %v, %d drops, %v", rep.Passed, rep.Counters["drops"], rep.Problems)
+	}
+}

@@ -48,6 +48,9 @@ type Options struct {
 	InputRate, OutputRate int
 	// Frame is how much audio one frame sent has, 10 to 200 ms; zero means 20 ms.
 	Frame time.Duration
+	// Drop, Reload and Roam are how often each caller loses its connection in that way; zero is never.
+	// Away is how long it stays without one at least, after Drop and Reload.
+	Drop, Reload, Roam, Away time.Duration
 	// ConnectTime is how long a connection, and a session after it, may take; zero means 20 s.
 	ConnectTime time.Duration
 	// APIKey is the gateway's key for servers, for scripts that begin with a ticket.
@@ -79,6 +82,7 @@ const (
 	defaultOutputRate  = 24000
 	defaultFrame       = 20 * time.Millisecond
 	defaultConnectTime = 20 * time.Second
+	minEvery           = time.Second // from one lost connection to the next
 	minFrame           = 10 * time.Millisecond
 	maxFrame           = 200 * time.Millisecond
 )
@@ -102,10 +106,29 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples", ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
 	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
 		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
+	case o.Away < 0 || o.Away > plan.MaxDuration:
+		return o, fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, plan.MaxDuration)
+	case tooOften(o.Drop) || tooOften(o.Reload) || tooOften(o.Roam):
+		return o, fmt.Errorf("%w: a caller loses its connection every %s at most", ErrOptions, minEvery)
 	case o.Warmup > plan.MaxDuration:
 		return o, fmt.Errorf("%w: the warm-up must last at most %s", ErrOptions, plan.MaxDuration)
 	}
 	return o, nil
+}
+
+// tooOften reports whether a time between lost connections is too short. Zero means that none is lost.
+func tooOften(every time.Duration) bool { return every != 0 && every < minEvery }
+
+// outages are the lost connections that the options want.
+func (o Options) outages() []voice.Outage {
+	var list []voice.Outage
+	for act, every := range map[voice.Act]time.Duration{voice.Drop: o.Drop, voice.Reload: o.Reload, voice.Roam: o.Roam} {
+		if every > 0 {
+			list = append(list, voice.Outage{Act: act, Every: every, Away: o.Away})
+		}
+	}
+	slices.SortFunc(list, func(a, b voice.Outage) int { return strings.Compare(string(a.Act), string(b.Act)) })
+	return list
 }
 
 // checkURL refuses an invalid address, and one of another machine unless that is

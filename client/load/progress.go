@@ -27,6 +27,10 @@ type Status struct {
 	First measure.Summary
 	// Problems and Errors so far.
 	Problems, Errors int64
+	// Resumes are sessions that went on after a lost connection, ResumesFailed those that did not,
+	// ResumeP99 how long the gateway took for it, in ms.
+	Resumes, ResumesFailed int64
+	ResumeP99              float64
 	// LagP99 is of send_lag so far, in ms.
 	LagP99 float64
 	// CPU (in percent of one core) and RSSMB of the gateway; zero where nobody looks.
@@ -79,6 +83,7 @@ func (r *run) status(p plan.Plan, c *measure.Collector, since time.Duration, war
 		Turns: c.Count(counter.Turns), Answered: c.Count(counter.Answered) + c.Count(counter.Interrupted),
 		First:    c.Summary(figure.FirstAudio),
 		Problems: c.ProblemCount(), Errors: c.Count(counter.Errors),
+		Resumes: c.Count(counter.Resumes), ResumesFailed: c.Count(counter.ResumesFailed), ResumeP99: c.Summary(figure.Resume).P99,
 		LagP99: c.Summary(figure.SendLag).P99,
 		CPU:    r.watch.cpu, RSSMB: r.watch.rss,
 	}

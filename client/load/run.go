@@ -189,7 +189,7 @@ func (r *run) call(ctx context.Context, p plan.Plan, c *measure.Collector, began
 	set := &caller.Settings{
 		URL: r.o.URL, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
 		InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, Frame: r.o.Frame, ProviderDelay: r.o.ProviderDelay,
-		APIKey: r.o.APIKey, Began: began, ConnectTime: r.o.ConnectTime, HTTP: r.http, Dial: r.o.Dial,
+		APIKey: r.o.APIKey, Outages: r.o.outages(), Began: began, ConnectTime: r.o.ConnectTime, HTTP: r.http, Dial: r.o.Dial,
 	}
 	if r.ledger != nil && counts {
 		set.SawCall = r.ledger.saw
@@ -292,7 +292,8 @@ func (r *run) describe(began time.Time) *report.Report {
 		},
 		Plan: report.Plan{
 			Mode: string(p.Mode), Sessions: p.Sessions, RampMS: p.Ramp.Milliseconds(), DurationMS: p.Duration.Milliseconds(),
-			WarmupMS: r.o.Warmup.Milliseconds(),
+			WarmupMS:    r.o.Warmup.Milliseconds(),
+			DropEveryMS: r.o.Drop.Milliseconds(), ReloadEveryMS: r.o.Reload.Milliseconds(), RoamEveryMS: r.o.Roam.Milliseconds(), AwayMS: r.o.Away.Milliseconds(),
 		},
 		Script: report.Script{Name: r.o.Script.Name, File: r.o.ScriptFile, Turns: len(r.o.Script.Turns)},
 	}

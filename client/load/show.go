@@ -72,6 +72,12 @@ func (s Status) String() string {
 	if s.Problems > s.Errors {
 		fmt.Fprintf(&b, "  problems %d", s.Problems)
 	}
+	if s.Resumes+s.ResumesFailed > 0 {
+		fmt.Fprintf(&b, "  resumes %d p99 %.0f ms", s.Resumes, s.ResumeP99)
+		if s.ResumesFailed > 0 {
+			fmt.Fprintf(&b, ", %d failed", s.ResumesFailed)
+		}
+	}
 	if s.LagP99 > 0 {
 		fmt.Fprintf(&b, "  lag p99 %.1f ms", s.LagP99)
 	}

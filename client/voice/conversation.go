@@ -126,6 +126,9 @@ func (c *Conversation) LastError() *protocol.Error { return c.lastError }
 // Open returns the item with that id that is still to be played; nil if there is none.
 func (c *Conversation) Open(id string) *Item { return c.player.find(id) }
 
+// Incoming returns the item whose audio is coming; nil if there is none.
+func (c *Conversation) Incoming() *Item { return c.player.incoming() }
+
 // OfTurn returns the exchange that a turn of the gateway answers; nil for a greeting, and for a turn
 // that the gateway has not begun yet.
 func (c *Conversation) OfTurn(turn int) *Exchange { return c.turns[turn] }

@@ -214,14 +214,20 @@ func (c *Conversation) hearTurnEnded(now time.Time, m *protocol.TurnEnded) {
 		x.Completed = true
 	case statusFailed:
 		x.failed = true
+	case statusInterrupted:
+		x.Completed = x.Completed || x.lost
 	}
 }
 
 // The values of TurnEnded.Status that matter here.
 const (
-	statusCompleted = "completed"
-	statusFailed    = "failed"
+	statusCompleted   = "completed"
+	statusFailed      = "failed"
+	statusInterrupted = "interrupted"
 )
+
+// flushedByLoss is the reason of an AudioFlush whose item cannot be continued after a lost connection.
+const flushedByLoss = "connection_lost"
 
 func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
 	if c.audioGoesOn(now, m) {
@@ -276,6 +282,9 @@ func (c *Conversation) hearAudioEnd(now time.Time, m *protocol.AudioEnd) {
 func (c *Conversation) hearFlush(now time.Time, m *protocol.AudioFlush) {
 	c.sign = now
 	i := c.player.flush(now, m.ItemID)
+	if i != nil && i.X != nil && m.Reason == flushedByLoss {
+		i.X.lost = true
+	}
 	x := c.cur
 	if i == nil || i.X == nil || x == nil || x.Interrupts != i.X || !x.Flushed.IsZero() {
 		return

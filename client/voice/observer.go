@@ -38,6 +38,8 @@ type Event struct {
 	Approval Approval
 	// N is a number of things.
 	N int64
+	// Act is what took the connection away; empty if it was lost by itself.
+	Act Act
 	// Returned is how the conversation has come back.
 	Returned *Returned
 }
@@ -67,7 +69,7 @@ const (
 	Violation                  // the gateway breaks the protocol; Text says how
 	Refused                    // there is no session; Text says why, or Err
 	Lost                       // the connection is over when nobody wants that: Err, or without a goodbye: Text
-	WentAway                   // the connection is gone (Err), and the conversation tries to come back
+	WentAway                   // the connection is gone (Err, Act), and the conversation tries to come back; with Roam it is replaced
 	Retrying                   // an attempt to come back, or to open another connection, has failed: Err
 	CameBack                   // the session goes on: Returned
 	NotBack                    // the conversation cannot come back: Err; Lost follows

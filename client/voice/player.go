@@ -19,6 +19,8 @@ type Item struct {
 	// Early says that it began before the user had stopped speaking, and so is no answer to
 	// all.
 	Early bool
+	// Left is how many bytes of it were left out, by the positions that the gateway names.
+	Left int
 	// Bytes of it came. Played is how much of it was heard so far, and Heard the same in
 	// bytes once it is over.
 	Bytes  int
@@ -31,7 +33,6 @@ type Item struct {
 
 	held   time.Duration // came and is not played yet
 	ended  bool
-	left   int // bytes that were left out, by what the gateway says
 	known  int // bytes that come again next and were heard before
 	wasted int // bytes that were held when the page was loaded again
 }
@@ -83,7 +84,7 @@ func (p *player) incoming() *Item {
 }
 
 // position returns how much of the item's audio has come, or is known to have been left out, in bytes.
-func (i *Item) position() int { return i.Bytes + i.left }
+func (i *Item) position() int { return i.Bytes + i.Left }
 
 // unseen returns the part of a frame that has not come before. The item may be nil.
 func (i *Item) unseen(pcm []byte) []byte {
@@ -104,7 +105,7 @@ func (p *player) goOn(i *Item, fromMS int64) (missing, again int) {
 	told := audio.Bytes(p.rate, time.Duration(audio.MS(p.rate, i.position()))*time.Millisecond)
 	i.known = max(i.position()-from, 0)
 	missing, again = max(from-i.position(), 0), max(told-from, 0)
-	i.left += missing
+	i.Left += missing
 	return missing, again
 }
 

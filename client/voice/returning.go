@@ -156,7 +156,7 @@ func (c *Conversation) loseAt(now time.Time, err error) {
 	w.state, w.roaming, w.settling, w.catching = away, false, 0, false
 	w.lost, w.tries = now, 0
 	w.dialAt = now.Add(c.pause(1))
-	c.observer.Happened(now, Event{Kind: WentAway, X: c.cur, Err: err})
+	c.observer.Happened(now, Event{Kind: WentAway, X: c.cur, Act: w.act, Err: err})
 }
 
 // pause returns how long to wait before an attempt, from 1.
@@ -282,6 +282,7 @@ func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 	if w.state == online {
 		replaces = true
 		w.lost, w.tries, w.replaced = now, 0, now
+		c.observer.Happened(now, Event{Kind: WentAway, X: c.cur, Act: w.act, Err: errCut})
 	}
 	w.state, w.roaming, w.asked, w.dialAt = opening, false, now, time.Time{}
 	w.tries++

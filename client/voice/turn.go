@@ -116,6 +116,7 @@ type Exchange struct {
 
 	earlyOver bool // an early answer has ended, and nothing has begun since
 	failed    bool // the gateway has ended its turn as failed
+	lost      bool // the rest of an answer was lost with the connection: nobody has interrupted it
 	toolEnded bool // the tool that it waits for
 	told      int  // of onset and end of the speech: how many the observer was told of
 }

@@ -34,6 +34,11 @@ type loadRunFlags struct {
 	Wait      time.Duration `help:"Wait so long for the gateway to be ready." placeholder:"TIME"`
 	Warmup    time.Duration `help:"Call so long before what counts." placeholder:"TIME"`
 
+	DropEvery   time.Duration `help:"Cut each caller's connection so often, without a word." placeholder:"TIME" name:"drop-every"`
+	ReloadEvery time.Duration `help:"Leave so often as a page does that is loaded again: what was to be played is lost." placeholder:"TIME" name:"reload-every"`
+	RoamEvery   time.Duration `help:"Replace each caller's connection so often while it is open." placeholder:"TIME" name:"roam-every"`
+	Away        time.Duration `help:"Stay so long without a connection, after --drop-every and --reload-every." placeholder:"TIME"`
+
 	Script        string        `help:"YAML file of what is said and expected, or builtin:NAME: ${scripts}." default:"builtin:talk" placeholder:"FILE"`
 	Audio         []string      `help:"WAV file, or folder of them, to speak where the script does not care; may be given several times. NAME.json beside it tells where somebody speaks. Without any, a built-in voice speaks." placeholder:"FILE" sep:"none"`
 	Provider      string        `help:"Provider to ask for; the gateway's default without." placeholder:"NAME"`
@@ -110,7 +115,8 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 		},
 		Wait: flags.Wait, Warmup: flags.Warmup, Audio: flags.Audio, Provider: flags.Provider, ProviderDelay: flags.ProviderDelay,
 		InputRate: flags.InputRate, OutputRate: flags.OutputRate, Frame: flags.Frame, ConnectTime: flags.Timeout,
-		APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), PID: flags.PID, Debug: flags.Debug, Audit: flags.Audit,
+		Drop: flags.DropEvery, Reload: flags.ReloadEvery, Roam: flags.RoamEvery, Away: flags.Away,
+		APIKey: flags.APIKey, PID: flags.PID, Debug: flags.Debug, Audit: flags.Audit,
 		ScriptFile: flags.Script, Program: "voicegw " + versionOf(),
 	}
 	if o.APIKey == "" {

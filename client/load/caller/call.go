@@ -3,6 +3,7 @@ package caller
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"voicegw/client/load/measure"
@@ -64,7 +65,7 @@ func (k *Caller) converse(ctx context.Context, conn voice.Conn, limit Limit, t t
 	c.Conversation = voice.New(k.options(limit, t), c, c.began)
 	c.Live(1)
 	defer c.Live(-1)
-	c.Run(ctx, voice.Link{Conn: conn, Sent: c.sent})
+	c.Run(ctx, voice.Link{Conn: conn, Dial: k.dial, Sent: c.sent})
 	c.finish(time.Now())
 	return c
 }
@@ -90,7 +91,8 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		Turns: k.turns, Words: k.words, Microphone: !s.NoMicrophone, Frame: k.set.Frame, Silence: k.silence, PushToTalk: s.PushToTalk,
 		Until: limit.Until, HangUp: limit.HangUp,
 		ConnectTime: k.set.ConnectTime, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: script.DefaultPatience, ThinkTime: thinkTime,
-		Buffers: buffers(), Reporting: 1,
+		Buffers: buffers(), Reporting: reportingBuffer,
+		Return: voice.Return{Within: returnTime, Random: k.random.Float64}, Outages: k.outages(),
 	}
 	if s.PushToTalk {
 		o.Start.TurnDetection = protocol.TurnDetectionClient
@@ -99,6 +101,19 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		o.Pending = &voice.Turn{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: script.DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
 	}
 	return o
+}
+
+// outages are those of the settings. Each caller begins with them at another moment, which is the same in
+// each run.
+func (k *Caller) outages() []voice.Outage {
+	var list []voice.Outage
+	for i, o := range k.set.Outages {
+		// Multiples of the golden section are spread evenly, however many there are.
+		_, part := math.Modf(float64(k.session+i) * math.Phi)
+		o.First = time.Duration(part * float64(o.Every))
+		list = append(list, o)
+	}
+	return list
 }
 
 // buffers are the sizes of the players that underruns are counted for.

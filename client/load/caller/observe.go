@@ -30,9 +30,10 @@ type call struct {
 	unjudged []*voice.Exchange
 	notes    map[*voice.Exchange]*notes // of those, where there are any
 	open     map[string]openCall        // tools that run, by the id of the call
-	seq      int64                      // of the newest message
-	stale    bool                       // stale frames have been told of
-	cut      bool                       // a turn had no answer yet when the call ended
+	loss     loss                       // the newest lost connection
+	gap      widest
+	stale    bool // stale frames have been told of
+	cut      bool // a turn had no answer yet when the call ended
 }
 
 // notes are what tools did in an exchange: the names of those that were called, that
@@ -121,16 +122,24 @@ func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 			c.stale = true
 			c.problem(now, measure.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
 		}
-	case !i.First.IsZero():
-		c.Record(figure.AudioGap, now.Sub(i.Latest))
+	default:
+		c.heardFrame(now, i)
 	}
 }
 
 // Played is part of voice.Observer.
-func (c *call) Played(i *voice.Item) { c.Add(counter.PlayedMS, i.Played.Milliseconds()) }
+func (c *call) Played(i *voice.Item) {
+	c.Add(counter.PlayedMS, i.Played.Milliseconds())
+	c.playedAfterLoss(i)
+}
 
 // Underrun is part of voice.Observer.
-func (c *call) Underrun(buffer int, gap time.Duration) { c.Collector.Underrun(buffer, gap) }
+func (c *call) Underrun(buffer int, gap time.Duration) {
+	c.Collector.Underrun(buffer, gap)
+	if buffer == reportingBuffer && c.loss.item != nil {
+		c.loss.silent += gap
+	}
+}
 
 // Happened is part of voice.Observer.
 func (c *call) Happened(now time.Time, e voice.Event) {
@@ -159,6 +168,8 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 		c.refused(now, e)
 	case voice.Lost:
 		c.lost(now, e)
+	default:
+		c.returning(now, e)
 	}
 }
 
@@ -277,7 +288,6 @@ func (c *call) ending(err error) string {
 
 // Heard is part of voice.Observer.
 func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
-	c.inOrder(now, protocol.HeaderOf(m).Seq)
 	switch m := m.(type) {
 	case *protocol.SessionStarted:
 		if !c.Started() && m.InputRate == c.set.InputRate && m.OutputRate == c.set.OutputRate {
@@ -310,6 +320,14 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 		case "denied":
 			c.Add(counter.Refusals, 1)
 		}
+	case *protocol.AudioFlush:
+		if m.Reason == flushedByLoss {
+			c.Add(counter.LossFlushes, 1)
+		}
+	case *protocol.ProviderReconnecting:
+		c.Add(counter.ProviderReconnecting, 1)
+	case *protocol.ProviderReconnected:
+		c.heardReconnected(m)
 	case *protocol.SessionEnded:
 		if at := c.LeftAt(); !at.IsZero() && c.Ended() == "" {
 			c.Record(figure.Goodbye, now.Sub(at))
@@ -317,15 +335,6 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 	case *protocol.Error:
 		c.heardError(now, m)
 	}
-}
-
-// inOrder notes messages that are missing.
-func (c *call) inOrder(now time.Time, seq int64) {
-	if missing := seq - c.seq - 1; missing != 0 {
-		c.Add(counter.LostMessages, max(missing, 1))
-		c.problem(now, measure.KindLostMessage, c.Current(), "after message %d came message %d", c.seq, seq)
-	}
-	c.seq = seq
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -345,6 +354,7 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	if off := max(got-m.AudioMS, m.AudioMS-got); off > lostTolerance {
 		c.Add(counter.LostAudio, 1)
 		c.Add(counter.LostAudioMS, off)
+		c.mismatch(i, m.AudioMS)
 		c.problem(now, measure.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
 	}
 }
@@ -397,6 +407,7 @@ func (c *call) heardError(now time.Time, m *protocol.Error) {
 // finish is called once, after everything else.
 func (c *call) finish(now time.Time) {
 	c.judgeRest(now)
+	c.gap.end(c.Collector)
 	if c.Done() && !c.cut {
 		c.Add(counter.ToolsOpen, int64(len(c.open)))
 		for _, open := range c.open {

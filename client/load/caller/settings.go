@@ -2,6 +2,7 @@ package caller
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -32,6 +33,8 @@ type Settings struct {
 	ProviderDelay time.Duration
 	// APIKey opens POST /v1/sessions; empty where the gateway wants none.
 	APIKey string
+	// Outages take the connections away; their First is not used. May be empty.
+	Outages []voice.Outage
 	// Began is when the run did.
 	Began time.Time
 	// ConnectTime is how long a connection, and a session after it, may take.
@@ -51,11 +54,15 @@ type Caller struct {
 	session int
 	silence []byte
 	turns   []voice.Turn
+	random  *rand.Rand // of the pauses before attempts to come back
 
 	calls int
 }
 
 // New makes caller number session, from 1.
 func New(set *Settings, session int) *Caller {
-	return &Caller{set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame)), turns: turns(set.Script)}
+	return &Caller{
+		set: set, session: session, silence: make([]byte, audio.Bytes(set.InputRate, set.Frame)), turns: turns(set.Script),
+		random: rand.New(rand.NewPCG(uint64(session), 1)),
+	}
 }

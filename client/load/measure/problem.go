@@ -22,6 +22,8 @@ const (
 	KindError       Kind = "error"
 	KindProtocol    Kind = "protocol"
 	KindTool        Kind = "tool"
+	KindAway        Kind = "lost connection"
+	KindResume      Kind = "resume"
 )
 
 // Problem is something that went wrong in one session.

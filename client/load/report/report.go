@@ -79,6 +79,11 @@ type Plan struct {
 	CallMS     int64  `json:"call_ms,omitempty"`
 	RestMS     int64  `json:"rest_ms,omitempty"`
 	WarmupMS   int64  `json:"warmup_ms,omitempty"`
+	// How often each caller loses its connection, and for how long; 0 is never.
+	DropEveryMS   int64 `json:"drop_every_ms,omitempty"`
+	ReloadEveryMS int64 `json:"reload_every_ms,omitempty"`
+	RoamEveryMS   int64 `json:"roam_every_ms,omitempty"`
+	AwayMS        int64 `json:"away_ms,omitempty"`
 }
 
 // Script is what was said.

@@ -100,6 +100,17 @@ func (r *Report) planInWords() string {
 	if p.WarmupMS > 0 {
 		words += " after a warm-up of " + length(p.WarmupMS)
 	}
+	for _, loss := range []struct {
+		what  string
+		every int64
+	}{{"cut", p.DropEveryMS}, {"reloaded", p.ReloadEveryMS}, {"replaced", p.RoamEveryMS}} {
+		if loss.every > 0 {
+			words += fmt.Sprintf("; connections %s every %s", loss.what, length(loss.every))
+		}
+	}
+	if p.AwayMS > 0 {
+		words += "; away for " + length(p.AwayMS)
+	}
 	return words
 }
 
@@ -165,7 +176,7 @@ type count struct {
 // mustBeZero are the counters that tell of something wrong.
 var mustBeZero = []string{
 	"refused", "lost", "left", "failed", "stuck", "unmet", "tools_open", "frames_dropped",
-	"lost_audio", "lost_messages", "stale_frames", "errors",
+	"lost_audio", "lost_bytes", "repeated_bytes", "lost_messages", "stale_frames", "errors", "losses", "resumes_failed", "not_cut", "provider_fresh",
 }
 
 // isBad says whether a counter should be zero.
@@ -174,13 +185,18 @@ func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
 // quietly are counters that only a reader of the JSON form wants.
 var quietly = []string{"bytes_up", "bytes_down", "played_ms", "lost_audio_ms"}
 
+// lostAny reports whether any connection was lost or replaced.
+func (r *Report) lostAny() bool {
+	return r.Counters["losses"]+r.Counters["resumes"]+r.Counters["drops"]+r.Counters["reloads"]+r.Counters["roams"]+r.Counters["provider_reconnected"] > 0
+}
+
 // counts are the counters of a group that say something.
 func (r *Report) counts(g figure.Group) []count {
 	var out []count
 	for _, c := range counter.Counters() {
 		d := c.Definition()
 		n := r.Counters[d.Name]
-		zero := isBad(d.Name)
+		zero := isBad(d.Name) && (d.Group != figure.GroupLosses || r.lostAny())
 		if d.Group != g || slices.Contains(quietly, d.Name) || n == 0 && !zero {
 			continue
 		}

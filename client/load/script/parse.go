@@ -19,7 +19,8 @@ const (
 	maxTurns    = 500
 	maxWait     = 10 * time.Minute
 	maxPatience = 10 * time.Minute
-	maxSpoken   = 2000 // characters of a line that is spoken
+	maxAway     = 10 * time.Minute // how long a connection may be away
+	maxSpoken   = 2000             // characters of a line that is spoken
 
 	// DefaultPause is the silence between an answer and the next turn.
 	DefaultPause = 300 * time.Millisecond
@@ -33,8 +34,8 @@ const (
 var (
 	topKeys    = []string{"name", "provider", "agent", "voice", "user", "microphone", "push_to_talk", "pause", "patience", "begin", "turns"}
 	beginKeys  = []string{"chat", "pending_request", "expect"}
-	turnKeys   = []string{"say", "type", "stop", "wait", "pause", "interrupt_after", "wait_for", "approve", "patience", "expect"}
-	actKeys    = []string{"say", "type", "stop", "wait"}
+	turnKeys   = []string{"say", "type", "stop", "wait", "drop", "reload", "roam", "pause", "interrupt_after", "after", "into_speech", "wait_for", "approve", "patience", "expect"}
+	actKeys    = []string{"say", "type", "stop", "wait", "drop", "reload", "roam"}
 	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
 	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
 )
@@ -176,8 +177,56 @@ func (p *parser) turn(n *yaml.Node, i int) {
 		t.Interrupts = true
 		t.InterruptAfter, _ = p.Duration(v, "interrupt_after", maxWait)
 	}
+	p.moment(m, &t)
 	p.fits(m, &t, i)
 	p.script.Turns = append(p.script.Turns, t)
+}
+
+// moment reads when a turn takes the connection away in the middle of the turn before.
+func (p *parser) moment(m strict.Map, t *Turn) {
+	answer, speech := m.Get("after"), m.Get("into_speech")
+	before := spokenBefore(p.script.Turns)
+	switch {
+	case answer == nil && speech == nil:
+		return
+	case !slices.Contains(voice.Outages(), t.Act):
+		for _, key := range []string{"after", "into_speech"} {
+			if v := m.Get(key); v != nil {
+				p.Problem(v, "%s goes with drop, reload and roam", key)
+			}
+		}
+		return
+	case answer != nil && speech != nil:
+		p.Problem(speech, "a connection is taken away once: give after or into_speech")
+		return
+	case before.Act == "":
+		p.Problem(m.Node, "there is no turn before in whose answer or speech the connection could be taken away")
+		return
+	}
+	if answer != nil {
+		t.From = voice.FromAnswer
+		t.After, _ = p.Duration(answer, "after", maxWait)
+		if before.WaitFor != voice.ForAnswer || before.Act == voice.Stop {
+			p.Problem(answer, "the turn before does not wait for its answer, in which the connection could be taken away")
+		}
+		return
+	}
+	t.From = voice.FromSpeech
+	t.After, _ = p.Duration(speech, "into_speech", maxWait)
+	if before.Act != voice.Say {
+		p.Problem(speech, "nothing is spoken in the turn before")
+	}
+}
+
+// spokenBefore returns the last of some turns that does not only take the connection away; the zero value
+// if there is none.
+func spokenBefore(turns []Turn) Turn {
+	for _, t := range slices.Backward(turns) {
+		if !slices.Contains(voice.Outages(), t.Act) {
+			return t
+		}
+	}
+	return Turn{}
 }
 
 // act reads the one key that says what a turn does.
@@ -203,6 +252,12 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			}
 		case voice.Wait:
 			t.Wait, _ = p.Duration(v, "wait", maxWait)
+		case voice.Drop, voice.Reload:
+			t.Wait, _ = p.Duration(v, key, maxAway)
+		case voice.Roam:
+			if on, ok := p.Bool(v, "roam"); ok && !on {
+				p.Problem(v, "roam is true, or is left out")
+			}
 		}
 	}
 	if t.Act == "" {
@@ -257,6 +312,12 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	if t.Act == voice.Say && p.script.NoMicrophone {
 		refuse("say", "nothing can be said without a microphone; leave microphone out, or type")
 	}
+	if slices.Contains(voice.Outages(), t.Act) {
+		for _, key := range []string{"wait_for", "approve", "expect", "patience", "interrupt_after"} {
+			refuse(key, "%s means nothing with %s: nothing is said", key, t.Act)
+		}
+		return
+	}
 	if t.Act == voice.Wait || t.Act == voice.Stop {
 		for _, key := range []string{"wait_for", "approve"} {
 			refuse(key, "%s means nothing with %s", key, t.Act)
@@ -294,7 +355,9 @@ func (p *parser) interrupts(v *yaml.Node, i int) {
 	if len(turns) < i {
 		return // a turn before is no turn, and has its problem
 	}
-	switch before := turns[i-1]; {
+	switch before := spokenBefore(turns); {
+	case before.Act == "":
+		p.Problem(v, "there is no answer before this turn that it could interrupt")
 	case before.Act == voice.Wait || before.Act == voice.Stop:
 		p.Problem(v, "nothing answers the turn before, which is %s", before.Act)
 	case before.WaitFor != voice.ForAnswer:

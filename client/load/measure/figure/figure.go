@@ -15,6 +15,7 @@ const (
 	GroupBargeIn    Group = "Interruptions"
 	GroupSound      Group = "Sound"
 	GroupTools      Group = "Tools"
+	GroupLosses     Group = "Lost connections"
 	GroupSessions   Group = "Sessions"
 	GroupGenerator  Group = "The generator itself"
 	GroupConsistent Group = "Correctness"
@@ -59,11 +60,18 @@ var (
 	LastAudio     = define("last_audio", GroupBargeIn, "last audio", "from the first voiced sample of an interruption to the last binary frame of the interrupted answer; 0 where all of it had come before")
 
 	AudioGap     = define("audio_gap", GroupSound, "gap between frames", "between two binary frames of one answer, as they arrive")
+	ItemGap      = define("item_gap", GroupSound, "largest gap", "the longest time between two binary frames of one answer, a value for each answer; a lost connection of the client is not in it. A change of the provider's connection in the middle of an answer is")
 	BufferNeeded = define("buffer_needed", GroupSound, "buffer needed", "how much audio a player would have had to hold back to play an answer without a gap: the most that a frame came later than real time since the first one")
 
 	ToolTotal = define("tool_total", GroupTools, "call", "from tool.started to tool.ended, as they arrive")
 	ToolRun   = define("tool_run", GroupTools, "run", "duration_ms of tool.ended: the tool's own time")
 	ToolWait  = define("tool_wait", GroupTools, "wait", "tool_total less tool_run: waiting for a place, a lease or the ledger. Below zero counts as zero")
+
+	Resume       = define("resume", GroupLosses, "resume", "from session.start with resume to session.started")
+	Outage       = define("outage", GroupLosses, "without connection", "from the loss of a connection to session.started on the next one: the pauses of the client, connecting, and resume. With roam, where the old connection is there until then, it is resume alone")
+	OutageAudio  = define("outage_audio", GroupLosses, "audio to audio", "of answers that were coming: from the last binary frame before the loss to the first one after it")
+	OutageHeard  = define("outage_heard", GroupLosses, "silence heard", "of answers that were coming: how long the player with 100 ms was silent in the rest of the answer; 0 where what it held was enough")
+	ProviderLost = define("provider_lost", GroupLosses, "provider's connection", "lost_ms of provider.reconnected: how long the model could not be spoken with")
 
 	Connect   = define("connect", GroupSessions, "connect", "from the dial to the open WebSocket")
 	Ready     = define("ready", GroupSessions, "ready", "from session.start to session.started")
@@ -92,5 +100,5 @@ func Figures() []Figure {
 
 // Groups returns the groups in the order of a report.
 func Groups() []Group {
-	return []Group{GroupAnswers, GroupGateway, GroupBargeIn, GroupSound, GroupTools, GroupSessions, GroupConsistent, GroupGenerator}
+	return []Group{GroupAnswers, GroupGateway, GroupBargeIn, GroupSound, GroupTools, GroupLosses, GroupSessions, GroupConsistent, GroupGenerator}
 }

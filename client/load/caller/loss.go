@@ -1,0 +1,172 @@
+package caller
+
+import (
+	"math"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/client/load/measure"
+	"voicegw/client/load/measure/counter"
+	"voicegw/client/load/measure/figure"
+	"voicegw/client/voice"
+	"voicegw/protocol"
+)
+
+// reportingBuffer is the index of the player that tells the gateway what was heard.
+const reportingBuffer = 1
+
+// flushedByLoss is the reason of an audio.flush whose item cannot be continued after a loss.
+const flushedByLoss = "connection_lost"
+
+// returnTime is how long a caller tries to come back: as long as a gateway keeps a session by default.
+const returnTime = 30 * time.Second
+
+// loss is a lost connection, and the answer that was coming then.
+type loss struct {
+	back   bool        // the session goes on, and no audio has come since
+	item   *voice.Item // the answer; nil if none was coming
+	latest time.Time   // its last frame before the loss
+	silent time.Duration
+}
+
+// widest is the largest gap between the frames of an answer.
+type widest struct {
+	item *voice.Item
+	gap  time.Duration
+	n    int // gaps
+}
+
+// end records the gap of an answer that is over.
+func (w *widest) end(c *measure.Collector) {
+	if w.n > 0 {
+		c.Record(figure.ItemGap, w.gap)
+	}
+	*w = widest{}
+}
+
+// heardFrame measures a frame of an answer.
+func (c *call) heardFrame(now time.Time, i *voice.Item) {
+	afterLoss := c.loss.back
+	c.loss.back = false
+	if i == c.loss.item && afterLoss {
+		c.Record(figure.OutageAudio, now.Sub(c.loss.latest))
+	}
+	if c.gap.item != i {
+		c.gap.end(c.Collector)
+		c.gap.item = i
+	}
+	if i.First.IsZero() || afterLoss {
+		return
+	}
+	gap := now.Sub(i.Latest)
+	c.Record(figure.AudioGap, gap)
+	c.gap.gap, c.gap.n = max(c.gap.gap, gap), c.gap.n+1
+}
+
+// playedAfterLoss measures the end of an answer whose connection was lost.
+func (c *call) playedAfterLoss(i *voice.Item) {
+	if i == c.loss.item {
+		c.Record(figure.OutageHeard, c.loss.silent)
+		c.loss.item = nil
+	}
+}
+
+// returning measures what becomes of lost connections.
+func (c *call) returning(now time.Time, e voice.Event) {
+	switch e.Kind {
+	case voice.WentAway:
+		c.wentAway(now, e)
+	case voice.Retrying:
+		c.Add(counter.ResumeRetries, 1)
+	case voice.CameBack:
+		c.cameBack(now, e)
+	case voice.NotBack:
+		c.Add(counter.ResumesFailed, 1)
+		c.problem(now, measure.KindResume, e.X, "the session could not be continued: %s%s", c.ending(e.Err), because(e.Told))
+	case voice.NotCut:
+		c.Add(counter.NotCut, 1)
+		c.problem(now, measure.KindResume, e.X, "%s", e.Text)
+	case voice.Displaced:
+		c.Add(counter.Displaced, 1)
+	case voice.MissedMessages:
+		c.Add(counter.LostMessages, e.N)
+		c.problem(now, measure.KindLostMessage, e.X, "%s", e.Text)
+	case voice.MissedAudio:
+		c.Add(counter.LostBytes, e.N)
+		c.problem(now, measure.KindLostAudio, e.X, "%d bytes of %s were left out after a resume", e.N, e.Text)
+	case voice.AudioAgain:
+		c.Add(counter.RepeatedBytes, e.N)
+		c.problem(now, measure.KindLostAudio, e.X, "%d bytes of %s came again after a resume", e.N, e.Text)
+	case voice.Unsaid:
+		c.Add(counter.Unsaid, e.N)
+	}
+}
+
+// wentAway notes a lost connection. What takes connections away on purpose is counted when the session
+// goes on, and no problem.
+func (c *call) wentAway(now time.Time, e voice.Event) {
+	c.loseIn(c.Incoming())
+	if e.Act == "" {
+		c.Add(counter.Losses, 1)
+		c.problem(now, measure.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
+		return
+	}
+	c.countCut(e.Act)
+}
+
+// loseIn remembers the answer that was coming when a connection was lost.
+func (c *call) loseIn(i *voice.Item) {
+	if c.loss.item != nil && c.loss.item != i {
+		c.playedAfterLoss(c.loss.item)
+	}
+	silent := time.Duration(0)
+	if c.loss.item != nil {
+		silent = c.loss.silent // it was lost twice in one answer
+	}
+	c.loss = loss{}
+	if i != nil && !i.First.IsZero() {
+		c.loss = loss{item: i, latest: i.Latest, silent: silent}
+	}
+}
+
+// countCut counts a connection that was taken away.
+func (c *call) countCut(act voice.Act) {
+	switch act {
+	case voice.Drop:
+		c.Add(counter.Drops, 1)
+	case voice.Reload:
+		c.Add(counter.Reloads, 1)
+	case voice.Roam:
+		c.Add(counter.Roams, 1)
+	}
+}
+
+func (c *call) cameBack(now time.Time, e voice.Event) {
+	r := e.Returned
+	c.Add(counter.Resumes, 1)
+	c.Record(figure.Resume, r.Took)
+	c.Record(figure.Outage, r.Away)
+	if r.Snapshot {
+		c.Add(counter.Snapshots, 1)
+	}
+	c.loss.back = true
+}
+
+// heardReconnected measures a provider's connection that was replaced.
+func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
+	c.Add(counter.ProviderReconnected, 1)
+	c.Record(figure.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
+	if m.How == "fresh" {
+		c.Add(counter.ProviderFresh, 1)
+	}
+}
+
+// mismatch counts the bytes by which an answer is longer or shorter than its audio.end says.
+func (c *call) mismatch(i *voice.Item, ms int64) {
+	off := i.Bytes + i.Left - audio.Bytes(c.set.OutputRate, time.Duration(ms)*time.Millisecond)
+	if off > 0 {
+		c.Add(counter.RepeatedBytes, int64(off))
+		return
+	}
+	c.Add(counter.LostBytes, int64(-off))
+}
