@@ -106,14 +106,21 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples", ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
 	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
 		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
-	case o.Away < 0 || o.Away > plan.MaxDuration:
-		return o, fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, plan.MaxDuration)
-	case tooOften(o.Drop) || tooOften(o.Reload) || tooOften(o.Roam):
-		return o, fmt.Errorf("%w: a caller loses its connection every %s at most", ErrOptions, minEvery)
 	case o.Warmup > plan.MaxDuration:
 		return o, fmt.Errorf("%w: the warm-up must last at most %s", ErrOptions, plan.MaxDuration)
 	}
-	return o, nil
+	return o, o.checkOutages()
+}
+
+// checkOutages refuses connections that are lost too often, or for too long.
+func (o Options) checkOutages() error {
+	switch {
+	case o.Away < 0 || o.Away > plan.MaxDuration:
+		return fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, plan.MaxDuration)
+	case tooOften(o.Drop) || tooOften(o.Reload) || tooOften(o.Roam):
+		return fmt.Errorf("%w: a caller loses its connection every %s at most", ErrOptions, minEvery)
+	}
+	return nil
 }
 
 // tooOften reports whether a time between lost connections is too short. Zero means that none is lost.

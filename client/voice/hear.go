@@ -15,6 +15,9 @@ func (c *Conversation) hearAudio(now time.Time, pcm []byte) {
 	if pcm = i.unseen(pcm); len(pcm) == 0 {
 		return // all of it has come before
 	}
+	if !c.player.takes(i) {
+		i = nil
+	}
 	c.observer.HeardAudio(now, pcm, i)
 	if i == nil {
 		return
@@ -138,6 +141,9 @@ func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
 	if c.o.Return.Within > 0 {
 		c.way.token = m.ResumeToken
 	}
+	if c.way.token == "" && len(c.o.Outages) > 0 {
+		c.tellText(now, NotCut, nil, noToken)
+	}
 	if c.o.Microphone {
 		c.mic = newMicrophone(s.InputRate, c.o.Frame, c.o.Silence, now)
 	}
@@ -252,9 +258,10 @@ func (c *Conversation) hearAudioStart(now time.Time, m *protocol.AudioStart) {
 }
 
 // audioGoesOn takes an audio.start of an item that is known: after a resume its audio goes on from
-// there. It reports whether the item is known.
+// there. The item may be over: as positions are rounded down, the last part of a ms comes again. It
+// reports whether the item is known.
 func (c *Conversation) audioGoesOn(now time.Time, m *protocol.AudioStart) bool {
-	i := c.player.find(m.ItemID)
+	i := c.player.remembers(m.ItemID)
 	if i == nil {
 		return false
 	}

@@ -37,6 +37,9 @@ type Outage struct {
 // errCut is why a connection is gone that was taken away.
 var errCut = errors.New("the connection was cut")
 
+// noToken is why a connection is not taken away.
+const noToken = "the gateway gives no resume_token, so that no client can come back (limits.resume_grace)"
+
 // tickOutages takes the connection away where that is due.
 func (c *Conversation) tickOutages(now time.Time) {
 	for i, o := range c.o.Outages {
@@ -69,7 +72,7 @@ func (c *Conversation) steady() bool {
 func (c *Conversation) cut(now time.Time, act Act, away time.Duration) {
 	switch {
 	case c.way.token == "":
-		c.tellText(now, NotCut, c.cur, "the gateway gives no resume_token, so that no client can come back (limits.resume_grace)")
+		c.tellText(now, NotCut, c.cur, noToken)
 		return
 	case !c.steady():
 		c.tellText(now, NotCut, c.cur, "there is no connection that could be taken away")

@@ -77,7 +77,7 @@ func (p *player) find(id string) *Item {
 
 // incoming returns the item that binary frames belong to; nil if they belong to none.
 func (p *player) incoming() *Item {
-	if i := p.incomingItem; i != nil && !i.ended && slices.Contains(p.queue, i) {
+	if i := p.incomingItem; i != nil && (i.known > 0 || p.takes(i)) {
 		return i
 	}
 	return nil
@@ -123,6 +123,20 @@ func (p *player) reload(now time.Time) {
 	}
 	p.newest, p.incomingItem = nil, nil
 	p.finish()
+}
+
+// takes reports whether more audio of an item may come that has not come before.
+func (p *player) takes(i *Item) bool { return i != nil && !i.ended && slices.Contains(p.queue, i) }
+
+// remembers returns the item of an id, whether it is over or not; nil if it is unknown.
+func (p *player) remembers(id string) *Item {
+	if i := p.find(id); i != nil {
+		return i
+	}
+	if at := slices.IndexFunc(p.over, func(i *Item) bool { return i.ID == id }); at >= 0 {
+		return p.over[at]
+	}
+	return nil
 }
 
 // begin opens an item.

@@ -152,6 +152,20 @@ func (c *call) cameBack(now time.Time, e voice.Event) {
 	c.loss.back = true
 }
 
+// heardLoss takes messages about connections.
+func (c *call) heardLoss(m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.AudioFlush:
+		if m.Reason == flushedByLoss {
+			c.Add(counter.LossFlushes, 1)
+		}
+	case *protocol.ProviderReconnecting:
+		c.Add(counter.ProviderReconnecting, 1)
+	case *protocol.ProviderReconnected:
+		c.heardReconnected(m)
+	}
+}
+
 // heardReconnected measures a provider's connection that was replaced.
 func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
 	c.Add(counter.ProviderReconnected, 1)

@@ -115,15 +115,14 @@ func (c *call) sent(bytes int, lag, block time.Duration) {
 func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 	c.Add(counter.FramesDown, 1)
 	c.Add(counter.BytesDown, int64(len(pcm)))
-	switch {
-	case i == nil:
-		c.Add(counter.StaleFrames, 1)
-		if !c.stale {
-			c.stale = true
-			c.problem(now, measure.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
-		}
-	default:
+	if i != nil {
 		c.heardFrame(now, i)
+		return
+	}
+	c.Add(counter.StaleFrames, 1)
+	if !c.stale {
+		c.stale = true
+		c.problem(now, measure.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
 	}
 }
 
@@ -320,20 +319,14 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 		case "denied":
 			c.Add(counter.Refusals, 1)
 		}
-	case *protocol.AudioFlush:
-		if m.Reason == flushedByLoss {
-			c.Add(counter.LossFlushes, 1)
-		}
-	case *protocol.ProviderReconnecting:
-		c.Add(counter.ProviderReconnecting, 1)
-	case *protocol.ProviderReconnected:
-		c.heardReconnected(m)
 	case *protocol.SessionEnded:
 		if at := c.LeftAt(); !at.IsZero() && c.Ended() == "" {
 			c.Record(figure.Goodbye, now.Sub(at))
 		}
 	case *protocol.Error:
 		c.heardError(now, m)
+	default:
+		c.heardLoss(m)
 	}
 }
 

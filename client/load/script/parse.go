@@ -313,9 +313,7 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 		refuse("say", "nothing can be said without a microphone; leave microphone out, or type")
 	}
 	if slices.Contains(voice.Outages(), t.Act) {
-		for _, key := range []string{"wait_for", "approve", "expect", "patience", "interrupt_after"} {
-			refuse(key, "%s means nothing with %s: nothing is said", key, t.Act)
-		}
+		p.outageFits(m, t)
 		return
 	}
 	if t.Act == voice.Wait || t.Act == voice.Stop {
@@ -342,6 +340,15 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	}
 	if t.Act == voice.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
 		refuse("expect", "nothing answers the stop button; it can expect flush_within, no_tool and error")
+	}
+}
+
+// outageFits notes what means nothing where a connection is taken away.
+func (p *parser) outageFits(m strict.Map, t *Turn) {
+	for _, key := range []string{"wait_for", "approve", "expect", "patience", "interrupt_after"} {
+		if v := m.Get(key); v != nil {
+			p.Problem(v, "%s means nothing with %s: nothing is said", key, t.Act)
+		}
 	}
 }
 

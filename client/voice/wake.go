@@ -1,0 +1,78 @@
+package voice
+
+import (
+	"time"
+
+	"voicegw/protocol"
+)
+
+// frame is the next frame to send if it is due, and when it was.
+func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool) {
+	if c.mic == nil || c.phase >= phaseLeaving || c.Away() {
+		return nil, due, false
+	}
+	if due = c.mic.due(); now.Before(due) {
+		c.way.catching = false
+		return nil, due, false
+	}
+	late := behind
+	if c.way.catching {
+		late += kept
+	}
+	if now.Sub(due) > late {
+		c.observer.Happened(now, Event{Kind: Dropped, N: c.mic.skip(now.Add(-c.mic.length))})
+		due = c.mic.due()
+	}
+	pcm = c.mic.take()
+	if x := c.cur; c.o.PushToTalk && x != nil && x.Turn.Act == Say && x.Known.IsZero() && !x.Spoken.After(c.mic.due().Add(-c.mic.length)) {
+		c.send(&protocol.InputActivity{})
+		x.Known = now
+	}
+	return pcm, due, true
+}
+
+// wake is when tick or frame have something to do next, after now; the zero time for
+// never. Both have just been called.
+func (c *Conversation) wake(now time.Time) time.Time {
+	var at time.Time
+	consider := func(t time.Time) {
+		if t.After(now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	consider(c.player.next())
+	consider(c.o.end())
+	consider(c.nextOfWay())
+	for i := range c.o.Outages {
+		consider(c.outageAt(i))
+	}
+	if c.mic != nil && c.phase < phaseLeaving && !c.Away() {
+		consider(c.mic.due())
+	}
+	for _, q := range c.questions {
+		consider(q.at)
+		consider(q.until)
+	}
+	switch c.phase {
+	case phaseStarting:
+		consider(c.phaseSince.Add(c.o.ConnectTime))
+	case phasePending:
+		consider(c.phaseSince.Add(c.o.PendingTime))
+	case phaseResting:
+		consider(c.phaseSince.Add(c.rest))
+	case phaseTalking:
+		x := c.cur
+		consider(x.Onset)
+		consider(x.Spoken)
+		consider(c.interruptionAt())
+		consider(c.stepAt())
+		consider(c.word.Add(quiet))
+		consider(x.Onset.Add(flushTime))
+		consider(later(c.sign, x.Spoken).Add(earlyTime))
+		consider(later(c.sign, x.Spoken).Add(x.Turn.Patience))
+	case phaseLeaving:
+		consider(c.phaseSince.Add(c.o.GoodbyeTime))
+	case phaseOver:
+	}
+	return at
+}
