@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
+	"voicegw/internal/faultproxy"
 	"voicegw/protocol"
 )
 
@@ -22,7 +22,9 @@ type caller struct {
 	seed   uint64
 	crowd  *crowd
 	user   string
-	visits int // so far
+	proxy  *faultproxy.Proxy // before the gateway
+	url    string            // of the proxy
+	visits int               // so far
 }
 
 // crowd is what all callers share.
@@ -34,17 +36,19 @@ type crowd struct {
 	speech map[int][]byte // a phrase for each input rate, in Hz
 	over   <-chan struct{}
 	pulse  *pulse
+	links  *linkSide
 
 	mu     sync.Mutex // guards the following fields
 	visits []*visit
 	tokens []string // of confirmations of the latest visits, for thieves
+	ways   []string // to come back to the latest visits, for thieves
 }
 
 // chaosRates are the input rates that callers use.
 var chaosRates = []int{16000, 24000, 48000}
 
-func newCrowd(seed uint64, url string, over <-chan struct{}, p *pulse) *crowd {
-	c := &crowd{seed: seed, url: url, over: over, pulse: p, client: &http.Client{Transport: &http.Transport{}}, speech: map[int][]byte{}}
+func newCrowd(seed uint64, url string, over <-chan struct{}, p *pulse, links *linkSide) *crowd {
+	c := &crowd{seed: seed, url: url, over: over, pulse: p, links: links, client: &http.Client{Transport: &http.Transport{}}, speech: map[int][]byte{}}
 	for _, rate := range chaosRates {
 		c.speech[rate] = append(audiotest.SpeechLike(rate, time.Second, 11), audiotest.Silence(rate, 1200*time.Millisecond)...)
 	}
@@ -53,7 +57,12 @@ func newCrowd(seed uint64, url string, over <-chan struct{}, p *pulse) *crowd {
 
 // call lets a caller call until the test is over.
 func (c *crowd) call(n int) {
-	who := &caller{n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers are one user
+	proxy, err := faultproxy.Listen("127.0.0.1:0", strings.TrimPrefix(c.url, "http://"))
+	if err != nil {
+		panic(err) // a port of this machine
+	}
+	defer func() { _ = proxy.Close() }()                                                                                                    // it has no connection any more
+	who := &caller{proxy: proxy, url: "http://" + proxy.Addr() + "/v1/voice", n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers are one user
 	rng := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	if !who.rest(between(rng, 0, 2*time.Second)) {
 		return
@@ -123,15 +132,18 @@ const (
 	actSteal     act = "steal" // answers somebody else's confirmation
 	actNonsense  act = "nonsense"
 	actInterrupt act = "interrupt" // types while the answer is spoken
+	actLose      act = "lose"      // loses its connection, and comes back
+	actThief     act = "thief"     // somebody tries to come to the session with another token
 )
 
 type step struct {
 	after time.Duration // since the one before
 	act   act
 	text  string
+	lose  outage
 }
 
-var acts = weighted[act]{{actType, 60}, {actInterrupt, 14}, {actSpeak, 12}, {actStop, 8}, {actSteal, 3}, {actNonsense, 3}}
+var acts = weighted[act]{{actType, 60}, {actInterrupt, 14}, {actSpeak, 12}, {actStop, 8}, {actSteal, 3}, {actNonsense, 3}, {actLose, 30}, {actThief, 3}}
 
 var fates = weighted[fate]{{fateApprove, 10}, {fateDeny, 4}, {fateIgnore, 3}, {fateTwice, 2}, {fateVanish, 1}}
 
@@ -148,7 +160,7 @@ func (c *caller) draw() habits {
 	}
 	for i := range 2 + rng.IntN(10) {
 		s := step{after: between(rng, 300*time.Millisecond, 2*time.Second), act: acts.draw(rng), text: chaosText(rng, ref(i+1))}
-		if s.act == actInterrupt || s.act == actStop {
+		if s.lose = drawOutage(rng); s.act == actInterrupt || s.act == actStop || s.act == actLose {
 			s.after = between(rng, 50*time.Millisecond, 600*time.Millisecond)
 		}
 		h.steps = append(h.steps, s)
@@ -163,18 +175,26 @@ func (c *caller) draw() habits {
 type visit struct {
 	// Fixed after visit began.
 	caller *caller
+	number int // of its caller
 	habits habits
 	began  time.Time
-	conn   *protocol.Conn
-	in     chan happening // from its reader to visit, closed by the reader when the connection is over; 256 frames are some seconds
 
 	// Owned by caller.visit.
 	record
-	due     []dueAct // what is to be done, the soonest first
-	step    int
-	leaving bool
-	closing bool      // has said goodbye
-	hushed  time.Time // when it began to wait for all that is owed
+	at       *attached      // the newest connection
+	in       chan happening // of it; nil while the caller is away
+	all      []*attached
+	away     bool // nothing can be said: there is no connection, or the session has not said that it goes on
+	losing   bool // the connection is about to break
+	over     bool // it cannot come back
+	outage   outage
+	answers  map[string]func()    // to questions, by token
+	answered map[string]*attached // where an answer was sent last
+	due      []dueAct             // what is to be done, the soonest first
+	step     int
+	leaving  bool
+	closing  bool      // has said goodbye
+	hushed   time.Time // when it began to wait for all that is owed
 }
 
 // dueAct is something to be done at its time.
@@ -185,18 +205,14 @@ type dueAct struct {
 
 // visit calls once, from the dialling to the end of the connection.
 func (c *caller) visit() *visit {
-	v := &visit{caller: c, habits: c.draw(), began: time.Now(), in: make(chan happening, 256)}
+	v := &visit{caller: c, number: c.visits, habits: c.draw(), began: time.Now(), answers: map[string]func(){}, answered: map[string]*attached{}}
 	v.record = newRecord()
-	conn, err := protocol.Dial(context.Background(), c.crowd.url+"/v1/voice", protocol.DialOptions{Client: c.crowd.client})
-	if err != nil {
-		v.complain("it could not connect: %v", err)
+	if !v.dial() {
 		return v
 	}
-	v.conn = conn
-	var reader sync.WaitGroup
-	reader.Go(v.read)
+	defer c.crowd.links.forget(v.voice())
 	start := &protocol.Start{
-		Provider: v.habits.provider, InputRate: v.habits.rate, OutputRate: 24000, PendingRequest: v.habits.pending,
+		Voice: v.voice(), Provider: v.habits.provider, InputRate: v.habits.rate, OutputRate: 24000, PendingRequest: v.habits.pending,
 		Client: &protocol.ClientInfo{ID: c.user, Name: fmt.Sprint("chaos-", c.n)},
 	}
 	if v.habits.push {
@@ -204,31 +220,24 @@ func (c *caller) visit() *visit {
 	}
 	v.say(start)
 	v.run()
-	conn.Abort()
-	for range v.in { // lets the reader end
-	}
-	reader.Wait()
+	v.hangUp()
 	return v
 }
 
-// read passes on what comes until the connection is over.
-func (v *visit) read() {
-	defer close(v.in)
-	for {
-		f, err := v.conn.Read()
-		h := happening{at: time.Now(), err: err}
-		switch {
-		case err != nil:
-		case f.Audio:
-			h.bytes = len(f.Data)
-		default:
-			h.msg, h.err = protocol.ParseServer(f.Data)
-		}
-		v.in <- h
-		if h.err != nil {
-			return
-		}
+// voice is how the gateway's connections to models know the visit.
+func (v *visit) voice() string { return fmt.Sprintf("c%dv%d", v.caller.n, v.number) }
+
+// begins takes session.started.
+func (v *visit) begins(m *protocol.SessionStarted) {
+	if v.session == "" {
+		v.session = m.SessionID
+		v.next()
+	} else {
+		v.isBack(m)
+		v.spent = v.before
 	}
+	v.before, v.token = v.token, m.ResumeToken
+	v.caller.crowd.exposeResume(v.session, v.token)
 }
 
 // run does what is due and takes what comes until the connection is over.
@@ -236,7 +245,7 @@ func (v *visit) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	over := v.caller.crowd.over
-	for {
+	for !v.over {
 		if len(v.due) > 0 {
 			timer.Reset(max(time.Until(v.due[0].at), 0))
 		} else {
@@ -244,10 +253,12 @@ func (v *visit) run() {
 		}
 		select {
 		case h, ok := <-v.in:
-			if !ok {
+			if !ok && !v.lost() {
 				return
 			}
-			v.take(h)
+			if ok {
+				v.take(h)
+			}
 		case <-timer.C:
 			if len(v.due) > 0 && !time.Now().Before(v.due[0].at) {
 				do := v.due[0].do
@@ -284,12 +295,18 @@ func (v *visit) patiently(d time.Duration, do func()) {
 
 // say writes a message. A connection that is over is told of by the reader.
 func (v *visit) say(m protocol.ClientMessage) {
+	if !v.away {
+		v.write(m)
+	}
+}
+
+func (v *visit) write(m protocol.ClientMessage) {
 	text, err := protocol.EncodeClient(m)
 	if err != nil {
 		v.complain("%T could not be encoded: %v", m, err)
 		return
 	}
-	_ = v.conn.WriteText(text)
+	_ = v.at.conn.WriteText(text)
 }
 
 // next has the next step done in its time, or the visit ended.
@@ -321,17 +338,30 @@ func (v *visit) act(s step) {
 	case actSteal:
 		v.say(&protocol.ConfirmationResolve{Token: v.caller.crowd.steal(v.session), Approved: true})
 	case actNonsense:
-		_ = v.conn.WriteText([]byte(`{"type":"chaos.nonsense"}`))
+		if !v.away {
+			_ = v.at.conn.WriteText([]byte(`{"type":"chaos.nonsense"}`))
+		}
+	case actLose:
+		v.latest = append(v.latest, fmt.Sprint("  ", s.lose.how, " for ", s.lose.away))
+		v.outages[string(s.lose.how)]++
+		v.lose(s.lose)
+	case actThief:
+		if !v.away {
+			v.thief()
+		}
 	}
 }
 
 // speak sends a phrase at once: the gateway takes some seconds ahead of real time.
 func (v *visit) speak() {
+	if v.away {
+		return
+	}
 	if v.habits.push {
 		v.say(&protocol.InputActivity{Active: true})
 	}
 	for frame := range slices.Chunk(v.caller.crowd.speech[v.habits.rate], audio.Bytes(v.habits.rate, 100*time.Millisecond)) {
-		if v.conn.WriteAudio(frame) != nil {
+		if v.at.conn.WriteAudio(frame) != nil {
 			return
 		}
 	}
@@ -345,6 +375,10 @@ func (v *visit) leave() {
 	if v.leaving {
 		return
 	}
+	if v.away || v.losing {
+		v.after(50*time.Millisecond, v.leave)
+		return
+	}
 	switch v.habits.leave {
 	case leaveQuietly:
 		v.wait()
@@ -352,14 +386,23 @@ func (v *visit) leave() {
 		v.leaving = true
 		v.goodbye()
 	case leaveVanish:
-		v.leaving, v.vanished = true, true
-		v.conn.Abort()
+		v.vanish()
 	}
+}
+
+func (v *visit) vanish() {
+	v.leaving, v.vanished = true, true
+	v.at.conn.Abort()
+	v.over = v.away
 }
 
 // chaosPatience is how long a caller waits for what is owed, as a pulse counts. A call of a tool that writes
 // may wait for the store twice 5 s, when the disk stands still.
 const chaosPatience = 16 * time.Second
+
+// hushPatience is that of a caller who hangs up last: an answer may have to wait for a new connection to the
+// model, which may take 30 s.
+const hushPatience = 45 * time.Second
 
 // wait lets everything that is owed come before the caller hangs up.
 func (v *visit) wait() {
@@ -371,9 +414,9 @@ func (v *visit) wait() {
 
 // hush hangs up once nothing is owed any more.
 func (v *visit) hush() {
-	owed, patient := v.owed(), v.caller.crowd.pulse.between(v.hushed, time.Now()) < chaosPatience
+	owed, patient := v.owed(), v.caller.crowd.pulse.between(v.hushed, time.Now()) < hushPatience
 	switch {
-	case v.session == "" && patient:
+	case (v.session == "" || v.away || v.losing) && patient:
 		v.after(50*time.Millisecond, v.hush)
 	case owed == "":
 		v.quiet = true
@@ -381,7 +424,7 @@ func (v *visit) hush() {
 	case patient:
 		v.after(50*time.Millisecond, v.hush)
 	default:
-		v.complain("after %v there is still owed: %s\n\t%s", chaosPatience, owed, strings.Join(v.latest, "\n\t"))
+		v.complain("after %v there is still owed: %s\n\t%s", hushPatience, owed, strings.Join(v.latest, "\n\t"))
 		v.goodbye()
 	}
 }
@@ -391,11 +434,15 @@ func (v *visit) goodbye() {
 	if v.closing {
 		return
 	}
+	if v.away || v.losing {
+		v.after(50*time.Millisecond, v.goodbye)
+		return
+	}
 	v.closing = true
 	v.say(&protocol.End{})
 	v.patiently(chaosPatience, func() {
 		v.complain("the connection was not closed %v after session.end", chaosPatience)
-		v.conn.Abort()
+		v.at.conn.Abort()
 	})
 }
 
@@ -403,10 +450,17 @@ func (v *visit) goodbye() {
 func (v *visit) asked(m *protocol.ConfirmationRequest) {
 	f := v.habits.fates[min(len(v.questions), len(v.habits.fates))-1]
 	answer := func(approved bool) {
-		if approved {
+		if _, before := v.answered[m.Token]; approved && !before {
 			v.approvals = append(v.approvals, approval{tool: m.Tool, args: string(m.Args), at: time.Now()})
 		}
+		if v.away || v.losing {
+			return // it answers when it is back
+		}
+		v.answered[m.Token] = v.at
 		v.say(&protocol.ConfirmationResolve{Token: m.Token, Approved: approved})
+	}
+	if f != fateIgnore {
+		v.answers[m.Token] = func() { answer(f != fateDeny) }
 	}
 	switch f {
 	case fateIgnore:
@@ -415,19 +469,54 @@ func (v *visit) asked(m *protocol.ConfirmationRequest) {
 	case fateTwice:
 		v.after(150*time.Millisecond, func() { answer(true); v.say(&protocol.ConfirmationResolve{Token: m.Token, Approved: true}) })
 	case fateVanish:
-		v.after(150*time.Millisecond, func() { answer(true); v.leaving, v.vanished = true, true; v.conn.Abort() })
+		v.after(150*time.Millisecond, func() { answer(true); v.vanish() })
 	}
 }
 
 // heard reports what was played of an item, as it is this visit's habit. The caller
 // listens eight times as fast as a person.
 func (v *visit) heard(item string, ms int64) {
-	report := func() { v.say(&protocol.Playback{ItemID: item, PlayedMS: ms, Done: true}) }
+	report := func() {
+		v.say(&protocol.Playback{ItemID: item, PlayedMS: ms, Done: true, ReceivedMS: int64(v.have[item] / 48), Seq: v.seq})
+	}
 	switch v.habits.honest {
 	case 0:
 		v.after(time.Duration(ms)*time.Millisecond/8, report)
 	case 2:
 		report()
+	}
+}
+
+// unanswered are the questions that are open although the caller has made up its mind.
+func (v *visit) unanswered() map[string]func() {
+	open := map[string]func(){}
+	for token, answer := range v.answers {
+		if v.questions[token] == "" {
+			open[token] = answer
+		}
+	}
+	return open
+}
+
+// stealResume returns the token of another session.
+func (c *crowd) stealResume(session string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.ways) - 1; i >= 0; i-- {
+		if owner, token, _ := cutToken(c.ways[i]); owner != session {
+			return token
+		}
+	}
+	return "nobodys"
+}
+
+// exposeResume lets thieves know of a token to come back with.
+func (c *crowd) exposeResume(session, token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ways = append(c.ways, session+" "+token)
+	if len(c.ways) > 64 {
+		c.ways = slices.Delete(c.ways, 0, 32)
 	}
 }
 

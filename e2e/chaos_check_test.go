@@ -16,6 +16,8 @@ type evidence struct {
 	runs   []*run
 	tap    *wiretap
 	side   *gatewaySide
+	links  *linkSide
+	log    *chaosLog
 	ledger *moodyLedger
 	file   []audit.Record
 	stream []audit.Record
@@ -51,6 +53,8 @@ func (e *evidence) check() []string {
 	e.everyCallAnswered(&f)
 	e.auditTellsAll(&f)
 	e.nothingUnapproved(&f)
+	e.plannedReplacements(&f)
+	e.refusals(&f)
 	for promise, n := range f.times {
 		if n > maxFindings {
 			f.said = append(f.said, fmt.Sprintf("%s: %d more", promise, n-maxFindings))
@@ -60,7 +64,7 @@ func (e *evidence) check() []string {
 }
 
 func (v *visit) name() string {
-	return fmt.Sprintf("visit %d of caller %d (%s)", v.caller.visits, v.caller.n, v.session)
+	return fmt.Sprintf("visit %d of caller %d (%s)", v.number, v.caller.n, v.session)
 }
 
 // nothingTwice is invariant 3.

@@ -21,21 +21,40 @@ type record struct {
 	vanished   bool // it dropped the connection itself
 	quiet      bool // it hung up when nothing was owed
 
-	seq       int64
-	open      string // the item whose audio comes
-	bytes     int    // of it so far
-	lastFrame time.Time
-	flushed   map[string]bool
-	turns     map[int]*turnSeen
-	tools     map[string]*toolSeen // by the gateway's call id
-	questions map[string]string    // what became of them, by token; empty: not yet
-	approvals []approval
-	errors    map[string]int // by code
-	gap       time.Duration  // the longest between two frames of an item
-	audioMS   int64
-	reason    string // of session.ended
-	code      websocket.StatusCode
-	latest    []string // the latest messages, for whoever reads of a complaint
+	seq          int64          // the highest
+	numbers      map[int64]bool // each seq that came
+	base         int64          // seq of the session.started of this connection; zero on the first one
+	newest       int64          // the highest seq since then
+	older        int64          // the latest seq that was missed
+	excused      int64          // up to here a snapshot stands for what was missed
+	holes        int            // so many numbers may not have been used
+	open         string         // the item whose audio comes
+	item         string         // the item whose audio came last
+	from         int            // where in it the next frame begins, in bytes
+	have         map[string]int // bytes of audio, by item
+	lastFrame    time.Time
+	flushed      map[string]bool
+	turns        map[int]*turnSeen
+	tools        map[string]*toolSeen // by the gateway's call id
+	questions    map[string]string    // what became of them, by token; empty: not yet
+	approvals    []approval
+	errors       map[string]int // by code
+	gap          time.Duration  // the longest between two frames of an item
+	audioMS      int64
+	reason       string // of session.ended
+	code         websocket.StatusCode
+	token        string // to come back with
+	before       string // the token before it
+	spent        string // one that is not valid any more
+	outages      map[string]int
+	returns      int
+	snapshots    int
+	repeats      int            // messages that came again
+	lostAt       time.Time      // when it was last lost
+	refusedAt    time.Time      // when it could not come back; zero if that did not happen
+	forgotten    bool           // it has come back without what it had of the speech
+	reconnecting map[string]int // of the model's connection, as it was told, by reason
+	latest       []string       // the latest messages, for whoever reads of a complaint
 }
 
 // maxLatest bounds record.latest.
@@ -62,6 +81,7 @@ func newRecord() record {
 	return record{
 		flushed: map[string]bool{}, turns: map[int]*turnSeen{}, tools: map[string]*toolSeen{},
 		questions: map[string]string{}, errors: map[string]int{},
+		numbers: map[int64]bool{}, have: map[string]int{}, outages: map[string]int{}, reconnecting: map[string]int{},
 	}
 }
 
@@ -79,21 +99,22 @@ func (v *visit) take(h happening) {
 		v.takeAudio(h)
 		return
 	}
-	if seq := protocol.HeaderOf(h.msg).Seq; seq != v.seq+1 && v.session != "" {
-		v.complain("seq %d came after %d", seq, v.seq)
+	if !v.count(h.msg) {
+		return
 	}
-	v.seq = protocol.HeaderOf(h.msg).Seq
 	v.remember(h)
 	switch m := h.msg.(type) {
 	case *protocol.SessionStarted:
-		v.session = m.SessionID
-		v.next()
+		v.begins(m)
 	case *protocol.SessionEnded:
 		v.reason = m.Reason
+		v.complete()
+	case *protocol.ProviderReconnecting:
+		v.reconnecting[m.Reason]++
 	case *protocol.AudioStart, *protocol.AudioEnd, *protocol.AudioFlush:
 		v.takeItem(m)
 	case *protocol.TurnStarted:
-		if v.turns[m.Turn] != nil {
+		if v.turns[m.Turn] != nil && v.snapshots == 0 {
 			v.complain("turn %d started twice", m.Turn)
 		}
 		v.turns[m.Turn] = &turnSeen{}
@@ -106,7 +127,7 @@ func (v *visit) take(h happening) {
 		v.caller.crowd.expose(v.session, m.Token)
 		v.asked(m)
 	case *protocol.ConfirmationEnded:
-		if was, asked := v.questions[m.Token]; !asked || was != "" {
+		if was, asked := v.questions[m.Token]; (!asked || was != "") && v.snapshots == 0 {
 			v.complain("confirmation.ended %s of a question that was %q", m.Outcome, was)
 		}
 		v.questions[m.Token] = m.Outcome
@@ -128,7 +149,7 @@ func (v *visit) remember(h happening) {
 	if _, ok := h.msg.(*protocol.Transcript); ok {
 		return
 	}
-	v.latest = append(v.latest, fmt.Sprintf("%.3f %s %d", h.at.Sub(v.began).Seconds(), typeOf(h.msg), protocol.HeaderOf(h.msg).Turn))
+	v.latest = append(v.latest, fmt.Sprintf("%.3f #%d %s %d", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn))
 	if len(v.latest) > maxLatest {
 		v.latest = slices.Delete(v.latest, 0, 1)
 	}
@@ -139,10 +160,14 @@ func (v *visit) takeAudio(h happening) {
 		v.complain("%d bytes of audio came although no item was open", h.bytes)
 		return
 	}
-	if v.bytes > 0 {
+	if v.from > 0 && !v.lastFrame.IsZero() {
 		v.gap = max(v.gap, h.at.Sub(v.lastFrame))
 	}
-	v.bytes += h.bytes
+	if wrong := v.caller.crowd.links.differs(v.voice(), v.open, v.from, h.pcm); wrong != "" {
+		v.complain("of %s, %s", v.open, wrong)
+	}
+	v.from += h.bytes
+	v.have[v.open] = max(v.have[v.open], v.from)
 	v.lastFrame = h.at
 }
 
@@ -153,7 +178,11 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 		if v.flushed[m.ItemID] {
 			v.complain("%s speaks again after its flush", m.ItemID)
 		}
-		v.open, v.bytes = m.ItemID, 0
+		v.open, v.item, v.from = m.ItemID, m.ItemID, int(m.FromMS)*48
+		if have := v.have[m.ItemID]; v.from > have {
+			v.complain("%s goes on at byte %d, and %d have come", m.ItemID, v.from, have)
+		}
+		v.lastFrame = time.Time{}
 		if t := v.turns[m.Turn]; t != nil {
 			t.audio = true
 		}
@@ -166,7 +195,7 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 		v.flushed[m.ItemID] = true
 		played := int64(0)
 		if v.open == m.ItemID {
-			v.open, played = "", audio.MS(24000, v.bytes)/2
+			v.open, played = "", audio.MS(24000, v.have[m.ItemID])/2
 		}
 		v.heard(m.ItemID, played)
 	}
@@ -175,10 +204,10 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 // whole sees that all of an item has come. What an interruption or the end of the
 // session drops does not, although the item's end may have been on its way by then.
 func (v *visit) whole(m *protocol.AudioEnd) {
-	if v.open != m.ItemID {
+	if _, known := v.have[m.ItemID]; v.open != m.ItemID && (v.open != "" || !known) {
 		v.complain("%s ended; %q was open", m.ItemID, v.open)
 	}
-	if ms := audio.MS(24000, v.bytes); ms != m.AudioMS {
+	if ms := audio.MS(24000, v.have[m.ItemID]); ms != m.AudioMS {
 		v.patiently(2*time.Second, func() {
 			if !v.flushed[m.ItemID] {
 				v.complain("%s ended with %d ms; %d ms had come", m.ItemID, m.AudioMS, ms)
@@ -190,13 +219,16 @@ func (v *visit) whole(m *protocol.AudioEnd) {
 // takeTurnEnd is invariant 2 from the client's side.
 func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	t := v.turns[m.Turn]
+	if (t == nil || t.status != "") && v.snapshots > 0 {
+		return // the snapshot took the turn's end
+	}
 	if t == nil || t.status != "" {
 		v.complain("turn %d ended %s without having been open", m.Turn, m.Status)
 		return
 	}
 	t.status = m.Status
 	switch {
-	case m.Status == "completed" && !t.audio:
+	case m.Status == "completed" && !t.audio && v.snapshots == 0:
 		v.complain("turn %d completed without speech", m.Turn)
 	case m.Status == "failed" && !t.failed:
 		v.complain("turn %d failed without an error", m.Turn)
@@ -209,12 +241,15 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 func (v *visit) takeTool(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
-		if v.tools[m.CallID] != nil {
+		if v.tools[m.CallID] != nil && v.snapshots == 0 {
 			v.complain("%s started twice", m.CallID)
 		}
 		v.tools[m.CallID] = &toolSeen{tool: m.Tool}
 	case *protocol.ToolEnded:
 		seen := v.tools[m.CallID]
+		if seen == nil && v.snapshots > 0 {
+			return
+		}
 		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
 			v.complain("%s of %s ended without being under way", m.CallID, m.Tool)
 			return
@@ -235,6 +270,11 @@ func (v *visit) owed() string {
 	for _, n := range slices.Sorted(maps.Keys(v.turns)) {
 		if t := v.turns[n]; t.status == "" && !t.audio && !t.failed {
 			owed = append(owed, fmt.Sprintf("speech or an error for turn %d", n))
+		}
+	}
+	for token, at := range v.answered {
+		if at == v.at && v.questions[token] == "" {
+			owed = append(owed, "the end of a question that was answered")
 		}
 	}
 	return strings.Join(owed, "; ")

@@ -22,7 +22,8 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	turns, outcomes := map[string]int{}, map[string]int{}
 	var gap time.Duration
 	var heard, approvals int64
-	began := 0
+	began, returns, refused, snapshots, repeated := 0, 0, 0, 0, 0
+	outages := map[string]int{}
 	for _, v := range e.visits {
 		wires[v.habits.provider]++
 		ends[v.end()]++
@@ -30,6 +31,11 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 			began++
 		}
 		add(errors, v.errors)
+		add(outages, v.outages)
+		returns, snapshots, repeated = returns+v.returns, snapshots+v.snapshots, repeated+v.repeats
+		if !v.refusedAt.IsZero() {
+			refused++
+		}
 		for _, t := range v.turns {
 			turns[cmp.Or(t.status, "cut off")]++
 		}
@@ -40,6 +46,8 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	}
 	row("sessions", began, list(wires)+fmt.Sprintf("; %d did not begin", len(e.visits)-began))
 	row("  ended", "", list(ends))
+	row("came back", returns, list(outages)+fmt.Sprintf("; %d refused, %d snapshots, %d messages again", refused, snapshots, repeated))
+	row("models' connections", e.links.replaced(), "replaced: "+list(e.log.reasons()))
 	row("turns", sum(turns), list(turns))
 	row("errors told to clients", sum(errors), list(errors))
 	row("speech heard", fmt.Sprintf("%.0f s", float64(heard)/1000), fmt.Sprintf("the largest gap within an answer was %d ms; the machine's largest pause was %d ms", gap.Milliseconds(), e.pulse.pause().Milliseconds()))

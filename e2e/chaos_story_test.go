@@ -135,6 +135,17 @@ func chaosFaults(rng *rand.Rand) string {
 	add("turn", 0.02, "silence, for: 500ms, jitter: 2s")
 	add("turn", 0.005, "silence")
 	add("turn", 0.01, "goaway, for: 1s")
+	add("turn", 0.01, "goaway, for: 0s")
+	add("turn", 0.04, "goaway, for: 30s")
+	add("turn", 0.01, "goaway, for: 300s")
+	for _, code := range []int{1007, 1008, 1011} {
+		add("setup", 0.06, fmt.Sprintf("refuse_resume, code: %d", code))
+	}
+	add("setup", 0.06, "amnesia")
+	add("setup", 0.01, "deaf")
+	add("setup", 0.06, "late_handle, for: 100ms, jitter: 2s")
+	add("setup", 0.03, "no_handle")
+	add("setup", 0.06, "busy_handle")
 	add("turn", 0.005, "expire")
 	add("turn", 0.005, "quota")
 	for _, code := range []int{1000, 1001, 1007, 1008, 1011} {

@@ -83,6 +83,7 @@ type chaos struct {
 	sim    *sim.Server
 	tap    *wiretap
 	side   *gatewaySide
+	links  *linkSide
 	tools  *registry.Registry
 	world  *counter
 	store  *store.Store
@@ -96,6 +97,7 @@ type chaos struct {
 	pulse  *pulse
 	broken []string
 	log    *lockedBuffer
+	lives  *chaosLog
 }
 
 func newChaos(t *testing.T, seed uint64) *chaos {
@@ -103,6 +105,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	ch := &chaos{
 		t: t, seed: seed, began: time.Now(), over: make(chan struct{}), log: &lockedBuffer{}, pulse: &pulse{},
+		links: newLinkSide(), lives: newChaosLog(),
 		side: &gatewaySide{cancelled: map[string]time.Time{}, answering: map[string][]time.Time{}},
 	}
 	logger := slog.New(slog.NewTextHandler(ch.log, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -114,14 +117,15 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	})
 	transports := map[string]transport.Transport{}
 	for _, provider := range providers {
-		transports[provider] = watched{newTransport(t, provider, secret, ch.tap.url), ch.side}
+		transports[provider] = watched{newTransport(t, provider, secret, ch.tap.url), ch.side, ch.links}
 	}
 	var err error
 	ch.manage, err = session.NewManager(session.Options{
 		Limits:     session.Limits{ExemptLoopback: true},
-		Transports: transports, Provider: providers[0], Tools: ch.tools.Snapshot, Executor: executor, Audit: ch.audit.Write, Logger: logger,
+		Transports: transports, Provider: providers[0], Tools: ch.tools.Snapshot, Executor: executor, Audit: ch.audit.Write,
+		Logger: slog.New(slog.NewJSONHandler(ch.lives, nil)),
 		Policy: orchestrator.Policy{
-			NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second, FarewellWait: 3 * time.Second, ProgressEvery: 500 * time.Millisecond,
+			ResumeGrace: chaosGrace, NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second, FarewellWait: 3 * time.Second, ProgressEvery: 500 * time.Millisecond,
 		},
 	})
 	if err != nil {
@@ -131,13 +135,13 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	ch.server.Config.ConnContext = gateway.ConnContext
 	ch.server.Listener = gateway.Listen(ch.server.Listener, gateway.NewLoops(nil))
 	ch.server.Start()
-	ch.crowd = newCrowd(seed, ch.server.URL, ch.over, ch.pulse)
+	ch.crowd = newCrowd(seed, ch.server.URL, ch.over, ch.pulse, ch.links)
 	return ch
 }
 
 // openSim starts the provider, with the wiretap before it.
 func (ch *chaos) openSim(rng *rand.Rand) {
-	opts := sim.Options{Seed: rng.Uint64(), Speed: *chaosSpeed, FirstAudioMS: 50}
+	opts := sim.Options{Seed: rng.Uint64(), Speed: *chaosSpeed, FirstAudioMS: 50, ConnectionLife: between(rng, 6*time.Second, 20*time.Second)}
 	var err error
 	if opts.Scenario, err = scenario.Parse("chaos.yaml", []byte(chaosScenario())); err != nil {
 		ch.t.Fatal(err)
@@ -236,10 +240,10 @@ func (ch *chaos) close() *evidence {
 	if n := ch.audit.Stats().Late; n > 0 {
 		ch.broke("%d records came after the end of the audit", n)
 	}
-	if strings.Contains(ch.log.String(), secret) {
+	if ch.lives.leaked || strings.Contains(ch.log.String(), secret) {
 		ch.broke("the provider's key is in the log")
 	}
-	e := &evidence{visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, ledger: ch.ledger, pulse: ch.pulse}
+	e := &evidence{visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, links: ch.links, log: ch.lives, ledger: ch.ledger, pulse: ch.pulse}
 	report, err := audit.ReadFiles(ctx, ch.path, func(r audit.Record, _ []byte) error {
 		e.file = append(e.file, r)
 		return nil
@@ -279,9 +283,10 @@ func (ch *chaos) stop() {
 // something. What is here happens dozens of times in the smallest run, on a machine that has
 // nothing else to do; on another the run goes on until it has.
 func (ch *chaos) tooQuiet() string {
-	completed, interrupted, repeats := 0, 0, 0
+	completed, interrupted, repeats, returns := 0, 0, 0, 0
 	ch.crowd.mu.Lock()
 	for _, v := range ch.crowd.visits {
+		returns += v.returns
 		for _, turn := range v.turns {
 			switch turn.status {
 			case "completed":
@@ -302,7 +307,8 @@ func (ch *chaos) tooQuiet() string {
 		n    int
 	}{
 		{"completed turns", completed}, {"interrupted turns", interrupted}, {"runs of tools", ch.world.begun()}, {"repeats", repeats},
-		{"kinds of faults", len(ch.sim.Stats().FaultsBy.All())},
+		{"kinds of faults", len(ch.sim.Stats().FaultsBy.All())}, {"returns of callers", returns},
+		{"connections to models that were replaced", ch.links.replaced()},
 	} {
 		if c.n < 3 {
 			return fmt.Sprintf("there were %d %s", c.n, c.what)

@@ -48,7 +48,8 @@ type run struct {
 	ref, slot           string
 	deed                string // under which the gateway does it once; of tools that write
 	at                  time.Time
-	did                 bool // the side effect happened
+	did                 bool      // the side effect happened
+	ended               time.Time // when the handler returned
 }
 
 // counter is the world that the tools change: it counts what is done to it.
@@ -74,6 +75,12 @@ func (c *counter) do(r *run) {
 	r.did = true
 }
 
+func (c *counter) end(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.ended = time.Now()
+}
+
 // begun is how often a handler has begun.
 func (c *counter) begun() int {
 	c.mu.Lock()
@@ -92,6 +99,7 @@ func (c *counter) all() []*run {
 func (c *counter) handle(spec chaosTool) registry.Handler {
 	return registry.Bind(func(ctx context.Context, call registry.Call[chaosArgs, struct{}]) (registry.Result, error) {
 		r := c.begin(call, spec.canonical(call.Args))
+		defer c.end(r)
 		switch call.Args.How {
 		case "slow":
 			select {

@@ -262,28 +262,43 @@ type gatewaySide struct {
 	answering map[string][]time.Time // when the sending of an answer began
 }
 
-// watched is a transport of which a gatewaySide is told.
+// watched is a transport of which a gatewaySide and a linkSide are told.
 type watched struct {
 	transport.Transport
-	side *gatewaySide
+	side  *gatewaySide
+	links *linkSide
 }
 
 func (w watched) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	visit := setup.Voice
+	setup.Voice = ""
 	c, err := w.Transport.Connect(ctx, setup)
+	link, gen := w.links.connected(visit, c, err)
 	if err != nil {
 		return nil, err
 	}
-	return &watchedConn{Conn: c, side: w.side, ids: map[string]string{}}, nil
+	return &watchedConn{Conn: c, side: w.side, ids: map[string]string{}, links: w.links, visit: visit, link: link, gen: gen}, nil
 }
 
 type watchedConn struct {
 	transport.Conn
 	side *gatewaySide
 	ids  map[string]string // the provider's by ours; guarded by side.mu
+
+	links *linkSide
+	visit string
+	link  *chaosLink
+	gen   int
+}
+
+func (c *watchedConn) Close() error {
+	c.links.close(c.link)
+	return c.Conn.Close()
 }
 
 func (c *watchedConn) Recv() (transport.Event, error) {
 	ev, err := c.Conn.Recv()
+	c.links.event(c.visit, c.gen, c.link, ev, err)
 	switch ev := ev.(type) {
 	case transport.ToolCall:
 		c.side.mu.Lock()

@@ -27,6 +27,7 @@ type happening struct {
 	at    time.Time
 	msg   protocol.ServerMessage // nil for audio
 	bytes int                    // of audio
+	pcm   []byte                 // the audio itself, where somebody looks at it
 	err   error                  // the end of the connection
 }
 

@@ -1,0 +1,265 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"voicegw/transport"
+)
+
+// linkSide is what happens to the gateway's connections to models. A visit is known by the voice
+// that it asks for, of which the provider is not told.
+type linkSide struct {
+	mu     sync.Mutex // guards the following field, and everything in it
+	visits map[string]*visitLinks
+}
+
+// visitLinks are the connections of one visit.
+type visitLinks struct {
+	links  []*chaosLink
+	failed int               // attempts to connect since the latest link was opened
+	speech map[string][]byte // what the model said, by the gateway's name of the item; nil once the visit is over
+}
+
+// chaosLink is one connection to a model.
+type chaosLink struct {
+	failed int // attempts before it
+	opened time.Time
+	closed time.Time // when the gateway closed it; zero if it was lost before that
+	lost   time.Time
+	by     time.Time // when it must be replaced even if a call is open; zero if nothing was announced
+}
+
+func newLinkSide() *linkSide { return &linkSide{visits: map[string]*visitLinks{}} }
+
+// of returns the visit with that name. mu is held.
+func (s *linkSide) of(visit string) *visitLinks {
+	if s.visits[visit] == nil {
+		s.visits[visit] = &visitLinks{speech: map[string][]byte{}}
+	}
+	return s.visits[visit]
+}
+
+// differs reports what is wrong with a piece of speech that has come at a position, in bytes.
+func (s *linkSide) differs(visit, item string, at int, pcm []byte) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said := s.of(visit).speech[item]
+	switch {
+	case at+len(pcm) > len(said):
+		return fmt.Sprintf("bytes %d to %d came, and the model has said %d", at, at+len(pcm), len(said))
+	case !bytes.Equal(said[at:at+len(pcm)], pcm):
+		return fmt.Sprintf("bytes %d to %d are not those that the model has said", at, at+len(pcm))
+	}
+	return ""
+}
+
+// forget drops the speech of a visit that is over.
+func (s *linkSide) forget(visit string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(visit).speech = nil
+}
+
+// replaced is how many links have taken the place of another one.
+func (s *linkSide) replaced() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, v := range s.visits {
+		n += max(len(v.links)-1, 0)
+	}
+	return n
+}
+
+// connected notes the end of an attempt to connect.
+func (s *linkSide) connected(visit string, c transport.Conn, err error) (l *chaosLink, gen int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.of(visit)
+	if err != nil {
+		v.failed++
+		return nil, 0
+	}
+	l = &chaosLink{failed: v.failed, opened: time.Now()}
+	v.failed = 0
+	v.links = append(v.links, l)
+	info := c.Info()
+	at := info.ExpiresAt
+	if life := info.Capabilities.ConnectionLife; !at.After(l.opened) && life > 0 {
+		at = l.opened.Add(life)
+	}
+	if life := at.Sub(l.opened); life > 0 {
+		l.by = at.Add(-min(life/20, time.Minute))
+	}
+	return l, len(v.links)
+}
+
+// event notes what a link has said.
+func (s *linkSide) event(visit string, gen int, l *chaosLink, ev transport.Event, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && l.closed.IsZero() && l.lost.IsZero() {
+		l.lost = time.Now()
+	}
+	switch ev := ev.(type) {
+	case *transport.AudioOut:
+		name := ev.Item
+		if gen > 1 {
+			name = fmt.Sprintf("l%d.%s", gen, name)
+		}
+		if v := s.of(visit); v.speech != nil {
+			v.speech[name] = append(v.speech[name], ev.PCM...)
+		}
+	case transport.GoAway:
+		by := time.Now()
+		if ev.TimeLeft > 6*time.Second {
+			by = by.Add(ev.TimeLeft - min(max(ev.TimeLeft/3, 4*time.Second), 15*time.Second))
+		}
+		if l.by.IsZero() || by.Before(l.by) {
+			l.by = by
+		}
+	}
+}
+
+// close notes that the gateway closes a link.
+func (s *linkSide) close(l *chaosLink) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.closed.IsZero() && l.lost.IsZero() {
+		l.closed = time.Now()
+	}
+}
+
+// chaosLog reads in the gateway's log how sessions ended and why links were replaced.
+type chaosLog struct {
+	mu       sync.Mutex // guards the following fields
+	ended    map[string]sessionEnd
+	switched map[string][]linkSwitch
+	leaked   bool // the provider's key was in it
+}
+
+type sessionEnd struct {
+	at     time.Time
+	reason string
+}
+
+type linkSwitch struct {
+	at     time.Time
+	reason string
+	gen    int
+}
+
+func newChaosLog() *chaosLog {
+	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}}
+}
+
+// Write takes one line, which is a JSON object.
+func (l *chaosLog) Write(line []byte) (int, error) {
+	var in struct {
+		Time    time.Time
+		Msg     string
+		Session string `json:"session_id"`
+		Reason  string
+		Link    int
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaked = l.leaked || bytes.Contains(line, []byte(secret))
+	if err := json.Unmarshal(line, &in); err != nil {
+		return 0, err
+	}
+	switch in.Msg {
+	case "session ended":
+		l.ended[in.Session] = sessionEnd{in.Time, in.Reason}
+	case "the model's connection is replaced":
+		l.switched[in.Session] = append(l.switched[in.Session], linkSwitch{in.Time, in.Reason, in.Link})
+	}
+	return len(line), nil
+}
+
+// reasons counts why links were replaced.
+func (l *chaosLog) reasons() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := map[string]int{}
+	for _, all := range l.switched {
+		for _, s := range all {
+			n[s.reason]++
+		}
+	}
+	return n
+}
+
+// plannedReplacements are S9 and S10: a planned replacement shows nothing unless it had to come at
+// a bad moment or took long, and none comes while a call runs, before it must.
+func (e *evidence) plannedReplacements(f *findings) {
+	running := map[string][]*run{}
+	for _, r := range e.runs {
+		running[r.session] = append(running[r.session], r)
+	}
+	for _, v := range e.visits {
+		links := e.links.of(v.voice()).links
+		mayShow := map[string]int{}
+		for _, sw := range e.log.switched[v.session] {
+			if sw.gen > len(links) {
+				f.add("the log agrees with the wire", "link %d of %s was replaced; %d were opened", sw.gen, v.name(), len(links))
+				continue
+			}
+			l := links[sw.gen-1]
+			forced := !l.by.IsZero() && !sw.at.Before(l.by)
+			slow := sw.gen == len(links) || links[sw.gen].failed > 0 || links[sw.gen].opened.Sub(sw.at) > 400*time.Millisecond
+			if sw.reason != "expiring" || forced || slow {
+				mayShow[sw.reason]++
+			}
+			if sw.reason != "expiring" || forced {
+				continue
+			}
+			for _, r := range running[v.session] {
+				if r.at.Before(sw.at) && r.until().After(sw.at) {
+					f.add("S10: no replacement while a call runs", "link %d of %s was replaced %v after %s had begun, %v before it had to be", sw.gen, v.name(),
+						sw.at.Sub(r.at), r.tool, l.by.Sub(sw.at))
+				}
+			}
+		}
+		for reason, n := range v.reconnecting {
+			if n > mayShow[reason] {
+				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told", v.name(), n, reason, mayShow[reason])
+			}
+		}
+	}
+}
+
+// until is the time up to which a call has surely run: its handler may go on after it was given up.
+func (r *run) until() time.Time {
+	given := r.at.Add(chaosTimeout * time.Millisecond)
+	if r.ended.IsZero() || r.ended.After(given) {
+		return given
+	}
+	return r.ended
+}
+
+// refusals holds each refusal of a valid token against the end of the session.
+func (e *evidence) refusals(f *findings) {
+	const promise = "a client may come back"
+	for _, v := range e.visits {
+		if v.refusedAt.IsZero() {
+			continue
+		}
+		end, over := e.log.ended[v.session]
+		switch {
+		case !over || end.at.Sub(v.refusedAt) > endingTime:
+			f.add(promise, "%s was refused with %d, and its session had not ended", v.name(), v.code)
+		case end.reason == "client_gone" && e.pulse.between(v.lostAt, v.refusedAt) < chaosGrace-endingTime:
+			f.add(promise, "%s was refused with %d after %v, and %v is the grace;\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.lostAt), chaosGrace,
+				strings.Join(v.latest, "\n\t"))
+		}
+	}
+}
+
+// endingTime is how long a session that is over may take until its log says so.
+const endingTime = 500 * time.Millisecond

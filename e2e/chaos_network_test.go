@@ -1,0 +1,309 @@
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"voicegw/internal/faultproxy"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+)
+
+// chaosGrace is how long the gateway of the chaos test keeps a session for its client.
+const chaosGrace = 3 * time.Second
+
+// loss is how a caller loses its connection.
+type loss string
+
+const (
+	lossReset  loss = "reset"
+	lossFinish loss = "finish"
+	lossHole   loss = "black hole"
+	lossFreeze loss = "freeze" // nothing is lost, it only comes late
+	lossReload loss = "reload" // the page goes away, and with it what it had of the speech
+	lossRoam   loss = "roam"   // the caller comes from elsewhere while the old connection is fine
+)
+
+var losses = weighted[loss]{
+	{lossReset, 5}, {lossFinish, 3}, {lossHole, 3}, {lossFreeze, 3}, {lossReload, 4}, {lossRoam, 4},
+}
+
+// outage is one loss, and how long the caller then stays away.
+type outage struct {
+	how  loss
+	away time.Duration
+}
+
+func drawOutage(rng *rand.Rand) outage {
+	o := outage{losses.draw(rng), between(rng, 0, 800*time.Millisecond)}
+	if rng.IntN(12) == 0 {
+		o.away = between(rng, chaosGrace-500*time.Millisecond, chaosGrace+1500*time.Millisecond)
+	}
+	return o
+}
+
+// attached is one connection of a visit.
+type attached struct {
+	conn *protocol.Conn
+	in   chan happening // from its reader, closed when the connection is over; 256 frames are some seconds
+	work sync.WaitGroup // its reader and whoever ends it
+	code websocket.StatusCode
+	left bool // the caller has come from elsewhere meanwhile
+}
+
+// dial opens a connection and lets its reader run.
+func (v *visit) dial() bool {
+	conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client})
+	if err != nil {
+		v.complain("it could not connect: %v", err)
+		return false
+	}
+	at := &attached{conn: conn, in: make(chan happening, 256)}
+	at.work.Go(at.read)
+	v.at, v.in = at, at.in
+	v.all = append(v.all, at)
+	return true
+}
+
+// read passes on what comes until the connection is over.
+func (a *attached) read() {
+	defer close(a.in)
+	for {
+		f, err := a.conn.Read()
+		h := happening{at: time.Now(), err: err}
+		switch {
+		case err != nil:
+		case f.Audio:
+			h.bytes, h.pcm = len(f.Data), append([]byte(nil), f.Data...)
+		default:
+			h.msg, h.err = protocol.ParseServer(f.Data)
+		}
+		a.in <- h
+		if h.err != nil {
+			return
+		}
+	}
+}
+
+// leave lets the connection come to its end without the caller.
+func (a *attached) leave() {
+	a.left = true
+	a.work.Go(func() {
+		for h := range a.in {
+			if h.err != nil {
+				a.code = protocol.CloseStatus(h.err)
+			}
+		}
+	})
+}
+
+// hangUp ends all connections, and looks how those ended that were left.
+func (v *visit) hangUp() {
+	for _, a := range v.all {
+		a.conn.Abort()
+		if !a.left {
+			for range a.in { // lets the reader end
+			}
+		}
+		a.work.Wait()
+		if a.left && a.code != closecode.ResumedElsewhere && a.code > 0 {
+			v.complain("the connection that was left ended with %d", a.code)
+		}
+	}
+}
+
+// lose loses the connection.
+func (v *visit) lose(o outage) {
+	if v.away || v.losing || v.closing || v.session == "" {
+		return
+	}
+	command := faultproxy.Command{}
+	switch o.how {
+	case lossReset:
+		command.Do = faultproxy.Reset
+	case lossFinish:
+		command.Do = faultproxy.Finish
+	case lossHole:
+		command.Do = faultproxy.BlackHole
+		v.after(150*time.Millisecond, v.at.conn.Abort)
+	case lossFreeze:
+		command = faultproxy.Command{Do: faultproxy.Freeze, For: 300 * time.Millisecond}
+	case lossReload:
+		at := v.at
+		at.work.Go(func() { _ = at.conn.Close(closecode.ServerLeaving, "reload") }) // the gateway need not answer
+	case lossRoam:
+		v.at.leave()
+		v.in, v.outage, v.lostAt = nil, o, time.Now()
+		v.away = true
+		v.back()
+		return
+	}
+	if command.Do != "" {
+		if err := v.caller.proxy.Do(command); err != nil {
+			v.complain("the proxy: %v", err)
+		}
+	}
+	if o.how != lossFreeze {
+		v.losing, v.outage = true, o
+	}
+}
+
+// lost is called when the connection is over, and reports whether the caller will come back.
+func (v *visit) lost() bool {
+	if !v.losing || v.reason != "" || v.vanished {
+		if v.away && !v.vanished {
+			v.refusedAt = time.Now()
+		}
+		return false
+	}
+	v.losing, v.away, v.in, v.lostAt = false, true, nil, time.Now()
+	v.after(v.outage.away, v.back)
+	return true
+}
+
+// back comes back to the session.
+func (v *visit) back() {
+	if v.vanished {
+		return
+	}
+	r := &protocol.Resume{SessionID: v.session, Token: v.token, LastSeq: v.seq}
+	if v.item != "" && v.outage.how != lossReload {
+		r.Audio = &protocol.ResumeAudio{ItemID: v.item, ReceivedMS: int64(v.have[v.item] / 48)}
+	}
+	if v.outage.how == lossReload {
+		v.forgotten = true
+	}
+	if !v.dial() {
+		v.over = true
+		return
+	}
+	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
+}
+
+// isBack takes the session.started of a session to which the caller has come back.
+func (v *visit) isBack(m *protocol.SessionStarted) {
+	if m.SessionID != v.session || !v.away {
+		v.complain("it was away %v from %s, and %s was resumed%s", v.away, v.session, m.SessionID, v.lately())
+	}
+	v.away, v.base, v.newest, v.older = false, v.seq, v.seq, 0 // its seq is the highest
+	v.open, v.lastFrame = "", time.Time{}
+	v.returns++
+	v.holes += 3 // of this attachment, if it is lost early
+	if m.Snapshot {
+		v.forget(v.seq)
+	}
+	for token, answer := range v.unanswered() {
+		v.after(150*time.Millisecond, func() {
+			if v.questions[token] == "" {
+				answer()
+			}
+		})
+	}
+}
+
+// forget takes a snapshot: what was open before it is told again, or is over.
+func (v *visit) forget(seq int64) {
+	v.snapshots, v.excused = v.snapshots+1, seq-1
+	for n, t := range v.turns {
+		if t.status == "" {
+			delete(v.turns, n)
+		}
+	}
+	for id, t := range v.tools {
+		if t.ended == nil {
+			delete(v.tools, id)
+		}
+	}
+	for token, outcome := range v.questions {
+		if outcome == "" {
+			delete(v.questions, token)
+		}
+	}
+}
+
+// count takes a seq, and reports whether it is a new one (S1).
+func (v *visit) count(m protocol.ServerMessage) bool {
+	seq := protocol.HeaderOf(m).Seq
+	if v.numbers[seq] {
+		v.repeats++
+		return false
+	}
+	v.numbers[seq] = true
+	started, begins := m.(*protocol.SessionStarted)
+	switch {
+	case begins && started.Resumed:
+		if seq <= v.seq {
+			v.complain("the session was resumed with seq %d, and %d had come", seq, v.seq)
+		}
+	case v.base == 0 && seq != v.seq+1 && v.session != "":
+		v.complain("seq %d came after %d%s", seq, v.seq, v.lately())
+	case v.base > 0 && seq > v.base && seq != v.newest+1:
+		v.complain("seq %d came after %d, since it is back with %d%s", seq, v.newest, v.base, v.lately())
+	case v.base > 0 && seq < v.base && seq < v.older:
+		v.complain("the missed seq %d came after %d%s", seq, v.older, v.lately())
+	}
+	if seq > v.base {
+		v.newest = seq
+	} else {
+		v.older = seq
+	}
+	v.seq = max(v.seq, seq)
+	return true
+}
+
+// lately is what came of late, for whoever reads of a complaint.
+func (v *visit) lately() string { return "\n\t" + strings.Join(v.latest, "\n\t") }
+
+// complete looks for messages that never came, once the session has told of its end.
+func (v *visit) complete() {
+	missing := []int64{}
+	for seq := v.excused + 1; seq < v.seq; seq++ {
+		if !v.numbers[seq] {
+			missing = append(missing, seq)
+		}
+	}
+	if len(missing) > v.holes {
+		v.complain("%d messages never came, and at most %d numbers were not used: %v", len(missing), v.holes, missing)
+	}
+}
+
+// thief tries to come to a session with a token that is not valid for it (S6).
+func (v *visit) thief() {
+	token := v.spent
+	if token == "" {
+		token = v.caller.crowd.stealResume(v.session)
+	}
+	conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client})
+	if err != nil || v.session == "" {
+		return
+	}
+	defer conn.Abort()
+	text, err := protocol.EncodeClient(&protocol.Start{
+		InputRate: v.habits.rate, OutputRate: 24000, Resume: &protocol.Resume{SessionID: v.session, Token: token, LastSeq: 1},
+	})
+	if err != nil {
+		v.complain("%v", err)
+		return
+	}
+	_ = conn.WriteText(text) // the reader is told
+	for {
+		f, err := conn.Read()
+		if err != nil {
+			if code := protocol.CloseStatus(err); code != closecode.Ticket && code != closecode.Limit && code > 0 {
+				v.complain("a thief was turned away with %d", code)
+			}
+			return
+		}
+		if m, err := protocol.ParseServer(f.Data); err == nil && !f.Audio {
+			if _, in := m.(*protocol.SessionStarted); in {
+				v.complain("a thief came in with a token that is not valid")
+				return
+			}
+		}
+	}
+}
