@@ -21,6 +21,9 @@ type Item struct {
 	Early bool
 	// Left is how many bytes of it were left out, by the positions that the gateway names.
 	Left int
+	// Forgotten means that it was open when the page was loaded again: what had come of it is lost, and
+	// its length proves nothing.
+	Forgotten bool
 	// Bytes of it came. Played is how much of it was heard so far, and Heard the same in
 	// bytes once it is over.
 	Bytes  int
@@ -101,6 +104,10 @@ func (i *Item) unseen(pcm []byte) []byte {
 // told is rounded down, so less than a ms is none.
 func (p *player) goOn(i *Item, fromMS int64) (missing, again int) {
 	p.incomingItem = i
+	if i.Forgotten {
+		i.known = 0
+		return 0, 0
+	}
 	from := audio.Bytes(p.rate, time.Duration(fromMS)*time.Millisecond)
 	told := audio.Bytes(p.rate, time.Duration(audio.MS(p.rate, i.position()))*time.Millisecond)
 	i.known = max(i.position()-from, 0)
@@ -115,7 +122,7 @@ func (p *player) reload(now time.Time) {
 	open := false
 	for _, i := range p.queue {
 		i.wasted += i.Bytes - i.wasted - p.heard(i)
-		i.held = 0
+		i.held, i.Forgotten = 0, true
 		open = open || !i.ended
 	}
 	for s := range p.streams {
@@ -237,7 +244,7 @@ func (p *player) done(i *Item) {
 // has returns how much of an item is still known to have come, in bytes: nobody remembers what a page
 // had that was loaded again.
 func (p *player) has(i *Item) int {
-	if i.wasted > 0 {
+	if i.Forgotten {
 		return p.heard(i)
 	}
 	return i.position()

@@ -343,6 +343,9 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	}
 	c.Add(counter.Items, 1)
 	c.Record(figure.BufferNeeded, i.Needed)
+	if i.Forgotten {
+		return
+	}
 	got := audio.MS(c.set.OutputRate, i.Bytes)
 	if off := max(got-m.AudioMS, m.AudioMS-got); off > lostTolerance {
 		c.Add(counter.LostAudio, 1)
