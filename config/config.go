@@ -52,7 +52,6 @@ type Config struct {
 	// Fallback is the provider that takes sessions over from one that cannot be reached; empty
 	// means that none does.
 	Fallback     string       `key:"providers.fallback"`
-	Agent        Agent        `key:"agent"`
 	Prompts      Prompts      `key:"prompts"`
 	Chat         Chat         `key:"chat"`
 	KB           KB           `key:"kb"`
@@ -341,10 +340,10 @@ type Limits struct {
 	// AudioAhead is how far a client's audio may be ahead of real time.
 	AudioAhead time.Duration `key:"audio_ahead" from:"500ms" to:"1m"`
 	// SlowClient is how long a client may fail to read what it is sent.
-	SlowClient time.Duration `key:"slow_client"`
+	SlowClient time.Duration `key:"slow_client" from:"100ms" to:"1m"`
 	// ResumeGrace is how long a client may be away before its session ends; 0 means that it ends at
 	// once.
-	ResumeGrace time.Duration `key:"resume_grace"`
+	ResumeGrace time.Duration `key:"resume_grace" from:"0s" to:"10m"`
 	// MessageBytes is the largest WebSocket message a client may send.
 	MessageBytes int `key:"message_bytes" from:"4096" to:"16777216"`
 }
@@ -359,11 +358,11 @@ type Sim struct {
 	// Speed is how many seconds of speech it generates per second; 0 means its default.
 	Speed float64 `key:"speed"`
 	// ChunkMS and FirstAudioMS are in ms; 0 means the wire's default.
-	ChunkMS      int `key:"chunk_ms"`
-	FirstAudioMS int `key:"first_audio_ms"`
+	ChunkMS      int `key:"chunk_ms" from:"0" to:"10000"`
+	FirstAudioMS int `key:"first_audio_ms" from:"-1" to:"60000"`
 	// ConnectionLife is the age at which its connections end, as the provider ends them; 0
 	// means the wire's own.
-	ConnectionLife time.Duration `key:"connection_life"`
+	ConnectionLife time.Duration `key:"connection_life" from:"0s" to:"24h"`
 }
 
 // The values of Sim.Use.

@@ -25,8 +25,6 @@ func (l *loader) validate() {
 	l.validateChat()
 	l.validateStore()
 	l.validateCluster()
-	l.validateAudit()
-	l.validateTools()
 	l.validatePaths()
 	l.validateAPIKey()
 	l.validateOrigins()
@@ -215,33 +213,24 @@ func (l *loader) validateOrigins() {
 	}
 }
 
-func (l *loader) validateNumbers() {
-	c := l.config
-	l.duration("drain_timeout", c.DrainTimeout, 0, 24*time.Hour)
-	l.duration("limits.session_length", c.Limits.SessionLength, time.Second, 24*time.Hour)
-	l.duration("limits.idle", c.Limits.Idle, time.Second, 24*time.Hour)
-	l.duration("limits.audio_ahead", c.Limits.AudioAhead, 500*time.Millisecond, time.Minute)
-	l.duration("limits.slow_client", c.Limits.SlowClient, 100*time.Millisecond, time.Minute)
-	l.duration("limits.resume_grace", c.Limits.ResumeGrace, 0, 10*time.Minute)
-	l.number("limits.message_bytes", c.Limits.MessageBytes, 4<<10, 16<<20)
-	l.number("limits.sessions", c.Limits.Sessions, 1, 1_000_000)
-	l.number("limits.sessions_per_address", c.Limits.SessionsPerAddress, 1, 1_000_000)
-	l.number("limits.new_per_second", c.Limits.NewPerSecond, 1, 1_000_000)
-	l.number("limits.waiting", c.Limits.Waiting, 1, 1_000_000)
-	l.number("limits.waiting_per_address", c.Limits.WaitingPerAddress, 1, 1_000_000)
-	l.number("limits.connections", c.Limits.Connections, 10, 1_000_000)
-	l.number("limits.connections_per_address", c.Limits.ConnectionsPerAddress, 10, 1_000_000)
-	l.number("limits.turns", c.Limits.Turns, 1, 100_000)
-	l.number("limits.turns_per_address", c.Limits.TurnsPerAddress, 1, 100_000)
-	l.number("limits.turns_per_user", c.Limits.TurnsPerUser, 1, 100_000)
-	l.number("limits.new_turns_per_second", c.Limits.NewTurnsPerSecond, 1, 100_000)
-	l.number("vad.silence_ms", c.VAD.SilenceMS, 0, 60_000)
-	l.number("vad.prefix_ms", c.VAD.PrefixMS, 0, 60_000)
-	l.number("sim.seed", c.Sim.Seed, 0, math.MaxInt32)
-	l.number("sim.chunk_ms", c.Sim.ChunkMS, 0, 10_000)
-	l.number("sim.first_audio_ms", c.Sim.FirstAudioMS, -1, 60_000)
-	l.duration("sim.connection_life", c.Sim.ConnectionLife, 0, 24*time.Hour)
-	if s := c.Sim.Speed; s != s || s < -1 || s > 1000 {
+// validateTags checks each setting against the tags of its field.
+func (l *loader) validateTags() {
+	for _, key := range l.keys {
+		f := l.fields[key]
+		if least, bounded := f.tag.Lookup("from"); bounded {
+			if strings.HasPrefix(key, "agent.budget.") {
+				least = "0" // the common budget counts
+			}
+			l.between(key, least, f.tag.Get("to"))
+		}
+		if words, few := f.tag.Lookup("words"); few {
+			l.oneOf(key, f.value.String(), strings.Split(words, ",")...)
+		}
+		if f.tag.Get("is") == "url" {
+			l.httpURL(key, f.value.String())
+		}
+	}
+	if s := l.config.Sim.Speed; s != s || s < -1 || s > 1000 {
 		l.problems.add(l.at("sim.speed"), "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"voicegw/config/defaults"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
+	"voicegw/protocol/errcode"
 )
 
 // TurnLimits bound the messages of text conversations. A zero field means its default.
@@ -115,7 +116,7 @@ func refuseDraining(w http.ResponseWriter, shape errorShape) {
 	refuse(w, shape, http.StatusServiceUnavailable, errcode.Draining, "The gateway is shutting down; ask another one.")
 }
 
-// share bounds the part of all messages that one address or one user may have.
+// share is the part of all messages that one address or one user may have.
 type share struct {
 	of               *quota.Quota[string]
 	key              string

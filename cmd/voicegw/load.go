@@ -115,8 +115,8 @@ func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Opt
 		},
 		Wait: flags.Wait, Warmup: flags.Warmup, Audio: flags.Audio, Provider: flags.Provider, ProviderDelay: flags.ProviderDelay,
 		InputRate: flags.InputRate, OutputRate: flags.OutputRate, Frame: flags.Frame, ConnectTime: flags.Timeout,
+		APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), PID: flags.PID, Debug: flags.Debug, Audit: flags.Audit,
 		Drop: flags.DropEvery, Reload: flags.ReloadEvery, Roam: flags.RoamEvery, Away: flags.Away,
-		APIKey: flags.APIKey, PID: flags.PID, Debug: flags.Debug, Audit: flags.Audit,
 		ScriptFile: flags.Script, Program: "voicegw " + versionOf(),
 	}
 	if o.APIKey == "" {

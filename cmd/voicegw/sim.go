@@ -22,14 +22,14 @@ import (
 type simFlags struct {
 	Listen         string         `help:"Address to serve on; port 0 takes a free one." default:"127.0.0.1:8090" placeholder:"HOST:PORT"`
 	Insecure       bool           `help:"Allow an address that other machines can reach."`
-	Scenario       string         `help:"YAML file that says what the model hears, says and does." placeholder:"FILE"`
-	Faults         string         `help:"YAML file that says what goes wrong." placeholder:"FILE"`
+	Scenario       string         `key:"sim.scenario" help:"YAML file that says what the model hears, says and does." placeholder:"FILE"`
+	Faults         string         `key:"sim.faults" help:"YAML file that says what goes wrong." placeholder:"FILE"`
 	Seed           uint64         `help:"Seed of everything random." default:"0" placeholder:"N"`
 	TLSCert        string         `help:"Certificate file (PEM), to serve over TLS." placeholder:"FILE" name:"tls-cert"`
 	TLSKey         string         `help:"Key file of the certificate (PEM)." placeholder:"FILE" name:"tls-key"`
-	Speed          float64        `help:"Seconds of speech made in a second; 0 for each wire's own, -1 for all at once." placeholder:"N"`
-	ChunkMS        int            `help:"Length of an audio chunk in ms; 0 for each wire's own." placeholder:"MS" name:"chunk-ms"`
-	FirstAudioMS   int            `help:"Time to the first audio in ms; 0 for each wire's own, -1 for none." placeholder:"MS" name:"first-audio-ms"`
+	Speed          float64        `key:"sim.speed" help:"Seconds of speech made in a second; 0 for each wire's own, -1 for all at once." placeholder:"N"`
+	ChunkMS        int            `key:"sim.chunk_ms" help:"Length of an audio chunk in ms; 0 for each wire's own." placeholder:"MS" name:"chunk-ms"`
+	FirstAudioMS   int            `key:"sim.first_audio_ms" help:"Time to the first audio in ms; 0 for each wire's own, -1 for none." placeholder:"MS" name:"first-audio-ms"`
 	Fault          []string       `help:"One thing that goes wrong, like an entry of the faults file: \"at: turn, n: 2, do: deaf\". A fault's name alone happens at the setup of every connection. May be given several times." placeholder:"FAULT" sep:"none"`
 	ConnectionLife time.Duration  `help:"Age at which connections end, as the provider ends them; 0 for each wire's own, -1s for no end." placeholder:"TIME" name:"connection-life"`
 	GoAwayAfter    time.Duration  `help:"Age at which Gemini announces the end of a connection; 0 for the model's own, -1s for no announcement." placeholder:"TIME" name:"go-away-after"`
@@ -54,15 +54,6 @@ func (f simFlags) config(parsed *kong.Context) (config.Sim, error) {
 	}
 	if (f.TLSCert == "") != (f.TLSKey == "") {
 		problems = append(problems, config.Problem{Where: "--tls-cert", Message: "TLS needs both --tls-cert and --tls-key."})
-	}
-	if f.Speed != f.Speed || f.Speed < -1 || f.Speed > 1000 {
-		problems = append(problems, config.Problem{Where: "--speed", Message: fmt.Sprintf("must be from -1 to 1000, not %v.", f.Speed)})
-	}
-	if f.ChunkMS < 0 || f.ChunkMS > 10_000 {
-		problems = append(problems, config.Problem{Where: "--chunk-ms", Message: fmt.Sprintf("must be from 0 to 10000, not %d.", f.ChunkMS)})
-	}
-	if f.FirstAudioMS < -1 || f.FirstAudioMS > 60_000 {
-		problems = append(problems, config.Problem{Where: "--first-audio-ms", Message: fmt.Sprintf("must be from -1 to 60000, not %d.", f.FirstAudioMS)})
 	}
 	problems = append(problems, f.checkLives()...)
 	if len(problems) > 0 {
@@ -97,6 +88,9 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 		return usage(err)
 	}
 	o, err := simOptions(cfg)
+	if err == nil {
+		err = f.misbehave(&o)
+	}
 	if err != nil {
 		return usage(err)
 	}
@@ -118,36 +112,26 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 	return p.simulate(ctx, listener, sim.New(o), o.Logger)
 }
 
-// read reads the files that the flags name.
-func (f simFlags) read() (sim.Options, *tls.Config, error) {
-	var contents [2][]byte
-	for i, path := range []string{f.Scenario, f.Faults} {
-		if path == "" {
-			continue
-		}
-		var err error
-		if contents[i], err = os.ReadFile(path); err != nil {
-			return sim.Options{}, nil, err
-		}
-	}
-	o, err := simOptions(f.Scenario, contents[0], f.Faults, contents[1])
-	if err != nil {
-		return o, nil, err
-	}
+// misbehave adds what the flags say of the end of connections, and of single faults.
+func (f simFlags) misbehave(o *sim.Options) error {
 	for _, text := range f.Fault {
 		one, err := fault.ParseOne("--fault", text)
 		if err != nil {
-			return o, nil, err
+			return err
 		}
 		o.Faults = o.Faults.And(one)
 	}
-	o.Seed, o.Speed, o.ChunkMS, o.FirstAudioMS = f.Seed, f.Speed, f.ChunkMS, f.FirstAudioMS
 	o.ConnectionLife, o.GoAwayAfter = f.ConnectionLife, f.GoAwayAfter
 	if f.GoAwayLeft != nil {
 		if o.GoAwayLeft = *f.GoAwayLeft; o.GoAwayLeft == 0 {
 			o.GoAwayLeft = -1
 		}
 	}
+	return nil
+}
+
+// tls returns how to serve over TLS; nil without a certificate.
+func (f simFlags) tls() (*tls.Config, error) {
 	if f.TLSCert == "" {
 		return nil, nil
 	}

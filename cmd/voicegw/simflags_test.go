@@ -24,13 +24,14 @@ func TestSimFlags(t *testing.T) {
 		"an announcement":            {simFlags{GoAwayAfter: time.Second, GoAwayLeft: &some}, sim.Options{GoAwayAfter: time.Second, GoAwayLeft: some}},
 		"an announcement of no time": {simFlags{GoAwayLeft: &zero}, sim.Options{GoAwayLeft: -1}},
 	} {
-		got, _, err := tc.flags.read()
+		var got sim.Options
+		err := tc.flags.misbehave(&got)
 		if err != nil || got.ConnectionLife != tc.want.ConnectionLife || got.GoAwayAfter != tc.want.GoAwayAfter || got.GoAwayLeft != tc.want.GoAwayLeft || got.Faults != nil {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	got, _, err := simFlags{Fault: []string{"deaf", "at: turn, n: 2, do: goaway, for: 30s"}}.read()
-	if err != nil {
+	var got sim.Options
+	if err := (simFlags{Fault: []string{"deaf", "at: turn, n: 2, do: goaway, for: 30s"}}).misbehave(&got); err != nil {
 		t.Fatal(err)
 	}
 	in := got.Faults.NewInjector(1, 1)

@@ -30,9 +30,6 @@ func simulatorFor(ctx context.Context, cfg *config.Config, logger *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	o.Seed = uint64(cfg.Sim.Seed)
-	o.Speed, o.ChunkMS, o.FirstAudioMS = cfg.Sim.Speed, cfg.Sim.ChunkMS, cfg.Sim.FirstAudioMS
-	o.ConnectionLife = cfg.Sim.ConnectionLife
 	o.Logger = logger.With("component", "simulator")
 	local, err := sim.Start(ctx, "", o)
 	if err != nil {
@@ -51,7 +48,7 @@ var errSimFiles = errors.New("the simulator's files have problems")
 // simOptions returns the options that a configuration describes. The error lists all problems of
 // the scenario and of the faults.
 func simOptions(c config.Sim) (sim.Options, error) {
-	o := sim.Options{Seed: uint64(c.Seed), Speed: c.Speed, ChunkMS: c.ChunkMS, FirstAudioMS: c.FirstAudioMS}
+	o := sim.Options{Seed: uint64(c.Seed), Speed: c.Speed, ChunkMS: c.ChunkMS, FirstAudioMS: c.FirstAudioMS, ConnectionLife: c.ConnectionLife}
 	var scenarioErr, faultsErr error
 	if c.Scenario.Path != "" {
 		o.Scenario, scenarioErr = scenario.Parse(c.Scenario.Path, c.Scenario.Data)
