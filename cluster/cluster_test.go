@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"voicegw/internal/nonblock"
 	"voicegw/protocol"
+	"voicegw/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -367,4 +369,38 @@ func FuzzHello(f *testing.F) {
 			t.Errorf("%q has an empty part", signature)
 		}
 	})
+}
+
+// A node ends a session of another one, and learns whether it was there.
+func TestEndSession(t *testing.T) {
+	var asked []string
+	p, err := New(Options{Secret: testSecret, End: func(id string) bool {
+		asked = append(asked, id)
+		return id == "voice-1/a b"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := New(Options{Secret: bytes.Repeat([]byte("x"), MinSecret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := serve(t, p.Handler())
+	for _, c := range []struct {
+		name, url, id string
+		by            *Peers
+		want          error
+	}{
+		{"a session of that node", at, "voice-1/a b", p, nil},
+		{"a session that is over", at, "voice-2", p, store.ErrUnknown},
+		{"another secret", at, "voice-3", stranger, ErrRefused},
+		{"nobody listens", "http://127.0.0.1:1", "voice-1", p, ErrUnreachable},
+	} {
+		if err := c.by.EndSession(t.Context(), store.Node{URL: c.url}, c.id); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+	if want := []string{"voice-1/a b", "voice-2"}; !slices.Equal(asked, want) {
+		t.Errorf("the node was asked to end %q, want %q", asked, want)
+	}
 }

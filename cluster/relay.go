@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/internal/bounded"
 	"voicegw/internal/nonblock"
 )
 
@@ -23,6 +24,9 @@ type Options struct {
 	// Accept gets each client that another node passes on. It owns c from then on, and must not
 	// wait for it. Nil refuses every client.
 	Accept func(h Hello, c *Client)
+	// End ends a session of this node for an operator of another one, and reports whether this node
+	// runs it. Nil ends none.
+	End func(id string) bool
 	// TLS is used for nodes whose address is https; nil means the system's roots.
 	TLS *tls.Config
 	// MaxMessageBytes is the largest message of a client, in bytes; zero means
@@ -36,6 +40,7 @@ type Peers struct {
 	opts   Options
 	signer *signer
 	dialer *net.Dialer
+	client *http.Client
 }
 
 // New returns Peers. The error says that the secret is too short.
@@ -43,11 +48,15 @@ func New(opts Options) (*Peers, error) {
 	if len(opts.Secret) < MinSecret {
 		return nil, fmt.Errorf("cluster: the secret has %d bytes; it needs at least %d", len(opts.Secret), MinSecret)
 	}
-	return &Peers{opts: opts, signer: newSigner(opts.Secret), dialer: &net.Dialer{
+	dialer := &net.Dialer{
 		Timeout: dialTime,
 		// A node whose machine has died must not keep a client that could go on elsewhere.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3},
-	}}, nil
+	}
+	transport := bounded.NewTransport()
+	transport.DialContext, transport.TLSClientConfig, transport.DisableKeepAlives = dialer.DialContext, opts.TLS, true
+	client := bounded.Over(transport, bounded.Limits{Service: "another gateway", Bytes: maxHello, Whole: answerTime})
+	return &Peers{opts: opts, signer: newSigner(opts.Secret), dialer: dialer, client: client}, nil
 }
 
 const (

@@ -50,6 +50,7 @@ func (h Hello) User() user.User {
 func (p *Peers) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+attachPath, p.attach)
+	mux.HandleFunc("DELETE "+sessionsPath+"{id}", p.end)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.signer.check(r, time.Now()); err != nil {
 			http.Error(w, "This address is for the nodes of one cluster: "+err.Error()+".", http.StatusUnauthorized)
@@ -57,6 +58,15 @@ func (p *Peers) Handler() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// end ends a session for another node's operator.
+func (p *Peers) end(w http.ResponseWriter, r *http.Request) {
+	if p.opts.End == nil || !p.opts.End(r.PathValue("id")) {
+		http.Error(w, "This node does not run the session.", http.StatusNotFound)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // attach takes a client of another node.

@@ -17,6 +17,7 @@ import (
 // peers is this gateway as one of several.
 type peers struct {
 	node     *cluster.Node
+	carrier  *cluster.Peers
 	http     *http.Server
 	listener net.Listener
 	serving  sync.WaitGroup
@@ -30,12 +31,13 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	}
 	carrier, err := cluster.New(cluster.Options{
 		Secret: []byte(c.Secret.Reveal()), MaxMessageBytes: s.cfg.Limits.MessageBytes,
+		End:    func(id string) bool { return s.sessions.End(id) },
 		Accept: func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster.secret: %w", err)
 	}
-	p := &peers{node: cluster.NewNode(s.caps.store.Directory(), s.caps.store.Nodes(), carrier, s.logger)}
+	p := &peers{carrier: carrier, node: cluster.NewNode(s.caps.store.Directory(), s.caps.store.Nodes(), carrier, s.logger)}
 	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("cannot serve other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
 	}
@@ -52,6 +54,14 @@ func (p *peers) forSessions() session.Cluster {
 		return nil
 	}
 	return p.node
+}
+
+// forGateway returns what asks the other gateways; nil if there are none.
+func (p *peers) forGateway() gateway.Peers {
+	if p == nil {
+		return nil
+	}
+	return p.carrier
 }
 
 // serve serves the other gateways from now on.

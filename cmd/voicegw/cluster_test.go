@@ -58,6 +58,22 @@ func next(t *testing.T, c *protocol.Conn, typ string, m any) (seq int64) {
 	}
 }
 
+// end ends a session for an operator, and returns the answer's status.
+func (r *running) end(t *testing.T, session string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://"+r.addr+"/v1/sessions/"+session, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.key())
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
 // TestAClientReachesItsSessionThroughAnotherGateway: two gateways with one store. A client whose
 // connection to the first breaks comes back to the second, and goes on with the session that the
 // first still runs: the model is asked nothing, and no session begins.
@@ -107,11 +123,17 @@ func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
 		t.Errorf("a stranger was told %+v, and closed with %v", refused, err)
 	}
 
-	say(t, c2, &protocol.End{})
+	// An operator of the second ends the session of the first.
+	if status := second.end(t, "no-such-session"); status != http.StatusNotFound {
+		t.Errorf("an unknown session: %d", status)
+	}
+	if status := second.end(t, began.SessionID); status != http.StatusNoContent {
+		t.Errorf("DELETE at the other gateway: %d", status)
+	}
 	var ended protocol.SessionEnded
 	next(t, c2, "session.ended", &ended)
-	if _, err := c2.Read(); protocol.CloseStatus(err) != websocket.StatusNormalClosure {
-		t.Errorf("the client was closed with %v", err)
+	if _, err := c2.Read(); ended.Reason != "operator_ended" || protocol.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("the client was told %q and closed with %v", ended.Reason, err)
 	}
 	second.logged("a client was carried to its session")
 	first.logged("session ended")

@@ -190,7 +190,7 @@ func (s *server) takeAddress(ctx context.Context, key string) error {
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(),
+		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(),
 		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{
