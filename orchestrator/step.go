@@ -95,15 +95,24 @@ func (m *machine) sendNotice(words ...string) {
 	m.sendText(text)
 }
 
-func (m *machine) take(in Input) {
+// counts reports whether an input counts: not if it comes from a connection to the model that is
+// given up. The end of an item counts all the same: what has come of the item still sounds.
+func (m *machine) counts(in Input) bool {
 	switch in.(type) {
-	case FromModel, AudioBegan, AudioEnded:
-		if _, ends := in.(AudioEnded); m.down() && !ends {
-			return // the connection that says so is given up; what has come of an item still sounds
+	case FromModel, AudioBegan:
+		if m.down() {
+			return false
 		}
 		m.signAt = m.at
-	case LinkExpiring, LinkLost, LinkBack, LinkGone:
-		m.ofLink(in)
+	case AudioEnded:
+		m.signAt = m.at
+	}
+	return true
+}
+
+func (m *machine) take(in Input) {
+	if !m.counts(in) {
+		return
 	}
 	switch in := in.(type) {
 	case Began:
@@ -126,6 +135,8 @@ func (m *machine) take(in Input) {
 		m.userActivity(in)
 	case Played:
 		m.played(in)
+	case LinkExpiring, LinkLost, LinkBack, LinkGone:
+		m.ofLink(in)
 	case OfCall:
 		m.ofCall(in.In)
 	case ConfirmationAnswer:
