@@ -205,18 +205,16 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 	needs := d.needs(min(last, r.from-1), has, &back)
 	w := rewinder{d: d, replay: r, unsure: part != nil, needs: needs}
 	less := w.rewind(&back)
-	waiting := d.entries[d.head:]
-	if r.snapshot {
-		waiting = slices.DeleteFunc(waiting, func(e downEntry) bool {
-			gone := e.droppable()
-			if gone {
-				d.waiting--
-				d.words -= cap(e.text)
-				d.bytes -= cap(e.text)
-			}
-			return gone
-		})
-	}
+	// What an attachment that was lost at once has not been told of its beginning is not for this one.
+	waiting := slices.DeleteFunc(d.entries[d.head:], func(e downEntry) bool {
+		gone := e.kind == lead && e.frame == nil || r.snapshot && e.droppable()
+		if gone {
+			d.waiting--
+			d.words -= cap(e.text)
+			d.bytes -= cap(e.text)
+		}
+		return gone
+	})
 	w.announceOpen(waiting)
 	d.entries, d.head = append(w.entries, waiting...), 0
 	d.clock.Hold(away, audio.Duration(d.most.rate, int(less)))

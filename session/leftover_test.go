@@ -1,0 +1,38 @@
+package session
+
+import (
+	"strings"
+	"testing"
+
+	"voicegw/protocol"
+)
+
+// TestStartThatWasNeverWritten: a connection is lost before anything of its beginning was written.
+// The next one is told of its own beginning only: the other one has a token that is not valid.
+func TestStartThatWasNeverWritten(t *testing.T) {
+	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, nil)
+	for gen, token := range []string{"first", "second", "third"} {
+		if gen > 0 {
+			d.detach()
+			d.resume(0, nil, 0)
+		}
+		if err := d.lead(&protocol.SessionStarted{ResumeToken: token}); err != nil {
+			t.Fatal(err)
+		}
+		d.attach(gen + 1)
+	}
+	var told []string
+	for {
+		e, ok := d.pop(3)
+		if !ok {
+			break
+		}
+		told = append(told, string(e.text))
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "third") {
+		t.Errorf("the third connection was told %q", told)
+	}
+	if d.waiting != 0 || d.words != 0 || d.bytes != 0 {
+		t.Errorf("%d messages, %d and %d bytes are counted as waiting", d.waiting, d.words, d.bytes)
+	}
+}
