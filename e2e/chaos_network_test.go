@@ -27,10 +27,11 @@ const (
 	lossFreeze loss = "freeze" // nothing is lost, it only comes late
 	lossReload loss = "reload" // the page goes away, and with it what it had of the speech
 	lossRoam   loss = "roam"   // the caller comes from elsewhere while the old connection is fine
+	lossTwice  loss = "twice"  // coming back, it loses the connection before it knows whether it worked
 )
 
 var losses = weighted[loss]{
-	{lossReset, 5}, {lossFinish, 3}, {lossHole, 3}, {lossFreeze, 3}, {lossReload, 4}, {lossRoam, 4},
+	{lossReset, 5}, {lossFinish, 3}, {lossHole, 3}, {lossFreeze, 3}, {lossReload, 4}, {lossRoam, 4}, {lossTwice, 3},
 }
 
 // outage is one loss, and how long the caller then stays away.
@@ -124,7 +125,7 @@ func (v *visit) lose(o outage) {
 	}
 	command := faultproxy.Command{}
 	switch o.how {
-	case lossReset:
+	case lossReset, lossTwice:
 		command.Do = faultproxy.Reset
 	case lossFinish:
 		command.Do = faultproxy.Finish
@@ -183,6 +184,16 @@ func (v *visit) back() {
 		return
 	}
 	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
+	if v.outage.how == lossTwice {
+		v.outage.how = lossReset
+		v.holes += 4
+		at := v.at
+		v.in = nil
+		at.conn.Reset()
+		for range at.in { // it ends
+		}
+		v.after(50*time.Millisecond, v.back)
+	}
 }
 
 // isBack takes the session.started of a session to which the caller has come back.
