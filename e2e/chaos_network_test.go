@@ -139,6 +139,7 @@ func (v *visit) lose(o outage) {
 		at.work.Go(func() { _ = at.conn.Close(closecode.ServerLeaving, "reload") }) // the gateway need not answer
 	case lossRoam:
 		v.at.leave()
+		v.holes += v.early
 		v.in, v.outage, v.lostAt = nil, o, time.Now()
 		v.away = true
 		v.back()
@@ -162,6 +163,7 @@ func (v *visit) lost() bool {
 		}
 		return false
 	}
+	v.holes += v.early
 	v.losing, v.away, v.in, v.lostAt = false, true, nil, time.Now()
 	v.after(v.outage.away, v.back)
 	return true
@@ -204,7 +206,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	v.away, v.base, v.newest, v.older = false, v.seq, v.seq, 0 // its seq is the highest
 	v.open, v.lastFrame = "", time.Time{}
 	v.returns++
-	v.holes += 3 // of this attachment, if it is lost early
+	v.early = 3 // as long as the messages that it has missed may not all have come
 	if m.Snapshot {
 		v.forget(v.seq)
 	}
@@ -259,6 +261,9 @@ func (v *visit) count(m protocol.ServerMessage) bool {
 		v.complain("the missed seq %d came after %d%s", seq, v.older, v.lately())
 	}
 	if seq > v.base {
+		if _, again := m.(*protocol.AudioStart); !again && !begins {
+			v.early = 0
+		}
 		v.newest = seq
 	} else {
 		v.older = seq

@@ -28,6 +28,7 @@ type record struct {
 	older        int64          // the latest seq that was missed
 	excused      int64          // up to here a snapshot stands for what was missed
 	holes        int            // so many numbers may not have been used
+	early        int            // so many more, if the connection is lost now
 	open         string         // the item whose audio comes
 	item         string         // the item whose audio came last
 	from         int            // where in it the next frame begins, in bytes
