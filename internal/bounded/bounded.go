@@ -188,9 +188,6 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	b.left = b.most
 	resp.Body = b
-	if t.limits.Format == XML && b.bound == BoundBytes {
-		resp.Body = newXMLBody(b, &t.limits)
-	}
 	return resp, nil
 }
 

@@ -1,8 +1,11 @@
 package bounded
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
-// guard counts the elements of JSON while it passes. It understands just enough never to
+// guard counts the elements of a body while it passes. It understands just enough never to
 // count fewer than a decoder would: the decoder fails on malformed input.
 type guard struct {
 	limits *Limits
@@ -15,6 +18,14 @@ type guard struct {
 	quoted, escaped bool
 	line            int64 // bytes of the line that have come
 	returned        bool  // the last of them is a carriage return
+
+	// XML.
+	markup  markup
+	quote   byte // the quote of an attribute's value, 0 outside
+	tag     [8]byte
+	tagged  int  // how much of tag is filled
+	last    byte // the byte before, within a tag
+	closing int  // how much of the end of a comment or CDATA was matched
 }
 
 func newGuard(l *Limits) *guard {
@@ -23,6 +34,8 @@ func newGuard(l *Limits) *guard {
 		return &guard{limits: l, scan: (*guard).json}
 	case Events:
 		return &guard{limits: l, scan: (*guard).events}
+	case XML:
+		return &guard{limits: l, scan: (*guard).xml}
 	default:
 		return nil
 	}
@@ -129,6 +142,118 @@ func (g *guard) events(p []byte) (Bound, int64) {
 		}
 		g.line = 0
 		p = p[end+1:]
+	}
+	return "", 0
+}
+
+// markup is the guard's position in XML.
+type markup int
+
+const (
+	inText markup = iota
+	inTag
+	inComment
+	inCDATA
+	inInstruction // <? … ?>
+)
+
+// xml counts start tags and attributes, and bounds the bytes of each tag and of each text.
+func (g *guard) xml(p []byte) (Bound, int64) {
+	for _, c := range p {
+		if g.piece++; g.piece > g.limits.Piece {
+			return BoundPiece, g.limits.Piece
+		}
+		var bound Bound
+		var most int64
+		switch g.markup {
+		case inText:
+			if c == '<' {
+				g.markup, g.tagged, g.quote, g.last, g.piece = inTag, 0, 0, 0, 0
+			}
+		case inComment:
+			g.until(c, "-->")
+		case inCDATA:
+			g.until(c, "]]>")
+		case inInstruction:
+			g.until(c, "?>")
+		default:
+			bound, most = g.inMarkup(c)
+		}
+		if bound != "" {
+			return bound, most
+		}
+	}
+	return "", 0
+}
+
+// until finds the mark that ends a section.
+func (g *guard) until(c byte, mark string) {
+	switch {
+	case c == mark[g.closing]:
+		if g.closing++; g.closing == len(mark) {
+			g.closing, g.markup, g.piece = 0, inText, 0
+		}
+	case c == mark[0] && g.closing == len(mark)-1: // "--->", "]]]>" and "??>"
+	case c == mark[0]:
+		g.closing = 1
+	default:
+		g.closing = 0
+	}
+}
+
+// inMarkup examines one byte after '<'.
+func (g *guard) inMarkup(c byte) (Bound, int64) {
+	if g.tagged < len(g.tag) {
+		g.tag[g.tagged] = c
+		g.tagged++
+		if g.tag[0] == '!' {
+			return g.declared(string(g.tag[:g.tagged]))
+		}
+		if g.tagged == 1 && c == '?' {
+			g.markup, g.closing = inInstruction, 0
+			return "", 0
+		}
+		if g.tagged == 1 && c != '/' {
+			if bound, most := g.opened(); bound != "" {
+				return bound, most
+			}
+		}
+	}
+	switch {
+	case g.quote != 0:
+		if c == g.quote {
+			g.quote = 0
+		}
+	case c == '"' || c == '\'':
+		g.quote = c
+	case c == '=':
+		return g.counted()
+	case c == '>':
+		if g.tag[0] == '/' || g.last == '/' {
+			g.depth = max(g.depth-1, 0)
+		}
+		g.markup, g.piece = inText, 0
+	}
+	g.last = c
+	return "", 0
+}
+
+// The beginnings of sections between "<!" and ">".
+const (
+	comment = "!--"
+	cdata   = "![CDATA["
+)
+
+// declared examines a tag that begins with '!'. A document type is refused: no service sends
+// one, and its content has rules of its own.
+func (g *guard) declared(begun string) (Bound, int64) {
+	switch {
+	case begun == comment:
+		g.markup, g.closing = inComment, 0
+	case begun == cdata:
+		g.markup, g.closing = inCDATA, 0
+	case !strings.HasPrefix(comment, begun) && !strings.HasPrefix(cdata, begun):
+		return BoundDoctype, 0
 	}
 	return "", 0
 }
