@@ -149,7 +149,7 @@ describe.concurrent("without a voice", () => {
     await visit.hears(3200);
     expect(await console.page.evaluate(() => window.spy.wishes[0]?.audio)).toMatchObject({ echoCancellation: true, noiseSuppression: true, autoGainControl: true });
     await console.page.evaluate(() => void window.dispatchEvent(new PageTransitionEvent("pagehide")));
-    await visit.next("session.end");
+    // The page may come back, so the session is not ended; the microphone is let go.
     await console.visitor.released();
     await close();
   });
