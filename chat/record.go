@@ -186,7 +186,7 @@ func lasts(s protocol.ServerMessage, whole, anew map[string]bool) bool {
 }
 
 // found returns the record of a message, from this process or from the store if that is newer;
-// nil if there is none.
+// nil if the message is new.
 func (a *Agent) found(ctx context.Context, m *message) (*record, error) {
 	if a.opts.Answers == nil {
 		return m.before, nil

@@ -36,7 +36,7 @@ func (c *Client) Read() (protocol.Frame, error) {
 	return c.Conn.Read() //nolint:wrapcheck // it is the same method
 }
 
-// User returns the identity of a client that gives no name; the zero User if there is none.
+// User returns the identity of a client that gives no name; the zero User if the identity is missing or invalid.
 func (h Hello) User() user.User {
 	u, err := user.Stored(h.Anonymous)
 	if err != nil {

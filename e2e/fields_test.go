@@ -346,7 +346,7 @@ func essential(f field, by string) bool {
 	case f.path == ".type", f.path == ".delta", f.event == "session.created", f.event == "session.updated":
 		return true
 	case f.path == ".item.arguments":
-		return by == `{}` // which says that there are none
+		return by == `{}` // which says that there are no arguments
 	case f.event == "toolCall":
 		return f.path != ".toolCall.functionCalls[].id"
 	case strings.HasPrefix(f.path, ".serverContent.modelTurn"), f.path == ".serverContent", f.path == ".setupComplete":

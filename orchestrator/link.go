@@ -47,7 +47,7 @@ const (
 
 // link is what the State keeps about the connection to the model.
 type link struct {
-	lostAt time.Time // since when there is none; zero while there is one
+	lostAt time.Time // when the connection was lost; zero while it is open
 	awayAt time.Time // when the one before was given up; zero for the first
 	reason LinkReason
 	told   bool // the client knows that it is away

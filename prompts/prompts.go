@@ -59,7 +59,7 @@ type Options struct {
 	// Instructions say who the agent is and what it is for; they follow the
 	// built-in texts. They may be empty.
 	Instructions string
-	// Tools are those that the model may call in this mode, in any order. If there are none,
+	// Tools are those that the model may call in this mode, in any order. Without tools,
 	// the text does not mention tools.
 	Tools []ToolSummary
 	// Retrievals is how many retrieval calls one request may have, TopK the maximum number of

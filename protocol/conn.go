@@ -239,7 +239,7 @@ func (c *Conn) GoAway() {
 	_ = c.ws.Close(websocket.StatusGoingAway, "") // a page would not learn of an error either
 }
 
-// CloseStatus returns the close code in err's tree, or -1 if there is none.
+// CloseStatus returns the close code in err's tree, or -1 without a close code.
 func CloseStatus(err error) websocket.StatusCode { return websocket.CloseStatus(err) }
 
 // Flooded reports whether reading ended with err because the other side sent more frames than

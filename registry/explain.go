@@ -196,7 +196,7 @@ var sizes = map[string]string{
 	"maxProperties": "must have at most %s properties, has %d",
 }
 
-// word puts a fact into words; empty if there are none for its keyword.
+// word puts a fact into words; empty if its keyword is unknown.
 func (f *fact) word() string {
 	if words, ok := comparisons[f.keyword]; ok {
 		return fmt.Sprintf(words, show(f.limit), show(f.got))

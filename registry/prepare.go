@@ -144,7 +144,7 @@ func modeNames(modes []Mode) string {
 	return strings.Join(names, " and ")
 }
 
-// suggestName suggests existing tools in place of id; empty if there are none.
+// suggestName suggests existing tools in place of id; empty if no name is similar.
 func (s *Snapshot) suggestName(id string, mode Mode) string {
 	var names []string
 	for _, t := range s.Tools(mode) {
@@ -227,7 +227,7 @@ func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }
 func (p *Prepared) Invalid() []Problem { return p.invalid }
 
 // Clamp lowers top-level numbers that are above the tool's own limits of the mode or above
-// limits, whichever is lower, and returns them; nil if there are none. It changes Args, and
+// limits, whichever is lower, and returns them; nil if nothing was lowered. It changes Args, and
 // the envelope of Run reports it too. It may be called again with lower limits. A limit
 // below the argument's own minimum is applied anyway.
 func (p *Prepared) Clamp(limits map[string]int) map[string]Clamped {

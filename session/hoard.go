@@ -27,7 +27,7 @@ type hoard struct {
 
 func newHoard() *hoard { return &hoard{all: hoardAll, kept: hoardKept} }
 
-// take takes room for one chunk, or reports that there is none.
+// take takes room for one chunk, or reports that no room is left.
 func (h *hoard) take() bool {
 	if h.keptChunks.Add(1)*chunkSize > h.kept {
 		h.keptChunks.Add(-1)

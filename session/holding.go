@@ -118,7 +118,7 @@ func (h *holding) audio(item string, pcm []byte) {
 func (it *heldItem) room() int64 { return int64(len(it.chunks))*chunkSize - (it.end - it.first) }
 
 // grow gives an item another chunk: a new one or, if too much is held, the oldest. It reports false
-// if there is none.
+// if no chunk is left.
 func (h *holding) grow(it *heldItem) bool {
 	var c *chunk
 	if h.chunks*chunkSize < h.most && h.hoard.take() {

@@ -22,7 +22,7 @@ type Options struct {
 	// Provider is the provider for clients that do not ask for one.
 	Provider string
 	// Fallback is the provider that takes a running session over if its own cannot be reached, and
-	// a new one whose client has asked for none. Empty means that there is none.
+	// a new one whose client has not asked for a provider. Empty means that no other provider takes over.
 	Fallback string
 	// Agent describes how the model must behave.
 	Agent Agent
@@ -42,7 +42,7 @@ type Options struct {
 	Desk Desk
 	// TicketRequired refuses clients without a ticket.
 	TicketRequired bool
-	// Cluster is the other nodes. Nil means that there are none.
+	// Cluster is the other nodes. Nil means that this node is alone.
 	Cluster Cluster
 	// Executor runs the tools. Drain closes it. Nil means an executor without a ledger, which
 	// refuses tools that write.

@@ -27,7 +27,7 @@ type replay struct {
 const maxReplays = 8
 
 // partOf returns the replay of which a client may have only a part whose highest seq is last; nil
-// if there is none. The caller must hold mu.
+// if the client has all of them. The caller must hold mu.
 func (d *downlink) partOf(last int64) *replay {
 	for i := len(d.replays) - 1; i >= 0; i-- {
 		if r := &d.replays[i]; last >= r.started {

@@ -170,7 +170,7 @@ func (c *Checkpoints) Save(ctx context.Context, of Checkpoint) error {
 // Remove forgets the checkpoint of a session that is over, as Note writes one.
 func (c *Checkpoints) Remove(session string) { c.queue.note(session, nil) }
 
-// Load returns a session's newest checkpoint. ErrUnknown: there is none, or it is too old. The
+// Load returns a session's newest checkpoint. ErrUnknown: the session has no checkpoint, or it is too old. The
 // other errors wrap ErrUnavailable, ErrVersion or ErrCorrupt.
 func (c *Checkpoints) Load(ctx context.Context, session string) (Checkpoint, error) {
 	h, err := c.bucket.get(ctx, keyOf(session))

@@ -67,7 +67,7 @@ type SessionRecord struct {
 	ToolsVersion string `json:"tools_version,omitempty"`
 
 	// Unknown are the fields of a newer version, by their names. They stay when this version
-	// writes the record. Nil if there are none.
+	// writes the record. Nil without such fields.
 	Unknown map[string]json.RawMessage `json:"-"`
 }
 
@@ -209,7 +209,7 @@ func sessionLife(r SessionRecord, now time.Time) time.Duration {
 	return max(r.EndsAt.Sub(now), 0) + sessionAfter
 }
 
-// Find returns a session's record. ErrUnknown: there is none, or it is over for more than ten
+// Find returns a session's record. ErrUnknown: there is no such session, or it is over for more than ten
 // minutes. The other errors wrap ErrUnavailable, ErrVersion or ErrCorrupt.
 func (d *Directory) Find(ctx context.Context, id string) (SessionRecord, error) {
 	r, _, err := d.find(ctx, keyOf(id))

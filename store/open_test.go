@@ -77,7 +77,7 @@ func TestOneFolderOneStore(t *testing.T) {
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), o.Dir) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 		t.Errorf("the second: %v", err)
 	}
-	reserve(t, s.Ledger(), "a") // the first is none the worse
+	reserve(t, s.Ledger(), "a") // the first goes on as before
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

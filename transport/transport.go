@@ -51,7 +51,7 @@ type Conn interface {
 	// Close does not wait for f, and f may call Close.
 	Notify(f func())
 
-	// Recv returns the next event without waiting. The event is nil if there is none
+	// Recv returns the next event without waiting. The event is nil if nothing has come
 	// yet, or if f has taken its limit of frames and bytes; f is then called again after
 	// other connections have been served. A *AudioOut and its PCM are valid until the next
 	// Recv. An error is an [*Error] and final; its Kind tells whether connecting again may

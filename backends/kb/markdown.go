@@ -29,7 +29,7 @@ const (
 // three dashes with the fields of Record by their JSON names, then the text. A
 // title that is not in the front matter is taken from a heading on the first line
 // of the text. modified is used when last_updated is not there. name is for the
-// problems; the record is good only if there are none.
+// problems; the record is good only if there are no problems.
 func ParseMarkdown(name string, data []byte, modified time.Time) (Record, []Problem) {
 	if len(data) > MaxMarkdownBytes {
 		return Record{}, []Problem{{File: name, Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), MaxMarkdownBytes)}}

@@ -168,7 +168,7 @@ type extra struct {
 	Fields fields `json:"fields"`
 }
 
-// pack encodes fields for chat.Reply; nil if there are none.
+// pack encodes fields for chat.Reply; nil without fields.
 func (a *answer) pack(f fields) json.RawMessage {
 	if len(f) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (a *answer) pack(f fields) json.RawMessage {
 	return encode(extra{a.from, f})
 }
 
-// unpack returns the fields of an Extra that are sent back; nil if there are none. calling means
+// unpack returns the fields of an Extra that are sent back; nil without fields. calling means
 // that its turn called tools.
 func (c *Client) unpack(raw json.RawMessage, known []carried, calling bool) map[string]any {
 	var e extra

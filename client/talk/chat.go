@@ -22,7 +22,7 @@ type ChatOptions struct {
 	Conversation string
 	// User is the name of the user; empty leaves it to the gateway.
 	User string
-	// Messages are sent one after another. If there are none, messages are read line by line, from
+	// Messages are sent one after another. Without Messages, they are read line by line, from
 	// the terminal or from In.
 	Messages []string
 	// Approval answers tools' questions. With voice.ApprovalNobody the person at the terminal is

@@ -120,13 +120,13 @@ func (c *Conversation) Ended() string { return c.ended }
 // LeftAt is when this side has hung up with session.end; zero if it has not.
 func (c *Conversation) LeftAt() time.Time { return c.leftAt }
 
-// LastError returns the gateway's newest error message; nil if there is none.
+// LastError returns the gateway's newest error message; nil before the first.
 func (c *Conversation) LastError() *protocol.Error { return c.lastError }
 
-// Open returns the item with that id that is still to be played; nil if there is none.
+// Open returns the item with that id that is still to be played; nil without such an item.
 func (c *Conversation) Open(id string) *Item { return c.player.find(id) }
 
-// Incoming returns the item whose audio is coming; nil if there is none.
+// Incoming returns the item whose audio is coming; nil if no audio is.
 func (c *Conversation) Incoming() *Item { return c.player.incoming() }
 
 // OfTurn returns the exchange that a turn of the gateway answers; nil for a greeting, and for a turn

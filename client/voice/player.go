@@ -101,7 +101,7 @@ func (i *Item) unseen(pcm []byte) []byte {
 
 // goOn says that the audio of an item that is known continues at a position. missing bytes were left
 // out; again bytes come once more although the gateway knows that they have come: a position that it is
-// told is rounded down, so less than a ms is none.
+// told is rounded down, so less than a ms does not count.
 func (p *player) goOn(i *Item, fromMS int64) (missing, again int) {
 	p.incomingItem = i
 	if i.Forgotten {

@@ -56,7 +56,7 @@ type wayState int
 
 const (
 	online  wayState = iota // there is a connection, or the first one is opening
-	away                    // there is none
+	away                    // there is no connection
 	opening                 // session.start with resume was sent
 )
 
@@ -66,7 +66,7 @@ type way struct {
 	roaming bool      // another connection is being opened while this one is used
 	began   time.Time // when the session did; zero before
 
-	token string // for the next resume; empty if there is none
+	token string // for the next resume; empty if the gateway has given no token
 	act   Act    // what took the connection away; empty if nobody did
 	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
 	lost, asked time.Time

@@ -23,7 +23,7 @@ type peers struct {
 	serving  sync.WaitGroup
 }
 
-// openPeers listens for the other gateways; it returns nil if there are none.
+// openPeers listens for the other gateways; it returns nil if this gateway is alone.
 func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	c := s.cfg.Cluster
 	if !c.Enabled() {
@@ -48,7 +48,7 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	return p, nil
 }
 
-// forSessions returns the node for the Manager; nil if there are no other gateways.
+// forSessions returns the node for the Manager; nil if this gateway is alone.
 func (p *peers) forSessions() session.Cluster {
 	if p == nil {
 		return nil
@@ -56,7 +56,7 @@ func (p *peers) forSessions() session.Cluster {
 	return p.node
 }
 
-// forGateway returns what asks the other gateways; nil if there are none.
+// forGateway returns what asks the other gateways; nil if this gateway is alone.
 func (p *peers) forGateway() gateway.Peers {
 	if p == nil {
 		return nil

@@ -403,7 +403,7 @@ func TestFaultPanel(t *testing.T) {
 	if err := os.WriteFile(file, []byte(panelScenario), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, "--scenario", file, "--set", "limits.exempt_loopback=true", "--set", "sim.speed=20", "--set", "sim.first_audio_ms=20")
+	r := start(t, "--scenario", file, "--set", "limits.exempt_loopback=true", "--set", "drain_timeout=1s", "--set", "sim.speed=20", "--set", "sim.first_audio_ms=20")
 	var list struct {
 		Faults []struct{ Do, Label, When string }
 	}

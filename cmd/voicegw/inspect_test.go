@@ -14,7 +14,7 @@ import (
 // session but the holder of a ticket that was made for it.
 func TestTicketThatLetsLookInside(t *testing.T) {
 	const key = "0123456789abcdef-key"
-	r := start(t, "--set", "api_key="+key)
+	r := start(t, "--set", "api_key="+key, "--set", "drain_timeout=1s")
 	ticket := func(body string) string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.addr+"/v1/sessions", strings.NewReader(body))
 		if err != nil {

@@ -53,7 +53,7 @@ func (s *server) closeHTTP() error {
 // drain lets running sessions and text answers go on for the configured time, or until a second
 // signal; hurried reports whether one came.
 func (s *server) drain(p Process) (hurried bool, err error) {
-	s.logger.Info("draining", "sessions", s.sessions.Running(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
+	s.logger.Info("draining", "sessions", s.sessions.Running(), "away", s.sessions.Away(), "timeout_ms", s.cfg.DrainTimeout.Milliseconds())
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainTimeout)
 	defer cancel()
 	done := make(chan error, 1) // how the draining ended; nobody may be waiting for it

@@ -24,7 +24,7 @@ func TestProvidersOfAnyName(t *testing.T) {
 	for name, wire := range named {
 		args = append(args, "--set", "providers."+name+".wire="+wire, "--set", "providers."+name+".base_url="+provider.URL(wire))
 	}
-	r := start(t, args...)
+	r := start(t, append(args, "--set", "drain_timeout=1s")...)
 	var got struct {
 		Default   string
 		Providers []struct{ Name, Model string }

@@ -25,8 +25,8 @@ const (
 	wireOpenAI = "openai"
 )
 
-// restProvider returns the provider for chat models and images if the configuration names none: a
-// configured one, those of OpenAI's wire first; nil if there is none.
+// restProvider returns the provider for chat models and images if the configuration names no other: a
+// configured one, those of OpenAI's wire first; nil if no provider is configured.
 func restProvider(cfg *config.Config) *config.Provider {
 	for _, p := range append(cfg.OfWire(wireOpenAI), cfg.OfWire(wireGemini)...) {
 		if p.Wire == wireGemini || openai.ServesREST(p.BaseURL) {

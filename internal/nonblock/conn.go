@@ -109,7 +109,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// drain writes the pending bytes, and ends when there are none.
+// drain writes the pending bytes, and ends when nothing is pending.
 func (c *Conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

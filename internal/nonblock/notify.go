@@ -97,5 +97,5 @@ func (c *Conn) heard() ear {
 // watches the connection. Call it only within the function of Notify.
 func (c *Conn) CaughtUp() time.Time { return c.ear.caughtUp() }
 
-// Loops returns the loops that may watch the connection; nil if there are none.
+// Loops returns the loops that may watch the connection; nil if no loop may.
 func (c *Conn) Loops() *Loops { return c.loops }

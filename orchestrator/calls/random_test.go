@@ -76,7 +76,7 @@ func (l *ledger) answered(model string) {
 // now rises by a second with each step.
 func (l *ledger) now() time.Time { return time.Unix(int64(l.serial), 0) }
 
-// one is any of a set; empty if there is none.
+// one is any of a set; empty for an empty set.
 func one(rng *rand.Rand, set map[string]bool) string {
 	names := slices.Sorted(maps.Keys(set))
 	if len(names) == 0 {

@@ -34,7 +34,7 @@ type block struct {
 	text string
 }
 
-// section returns the first section with that heading, ignoring case; nil if there is none.
+// section returns the first section with that heading, ignoring case; nil without such a section.
 func (g *guide) section(heading string) *section {
 	for i := range g.sections {
 		if strings.EqualFold(g.sections[i].heading, heading) {

@@ -45,7 +45,7 @@ func importsC(text []byte) bool {
 	return err == nil && slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"C"` })
 }
 
-// constraintOf returns the line that says when a file is built; empty if there is none.
+// constraintOf returns the line that says when a file is built; empty without such a line.
 func constraintOf(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)

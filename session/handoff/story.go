@@ -138,7 +138,7 @@ func (y *Story) entry(at time.Time, role conversation.Role, turn int) conversati
 	return conversation.Entry{At: at.UTC(), Side: conversation.SideVoice, Role: role, Turn: turn, SessionID: y.of.SessionID}
 }
 
-// find returns the newest utterance with that id and role; nil if there is none.
+// find returns the newest utterance with that id and role; nil if it is unknown.
 func (y *Story) find(id string, role conversation.Role) *saying {
 	for _, s := range slices.Backward(y.said) {
 		if s.id == id && id != "" && s.entry.Role == role {

@@ -58,7 +58,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 	}
 	o := wire.ConnOptions{Binary: true, Unknown: unknownEvent, Answer: answer}
 	h.opts.Serve(w, r, fault.APILive, o, func(wc *wire.Conn, begin wire.Begin, rest []fault.Action) {
-		// The others need a session, and there is none yet.
+		// The others need a session, which has not begun yet.
 		wc.Do(slices.DeleteFunc(rest, func(a fault.Action) bool { return !slices.Contains(withoutSession, a.Kind) }))
 		c := &connection{
 			h: h, at: at, key: key, fate: fate, wc: wc, seed: begin.Seed,

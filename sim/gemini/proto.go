@@ -204,7 +204,7 @@ func (c *checker) add(format string, args ...any) {
 	}
 }
 
-// err returns the close for the collected violations, or nil if there are none.
+// err returns the close for the collected violations, or nil without a violation.
 // The provider reports them in one text, one per line.
 func (c *checker) err() *closeError {
 	if len(c.violations) == 0 {

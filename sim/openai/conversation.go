@@ -38,7 +38,7 @@ func (c *conversation) find(id string) (*item, int) {
 	return nil, -1
 }
 
-// before returns the id of the preceding item, or nil if there is none or the item is unknown.
+// before returns the id of the preceding item, or nil if the item is the first or unknown.
 func (c *conversation) before(it *item) *string {
 	if i := slices.Index(c.items, it); i > 0 {
 		return &c.items[i-1].id
@@ -46,7 +46,7 @@ func (c *conversation) before(it *item) *string {
 	return nil
 }
 
-// last returns the id of the last item, or nil if there is none.
+// last returns the id of the last item, or nil in an empty conversation.
 func (c *conversation) last() *string {
 	if len(c.items) == 0 {
 		return nil

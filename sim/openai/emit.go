@@ -69,7 +69,7 @@ func (c *conn) emitAudio(at object, data []byte) {
 	c.due = append(c.due, c.w.Send(event, c.turn, frame)...)
 }
 
-// fail sends an error event. id is the client event that caused it, empty if there is none.
+// fail sends an error event. id is the client event that caused it; empty if no event did.
 func (c *conn) fail(err *apiError, id string) {
 	c.stats.Errors.Add(1)
 	sent := *err

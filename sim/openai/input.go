@@ -25,7 +25,7 @@ type input struct {
 
 	buf     []byte        // encoded audio, ending at the clock
 	length  time.Duration // of all audio since the last commit or clear
-	itemID  string        // item of the current speech; empty if there is none
+	itemID  string        // item of the current speech; empty if nobody speaks
 	startMS int64         // reported start of that speech
 	edgeMS  int64         // where its sound began
 	pcm     []byte        // scratch

@@ -65,8 +65,8 @@ func (d *Delivery) at(offset time.Duration) time.Duration {
 	return d.first + time.Duration(float64(offset)/d.speed)
 }
 
-// Due returns when the next part is due; false if there is none, because all
-// were sent or Stop was called.
+// Due returns when the next part is due; false after the last one, and after
+// Stop.
 func (d *Delivery) Due() (time.Duration, bool) {
 	switch {
 	case d.stopped:
@@ -79,7 +79,7 @@ func (d *Delivery) Due() (time.Duration, bool) {
 	return 0, false
 }
 
-// Next returns the next part, whether or not it is due; false if there is none.
+// Next returns the next part, whether or not it is due; false after the last one.
 func (d *Delivery) Next() (Part, bool) {
 	at, ok := d.Due()
 	if !ok {

@@ -80,7 +80,7 @@ func (t template) fill(v vars) string {
 	return b.String()
 }
 
-// lookup returns the text at a path of a decoded JSON value; empty if there is none.
+// lookup returns the text at a path of a decoded JSON value; empty if the path leads nowhere.
 func lookup(v any, path []string) string {
 	for _, key := range path {
 		switch x := v.(type) {

@@ -66,7 +66,7 @@ type Turn struct {
 	// Heard is the transcript of what the user said: the typed text, the
 	// scenario's `heard`, or "(speech, 11.0 seconds)". Empty for Results and Continue.
 	Heard string
-	// Steps are carried out in order. If there are none the model does not
+	// Steps are carried out in order. Without steps the model does not
 	// answer. Only Wait, Fault or End may follow a Calls step:
 	// Dialogue.Results returns what comes after the results.
 	Steps []Step

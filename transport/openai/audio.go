@@ -44,7 +44,7 @@ func (c *conn) sendAudio(pcm []byte) error {
 // oddByte is the half sample at the end of a piece of audio: it belongs to the next
 // piece of the same item.
 type oddByte struct {
-	of   *spokenItem // nil if there is none
+	of   *spokenItem // nil between items
 	half byte
 }
 

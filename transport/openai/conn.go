@@ -27,7 +27,7 @@ type conn struct {
 	silenceMS int64 // the silence included in speech_stopped; zero if unknown
 
 	// Owned by Recv.
-	decoded   *pcmBuf // the audio of the current frame; nil if there is none
+	decoded   *pcmBuf // the audio of the current frame; nil for a frame without audio
 	audio     transport.AudioOut
 	like      likeness // the item of the last audio
 	carry     oddByte

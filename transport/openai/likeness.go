@@ -7,7 +7,7 @@ import "bytes"
 // was sure of needs no second scan, which would cost more than decoding the base64 of a
 // short piece of audio. It is owned by Recv.
 type likeness struct {
-	it *spokenItem // nil if there is none yet
+	it *spokenItem // nil before the first item
 	// head ends with the quote before the event's id, mid goes from the quote after
 	// it to the one before the audio, and tail is the rest. Without an id, head is empty
 	// and mid begins the frame.

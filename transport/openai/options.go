@@ -94,7 +94,7 @@ type Options struct {
 type endpoint struct {
 	url     url.URL // .../realtime without the model
 	dialect *dialect
-	version string // api-version; empty if there is none
+	version string // api-version; empty if the address has no version
 }
 
 // withDefaults returns o with defaults for empty options, or an error for a wrong one.

@@ -16,7 +16,7 @@ var responsePrefix = []byte("response.")
 // maxUnknownLogged bounds the log lines about unknown event types.
 const maxUnknownLogged = 32
 
-// take returns the first event from a frame; nil if there is none.
+// take returns the first event from a frame; nil for a frame without an event.
 func (c *conn) take(frame []byte) (transport.Event, *transport.Error) {
 	ev, s, v := c.fastAudio(frame)
 	if v == scanAudio {

@@ -20,7 +20,7 @@ type scanned struct {
 	item        []byte
 	response    []byte
 	delta       []byte
-	eventAt     int   // offset of the event's id; zero if there is none
+	eventAt     int   // offset of the event's id; zero if the event has no id
 	deltaAt     int   // offset of delta
 	audioFields uint8 // the members seen, one bit each
 	other       bool  // the type is not an audio type

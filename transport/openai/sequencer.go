@@ -219,7 +219,7 @@ func (s *sequencer) outdate() {
 }
 
 // created records that response id has begun. label is the event_id in its metadata, naming
-// the request that it answers; empty if there is none. A stale response answers no current
+// the request that it answers; empty if it answers no request. A stale response answers no current
 // request: it must be cancelled and hidden from the caller.
 func (s *sequencer) created(id, label string, now time.Time) (stale bool) {
 	s.expire(now)

@@ -73,7 +73,7 @@ type snapshot struct {
 	lengths  lengths  // the sums over all records
 }
 
-// dimensions returns the dimensions of the vectors, 0 if there are none.
+// dimensions returns the dimensions of the vectors; 0 if there are no vectors.
 func (s *snapshot) dimensions() int {
 	if len(s.rows) == 0 {
 		return 0

@@ -22,7 +22,7 @@ func TestEveryFigureIsDefined(t *testing.T) {
 	group := 0 // of the last definition
 	check := func(d figure.Definition) {
 		if at := slices.Index(figure.Groups(), d.Group); at < group {
-			t.Errorf("%s stands in the group %q, which is none or comes before %q", d.Name, d.Group, figure.Groups()[group])
+			t.Errorf("%s stands in the group %q, which is unknown or comes before %q", d.Name, d.Group, figure.Groups()[group])
 		} else {
 			group = at
 		}

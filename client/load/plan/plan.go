@@ -176,7 +176,7 @@ func (o Options) ramp() time.Duration {
 	return ramp
 }
 
-// Begins is when call k of the slot, from 1, is due; false if there is none.
+// Begins is when call k of the slot, from 1, is due; false if there is no such call.
 func (s Slot) Begins(k int) (time.Duration, bool) {
 	if s.Period == 0 {
 		return s.Start, k == 1

@@ -219,7 +219,7 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 }
 
 // spokenBefore returns the last of some turns that does not only take the connection away; the zero value
-// if there is none.
+// if every turn does.
 func spokenBefore(turns []Turn) Turn {
 	for _, t := range slices.Backward(turns) {
 		if !slices.Contains(voice.Outages(), t.Act) {

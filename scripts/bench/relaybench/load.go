@@ -332,7 +332,7 @@ func (l *load) result() loadResult {
 	return r
 }
 
-// at returns a quantile of sorted values; 0 if there are none.
+// at returns a quantile of sorted values; 0 without values.
 func at(sorted []uint32, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

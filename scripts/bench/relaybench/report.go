@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 )
 
-// median returns the median of values; 0 if there are none.
+// median returns the median of values; 0 without values.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -84,7 +84,7 @@ export class Tab {
   }
 }
 
-/** The gateway's address; empty where it is none, which the connection complains of. */
+/** The gateway's address; empty if it is invalid, which the connection reports. */
 function addressOf({ url }: ConnectOptions): string {
   try {
     return voiceUrl(url, document.baseURI).href;

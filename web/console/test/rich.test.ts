@@ -19,7 +19,7 @@ function shown(block: Block): string {
   }
 }
 
-test("markup is read, and what is none stays as it was written", () => {
+test("markup is read, and other text stays as it was written", () => {
   for (const [text, ...want] of [
     [""],
     ["Plain words.", "Plain words."],

@@ -27,7 +27,7 @@ export interface VoiceControls {
   start(): Promise<void>;
   /**
    * Goes on with the conversation in which the page was loaded again, for an effect of the
-   * component: begins none where there is none. Resolves when it is open or could not be
+   * component: begins no new call if no call was open. Resolves when it is open or could not be
    * taken up. Does nothing while there is one.
    */
   resume(): Promise<void>;

@@ -97,7 +97,7 @@ describe("a page that is loaded again", () => {
     assert.equal(FakeSession.all.length, 1);
   });
 
-  test("does nothing where there is none, or it may be open in another tab", async () => {
+  test("does nothing without an open call, or if the call may be open in another tab", async () => {
     await happens(() => seen.call.resume());
     kept(null);
     await happens(() => seen.call.resume());

@@ -11,7 +11,7 @@ export class Fifo<T> {
     this.#slots[(this.#first + this.#count++) % this.#slots.length] = value;
   }
 
-  /** The oldest; undefined where there is none. */
+  /** The oldest; undefined if it is empty. */
   peek(): T | undefined {
     return this.#slots[this.#first];
   }

@@ -20,7 +20,7 @@ export interface Start {
   muted?: boolean;
   /** Of an invitation; it says by itself what is answered first. */
   ticket?: string;
-  /** The call goes on in which the page was loaded again, or there is none. */
+  /** The call goes on in which the page was loaded again, or no call goes on. */
   goesOn?: boolean;
 }
 

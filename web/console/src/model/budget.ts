@@ -13,7 +13,7 @@ export interface Account {
   limit: number;
 }
 
-/** A budget as inspect tells it; undefined for what is none. */
+/** A budget as inspect tells it; undefined for an invalid one. */
 export function budgetOf(value: unknown): Budget | undefined {
   const budget = value as Partial<Budget> | undefined | null;
   return isAccount(budget?.retrieval) && isAccount(budget?.total) ? (budget as Budget) : undefined;
