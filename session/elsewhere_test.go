@@ -1,0 +1,83 @@
+package session
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/protocol/closecode"
+)
+
+// nodes is a Cluster that notes what it is told, and carries clients of the sessions in knows.
+type nodes struct {
+	knows string // a session of another node
+
+	mu    sync.Mutex // guards the following field
+	notes []string
+}
+
+func (n *nodes) note(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notes = append(n.notes, text)
+}
+
+func (n *nodes) Enter(e Entry) func() {
+	n.note("begins for " + e.User.String())
+	return func() { n.note("is over") }
+}
+
+func (n *nodes) Carry(_ context.Context, v Visitor, c Client) bool {
+	id := v.Start.Resume.SessionID
+	n.note("carry " + id + " of " + v.Addr.String() + " at " + v.Origin)
+	if id != n.knows {
+		return false
+	}
+	c.Abort() // the client is gone when Carry returns
+	return true
+}
+
+// TestSessionsOfOtherNodes: a session is made known to other nodes until it is over. A client that
+// asks for a session of another node is carried there, and gets no answer of this one; one that
+// another node has carried here is not carried on, and begins no session.
+func TestSessionsOfOtherNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		others := &nodes{knows: "voice-there"}
+		r, _ := comingBack(t, func(o *Options) { o.Cluster = others })
+		r.read(-1)
+
+		resume := func(id string) string {
+			return `{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"` + id + `","token":"t","last_seq":1}}`
+		}
+		there := r.dial(resume("voice-there"), "https://a.example")
+		nowhere := r.dial(resume("voice-nowhere"), "")
+		synctest.Wait()
+		if len(there.got) != 0 {
+			t.Errorf("a client that was carried got %v here", there.got)
+		}
+		nowhere.ended(t, closecode.Ticket)
+
+		for _, text := range []string{resume("voice-there"), `{"type":"session.start","input_rate":16000,"output_rate":24000}`} {
+			c := newTestClient()
+			c.say(text)
+			r.st.m.Start(r.st.m.AdmitCarried(Visitor{Addr: netip.MustParseAddr("192.0.2.1")}), c)
+			synctest.Wait()
+			c.ended(t, closecode.Ticket)
+		}
+		if got := r.st.m.Running(); got != 1 {
+			t.Errorf("%d sessions run, want 1", got)
+		}
+		r.conn.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		others.mu.Lock()
+		defer others.mu.Unlock()
+		want := []string{"begins for " + someone.String(), "carry voice-nowhere of 198.51.100.9 at ", "carry voice-there of 198.51.100.9 at https://a.example", "is over"}
+		slices.Sort(others.notes[1:3])
+		if !slices.Equal(others.notes, want) {
+			t.Errorf("the other nodes were told %q, want %q", others.notes, want)
+		}
+	})
+}
