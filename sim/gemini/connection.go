@@ -90,19 +90,25 @@ func (c *connection) run() {
 			if f.Err != nil {
 				return
 			}
+			c.flush() // a fault that was injected before the frame came applies to it
 			c.frame(f)
 		case <-timer.C:
 			if c.sess != nil {
 				c.sess.tick(time.Now())
 			}
 		case <-c.wc.Tick():
-			rest := c.wc.Flush()
-			if c.sess != nil {
-				c.sess.commitAll(time.Now(), rest)
-			}
+			c.flush()
 		case <-c.wc.Done():
 			c.wc.Close(int(websocket.StatusGoingAway), "")
 		}
+	}
+}
+
+// flush sends what waited and is due, and carries out timed and injected faults.
+func (c *connection) flush() {
+	rest := c.wc.Flush()
+	if c.sess != nil {
+		c.sess.commitAll(time.Now(), rest)
 	}
 }
 

@@ -79,6 +79,7 @@ func (c *conn) run(first []fault.Action) {
 			if f.Err != nil {
 				return
 			}
+			c.commit(c.w.Flush()) // a fault that was injected before the frame came applies to it
 			c.handle(f.Data)
 		case <-c.w.Tick():
 			c.commit(c.w.Flush())
