@@ -40,6 +40,9 @@ type loadOptions struct {
 // inputRate is the load's audio in Hz, the same on every wire.
 const inputRate = 16000
 
+// outputRate is that of the audio that a gateway sends back, in Hz.
+const outputRate = 24000
+
 // frameBytes returns the length of a frame.
 func frameBytes(d time.Duration) int {
 	return int(d.Milliseconds()) * inputRate / 1000 * 2
@@ -80,6 +83,8 @@ type loadConn struct {
 	sent   int64                // owned by send
 	got    int64                // owned by receive
 	at     [flying]atomic.Int64 // when the last frames were sent
+	heard  atomic.Int64         // bytes of audio that have come back
+	told   int64                // when the gateway was last told so, ns; owned by send
 }
 
 // runLoad connects the sessions and reports this on out with a line; then, after the line "go",
@@ -179,7 +184,7 @@ func (l *load) begin(conn net.Conn) error {
 	first, answer := `{"setup":{"model":"models/bench"}}`, "setupComplete"
 	switch l.opts.Speak {
 	case speakVoicegw:
-		first = fmt.Sprintf(`{"type":"session.start","provider":%q,"input_rate":%d,"output_rate":24000}`, l.opts.Provider, l.startRate())
+		first = fmt.Sprintf(`{"type":"session.start","provider":%q,"input_rate":%d,"output_rate":%d}`, l.opts.Provider, l.startRate(), outputRate)
 		answer = "session.started"
 	case speakOpenAI:
 		first, answer = `{"type":"session.update","session":{"type":"realtime"}}`, "session.updated"
@@ -260,11 +265,28 @@ func (l *load) send(start, to time.Time) {
 			l.fail(err)
 			return
 		}
+		if err := l.report(c, now); err != nil {
+			l.fail(err)
+			return
+		}
 		if l.counts(now) {
 			l.sent++
 			l.late = append(l.late, micros(now-due.UnixNano()))
 		}
 	}
+}
+
+// reportEvery is how often a client of the gateway says what it has received. The gateway holds
+// what a client may not have received, for one that comes back.
+const reportEvery = time.Second
+
+func (l *load) report(c *loadConn, now int64) error {
+	if l.opts.Speak != speakVoicegw || now-c.told < int64(reportEvery) {
+		return nil
+	}
+	c.told = now
+	ms := c.heard.Load() / (outputRate / 1000 * 2)
+	return writeAll(c.fd, appendFrame(nil, opText, fmt.Appendf(nil, `{"type":"playback","item_id":"item_1","played_ms":%d,"received_ms":%d}`, ms, ms), true))
 }
 
 func (l *load) counts(at int64) bool { return at >= l.from.Load() && at < l.to.Load() }
@@ -304,6 +326,7 @@ func (l *load) readable(id int32) {
 		}
 		at := c.at[c.got%flying].Load()
 		c.got++
+		c.heard.Add(int64(f.length))
 		if l.counts(at) {
 			l.got++
 			l.trips = append(l.trips, micros(now-at))
