@@ -16,6 +16,7 @@ const (
 	LinkExpired    LinkReason = "expiring"   // it would soon end by itself
 	LinkBroken     LinkReason = "lost"       // it has ended
 	LinkUnanswered LinkReason = "unanswered" // the resumed conversation does not go on
+	LinkMoving     LinkReason = "moving"     // the session was to be given to another process
 )
 
 // LinkHow is what the model knows of the conversation on its new connection.
@@ -104,6 +105,8 @@ func (m *machine) ofLink(in Input) {
 		if m.replaceable() && !m.down() {
 			m.expiring(in.From, in.By)
 		}
+	case Move:
+		m.moveBy(in.By)
 	case LinkLost:
 		m.linkLost(LinkBroken)
 	case LinkBack:
@@ -141,28 +144,45 @@ func (m *machine) goAway(left time.Duration) {
 // changed records that something has happened which an older handle does not know.
 func (m *machine) changed() { m.link.fresh = false }
 
-// rotate replaces a connection that will soon end: at the first quiet moment, or at the last
-// possible one.
+// rotate gives the session up, or replaces a connection that will soon end: at the first quiet
+// moment, or at the last possible one.
 func (m *machine) rotate() {
 	l := &m.link
 	l.seen = m.at
-	if l.by.IsZero() || m.down() || m.phase != PhaseActive {
+	if m.phase != PhaseActive {
+		return
+	}
+	if m.leaves() {
+		m.leave()
+		return
+	}
+	if l.by.IsZero() || m.down() {
 		return
 	}
 	switch {
 	case !m.at.Before(l.by):
+	case m.moves():
+		return // the next quiet moment is for that
 	case m.at.Before(l.from) || !m.quiet():
 		l.quietAt = time.Time{}
 		return
-	case m.caps.Resume && !l.fresh:
-		if l.quietAt.IsZero() {
-			l.quietAt = m.at
-		}
-		if m.at.Before(l.quietAt.Add(handlePatience)) {
-			return
-		}
+	case m.awaitsHandle():
+		return
 	}
 	m.unlink(LinkExpired)
+}
+
+// awaitsHandle reports whether a replacement at this quiet moment should wait for a handle that
+// knows all that was said.
+func (m *machine) awaitsHandle() bool {
+	l := &m.link
+	if !m.caps.Resume || l.fresh {
+		return false
+	}
+	if l.quietAt.IsZero() {
+		l.quietAt = m.at
+	}
+	return m.at.Before(l.quietAt.Add(handlePatience))
 }
 
 // quiet reports whether nobody would notice that the connection is replaced.
@@ -212,6 +232,10 @@ func (m *machine) unlink(why LinkReason) {
 	}
 	if m.ending() {
 		return // no answer follows the farewell; endsAt ends the session
+	}
+	if why == LinkMoving {
+		m.do(Moving{Handle: handle})
+		return
 	}
 	m.do(SwitchLink{Reason: why, Handle: handle})
 	if l.speech || m.turn != nil && m.turn.stage != done {
@@ -344,6 +368,10 @@ func (s State) linkDue(sooner func(time.Time)) {
 			sooner(t)
 		}
 	}
+	active := s.phase == PhaseActive
+	if active {
+		sooner(s.move.by)
+	}
 	switch {
 	case s.down():
 		if !l.told && !s.ending() {
@@ -353,12 +381,12 @@ func (s State) linkDue(sooner func(time.Time)) {
 	case l.proof == asked && !s.ending():
 		sooner(l.proofBy)
 	}
-	if l.by.IsZero() || s.phase != PhaseActive {
+	if !active || l.by.IsZero() && !s.moves() {
 		return
 	}
 	sooner(l.by)
 	later(l.from)
-	if !l.seen.Before(l.from) {
+	if s.moves() || !l.seen.Before(l.from) {
 		later(s.user.quietAt)
 		later(s.line.lastAt(false))
 		if !l.quietAt.IsZero() {

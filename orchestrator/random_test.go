@@ -64,6 +64,10 @@ func (tk *talk) take(in Input) {
 		tk.tokens, tk.refs = append(tk.tokens, asked.Token), append(tk.refs, asked.Reference)
 	}
 	next, actions := tk.oneStep(in)
+	by := tk.state.move.by
+	if move, ok := in.(Move); ok {
+		by = move.By
+	}
 	tk.state = next
 	tk.watch.see(tk.at, in, actions, next.phase)
 	tk.watch.bounded(next)
@@ -77,6 +81,10 @@ func (tk *talk) take(in Input) {
 			tk.asking = append(tk.asking, a.Call)
 		case calls.Resolve:
 			tk.resolving = append(tk.resolving, a)
+		case Moving:
+			if n := next.calls.UnderWay(); n > 0 && tk.at.Before(by) {
+				tk.watch.fail("the session moves while %d calls run, %s before it must", n, by.Sub(tk.at))
+			}
 		}
 	}
 }
@@ -154,6 +162,8 @@ func (tk *talk) linkInput() Input {
 		return tk.back()
 	case n < 3:
 		return LinkLost{}
+	case n < 4:
+		return Move{By: tk.at.Add(time.Duration(tk.rng.IntN(20)) * time.Second)}
 	case n < 6:
 		return LinkExpiring{From: tk.at.Add(time.Duration(tk.rng.IntN(5)) * time.Second), By: tk.at.Add(time.Duration(tk.rng.IntN(20)) * time.Second)}
 	default:

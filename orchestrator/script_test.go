@@ -188,6 +188,8 @@ func (w words) input() Input {
 		return OfCall{calls.Resolved{Token: w.id("token"), Outcome: calls.Outcome(w.id("outcome")), By: calls.By(w.id("by"))}}
 	case "expiring":
 		return LinkExpiring{From: w.time("from"), By: w.time("by")}
+	case "move":
+		return Move{By: w.time("by")}
 	case "lost":
 		return LinkLost{}
 	case "back":
@@ -200,6 +202,8 @@ func (w words) input() Input {
 		return w.clientBack()
 	case "hangup":
 		return HungUp{}
+	case "over":
+		return Over{}
 	case "tick":
 		return Tick{}
 	}

@@ -75,6 +75,7 @@ func (p Policy) withDefaults() Policy {
 type State struct {
 	caps transport.Capabilities // of the model on the present connection
 	link link
+	move move
 
 	// Fixed after NewState.
 	policy    Policy
@@ -360,7 +361,7 @@ func (s State) WakeAt() time.Time {
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		sooner(s.line.lastAt(s.ending()))
 	}
-	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() {
+	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() && !s.leaving() {
 		sooner(s.user.quietAt)
 	}
 	if since := s.owedSince(); !since.IsZero() {

@@ -135,7 +135,7 @@ func (m *machine) take(in Input) {
 		m.userActivity(in)
 	case Played:
 		m.played(in)
-	case LinkExpiring, LinkLost, LinkBack, LinkGone:
+	case LinkExpiring, LinkLost, LinkBack, LinkGone, Move:
 		m.ofLink(in)
 	case OfCall:
 		m.ofCall(in.In)
@@ -234,6 +234,8 @@ func (m *machine) end(reason EndReason) {
 //	a tool                      | its result                    | the executor's timeout returns one
 //	a planned replacement       | a quiet moment, and then the  | at LinkExpiring.By the connection is
 //	                            | provider's handle             | replaced
+//	a session that is to move   | the same, or no client and no | at Move.By it is given up
+//	                            | running call                  |
 //	a resumed conversation      | an answer to the user's first | after proofPatience the model is told
 //	                            | words                         | the conversation on another connection
 //	a new connection            | LinkBack or LinkGone          | the session bounds it by linkPatience
@@ -355,7 +357,7 @@ func (m *machine) betweenTurns() {
 		m.mute()
 		return
 	}
-	if len(m.notices) > 0 && !m.away() && !m.user.speaks() && !m.at.Before(m.user.quietAt) {
+	if len(m.notices) > 0 && !m.away() && !m.leaving() && !m.user.speaks() && !m.at.Before(m.user.quietAt) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
 		m.tell(n)
