@@ -30,6 +30,9 @@ func FuzzConversation(f *testing.F) {
 		f.Add(seed, uint8(seed), uint16(150))
 	}
 	f.Add(uint64(34), uint8(201), uint16(439)) // approved after the session, and done before
+	f.Add(uint64(2694), uint8(6), uint16(210)) // speech is committed after the gateway has ended it
+	f.Add(uint64(152), uint8(1), uint16(358))  // a turn fails while an item of it is open
+	f.Add(uint64(358), uint8(0), uint16(312))  // the same at another time
 	f.Fuzz(func(t *testing.T, seed uint64, sort uint8, n uint16) {
 		hold(t, seed, sort, int(n%600))
 	})

@@ -219,7 +219,8 @@ func (m *machine) unlink(why LinkReason) {
 	if m.user.voice == speaking && m.caps.SpeechEvents {
 		// The next connection reports only what it hears.
 		l.speech = true
-		m.user.voice, m.user.quietAt, m.user.known = silent, m.at, m.at
+		m.speechOver(m.at)
+		m.user.quietAt = m.at
 		m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
 	}
 	m.cuts, m.response = nil, response{}

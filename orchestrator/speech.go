@@ -50,9 +50,9 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	if m.user.voice == muted {
 		return
 	}
-	m.user.voice, m.user.acted = silent, true
+	m.speechOver(in.EndAt)
+	m.user.item, m.user.acted = in.Item, true
 	m.lastActive, m.user.quietAt = m.at, m.at.Add(quietTime)
-	m.user.item, m.user.since, m.user.known = in.Item, in.EndAt, m.at
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	t := m.turn
 	switch {
@@ -74,6 +74,12 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	m.user.unanswered = true
 }
 
+// speechOver records that the user's speech has ended at endAt, which the gateway learns now. Every
+// way in which speech ends goes through here, because a turn's latency is counted from both times.
+func (m *machine) speechOver(endAt time.Time) {
+	m.user.voice, m.user.since, m.user.known = silent, endAt, m.at
+}
+
 // speechLostAt returns when the user's speech counts as over although the model has not reported
 // its end; zero if the user is not speaking.
 func (s State) speechLostAt() time.Time {
@@ -89,7 +95,7 @@ func (m *machine) watchSpeech() {
 	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
 		return
 	}
-	m.user.voice = silent
+	m.speechOver(m.user.earAt)
 	m.lastActive, m.user.quietAt = m.at, m.at
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
 	if m.turn == nil {
@@ -116,7 +122,8 @@ func (m *machine) userActivity(in UserActivity) {
 	if !m.user.speaks() {
 		return
 	}
-	m.user.voice, m.user.quietAt = silent, m.at.Add(quietTime)
+	m.speechOver(m.at)
+	m.user.quietAt = m.at.Add(quietTime)
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	m.send(transport.ActivityEnd{})
 	m.openUserTurn(m.at)

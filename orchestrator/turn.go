@@ -208,7 +208,9 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 		return // it was said before the farewell, which is the last answer
 	}
 	told := !m.user.speaks() // the end of the speech is already known
-	m.user.voice = silent
+	if !told {
+		m.speechOver(m.at)
+	}
 	if m.turn != nil && !m.response.underWay() && m.turn.modelAt.IsZero() && m.turn.stage != done {
 		// The gateway opened this turn itself, when the speech stopped.
 		return
@@ -216,6 +218,9 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 	if told && !m.user.since.IsZero() && m.user.item == ev.Item {
 		m.openUserTurn(m.user.since)
 		m.turn.knownAt = m.user.known
+		if m.at.Sub(m.user.since) >= m.policy.NudgeAfter {
+			m.turn.owedFrom = m.at // the model has only now taken notice of the speech
+		}
 		return
 	}
 	m.openUserTurn(m.at)
