@@ -1,10 +1,15 @@
 package openai
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
+
+	"voicegw/sim/fault"
 	"voicegw/sim/wire"
 )
 
@@ -107,4 +112,36 @@ func TestAssistantAudioInHistory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAFrameMeetsAnEarlierFault: a fault is injected and then a frame comes, while the simulator is
+// busy writing. Whichever of the two the loop sees first, the fault is there before the frame.
+func TestAFrameMeetsAnEarlierFault(t *testing.T) {
+	for range 32 { // without an order the loop picks either, so that one round may pass by luck
+		bubble(t, wire.Options{}, func(r *rig) {
+			ws, _, err := r.dial("/v1/realtime?model=gpt-realtime")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = ws.CloseNow() }()
+			synctest.Wait() // session.created waits for the client, which does not read yet
+			if err := r.h.opts.Group.Inject("pipe", fault.Action{Kind: fault.Close, Code: 4000}); err != nil {
+				t.Fatal(err)
+			}
+			if err := ws.Write(context.Background(), websocket.MessageText, []byte(`{"type":"session.update","session":{"type":"realtime"}}`)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			var got []string
+			for err == nil {
+				var data []byte
+				if _, data, err = ws.Read(context.Background()); err == nil {
+					got = append(got, string(data))
+				}
+			}
+			if code := websocket.CloseStatus(err); code != 4000 || len(got) != 1 {
+				t.Errorf("%d events, closed %d: a frame was answered after the fault", len(got), code)
+			}
+		})
+	}
 }
