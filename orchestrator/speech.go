@@ -262,7 +262,7 @@ func (m *machine) audioSent(in AudioSent) {
 	it, ok := m.line.send(in)
 	if ok && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
 		m.turn.clientAt = m.at
-		m.turn.late = m.absence.back.After(m.turn.startedAt)
+		m.turn.late = m.absence.back.After(m.turn.modelAt)
 	}
 }
 

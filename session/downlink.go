@@ -15,8 +15,8 @@ import (
 // the item that is open, so that no audio of a flushed item can follow its flush. An item is
 // announced with its first audio, so that the client never hears of an item that is dropped whole.
 // Audio is never dropped frame by frame: a client that falls too far behind is disconnected
-// (policy disconnectSlow), and after that only the last messages are accepted. A writer goroutine,
-// which exists only while something is queued, writes the entries.
+// (policy disconnectSlow), and after that, if it cannot come back, only the last messages are
+// accepted. A writer goroutine, which exists only while something is queued, writes the entries.
 type downlink struct {
 	// Fixed after newDownlink.
 	most  downBounds
@@ -117,7 +117,7 @@ func (d *downlink) pushMessage(m protocol.ServerMessage) (bool, error) {
 
 // push is pushMessage for a caller that holds mu.
 func (d *downlink) push(m protocol.ServerMessage) (bool, error) {
-	if d.finished || d.full {
+	if d.finished || d.refuses() {
 		return !d.full, nil
 	}
 	seq := d.seq + int64(d.waiting) + 1
@@ -136,6 +136,10 @@ func (d *downlink) push(m protocol.ServerMessage) (bool, error) {
 	}
 	return d.fits(), nil
 }
+
+// refuses reports whether too much is queued for a client that cannot come back. What a client that
+// can come back is still to get is kept: it loses its connection at once. The caller must hold mu.
+func (d *downlink) refuses() bool { return d.full && !d.held.on() }
 
 // fits reports whether the queue is within its bounds. The caller must hold mu.
 func (d *downlink) fits() bool {
@@ -266,7 +270,7 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 		d.flushed += int64(len(pcm))
 		return true
 	}
-	if d.full {
+	if d.refuses() {
 		return false
 	}
 	if len(pcm) == 0 {
@@ -495,6 +499,9 @@ func (d *downlink) numbered(e downEntry) downEntry {
 	}
 	if n := len(d.replays); n > 0 && d.replays[n-1].live == 0 {
 		d.replays[n-1].live = d.seq
+	}
+	if e.end != nil {
+		d.held.endedWith(e.item, d.seq)
 	}
 	if announced := d.outgoing(e.item); e.frame != nil && announced != nil {
 		d.held.message(d.seq, e.text, e.item, announced.turn)

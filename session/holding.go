@@ -41,6 +41,9 @@ type heldItem struct {
 	id      string
 	turn    int
 	started int64 // seq of the message that announced it
+	ended   int64 // seq of its audio.end; zero if that was not sent yet
+	whole   int64 // its length, once its audio.end was sent
+	tail    int64 // where the last frame that was sent of it began
 	// The audio from position base to position end is held; first is the position of the first
 	// byte of chunks.
 	first, base, end int64
@@ -97,6 +100,7 @@ func (h *holding) audio(item string, pcm []byte) {
 		return // nothing is held, or the item was let go
 	}
 	from := it.end
+	it.tail = max(it.tail, from)
 	for len(pcm) > 0 {
 		if it.room() == 0 && !h.grow(it) {
 			it.end += int64(len(pcm))
@@ -236,12 +240,23 @@ func (h *holding) clear() {
 // known reports whether a client that has received everything up to that seq knows the item.
 func (it *heldItem) known(seq int64) bool { return it.started <= seq }
 
-// positionOf returns the index of an item and how much of it the client has, in bytes.
-func (h *holding) positionOf(has *protocol.ResumeAudio, perMS int64) (index int, bytes int64) {
+// positionOf returns the index of an item and how much of it the client has, in bytes. The client
+// surely has all messages up to last.
+func (h *holding) positionOf(has *protocol.ResumeAudio, last, perMS int64) (index int, bytes int64) {
 	index = slices.IndexFunc(h.items, func(it *heldItem) bool { return it.id == has.ItemID })
 	if index < 0 {
 		return index, 0
 	}
-	end := h.items[index].end
-	return index, min(has.ReceivedMS, end/perMS) * perMS
+	it := h.items[index]
+	if it.ended > 0 && it.end == it.whole && has.ReceivedMS >= it.end/perMS && (it.ended <= last || it.tail/perMS < it.end/perMS) {
+		return index, it.end // it has all of it, and has rounded down
+	}
+	return index, min(has.ReceivedMS, it.end/perMS) * perMS
+}
+
+// endedWith records the seq of an item's audio.end.
+func (h *holding) endedWith(item string, seq int64) {
+	if it := h.item(item); it != nil {
+		it.ended, it.whole = seq, it.end
+	}
 }

@@ -148,7 +148,9 @@ func (s *session) queueAudio(item string, pcm []byte) {
 		}
 		if !s.writeDirect(item, pcm[:n]) && !s.down.pushAudio(item, pcm[:n]) {
 			s.fellBehind()
-			return
+			if s.isOver() {
+				return
+			}
 		}
 		if s.attached.Load() == nil {
 			s.down.crowd()

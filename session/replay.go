@@ -215,8 +215,9 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 		}
 		return gone
 	})
-	w.announceOpen(waiting)
+	w.announceOpen(waiting, back.gone)
 	d.entries, d.head = append(w.entries, waiting...), 0
+	d.endAgain(min(last, r.from-1), has, r.snapshot)
 	d.clock.Hold(away, audio.Duration(d.most.rate, int(less)))
 	d.held.lost = max(d.held.lost, r.from-1)
 	if r.snapshot {
@@ -233,7 +234,7 @@ func (d *downlink) needs(last int64, has *protocol.ResumeAudio, back *returned) 
 	needs := make(map[string]int64, len(d.held.items))
 	index, position := -1, int64(0)
 	if has != nil {
-		index, position = d.held.positionOf(has, d.perMS())
+		index, position = d.held.positionOf(has, last, d.perMS())
 	}
 	for i, it := range d.held.items {
 		switch {
@@ -313,15 +314,56 @@ func (w *rewinder) message(e sentEntry) {
 
 func (w *rewinder) add(e downEntry) {
 	w.entries = append(w.entries, e)
+	w.d.count(e)
+}
+
+// count adds an entry to what is queued. The caller must hold mu.
+func (d *downlink) count(e downEntry) {
 	if e.text != nil {
-		w.d.waiting++
-		w.d.words += cap(e.text)
-		w.d.bytes += cap(e.text)
+		d.waiting++
+		d.words += cap(e.text)
+		d.bytes += cap(e.text)
 	}
 	if e.frame != nil {
-		w.d.audio += len(e.frame.pcm)
-		w.d.bytes += e.frame.size()
+		d.audio += len(e.frame.pcm)
+		d.bytes += e.frame.size()
 	}
+}
+
+// endAgain queues another audio.end for each item that the client would otherwise wait for: its first
+// one does not come again, because the client surely has it (it has all messages up to last) and gets
+// audio that opens the item once more, or because a snapshot stands for it. The caller must hold mu.
+func (d *downlink) endAgain(last int64, has *protocol.ResumeAudio, snapshot bool) {
+	for _, it := range d.held.items {
+		if it.ended == 0 || it.ended > last && !snapshot {
+			continue
+		}
+		frame := -1
+		for i, e := range slices.Backward(d.entries) {
+			if e.frame != nil && e.item == it.id {
+				frame = i
+				break
+			}
+		}
+		if frame >= 0 || it.ended > last {
+			d.insertEnd(frame+1, it.id, it.turn, it.whole/d.perMS())
+		}
+	}
+	if snapshot && has != nil && d.held.item(has.ItemID) == nil {
+		d.insertEnd(0, has.ItemID, 0, has.ReceivedMS)
+	}
+}
+
+// insertEnd puts an audio.end into the queue. The caller must hold mu.
+func (d *downlink) insertEnd(at int, item string, turn int, ms int64) {
+	m := &protocol.AudioEnd{Header: inTurn(turn), ItemID: item, AudioMS: ms}
+	text, err := protocol.EncodeServer(0, m)
+	if err != nil {
+		return // it holds strings and numbers only
+	}
+	e := downEntry{text: text, item: item, end: m, kind: lead}
+	d.entries = slices.Insert(d.entries, at, e)
+	d.count(e)
 }
 
 // audio queues a part of an item.
@@ -350,8 +392,9 @@ func (w *rewinder) announcement(item string, turn int, from int64) []byte {
 }
 
 // announceOpen announces the item whose audio goes on, if the client knows it from an earlier
-// attachment: that of the first audio that waits or, without any, the one that is open.
-func (w *rewinder) announceOpen(waiting []downEntry) {
+// attachment: that of the first audio that waits or, without any, the one that is open. An item
+// that is gone is flushed instead.
+func (w *rewinder) announceOpen(waiting []downEntry, gone []string) {
 	item := ""
 	if n := len(w.d.items); n > 0 && w.d.open(w.d.items[n-1].item) != nil && w.d.items[n-1].start == nil {
 		item = w.d.items[n-1].item
@@ -363,7 +406,7 @@ func (w *rewinder) announceOpen(waiting []downEntry) {
 		item = waiting[i].item
 	}
 	it := w.d.held.item(item)
-	if it == nil || item == w.current {
+	if it == nil || item == w.current || slices.Contains(gone, item) {
 		return
 	}
 	w.add(downEntry{text: w.announcement(item, it.turn, it.end), kind: lead})
@@ -389,6 +432,9 @@ func (d *downlink) unsend(it *heldItem, to int64) {
 		}
 		return
 	}
+	if more := to - o.sent; more > 0 {
+		o.until = d.clock.Add(time.Now(), audio.Duration(d.most.rate, int(more))) // it arrived before the connection broke
+	}
 	o.sent, o.told = to, min(o.told, to)
 }
 
@@ -410,10 +456,9 @@ func (d *downlink) lead(messages ...protocol.ServerMessage) error {
 		if err != nil {
 			return err
 		}
-		front = append(front, downEntry{text: text, kind: lead})
-		d.waiting++
-		d.words += cap(text)
-		d.bytes += cap(text)
+		e := downEntry{text: text, kind: lead}
+		front = append(front, e)
+		d.count(e)
 	}
 	d.entries, d.head = append(front, d.entries[d.head:]...), 0
 	if n := len(d.replays); d.away && n > 0 {

@@ -1,0 +1,170 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/orchestrator"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/transport"
+)
+
+// TestTheLastPartOfAMillisecond: positions are whole ms. A client that has the end of an answer gets
+// none of it again, although the answer is half a ms longer than the client can say.
+func TestTheLastPartOfAMillisecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		pcm := speech(48*300+24, 1)
+		answer(model, 1, pcm)
+		synctest.Wait()
+		r.read(-1)
+		r.sameAudio("a1", pcm)
+		for range 2 { // the second time, nothing was said since the first
+			r.lose()
+			r.comeBack(r.position())
+			if got := r.types(); got != "session.started" {
+				t.Errorf("the client got %s", got)
+			}
+		}
+	})
+}
+
+// TestWhatIsSentAgainEndsAgain: a client that has an answer's end, and not all of its audio any more,
+// gets the rest and another end.
+func TestWhatIsSentAgainEndsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, nil)
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		pcm := speech(48*300+24, 1)
+		answer(model, 1, pcm)
+		synctest.Wait()
+		r.read(-1)
+		for range 2 {
+			r.lose()
+			r.comeBack(`,"audio":{"item_id":"a1","received_ms":50}`)
+			r.read(-1)
+			if got := r.types(); got != "session.started audio.start audio.end" {
+				t.Errorf("the client got %s", got)
+			}
+			if m := r.conn.last(t, "audio.end"); m["audio_ms"] != 300.0 {
+				t.Errorf("the end says %v", m)
+			}
+			r.sameAudio("a1", pcm)
+		}
+	})
+}
+
+// types are the types of the messages that the connection has got.
+func (r *returning) types() string {
+	r.conn.mu.Lock()
+	defer r.conn.mu.Unlock()
+	var types []string
+	for _, m := range r.conn.texts {
+		types = append(types, fmt.Sprint(m["type"]))
+	}
+	return strings.Join(types, " ")
+}
+
+// TestASnapshotEndsWhatIsOver: the end of an answer, or its flush, is lost with many other messages,
+// and a snapshot stands for them. The client learns all the same that no more of the answer comes.
+func TestASnapshotEndsWhatIsOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		has  int // ms of the answer that the client has; the answer has 300
+		over func(r *returning, emit func(...transport.Event))
+		want string
+	}{
+		"all but the end": {300, func(*returning, func(...transport.Event)) {}, "audio.end"},
+		"half of it":      {150, func(*returning, func(...transport.Event)) {}, "audio.start audio.end"},
+		"flushed": {300, func(r *returning, emit func(...transport.Event)) {
+			emit(transport.SpeechStarted{Item: "u1"}, transport.Interrupted{})
+		}, "audio.end"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, model := comingBack(t, nil)
+				r.conn.say(`{"type":"input.text","text":"hello"}`)
+				synctest.Wait()
+				model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: speech(48*300, 1)})
+				synctest.Wait()
+				r.read(-1)
+				model.Emit(transport.AudioDone{Item: "a1"})
+				tc.over(r, model.Emit)
+				for i := range 60 {
+					model.Emit(transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: strings.Repeat("w", 5000+200*i)})
+				}
+				synctest.Wait() // all of it is sent, and the client reads nothing of it
+				r.lose()
+				r.comeBack(fmt.Sprintf(`,"audio":{"item_id":"a1","received_ms":%d}`, tc.has))
+				r.read(-1)
+				if !r.gaps {
+					t.Fatal("no snapshot")
+				}
+				var about []string
+				for _, m := range r.conn.texts {
+					if m["item_id"] == "a1" {
+						about = append(about, fmt.Sprint(m["type"]))
+					}
+				}
+				if got := strings.Join(about, " "); got != tc.want {
+					t.Errorf("of the answer the client was told %q, want %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// TestABacklogIsKeptForAClientThatComesBack (S1, S2): a client that falls too far behind loses its
+// connection in the middle of a step, and nothing of what the step told it.
+func TestABacklogIsKeptForAClientThatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, model := comingBack(t, func(o *Options) { o.Limits.Backlog = time.Second })
+		r.read(-1)
+		r.conn.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		r.read(-1)
+		r.conn.stallWrites()
+		pcm := speech(48*4000, 1)
+		answer(model, 1, pcm[:48*2000])
+		model.Emit(&transport.AudioOut{Item: "a2", PCM: pcm[48*2000:]}, transport.AudioDone{Item: "a2"})
+		synctest.Wait()
+		r.conn.ended(t, closecode.SlowClient)
+		r.comeBack(r.position())
+		r.read(-1)
+		r.sameAudio("a1", pcm[:48*2000])
+		r.sameAudio("a2", pcm[48*2000:])
+		r.noteLeads()
+		r.shown()
+	})
+}
+
+// TestWhatArrivedUnnoticedStillSounds: the client has a frame of which the gateway has not noticed that
+// it was written. The user hears it from when it was sent, not long ago.
+func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
+		d.held = holding{hoard: newHoard(), most: 1 << 20}
+		d.gen = 1
+		if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
+			t.Fatal(err)
+		}
+		d.pushAudio("a1", make([]byte, 48*100))
+		if _, ok := d.pop(1); !ok {
+			t.Fatal("nothing is queued")
+		}
+		d.detach()
+		d.resume(1, &protocol.ResumeAudio{ItemID: "a1", ReceivedMS: 100}, 0)
+		sent := d.left()
+		if i := slices.IndexFunc(sent, func(s orchestrator.AudioSent) bool { return s.Item == "a1" }); i < 0 || sent[i].Until.Before(time.Now()) {
+			t.Errorf("told: %+v", sent)
+		}
+		d.lose()
+	})
+}
