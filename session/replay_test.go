@@ -145,6 +145,54 @@ func TestABacklogIsKeptForAClientThatComesBack(t *testing.T) {
 	})
 }
 
+// TestNoMessageIsLostBehindAFullQueue (S1): one step may tell the client several things, the first of
+// which is one too many. A client that can come back loses its connection after the step, so the
+// others are kept too.
+func TestNoMessageIsLostBehindAFullQueue(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 10, frame: 4800, away: 1 << 20}, nil)
+		if back {
+			d.held = holding{hoard: newHoard(), most: 1 << 20}
+		}
+		d.gen = 1
+		for range 3 {
+			if fits, err := d.pushMessage(&protocol.Pong{T: 1}); fits || err != nil {
+				t.Errorf("the queue takes more: %v, %v", fits, err)
+			}
+		}
+		if want := map[bool]int{true: 3, false: 1}[back]; d.waiting != want {
+			t.Errorf("can it come back: %v; %d messages wait, want %d", back, d.waiting, want)
+		}
+		d.lose()
+	}
+}
+
+// TestAReloadInTheMiddleOfAnAnswer: what is flushed is not announced once more before, whether the
+// model goes on while nobody is there or not.
+func TestAReloadInTheMiddleOfAnAnswer(t *testing.T) {
+	for _, more := range []int{0, 48 * 100} {
+		t.Run(fmt.Sprint(more), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, model := comingBack(t, nil)
+				r.conn.say(`{"type":"input.text","text":"hello"}`)
+				synctest.Wait()
+				model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: speech(48*300, 1)})
+				synctest.Wait()
+				r.read(-1)
+				r.lose()
+				model.EmitAudio("a1", speech(more, 2))
+				synctest.Wait()
+				r.reload()
+				r.comeBack("")
+				r.read(-1)
+				if got := r.types(); strings.Contains(got, "audio.start") || !r.flushed["a1"] {
+					t.Errorf("the client got %s", got)
+				}
+			})
+		})
+	}
+}
+
 // TestWhatArrivedUnnoticedStillSounds: the client has a frame of which the gateway has not noticed that
 // it was written. The user hears it from when it was sent, not long ago.
 func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {

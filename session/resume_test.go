@@ -114,9 +114,6 @@ func TestAReloadHearsNoHalfAnswer(t *testing.T) {
 		r.reload()
 		r.comeBack("")
 		r.read(-1)
-		if got := r.types(); strings.Contains(got, "audio.start audio.flush") {
-			t.Errorf("the answer was announced once more before its flush: %s", got)
-		}
 		if !r.flushed["a1"] || r.flushed["a2"] {
 			t.Errorf("flushed: %v", r.flushed)
 		}
