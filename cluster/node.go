@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/store"
@@ -18,70 +16,46 @@ import (
 type Directory interface {
 	Enter(ctx context.Context, r store.SessionRecord) (*store.Owned, error)
 	Find(ctx context.Context, id string) (store.SessionRecord, error)
+	Take(ctx context.Context, found store.SessionRecord) (*store.Owned, error)
 }
 
 // Nodes knows the other nodes; *store.Nodes implements it.
 type Nodes interface {
 	Find(ctx context.Context, id string) (store.Node, error)
+	Gone(ctx context.Context, id string) (bool, error)
 }
 
-// Node is this process as one of several: it implements session.Cluster. It may be used
-// concurrently.
+// NodeOptions configure a Node. All but Peers are required.
+type NodeOptions struct {
+	Directory   Directory
+	Nodes       Nodes
+	Checkpoints Checkpoints
+	// Peers reaches other nodes. Without it, no client is carried to another node, and sessions
+	// whose node is gone are taken over all the same.
+	Peers  *Peers
+	Logger *slog.Logger
+}
+
+// Node is this process as one of several, or as the next start of one that is gone: it implements
+// session.Cluster. It may be used concurrently.
 type Node struct {
-	// Fixed after NewNode.
-	directory Directory
-	nodes     Nodes
-	peers     *Peers
-	logger    *slog.Logger
+	o NodeOptions // fixed
 
 	writes sync.WaitGroup // the goroutines that write to the directory
 }
 
-// NewNode returns a Node that finds sessions in the directory, and reaches their nodes by peers.
-func NewNode(d Directory, n Nodes, p *Peers, logger *slog.Logger) *Node {
-	return &Node{directory: d, nodes: n, peers: p, logger: logger}
-}
+// NewNode returns a Node.
+func NewNode(o NodeOptions) *Node { return &Node{o: o} }
 
 // writeTime bounds how long the writing of a record is tried again, while the session runs.
 const writeTime = time.Minute
 
-// Enter implements session.Cluster. A session begins while the store is away as well; until its
-// record is written, its client can come back to this node only.
-func (n *Node) Enter(e session.Entry) (leave func()) {
-	ctx, left := context.WithCancel(context.Background())
-	entered := make(chan *store.Owned, 1) // nil if the record was not written
-	n.writes.Go(func() {
-		owned, err := backoff.Retry(ctx, func() (*store.Owned, error) {
-			o, err := n.directory.Enter(ctx, record(e))
-			if err != nil && !errors.Is(err, store.ErrUnavailable) {
-				return nil, backoff.Permanent(err)
-			}
-			return o, err
-		}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(writeTime))
-		if err != nil && ctx.Err() == nil {
-			n.logger.Warn("a session is not in the directory: its client can come back to this node only", "session_id", e.ID, "error", err)
-		}
-		entered <- owned
-	})
-	return func() {
-		n.writes.Go(func() {
-			left()
-			owned := <-entered
-			if owned == nil {
-				return
-			}
-			if err := owned.End(context.Background()); err != nil && !errors.Is(err, store.ErrFenced) {
-				n.logger.Warn("the directory still has a session that is over", "session_id", e.ID, "error", err)
-			}
-		})
-	}
-}
-
-func record(e session.Entry) store.SessionRecord {
-	return store.SessionRecord{
-		ID: e.ID, User: e.User.String(), Conversation: e.ConversationID, Provider: e.Provider, Model: e.Model, Agent: e.Agent,
-		StartedAt: e.StartedAt, EndsAt: e.EndsAt, Origin: e.Origin, ToolsVersion: e.ToolsVersion,
-	}
+// Enter implements session.Cluster. Until the record is written, the session's client can come back
+// to this node only.
+func (n *Node) Enter(r store.SessionRecord) session.Place {
+	p := n.newPlace(r)
+	n.writes.Go(p.enter)
+	return p
 }
 
 // Close waits for the writes to the directory. No session may begin after it.
@@ -93,7 +67,7 @@ const findTime = 5 * time.Second
 // Carry implements session.Cluster.
 func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) bool {
 	conn, ok := c.(*protocol.Conn)
-	if !ok {
+	if !ok || n.o.Peers == nil {
 		return false
 	}
 	relay, err := n.reach(ctx, v)
@@ -102,13 +76,13 @@ func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) b
 	case errors.Is(err, store.ErrUnknown):
 		return false
 	case err != nil:
-		n.logger.Warn("a client is not carried to its session", "session_id", id, "addr", v.Addr.String(), "error", err)
+		n.o.Logger.Warn("a client is not carried to its session", "session_id", id, "addr", v.Addr.String(), "error", err)
 		return false
 	}
 	began := time.Now()
 	stream, unread := conn.Release()
 	up, down := relay.Run(ctx, Stream{Conn: stream, Unread: unread})
-	n.logger.Info("a client was carried to its session", "session_id", id, "addr", v.Addr.String(), "node", relay.node,
+	n.o.Logger.Info("a client was carried to its session", "session_id", id, "addr", v.Addr.String(), "node", relay.node,
 		"duration_ms", time.Since(began).Milliseconds(), "up_bytes", up, "down_bytes", down)
 	return true
 }
@@ -117,14 +91,14 @@ func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) b
 func (n *Node) reach(ctx context.Context, v session.Visitor) (*Relay, error) {
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
-	r, err := n.directory.Find(ctx, v.Start.Resume.SessionID)
+	r, err := n.o.Directory.Find(ctx, v.Start.Resume.SessionID)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the store
 	}
-	if r.State == store.SessionOver {
-		return nil, store.ErrUnknown
+	if r.State == store.SessionOver || r.State == store.SessionMoving {
+		return nil, store.ErrUnknown // nobody runs it
 	}
-	node, err := n.nodes.Find(ctx, r.Node)
+	node, err := n.o.Nodes.Find(ctx, r.Node)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the store
 	}
@@ -132,7 +106,7 @@ func (n *Node) reach(ctx context.Context, v session.Visitor) (*Relay, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the message
 	}
-	relay, err := n.peers.Dial(ctx, node.URL, Hello{
+	relay, err := n.o.Peers.Dial(ctx, node.URL, Hello{
 		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(), MayInspect: v.MayInspect,
 	})
 	if err != nil {
@@ -140,6 +114,55 @@ func (n *Node) reach(ctx context.Context, v session.Visitor) (*Relay, error) {
 	}
 	relay.node = node.ID
 	return relay, nil
+}
+
+// Take implements session.Cluster.
+func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, error) {
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
+	found, err := n.o.Directory.Find(ctx, v.Start.Resume.SessionID)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return nil, session.ErrNoSession
+	case err != nil:
+		return nil, err //nolint:wrapcheck // it names the store
+	case found.State == store.SessionOver || !v.Opens(found, time.Now()):
+		return nil, session.ErrNoSession
+	}
+	if found.State != store.SessionMoving {
+		switch gone, err := n.o.Nodes.Gone(ctx, found.Node); {
+		case err != nil:
+			return nil, err //nolint:wrapcheck // it names the store
+		case !gone:
+			return nil, session.ErrElsewhere
+		}
+	}
+	owned, err := n.o.Directory.Take(ctx, found)
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		return nil, session.ErrElsewhere
+	case errors.Is(err, store.ErrUnknown):
+		return nil, session.ErrNoSession
+	case err != nil:
+		return nil, err //nolint:wrapcheck // it names the store
+	}
+	p := n.newPlace(owned.Record())
+	close(p.entered)
+	p.holds(owned)
+	taken := &session.Taken{Place: p, Record: owned.Record()}
+	taken.Record.State = found.State
+	// The owner of before writes nothing more: it is gone, or fenced by the new epoch.
+	taken.Checkpoint, err = n.o.Checkpoints.Load(ctx, found.ID)
+	switch {
+	case err == nil:
+		p.Note(taken.Checkpoint) // at the new epoch, which fences the owner of before
+	case errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrCorrupt):
+		n.o.Logger.Error("a session goes on without its checkpoint, which cannot be read", "session_id", found.ID, "error", err)
+	default:
+		return nil, errors.Join(err, p.giveBack(ctx))
+	}
+	return taken, nil
 }
 
 // Visitor returns what the other node has said of a client.

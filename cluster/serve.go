@@ -80,6 +80,10 @@ func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This node takes no clients of other nodes.", http.StatusUpgradeRequired)
 		return
 	}
+	if p.opts.Runs != nil && !p.opts.Runs(h.SessionID) {
+		http.Error(w, "This node does not run the session.", http.StatusNotFound)
+		return
+	}
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		http.Error(w, "The connection cannot be upgraded.", http.StatusInternalServerError)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/store"
 )
 
 // attachment is one client's connection of a session. A session has at most one at a time, which
@@ -103,6 +104,7 @@ func (a *attachment) detach(cause *Cause) {
 	s.attached.Store(nil)
 	s.down.detach()
 	s.seat.vacate()
+	s.place.Update(func(r *store.SessionRecord) { r.State = store.SessionDetached })
 	s.logger.Info("client lost", "reason", cause.Reason, "attachment", a.gen)
 	s.leaving.Go(func() { dismiss(a.conn, cause) })
 }

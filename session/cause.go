@@ -56,6 +56,9 @@ var (
 		Code: errcode.ResumeRefused, Message: "There is no such session to come back to, or this client may not; start a new one."}
 	causeResumes = &Cause{Reason: "too_many_resumes", Close: closecode.Limit,
 		Code: errcode.Limit, Message: "Too many attempts to come back to this session; wait a moment."}
+	// causeMoving is for a client that goes on with its session once it connects again: here or on
+	// another node.
+	causeMoving = &Cause{Reason: "moving", Close: closecode.Moving}
 	causeIdle   = &Cause{Reason: "idle", Close: closecode.Idle}
 	causeLength = &Cause{Reason: "length_limit", Close: closecode.Length}
 
@@ -127,7 +130,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeTooMany, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeTooMany, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,

@@ -2,41 +2,84 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/store"
 )
 
-// Cluster makes this node's sessions known to other nodes, and carries clients to sessions that
-// run on others. Its methods may be called concurrently.
+// Cluster makes this node's sessions known to other nodes and to this one's next start, carries
+// clients to sessions that run on other nodes, and takes sessions over whose node is gone. Its
+// methods may be called concurrently.
 type Cluster interface {
-	// Enter records a session that begins here, and returns a function to call once it is over.
-	// Neither waits.
-	Enter(e Entry) (leave func())
+	// Enter records a session that begins here. It does not wait: a session begins while the store
+	// is away as well. Node, Epoch and State of the record are set by Enter.
+	Enter(r store.SessionRecord) Place
 	// Carry connects a client with the node that runs its session. It returns true once the client
 	// is gone, and false, with c as it was, if no node takes the client. It returns when ctx is done.
 	Carry(ctx context.Context, v Visitor, c Client) bool
+	// Take makes this node the owner of a session whose node is gone or has given it up, if the
+	// visitor may come back to it; see [Visitor.Opens]. The error wraps ErrNoSession, ErrElsewhere
+	// or store.ErrUnavailable, or says what cannot be read.
+	Take(ctx context.Context, v Visitor) (*Taken, error)
 }
 
-// Entry is what other nodes may know of a session.
-type Entry struct {
-	ID             string
-	User           user.User
-	ConversationID string
-	Provider       string
-	Model          string
-	Agent          string
-	StartedAt      time.Time
-	// EndsAt is when its longest time is over; zero if it has no limit.
-	EndsAt time.Time
-	// Origin is the only origin whose pages may come back to it; empty for any client.
-	Origin       string
-	ToolsVersion string
+// The errors of Cluster.Take.
+var (
+	// ErrNoSession: there is no such session, or the visitor may not come back to it. The two
+	// cannot be told apart.
+	ErrNoSession = errors.New("session: no session that this client may come back to")
+	// ErrElsewhere: a node runs the session, or another one has just taken it.
+	ErrElsewhere = errors.New("session: another node runs the session")
+)
+
+// Taken is a session that this node has taken over.
+type Taken struct {
+	Place Place
+	// Record is the session's record at its new epoch; its State is the one that it was found in.
+	Record store.SessionRecord
+	// Checkpoint is the newest one of the owner of before. It has no SessionID if there is none.
+	Checkpoint store.Checkpoint
 }
 
-// Visitor is a client that wants to come back to a session which this node does not run.
+// Place is a session's place in the directory. Its methods may be called concurrently; only Give
+// waits.
+type Place interface {
+	// Update changes the session's record: change is called at once, and what it has changed is
+	// written soon, in the order of the calls.
+	Update(change func(*store.SessionRecord))
+	// Note has a checkpoint written soon. SessionID and Epoch are set by Note; the slices must not
+	// change any more.
+	Note(c store.Checkpoint)
+	// Give writes a checkpoint and gives the session up: any node may take it then. Both are durable
+	// when Give returns nil, and nothing is written after them. After an error the session is still
+	// this node's, and Give can be called again.
+	Give(ctx context.Context, c store.Checkpoint) error
+	// Sure reports whether no other node can have taken the session; see [store.Owned.Sure].
+	Sure() bool
+	// WhenLost calls f, on a goroutine of its own, once another node has taken the session. It does
+	// not call f after Give or Leave.
+	WhenLost(f func())
+	// Leave records that the session is over.
+	Leave()
+}
+
+// nowhere is the place of a session that no other node may know.
+type nowhere struct{}
+
+var errNowhere = errors.New("session: no other node can go on with the session")
+
+func (nowhere) Update(func(*store.SessionRecord))            {}
+func (nowhere) Note(store.Checkpoint)                        {}
+func (nowhere) Give(context.Context, store.Checkpoint) error { return errNowhere }
+func (nowhere) Sure() bool                                   { return true }
+func (nowhere) WhenLost(func())                              {}
+func (nowhere) Leave()                                       {}
+
+// Visitor is a client that wants to come back to a session that this node does not run.
 type Visitor struct {
 	// Start is its session.start. Its Resume is not nil.
 	Start *protocol.Start
@@ -76,18 +119,44 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) bool {
 	return m.opts.Cluster.Carry(m.ctx(), Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, MayInspect: a.MayInspect}, c)
 }
 
-// register makes a session known to other nodes. It returns a function to call once it is over.
-func (m *Manager) register(s *session) (leave func()) {
-	if m.opts.Cluster == nil || m.opts.Policy.ResumeGrace <= 0 {
-		return func() {}
+// comeFromElsewhere connects a client with a session that this node does not run: on the node that
+// runs it or, if there is none, here.
+func (m *Manager) comeFromElsewhere(a *Admission, c Client, start *startMessage) *Cause {
+	if m.carry(a, c, start) {
+		return nil
 	}
+	return m.refuseResume(start.Resume.SessionID)
+}
+
+// makeKnown makes a session known to other nodes.
+func (m *Manager) makeKnown(s *session) {
+	if m.opts.Cluster != nil && m.opts.Policy.ResumeGrace > 0 {
+		s.place = m.opts.Cluster.Enter(s.record())
+	}
+}
+
+// clientID returns the name that the client gave its user when the session began.
+func (s *session) clientID() string {
+	if s.start.Client == nil {
+		return ""
+	}
+	return s.start.Client.ID
+}
+
+// movable reports whether another node could go on with the session.
+func (s *session) movable() bool { return s.place != nowhere{} } //nolint:unused // checkpoints are next
+
+// record returns what other nodes may know of the session, without its tokens.
+func (s *session) record() store.SessionRecord {
 	info := s.linked.Load().info
-	e := Entry{
-		ID: s.id, User: s.user, ConversationID: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.opts.Agent.Name,
+	r := store.SessionRecord{
+		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.opts.Agent.Name,
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(),
+		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: s.manual(), Voice: s.start.Voice, Inspect: s.inspect,
+		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(),
 	}
-	if longest := m.opts.Policy.MaxLength; longest > 0 {
-		e.EndsAt = s.startedAt.Add(longest)
+	if longest := s.opts.Policy.MaxLength; longest > 0 {
+		r.EndsAt = s.startedAt.Add(longest)
 	}
-	return m.opts.Cluster.Enter(e)
+	return r
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"voicegw/protocol/closecode"
+	"voicegw/store"
 )
 
 // nodes is a Cluster that notes what it is told, and carries clients of the sessions in knows.
@@ -25,10 +26,20 @@ func (n *nodes) note(text string) {
 	n.notes = append(n.notes, text)
 }
 
-func (n *nodes) Enter(e Entry) func() {
-	n.note("begins for " + e.User.String())
-	return func() { n.note("is over") }
+func (n *nodes) Enter(r store.SessionRecord) Place {
+	n.note("begins for " + r.User)
+	return leavingPlace{nowhere{}, n}
 }
+
+// leavingPlace is a place that notes that its session is over.
+type leavingPlace struct {
+	nowhere
+	n *nodes
+}
+
+func (p leavingPlace) Leave() { p.n.note("is over") }
+
+func (n *nodes) Take(context.Context, Visitor) (*Taken, error) { return nil, ErrNoSession }
 
 func (n *nodes) Carry(_ context.Context, v Visitor, c Client) bool {
 	id := v.Start.Resume.SessionID

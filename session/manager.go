@@ -101,9 +101,8 @@ func (m *Manager) Start(a *Admission, c Client) {
 			return
 		}
 		a.is(PhaseRunning, g.SessionID)
-		out := m.register(s)
 		s.whenDone(func() {
-			defer out()
+			defer s.place.Leave()
 			defer close(s.left)
 			defer leave()
 			m.conclude(a, s, g)
@@ -145,6 +144,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	s.redial = &redialer{m: m, provider: g.provider, mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider, tools) }}
+	m.makeKnown(s)
 	m.note(s)
 	if g.WhenLost != nil {
 		g.WhenLost(func() { s.end(causeVoiceLost) })

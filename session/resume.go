@@ -7,6 +7,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
+	"voicegw/store"
 )
 
 // comeBack connects a client to the session that it wants to come back to, or tells it why not. The
@@ -30,10 +31,7 @@ func (m *Manager) resume(a *Admission, c Client, start *startMessage) *Cause {
 	}
 	s := m.visit(start.Resume.SessionID)
 	if s == nil {
-		if m.carry(a, c, start) {
-			return nil
-		}
-		return m.refuseResume(start.Resume.SessionID)
+		return m.comeFromElsewhere(a, c, start)
 	}
 	defer s.visitors.Done()
 	s.inbound.Lock()
@@ -63,7 +61,7 @@ func (m *Manager) refuseResume(id string) *Cause {
 // then start the attachment.
 func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attachment, *Cause) {
 	now, r := time.Now(), start.Resume
-	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !s.sameUser(start) {
+	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) {
 		return nil, causeResume
 	}
 	if cause := s.fits(start); cause != nil {
@@ -86,8 +84,13 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	away := now.Sub(s.state.AwaySince())
 	back := s.down.resume(r.LastSeq, r.Audio, away)
 	at := s.attach(c)
+	token := s.tokens.next(r.Token, now)
+	s.place.Update(func(r *store.SessionRecord) {
+		s.tokens.enter(r)
+		r.State = store.SessionLive
+	})
 	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
-	first := []protocol.ServerMessage{s.startedMessage(s.tokens.next(r.Token, now), true, back.snapshot)}
+	first := []protocol.ServerMessage{s.startedMessage(token, true, back.snapshot)}
 	if back.snapshot {
 		first = append(first, s.recall.messages()...)
 	}
@@ -104,13 +107,10 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	return at, nil
 }
 
-// sameUser reports whether a client names the session's user, or nobody. A session that began with
-// a ticket has the ticket's user, whatever name the client gives.
-func (s *session) sameUser(start *startMessage) bool {
-	if start.Client == nil || start.Client.ID == "" || start.Client.ID == s.user.String() {
-		return true
-	}
-	return s.start.Client != nil && start.Client.ID == s.start.Client.ID
+// namesUser reports whether a client names a session's user, or nobody. A session that began with a
+// ticket has the ticket's user, whatever name the client gave then: that name is known.
+func namesUser(start *startMessage, who, known string) bool {
+	return start.Client == nil || start.Client.ID == "" || start.Client.ID == who || start.Client.ID == known
 }
 
 // fits refuses a client that cannot go on with the session as it is.
@@ -130,7 +130,9 @@ func (s *session) fits(start *startMessage) *Cause {
 func (s *session) confirmToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tokens.received()
+	if s.tokens.received() {
+		s.place.Update(s.tokens.enter)
+	}
 }
 
 // acknowledged lets go of what the client has received.
@@ -160,6 +162,15 @@ func (m *Manager) End(id string) bool {
 	defer s.visitors.Done()
 	s.end(causeOperator)
 	return true
+}
+
+// Runs reports whether the session with that id runs on this node, so that its client can come back
+// here.
+func (m *Manager) Runs(id string) bool {
+	m.mu.Lock()
+	s := m.sessions[id]
+	m.mu.Unlock()
+	return s != nil && !s.isOver()
 }
 
 // EndDetached ends the voice sessions of a user's conversation whose client is away, because the

@@ -47,6 +47,7 @@ type session struct {
 	scopes    []string  // from the ticket
 	origin    string    // of the client's page; empty without one
 	seat      *Admission
+	place     Place  // in the directory; nowhere if no other node may know the session
 	before    string // what was said before the session, for the model
 	startedAt time.Time
 	opts      *Options // the Manager's
@@ -141,7 +142,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	info, start := model.Info(), g.start
 	s := &session{
 		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start,
-		voice: g.voice, inspect: g.Inspect,
+		voice: g.voice, inspect: g.Inspect, place: nowhere{},
 		clock:   &audioClock{rate: start.InputRate},
 		logger:  g.logger,
 		control: rate.NewLimiter(controlRate, controlBurst),
@@ -266,6 +267,7 @@ func (s *session) announce() {
 	if s.opts.Policy.ResumeGrace > 0 {
 		s.mu.Lock()
 		token = s.tokens.next("", time.Now())
+		s.place.Update(s.tokens.enter)
 		s.mu.Unlock()
 	}
 	s.queued(true, s.down.lead(s.startedMessage(token, false, false)))

@@ -5,14 +5,18 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"sync"
 	"time"
 
 	"voicegw/internal/secretwatch"
+	"voicegw/store"
 )
 
-// tokens are what a client must show to come back to a session. Only their hashes are kept.
+// tokens are what a client must show to come back to a session. Of those that a client has, only
+// the hashes are kept.
 type tokens struct {
+	spare  string // the next token; its hash is in the directory before a client gets it
 	newest [sha256.Size]byte
 	before [sha256.Size]byte // the one that the client last came back with, or began with
 	until  time.Time         // until when before is valid; zero if it is not
@@ -27,19 +31,42 @@ const tokenBytes = 32
 
 // next makes a new token. The client has come back with used; empty at the session's beginning.
 func (t *tokens) next(used string, now time.Time) string {
-	raw := make([]byte, tokenBytes)
-	rand.Read(raw)
-	token := base64.RawURLEncoding.EncodeToString(raw)
-	secretwatch.Made(secretwatch.Resume, token)
-	t.newest = sha256.Sum256([]byte(token))
+	token := t.spare
+	if token == "" {
+		token = newToken()
+	}
+	t.newest, t.spare = sha256.Sum256([]byte(token)), newToken()
 	if used != "" {
 		t.before, t.until = sha256.Sum256([]byte(used)), now.Add(tokenOverlap)
 	}
 	return token
 }
 
+func newToken() string {
+	raw := make([]byte, tokenBytes)
+	rand.Read(raw)
+	token := base64.RawURLEncoding.EncodeToString(raw)
+	secretwatch.Made(secretwatch.Resume, token)
+	return token
+}
+
 // received records that the client has got the newest token: the one before is not valid any more.
-func (t *tokens) received() { t.until = time.Time{} }
+// It reports whether that one was valid until now.
+func (t *tokens) received() bool {
+	was := !t.until.IsZero()
+	t.until = time.Time{}
+	return was
+}
+
+// enter puts the hashes into the session's record: of the newest token, of the next one, so that a
+// node which dies while it hands it out leaves nobody outside, and of the one before.
+func (t *tokens) enter(r *store.SessionRecord) {
+	spare := sha256.Sum256([]byte(t.spare))
+	r.TokenHashes = []string{hex.EncodeToString(t.newest[:]), hex.EncodeToString(spare[:])}
+	if r.OldTokenHash, r.OldTokenUntil = "", t.until; !t.until.IsZero() {
+		r.OldTokenHash = hex.EncodeToString(t.before[:])
+	}
+}
 
 // valid reports whether a client with that token may come back.
 func (t *tokens) valid(token string, now time.Time) bool {
@@ -47,6 +74,20 @@ func (t *tokens) valid(token string, now time.Time) bool {
 	newest := subtle.ConstantTimeCompare(hash[:], t.newest[:]) == 1
 	before := subtle.ConstantTimeCompare(hash[:], t.before[:]) == 1
 	return newest || before && now.Before(t.until)
+}
+
+// Opens reports whether the visitor may come back to a session of that record: with a token of it,
+// from a page of its origin, and as its user or without a name.
+func (v Visitor) Opens(r store.SessionRecord, now time.Time) bool {
+	hash := sha256.Sum256([]byte(v.Start.Resume.Token))
+	shown, valid := []byte(hex.EncodeToString(hash[:])), 0
+	for _, known := range r.TokenHashes {
+		valid |= subtle.ConstantTimeCompare(shown, []byte(known))
+	}
+	if now.Before(r.OldTokenUntil) {
+		valid |= subtle.ConstantTimeCompare(shown, []byte(r.OldTokenHash))
+	}
+	return valid == 1 && v.Origin == r.Origin && namesUser(v.Start, r.User, r.ClientID)
 }
 
 // The number of refused attempts for a session, and the time in which they are counted. Attempts

@@ -59,12 +59,27 @@ type SessionRecord struct {
 	StartedAt time.Time `json:"started_at"`
 	EndsAt    time.Time `json:"ends_at,omitzero"`
 	// TokenHashes are the SHA-256, in hexadecimal, of the tokens that resume the session. The
-	// tokens themselves are never stored.
-	TokenHashes []string `json:"token_hashes,omitempty"`
+	// tokens themselves are never stored. OldTokenHash is that of the token before them, which is
+	// valid until OldTokenUntil.
+	TokenHashes   []string  `json:"token_hashes,omitempty"`
+	OldTokenHash  string    `json:"old_token_hash,omitempty"`
+	OldTokenUntil time.Time `json:"old_token_until,omitzero"`
 	// Origin is the only origin whose pages may resume it; empty for any client.
 	Origin string `json:"origin,omitempty"`
 	// ToolsVersion is the version of the registry that the session's node has declared.
 	ToolsVersion string `json:"tools_version,omitempty"`
+	// InputRate and OutputRate are those of the client's audio, in Hz. Manual says that the client
+	// reports when its user speaks. Voice is what was asked of the model, Inspect that the client may
+	// look inside, and ClientID the name that the client has given its user; each may be empty.
+	InputRate  int    `json:"input_rate,omitempty"`
+	OutputRate int    `json:"output_rate,omitempty"`
+	Manual     bool   `json:"manual,omitempty"`
+	Voice      string `json:"voice,omitempty"`
+	Inspect    bool   `json:"inspect,omitempty"`
+	ClientID   string `json:"client_id,omitempty"`
+	// Vouched says that a trusted caller has named the user, Scopes what it has granted.
+	Vouched bool     `json:"vouched,omitempty"`
+	Scopes  []string `json:"scopes,omitempty"`
 
 	// Unknown are the fields of a newer version, by their names. They stay when this version
 	// writes the record. Nil without such fields.
@@ -80,7 +95,8 @@ type storedSession struct {
 // sessionFields are the names of the fields that this version knows.
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
-	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, Origin: "x", ToolsVersion: "x",
+	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x",
+	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"},
 }})
 
 // fieldsOf returns the names of the fields of a record of which none is empty.
@@ -498,7 +514,7 @@ func (o *Owned) write(ctx context.Context, data []byte, revision uint64, life ti
 // End records that the session is over. ErrFenced: another node has taken it. After any other
 // error End can be called again, or the record ends by itself.
 func (o *Owned) End(ctx context.Context) error {
-	err := o.Update(ctx, func(r *SessionRecord) { r.State, r.TokenHashes = SessionOver, nil })
+	err := o.Update(ctx, func(r *SessionRecord) { r.State, r.TokenHashes, r.OldTokenHash = SessionOver, nil, "" })
 	if err != nil {
 		return err
 	}

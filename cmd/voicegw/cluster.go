@@ -11,12 +11,10 @@ import (
 
 	"voicegw/cluster"
 	"voicegw/gateway"
-	"voicegw/session"
 )
 
 // peers is this gateway as one of several.
 type peers struct {
-	node     *cluster.Node
 	carrier  *cluster.Peers
 	http     *http.Server
 	listener net.Listener
@@ -32,12 +30,13 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	carrier, err := cluster.New(cluster.Options{
 		Secret: []byte(c.Secret.Reveal()), MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		End:    func(id string) bool { return s.sessions.End(id) },
+		Runs:   func(id string) bool { return s.sessions.Runs(id) },
 		Accept: func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster.secret: %w", err)
 	}
-	p := &peers{carrier: carrier, node: cluster.NewNode(s.caps.store.Directory(), s.caps.store.Nodes(), carrier, s.logger)}
+	p := &peers{carrier: carrier}
 	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen); err != nil {
 		return nil, fmt.Errorf("cannot serve other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
 	}
@@ -48,12 +47,16 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	return p, nil
 }
 
-// forSessions returns the node for the Manager; nil if this gateway is alone.
-func (p *peers) forSessions() session.Cluster {
-	if p == nil {
-		return nil
+// newNode returns what keeps the sessions in the store, so that another gateway, or the next start
+// of this one, can go on with them.
+func (s *server) newNode() *cluster.Node {
+	o := cluster.NodeOptions{
+		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Checkpoints: s.caps.store.Checkpoints(), Logger: s.logger,
 	}
-	return p.node
+	if s.peers != nil {
+		o.Peers = s.peers.carrier
+	}
+	return cluster.NewNode(o)
 }
 
 // forGateway returns what asks the other gateways; nil if this gateway is alone.
@@ -77,7 +80,7 @@ func (p *peers) serve(s *server) {
 	s.logger.Info("serving other gateways", "addr", p.listener.Addr().String(), "url", s.cfg.Cluster.URL)
 }
 
-// close stops serving the others, and waits until what they must know is written.
+// close stops serving the others.
 func (p *peers) close() error {
 	if p == nil {
 		return nil
@@ -87,7 +90,6 @@ func (p *peers) close() error {
 		err = unserved
 	}
 	p.serving.Wait()
-	p.node.Close()
 	if err != nil {
 		return fmt.Errorf("the listener for other gateways: %w", err)
 	}

@@ -113,6 +113,9 @@ func (s *server) parts() []part {
 	if s.tools != nil {
 		parts = append(parts, part{"the tools", func() error { return waitForTools(s.tools) }})
 	}
+	if s.elsewhere != nil {
+		parts = append(parts, part{"the sessions' records", func() error { s.elsewhere.Close(); return nil }})
+	}
 	if s.node != nil {
 		parts = append(parts, part{"the node", func() error { s.node.Leave(); return nil }})
 	}

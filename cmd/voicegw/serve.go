@@ -17,6 +17,7 @@ import (
 	"voicegw/audit"
 	"voicegw/chat"
 	"voicegw/client/operator"
+	"voicegw/cluster"
 	"voicegw/config"
 	"voicegw/gateway"
 	"voicegw/internal/debugserver"
@@ -99,6 +100,7 @@ type server struct {
 	texts        *chat.Agent
 	node         *store.Membership
 	peers        *peers // nil if this gateway is alone
+	elsewhere    *cluster.Node
 	caps         *capabilities
 	audit        *audit.Log
 	tools        *registry.Registry
@@ -161,6 +163,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err
 	}
+	s.elsewhere = s.newNode()
 	if s.sessions, err = session.NewManager(s.sessionOptions(transports, executor)); err != nil {
 		return err
 	}

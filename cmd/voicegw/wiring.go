@@ -116,7 +116,7 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		},
 		Blocked:  s.caps.blocked,
 		Desk:     s.caps.handoff,
-		Cluster:  s.peers.forSessions(),
+		Cluster:  s.elsewhere,
 		Executor: executor,
 		Audit:    s.audit.Write,
 		Policy:   voicePolicy(cfg),
