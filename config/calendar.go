@@ -32,7 +32,7 @@ func (l *loader) validateCalendar() {
 func (l *loader) calendarBackend() {
 	c := l.config.Calendar
 	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
-	auto := c.Backend == CalendarAuto
+	auto := c.Backend == calendarAuto
 	switch {
 	case c.Backend == CalendarCalDAV && c.CalDAV.URL == "":
 		bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
@@ -40,7 +40,7 @@ func (l *loader) calendarBackend() {
 		bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
 	case auto && c.CalDAV.URL != "" && c.Google.Credentials != "":
 		bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with calendar.backend, or remove one.")
-	case auto && c.Folder != "" && c.Kind() != CalendarFolder:
+	case auto && c.Folder != "" && c.Kind() != calendarFolder:
 		bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with calendar.backend, or remove one.", c.Kind())
 	}
 }
@@ -66,7 +66,7 @@ func (l *loader) calendarDetails() {
 // calendarFolders checks calendar names that are also the names of folders.
 func (l *loader) calendarFolders() {
 	c := l.config.Calendar
-	if c.Kind() != CalendarFolder {
+	if c.Kind() != calendarFolder {
 		return
 	}
 	for key, name := range map[string]string{"calendar.primary": c.Primary, "calendar.team": c.Team, "calendar.personal": c.Personal} {

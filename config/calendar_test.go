@@ -22,7 +22,7 @@ calendar:
 		t.Errorf("got %+v", c)
 	}
 	c = mustLoad(t, "calendar: {folder: mine, team: all}", nil).Calendar
-	if c.Kind() != CalendarFolder || c.Folder != "dir/mine" || c.TimeZone != "UTC" {
+	if c.Kind() != calendarFolder || c.Folder != "dir/mine" || c.TimeZone != "UTC" {
 		t.Errorf("got %+v", c)
 	}
 }

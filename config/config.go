@@ -165,7 +165,7 @@ type Qdrant struct {
 // Calendar configures the calendar tools: a CalDAV server, Google Calendar or, if neither
 // is configured, a folder of iCalendar files.
 type Calendar struct {
-	// Backend is one of the Calendar constants; see [Calendar.Kind].
+	// Backend is auto, folder, caldav or google; see [Calendar.Kind].
 	Backend string `key:"backend" words:"auto,folder,caldav,google"`
 	// Folder contains a folder for each calendar; empty means the folder calendar below the data
 	// folder.
@@ -206,23 +206,23 @@ type Google struct {
 
 // The values of Calendar.Backend.
 const (
-	CalendarAuto   = "auto" // the one that is configured
-	CalendarFolder = "folder"
+	calendarAuto   = "auto" // the one that is configured
+	calendarFolder = "folder"
 	CalendarCalDAV = "caldav"
 	CalendarGoogle = "google"
 )
 
-// Kind returns the backend in use: never CalendarAuto.
+// Kind returns the backend in use: never auto.
 func (c Calendar) Kind() string {
 	switch {
-	case c.Backend != CalendarAuto:
+	case c.Backend != calendarAuto:
 		return c.Backend
 	case c.CalDAV.URL != "":
 		return CalendarCalDAV
 	case c.Google.Credentials != "":
 		return CalendarGoogle
 	default:
-		return CalendarFolder
+		return calendarFolder
 	}
 }
 
@@ -246,7 +246,7 @@ type Budget struct {
 
 // Confirmation configures how users approve tool calls.
 type Confirmation struct {
-	// Voice says how users approve in a voice session: one of the Confirm constants.
+	// Voice says how users approve in a voice session: button, or ConfirmSpoken.
 	Voice string `key:"voice" words:"button,spoken"`
 	// Life is how long a question stays open.
 	Life time.Duration `key:"life" from:"10s" to:"1h"`
@@ -262,7 +262,7 @@ type Confirmation struct {
 
 // The values of Confirmation.Voice.
 const (
-	ConfirmButton = "button" // the client must send confirmation.resolve
+	confirmButton = "button" // the client must send confirmation.resolve
 	ConfirmSpoken = "spoken" // a spoken answer is accepted as well
 )
 
@@ -273,8 +273,8 @@ type Store struct {
 	URL string `key:"url"`
 	// Credentials is a NATS credentials file for URL.
 	Credentials Path `key:"credentials"`
-	// Sync says when the server inside this process syncs its files to disk: one of the
-	// Sync constants.
+	// Sync says when the server inside this process syncs its files to disk: always, or
+	// SyncInterval.
 	Sync string `key:"sync" words:"always,interval"`
 	// Replicas is how many servers behind URL keep each piece of data: at most as many as a
 	// stream of JetStream may have.
@@ -283,7 +283,7 @@ type Store struct {
 
 // The values of Store.Sync.
 const (
-	SyncAlways   = "always"   // after every write
+	syncAlways   = "always"   // after every write
 	SyncInterval = "interval" // from time to time: a power cut may lose the latest writes
 )
 
@@ -350,7 +350,7 @@ type Limits struct {
 
 // Sim is the simulator inside the process.
 type Sim struct {
-	// Use says when the simulator replaces a provider: one of the Use constants.
+	// Use says when the simulator replaces a provider: auto, UseAlways or never.
 	Use      string `key:"use" words:"auto,always,never"`
 	Scenario File   `key:"scenario"`
 	Faults   File   `key:"faults"`
@@ -367,9 +367,9 @@ type Sim struct {
 
 // The values of Sim.Use.
 const (
-	UseAuto   = "auto"   // for all providers, as long as none is configured
+	useAuto   = "auto"   // for all providers, as long as none is configured
 	UseAlways = "always" // for all providers, whatever is configured
-	UseNever  = "never"  // never: start only with a real provider
+	useNever  = "never"  // never: start only with a real provider
 )
 
 // Log configures what is logged and how.
@@ -392,14 +392,14 @@ func defaultFor(all []transport.Wire) *Config {
 		Providers:    newProviders(all),
 		Agent:        Agent{Name: defaults.AgentName},
 		KB:           KB{Language: "auto", Qdrant: Qdrant{Collection: "voicegw"}},
-		Calendar:     Calendar{Backend: CalendarAuto, TimeZone: "UTC"},
+		Calendar:     Calendar{Backend: calendarAuto, TimeZone: "UTC"},
 		Image:        defaultImage(),
 		Budget: Budgets{
 			Voice: Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime},
 			Text:  Budget{Retrieval: defaults.TextRetrievals, Total: defaults.TextCalls, TopK: defaults.TextTopK},
 		},
-		Confirmation: Confirmation{Voice: ConfirmButton, Life: defaults.QuestionLife, QuestionsPerTool: defaults.QuestionsPerTool, Questions: defaults.Questions},
-		Store:        Store{Replicas: defaults.Replicas, Sync: SyncAlways},
+		Confirmation: Confirmation{Voice: confirmButton, Life: defaults.QuestionLife, QuestionsPerTool: defaults.QuestionsPerTool, Questions: defaults.Questions},
+		Store:        Store{Replicas: defaults.Replicas, Sync: syncAlways},
 		Audit:        Audit{Arguments: "none", MaxMB: defaults.AuditFileMB, Keep: defaults.AuditFiles, MaxAge: defaults.AuditAge},
 		Limits: Limits{
 			Sessions:              defaults.Sessions,
@@ -420,7 +420,7 @@ func defaultFor(all []transport.Wire) *Config {
 			ResumeGrace:           30 * time.Second,
 			MessageBytes:          protocol.MaxMessageBytes,
 		},
-		Sim: Sim{Use: UseAuto},
+		Sim: Sim{Use: useAuto},
 		Log: Log{Level: "info", Format: "auto"},
 	}
 }

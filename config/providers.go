@@ -69,7 +69,7 @@ func (c *Config) Services() []Service {
 			simulated = append(simulated, Service{Name: name, Simulated: true})
 		}
 	}
-	if c.Sim.Use == UseAlways || c.Sim.Use == UseAuto && len(real) == 0 {
+	if c.Sim.Use == UseAlways || c.Sim.Use == useAuto && len(real) == 0 {
 		return simulated
 	}
 	return real
@@ -271,7 +271,7 @@ func (l *loader) validateProviders() {
 		l.problems.add(l.at("providers.fallback"), "providers.fallback is %s, which clients are not offered; choose one of %s, or give that provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
 	}
 	switch {
-	case len(services) == 0 && c.Sim.Use == UseNever:
+	case len(services) == 0 && c.Sim.Use == useNever:
 		l.problems.add(l.at("sim.use"), "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.", strings.Join(c.keyVariables(), " or "))
 	case c.WireOf(c.Provider) == nil || len(services) > 0 && services[0].Name == c.Provider:
 	case c.Sim.Use == UseAlways || !slices.ContainsFunc(services, func(s Service) bool { return !s.Simulated }):

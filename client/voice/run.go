@@ -34,9 +34,9 @@ type Link struct {
 	// Answers delivers the lines that a person types to answer tools' questions; may be nil. Closing
 	// it means that nobody types any more; Run does not wait for that.
 	Answers <-chan string
-	// Sent, if set, is told of each frame that was written: its bytes, how late it was handed
-	// to the network by this program's fault, and how long the network took for it.
-	Sent func(bytes int, lag, block time.Duration)
+	// Sent, if set, is called for each frame that was written: how late it was handed to the
+	// network by this program's fault, and how long the network took for it.
+	Sent func(lag, block time.Duration)
 }
 
 // Run carries a conversation out on a connection, and on those that replace it, and returns when it is
@@ -172,7 +172,7 @@ func (l *line) write(pcm []byte, due time.Time, frame bool) error {
 	err := l.Conn.WriteAudio(pcm)
 	l.free = time.Now()
 	if l.Sent != nil {
-		l.Sent(len(pcm), lag, l.free.Sub(began))
+		l.Sent(lag, l.free.Sub(began))
 	}
 	return err
 }

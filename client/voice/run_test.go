@@ -46,7 +46,7 @@ func TestSpeechBeginsWithAWholeFrame(t *testing.T) {
 func TestALateFrameIsThisProgramsFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lags []time.Duration
-		l := &line{Link: Link{Conn: silentConn{}, Sent: func(_ int, lag, _ time.Duration) { lags = append(lags, lag) }}}
+		l := &line{Link: Link{Conn: silentConn{}, Sent: func(lag, _ time.Duration) { lags = append(lags, lag) }}}
 		start := time.Now()
 		frame := make([]byte, 640)
 		time.Sleep(100 * ms1) //nolint:forbidigo // virtual time: nobody waits

@@ -15,7 +15,6 @@ import (
 
 	"voicegw/config"
 	"voicegw/sim"
-	"voicegw/sim/fault"
 )
 
 // simFlags are the flags of sim.
@@ -115,11 +114,11 @@ func (f simFlags) Run(ctx context.Context, p Process, parsed *kong.Context) erro
 // misbehave adds what the flags say of the end of connections, and of single faults.
 func (f simFlags) misbehave(o *sim.Options) error {
 	for _, text := range f.Fault {
-		one, err := fault.ParseOne("--fault", text)
+		faults, err := o.Faults.Add("--fault", text)
 		if err != nil {
 			return err
 		}
-		o.Faults = o.Faults.And(one)
+		o.Faults = faults
 	}
 	o.ConnectionLife, o.GoAwayAfter = f.ConnectionLife, f.GoAwayAfter
 	if f.GoAwayLeft != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/internal/strict"
 )
 
 func parse(t *testing.T, text string) *Script {
@@ -124,7 +126,7 @@ func TestProblems(t *testing.T) {
   - {at: turn, do: drop, times: 3}
   - nonsense
 `))
-	var e *Error
+	var e *strict.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("%T %v", err, err)
 	}
@@ -165,7 +167,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := Parse("f", []byte(text))
 		if err != nil {
-			var e *Error
+			var e *strict.Error
 			if !errors.As(err, &e) || len(e.Problems) == 0 {
 				t.Fatalf("%T %v", err, err)
 			}
@@ -235,17 +237,19 @@ func TestFaultsOfResumption(t *testing.T) {
 	}
 }
 
-// TestParseOne: one fault as it stands on a command line, and several put together.
-func TestParseOne(t *testing.T) {
+// TestAdd: faults as they stand on a command line, put together.
+func TestAdd(t *testing.T) {
 	var all *Script
 	for _, text := range []string{"deaf", " at: turn, n: 2, do: close, code: 4000 ", "{at: setup, do: refuse_resume, code: 1011}"} {
-		one, err := ParseOne("--fault", text)
+		more, err := all.Add("--fault", text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = all.And(one)
+		if _, err := all.Add("--fault", "amnesia"); err != nil { // changes neither of the others
+			t.Fatal(err)
+		}
+		all = more
 	}
-	all = all.And(nil)
 	in := all.NewInjector(1, 1)
 	if got, want := fmt.Sprint(in.At(Point{At: AtSetup}), in.At(Point{At: AtTurn, N: 2, Turn: 2})),
 		"[{deaf 0s 0  0 } {refuse_resume 0s 1011  0 }] [{close 0s 4000  0 }]"; got != want {
@@ -258,19 +262,20 @@ func TestParseOne(t *testing.T) {
 		"at: setup, do: deef":   `do cannot be "deef" (did you mean "deaf"?)`,
 		"at: setup}, {at: turn": "--fault",
 	} {
-		if _, err := ParseOne("--fault", bad); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := all.Add("--fault", bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", bad, err, want)
 		}
 	}
 }
 
-func FuzzParseOne(f *testing.F) {
+func FuzzAdd(f *testing.F) {
 	f.Add("deaf")
 	f.Add("at: turn, n: 2, do: close, code: 4000")
 	f.Add("{at: time, after: 1s, do: goaway}")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseOne("--fault", text)
-		var e *Error
+		var none *Script
+		s, err := none.Add("--fault", text)
+		var e *strict.Error
 		if err != nil && (!errors.As(err, &e) || len(e.Problems) == 0) || err == nil && len(s.rules) != 1 {
 			t.Fatalf("%v, %v", s, err)
 		}

@@ -66,7 +66,7 @@ var actionKeys = []string{"do", "for", "jitter", "code", "reason", "repeat", "un
 var ruleKeys = append([]string{"at", "n", "turn", "event", "after", "connection", "api", "probability", "limit"}, actionKeys...)
 
 // Parse reads a fault script from YAML; docs/simulator.md lists every key. All
-// problems are reported together as an *Error, each with its line. name is the
+// problems are reported together as a *strict.Error, each with its line. name is the
 // file's name for the error.
 func Parse(name string, data []byte) (*Script, error) {
 	r := strict.NewReader(name)
@@ -82,10 +82,11 @@ func Parse(name string, data []byte) (*Script, error) {
 	return s, nil
 }
 
-// ParseOne reads a single fault as it is given on a command line: the keys of an entry, such as
-// "at: turn, n: 2, do: deaf", or only the word of a fault, which then happens at the setup of
-// every connection. The error is an *Error under that name.
-func ParseOne(name, text string) (*Script, error) {
+// Add returns a script with the faults of s, which may be nil, and then one more as it is given on
+// a command line: the keys of an entry, such as "at: turn, n: 2, do: deaf", or only the word of a
+// fault, which then happens at the setup of every connection. The error is a *strict.Error under
+// that name.
+func (s *Script) Add(name, text string) (*Script, error) {
 	r := strict.NewReader(name)
 	text = strings.TrimSpace(text)
 	if text != "" && !strings.Contains(text, ":") {
@@ -94,24 +95,19 @@ func ParseOne(name, text string) (*Script, error) {
 	if !strings.HasPrefix(text, "{") {
 		text = "{" + text + "}"
 	}
-	s := &Script{}
+	more := &Script{}
+	if s != nil {
+		more.rules = slices.Clone(s.rules)
+	}
 	if doc := r.Document([]byte(text)); doc != nil {
 		if one, ok := readRule(r, doc); ok {
-			s.rules = append(s.rules, one)
+			more.rules = append(more.rules, one)
 		}
 	}
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	return s, nil
-}
-
-// And returns a script with the faults of s and then those of more. Either may be nil.
-func (s *Script) And(more *Script) *Script {
-	if s == nil || more == nil {
-		return cmp.Or(s, more)
-	}
-	return &Script{rules: slices.Concat(s.rules, more.rules)}
+	return more, nil
 }
 
 func (s *Script) read(r *strict.Reader, top strict.Map) {

@@ -41,7 +41,7 @@ func TestASpokenTurnToTheMillisecond(t *testing.T) {
 		s.took(figure.FirstAudioSpoken, 800)
 		s.counts(map[counter.Counter]int64{
 			counter.Calls: 1, counter.Sessions: 1, counter.Turns: 1, counter.Answered: 1, counter.Early: 0, counter.Items: 1,
-			counter.LostAudio: 0, counter.StaleFrames: 0, counter.PlayedMS: 2000, counter.FramesDown: 1, counter.BytesDown: 96000, counter.LateFrames: 0,
+			counter.LostAudio: 0, counter.StaleFrames: 0, counter.PlayedMS: 2000, counter.FramesDown: 1, counter.LateFrames: 0,
 		})
 		if lag := s.c.Summary(figure.SendLag); lag.Max != 0 || lag.Count != s.c.Count(counter.FramesUp) {
 			s.Errorf("send lag %v of %d", lag.Max, lag.Count)
@@ -287,7 +287,7 @@ func TestLostAudioAndLostMessages(t *testing.T) {
 		g.ends(m, 1)
 	})
 	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
-		s.counts(map[counter.Counter]int64{counter.LostAudio: 1, counter.LostAudioMS: 20, counter.LostMessages: 2, counter.Items: 1})
+		s.counts(map[counter.Counter]int64{counter.LostAudio: 1, counter.LostMessages: 2, counter.Items: 1})
 		want := "turn 1: lost message: after message 3 came message 6 (line 1 of the script)\n" +
 			"turn 1: lost audio: audio.end says 200 ms of item_1, 180 ms came (line 1 of the script)"
 		if got := s.problems(); got != want {

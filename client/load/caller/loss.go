@@ -111,7 +111,7 @@ func (c *call) wentAway(now time.Time, e voice.Event) {
 		c.problem(now, measure.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
 		return
 	}
-	c.countCut(e.Act)
+	c.Add(counter.Outages[string(e.Act)], 1)
 }
 
 // loseIn remembers the answer that was coming when a connection was lost.
@@ -126,18 +126,6 @@ func (c *call) loseIn(i *voice.Item) {
 	c.loss = loss{}
 	if i != nil && !i.First.IsZero() {
 		c.loss = loss{item: i, latest: i.Latest, silent: silent}
-	}
-}
-
-// countCut counts a connection that was taken away.
-func (c *call) countCut(act voice.Act) {
-	switch act {
-	case voice.Drop:
-		c.Add(counter.Drops, 1)
-	case voice.Reload:
-		c.Add(counter.Reloads, 1)
-	case voice.Roam:
-		c.Add(counter.Roams, 1)
 	}
 }
 

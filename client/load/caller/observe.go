@@ -104,17 +104,15 @@ func (c *call) line(x *voice.Exchange) int {
 }
 
 // sent measures a frame that was written.
-func (c *call) sent(bytes int, lag, block time.Duration) {
+func (c *call) sent(lag, block time.Duration) {
 	c.Record(figure.SendLag, lag)
 	c.Record(figure.SendBlock, block)
 	c.Add(counter.FramesUp, 1)
-	c.Add(counter.BytesUp, int64(bytes))
 }
 
 // HeardAudio is part of voice.Observer.
 func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 	c.Add(counter.FramesDown, 1)
-	c.Add(counter.BytesDown, int64(len(pcm)))
 	if i != nil {
 		c.heardFrame(now, i)
 		return
@@ -349,7 +347,6 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	got := audio.MS(c.set.OutputRate, i.Bytes)
 	if off := max(got-m.AudioMS, m.AudioMS-got); off > lostTolerance {
 		c.Add(counter.LostAudio, 1)
-		c.Add(counter.LostAudioMS, off)
 		c.mismatch(i, m.AudioMS)
 		c.problem(now, measure.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
 	}

@@ -183,7 +183,7 @@ var mustBeZero = []string{
 func isBad(name string) bool { return slices.Contains(mustBeZero, name) }
 
 // quietly are counters that only a reader of the JSON form wants.
-var quietly = []string{"bytes_up", "bytes_down", "played_ms", "lost_audio_ms"}
+var quietly = []string{"played_ms"}
 
 // lostAny reports whether any connection was lost or replaced.
 func (r *Report) lostAny() bool {

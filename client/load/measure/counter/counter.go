@@ -30,8 +30,6 @@ var (
 	FramesUp      = define("frames_up", figure.GroupSound, "frames sent", "binary frames sent")
 	FramesDropped = define("frames_dropped", figure.GroupSound, "frames not sent", "frames that were thrown away because the gateway had not taken earlier ones for a second: backpressure")
 	FramesDown    = define("frames_down", figure.GroupSound, "frames received", "binary frames received")
-	BytesUp       = define("bytes_up", figure.GroupSound, "bytes sent", "bytes of audio sent")
-	BytesDown     = define("bytes_down", figure.GroupSound, "bytes received", "bytes of audio received")
 	PlayedMS      = define("played_ms", figure.GroupSound, "played", "audio that was played, in ms")
 
 	ToolCalls    = define("tools", figure.GroupTools, "calls", "tool.ended that came")
@@ -42,9 +40,12 @@ var (
 	Approvals    = define("approved", figure.GroupTools, "approved", "questions that ended as approved")
 	Refusals     = define("denied", figure.GroupTools, "declined", "questions that ended as denied")
 
-	Drops         = define("drops", figure.GroupLosses, "drops", "connections that this program has cut, without a word")
-	Reloads       = define("reloads", figure.GroupLosses, "reloads", "connections that this program has left as a page does that is loaded again: what was to be played is lost")
-	Roams         = define("roams", figure.GroupLosses, "roams", "connections that this program has replaced while they were open")
+	// Outages are the connections that this program has taken away, by the act of the script.
+	Outages = map[string]Counter{
+		"drop":   define("drops", figure.GroupLosses, "drops", "connections that this program has cut, without a word"),
+		"reload": define("reloads", figure.GroupLosses, "reloads", "connections that this program has left as a page does that is loaded again: what was to be played is lost"),
+		"roam":   define("roams", figure.GroupLosses, "roams", "connections that this program has replaced while they were open"),
+	}
 	Displaced     = define("displaced", figure.GroupLosses, "closed with 4506", "replaced connections that the gateway has closed")
 	Losses        = define("losses", figure.GroupLosses, "lost by themselves", "connections that broke and were not taken away by this program")
 	Resumes       = define("resumes", figure.GroupLosses, "resumes", "session.started with resumed")
@@ -69,7 +70,6 @@ var (
 	Unmet         = define("unmet", figure.GroupConsistent, "unmet expectations", "expectations that were not met")
 	Items         = define("items", figure.GroupConsistent, "answers checked", "answers whose audio was held against the audio_ms of audio.end")
 	LostAudio     = define("lost_audio", figure.GroupConsistent, "answers with lost audio", "answers whose audio is not as long as audio.end says")
-	LostAudioMS   = define("lost_audio_ms", figure.GroupConsistent, "lost audio", "how much is missing or too much in them, in ms")
 	LostBytes     = define("lost_bytes", figure.GroupConsistent, "lost bytes", "bytes of audio that did not come, by the positions of answers and by audio.end")
 	RepeatedBytes = define("repeated_bytes", figure.GroupConsistent, "repeated bytes", "bytes of audio that came again, although the gateway knew that they had come, or more than audio.end says")
 	LostMessages  = define("lost_messages", figure.GroupConsistent, "lost messages", "messages that are missing by their seq")
