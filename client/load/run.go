@@ -18,7 +18,7 @@ import (
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/client/speech"
-	"voicegw/client/voice"
+	"voicegw/client/turn"
 	"voicegw/internal/bounded"
 	"voicegw/internal/process"
 )
@@ -59,7 +59,7 @@ func (o Options) speech() speech.Options {
 	s := speech.Options{Rate: o.InputRate, Paths: o.Audio, Dir: o.ScriptDir}
 	for _, t := range o.Script.Turns {
 		switch {
-		case t.Act != voice.Say:
+		case t.Act != turn.Say:
 		case t.Recording == script.AnyRecording:
 			s.Any = true
 		case t.Recording != "":

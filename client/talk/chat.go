@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/voice"
+	"voicegw/client/turn"
 	"voicegw/internal/terminal"
 	"voicegw/protocol"
 )
@@ -27,7 +27,7 @@ type ChatOptions struct {
 	Messages []string
 	// Approval answers tools' questions. With voice.ApprovalNobody the person at the terminal is
 	// asked, unless JSON is set.
-	Approval voice.Approval
+	Approval turn.Approval
 	// OnByVoice continues by voice when that is offered, with the turns and the patience of
 	// Voice, and returns to text at the end.
 	OnByVoice bool
@@ -241,10 +241,10 @@ func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.Co
 // decide finds the answer to a question; answered is false if nobody answers it.
 func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (approved, answered bool) {
 	switch {
-	case x.o.Approval == voice.ApprovalYes:
+	case x.o.Approval == turn.ApprovalYes:
 		x.note(EventApproving, q.Preview)
 		return true, true
-	case x.o.Approval == voice.ApprovalNo:
+	case x.o.Approval == turn.ApprovalNo:
 		x.note(EventDeclining, q.Preview)
 		return false, true
 	case !x.canAsk:
@@ -296,10 +296,10 @@ func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionS
 		x.d.Event(e)
 	}
 	o.Approval = x.o.Approval
-	if o.Approval == voice.ApprovalNobody && x.canAsk {
+	if o.Approval == turn.ApprovalNobody && x.canAsk {
 		answers, stop := x.answers()
 		defer stop()
-		o.Approval, o.Answers = voice.ApprovalAsk, answers
+		o.Approval, o.Answers = turn.ApprovalAsk, answers
 	}
 	return x.d.report(Run(ctx, o))
 }

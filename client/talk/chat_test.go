@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/voice"
+	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestDecide(t *testing.T) {
 	const early, late = -time.Second, 5 * time.Second // when a line is typed, after the question
 	for name, tc := range map[string]struct {
-		approval           voice.Approval
+		approval           turn.Approval
 		nobody             bool
 		lines              map[time.Duration]string
 		ends               bool // the input, after the lines
@@ -26,8 +26,8 @@ func TestDecide(t *testing.T) {
 		took               time.Duration
 		says               string
 	}{
-		"--approve":             {approval: voice.ApprovalYes, approved: true, answered: true, says: "approving"},
-		"--deny":                {approval: voice.ApprovalNo, answered: true, says: "declining"},
+		"--approve":             {approval: turn.ApprovalYes, approved: true, answered: true, says: "approving"},
+		"--deny":                {approval: turn.ApprovalNo, answered: true, says: "declining"},
 		"nobody":                {nobody: true, says: "nobody can answer here"},
 		"y":                     {lines: map[time.Duration]string{late: " Y "}, approved: true, answered: true, took: late, says: "approving"},
 		"yes":                   {lines: map[time.Duration]string{late: "yes"}, approved: true, answered: true, took: late, says: "approving"},

@@ -8,6 +8,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/speech"
+	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -77,9 +78,9 @@ func (o Options) words() ([]voice.Words, error) {
 
 // converse holds a conversation on a connection, and on those that replace it.
 func converse(ctx context.Context, o Options, words []voice.Words, link voice.Link, began time.Time) (Report, error) {
-	turn := voice.Turn{WaitFor: voice.ForAnswer, Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
-	pending := turn
-	pending.Act = voice.Type
+	next := turn.Turn{WaitFor: turn.ForAnswer, Pause: turn.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
+	pending := next
+	pending.Act = turn.Type
 	v := voice.Options{
 		Start: protocol.Start{
 			Ticket: o.Ticket, Provider: o.Provider, Agent: o.Agent, Voice: o.Voice, InputRate: o.InputRate, OutputRate: o.OutputRate,
@@ -92,11 +93,11 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 		Return:  voice.Return{Within: returnTime, Random: rand.Float64},
 	}
 	for i, w := range words {
-		turn.Act, turn.Interrupts, turn.InterruptAfter = voice.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter
+		next.Act, next.Interrupts, next.InterruptAfter = turn.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter
 		if w.Recording != nil {
-			turn.Act, v.Microphone = voice.Say, true
+			next.Act, v.Microphone = turn.Say, true
 		}
-		v.Turns = append(v.Turns, turn)
+		v.Turns = append(v.Turns, next)
 	}
 	t := &talker{o: o, began: began, pcm: map[*voice.Item][]byte{}, reasons: map[*voice.Exchange]string{}}
 	t.Conversation = voice.New(v, t, began)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -97,7 +98,7 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 			t.tell(now, EventInterrupting, e.X, t.name(e.X))
 		}
 	case voice.Speaking:
-		if e.X.Turn.Act == voice.Type {
+		if e.X.Turn.Act == turn.Type {
 			t.tell(now, EventTyped, e.X, e.X.Words.Text)
 			break
 		}
@@ -124,8 +125,8 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 	case voice.Stuck:
 		t.failed(now, e.X, fmt.Sprintf("nothing was heard for %s", t.o.Patience))
 	case voice.Question:
-		name := map[voice.Approval]string{
-			voice.ApprovalAsk: EventAsking, voice.ApprovalYes: EventApproving, voice.ApprovalNo: EventDeclining, voice.ApprovalNobody: EventUnanswerable,
+		name := map[turn.Approval]string{
+			turn.ApprovalAsk: EventAsking, turn.ApprovalYes: EventApproving, turn.ApprovalNo: EventDeclining, turn.ApprovalNobody: EventUnanswerable,
 		}[e.Approval]
 		t.emit(now, Event{Event: name, Text: e.Text})
 	case voice.Violation:
@@ -272,7 +273,7 @@ func (t *talker) result() (Report, error) {
 func (t *talker) report(x, by *voice.Exchange) TurnReport {
 	reason, missing := t.reasons[x]
 	r := TurnReport{
-		Name: t.name(x), Typed: x.Index >= 0 && x.Turn.Act == voice.Type, Pending: x.Index < 0, Answered: !missing, Reason: reason,
+		Name: t.name(x), Typed: x.Index >= 0 && x.Turn.Act == turn.Type, Pending: x.Index < 0, Answered: !missing, Reason: reason,
 		Said: x.Said.String(), Answer: x.Answer.String(),
 		FirstAudioMS: between(x.Spoken, x.First),
 		AnswerMS:     audio.MS(t.o.OutputRate, x.Bytes), HeardMS: audio.MS(t.o.OutputRate, x.Heard),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/client/speech"
+	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -13,8 +14,6 @@ const (
 	// leadIn is the silence before the first turn: a gateway that greets has begun by then,
 	// and the model has heard the background.
 	leadIn = 300 * time.Millisecond
-	// DefaultPause is the silence between an answer and the next turn, or the goodbye.
-	DefaultPause = 300 * time.Millisecond
 	// quiet is how long after the last word about turns an exchange is over: what follows
 	// from an approval comes in several messages.
 	quiet = 50 * time.Millisecond
@@ -259,7 +258,7 @@ func (c *Conversation) waitsForSilence() bool {
 		return true
 	}
 	switch c.cur.Turn.WaitFor {
-	case ForFirstAudio, ForNothing, ForTool:
+	case turn.ForFirstAudio, turn.ForNothing, turn.ForTool:
 		return false
 	default:
 		return true
@@ -278,14 +277,14 @@ func (c *Conversation) goOn(now time.Time) {
 		c.pass++
 	}
 	switch t := &c.o.Turns[c.next]; t.Act {
-	case Wait:
+	case turn.Wait:
 		c.next++
 		c.restFor(now, t.Wait)
-	case Drop, Reload, Roam:
+	case turn.Drop, turn.Reload, turn.Roam:
 		c.next++
 		c.cut(now, t.Act, t.Wait)
 		c.restFor(now, 0)
-	case Stop:
+	case turn.Stop:
 		// The answer that it would have stopped is over.
 		c.next++
 		c.tell(now, Missed, nil)
@@ -300,8 +299,8 @@ func (c *Conversation) restFor(now time.Time, d time.Duration) {
 	c.rest = d
 	switch {
 	case c.next == len(c.o.Turns):
-		c.rest += DefaultPause // the last words may still be on their way
-	case c.o.Turns[c.next].Act != Wait:
+		c.rest += turn.DefaultPause // the last words may still be on their way
+	case c.o.Turns[c.next].Act != turn.Wait:
 		c.rest += c.o.Turns[c.next].Pause
 	}
 	c.restSince = now
@@ -317,21 +316,21 @@ func (c *Conversation) say(now time.Time, interrupts *Exchange) {
 	}
 	x := &Exchange{Turn: t, Number: c.count, Index: c.next, Interrupts: interrupts}
 	c.next++
-	if t.Act != Stop {
+	if t.Act != turn.Stop {
 		x.Words = c.o.Words(x.Index, c.count, c.pass)
 	}
 	c.begin(now, x)
 	switch t.Act {
-	case Say:
+	case turn.Say:
 		c.speak(now, x, x.Words.Recording)
-	case Type:
+	case turn.Type:
 		c.send(&protocol.InputText{Text: x.Words.Text})
 		x.Onset, x.Spoken, x.Known = now, now, now
 		c.tell(now, Speaking, x)
-	case Stop:
+	case turn.Stop:
 		c.send(&protocol.Interrupt{})
 		x.Onset, x.Spoken, x.Known = now, now, now
-	case Wait, Drop, Reload, Roam: // goOn has seen to them
+	case turn.Wait, turn.Drop, turn.Reload, turn.Roam: // goOn has seen to them
 	}
 	c.enter(now, phaseTalking)
 }
@@ -368,7 +367,7 @@ func (c *Conversation) listen(now time.Time) {
 
 // tellSpeech says where the speech of a turn has begun and ended.
 func (c *Conversation) tellSpeech(now time.Time, x *Exchange) {
-	if x.Turn.Act != Say {
+	if x.Turn.Act != turn.Say {
 		return
 	}
 	if x.told == 0 && !now.Before(x.Onset) {
@@ -391,7 +390,7 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 		c.interrupt(now)
 	case x.Settled:
 	case now.Before(x.Spoken):
-	case x.Turn.Act == Stop:
+	case x.Turn.Act == turn.Stop:
 		c.afterStop(now, x)
 	case c.fulfilled(now, x):
 		c.settle(now, x, Answered)
@@ -411,15 +410,15 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 // fulfilled says whether what the turn waits for has come.
 func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 	switch x.Turn.WaitFor {
-	case ForNothing:
+	case turn.ForNothing:
 		return true
-	case ForFirstAudio:
+	case turn.ForFirstAudio:
 		return !x.First.IsZero()
-	case ForTool:
+	case turn.ForTool:
 		return x.toolEnded
-	case ForEnd:
+	case turn.ForEnd:
 		return false // Lost sees to it
-	case ForAnswer:
+	case turn.ForAnswer:
 	}
 	if x.earlyOver && len(c.opened) == 0 && now.Sub(later(c.sign, x.Spoken)) >= earlyTime {
 		return true // what was answered early was all that the model has heard

@@ -17,6 +17,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/speech"
+	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -60,7 +61,7 @@ type stage struct {
 	o     Options
 	words []Words
 	// approval is that of the turns to come.
-	approval Approval
+	approval turn.Approval
 	out      strings.Builder
 
 	frames int // in a row
@@ -97,17 +98,17 @@ func perform(t *testing.T, script string) string {
 
 // prepare takes a line about what is said and done.
 func (s *stage) prepare(verb, rest string) {
-	turn, words := Turn{WaitFor: ForAnswer, Patience: 20 * time.Second, Approval: s.approval}, Words{}
+	next, words := turn.Turn{WaitFor: turn.ForAnswer, Patience: 20 * time.Second, Approval: s.approval}, Words{}
 	switch verb {
 	case "approve": // what is asked in the next turn, after half a second
-		s.approval, s.o.ThinkTime = ApprovalYes, 500*time.Millisecond
+		s.approval, s.o.ThinkTime = turn.ApprovalYes, 500*time.Millisecond
 		return
 	case "every":
 		f := strings.Fields(rest)
-		s.o.Outages = append(s.o.Outages, Outage{Act: Act(f[0]), First: s.duration(f[1]), Every: s.duration(f[2])})
+		s.o.Outages = append(s.o.Outages, turn.Outage{Act: turn.Act(f[0]), First: s.duration(f[1]), Every: s.duration(f[2])})
 		return
 	case "type":
-		turn.Act, words.Text = Type, rest
+		next.Act, words.Text = turn.Type, rest
 	case "say": // a second of sound
 		pcm := make([]byte, audio.Bytes(8000, time.Second))
 		for i := range pcm {
@@ -117,19 +118,19 @@ func (s *stage) prepare(verb, rest string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		turn.Act, words.Recording, s.o.Microphone = Say, r, true
+		next.Act, words.Recording, s.o.Microphone = turn.Say, r, true
 	case "wait":
-		turn.Act, turn.Wait = Wait, s.duration(rest)
+		next.Act, next.Wait = turn.Wait, s.duration(rest)
 	case "drop", "reload", "roam":
 		f := strings.Fields(rest)
-		turn.Act, turn.Wait = Act(verb), s.duration(f[0])
+		next.Act, next.Wait = turn.Act(verb), s.duration(f[0])
 		if len(f) > 1 {
-			turn.From, turn.After = map[string]From{"answer": FromAnswer, "speech": FromSpeech}[f[1]], s.duration(f[2])
+			next.From, next.After = map[string]turn.From{"answer": turn.FromAnswer, "speech": turn.FromSpeech}[f[1]], s.duration(f[2])
 		}
 	default:
 		s.t.Fatalf("there is no %s", verb)
 	}
-	s.o.Turns, s.words = append(s.o.Turns, turn), append(s.words, words)
+	s.o.Turns, s.words = append(s.o.Turns, next), append(s.words, words)
 }
 
 func (s *stage) duration(text string) time.Duration {

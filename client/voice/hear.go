@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"voicegw/client/turn"
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
 )
@@ -158,7 +159,7 @@ func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
 
 func (c *Conversation) hearSpeechStarted(now time.Time) {
 	x := c.cur
-	if x == nil || x.Turn.Act != Say {
+	if x == nil || x.Turn.Act != turn.Say {
 		return
 	}
 	if x.First.IsZero() && !c.o.PushToTalk {
@@ -172,7 +173,7 @@ func (c *Conversation) hearSpeechStarted(now time.Time) {
 
 func (c *Conversation) hearSpeechStopped(now time.Time) {
 	x := c.cur
-	if x != nil && x.Turn.Act == Say && !c.o.PushToTalk && x.First.IsZero() && !now.Before(x.Spoken) {
+	if x != nil && x.Turn.Act == turn.Say && !c.o.PushToTalk && x.First.IsZero() && !now.Before(x.Spoken) {
 		x.Known = now
 	}
 }
@@ -314,7 +315,7 @@ func (c *Conversation) hearTranscript(m *protocol.Transcript) {
 
 func (c *Conversation) hearToolEnded(now time.Time, m *protocol.ToolEnded) {
 	c.sign = now
-	if x := c.About(m.Turn); x != nil && x.Turn.WaitFor == ForTool && x.Turn.Tool == m.Tool && !m.Asks() {
+	if x := c.About(m.Turn); x != nil && x.Turn.WaitFor == turn.ForTool && x.Turn.Tool == m.Tool && !m.Asks() {
 		x.toolEnded = true
 	}
 }
@@ -339,7 +340,7 @@ func (c *Conversation) lost(now time.Time, err error) {
 	case c.phase == phaseLeaving && c.ended != "":
 	case c.wanted():
 		as := Answered
-		if x := c.cur; !x.expectsError() && x.Turn.WaitFor != ForEnd && (!x.Completed || x.Bytes == 0) {
+		if x := c.cur; !x.expectsError() && x.Turn.WaitFor != turn.ForEnd && (!x.Completed || x.Bytes == 0) {
 			as = Cut
 		}
 		c.settle(now, c.cur, as)
@@ -366,6 +367,6 @@ func (c *Conversation) wanted() bool {
 	case c.ended != endedByTool:
 		return false
 	default:
-		return c.o.Goodbye || x.Turn.WaitFor == ForEnd || c.next == len(c.o.Turns) && (x.Settled || x.Completed && x.Bytes > 0)
+		return c.o.Goodbye || x.Turn.WaitFor == turn.ForEnd || c.next == len(c.o.Turns) && (x.Settled || x.Completed && x.Bytes > 0)
 	}
 }

@@ -3,6 +3,7 @@ package voice
 import (
 	"time"
 
+	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -35,11 +36,11 @@ type Event struct {
 	Err  error
 	Told *protocol.Error
 	// Approval is what becomes of a question.
-	Approval Approval
+	Approval turn.Approval
 	// N is a number of things.
 	N int64
 	// Act is what took the connection away; empty if it was lost by itself.
-	Act Act
+	Act turn.Act
 	// Returned is how the conversation has come back.
 	Returned *Returned
 }

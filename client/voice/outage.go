@@ -3,36 +3,9 @@ package voice
 import (
 	"errors"
 	"time"
+
+	"voicegw/client/turn"
 )
-
-// The acts that take the connection away.
-const (
-	// Drop cuts it without a word, as a network does.
-	Drop Act = "drop"
-	// Reload leaves as the page of a browser does that is loaded again: what was to be played is
-	// gone, and which audio has come is forgotten.
-	Reload Act = "reload"
-	// Roam opens another connection while the old one stays open, as a telephone does that changes
-	// its network.
-	Roam Act = "roam"
-)
-
-// Outages returns the acts that take the connection away.
-func Outages() []Act { return []Act{Drop, Reload, Roam} }
-
-// outage reports whether the act takes the connection away.
-func (a Act) outage() bool { return a == Drop || a == Reload || a == Roam }
-
-// Outage takes the connection away now and then, whatever is being said.
-type Outage struct {
-	Act Act
-	// First is how long after the beginning of the session it comes first, Every the time from one
-	// to the next.
-	First, Every time.Duration
-	// Away is how long the conversation stays without a connection at least. It means nothing
-	// for Roam.
-	Away time.Duration
-}
 
 // errCut is why a connection is gone that was taken away.
 var errCut = errors.New("the connection was cut")
@@ -69,7 +42,7 @@ func (c *Conversation) steady() bool {
 }
 
 // cut takes the connection away, for some time at least.
-func (c *Conversation) cut(now time.Time, act Act, away time.Duration) {
+func (c *Conversation) cut(now time.Time, act turn.Act, away time.Duration) {
 	switch {
 	case c.way.token == "":
 		c.tellText(now, NotCut, c.cur, noToken)
@@ -80,11 +53,11 @@ func (c *Conversation) cut(now time.Time, act Act, away time.Duration) {
 	}
 	c.way.act = act
 	switch act {
-	case Roam:
+	case turn.Roam:
 		c.way.roaming = true
 		c.wish(wishDial)
 		return
-	case Reload:
+	case turn.Reload:
 		c.player.reload(now)
 		c.wish(wishGoAway)
 	default:
@@ -113,10 +86,10 @@ func (c *Conversation) stepAt() time.Time {
 		return time.Time{}
 	}
 	switch t := &c.o.Turns[c.next]; {
-	case !t.Act.outage():
-	case t.From == FromAnswer && !x.First.IsZero():
+	case !t.Act.Disconnects():
+	case t.From == turn.FromAnswer && !x.First.IsZero():
 		return x.First.Add(t.After)
-	case t.From == FromSpeech && !x.Onset.IsZero():
+	case t.From == turn.FromSpeech && !x.Onset.IsZero():
 		return x.Onset.Add(t.After)
 	}
 	return time.Time{}

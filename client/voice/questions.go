@@ -5,22 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/client/turn"
 	"voicegw/protocol"
-)
-
-// Approval is who answers when a tool needs the user's approval.
-type Approval int
-
-// The values of Turn.Approval.
-const (
-	// ApprovalNobody lets the question expire.
-	ApprovalNobody Approval = iota
-	// ApprovalYes approves, ApprovalNo declines.
-	ApprovalYes
-	ApprovalNo
-	// ApprovalAsk puts the question to a person, who answers with Conversation.Answer. The
-	// turn is not over before the question is.
-	ApprovalAsk
 )
 
 // question is a confirmation.request that is not over.
@@ -48,18 +34,18 @@ func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationReque
 	if slices.ContainsFunc(c.questions, func(q question) bool { return q.token == m.Token }) {
 		return // it is told again after a resume
 	}
-	approval := ApprovalNobody
+	approval := turn.ApprovalNobody
 	if x := c.About(m.Turn); x != nil {
 		approval = x.Turn.Approval
 	}
-	if approval == ApprovalAsk && c.nobody {
-		approval = ApprovalNobody
+	if approval == turn.ApprovalAsk && c.nobody {
+		approval = turn.ApprovalNobody
 	}
-	if approval == ApprovalNobody || len(c.questions) >= maxQuestions {
-		c.tellQuestion(now, ApprovalNobody, m.Preview)
+	if approval == turn.ApprovalNobody || len(c.questions) >= maxQuestions {
+		c.tellQuestion(now, turn.ApprovalNobody, m.Preview)
 		return
 	}
-	q := question{token: m.Token, preview: m.Preview, approved: approval == ApprovalYes, asks: approval == ApprovalAsk, until: now.Add(c.o.Patience)}
+	q := question{token: m.Token, preview: m.Preview, approved: approval == turn.ApprovalYes, asks: approval == turn.ApprovalAsk, until: now.Add(c.o.Patience)}
 	if m.ExpiresAt.After(now) {
 		q.until = m.ExpiresAt.Add(c.o.Patience)
 	}
@@ -72,7 +58,7 @@ func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationReque
 	}
 }
 
-func (c *Conversation) tellQuestion(now time.Time, a Approval, preview string) {
+func (c *Conversation) tellQuestion(now time.Time, a turn.Approval, preview string) {
 	c.observer.Happened(now, Event{Kind: Question, Approval: a, Text: preview})
 }
 
@@ -84,7 +70,7 @@ func (c *Conversation) asked() int {
 // ask puts the oldest open question.
 func (c *Conversation) ask(now time.Time) {
 	if i := c.asked(); i >= 0 {
-		c.tellQuestion(now, ApprovalAsk, c.questions[i].preview)
+		c.tellQuestion(now, turn.ApprovalAsk, c.questions[i].preview)
 	}
 }
 
@@ -106,7 +92,7 @@ func (c *Conversation) NobodyAnswers(now time.Time) {
 	c.nobody = true
 	c.questions = slices.DeleteFunc(c.questions, func(q question) bool {
 		if !q.answered {
-			c.tellQuestion(now, ApprovalNobody, q.preview)
+			c.tellQuestion(now, turn.ApprovalNobody, q.preview)
 		}
 		return !q.answered
 	})
@@ -115,9 +101,9 @@ func (c *Conversation) NobodyAnswers(now time.Time) {
 // answer sends the answer to a question.
 func (c *Conversation) answer(now time.Time, q *question) {
 	q.answered, q.at = true, time.Time{}
-	approval := ApprovalNo
+	approval := turn.ApprovalNo
 	if q.approved {
-		approval = ApprovalYes
+		approval = turn.ApprovalYes
 	}
 	c.tellQuestion(now, approval, q.preview)
 	c.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})

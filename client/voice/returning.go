@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/client/turn"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 )
@@ -23,7 +24,7 @@ type Return struct {
 // Returned is how a conversation has come back.
 type Returned struct {
 	// Act is what took the connection away; empty if it was lost by itself.
-	Act Act
+	Act turn.Act
 	// Away is how long there was no connection: from the loss to session.started. Took is the part
 	// of it from session.start to session.started.
 	Away, Took time.Duration
@@ -66,8 +67,8 @@ type way struct {
 	roaming bool      // another connection is being opened while this one is used
 	began   time.Time // when the session did; zero before
 
-	token string // for the next resume; empty if the gateway has given no token
-	act   Act    // what took the connection away; empty if nobody did
+	token string   // for the next resume; empty if the gateway has given no token
+	act   turn.Act // what took the connection away; empty if nobody did
 	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
 	lost, asked time.Time
 	tries       int

@@ -3,6 +3,7 @@ package voice
 import (
 	"time"
 
+	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -24,7 +25,7 @@ func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool)
 		due = c.mic.due()
 	}
 	pcm = c.mic.take()
-	if x := c.cur; c.o.PushToTalk && x != nil && x.Turn.Act == Say && x.Known.IsZero() && !x.Spoken.After(c.mic.due().Add(-c.mic.length)) {
+	if x := c.cur; c.o.PushToTalk && x != nil && x.Turn.Act == turn.Say && x.Known.IsZero() && !x.Spoken.After(c.mic.due().Add(-c.mic.length)) {
 		c.send(&protocol.InputActivity{})
 		x.Known = now
 	}

@@ -13,7 +13,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/talk"
-	"voicegw/client/voice"
+	"voicegw/client/turn"
 	"voicegw/internal/terminal"
 )
 
@@ -52,10 +52,10 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	}
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	if _, isTerminal := terminal.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == voice.ApprovalNobody {
+	if _, isTerminal := terminal.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == turn.ApprovalNobody {
 		if answers, done, err := terminal.OpenTyped(); err == nil {
 			defer done()
-			options.Approval, options.Answers = voice.ApprovalAsk, answers
+			options.Approval, options.Answers = turn.ApprovalAsk, answers
 		}
 	}
 	err = talk.Show(ctx, options, talk.NewDisplay(p.Stdout, flags.JSON), keep)
@@ -105,14 +105,14 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 }
 
 // approval returns who answers a tool's question, by the flags.
-func approval(approve, deny bool) voice.Approval {
+func approval(approve, deny bool) turn.Approval {
 	switch {
 	case approve:
-		return voice.ApprovalYes
+		return turn.ApprovalYes
 	case deny:
-		return voice.ApprovalNo
+		return turn.ApprovalNo
 	default:
-		return voice.ApprovalNobody
+		return turn.ApprovalNobody
 	}
 }
 

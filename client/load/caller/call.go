@@ -10,6 +10,7 @@ import (
 	"voicegw/client/load/measure/counter"
 	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/script"
+	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -98,15 +99,15 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		o.Start.TurnDetection = protocol.TurnDetectionClient
 	}
 	if s.Begin != nil {
-		o.Pending = &voice.Turn{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: script.DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
+		o.Pending = &turn.Turn{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: script.DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
 	}
 	return o
 }
 
 // outages are those of the settings. Each caller begins with them at another moment, which is the same in
 // each run.
-func (k *Caller) outages() []voice.Outage {
-	var list []voice.Outage
+func (k *Caller) outages() []turn.Outage {
+	var list []turn.Outage
 	for i, o := range k.set.Outages {
 		// Multiples of the golden section are spread evenly, however many there are.
 		_, part := math.Modf(float64(k.session+i) * math.Phi)
@@ -129,7 +130,7 @@ func buffers() []time.Duration {
 func (k *Caller) words(index, count, pass int) voice.Words {
 	t := &k.set.Script.Turns[index]
 	switch {
-	case t.Act != voice.Say:
+	case t.Act != turn.Say:
 		return voice.Words{Text: script.Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(t.Text)}
 	case t.Recording == "":
 		return voice.Words{Recording: k.set.Speech.Line(t.Text)}
@@ -141,8 +142,8 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 }
 
 // turns are those of a script as the conversation takes them.
-func turns(s *script.Script) []voice.Turn {
-	var list []voice.Turn
+func turns(s *script.Script) []turn.Turn {
+	var list []turn.Turn
 	for _, t := range s.Turns {
 		list = append(list, t.Turn)
 	}

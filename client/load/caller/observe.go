@@ -10,6 +10,7 @@ import (
 	"voicegw/client/load/measure/counter"
 	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/script"
+	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -214,7 +215,7 @@ func (c *call) answered(now time.Time, x *voice.Exchange) {
 	}
 	total := now.Sub(x.Spoken)
 	c.Record(figure.FirstAudio, total)
-	if x.Turn.Act == voice.Type {
+	if x.Turn.Act == turn.Type {
 		c.Record(figure.FirstAudioTyped, total)
 	} else {
 		c.Record(figure.FirstAudioSpoken, total)
@@ -222,7 +223,7 @@ func (c *call) answered(now time.Time, x *voice.Exchange) {
 	if x.Known.IsZero() {
 		return
 	}
-	if x.Turn.Act == voice.Say {
+	if x.Turn.Act == turn.Say {
 		c.Record(figure.Detection, x.Known.Sub(x.Spoken))
 	}
 	answer := now.Sub(x.Known)

@@ -10,6 +10,7 @@ import (
 	"voicegw/client/load/measure"
 	"voicegw/client/load/script"
 	"voicegw/client/speech"
+	"voicegw/client/turn"
 	"voicegw/client/voice"
 )
 
@@ -34,7 +35,7 @@ type Settings struct {
 	// APIKey opens POST /v1/sessions; empty where the gateway wants none.
 	APIKey string
 	// Outages take the connections away; their First is not used. May be empty.
-	Outages []voice.Outage
+	Outages []turn.Outage
 	// Began is when the run did.
 	Began time.Time
 	// ConnectTime is how long a connection, and a session after it, may take.
@@ -53,7 +54,7 @@ type Caller struct {
 	set     *Settings
 	session int
 	silence []byte
-	turns   []voice.Turn
+	turns   []turn.Turn
 	random  *rand.Rand // of the pauses before attempts to come back
 
 	calls int

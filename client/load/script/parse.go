@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/client/voice"
+	"voicegw/client/turn"
 	"voicegw/internal/strict"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -22,8 +22,6 @@ const (
 	maxAway     = 10 * time.Minute // how long a connection may be away
 	maxSpoken   = 2000             // characters of a line that is spoken
 
-	// DefaultPause is the silence between an answer and the next turn.
-	DefaultPause = 300 * time.Millisecond
 	// DefaultPatience is longer than the gateway waits for a model, so that it is the
 	// gateway which tells of a silent one.
 	DefaultPatience = 20 * time.Second
@@ -37,13 +35,13 @@ var (
 	turnKeys   = []string{"say", "type", "stop", "wait", "drop", "reload", "roam", "pause", "interrupt_after", "after", "into_speech", "wait_for", "approve", "patience", "expect"}
 	actKeys    = []string{"say", "type", "stop", "wait", "drop", "reload", "roam"}
 	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
-	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
+	waitWords  = []string{string(turn.ForAnswer), string(turn.ForFirstAudio), string(turn.ForNothing), string(turn.ForEnd)}
 )
 
 // Parse reads a script from YAML. name is the file's name, used in the error, which is
 // a *strict.Error.
 func Parse(name string, data []byte) (*Script, error) {
-	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: DefaultPause, patience: DefaultPatience}
+	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: turn.DefaultPause, patience: DefaultPatience}
 	if doc := p.Document(data); doc != nil {
 		if top, ok := p.Map(doc, "a script", topKeys...); ok {
 			p.top(top)
@@ -152,7 +150,7 @@ func (p *parser) turn(n *yaml.Node, i int) {
 	if !ok {
 		return
 	}
-	t := Turn{Line: n.Line, Turn: voice.Turn{Pause: p.pause, Patience: p.patience, WaitFor: voice.ForAnswer}}
+	t := Turn{Line: n.Line, Turn: turn.Turn{Pause: p.pause, Patience: p.patience, WaitFor: turn.ForAnswer}}
 	p.act(m, &t)
 	if v := m.Get("pause"); v != nil {
 		t.Pause, _ = p.Duration(v, "pause", maxWait)
@@ -161,9 +159,9 @@ func (p *parser) turn(n *yaml.Node, i int) {
 		t.Patience = p.patienceAt(v)
 	}
 	if v := m.Get("approve"); v != nil {
-		t.Approval = voice.ApprovalNo
+		t.Approval = turn.ApprovalNo
 		if yes, _ := p.Bool(v, "approve"); yes {
-			t.Approval = voice.ApprovalYes
+			t.Approval = turn.ApprovalYes
 		}
 	}
 	if v := m.Get("wait_for"); v != nil {
@@ -189,7 +187,7 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 	switch {
 	case answer == nil && speech == nil:
 		return
-	case !slices.Contains(voice.Outages(), t.Act):
+	case !t.Act.Disconnects():
 		for _, key := range []string{"after", "into_speech"} {
 			if v := m.Get(key); v != nil {
 				p.Problem(v, "%s goes with drop, reload and roam", key)
@@ -204,16 +202,16 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 		return
 	}
 	if answer != nil {
-		t.From = voice.FromAnswer
+		t.From = turn.FromAnswer
 		t.After, _ = p.Duration(answer, "after", maxWait)
-		if before.WaitFor != voice.ForAnswer || before.Act == voice.Stop {
+		if before.WaitFor != turn.ForAnswer || before.Act == turn.Stop {
 			p.Problem(answer, "the turn before does not wait for its answer, in which the connection could be taken away")
 		}
 		return
 	}
-	t.From = voice.FromSpeech
+	t.From = turn.FromSpeech
 	t.After, _ = p.Duration(speech, "into_speech", maxWait)
-	if before.Act != voice.Say {
+	if before.Act != turn.Say {
 		p.Problem(speech, "nothing is spoken in the turn before")
 	}
 }
@@ -222,7 +220,7 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 // if every turn does.
 func spokenBefore(turns []Turn) Turn {
 	for _, t := range slices.Backward(turns) {
-		if !slices.Contains(voice.Outages(), t.Act) {
+		if !t.Act.Disconnects() {
 			return t
 		}
 	}
@@ -240,21 +238,21 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			p.Problem(v, "a turn does one thing: this one has %s and %s", t.Act, key)
 			continue
 		}
-		t.Act = voice.Act(key)
+		t.Act = turn.Act(key)
 		switch t.Act {
-		case voice.Say:
+		case turn.Say:
 			p.say(v, t)
-		case voice.Type:
+		case turn.Type:
 			t.Text = p.filled(v, "type")
-		case voice.Stop:
+		case turn.Stop:
 			if on, ok := p.Bool(v, "stop"); ok && !on {
 				p.Problem(v, "stop is true, or is left out")
 			}
-		case voice.Wait:
+		case turn.Wait:
 			t.Wait, _ = p.Duration(v, "wait", maxWait)
-		case voice.Drop, voice.Reload:
+		case turn.Drop, turn.Reload:
 			t.Wait, _ = p.Duration(v, key, maxAway)
-		case voice.Roam:
+		case turn.Roam:
 			if on, ok := p.Bool(v, "roam"); ok && !on {
 				p.Problem(v, "roam is true, or is left out")
 			}
@@ -285,7 +283,7 @@ func (p *parser) say(v *yaml.Node, t *Turn) {
 func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 	if v.Kind == yaml.ScalarNode {
 		word, _ := p.Word(v, "wait_for", waitWords...)
-		t.WaitFor = voice.WaitFor(word)
+		t.WaitFor = turn.WaitFor(word)
 		return
 	}
 	m, ok := p.Map(v, "wait_for", "tool")
@@ -297,7 +295,7 @@ func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 		p.Problem(v, "wait_for is one of %s, or tool with a name", strict.Join(waitWords))
 		return
 	}
-	t.WaitFor = voice.ForTool
+	t.WaitFor = turn.ForTool
 	t.Tool = p.text(tool, "tool", maxSpoken)
 }
 
@@ -309,23 +307,23 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 			p.Problem(v, format, args...)
 		}
 	}
-	if t.Act == voice.Say && p.script.NoMicrophone {
+	if t.Act == turn.Say && p.script.NoMicrophone {
 		refuse("say", "nothing can be said without a microphone; leave microphone out, or type")
 	}
-	if slices.Contains(voice.Outages(), t.Act) {
+	if t.Act.Disconnects() {
 		p.outageFits(m, t)
 		return
 	}
-	if t.Act == voice.Wait || t.Act == voice.Stop {
+	if t.Act == turn.Wait || t.Act == turn.Stop {
 		for _, key := range []string{"wait_for", "approve"} {
 			refuse(key, "%s means nothing with %s", key, t.Act)
 		}
 	}
-	if t.Act == voice.Wait {
+	if t.Act == turn.Wait {
 		refuse("interrupt_after", "interrupt_after means nothing with wait")
 		refuse("expect", "expect means nothing with wait: nothing is asked")
 	}
-	if t.Act == voice.Stop && !t.Interrupts {
+	if t.Act == turn.Stop && !t.Interrupts {
 		p.Problem(m.Get("stop"), "stop needs interrupt_after: when the button is pressed")
 	}
 	if t.Interrupts {
@@ -335,10 +333,10 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	if t.Expect.FlushWithin > 0 && !t.Interrupts {
 		refuse("expect", "flush_within goes with interrupt_after")
 	}
-	if t.WaitFor == voice.ForNothing && t.Expect.Within > 0 {
+	if t.WaitFor == turn.ForNothing && t.Expect.Within > 0 {
 		refuse("expect", "within means nothing with wait_for: nothing")
 	}
-	if t.Act == voice.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
+	if t.Act == turn.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
 		refuse("expect", "nothing answers the stop button; it can expect flush_within, no_tool and error")
 	}
 }
@@ -365,9 +363,9 @@ func (p *parser) interrupts(v *yaml.Node, i int) {
 	switch before := spokenBefore(turns); {
 	case before.Act == "":
 		p.Problem(v, "there is no answer before this turn that it could interrupt")
-	case before.Act == voice.Wait || before.Act == voice.Stop:
+	case before.Act == turn.Wait || before.Act == turn.Stop:
 		p.Problem(v, "nothing answers the turn before, which is %s", before.Act)
-	case before.WaitFor != voice.ForAnswer:
+	case before.WaitFor != turn.ForAnswer:
 		p.Problem(v, "the turn before waits for %s; leave its wait_for out, as this one interrupts its answer", before.WaitFor)
 	}
 }

@@ -4,69 +4,9 @@ import (
 	"time"
 
 	"voicegw/client/speech"
+	"voicegw/client/turn"
 	"voicegw/protocol"
 )
-
-// Act is what a turn does, by the key that a script has for it.
-type Act string
-
-// The acts.
-const (
-	Say  Act = "say"  // speak a recording
-	Type Act = "type" // send a text
-	Stop Act = "stop" // press the stop button
-	Wait Act = "wait" // wait in silence
-)
-
-// WaitFor is the event that ends a turn, by its word in a script.
-type WaitFor string
-
-// The events that can end a turn.
-const (
-	ForAnswer     WaitFor = "answer"      // the answer has been heard to its end
-	ForFirstAudio WaitFor = "first_audio" // the answer begins
-	ForNothing    WaitFor = "nothing"     // it was said
-	ForEnd        WaitFor = "end"         // the model ends the session
-	ForTool       WaitFor = "tool"        // a tool has ended
-)
-
-// From is a moment of the turn before.
-type From int
-
-// The values of Turn.From.
-const (
-	FromEnd    From = iota // its end
-	FromAnswer             // the first audio of its answer
-	FromSpeech             // the first voiced sample of its speech
-)
-
-// Turn is one thing to do, and what ends it.
-type Turn struct {
-	Act Act
-	// Wait is how long the act Wait waits, and how long Drop and Reload stay without a connection at
-	// least.
-	Wait time.Duration
-	// From is where a turn that takes the connection away begins: After that. The turn before goes on.
-	From  From
-	After time.Duration
-	// Pause is the silence between the answer before and this turn.
-	Pause time.Duration
-	// Interrupts begins the turn InterruptAfter after the first audio of the answer before,
-	// instead of after its end.
-	Interrupts     bool
-	InterruptAfter time.Duration
-	// WaitFor is the event that ends the turn, Tool the tool's name for ForTool.
-	WaitFor WaitFor
-	Tool    string
-	// Approval is who answers when a tool asks.
-	Approval Approval
-	// Patience is how long nothing may be heard.
-	Patience time.Duration
-	// Error is the code of an error that answers the turn; empty for none.
-	Error string
-	// KeepText keeps what was said in the turn.
-	KeepText bool
-}
 
 // Words are what a turn says.
 type Words struct {
@@ -80,7 +20,7 @@ type Exchange struct {
 	// Turn is what is done; Number counts the turns of the conversation from 1, and is 0 for
 	// what was asked before the session. Index is where Turn stands in Options.Turns, -1 for
 	// what was asked before.
-	Turn   *Turn
+	Turn   *turn.Turn
 	Number int
 	Index  int
 	// Words are what was said.
