@@ -14,13 +14,21 @@ afterAll(() => browser.close());
 
 describe.concurrent("a call", () => {
   test("goes on without a word when the connection is cut for a moment", async () => {
-    const gateway = await Gateway.open();
-    const console = await ConsolePage.open(browser, gateway);
+    const gateway = await Gateway.open({ settings: { "sim.speed": 30 } });
+    const console = await ConsolePage.open(browser, gateway, { stoppable: true });
+    const { visitor } = console;
     await console.press("Start talking");
     await console.says("Listening");
     await console.type("My favourite animal is the otter.");
     await console.says("Speaking");
+    // With nothing queued an outage would be heard, and told.
+    await visitor.came("audio.end", 1);
+    await visitor.stopTime();
     gateway.front.cut();
+    await visitor.came("closed", 1);
+    await visitor.pass(300);
+    await visitor.came("session.started", 2);
+    await visitor.goOn();
     await console.says("Listening");
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);
@@ -34,16 +42,24 @@ describe.concurrent("a call", () => {
 
   test("says that nobody hears the user while the connection is away for longer, and goes on", async () => {
     const gateway = await Gateway.open();
-    const console = await ConsolePage.open(browser, gateway);
-    console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);
+    const console = await ConsolePage.open(browser, gateway, { stoppable: true });
+    const { visitor } = console;
+    visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);
     const lamp = console.page.locator(".gateway");
     await console.press("Start talking");
     await console.says("Listening");
-    const back = gateway.front.cutFor(6000);
+    await visitor.stopTime();
+    gateway.front.away = true;
+    gateway.front.cut();
+    await visitor.came("closed", 1);
+    await visitor.pass(1900);
+    expect(console.hasSaid("Reconnecting")).toBe(false);
+    await visitor.pass(200);
     await console.says("Reconnecting");
     await console.call.getByText("What you say is not heard yet.").waitFor();
     expect([await lamp.getAttribute("data-state"), await lamp.innerText()]).toEqual(["reconnecting", "Reconnecting"]);
-    await back;
+    gateway.front.away = false;
+    await visitor.goOn();
     await console.says("Listening");
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);

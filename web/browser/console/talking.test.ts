@@ -5,7 +5,7 @@ import { openChromium } from "../harness/chromium.ts";
 import { ConsolePage } from "../harness/consolepage.ts";
 import { recording } from "../harness/folder.ts";
 import { Gateway } from "../harness/gateway.ts";
-import { babble, likeness, pcm16 } from "../harness/signals.ts";
+import { likeness, pcm16, recorded } from "../harness/signals.ts";
 import { readWav } from "../harness/wav.ts";
 import { STORY, utterances } from "../harness/scenarios.ts";
 
@@ -58,7 +58,8 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     await latency.getByRole("button", { name: /^Turn 1\b/ }).click();
     const { rate: kept, channels } = readWav(await console.save("Both", latency.getByRole("group", { name: "Audio of turn 1" })));
     expect(channels.length).toBe(2);
-    const { correlation } = likeness(channels[0]!, pcm16(babble, kept, 0.7, FIRST[0]), kept);
+    const said = await console.visitor.microphone();
+    const { correlation } = likeness(channels[0]!, pcm16(recorded(said.samples, said.rate), kept, 0.7), kept);
     globalThis.console.log(`${provider}: what was kept correlates ${correlation.toFixed(4)} with what was said`);
     expect(correlation).toBeGreaterThan(0.98);
     expect(channels[1]!.some((x) => Math.abs(x) > 1000)).toBe(true);

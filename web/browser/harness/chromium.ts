@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
+import { expect } from "vitest";
 import { Mailbox, PATIENCE } from "./mailbox.ts";
 
 const PROGRAM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
@@ -37,6 +38,8 @@ export interface VisitorOptions {
   spied?: boolean;
   /** What the browser will complain about, and rightly; see Visitor.expect. */
   complaints?: RegExp[];
+  /** Default false: the page's timers can be stopped; see Visitor.stopTime. */
+  stoppable?: boolean;
 }
 
 /** One person with one page: a context of its own, with nothing of another one's in it. */
@@ -72,6 +75,9 @@ export class Visitor {
     const visitor = new Visitor(context, page, new URL(url).origin);
     visitor.expected.push(...(options.complaints ?? []));
     visitor.listen();
+    if (options.stoppable ?? false) {
+      await page.clock.install();
+    }
     if (options.spied ?? true) {
       await page.addInitScript({ path: join(import.meta.dirname, "../page/spy.js") });
       await page.addInitScript((plain) => void (window.spy.plain = plain), options.plain ?? true);
@@ -94,12 +100,57 @@ export class Visitor {
     await (microphone ? this.context.grantPermissions(["microphone"]) : this.context.clearPermissions());
   }
 
+  /**
+   * Stops the page's clock: how long something takes is then for the test to say, however busy
+   * the machine is. Sound and the network go on. The page must have been opened `stoppable`.
+   */
+  async stopTime(): Promise<void> {
+    // It can only be stopped at a time that is not past, and a busy machine passes it meanwhile.
+    for (let aheadMs = 500; ; aheadMs *= 2) {
+      const at = (await this.page.evaluate(() => Date.now())) + aheadMs;
+      try {
+        return await this.page.clock.pauseAt(at);
+      } catch (cause) {
+        if (aheadMs > 5000) {
+          throw cause;
+        }
+      }
+    }
+  }
+
+  /** While the clock stands: so many ms pass at once. */
+  async pass(ms: number): Promise<void> {
+    await this.page.clock.runFor(ms);
+  }
+
+  /** The clock goes on. */
+  async goOn(): Promise<void> {
+    await this.page.clock.resume();
+  }
+
+  /** Waits until so many messages of a type have come from the gateway; `closed` is a connection that has ended. */
+  async came(type: string, count: number): Promise<void> {
+    await expect.poll(() => this.page.evaluate((type) => window.spy.arrivals.filter((a) => a.type === type).length, type), { timeout: PATIENCE, message: type }).toBeGreaterThanOrEqual(count);
+  }
+
   /** What went to the loudspeaker: blocks in order, without silence; and the clock's rate. */
   async sound(): Promise<{ rate: number; blocks: { frame: number; samples: number[] }[] }> {
     return this.page.evaluate(() => ({
       rate: window.spy.contexts.at(-1)!.sampleRate,
       blocks: window.spy.sound.map(({ frame, samples }) => ({ frame, samples: [...samples] })),
     }));
+  }
+
+  /** What the browser gave of the microphone, from its first sound on. A busy machine loses blocks of it before any page has them. */
+  async microphone(): Promise<{ rate: number; samples: number[] }> {
+    const { rate, blocks } = await this.page.evaluate(() => ({
+      rate: window.spy.contexts.at(-1)!.sampleRate,
+      blocks: window.spy.microphone.map(({ frame, samples }) => ({ frame, samples: [...samples] })),
+    }));
+    const first = blocks[0]?.frame ?? 0;
+    const samples = new Array<number>((blocks.at(-1)?.frame ?? 0) - first + 128).fill(0);
+    blocks.forEach((block) => block.samples.forEach((x, i) => (samples[block.frame - first + i] = x)));
+    return { rate, samples };
   }
 
   /** The audio clock's frame at which a message about an item came. */

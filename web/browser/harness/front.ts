@@ -8,8 +8,9 @@ import { serveTestFile } from "./files.ts";
 export class Front {
   /** Where the gateway is, as host:port. */
   target = "";
+  /** Nobody gets through, as between two networks. */
+  away = false;
   private readonly open = new Set<Duplex>();
-  private away = false;
 
   private constructor(
     private readonly server: Server,
@@ -32,7 +33,7 @@ export class Front {
     }
   }
 
-  /** As cut, and for so long nobody gets through, as between two networks. */
+  /** As cut, and for so long nobody gets through. */
   async cutFor(ms: number): Promise<void> {
     this.away = true;
     this.cut();

@@ -1,5 +1,8 @@
 // What is said into the microphone and by the gateway, and how alike two of them are.
 
+/** Samples on each side of one that say what is between it and the next. */
+const HALF = 16;
+
 /** A sound without end: the value at a time in seconds, -1 to 1. */
 export type Sound = (seconds: number) => number;
 
@@ -24,6 +27,19 @@ export function babble(t: number): number {
 /** A sine of a frequency in Hz. */
 export function tone(frequency: number, amplitude = 0.3): Sound {
   return (t) => amplitude * Math.sin(2 * Math.PI * frequency * t);
+}
+
+/** What was recorded at a rate in Hz, also between two samples. Nothing above 4.2 kHz is in it. */
+export function recorded(samples: ArrayLike<number>, rate: number): Sound {
+  return (t) => {
+    const whole = Math.floor(t * rate);
+    const taps = sinc(whole - t * rate);
+    let sum = 0;
+    for (let k = 0; k < taps.length; k++) {
+      sum += taps[k]! * (samples[whole - k + HALF] ?? 0);
+    }
+    return sum;
+  };
 }
 
 /** The sound from one time to another, silence elsewhere. */
@@ -161,20 +177,24 @@ function delayed(part: Int16Array, fraction: number): Float64Array {
   if (fraction === 0) {
     return Float64Array.from(part);
   }
-  const half = 16;
-  const taps = Float64Array.from({ length: 2 * half + 1 }, (_, i) => {
-    const t = i - half - fraction;
-    return (Math.sin(Math.PI * t) / (Math.PI * t)) * Math.cos((Math.PI * t) / (2 * half + 2)) ** 2;
-  });
+  const taps = sinc(fraction);
   const out = new Float64Array(part.length);
-  for (let i = half; i < part.length - half; i++) {
+  for (let i = HALF; i < part.length - HALF; i++) {
     let sum = 0;
     for (let k = 0; k < taps.length; k++) {
-      sum += taps[k]! * part[i - k + half]!;
+      sum += taps[k]! * part[i - k + HALF]!;
     }
     out[i] = sum;
   }
   return out;
+}
+
+/** The taps that delay by a fraction of a sample. */
+function sinc(fraction: number): Float64Array {
+  return Float64Array.from({ length: 2 * HALF + 1 }, (_, i) => {
+    const t = i - HALF - fraction;
+    return t === 0 ? 1 : (Math.sin(Math.PI * t) / (Math.PI * t)) * Math.cos((Math.PI * t) / (2 * HALF + 2)) ** 2;
+  });
 }
 
 /** The middle value. */

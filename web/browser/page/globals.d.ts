@@ -24,7 +24,9 @@ declare global {
     wishes: MediaStreamConstraints[];
     /** The blocks that sounded. */
     sound: { frame: number; samples: Float32Array }[];
-    /** What came from the gateway, and when. */
+    /** The same of what came from the microphone: its first channel. */
+    microphone: { frame: number; samples: Float32Array }[];
+    /** What came from the gateway, and when; `closed` for the end of a connection. */
     arrivals: { type: string; item?: string; frame: number; at: number }[];
     /** Takes the browser's own processing out of the way, so that samples can be compared. */
     plain: boolean;

@@ -2,7 +2,7 @@
 // released, and listens to what really goes to the loudspeaker, on the audio clock.
 (() => {
   /** @type {Spy} */
-  const spy = { contexts: [], streams: [], wishes: [], sound: [], arrivals: [], plain: false, unplugged: false };
+  const spy = { contexts: [], streams: [], wishes: [], sound: [], microphone: [], arrivals: [], plain: false, unplugged: false };
   window.spy = spy;
 
   if (!isSecureContext) {
@@ -25,11 +25,11 @@
   };
 
   const connect = /** @type {(this: AudioNode, to: AudioNode | AudioParam, ...rest: number[]) => AudioNode} */ (AudioNode.prototype.connect);
-  /** @param {AudioNode} from */
-  const listen = async (from) => {
+  /** @type {(from: AudioNode, into: Spy["sound"]) => Promise<void>} */
+  const listen = async (from, into) => {
     await tapped(from.context.audioWorklet);
     const tap = new AudioWorkletNode(from.context, "tap");
-    tap.port.onmessage = ({ data }) => spy.sound.push(data);
+    tap.port.onmessage = ({ data }) => into.push(data);
     connect.call(from, tap);
     connect.call(tap, from.context.destination);
   };
@@ -39,7 +39,9 @@
     const from = /** @type {AudioNode} */ (this);
     if (to instanceof AudioDestinationNode || to instanceof MediaStreamAudioDestinationNode) {
       // Where the tap does not load, what the page loads does not either.
-      listen(from).catch(() => undefined);
+      listen(from, spy.sound).catch(() => undefined);
+    } else if (from instanceof MediaStreamAudioSourceNode) {
+      listen(from, spy.microphone).catch(() => undefined);
     }
     return connect.call(from, to, ...rest);
   };
@@ -55,17 +57,17 @@
   window.WebSocket = class extends WebSocket {
     constructor(/** @type {string | URL} */ url, /** @type {string | string[] | undefined} */ protocols) {
       super(url, protocols);
-      this.addEventListener("message", ({ data }) => {
+      /** @type {(type: string, item?: string) => void} */
+      const note = (type, item) => {
         const context = spy.contexts.at(-1);
         const frame = context === undefined ? -1 : Math.round(context.currentTime * context.sampleRate);
-        const at = performance.now();
-        if (typeof data !== "string") {
-          spy.arrivals.push({ type: "audio", frame, at });
-          return;
-        }
-        const { type, item_id: item } = JSON.parse(data);
-        spy.arrivals.push({ type, item, frame, at });
+        spy.arrivals.push({ type, ...(item === undefined ? {} : { item }), frame, at: performance.now() });
+      };
+      this.addEventListener("message", ({ data }) => {
+        const { type, item_id: item } = typeof data === "string" ? JSON.parse(data) : { type: "audio" };
+        note(type, item);
       });
+      this.addEventListener("close", () => note("closed"));
     }
   };
 
