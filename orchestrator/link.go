@@ -38,6 +38,10 @@ const (
 	// handlePatience is how long a planned replacement waits at a quiet moment for a handle that
 	// knows all that was said.
 	handlePatience = 5 * time.Second
+	// lateTime is how long before the last possible moment a planned replacement waits only for the
+	// end of what the model is saying, and no longer until the user has heard it. For a provider that
+	// gives little time, a quarter of that time counts instead.
+	lateTime = 25 * time.Second
 	// proofPatience is how long a resumed conversation may take to answer the user's first words.
 	// Resumed conversations that transcribe the user and never answer were seen (voiceclaw PR 255).
 	proofPatience = 8 * time.Second
@@ -144,8 +148,14 @@ func (m *machine) goAway(left time.Duration) {
 // changed records that something has happened which an older handle does not know.
 func (m *machine) changed() { m.link.fresh = false }
 
+// lateAt returns from when a planned replacement no longer waits for a quiet moment, but only until
+// the model is idle.
+func (l link) lateAt() time.Time {
+	return l.by.Add(-min(lateTime, max(l.by.Sub(l.from)/4, 0)))
+}
+
 // rotate gives the session up, or replaces a connection that will soon end: at the first quiet
-// moment, or at the last possible one.
+// moment; later as soon as the model is idle; at the latest at the last possible moment.
 func (m *machine) rotate() {
 	l := &m.link
 	l.seen = m.at
@@ -163,7 +173,7 @@ func (m *machine) rotate() {
 	case !m.at.Before(l.by):
 	case m.moves():
 		return // the next quiet moment is for that
-	case m.at.Before(l.from) || !m.quiet():
+	case m.at.Before(l.from) || !m.quiet() && (m.at.Before(l.lateAt()) || !m.idle()):
 		l.quietAt = time.Time{}
 		return
 	case m.awaitsHandle():
@@ -187,8 +197,14 @@ func (m *machine) awaitsHandle() bool {
 
 // quiet reports whether nobody would notice that the connection is replaced.
 func (m *machine) quiet() bool {
-	return m.turn == nil && !m.response.underWay() && !m.user.speaks() && !m.user.unanswered && !m.at.Before(m.user.quietAt) &&
-		!m.Audible(m.at) && len(m.cuts) == 0 && len(m.notices) == 0 && m.calls.UnderWay() == 0
+	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0
+}
+
+// idle reports whether the model owes nothing and is told nothing: with the connection only the
+// report would be lost of how much the user has heard of an answer that still sounds.
+func (m *machine) idle() bool {
+	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay() && !m.user.speaks() && !m.user.unanswered &&
+		len(m.cuts) == 0 && m.calls.UnderWay() == 0
 }
 
 // linkLost takes the loss of the connection. Connections that break again and again are given up.
@@ -387,6 +403,7 @@ func (s State) linkDue(sooner func(time.Time)) {
 	}
 	sooner(l.by)
 	later(l.from)
+	later(l.lateAt())
 	if s.moves() || !l.seen.Before(l.from) {
 		later(s.user.quietAt)
 		later(s.line.lastAt(false))

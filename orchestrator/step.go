@@ -232,8 +232,9 @@ func (m *machine) end(reason EndReason) {
 //	                            |                               | meanwhile nobody waits for speech
 //	a question to the user      | the answer                    | the question expires
 //	a tool                      | its result                    | the executor's timeout returns one
-//	a planned replacement       | a quiet moment, and then the  | at LinkExpiring.By the connection is
-//	                            | provider's handle             | replaced
+//	a planned replacement       | a quiet moment, and then the  | lateTime before LinkExpiring.By the
+//	                            | provider's handle             | connection is replaced once the model
+//	                            |                               | is idle, at By in any case
 //	a session that is to move   | the same, or no client and no | at Move.By it is given up
 //	                            | running call                  |
 //	a resumed conversation      | an answer to the user's first | after proofPatience the model is told

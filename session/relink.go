@@ -73,16 +73,25 @@ func (l *link) lost(op string, err error) {
 	}
 }
 
-// expires tells the orchestrator when the connection must have been replaced: before the provider's
-// own time, or before the longest life that its row gives.
+// How long before its end a connection is replaced: from spareQuiet on at a quiet moment, and at the
+// latest at spareTold before the time that the provider has told, or at spareKnown before the longest
+// life that the model's row gives, which counts from a moment that only the provider knows.
+const (
+	spareQuiet = 10 * time.Minute
+	spareTold  = 5 * time.Second
+	spareKnown = time.Minute
+)
+
+// expires tells the orchestrator when the connection must have been replaced. Of a short life, each
+// spare time is a part: a sixth and a twentieth.
 func (s *session) expires(l *link) {
 	now := time.Now()
-	at := l.info.ExpiresAt
+	at, spare := l.info.ExpiresAt, spareTold
 	if life := l.info.Capabilities.ConnectionLife; !at.After(now) && life > 0 {
-		at = now.Add(life)
+		at, spare = now.Add(life), spareKnown
 	}
 	if life := at.Sub(now); life > 0 {
-		s.take(l, orchestrator.LinkExpiring{From: at.Add(-min(life/6, 10*time.Minute)), By: at.Add(-min(life/20, time.Minute))})
+		s.take(l, orchestrator.LinkExpiring{From: at.Add(-min(life/6, spareQuiet)), By: at.Add(-min(life/20, spare))})
 	}
 }
 

@@ -212,6 +212,41 @@ func TestRotationBeforeTheEnd(t *testing.T) {
 	}
 }
 
+// TestLastMomentOfALink: while the model is at work, a connection is kept until the last moment: 5 s
+// before the time that the provider has told, a minute before the longest life of the row.
+func TestLastMomentOfALink(t *testing.T) {
+	for name, tc := range map[string]struct {
+		prepare func(*transport.Capabilities, *transport.Info)
+		spare   time.Duration
+	}{
+		"the provider's time": {func(_ *transport.Capabilities, i *transport.Info) { i.ExpiresAt = time.Now().Add(time.Hour) }, 5 * time.Second},
+		"the row's life":      {func(c *transport.Capabilities, _ *transport.Info) { c.ConnectionLife = time.Hour }, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				caps, info := remembering, transport.Info{}
+				tc.prepare(&caps, &info)
+				st := newStage(t, caps, func(o *Options) { o.Policy.MaxLength = 0 })
+				st.fake.Info = info
+				_, model := st.started()
+				pass(40 * time.Minute)
+				model.Emit(transport.ResponseStarted{ID: "r1"}) // it never ends
+				pass(20*time.Minute - tc.spare - time.Second)
+				synctest.Wait()
+				if n := st.fake.Attempts(); n != 1 {
+					t.Fatalf("there were %d connections before the last moment", n)
+				}
+				pass(time.Second)
+				st.fake.Accept(t)
+				synctest.Wait()
+				if n := st.fake.Attempts(); n != 2 {
+					t.Errorf("there were %d connections at the last moment", n)
+				}
+			})
+		})
+	}
+}
+
 // TestHandleIsSpentOnce: a fresh handle resumes the conversation; a provider that refuses it is told
 // the conversation.
 func TestHandleIsSpentOnce(t *testing.T) {
