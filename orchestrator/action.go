@@ -169,9 +169,13 @@ const (
 // SwitchLink gives up the connection to the model and opens another one; LinkBack or LinkGone
 // reports the result. Commands are kept until then. Handle is the provider's handle from which to
 // resume the conversation; if it is empty or refused, the provider is told the conversation again.
+// Calls is how many tool calls are under way and lose their connection; Deferred reports that a
+// planned replacement has waited for a call.
 type SwitchLink struct {
-	Reason LinkReason
-	Handle string
+	Reason   LinkReason
+	Handle   string
+	Calls    int
+	Deferred bool
 }
 
 // Reconnecting tells the client that the connection to the model is being replaced.

@@ -59,6 +59,7 @@ type link struct {
 	count  int  // connections that were given up so far
 
 	from, by time.Time // a replacement is due at a quiet moment after from, and at by; by is zero if none is planned
+	deferred bool      // a call was under way when the replacement was due
 	quietAt  time.Time // since when a quiet moment waits for a handle
 	seen     time.Time // the time of the last step
 
@@ -175,6 +176,7 @@ func (m *machine) rotate() {
 		return // the next quiet moment is for that
 	case m.at.Before(l.from) || !m.quiet() && (m.at.Before(l.lateAt()) || !m.idle()):
 		l.quietAt = time.Time{}
+		l.deferred = l.deferred || !m.at.Before(l.from) && m.calls.UnderWay() > 0
 		return
 	case m.awaitsHandle():
 		return
@@ -226,6 +228,7 @@ func (m *machine) linkLost(why LinkReason) {
 // what it has not said is asked for again on the next connection.
 func (m *machine) unlink(why LinkReason) {
 	l := &m.link
+	calls, deferred := m.calls.UnderWay(), l.deferred
 	handle := ""
 	if l.fresh && m.caps.Resume && why != LinkUnanswered && m.calls.Awaited() == 0 {
 		handle = l.handle
@@ -254,8 +257,8 @@ func (m *machine) unlink(why LinkReason) {
 		m.do(Moving{Handle: handle})
 		return
 	}
-	m.do(SwitchLink{Reason: why, Handle: handle})
-	if l.speech || m.turn != nil && m.turn.stage != done {
+	m.do(SwitchLink{Reason: why, Handle: handle, Calls: calls, Deferred: deferred})
+	if why != LinkExpired && (l.speech || m.turn != nil && m.turn.stage != done) {
 		m.tellAway()
 	}
 	m.settleTurn()

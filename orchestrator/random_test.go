@@ -64,7 +64,7 @@ func (tk *talk) take(in Input) {
 		tk.tokens, tk.refs = append(tk.tokens, asked.Token), append(tk.refs, asked.Reference)
 	}
 	next, actions := tk.oneStep(in)
-	by := tk.state.move.by
+	by, due := tk.state.move.by, tk.state.link.by
 	if move, ok := in.(Move); ok {
 		by = move.By
 	}
@@ -81,11 +81,26 @@ func (tk *talk) take(in Input) {
 			tk.asking = append(tk.asking, a.Call)
 		case calls.Resolve:
 			tk.resolving = append(tk.resolving, a)
+		case SwitchLink:
+			tk.replacedInCall(in, a, due)
 		case Moving:
 			if n := next.calls.UnderWay(); n > 0 && tk.at.Before(by) {
 				tk.watch.fail("the session moves while %d calls run, %s before it must", n, by.Sub(tk.at))
 			}
 		}
+	}
+}
+
+// replacedInCall: no planned replacement takes the connection from a call before it must, at due. An
+// input that brings that time forward may.
+func (tk *talk) replacedInCall(in Input, a SwitchLink, due time.Time) {
+	_, sooner := in.(LinkExpiring)
+	if ev, ok := in.(FromModel); ok {
+		_, goes := ev.Event.(transport.GoAway)
+		sooner = sooner || goes
+	}
+	if a.Reason == LinkExpired && a.Calls > 0 && !sooner && tk.at.Before(due) {
+		tk.watch.fail("the connection was replaced %v before it had to be, with %d calls under way", due.Sub(tk.at), a.Calls)
 	}
 }
 

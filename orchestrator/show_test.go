@@ -43,6 +43,15 @@ func show(a Action) string {
 		return showIntent(a)
 	case calls.Ask:
 		return fmt.Sprintf("AskConfirmation %d %s %s %s", a.Turn, a.Call, a.Prepared.Tool().ToolID, a.Prepared.Args())
+	case SwitchLink:
+		line := fmt.Sprintf("SwitchLink{Reason:%s Handle:%s}", a.Reason, a.Handle)
+		if a.Calls > 0 {
+			line += fmt.Sprintf(" calls=%d", a.Calls)
+		}
+		if a.Deferred {
+			line += " deferred"
+		}
+		return line
 	case Audit:
 		return showRecord(a.Record)
 	default:

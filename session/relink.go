@@ -103,7 +103,8 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	s.up.hold()
 	s.userSpeaks.Store(false)
 	w := &way{s: s, from: old, reason: a.Reason, handle: a.Handle, past: s.past()}
-	s.logger.Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "")
+	s.logger.Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
+		"calls", a.Calls, "deferred", a.Deferred)
 	s.readers.Go(w.walk)
 }
 
