@@ -119,7 +119,7 @@ const Stdout Path = "-"
 type KB struct {
 	// Path is the folder of records; empty means the built-in, invented records.
 	Path Path `key:"path"`
-	// Language is the language of all records, one of kb.RecordLanguages, or auto.
+	// Language is the language of all records, an ISO 639-1 code, or auto.
 	Language string `key:"language" words:"auto,en,de,es,fr,it,pt,nl"`
 	// Synonyms is a file of synonyms; it may be empty.
 	Synonyms   Path       `key:"synonyms"`

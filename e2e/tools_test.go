@@ -19,6 +19,7 @@ import (
 	"voicegw/backends/image"
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
 	"voicegw/gateway"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
@@ -96,7 +97,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := kb.OpenSource(t.Context(), index, kb.SourceOptions{})
+	source, err := source.Open(t.Context(), index, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

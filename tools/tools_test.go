@@ -19,6 +19,7 @@ import (
 	"voicegw/backends/contacts"
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/registrytest"
@@ -55,7 +56,7 @@ func load(t *testing.T) *registry.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := kb.OpenSource(t.Context(), index, kb.SourceOptions{})
+	source, err := source.Open(t.Context(), index, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

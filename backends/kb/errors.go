@@ -3,7 +3,6 @@ package kb
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 var (
@@ -37,15 +36,3 @@ func (p Problem) Error() string {
 	}
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message)
 }
-
-// recordError is one or more faults of one record.
-type recordError struct {
-	id     string
-	faults []string
-}
-
-func (e *recordError) Error() string {
-	return fmt.Sprintf("kb: bad record %q: %s", e.id, strings.Join(e.faults, "; "))
-}
-
-func (e *recordError) Unwrap() error { return ErrRecord }

@@ -125,9 +125,16 @@ func NormalizeTags(tags []string) []string {
 	return slices.Compact(out)
 }
 
-// Check reports everything that is wrong with a normalized record in one error
-// that wraps ErrRecord, or nil.
+// Check reports all Faults of a normalized record in one error that wraps ErrRecord, or nil.
 func (r *Record) Check() error {
+	if faults := r.Faults(); len(faults) > 0 {
+		return fmt.Errorf("%w %q: %s", ErrRecord, r.ID, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// Faults returns everything that is wrong with a normalized record, in words for its author.
+func (r *Record) Faults() []string {
 	var faults []string
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	r.checkID(bad)
@@ -154,10 +161,7 @@ func (r *Record) Check() error {
 		bad("last_updated is missing; write RFC 3339, like 2026-03-01T09:00:00Z")
 	}
 	r.checkMetadata(bad)
-	if len(faults) == 0 {
-		return nil
-	}
-	return &recordError{id: r.ID, faults: faults}
+	return faults
 }
 
 func (r *Record) checkID(bad func(string, ...any)) {

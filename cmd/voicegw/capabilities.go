@@ -18,6 +18,8 @@ import (
 	"voicegw/backends/kb/embed"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/qdrant"
+	"voicegw/backends/kb/rank"
+	"voicegw/backends/kb/source"
 	"voicegw/config"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -31,8 +33,8 @@ type capabilities struct {
 	logger    *slog.Logger
 	embed     *embed.Cache // nil without an endpoint
 	kb        kb.Index
-	library   *kb.Library // kb, limited to the namespaces that each user may read
-	source    *kb.Source  // keeps kb in step with its folder
+	library   *kb.Library    // kb, limited to the namespaces that each user may read
+	source    *source.Source // keeps kb in step with its folder
 	store     *store.Store
 	handoff   *handoff.Desk
 	desk      *calendar.Desk
@@ -102,9 +104,9 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 	if c.embed, err = newEmbedder(cfg.Embeddings); err != nil {
 		return fmt.Errorf("kb.embeddings: %w", err)
 	}
-	var synonyms *kb.SynonymFile
+	var synonyms *source.SynonymFile
 	if cfg.Synonyms != "" {
-		if synonyms, err = kb.OpenSynonyms(string(cfg.Synonyms)); err != nil {
+		if synonyms, err = source.OpenSynonyms(string(cfg.Synonyms)); err != nil {
 			return fmt.Errorf("the synonyms cannot be read (kb.synonyms): %w", err)
 		}
 	}
@@ -112,7 +114,7 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
 	}
 	c.library = kb.NewLibrary(c.kb, grants)
-	c.source, err = kb.OpenSource(ctx, c.kb, kb.SourceOptions{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
+	c.source, err = source.Open(ctx, c.kb, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
 		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
 	}
@@ -163,8 +165,8 @@ func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
 	return embed.NewCache(client, embed.CacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
 }
 
-func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *kb.SynonymFile) (kb.Index, error) {
-	var current func() *kb.Synonyms
+func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *source.SynonymFile) (kb.Index, error) {
+	var current func() *rank.Synonyms
 	if synonyms != nil {
 		current = synonyms.Current
 	}

@@ -79,7 +79,7 @@ func pagePackages(lock string) ([]module, error) {
 	var packages []module
 	for place, p := range file.Packages {
 		name, installed := strings.CutPrefix(place, "node_modules/")
-		if !installed || p.Dev || p.Link || p.Peer || strings.HasPrefix(name, "@voicegw/") {
+		if !installed || p.Dev || p.Link || p.Peer || strings.HasPrefix(name, "voicegw/") {
 			continue
 		}
 		packages = append(packages, module{Path: name, Version: p.Version, license: p.License})

@@ -7,6 +7,7 @@ import (
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
 	"voicegw/sim/embeddings"
 )
 
@@ -32,7 +33,7 @@ func measure(t *testing.T, e kb.Embedder) kbtest.Relevance {
 			t.Error(err)
 		}
 	})
-	records, problems := kb.Load(kb.Demo())
+	records, problems := source.Load(source.Demo())
 	for _, p := range problems {
 		t.Error(p)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/evidence"
+	"voicegw/backends/kb/rank"
 	"voicegw/registry"
 )
 
@@ -62,7 +63,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	answer := Answer{Records: []evidence.Evidence{}, Missing: append([]string{}, missing...), Invalid: invalid}
 	fields := evidence.Fields{Wanted: evidence.Asked(call.Args.ReturnFields, evidence.FullText, evidence.Metadata, evidence.Sources, evidence.URL), MaxText: maxText[call.Session.Mode]}
 	for _, record := range found {
-		answer.Records = append(answer.Records, fields.Of(record, evidence.Cut(kb.Plain(record.Text), snippetBytes), 0))
+		answer.Records = append(answer.Records, fields.Of(record, evidence.Cut(rank.Plain(record.Text), snippetBytes), 0))
 	}
 	return registry.Result{Data: answer}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
 )
 
 // random is an embedder whose vectors cost nothing to make: this is about the scan.
@@ -176,7 +177,7 @@ func BenchmarkDemo(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	records, _ := kb.Load(kb.Demo())
+	records, _ := source.Load(source.Demo())
 	if err := x.Apply(b.Context(), kb.Batch{Upsert: records}); err != nil {
 		b.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/words"
+	"voicegw/backends/kb/rank"
 )
 
 // variant is a term by which a word of a question may be found, and how much that counts.
@@ -55,7 +55,7 @@ const (
 
 // expand makes the groups of a question. It looks for near words only if no record, or few,
 // contain the word itself.
-func (v *vocabulary) expand(a *words.Analyzer, text string, records int, synonyms *kb.Synonyms) []group {
+func (v *vocabulary) expand(a *words.Analyzer, text string, records int, synonyms *rank.Synonyms) []group {
 	asked := a.Question(text, v.held())
 	v.mu.RLock()
 	defer v.mu.RUnlock()

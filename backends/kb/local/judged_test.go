@@ -14,6 +14,8 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/rank"
+	"voicegw/backends/kb/source"
 )
 
 // judged is a question of testdata/questions.jsonl, to the records of testdata/textiles, or of
@@ -53,16 +55,16 @@ func judgedIndex(tb testing.TB, folder string) *local.Index {
 		tb.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	synonyms, problems := kb.ParseSynonyms("synonyms.txt", file)
+	synonyms, problems := rank.ParseSynonyms("synonyms.txt", file)
 	for _, p := range problems {
 		tb.Error(p)
 	}
-	x, err := local.Open(local.Options{Synonyms: func() *kb.Synonyms { return synonyms }})
+	x, err := local.Open(local.Options{Synonyms: func() *rank.Synonyms { return synonyms }})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = x.Close() })
-	records, problems := kb.Load(os.DirFS("testdata/" + folder))
+	records, problems := source.Load(os.DirFS("testdata/" + folder))
 	for _, p := range problems {
 		tb.Error(p)
 	}

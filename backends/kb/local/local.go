@@ -12,6 +12,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/vectors"
+	"voicegw/backends/kb/rank"
 )
 
 // Options configure an Index. The zero value means an index that ranks only by words.
@@ -19,12 +20,12 @@ type Options struct {
 	// Embedder computes the vectors. Nil means ranking only by words. Close does not
 	// close it.
 	Embedder kb.Embedder
-	// Language is the language of every record, one of kb.RecordLanguages; if it is empty, each
-	// record's text decides. After a change of Language, Dir must be emptied.
+	// Language is the language of every record, as for rank.NewRanker; if it is empty, each
+	// record's text decides.
 	Language string
 	// Synonyms is called for every search; it may be nil, and return nil. It may be called
 	// concurrently.
-	Synonyms func() *kb.Synonyms
+	Synonyms func() *rank.Synonyms
 	// EmbedTimeout bounds the wait for a query's vector. Zero means 600 ms.
 	EmbedTimeout time.Duration
 	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
@@ -36,7 +37,7 @@ type Options struct {
 type Index struct {
 	// Fixed after Open.
 	options Options
-	ranker  *kb.Ranker
+	ranker  *rank.Ranker
 	store   *store
 	query   *vectors.Guard // nil without an Embedder, like load
 	load    *vectors.Guard
@@ -86,7 +87,7 @@ func Open(o Options) (*Index, error) {
 	if o.EmbedTimeout <= 0 {
 		o.EmbedTimeout = 600 * time.Millisecond
 	}
-	ranker, err := kb.NewRanker(o.Language)
+	ranker, err := rank.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("kb/local: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/words"
+	"voicegw/backends/kb/rank"
 )
 
 // slow is the distance without any bound or economy.
@@ -263,7 +264,7 @@ func TestCommonWordsAreNotLookedAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(wide, narrow); diff != "" || len(wide) != kb.Depth {
+	if diff := cmp.Diff(wide, narrow); diff != "" || len(wide) != rank.Depth {
 		t.Errorf("%d records: %s", len(wide), diff)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/words"
+	"voicegw/backends/kb/rank"
 )
 
 // The parts of a record over which BM25 is summed.
@@ -19,7 +19,7 @@ const (
 )
 
 // weights are the weights of the parts.
-var weights = [recordParts]float64{partTitle: kb.WeightTitle, partTags: kb.WeightTags, partText: kb.WeightText}
+var weights = [recordParts]float64{partTitle: rank.WeightTitle, partTags: rank.WeightTags, partText: rank.WeightText}
 
 // recordWords are a record's words, by part.
 type recordWords struct {
@@ -146,7 +146,7 @@ func (p *postings) renumbered(numbers []int) *postings {
 // store holds the words of the records.
 type store struct {
 	// Fixed after newStore.
-	ranker *kb.Ranker
+	ranker *rank.Ranker
 	words  *vocabulary
 
 	// Guarded by Index.applying.
@@ -154,7 +154,7 @@ type store struct {
 	numbers  int // given to records so far
 }
 
-func newStore(ranker *kb.Ranker) *store {
+func newStore(ranker *rank.Ranker) *store {
 	return &store{ranker: ranker, words: newVocabulary(), postings: newPostings()}
 }
 

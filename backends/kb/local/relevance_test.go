@@ -6,6 +6,7 @@ import (
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
 )
 
 // demo is an index of the demo knowledge base.
@@ -20,7 +21,7 @@ func demo(t *testing.T, embedder kb.Embedder) *local.Index {
 			t.Error(err)
 		}
 	})
-	records, problems := kb.Load(kb.Demo())
+	records, problems := source.Load(source.Demo())
 	for _, p := range problems {
 		t.Error(p)
 	}

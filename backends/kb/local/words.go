@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"voicegw/backends/kb"
+	"voicegw/backends/kb/rank"
 )
 
 // The constants of BM25, the same as in Lucene.
@@ -19,7 +19,7 @@ const (
 // bestWords returns the kb.Depth records with the highest BM25 among those that pass the filter.
 // For each group, a record counts its best variant, in each part of the record. visits bounds the
 // places that may be read (limits.go).
-func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]kb.Ranked, error) {
+func (s *snapshot) bestWords(ctx context.Context, groups []group, f *filter, visits int) ([]rank.Ranked, error) {
 	if len(groups) == 0 || len(s.entries) == 0 {
 		return nil, nil
 	}
@@ -182,19 +182,19 @@ func (s *scores) endGroup(share float64) {
 // top returns the kb.Depth best records, best first. whole is the sum of the shares of all words.
 // All documents with the last score are considered, so that ids decide between them and not the
 // order in which records were added.
-func (s *scores) top(whole float64) []kb.Ranked {
+func (s *scores) top(whole float64) []rank.Ranked {
 	least := 0.0
-	if len(s.touched) > kb.Depth {
+	if len(s.touched) > rank.Depth {
 		least = math.Inf(1)
-		for _, number := range s.best(s.touched, kb.Depth) {
+		for _, number := range s.best(s.touched, rank.Depth) {
 			least = min(least, s.docs[number].sum)
 		}
 	}
-	var found []kb.Ranked
+	var found []rank.Ranked
 	for _, number := range s.touched {
 		if d := s.docs[number]; d.sum >= least {
-			found = append(found, kb.Ranked{ID: s.records[number].record.ID, Score: d.sum, Cover: min(float64(d.cover)/whole, 1)})
+			found = append(found, rank.Ranked{ID: s.records[number].record.ID, Score: d.sum, Cover: min(float64(d.cover)/whole, 1)})
 		}
 	}
-	return kb.Best(found)
+	return rank.Best(found)
 }

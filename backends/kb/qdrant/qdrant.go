@@ -14,6 +14,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/vectors"
+	"voicegw/backends/kb/rank"
 	"voicegw/internal/bounded"
 )
 
@@ -32,12 +33,12 @@ type Options struct {
 	// Dimensions of the Embedder's vectors. Zero asks the Embedder when the collection is
 	// made.
 	Dimensions int
-	// Language of every record, one of kb.RecordLanguages; empty means that the language of
+	// Language is the language of every record, as for rank.NewRanker; empty means that the language of
 	// each is detected from its text.
 	Language string
 	// Synonyms is called for every search; it may be nil, and may return nil. It may be
 	// called concurrently.
-	Synonyms func() *kb.Synonyms
+	Synonyms func() *rank.Synonyms
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
 	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil makes one
@@ -52,7 +53,7 @@ type Index struct {
 	// Fixed after Open.
 	options    Options
 	client     *client
-	ranker     *kb.Ranker
+	ranker     *rank.Ranker
 	path       string // of the collection
 	dimensions int
 	query      *vectors.Guard // nil without an Embedder, and so is load
@@ -81,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		httpClient = &http.Client{Transport: bounded.NewTransport()}
 	}
 	httpClient = bounded.Client(httpClient, limits(o.Timeout))
-	ranker, err := kb.NewRanker(o.Language)
+	ranker, err := rank.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
 	}
@@ -146,7 +147,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	// If words find records and vectors find none, however far, no record has a vector.
-	missing := len(near) == 0 && slices.ContainsFunc(wordings, func(w kb.Wording) bool { return len(w.Ranked) > 0 })
+	missing := len(near) == 0 && slices.ContainsFunc(wordings, func(w rank.Wording) bool { return len(w.Ranked) > 0 })
 	results := kb.Results{Hybrid: vector != nil && !missing}
 	results.Degraded = !results.Hybrid && x.query != nil
 	hits := x.ranker.Fuse(wordings, near, q.Limit, func(id string) (kb.Record, bool) {

@@ -16,6 +16,7 @@ import (
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/qdrant"
+	"voicegw/backends/kb/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -91,7 +92,7 @@ func server(url, key string) kbtest.Setup {
 
 func relevance(t *testing.T, x kb.Index) kbtest.Relevance {
 	t.Helper()
-	records, _ := kb.Load(kb.Demo())
+	records, _ := source.Load(source.Demo())
 	if err := x.Apply(t.Context(), kb.Batch{Upsert: records}); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestAServerThatStumblesIsAskedAgain(t *testing.T) {
 		return true
 	}
 	f.mu.Unlock()
-	records, _ := kb.Load(kb.Demo())
+	records, _ := source.Load(source.Demo())
 	if err := x.Apply(t.Context(), kb.Batch{Upsert: records[:1]}); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package kb
+package source
 
 import (
 	"bytes"
@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"voicegw/backends/kb"
 )
 
-// MaxRecords bounds what one source may hold.
-const MaxRecords = 500_000
+// maxRecords bounds what one source may hold.
+const maxRecords = 500_000
 
 // scanner reads a folder; later scans read only the files that changed. Only one goroutine at a
 // time may use it.
@@ -27,7 +29,7 @@ type file struct {
 	size     int64
 	modified time.Time
 	records  []located
-	problems []Problem
+	problems []kb.Problem
 }
 
 type located struct {
@@ -38,7 +40,7 @@ type located struct {
 // scanned is the content of a whole folder.
 type scanned struct {
 	records  map[string]located
-	problems []Problem
+	problems []kb.Problem
 	// partial says that a part of the folder could not be read: records that are missing here
 	// may still exist.
 	partial bool
@@ -55,13 +57,13 @@ func load(root fs.FS) *scanned {
 // Load reads all records of a folder, sorted by id, and reports everything that is wrong in it.
 // Names that begin with a dot or an underscore, files of other kinds and README.md are skipped;
 // links to files are followed, links to folders are not.
-func Load(root fs.FS) ([]Record, []Problem) {
+func Load(root fs.FS) ([]kb.Record, []kb.Problem) {
 	all := load(root)
-	records := make([]Record, 0, len(all.records))
+	records := make([]kb.Record, 0, len(all.records))
 	for _, one := range all.records {
 		records = append(records, one.Record)
 	}
-	slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(records, func(a, b kb.Record) int { return strings.Compare(a.ID, b.ID) })
 	return records, all.problems
 }
 
@@ -75,7 +77,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 		switch {
 		case err != nil:
 			out.partial = true
-			out.problems = append(out.problems, Problem{File: name, Message: "cannot be read: " + reason(err)})
+			out.problems = append(out.problems, kb.Problem{File: name, Message: "cannot be read: " + reason(err)})
 			if d != nil && d.IsDir() {
 				return fs.SkipDir
 			}
@@ -99,7 +101,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 	})
 	if err != nil {
 		out.partial = true
-		out.problems = append(out.problems, Problem{File: ".", Message: "cannot be read: " + reason(err)})
+		out.problems = append(out.problems, kb.Problem{File: ".", Message: "cannot be read: " + reason(err)})
 	}
 	if out.partial { // a part that could not be walked stays as it was
 		for name, old := range s.files {
@@ -154,7 +156,7 @@ func (s *scanner) file(name string, dirty bool) *file {
 	}
 	if err != nil {
 		next.modified = time.Time{} // look again next time
-		next.problems = []Problem{{File: name, Message: "cannot be read: " + reason(err)}}
+		next.problems = []kb.Problem{{File: name, Message: "cannot be read: " + reason(err)}}
 	}
 	if len(next.problems) > 0 && old != nil {
 		next.keep(old)
@@ -221,11 +223,11 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 		for _, one := range f.records {
 			id := one.Record.ID
 			if first, ok := where[id]; ok {
-				out.problems = append(out.problems, Problem{File: name, Line: one.Line,
+				out.problems = append(out.problems, kb.Problem{File: name, Line: one.Line,
 					Message: fmt.Sprintf("%s stands in %s too; this one is left out", id, first)})
 				continue
 			}
-			if len(out.records) >= MaxRecords {
+			if len(out.records) >= maxRecords {
 				left++
 				continue
 			}
@@ -234,6 +236,6 @@ func (out *scanned) collect(names []string, files map[string]*file) {
 		}
 	}
 	if left > 0 {
-		out.problems = append(out.problems, Problem{File: ".", Message: fmt.Sprintf("%d records are left out: at most %d are taken", left, MaxRecords)})
+		out.problems = append(out.problems, kb.Problem{File: ".", Message: fmt.Sprintf("%d records are left out: at most %d are taken", left, maxRecords)})
 	}
 }

@@ -1,4 +1,4 @@
-package kb
+package rank
 
 import (
 	"bufio"
@@ -8,18 +8,19 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/words"
 )
 
 // The limits of a file of synonyms. An entry beyond one is a Problem and ignored.
 const (
-	// MaxSynonymBytes bounds the file.
-	MaxSynonymBytes = 1 << 20
+	// maxSynonymBytes bounds the file.
+	maxSynonymBytes = 1 << 20
 	// MaxSynonymLines bounds the lines with entries.
 	MaxSynonymLines = 10_000
-	// MaxSynonyms bounds the names in one line, MaxSynonymWords the words of one name.
-	MaxSynonyms     = 32
-	MaxSynonymWords = 6
+	// maxSynonyms bounds the names in one line, maxSynonymWords the words of one name.
+	maxSynonyms     = 32
+	maxSynonymWords = 6
 )
 
 // Synonyms are words and phrases that are equivalent to others in questions. They do not change
@@ -40,30 +41,30 @@ type phrase struct {
 // the right, and not the reverse. Empty lines, and everything after a #, are ignored. Names are
 // compared like the words of questions: without capitals and accents. Lines with mistakes are
 // Problems with their number; the other lines count.
-func ParseSynonyms(name string, r io.Reader) (*Synonyms, []Problem) {
+func ParseSynonyms(name string, r io.Reader) (*Synonyms, []kb.Problem) {
 	s := &Synonyms{words: map[string][]string{}, phrases: map[string][]phrase{}}
-	var problems []Problem
-	lines := bufio.NewScanner(io.LimitReader(r, MaxSynonymBytes+1))
+	var problems []kb.Problem
+	lines := bufio.NewScanner(io.LimitReader(r, maxSynonymBytes+1))
 	lines.Buffer(make([]byte, 0, 4096), 64<<10)
 	line, told, size := 0, 0, 0
 	for lines.Scan() {
 		line++
-		if size += len(lines.Bytes()) + 1; size > MaxSynonymBytes+1 {
-			return s, append(problems, Problem{name, line, fmt.Sprintf("the file has more than %d bytes; the rest is left out", MaxSynonymBytes)})
+		if size += len(lines.Bytes()) + 1; size > maxSynonymBytes+1 {
+			return s, append(problems, kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; the rest is left out", maxSynonymBytes)})
 		}
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if strings.TrimSpace(strings.TrimPrefix(text, "\ufeff")) == "" {
 			continue
 		}
 		if told++; told > MaxSynonymLines {
-			return s, append(problems, Problem{name, line, fmt.Sprintf("more than %d lines; the rest is left out", MaxSynonymLines)})
+			return s, append(problems, kb.Problem{File: name, Line: line, Message: fmt.Sprintf("more than %d lines; the rest is left out", MaxSynonymLines)})
 		}
 		if wrong := s.line(strings.TrimPrefix(text, "\ufeff")); wrong != "" {
-			problems = append(problems, Problem{name, line, wrong})
+			problems = append(problems, kb.Problem{File: name, Line: line, Message: wrong})
 		}
 	}
 	if err := lines.Err(); err != nil {
-		problems = append(problems, Problem{name, line + 1, "cannot be read: " + err.Error()})
+		problems = append(problems, kb.Problem{File: name, Line: line + 1, Message: "cannot be read: " + err.Error()})
 	}
 	return s, problems
 }
@@ -84,15 +85,15 @@ func (s *Synonyms) line(text string) (wrong string) {
 			switch n := len(folded(name)); {
 			case n == 0:
 				return fmt.Sprintf("has a name without a word (%.20q); write names between commas", name)
-			case n > MaxSynonymWords:
-				return fmt.Sprintf("has a name of %d words (%.40q); at most %d", n, name, MaxSynonymWords)
+			case n > maxSynonymWords:
+				return fmt.Sprintf("has a name of %d words (%.40q); at most %d", n, name, maxSynonymWords)
 			}
 			names[i] = append(names[i], name)
 		}
 	}
 	switch {
-	case len(names[0])+len(names[1]) > MaxSynonyms:
-		return fmt.Sprintf("has more than %d names", MaxSynonyms)
+	case len(names[0])+len(names[1]) > maxSynonyms:
+		return fmt.Sprintf("has more than %d names", maxSynonyms)
 	case len(sides) == 2:
 		for _, from := range names[0] {
 			s.add(from, names[1])

@@ -1,4 +1,4 @@
-package kb
+package rank
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/words"
 )
 
@@ -38,7 +39,7 @@ type Wording struct {
 
 // Wordings returns the wordings of a query, the query itself first: its alternatives, and those
 // with synonyms in the place of phrases.
-func Wordings(q *Query, synonyms *Synonyms) []Wording {
+func Wordings(q *kb.Query, synonyms *Synonyms) []Wording {
 	all := []Wording{{Text: q.Text, Weight: 1}}
 	for _, text := range slices.Concat(q.Alternatives, synonyms.Rewordings(q.Text)) {
 		all = append(all, Wording{Text: text, Weight: AlternativeWeight})
@@ -57,9 +58,9 @@ const AlternativeWeight = 0.75
 //
 // A record whose whole title stands in a wording is raised among the words; in the fusion,
 // titles of two words and more are a ranking of their own.
-func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record func(id string) (Record, bool)) []Hit {
-	hits := map[string]*Hit{}
-	fetch := func(ranking []Ranked, set func(*Hit, float64)) []Ranked {
+func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record func(id string) (kb.Record, bool)) []kb.Hit {
+	hits := map[string]*kb.Hit{}
+	fetch := func(ranking []Ranked, set func(*kb.Hit, float64)) []Ranked {
 		var kept []Ranked
 		for _, one := range ranking {
 			h := hits[one.ID]
@@ -68,7 +69,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 				if !ok {
 					continue
 				}
-				h = &Hit{Record: rec}
+				h = &kb.Hit{Record: rec}
 				hits[one.ID] = h
 			}
 			set(h, one.Score)
@@ -79,7 +80,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 	names := map[string]int{}
 	worth := map[string]float64{}
 	for i, w := range wordings {
-		ranked := fetch(w.Ranked, func(h *Hit, s float64) { h.BM25 = max(h.BM25, s) })
+		ranked := fetch(w.Ranked, func(h *kb.Hit, s float64) { h.BM25 = max(h.BM25, s) })
 		named := r.named(w.Text, hits)
 		for id, n := range named {
 			if i == 0 || n >= 2 {
@@ -104,7 +105,7 @@ func (r *Ranker) Fuse(wordings []Wording, vectors []Ranked, limit int, record fu
 		}
 		return sorted(hits, limit)
 	}
-	vectors = fetch(vectors, func(h *Hit, s float64) { h.Vector = s })
+	vectors = fetch(vectors, func(h *kb.Hit, s float64) { h.Vector = s })
 	slices.SortFunc(vectors, byScore)
 	maps.Copy(names, r.named(wordings[0].Text, hits)) // also of those that vectors alone found
 	fuse(hits, ranking, vectors, longNames(names))
@@ -121,7 +122,7 @@ const also = 0.15
 
 // join adds a wording to what records are worth: its BM25 divided by that of its best
 // record, times how much of the wording that one covers, times the wording's weight.
-func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int, hits map[string]*Hit) {
+func (r *Ranker) join(worth map[string]float64, w Wording, ranked []Ranked, named map[string]int, hits map[string]*kb.Hit) {
 	ranked = slices.Clone(ranked)
 	for i := range ranked {
 		title := hits[ranked[i].ID].Record.Title
@@ -167,7 +168,7 @@ func isASCII(s string) bool {
 }
 
 // fuse adds up the rankings; empty ones do not count.
-func fuse(hits map[string]*Hit, rankings ...[]Ranked) {
+func fuse(hits map[string]*kb.Hit, rankings ...[]Ranked) {
 	rankings = slices.DeleteFunc(rankings, func(r []Ranked) bool { return len(r) == 0 })
 	for _, ranking := range rankings {
 		for place, one := range ranking {
@@ -178,7 +179,7 @@ func fuse(hits map[string]*Hit, rankings ...[]Ranked) {
 
 // named returns, of those hits whose whole title stands in the query, how many
 // words the title has.
-func (r *Ranker) named(query string, hits map[string]*Hit) map[string]int {
+func (r *Ranker) named(query string, hits map[string]*kb.Hit) map[string]int {
 	asked, stems := r.sequence(query)
 	names := map[string]int{}
 	for id, h := range hits {
@@ -235,13 +236,13 @@ func byScore(a, b Ranked) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 }
 
-func sorted(hits map[string]*Hit, limit int) []Hit {
-	out := make([]Hit, 0, len(hits))
+func sorted(hits map[string]*kb.Hit, limit int) []kb.Hit {
+	out := make([]kb.Hit, 0, len(hits))
 	for _, h := range hits {
 		h.Score = min(max(math.Round(h.Score*1e4)/1e4, 1e-4), 1)
 		out = append(out, *h)
 	}
-	slices.SortFunc(out, func(a, b Hit) int {
+	slices.SortFunc(out, func(a, b kb.Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Record.ID, b.Record.ID))
 	})
 	return out[:min(limit, len(out))]

@@ -1,4 +1,4 @@
-package kb_test
+package source_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
 	"voicegw/internal/await"
 )
 
@@ -27,8 +28,8 @@ type folder struct {
 	t       *testing.T
 	path    string
 	index   kb.Index
-	source  *kb.Source
-	changes chan kb.Change // from the source to the test; nobody closes it
+	source  *source.Source
+	changes chan source.Change // from the source to the test; nobody closes it
 	log     *logBuffer
 }
 
@@ -76,15 +77,15 @@ func markdown(id, title string) string {
 	return "---\nid: " + id + "\ntitle: " + title + "\n---\nText.\n"
 }
 
-func newFolder(t *testing.T, files map[string]string, change func(*folder, *kb.SourceOptions)) *folder {
+func newFolder(t *testing.T, files map[string]string, change func(*folder, *source.Options)) *folder {
 	t.Helper()
-	f := &folder{t: t, path: t.TempDir(), changes: make(chan kb.Change, 100), log: &logBuffer{}}
+	f := &folder{t: t, path: t.TempDir(), changes: make(chan source.Change, 100), log: &logBuffer{}}
 	for name, data := range files {
 		f.write(name, data)
 	}
-	o := kb.SourceOptions{
+	o := source.Options{
 		Path: f.path, Debounce: 20 * time.Millisecond, Poll: time.Hour, Logger: slog.New(slog.NewTextHandler(f.log, nil)),
-		OnChange: func(c kb.Change) { f.changes <- c },
+		OnChange: func(c source.Change) { f.changes <- c },
 	}
 	if change != nil {
 		change(f, &o)
@@ -96,7 +97,7 @@ func newFolder(t *testing.T, files map[string]string, change func(*folder, *kb.S
 		}
 		f.index = x
 	}
-	s, err := kb.OpenSource(t.Context(), f.index, o)
+	s, err := source.Open(t.Context(), f.index, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func newFolder(t *testing.T, files map[string]string, change func(*folder, *kb.S
 }
 
 // until waits for a change after which the index holds these titles.
-func (f *folder) until(titles ...string) kb.Change {
+func (f *folder) until(titles ...string) source.Change {
 	f.t.Helper()
 	limit := time.NewTimer(await.Limit)
 	defer limit.Stop()
@@ -156,7 +157,7 @@ func TestTheDemoIsTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{})
+	s, err := source.Open(t.Context(), x, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +238,8 @@ func TestABadFileHidesNothingAndTakesNothingAway(t *testing.T) {
 	for len(c.Problems) != 0 {
 		c = f.until("A2", "D1")
 	}
-	if len(f.source.Problems()) != 0 {
-		t.Errorf("%v", f.source.Problems())
+	if len(f.source.State().Problems) != 0 {
+		t.Errorf("%v", f.source.State().Problems)
 	}
 }
 
@@ -275,7 +276,7 @@ func TestARestartSendsOnlyWhatChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{Path: files, Static: true})
+		s, err := source.Open(t.Context(), x, source.Options{Path: files, Static: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,14 +302,14 @@ func TestFoldersThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, file + "/none", filepath.Join(t.TempDir(), "none")} {
-		if _, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := source.Open(t.Context(), x, source.Options{Path: path}); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kb.OpenSource(t.Context(), x, kb.SourceOptions{}); !errors.Is(err, kb.ErrClosed) {
+	if _, err := source.Open(t.Context(), x, source.Options{}); !errors.Is(err, kb.ErrClosed) {
 		t.Errorf("an index that takes nothing: %v", err)
 	}
 }
@@ -374,8 +375,8 @@ func TestVectorsFollowInParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &memory{held: map[string]kb.Held{}, embed: true}
-		var last kb.Change
-		s, err := kb.OpenSource(t.Context(), m, kb.SourceOptions{Path: dir, Static: true, OnChange: func(c kb.Change) { last = c }})
+		var last source.Change
+		s, err := source.Open(t.Context(), m, source.Options{Path: dir, Static: true, OnChange: func(c source.Change) { last = c }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +397,7 @@ func TestVectorsFollowInParts(t *testing.T) {
 func TestAFailingEmbedderIsAskedAgainLaterAndLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{held: map[string]kb.Held{}}
-		s, err := kb.OpenSource(t.Context(), m, kb.SourceOptions{})
+		s, err := source.Open(t.Context(), m, source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -428,7 +429,7 @@ func TestAFailingEmbedderIsAskedAgainLaterAndLater(t *testing.T) {
 
 func TestAFailingIndexIsTriedAgain(t *testing.T) {
 	m := &memory{held: map[string]kb.Held{}, embed: true}
-	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *kb.SourceOptions) {
+	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *source.Options) {
 		f.index, o.Poll = closing{m}, 50*time.Millisecond
 	})
 	<-f.changes
@@ -460,7 +461,7 @@ type closing struct{ *memory }
 func (closing) Close() error { return nil }
 
 func TestThePollFindsWhatTheSystemDoesNotReport(t *testing.T) {
-	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *kb.SourceOptions) {
+	f := newFolder(t, map[string]string{"a.md": markdown("doc:a", "A1")}, func(f *folder, o *source.Options) {
 		o.Debounce, o.Poll = time.Hour, 50*time.Millisecond
 	})
 	f.until("A1")

@@ -1,4 +1,4 @@
-package kb
+package source
 
 import (
 	"context"
@@ -13,10 +13,12 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"voicegw/backends/kb"
 )
 
-// SourceOptions configure a Source. The zero value means the demo.
-type SourceOptions struct {
+// Options configure a Source. The zero value means the demo.
+type Options struct {
 	// Path is the folder of records. Empty means Demo, which does not change.
 	Path string
 	// Synonyms are read again when their file changes, like the records. Nil means no synonyms.
@@ -30,7 +32,7 @@ type SourceOptions struct {
 	// network file systems. Zero means 30 s.
 	Poll time.Duration
 	// OnChange is called after each reading that changed something, and after each failed one:
-	// once by OpenSource, then by the source's own goroutine, one call at a time. It must not
+	// once by Open, then by the source's own goroutine, one call at a time. It must not
 	// call Close. It may be nil.
 	OnChange func(Change)
 	// Logger gets a line for each reading that changed something, and one for each new problem
@@ -47,7 +49,7 @@ type Change struct {
 	// Embedded got a vector in this reading; Waiting still lack one.
 	Embedded, Waiting int
 	// Problems are all present problems, not only new ones.
-	Problems []Problem
+	Problems []kb.Problem
 	// Err is set if the index refused the change, which is then tried again.
 	Err error
 }
@@ -55,18 +57,18 @@ type Change struct {
 // Source keeps an index equal to a folder: the index holds exactly the folder's records. Its
 // methods may be used concurrently.
 type Source struct {
-	// Fixed after OpenSource.
-	index   Index
-	options SourceOptions
+	// Fixed after Open.
+	index   kb.Index
+	options Options
 	log     *slog.Logger
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
-	// Owned by OpenSource, then by run.
+	// Owned by Open, then by run.
 	scanner scanner
 	watcher *fsnotify.Watcher // nil if the system cannot watch, or need not
 	refused map[string]bool   // folders that the system does not watch
-	logged  map[Problem]bool
+	logged  map[kb.Problem]bool
 	backoff time.Duration
 	// embedded counts new vectors that were not reported yet.
 	embedded int
@@ -83,11 +85,11 @@ const (
 	embedChunk = 512
 )
 
-// OpenSource reads the folder into the index and watches it until Close. When it returns, the
+// Open reads the folder into the index and watches it until Close. When it returns, the
 // records are searchable by words; vectors follow. ctx bounds only the first reading. Bad records
-// are in Problems and are not an error; a folder that cannot be read is an error, and so is an
+// are in State().Problems and are not an error; a folder that cannot be read is an error, and so is an
 // index that refuses the records.
-func OpenSource(ctx context.Context, index Index, o SourceOptions) (*Source, error) {
+func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
 	if o.Debounce <= 0 {
 		o.Debounce = 250 * time.Millisecond
 	}
@@ -97,7 +99,7 @@ func OpenSource(ctx context.Context, index Index, o SourceOptions) (*Source, err
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[Problem]bool{}, backoff: firstRetry}
+	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[kb.Problem]bool{}, backoff: firstRetry}
 	if o.Path == "" {
 		s.scanner.root = Demo()
 		s.options.Static = o.Static || o.Synonyms == nil
@@ -138,9 +140,6 @@ func (s *Source) State() Change {
 	c.Problems = slices.Clone(c.Problems)
 	return c
 }
-
-// Problems returns what is wrong in the folder now.
-func (s *Source) Problems() []Problem { return s.State().Problems }
 
 // Close stops watching, and breaks off and awaits a running reading. It leaves the index open.
 // It may be called more than once.
@@ -211,7 +210,7 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 	if s.options.Synonyms != nil {
 		change.Problems = append(slices.Clip(change.Problems), s.options.Synonyms.reload()...)
 	}
-	var held map[string]Held
+	var held map[string]kb.Held
 	held, change.Err = s.index.Held(ctx)
 	if change.Err == nil {
 		batch := s.difference(all, held, &change)
@@ -225,8 +224,8 @@ func (s *Source) read(ctx context.Context, dirty map[string]bool) Change {
 }
 
 // difference is what must change so that the index equals the folder.
-func (s *Source) difference(all *scanned, held map[string]Held, change *Change) Batch {
-	batch := Batch{WordsOnly: true}
+func (s *Source) difference(all *scanned, held map[string]kb.Held, change *Change) kb.Batch {
+	batch := kb.Batch{WordsOnly: true}
 	for id, one := range all.records {
 		h, ok := held[id]
 		if !ok || h.Hash != one.hash {
@@ -243,7 +242,7 @@ func (s *Source) difference(all *scanned, held map[string]Held, change *Change) 
 	}
 	// An unmounted folder looks like an empty one.
 	if all.partial || len(all.records) == 0 {
-		change.Problems = append(change.Problems, Problem{File: ".", Message: fmt.Sprintf(
+		change.Problems = append(change.Problems, kb.Problem{File: ".", Message: fmt.Sprintf(
 			"%d records of the index are not found any more, and are kept: the folder is empty or could not be read as a whole", len(batch.Delete))})
 		change.Records += len(batch.Delete)
 		batch.Delete = nil
@@ -259,7 +258,7 @@ func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 		return // the next reading reports a failed index
 	}
 	before := len(waiting)
-	err = s.index.Apply(ctx, Batch{Upsert: waiting[:min(embedChunk, before)]})
+	err = s.index.Apply(ctx, kb.Batch{Upsert: waiting[:min(embedChunk, before)]})
 	if err == nil {
 		waiting, err = s.waiting(ctx)
 	}
@@ -287,12 +286,12 @@ func (s *Source) embed(ctx context.Context, retry *time.Timer) {
 }
 
 // waiting returns the records that are in the index as in the folder, except for their vector.
-func (s *Source) waiting(ctx context.Context) ([]Record, error) {
+func (s *Source) waiting(ctx context.Context) ([]kb.Record, error) {
 	held, err := s.index.Held(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var waiting []Record
+	var waiting []kb.Record
 	for _, f := range s.scanner.files {
 		for _, one := range f.records {
 			if h, ok := held[one.Record.ID]; ok && !h.Complete && h.Hash == one.hash {
@@ -329,9 +328,9 @@ func (s *Source) tell(ctx context.Context, c Change) {
 	}
 }
 
-func (s *Source) logProblems(problems []Problem) {
+func (s *Source) logProblems(problems []kb.Problem) {
 	const most = 20
-	now := map[Problem]bool{}
+	now := map[kb.Problem]bool{}
 	lines := 0
 	for _, p := range problems {
 		now[p] = true

@@ -1,4 +1,4 @@
-package kb
+package source
 
 import (
 	"bufio"
@@ -9,11 +9,13 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"voicegw/backends/kb"
 )
 
 // Located is a record with the number of its line.
 type Located struct {
-	Record Record
+	Record kb.Record
 	Line   int
 }
 
@@ -23,26 +25,26 @@ const maxProblems = 100
 // ParseJSONL reads records from JSON lines: one object per line with the fields of Record.
 // Empty lines and lines that begin with // are skipped. A bad line is a problem and does not
 // affect other lines. modified is used for records without last_updated.
-func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []Problem) {
+func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []kb.Problem) {
 	var records []Located
-	var problems []Problem
+	var problems []kb.Problem
 	more := 0
-	bad := func(p ...Problem) {
+	bad := func(p ...kb.Problem) {
 		keep := min(len(p), maxProblems-len(problems))
 		problems = append(problems, p[:keep]...)
 		more += len(p) - keep
 	}
-	reader := bufio.NewReaderSize(io.LimitReader(r, MaxJSONLBytes+1), 64<<10)
+	reader := bufio.NewReaderSize(io.LimitReader(r, maxJSONLBytes+1), 64<<10)
 	var total int64
 	for line := 1; ; line++ {
 		data, size, err := readLine(reader)
 		total += size
 		switch {
-		case total > MaxJSONLBytes:
-			bad(Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; what follows is left out", MaxJSONLBytes)})
+		case total > maxJSONLBytes:
+			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the file has more than %d bytes; what follows is left out", maxJSONLBytes)})
 			err = io.EOF
 		case size > MaxLineBytes:
-			bad(Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, MaxLineBytes)})
+			bad(kb.Problem{File: name, Line: line, Message: fmt.Sprintf("the line has %d bytes; at most %d", size, MaxLineBytes)})
 		default:
 			if rec, p, ok := parseLine(name, line, data, modified); ok {
 				records = append(records, Located{Record: rec, Line: line})
@@ -52,13 +54,13 @@ func ParseJSONL(name string, r io.Reader, modified time.Time) ([]Located, []Prob
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				bad(Problem{File: name, Line: line, Message: "cannot be read: " + err.Error()})
+				bad(kb.Problem{File: name, Line: line, Message: "cannot be read: " + err.Error()})
 			}
 			break
 		}
 	}
 	if more > 0 {
-		problems = append(problems, Problem{File: name, Message: fmt.Sprintf("and %d more problems", more)})
+		problems = append(problems, kb.Problem{File: name, Message: fmt.Sprintf("and %d more problems", more)})
 	}
 	return records, problems
 }
@@ -79,21 +81,21 @@ func readLine(r *bufio.Reader) (data []byte, size int64, err error) {
 
 // fileRecord is a record in the form of a file: its time may be a day.
 type fileRecord struct {
-	Record
+	kb.Record
 	LastUpdated *string `json:"last_updated"`
 }
 
 // parseLine reads one line. An empty one gives neither a record nor a problem.
-func parseLine(name string, line int, data []byte, modified time.Time) (Record, []Problem, bool) {
+func parseLine(name string, line int, data []byte, modified time.Time) (kb.Record, []kb.Problem, bool) {
 	data = bytes.TrimSpace(data)
 	if line == 1 {
 		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	}
 	if len(data) == 0 || bytes.HasPrefix(data, []byte("//")) {
-		return Record{}, nil, false
+		return kb.Record{}, nil, false
 	}
-	fault := func(format string, args ...any) (Record, []Problem, bool) {
-		return Record{}, []Problem{{File: name, Line: line, Message: fmt.Sprintf(format, args...)}}, false
+	fault := func(format string, args ...any) (kb.Record, []kb.Problem, bool) {
+		return kb.Record{}, []kb.Problem{{File: name, Line: line, Message: fmt.Sprintf(format, args...)}}, false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -108,15 +110,15 @@ func parseLine(name string, line int, data []byte, modified time.Time) (Record, 
 	rec := f.Record
 	rec.LastUpdated = modified
 	if f.LastUpdated != nil {
-		at, err := ParseTime(*f.LastUpdated)
+		at, err := parseTime(*f.LastUpdated)
 		if err != nil {
 			return fault("last_updated must be RFC 3339, like 2026-03-01T09:00:00Z, or a day, like 2026-03-01")
 		}
 		rec.LastUpdated = at
 	}
 	rec.Normalize()
-	if problems := problemsOf(name, line, rec.Check()); problems != nil {
-		return Record{}, problems, false
+	if problems := problemsOf(name, line, rec); problems != nil {
+		return kb.Record{}, problems, false
 	}
 	return rec, nil, true
 }

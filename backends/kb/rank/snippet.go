@@ -1,4 +1,4 @@
-package kb
+package rank
 
 import (
 	"fmt"
@@ -63,11 +63,11 @@ type Ranker struct {
 	fixed words.Language
 }
 
-// AutoLanguage detects the language of each record from its text.
-const AutoLanguage = "auto"
+// autoLanguage detects the language of each record from its text.
+const autoLanguage = "auto"
 
-// RecordLanguages are the languages that records can be analyzed in, as ISO 639-1 codes.
-func RecordLanguages() []string {
+// recordLanguages are the languages that records can be analyzed in, as ISO 639-1 codes.
+func recordLanguages() []string {
 	var all []string
 	for _, language := range words.Languages() {
 		all = append(all, string(language))
@@ -75,15 +75,15 @@ func RecordLanguages() []string {
 	return all
 }
 
-// NewRanker makes a Ranker. language is the language of every record, one of RecordLanguages, or
-// AutoLanguage or empty.
+// NewRanker makes a Ranker. language is the language of every record: an ISO 639-1 code of a
+// language that can be analyzed, or "auto" or empty, which detect it from each record's text.
 func NewRanker(language string) (*Ranker, error) {
 	r := &Ranker{fixed: words.Language(language)}
 	switch {
-	case language == AutoLanguage:
+	case language == autoLanguage:
 		r.fixed = words.Unknown
-	case language != "" && !slices.Contains(RecordLanguages(), language):
-		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, AutoLanguage, strings.Join(RecordLanguages(), ", "))
+	case language != "" && !slices.Contains(recordLanguages(), language):
+		return nil, fmt.Errorf("kb: language %q is not one of %s, %s", language, autoLanguage, strings.Join(recordLanguages(), ", "))
 	}
 	var err error
 	r.words, err = words.New()

@@ -1,4 +1,4 @@
-package kb
+package source
 
 import (
 	"bytes"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"voicegw/backends/kb"
 )
 
 // The limits of a source's files.
@@ -21,8 +23,8 @@ const (
 	MaxFrontMatterBytes = 32 << 10
 	// MaxLineBytes bounds one line of a JSON lines file.
 	MaxLineBytes = 512 << 10
-	// MaxJSONLBytes bounds a JSON lines file.
-	MaxJSONLBytes = 512 << 20
+	// maxJSONLBytes bounds a JSON lines file.
+	maxJSONLBytes = 512 << 20
 )
 
 // ParseMarkdown reads one record from a Markdown file: YAML between two lines of
@@ -30,38 +32,31 @@ const (
 // title that is not in the front matter is taken from a heading on the first line
 // of the text. modified is used when last_updated is not there. name is for the
 // problems; the record is good only if there are no problems.
-func ParseMarkdown(name string, data []byte, modified time.Time) (Record, []Problem) {
+func ParseMarkdown(name string, data []byte, modified time.Time) (kb.Record, []kb.Problem) {
 	if len(data) > MaxMarkdownBytes {
-		return Record{}, []Problem{{File: name, Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), MaxMarkdownBytes)}}
+		return kb.Record{}, []kb.Problem{{File: name, Message: fmt.Sprintf("the file has %d bytes; at most %d: split it into several records", len(data), MaxMarkdownBytes)}}
 	}
 	front, body, line, err := splitFrontMatter(data)
 	if err != nil {
-		return Record{}, []Problem{{File: name, Line: line, Message: err.Error()}}
+		return kb.Record{}, []kb.Problem{{File: name, Line: line, Message: err.Error()}}
 	}
-	p := &frontMatter{file: name, record: Record{Text: string(body), LastUpdated: modified}, lines: map[string]int{}}
+	p := &frontMatter{file: name, record: kb.Record{Text: string(body), LastUpdated: modified}, lines: map[string]int{}}
 	p.read(front)
 	if len(p.problems) > 0 {
-		return Record{}, p.problems
+		return kb.Record{}, p.problems
 	}
 	if p.record.Title == "" {
 		p.record.Title = firstHeading(body)
 	}
 	p.record.Normalize()
-	return p.record, problemsOf(name, 1, p.record.Check())
+	return p.record, problemsOf(name, 1, p.record)
 }
 
 // problemsOf makes a problem of each fault of a record.
-func problemsOf(name string, line int, err error) []Problem {
-	if err == nil {
-		return nil
-	}
-	var faults *recordError
-	if !errors.As(err, &faults) {
-		return []Problem{{File: name, Line: line, Message: err.Error()}}
-	}
-	var problems []Problem
-	for _, fault := range faults.faults {
-		problems = append(problems, Problem{File: name, Line: line, Message: fault})
+func problemsOf(name string, line int, r kb.Record) []kb.Problem {
+	var problems []kb.Problem
+	for _, fault := range r.Faults() {
+		problems = append(problems, kb.Problem{File: name, Line: line, Message: fault})
 	}
 	return problems
 }
@@ -102,13 +97,13 @@ func firstHeading(body []byte) string {
 // frontMatter reads the fields of a record from YAML.
 type frontMatter struct {
 	file     string
-	record   Record
+	record   kb.Record
 	lines    map[string]int
-	problems []Problem
+	problems []kb.Problem
 }
 
 func (p *frontMatter) bad(line int, format string, args ...any) {
-	p.problems = append(p.problems, Problem{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
+	p.problems = append(p.problems, kb.Problem{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): (.*)`)
@@ -146,8 +141,8 @@ func (p *frontMatter) field(key string, value *yaml.Node, line int) {
 	r := &p.record
 	texts := map[string]func(string){
 		"id":          func(s string) { r.ID = s },
-		"type":        func(s string) { r.Type = Type(s) },
-		"namespace":   func(s string) { r.Namespace = Namespace(s) },
+		"type":        func(s string) { r.Type = kb.Type(s) },
+		"namespace":   func(s string) { r.Namespace = kb.Namespace(s) },
 		"title":       func(s string) { r.Title = s },
 		"url":         func(s string) { r.URL = s },
 		"source_type": func(s string) { r.SourceType = s },
@@ -166,7 +161,7 @@ func (p *frontMatter) field(key string, value *yaml.Node, line int) {
 	case "tags":
 		p.tags(value, line)
 	case "last_updated":
-		at, err := ParseTime(value.Value)
+		at, err := parseTime(value.Value)
 		if value.Kind != yaml.ScalarNode || err != nil {
 			p.bad(line, "last_updated must be RFC 3339, like 2026-03-01T09:00:00Z, or a day, like 2026-03-01")
 			return
@@ -279,8 +274,8 @@ func jsonScalar(n *yaml.Node) any {
 	return n.Value
 }
 
-// ParseTime reads RFC 3339, or a day as its beginning in UTC.
-func ParseTime(s string) (time.Time, error) {
+// parseTime reads RFC 3339, or a day as its beginning in UTC.
+func parseTime(s string) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, s); err == nil {
 		return at, nil
 	}

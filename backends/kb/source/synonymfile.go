@@ -1,4 +1,4 @@
-package kb
+package source
 
 import (
 	"fmt"
@@ -6,6 +6,9 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"voicegw/backends/kb"
+	"voicegw/backends/kb/rank"
 )
 
 // SynonymFile is a file of synonyms (ParseSynonyms) that a Source reads again when it changes.
@@ -14,12 +17,12 @@ type SynonymFile struct {
 	// Fixed after OpenSynonyms.
 	path string
 
-	current atomic.Pointer[Synonyms]
+	current atomic.Pointer[rank.Synonyms]
 
 	// Owned by OpenSynonyms, then by the Source.
 	size     int64
 	modified time.Time
-	problems []Problem
+	problems []kb.Problem
 }
 
 // OpenSynonyms reads a file of synonyms. An unreadable file is an error; lines with mistakes are
@@ -33,11 +36,11 @@ func OpenSynonyms(path string) (*SynonymFile, error) {
 }
 
 // Current returns the present synonyms.
-func (f *SynonymFile) Current() *Synonyms { return f.current.Load() }
+func (f *SynonymFile) Current() *rank.Synonyms { return f.current.Load() }
 
 // reload reads the file if it has changed, and returns what is wrong with it now. While the file
 // cannot be read, the last good reading counts.
-func (f *SynonymFile) reload() []Problem {
+func (f *SynonymFile) reload() []kb.Problem {
 	info, err := os.Stat(f.path)
 	if err == nil && info.Size() == f.size && info.ModTime().Equal(f.modified) {
 		return f.problems
@@ -47,7 +50,7 @@ func (f *SynonymFile) reload() []Problem {
 	}
 	if err != nil {
 		f.modified = time.Time{} // look again next time
-		return []Problem{{File: f.path, Message: "cannot be read, so the synonyms stay as they were: " + reason(err)}}
+		return []kb.Problem{{File: f.path, Message: "cannot be read, so the synonyms stay as they were: " + reason(err)}}
 	}
 	return f.problems
 }
@@ -65,7 +68,7 @@ func (f *SynonymFile) read() error {
 	if !info.Mode().IsRegular() {
 		return &fs.PathError{Op: "read", Path: f.path, Err: fmt.Errorf("it is not a file")}
 	}
-	synonyms, problems := ParseSynonyms(f.path, file)
+	synonyms, problems := rank.ParseSynonyms(f.path, file)
 	f.size, f.modified, f.problems = info.Size(), info.ModTime(), problems
 	f.current.Store(synonyms)
 	return nil

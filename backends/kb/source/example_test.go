@@ -1,4 +1,4 @@
-package kb_test
+package source_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
 )
 
 func Example() {
@@ -15,7 +16,7 @@ func Example() {
 		panic(err)
 	}
 	defer func() { _ = index.Close() }()
-	source, err := kb.OpenSource(ctx, index, kb.SourceOptions{}) // no path: the demo
+	source, err := source.Open(ctx, index, source.Options{}) // no path: the demo
 	if err != nil {
 		panic(err)
 	}
