@@ -21,6 +21,7 @@ type returning struct {
 	conn   *testClient
 	taken  int // what of conn.order it has read
 	origin string
+	left   []*testClient // connections that it has lost, for tests that ask whether they are closed
 
 	id, token string
 	highest   int64

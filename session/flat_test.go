@@ -1,0 +1,198 @@
+package session
+
+import (
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"voicegw/registry"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// TestNothingHeldGrowsWithOutages (S12): of two sessions with the same conversation, one whose client
+// and whose model's connection are lost again and again, ten and five times a turn, keeps afterwards
+// exactly as much as one that has lost them once a turn: as many elements in every list, map and
+// buffer, and as many goroutines.
+func TestNothingHeldGrowsWithOutages(t *testing.T) {
+	// The fewest have each way to lose the model once, for what is kept of the latest alone.
+	few, many := inventory(t, 1, 2), inventory(t, 10, 5)
+	for path, n := range many {
+		if n > few[path] {
+			t.Errorf("%s has %d after many outages, and %d after few", path, n, few[path])
+		}
+	}
+	if few["m.sessions[].down.held"] == 0 || few["m.sessions[].state.line"] == 0 || few["m.hoard"] == 0 || few["goroutines"] == 0 {
+		t.Errorf("the inventory does not see what it should: %v", few)
+	}
+}
+
+// inventory counts what is kept after a conversation with so many outages of each kind in each turn.
+func inventory(t *testing.T, losses, rotations int) (counts map[string]int) {
+	onStage(t, func(o *Options) {
+		withGrace(o)
+		o.Transports["fake"] = transporttest.New(remembering)
+	}, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		r := tl.back(t, c)
+		for turn := range 10 {
+			item := fmt.Sprint("u", turn)
+			tl.calls(model, item, "search", fmt.Sprintf(`{"to":"Ada %d"}`, turn))
+			if turn == 4 {
+				tl.asksToPay(r.conn, model, "pays") // nobody ever answers
+			}
+			half := speech(48*500, byte(turn))
+			model.Emit(transport.ResponseStarted{ID: "s" + item}, &transport.AudioOut{Item: item, PCM: half})
+			synctest.Wait()
+			for n := range losses {
+				r.read(n)
+				r.outage(turn + n)
+			}
+			model.Emit(&transport.AudioOut{Item: item, PCM: half}, transport.AudioDone{Item: item},
+				transport.ResponseDone{ID: "s" + item, Status: transport.ResponseCompleted})
+			pass(20 * time.Second)
+			for n := range rotations {
+				model = tl.rotate(model, n)
+			}
+			r.read(-1)
+			r.acknowledge()
+		}
+		pass(10 * time.Minute) // whatever has a deadline is over
+		r.read(-1)
+		r.acknowledge()
+		counts = elements(tl.m)
+		counts["goroutines"] = runtime.NumGoroutine()
+		counts["connections to models"] = tl.fake.Open()
+		for _, c := range r.left {
+			if !c.isOver() {
+				counts["connections of clients"]++
+			}
+		}
+		r.conn.say(`{"type":"session.end"}`)
+		synctest.Wait()
+	})
+	return counts
+}
+
+// outage loses the client's connection in one of the ways there are, and brings it back.
+func (r *returning) outage(way int) {
+	r.left = append(r.left, r.conn)
+	switch way % 4 {
+	case 0: // and it has what it has
+		r.lose()
+		pass(time.Second)
+		r.comeBack(r.position())
+	case 1: // it comes from elsewhere
+		r.comeBack(r.position())
+	case 2: // the first answer is lost on the way
+		r.lose()
+		r.comeBack(r.position())
+		r.read(1)
+		r.lose()
+		r.comeBack(r.position())
+	case 3: // it has forgotten everything
+		r.lose()
+		r.highest = 0
+		r.comeBack("")
+	}
+	r.read(1) // it needs the token
+}
+
+// rotate replaces the model's connection, by a plan or because it breaks.
+func (tl *till) rotate(model *transporttest.Conn, way int) *transporttest.Conn {
+	if way%2 == 0 {
+		model.Emit(transport.GoAway{TimeLeft: 50 * time.Second})
+	} else {
+		model.FailRecv(broken())
+	}
+	next := tl.fake.Accept(tl.t)
+	pass(2 * time.Minute)
+	return next
+}
+
+// elements counts the elements of every list, map and buffer that a Manager keeps, by where they are.
+func elements(m *Manager) map[string]int {
+	w := walk{counts: map[string]int{}, seen: map[visited]bool{}}
+	w.value("m", reflect.ValueOf(m).Elem())
+	w.value("m.hoard", reflect.ValueOf(m.opts.hoard).Elem())
+	return w.counts
+}
+
+// walk goes through everything that can be reached. What belongs to the test or to all sessions is
+// left out.
+type walk struct {
+	counts map[string]int
+	seen   map[visited]bool
+}
+
+type visited struct {
+	at unsafe.Pointer
+	of reflect.Type
+}
+
+var leftOut = []reflect.Type{
+	reflect.TypeFor[*slog.Logger](), reflect.TypeFor[*registry.Snapshot](), reflect.TypeFor[*transporttest.Conn](), reflect.TypeFor[*testClient](),
+	reflect.TypeFor[Options](), reflect.TypeFor[*Options](), reflect.TypeFor[*time.Timer](),
+}
+
+func (w *walk) value(path string, v reflect.Value) {
+	if strings.HasPrefix(v.Type().String(), "atomic.Pointer[") {
+		p := reflect.NewAt(v.Type(), unsafe.Pointer(v.UnsafeAddr())).MethodByName("Load").Call(nil)[0]
+		w.value(path, p)
+		return
+	}
+	for _, t := range leftOut {
+		if v.Type() == t {
+			return
+		}
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || w.seen[visited{v.UnsafePointer(), v.Type()}] {
+			return
+		}
+		w.seen[visited{v.UnsafePointer(), v.Type()}] = true
+		w.counts[path]++
+		w.value(path, v.Elem())
+	case reflect.Interface:
+		if !v.IsNil() {
+			w.value(path, v.Elem())
+		}
+	case reflect.Struct:
+		w.counts[path]++
+		for i := range v.NumField() {
+			w.value(path+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	case reflect.Slice, reflect.Array:
+		w.counts[path] += v.Len()
+		if k := v.Type().Elem().Kind(); k == reflect.Uint8 || k == reflect.Int16 {
+			return
+		}
+		for i := range v.Len() {
+			w.value(path+"[]", v.Index(i))
+		}
+	case reflect.Map:
+		w.counts[path] += v.Len()
+		for it := v.MapRange(); it.Next(); {
+			w.value(path+"[]", addressable(it.Value()))
+		}
+	case reflect.Chan:
+		w.counts[path] += v.Len()
+	}
+}
+
+// addressable returns a copy whose fields can be read in any way.
+func addressable(v reflect.Value) reflect.Value {
+	c := reflect.New(v.Type()).Elem()
+	if v.CanInterface() {
+		c.Set(v)
+		return c
+	}
+	return v
+}

@@ -1,0 +1,224 @@
+package session
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/protocol/closecode"
+)
+
+// comer is one of several clients that come to a session at once.
+type comer struct {
+	conn  *testClient
+	first string // the type of the first message that it got
+	token string // from its session.started; empty if it was refused
+}
+
+// rush lets clients come at once, each with the session.start that it is given, and returns them when
+// everything is quiet.
+func (r *returning) rush(starts ...string) []comer {
+	var all sync.WaitGroup
+	comers := make([]comer, len(starts))
+	now := make(chan struct{})
+	for i, text := range starts {
+		all.Go(func() {
+			<-now
+			for range i * 7 % 5 {
+				runtime.Gosched()
+			}
+			comers[i].conn = r.dial(text, r.origin)
+		})
+	}
+	close(now)
+	all.Wait()
+	synctest.Wait()
+	for i := range comers {
+		c := &comers[i]
+		c.conn.mu.Lock()
+		if len(c.conn.texts) > 0 {
+			c.first = fmt.Sprint(c.conn.texts[0]["type"])
+			c.token, _ = c.conn.texts[0]["resume_token"].(string)
+		}
+		c.conn.mu.Unlock()
+	}
+	return comers
+}
+
+// with is the session.start with another token.
+func (r *returning) with(token string) string {
+	return strings.Replace(r.start(""), r.token, token, 1)
+}
+
+// refuses fails unless a client with that token is refused.
+func (r *returning) refuses(what, token string) {
+	r.t.Helper()
+	c := r.dial(r.with(token), r.origin)
+	synctest.Wait()
+	if code := c.closed(); code != closecode.Ticket {
+		r.t.Errorf("%s was let in, or refused with %d", what, code)
+	}
+}
+
+// closed is the code with which the gateway closed the connection; zero while it is open.
+func (c *testClient) closed() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.code)
+}
+
+// TestManyClientsWithOneToken (S6): of all clients that come with a token at once one has the session
+// in the end, and the others are told that it has. Only the one is heard, only its new token is
+// valid, and the one that all came with is not any more once the one has said something.
+func TestManyClientsWithOneToken(t *testing.T) {
+	for round := range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			r, _ := comingBack(t, nil)
+			s := r.st.only()
+			r.read(-1)
+			if round%2 == 0 { // else the session has a client when they come
+				r.lose()
+			}
+			used := r.token
+			starts := make([]string, 2+round%7)
+			for i := range starts {
+				starts[i] = r.start("")
+			}
+			comers := r.rush(starts...)
+			var winner *comer
+			for i := range comers {
+				c := &comers[i]
+				switch code := c.conn.closed(); {
+				case c.first != "session.started":
+					t.Errorf("a client got %q first", c.first)
+				case code == 0 && winner != nil:
+					t.Fatal("two clients have the session")
+				case code == 0:
+					winner = c
+				case code != closecode.ResumedElsewhere:
+					t.Errorf("a client was closed with %d", code)
+				}
+			}
+			if winner == nil {
+				t.Fatal("no client has the session")
+			}
+			if s.attachments != 1+len(comers) {
+				t.Errorf("there were %d attachments, of %d clients that came back", s.attachments, len(comers))
+			}
+			for i, c := range comers {
+				c.conn.say(fmt.Sprintf(`{"type":"input.text","text":"client %d"}`, i))
+			}
+			synctest.Wait()
+			if n := winner.conn.count("turn.started"); n != 1 {
+				t.Errorf("%d turns began, though one client has the session", n)
+			}
+			r.refuses("the token that was used", used)
+			for _, c := range comers {
+				if c.token != winner.token {
+					r.refuses("the token of a client that was displaced", c.token)
+				}
+			}
+			c := r.rush(r.with(winner.token))[0]
+			if c.first != "session.started" {
+				t.Errorf("the newest token opened nothing: %v", c.conn.log())
+			}
+		})
+	}
+}
+
+// TestOldAndNewTokenAtOnce (S6): a token that was replaced, and whose successor was used, opens
+// nothing, whoever comes first.
+func TestOldAndNewTokenAtOnce(t *testing.T) {
+	for round := range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			r, _ := comingBack(t, nil)
+			r.read(-1)
+			old := r.token
+			r.lose()
+			r.comeBack("")
+			r.read(-1)
+			r.conn.say(`{"type":"ping","t":1}`)
+			synctest.Wait()
+			r.lose()
+			starts := []string{r.with(old), r.start(""), r.with(old), r.with(r.token + "x")}
+			rand.New(rand.NewPCG(uint64(round), 6)).Shuffle(len(starts), func(i, j int) { starts[i], starts[j] = starts[j], starts[i] })
+			for i, c := range r.rush(starts...) {
+				mine := starts[i] == r.start("")
+				if in := c.first == "session.started"; in != mine {
+					t.Errorf("the client with the newest token: %v; was let in: %v", mine, in)
+				}
+				if code := c.conn.closed(); !mine && code != closecode.Ticket {
+					t.Errorf("an old token was refused with %d", code)
+				}
+			}
+		})
+	}
+}
+
+// TestStrangersAtOnce (S6): strangers who have the token come together with its owner, under another
+// name or from a page of another origin. The owner alone is let in, and keeps its connection.
+func TestStrangersAtOnce(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			r, _ := comingBack(t, nil)
+			r.read(-1)
+			mallory := strings.Replace(r.start(""), `"resume"`, `"client":{"id":"mallory"},"resume"`, 1)
+			comers := r.rush(mallory, r.start(""), mallory)
+			for i, c := range comers {
+				if owner := i == 1; (c.first == "session.started") != owner || (c.conn.closed() == 0) != owner {
+					t.Errorf("client %d of 0 to 2 got %v, closed with %d", i, c.conn.log(), c.conn.closed())
+				}
+			}
+		})
+	}
+}
+
+// TestComingBackWhileItEnds (S6, S8): clients come back at the moment in which the session ends, by
+// its user, an operator, its grace or a broken model. Each is let in and then told of the end, or
+// refused; nobody waits, and nothing of the session is left.
+func TestComingBackWhileItEnds(t *testing.T) {
+	for name, end := range map[string]func(r *returning, s *session){
+		"the user":     func(r *returning, _ *session) { r.conn.say(`{"type":"session.end"}`) },
+		"an operator":  func(r *returning, s *session) { r.st.m.End(s.id) },
+		"the grace":    func(r *returning, _ *session) { r.lose(); pass(30 * time.Second) },
+		"a lost model": func(_ *returning, s *session) { s.end(causeLost) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 15 {
+				synctest.Test(t, func(t *testing.T) {
+					r, _ := comingBack(t, nil)
+					s := r.st.only()
+					r.read(-1)
+					var ending sync.WaitGroup
+					ending.Go(func() { end(r, s) })
+					if name == "the grace" {
+						pass(30 * time.Second)
+					}
+					comers := r.rush(r.start(""), r.start(""), r.start(""))
+					ending.Wait()
+					pass(10 * time.Second)
+					for _, c := range comers {
+						code := c.conn.closed()
+						switch {
+						case s.isOver() && code == 0:
+							t.Errorf("a client waits for a session that is over: %v", c.conn.log())
+						case c.first == "" || c.first == "session.started" && code == closecode.Ticket:
+							t.Errorf("a client got %v, and was closed with %d", c.conn.log(), code)
+						}
+					}
+					if r.gone(s) == nil && name != "the grace" {
+						t.Error("the session goes on")
+					}
+					if s.isOver() && r.st.m.Running() != 0 {
+						t.Errorf("%d sessions are left", r.st.m.Running())
+					}
+				})
+			}
+		})
+	}
+}
