@@ -26,6 +26,13 @@ func (n *nodes) note(text string) {
 	n.notes = append(n.notes, text)
 }
 
+// has reports whether that was noted.
+func (n *nodes) has(text string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Contains(n.notes, text)
+}
+
 func (n *nodes) Enter(r store.SessionRecord) Place {
 	n.note("begins for " + r.User)
 	return leavingPlace{nowhere{}, n}

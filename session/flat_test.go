@@ -67,7 +67,7 @@ func inventory(t *testing.T, losses, rotations int) (counts map[string]int) {
 		r.read(-1)
 		r.acknowledge()
 		counts = elements(tl.m)
-		counts["goroutines"] = runtime.NumGoroutine()
+		counts["goroutines"] = bubbling()
 		counts["connections to models"] = tl.fake.Open()
 		for _, c := range r.left {
 			if !c.isOver() {
@@ -78,6 +78,12 @@ func inventory(t *testing.T, losses, rotations int) (counts map[string]int) {
 		synctest.Wait()
 	})
 	return counts
+}
+
+// bubbling counts the goroutines of the test's bubble.
+func bubbling() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), ", synctest bubble ")
 }
 
 // outage loses the client's connection in one of the ways there are, and brings it back.

@@ -121,6 +121,45 @@ func TestASnapshotEndsWhatIsOver(t *testing.T) {
 	}
 }
 
+// TestASnapshotTellsWhatIsOpen (S5): a client that has forgotten everything learns of the open question
+// and of the call that runs. The question can be answered, once, and the call's end is told.
+func TestASnapshotTellsWhatIsOpen(t *testing.T) {
+	onStage(t, withGrace, func(t *testing.T, tl *till) {
+		c, model := tl.talk()
+		tl.takes = 5 * time.Second
+		first := tl.asksToPay(c, model, "u1")
+		tl.calls(model, "u2", "pay", `{"to":"Ada","amount":7}`)
+		says(c, model, "question_u2")
+		second, _ := c.last(t, "confirmation.request")["token"].(string)
+		resolve(c, second, true)
+		r := tl.back(t, c)
+		r.acknowledge()
+		r.lose()
+		r.highest = 0
+		r.comeBack("")
+		if m := r.conn.last(t, "session.started"); m["snapshot"] != true {
+			t.Fatalf("no snapshot: %v", m)
+		}
+		if m := r.conn.last(t, "confirmation.request"); m["token"] != first || r.conn.count("confirmation.request") != 1 {
+			t.Errorf("the client was asked %v", r.conn.log())
+		}
+		if m := r.conn.last(t, "tool.started"); m["tool"] != "pay" || r.conn.count("tool.started") != 1 {
+			t.Errorf("of calls the client was told %v", r.conn.log())
+		}
+		pass(6 * time.Second)
+		if n := r.conn.count("tool.ended"); n != 1 {
+			t.Errorf("the client was told %d times of the call's end", n)
+		}
+		resolve(r.conn, first, true)
+		resolve(r.conn, first, true)
+		pass(6 * time.Second)
+		r.conn.expect(t, "session.started", "error confirmation_used")
+		if got := tl.payments(); len(got) != 2 {
+			t.Errorf("paid %+v", got)
+		}
+	})
+}
+
 // TestABacklogIsKeptForAClientThatComesBack (S1, S2): a client that falls too far behind loses its
 // connection in the middle of a step, and nothing of what the step told it.
 func TestABacklogIsKeptForAClientThatComesBack(t *testing.T) {

@@ -135,10 +135,12 @@ func TestAReloadHearsNoHalfAnswer(t *testing.T) {
 }
 
 // TestGraceEndsTheSession (S8): a client that does not come back ends its session when the grace is
-// over, not before, and nothing of it is left (the bubble and the Manager's Close see to that).
+// over, not before, and nothing of it is left (the bubble and the Manager's Close see to that), in the
+// directory neither.
 func TestGraceEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, model := comingBack(t, nil)
+		others := &nodes{}
+		r, model := comingBack(t, func(o *Options) { o.Cluster = others })
 		s := r.st.only()
 		r.conn.say(`{"type":"input.text","text":"hello"}`)
 		synctest.Wait()
@@ -149,8 +151,8 @@ func TestGraceEndsTheSession(t *testing.T) {
 		if s.isOver() {
 			t.Fatalf("the session ended early: %v", s.cause())
 		}
-		if n := r.st.m.Running(); n != 1 {
-			t.Errorf("%d sessions are counted", n)
+		if n := r.st.m.Running(); n != 1 || others.has("is over") {
+			t.Errorf("%d sessions are counted; it is over for other nodes: %v", n, others.has("is over"))
 		}
 		pass(time.Second + time.Millisecond)
 		synctest.Wait()
@@ -161,8 +163,8 @@ func TestGraceEndsTheSession(t *testing.T) {
 		if h := r.st.m.opts.hoard; h.waiting.Load() != 0 || h.keptChunks.Load() != 0 || len(h.away) != 0 {
 			t.Errorf("%d bytes and %d chunks are still counted, for %d sessions", h.waiting.Load(), h.keptChunks.Load(), len(h.away))
 		}
-		if n := r.st.m.Running(); n != 0 {
-			t.Errorf("%d sessions are left", n)
+		if n := r.st.m.Running(); n != 0 || !others.has("is over") {
+			t.Errorf("%d sessions are left; it is over for other nodes: %v", n, others.has("is over"))
 		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"voicegw/protocol/closecode"
 )
 
@@ -60,16 +62,16 @@ func (r *returning) refuses(what, token string) {
 	r.t.Helper()
 	c := r.dial(r.with(token), r.origin)
 	synctest.Wait()
-	if code := c.closed(); code != closecode.Ticket {
+	if code := c.closedWith(); code != closecode.Ticket {
 		r.t.Errorf("%s was let in, or refused with %d", what, code)
 	}
 }
 
-// closed is the code with which the gateway closed the connection; zero while it is open.
-func (c *testClient) closed() int64 {
+// closedWith is the code with which the gateway closed the connection; zero while it is open.
+func (c *testClient) closedWith() websocket.StatusCode {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return int64(c.code)
+	return c.code
 }
 
 // TestManyClientsWithOneToken (S6): of all clients that come with a token at once one has the session
@@ -93,9 +95,9 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			var winner *comer
 			for i := range comers {
 				c := &comers[i]
-				switch code := c.conn.closed(); {
-				case c.first != "session.started":
-					t.Errorf("a client got %q first", c.first)
+				switch code := c.conn.closedWith(); {
+				case c.first != "session.started" && (c.first != "" || code != closecode.ResumedElsewhere):
+					t.Errorf("a client got %q first, and was closed with %d", c.first, code)
 				case code == 0 && winner != nil:
 					t.Fatal("two clients have the session")
 				case code == 0:
@@ -119,7 +121,8 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			}
 			r.refuses("the token that was used", used)
 			for _, c := range comers {
-				if c.token != winner.token {
+				if c.token != winner.token && c.token != "" { // it may have been displaced before it got one
+					pass(triesWindow)
 					r.refuses("the token of a client that was displaced", c.token)
 				}
 			}
@@ -152,7 +155,7 @@ func TestOldAndNewTokenAtOnce(t *testing.T) {
 				if in := c.first == "session.started"; in != mine {
 					t.Errorf("the client with the newest token: %v; was let in: %v", mine, in)
 				}
-				if code := c.conn.closed(); !mine && code != closecode.Ticket {
+				if code := c.conn.closedWith(); !mine && code != closecode.Ticket {
 					t.Errorf("an old token was refused with %d", code)
 				}
 			}
@@ -170,8 +173,8 @@ func TestStrangersAtOnce(t *testing.T) {
 			mallory := strings.Replace(r.start(""), `"resume"`, `"client":{"id":"mallory"},"resume"`, 1)
 			comers := r.rush(mallory, r.start(""), mallory)
 			for i, c := range comers {
-				if owner := i == 1; (c.first == "session.started") != owner || (c.conn.closed() == 0) != owner {
-					t.Errorf("client %d of 0 to 2 got %v, closed with %d", i, c.conn.log(), c.conn.closed())
+				if owner := i == 1; (c.first == "session.started") != owner || (c.conn.closedWith() == 0) != owner {
+					t.Errorf("client %d of 0 to 2 got %v, closed with %d", i, c.conn.log(), c.conn.closedWith())
 				}
 			}
 		})
@@ -203,16 +206,16 @@ func TestComingBackWhileItEnds(t *testing.T) {
 					ending.Wait()
 					pass(10 * time.Second)
 					for _, c := range comers {
-						code := c.conn.closed()
+						code := c.conn.closedWith()
 						switch {
 						case s.isOver() && code == 0:
 							t.Errorf("a client waits for a session that is over: %v", c.conn.log())
-						case c.first == "" || c.first == "session.started" && code == closecode.Ticket:
+						case c.first == "" && code != closecode.ResumedElsewhere || c.first == "session.started" && code == closecode.Ticket:
 							t.Errorf("a client got %v, and was closed with %d", c.conn.log(), code)
 						}
 					}
-					if r.gone(s) == nil && name != "the grace" {
-						t.Error("the session goes on")
+					if !s.isOver() && (name == "an operator" || name == "a lost model") {
+						t.Error("the session goes on") // a client that came first has overtaken the others
 					}
 					if s.isOver() && r.st.m.Running() != 0 {
 						t.Errorf("%d sessions are left", r.st.m.Running())

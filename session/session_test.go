@@ -47,7 +47,9 @@ func newStage(t *testing.T, caps transport.Capabilities, change func(*Options)) 
 	opts := Options{Transports: map[string]transport.Transport{"fake": fake}, Provider: "fake"}
 	if change != nil {
 		change(&opts)
-		fake = opts.Transports["fake"].(*transporttest.Fake)
+		if f, ok := opts.Transports["fake"].(*transporttest.Fake); ok {
+			fake = f
+		}
 	}
 	opts.Logger = secrettest.Logger(opts.Logger)
 	if write := opts.Audit; write != nil {
