@@ -24,6 +24,8 @@ interface Known {
   whole: boolean;
   /** It has run dry: the player waits for more. */
   dry: boolean;
+  /** A snapshot was announced, and nothing has been said of the item since. */
+  doubtful: boolean;
 }
 
 /**
@@ -69,8 +71,7 @@ export class Items {
 
   /** What was heard of the items of this session that are not over, oldest first, in ms. */
   get heard(): [item: string, ms: number][] {
-    const own = [...this.#known].filter(([key]) => key === this.#key(nameOf(key)));
-    return own.map(([key, { heardMs }]) => [nameOf(key), heardMs]);
+    return this.#own().map(([item, { heardMs }]) => [item, heardMs]);
   }
 
   /** audio.start; rate in Hz. fromMs: where in the item the frames that follow begin. */
@@ -82,8 +83,9 @@ export class Items {
     const known = this.#known.get(key);
     this.#repeated = Math.max(0, (known?.samples ?? 0) - from);
     if (known === undefined) {
-      this.#remember(key, { rate, fromMs: beginsMs, samples: from, heardMs: beginsMs, whole: false, dry: false });
+      this.#remember(key, { rate, fromMs: beginsMs, samples: from, heardMs: beginsMs, whole: false, dry: false, doubtful: false });
     } else {
+      known.doubtful = false;
       known.samples = Math.max(known.samples, from);
     }
     this.#current = this.#newest = key;
@@ -139,10 +141,22 @@ export class Items {
     this.#current = null;
   }
 
+  /** A snapshot follows: an item that goes on is announced again in it. */
+  doubt(): void {
+    this.#own().forEach(([, known]) => (known.doubtful = true));
+  }
+
+  /** The snapshot has come: of what it has not announced again nothing more comes. What has come sounds to its end. */
+  caughtUp(): void {
+    for (const [item] of this.#own().filter(([, known]) => known.doubtful && !known.whole)) {
+      this.end(item);
+    }
+  }
+
   /** Another session goes on. What was said by the last one sounds to its end, or until outdate. */
   renew(): void {
-    if (this.playing !== null) {
-      this.end(this.playing);
+    for (const [item] of this.#own().filter(([, known]) => !known.whole)) {
+      this.end(item);
     }
     this.#generation++;
     this.#newest = null;
@@ -199,6 +213,11 @@ export class Items {
       known.dry = false;
     }
     return key;
+  }
+
+  /** Those of this session, by the gateway's names. */
+  #own(): [item: string, known: Known][] {
+    return [...this.#known].filter(([key]) => key === this.#key(nameOf(key))).map(([key, known]) => [nameOf(key), known]);
   }
 
   #remember(key: string, known: Known): void {

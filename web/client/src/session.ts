@@ -234,6 +234,10 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       this.#uplink.lose();
       this.#items.broken();
       this.#owed.resumed();
+      if (started.snapshot === true) {
+        this.#questions.doubt();
+        this.#items.doubt();
+      }
     } else {
       this.#renew(first);
     }
@@ -301,6 +305,8 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   #onRoundTrip(rttMs: number): void {
     this.#tally.rttMs = rttMs;
     this.#tally.bestRttMs = Math.min(rttMs, this.#tally.bestRttMs ?? rttMs);
+    this.#items.caughtUp();
+    this.#questions.caughtUp().forEach((ended) => this.#onMessage(ended));
     const { answers, textLost } = this.#owed.caughtUp();
     answers.forEach((answer) => this.#deliver(answer));
     if (textLost) {
@@ -318,7 +324,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     }
     this.#items.renew();
     this.#measure();
-    this.#loseQuestions();
+    this.#questions.lose().forEach((ended) => this.#onMessage(ended));
     if (this.#owed.lose()) {
       this.emit("warning", new VoiceError("unsent"));
     }
@@ -328,12 +334,6 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   #measure(): void {
     this.#uplink = new UplinkClock(this.#options.inputRate ?? 16000);
     this.#latencies = new TurnLatencies(this.#uplink);
-  }
-
-  #loseQuestions(): void {
-    for (const ended of this.#questions.lose()) {
-      this.#tell(ended);
-    }
   }
 
   #onMessage(message: ServerMessage): void {
@@ -498,7 +498,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#reason = code === DISPLACED ? "moved" : this.#reason;
     if (this.#reason !== "page_left") {
       this.#tab?.clear();
-      this.#loseQuestions();
+      this.#questions.lose().forEach((ended) => this.#onMessage(ended));
     }
     this.#tab?.close();
     const ended: Ended = { reason: this.#reason, code, error, handback: this.#handback };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "vitest";
+import { describe, test } from "vitest";
+import { PlayQueue } from "../src/audio/playqueue.js";
 import { Items, type ItemSink } from "../src/items.js";
 
 class Log implements ItemSink {
@@ -168,4 +169,82 @@ test("so many items are known and no more", () => {
     items.start(`i${i}`, RATE);
   }
   assert.equal(items.heard.length, 32);
+});
+
+describe("an answer that is not a whole ms long", () => {
+  /** 100 ms and a half: 12 samples more than its position says, which is rounded down. */
+  const SAMPLES = 2412;
+
+  /** Items with the real queue behind them, on a clock of its own. */
+  function playing(): { items: Items; reports: { ms: number; done: boolean }[]; play: (ms: number) => void } {
+    const reports: { ms: number; done: boolean }[] = [];
+    let frame = 0;
+    const queue = new PlayQueue(RATE, RATE, (event) => {
+      if (event.type === "report") {
+        items.played(event.item, event.playedMs, event.done);
+        reports.push({ ms: event.playedMs, done: event.done });
+      } else if (event.type === "dry") {
+        items.ranDry(event.item);
+      }
+    });
+    const items: Items = new Items({
+      start: (item, rate) => queue.start(item, rate),
+      audio: (item, pcm) => queue.push(item, new Int16Array(pcm), 0),
+      end: (item) => queue.end(item),
+      flush: (item) => queue.flush(item, 0),
+    });
+    const play = (ms: number): void => {
+      for (const to = frame + (ms * RATE) / 1000; frame < to; frame += 120) {
+        queue.pull(new Float32Array(120), frame);
+      }
+    };
+    return { items, reports, play };
+  }
+
+  for (const { when, before, after } of [
+    { when: "is still to be heard", before: 0, after: 300 },
+    { when: "sounds", before: 70, after: 300 },
+    { when: "was heard", before: 300, after: 0 },
+  ]) {
+    for (const endsAgain of [true, false]) {
+      test(`and ${when} plays once when its last part is announced again${endsAgain ? "" : ", even if that never ends"}`, () => {
+        const { items, reports, play } = playing();
+        items.start("a", RATE);
+        come(items, new ArrayBuffer(2 * SAMPLES));
+        items.end("a");
+        play(before);
+        assert.deepEqual(items.position, before < 300 ? { item_id: "a", received_ms: 100 } : undefined);
+        items.broken();
+        items.start("a", RATE, 100);
+        come(items, new ArrayBuffer(2 * (SAMPLES - 2400)));
+        if (endsAgain) {
+          items.end("a");
+        }
+        play(after);
+        assert.deepEqual(reports.filter(({ done }) => done), [{ ms: 101, done: true }]);
+        assert.equal(items.waiting, false, "nothing waits for more");
+        assert.deepEqual(items.heard.filter(([, ms]) => ms < 100), []);
+        items.start("b", RATE);
+        come(items, new ArrayBuffer(2 * SAMPLES));
+        items.end("b");
+        play(300);
+        assert.equal(reports.filter(({ done }) => done).length, 2, "the next answer sounds");
+      });
+    }
+  }
+
+  test("goes on within its last ms where the end has not come", () => {
+    const { items, reports, play } = playing();
+    items.start("a", RATE);
+    come(items, new ArrayBuffer(2 * 2406));
+    play(300);
+    assert.equal(items.waiting, true);
+    items.broken();
+    items.start("a", RATE, 100);
+    come(items, new ArrayBuffer(2 * (SAMPLES - 2400)));
+    items.end("a");
+    play(300);
+    assert.deepEqual(reports.filter(({ done }) => done).length, 1);
+    assert.equal(items.waiting, false);
+  });
 });

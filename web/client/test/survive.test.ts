@@ -381,6 +381,77 @@ describe("a session that is taken up", () => {
     assert.deepEqual([FakeWebSocket.last.of("confirmation.resolve"), told.types], [[], []]);
   });
 
+  describe("with a snapshot", () => {
+    const question = (seq: number, token: string): { type: string; [field: string]: unknown } => ({
+      type: "confirmation.request", seq, turn: 1, token, tool: "send", args: {}, preview: "Send?", expires_at: "",
+    });
+    const moved = async (): Promise<void> => {
+      FakeWebSocket.last.drop(4007);
+      await settle();
+      FakeWebSocket.last.start(resumed(1009, { snapshot: true }));
+    };
+    /** The answer to the first ping comes behind the snapshot. */
+    const caughtUp = (seq: number): void => say({ type: "pong", seq, t: FakeWebSocket.last.of("ping")[0]!.t });
+
+    test("ends the questions that are not asked again, once, and no others", async () => {
+      const session = await open();
+      const told = new Listener(session, "confirmation.request", "confirmation.ended");
+      say(question(2, "cf_1"));
+      say(question(3, "cf_2"));
+      await moved();
+      say(question(1010, "cf_2"));
+      assert.deepEqual(told.of("confirmation.ended"), [], "the rest of the snapshot may ask it");
+      caughtUp(1011);
+      assert.deepEqual(told.of("confirmation.ended").map((e) => [e.token, e.outcome]), [["cf_1", "unknown"]]);
+      await pass(5000);
+      say({ type: "pong", seq: 1012, t: FakeWebSocket.last.of("ping")[1]!.t });
+      assert.equal(told.of("confirmation.ended").length, 1);
+      session.resolve("cf_2", true);
+      say({ type: "confirmation.ended", seq: 1013, token: "cf_2", tool: "send", outcome: "approved" });
+      void session.end();
+      FakeWebSocket.last.drop(1000);
+      assert.deepEqual(told.of("confirmation.ended").map((e) => e.outcome), ["unknown", "approved"]);
+    });
+
+    test("sends no answer again to a question that is not open any more", async () => {
+      const session = await open();
+      say(question(2, "cf_1"));
+      session.resolve("cf_1", true);
+      await moved();
+      caughtUp(1010);
+      assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve"), []);
+    });
+
+    test("ends the answer that nobody goes on with: what has come of it sounds, and nothing waits for more", async () => {
+      const session = await open();
+      const told = new Listener(session);
+      say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+      FakeWebSocket.last.audio(4800);
+      await moved();
+      say({ type: "audio.start", seq: 1010, turn: 2, item_id: "l2.item_1" });
+      caughtUp(1011);
+      assert.deepEqual(devices.calls.filter((call) => !call.startsWith("audio")), ["start 0 item_1", "start 0 l2.item_1", "end 0 item_1"]);
+      // It has no position any more: the next loss asks for the new one.
+      FakeWebSocket.last.drop();
+      await pass(500);
+      FakeWebSocket.last.open();
+      assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume?.audio, { item_id: "l2.item_1", received_ms: 0 });
+      assert.deepEqual(told.types, [], "nobody could notice anything");
+    });
+
+    test("goes on with the answer that it announces again", async () => {
+      await open();
+      say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+      FakeWebSocket.last.audio(4800);
+      await moved();
+      say({ type: "audio.start", seq: 1010, turn: 1, item_id: "item_1", from_ms: 100 });
+      caughtUp(1011);
+      FakeWebSocket.last.audio(4800);
+      say({ type: "audio.end", seq: 1012, turn: 1, item_id: "item_1", audio_ms: 200 });
+      assert.deepEqual(devices.calls.slice(-2), ["audio 0 item_1 100", "end 0 item_1"]);
+    });
+  });
+
   test("by another tab is over here, with a word for it", async () => {
     const session = await open();
     const told = new Listener(session);

@@ -218,6 +218,7 @@ const OUTCOME: Readonly<Record<string, string>> = {
   expired: "not answered in time",
   unanswered: "not answered",
   lost: "not answered",
+  unknown: "ended while the connection was away",
   answered: "answered before",
 };
 

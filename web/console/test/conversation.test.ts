@@ -5,7 +5,7 @@ import { Conversation, type Standing } from "../src/model/conversation.js";
 import { linesToKeep, readLines } from "../src/model/keptlines.js";
 import type { Line } from "../src/model/lines.js";
 import { activity, running, stoppable } from "../src/model/voice.js";
-import { callLength } from "../src/words.js";
+import { callLength, outcomeOf } from "../src/words.js";
 import { noticed, NOW, received, said, sent, started } from "./happenings.js";
 
 const BYE: Ended = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c", summary: "2 turns over 41s." } };
@@ -206,6 +206,44 @@ test("a session that is taken up again goes on as it was", () => {
   conversation.take(noticed({ name: "reconnected", event: { resumed: true, lostMs: 300 } }));
   assert.equal(conversation.questions.list.length, 1);
   assert.deepEqual(kinds(conversation), ["to voice: taken"]);
+});
+
+test("a session that another gateway has taken over is as that one tells it", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", { type: "turn.started", turn: 1 }));
+  conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
+  conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_2", tool: "kb_get" }));
+  conversation.take(received("voice", { type: "speech.started", turn: 2, audio_ms: 900 }));
+  conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
+  conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_2", tool: "book", args: {}, args_source: "{}", preview: "Book more?", expires_at }));
+  conversation.take(noticed({ name: "sounding", event: { item: "i1", at: 0, firstByteAt: 0, cushionMs: 0 } }));
+  conversation.take(started({ resumed: true, snapshot: true }));
+  conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_2", tool: "book", args: {}, args_source: "{}", preview: "Book more?", expires_at }));
+  conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_2", tool: "kb_get" }));
+  conversation.take(received("voice", { type: "turn.started", turn: 1 }));
+  conversation.take(received("voice", { type: "provider.reconnected", reason: "taken_over", how: "replayed" }));
+  conversation.take(received("voice", { type: "confirmation.ended", token: "cf_1", tool: "book", outcome: "unknown" }));
+  const tools = conversation.transcript.lines.filter((line) => line.kind === "tool");
+  assert.deepEqual(tools.map(({ state }) => state), ["unfinished", "running"]);
+  assert.deepEqual(conversation.questions.list.map(({ token }) => token), ["cf_2"]);
+  assert.equal(outcomeOf(last(conversation, "outcome")), "ended while the connection was away");
+  assert.equal(activity(conversation.voice), "speaking", "what was queued sounds on, and nobody waits for the user's words");
+  assert.equal(conversation.voice.userSpeaking, false);
+  assert.equal(conversation.voice.turns, 1);
+  conversation.take(noticed({ name: "ended", event: BYE }));
+  assert.equal(last(conversation, "handoff").turns, 1);
+});
+
+test("an answer goes on sounding through an outage that is told, and is shown to", () => {
+  const conversation = inCall();
+  conversation.take(noticed({ name: "sounding", event: { item: "i1", at: 0, firstByteAt: 0, cushionMs: 0 } }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 2000, resumable: true, error: new VoiceError("lost") } }));
+  assert.equal(activity(conversation.voice), "reconnecting");
+  conversation.take(started({ resumed: true }));
+  conversation.take(noticed({ name: "reconnected", event: { resumed: true, lostMs: 2300 } }));
+  assert.equal(activity(conversation.voice), "speaking");
+  conversation.take(noticed({ name: "played", event: { item: "i1", playedMs: 900, done: true, at: 0 } }));
+  assert.notEqual(activity(conversation.voice), "speaking");
 });
 
 test("an outage that nobody noticed leaves no trace", () => {

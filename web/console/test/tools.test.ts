@@ -172,3 +172,11 @@ test("the newest 200 calls are kept", () => {
   tools.take(received(600, "confirmation.ended", { token: "t499", outcome: "denied" }));
   assert.equal(tools.turns.at(-1)!.calls.at(-1)!.asked!.outcome, "denied");
 });
+
+test("after a snapshot only the calls that are told again still run", () => {
+  const tools = watched(opened(0), started(1000, "call_1"), started(1000, "call_2"), finished(1500, "call_3"), received(9000, "session.started", { resumed: true, snapshot: true }), started(9001, "call_2"));
+  assert.deepEqual(tools.turns[0]!.calls.map(({ id, status, startedAt, endedAt }) => [id, status, startedAt, endedAt]), [
+    ["call_1", "unfinished", 1000, 9000],
+    ["call_2", "running", 1000, undefined],
+  ]);
+});

@@ -66,3 +66,14 @@ test("the lines of the history are over the waits so far, the old ones forgotten
   assert.deepEqual(history([100, 300, 200, 1000], 3), { p50: [100, 100, 200, 300], p95: [100, 300, 300, 1000] });
   assert.deepEqual(history([], 3), { p50: [], p95: [] });
 });
+
+test("after a snapshot only the turn that is told again is open", () => {
+  const turns = watched(
+    opened(0),
+    received(1000, "turn.started", { turn: 1 }),
+    received(2000, "turn.started", { turn: 2 }),
+    received(9000, "session.started", { resumed: true, snapshot: true }),
+    received(9001, "turn.started", { turn: 2 }),
+  );
+  assert.deepEqual(turns.list.map(({ turn, status, startedAt }) => [turn, status, startedAt]), [[1, "unfinished", 1000], [2, "running", 2000]]);
+});

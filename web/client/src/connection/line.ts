@@ -7,7 +7,6 @@ import type { Tally } from "../stats.js";
 import { DISPLACED, LIMIT, MOVING, reconnects } from "./codes.js";
 import { Heartbeat } from "./heartbeat.js";
 import { Held, type HeldFrame } from "./held.js";
-import { Move } from "./move.js";
 import { Order } from "./order.js";
 import { whyUnopened } from "./probe.js";
 import { Wait, tries } from "./retry.js";
@@ -63,7 +62,6 @@ export class Line {
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly #heartbeat = new Heartbeat({ ping: () => this.#ping(), lost: () => this.#silent() });
   readonly #wait = new Wait(() => void this.#dial());
-  readonly #move = new Move(() => this.#leaveForMove());
   readonly #held: Held;
   /** The newest try at restoring, from 1; counts from 0 again after a connection that lasted. */
   #attempt = 0;
@@ -253,6 +251,9 @@ export class Line {
     }
     this.#note(message);
     this.#handlers.message(message);
+    if (message.type === "session.moving") {
+      this.#leaveForMove();
+    }
   }
 
   #onStarted(started: SessionStarted): void {
@@ -261,10 +262,11 @@ export class Line {
       this.#order = new Order(this.#tally);
       this.#tally.droppedOffline += this.#held.take().length;
     }
-    this.#order.fresh(started.seq);
     if (started.snapshot === true) {
-      this.#order.skip(started.seq);
+      // Of what was missed nothing comes again, and a gateway that has taken the session over begins far above it.
+      this.#order = new Order(this.#tally, started.seq);
     }
+    this.#order.fresh(started.seq);
     this.#resume = started.resume_token === undefined ? undefined : { session_id: started.session_id, token: started.resume_token };
     this.#conversation = started.conversation_id ?? this.#conversation;
     this.#said = null;
@@ -302,9 +304,6 @@ export class Line {
       case "error":
         this.#said = message;
         return;
-      case "session.moving":
-        this.#move.before(message.deadline);
-        break;
       case "audio.start":
       case "tool.started":
       case "turn.ended":
@@ -334,17 +333,12 @@ export class Line {
     this.#handlers.roundTrip(performance.now() - t);
   }
 
-  /** The gateway is about to leave: the session is taken up where it has gone. */
+  /** The gateway has given the session up: it is taken up where it goes on. */
   #leaveForMove(): void {
-    if (this.#phase !== "open" || this.#resume === undefined) {
-      return;
+    if (this.#phase === "open" && this.#resume !== undefined) {
+      this.#socket?.abandon();
+      this.#failed(MOVING, closeError(MOVING, null));
     }
-    this.#socket?.abandon();
-    this.#socket = null;
-    this.#heartbeat.stop();
-    this.#lostAt = performance.now();
-    this.#handlers.broke(1, 0, closeError(MOVING, null)!, this.#lostAt);
-    void this.#dial();
   }
 
   /** No frame has come for too long. */
@@ -392,7 +386,6 @@ export class Line {
   #failed(code: number, error: VoiceError | undefined, opened = true): void {
     clearTimeout(this.#timer);
     this.#heartbeat.stop();
-    this.#move.stop();
     this.#socket = null;
     this.#dialled++;
     // In a conversation that was open, on this page or the one before: a gateway that has not
@@ -419,10 +412,15 @@ export class Line {
     this.#phase = "waiting";
     this.#attempt++;
     this.#lostAt ??= performance.now();
+    // The gateways spread the moves themselves. One that moves a session that has just come waits like any other loss.
+    const moved = code === MOVING && this.#attempt === 1;
     const { reconnect } = this.#options;
     const atLeastMs = this.#tooEager(code) ? (error.gatewayMessage?.retry_after_ms ?? EAGER_MS) : 0;
-    const delayMs = this.#wait.start(this.#attempt, typeof reconnect === "object" ? reconnect : {}, atLeastMs);
+    const delayMs = moved ? 0 : this.#wait.start(this.#attempt, typeof reconnect === "object" ? reconnect : {}, atLeastMs);
     this.#handlers.broke(this.#attempt, delayMs, error, this.#lostAt);
+    if (moved) {
+      void this.#dial();
+    }
   }
 
   /** A session was to be taken up too often in a short time: it may be, a moment later. */
@@ -453,7 +451,6 @@ export class Line {
     this.#dialled++;
     clearTimeout(this.#timer);
     this.#wait.stop();
-    this.#move.stop();
     this.#heartbeat.stop();
     this.#socket?.close();
     this.#socket = null;

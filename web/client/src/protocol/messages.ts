@@ -287,8 +287,11 @@ export interface ConfirmationEnded extends Numbered {
   type: "confirmation.ended";
   token: string;
   tool: string;
-  /** `lost` is this library's own: the session that asked is over, and its question with it. */
-  outcome: "approved" | "denied" | "expired" | "lost" | (string & {});
+  /**
+   * Two are this library's own. `lost`: the session that asked is over, and its question with
+   * it. `unknown`: it ended while there was no connection, and nobody says any more how.
+   */
+  outcome: "approved" | "denied" | "expired" | "lost" | "unknown" | (string & {});
 }
 
 /** The user is shut out for a while (the ignore_user contract). */

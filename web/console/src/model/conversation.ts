@@ -175,7 +175,11 @@ export class Conversation implements Watcher {
     const source = this.source.voice;
     switch (message.type) {
       case "session.started":
-        return message.resumed === true && this.inCall ? undefined : this.opened(message.resumed === true);
+        if (message.resumed !== true || !this.inCall) {
+          return this.opened(message.resumed === true);
+        }
+        // What still runs is told again in a snapshot.
+        return message.snapshot === true ? this.transcript.settle(source) : undefined;
       case "speech.started":
         return this.transcript.hearing(source, message.turn);
       case "audio.end":

@@ -42,9 +42,12 @@ export class Tools implements Watcher {
   private received(message: ServerMessage, side: Side, at: number): void {
     switch (message.type) {
       case "tool.started":
-        if (this.find(side, message.call_id) === undefined) {
-          (this.known(side, message.turn) ?? this.begun(side, message.turn)).calls.push(newCall(message.call_id, message.tool, message.category, at));
-          this.trim();
+        this.started(side, message, at);
+        break;
+      case "session.started":
+        if (message.snapshot === true) {
+          // What still runs is told again.
+          this.settle(side, at);
         }
         break;
       case "tool.progress": {
@@ -86,6 +89,18 @@ export class Tools implements Watcher {
         this.settle(side, at);
         break;
       default:
+    }
+  }
+
+  /** A call begins. One that is known is told again: it still runs. */
+  private started(side: Side, message: Extract<ServerMessage, { type: "tool.started" }>, at: number): void {
+    const known = this.find(side, message.call_id)?.call;
+    if (known === undefined) {
+      (this.known(side, message.turn) ?? this.begun(side, message.turn)).calls.push(newCall(message.call_id, message.tool, message.category, at));
+      this.trim();
+    } else if (known.status === "unfinished") {
+      known.status = "running";
+      known.endedAt = undefined;
     }
   }
 

@@ -73,8 +73,12 @@ export class Turns implements Watcher {
   }
 
   private received(message: ServerMessage, at: number): void {
-    if (message.type === "turn.started" && message.turn !== undefined) {
-      this.turn(message.turn, at);
+    if (message.type === "session.started" && message.snapshot === true) {
+      // A turn that is still open is told again.
+      this.settle();
+    } else if (message.type === "turn.started" && message.turn !== undefined) {
+      const turn = this.turn(message.turn, at);
+      turn.status = turn.status === "unfinished" ? "running" : turn.status;
     } else if (message.type === "turn.ended" && message.turn !== undefined) {
       const turn = this.turn(message.turn, at);
       turn.status = message.status;

@@ -53,6 +53,8 @@ export interface VoiceState {
   /** The connection to the gateway broke. */
   readonly retry: Retry | null;
   readonly turns: number;
+  /** The newest turn of the session, by its number. */
+  readonly turn: number | undefined;
   /** From the end of speech to the first audio, of the last turn. */
   readonly answeredInMs: number | null;
   /** What went wrong. It stands until something makes it untrue: what that is, its subject tells. */
@@ -76,6 +78,7 @@ export const SILENT: VoiceState = {
   restoring: false,
   retry: null,
   turns: 0,
+  turn: undefined,
   answeredInMs: null,
   notice: null,
   about: "call",
@@ -157,14 +160,15 @@ export function afterVoice(state: VoiceState, happening: Happening): VoiceState 
 function afterMessage(state: VoiceState, message: ServerMessage, wall: number): VoiceState {
   switch (message.type) {
     case "session.started":
-      return { ...state, session: factsOf(message, state, wall) };
+      // A session that goes on tells what was missed; a new one, or a snapshot, begins from what it tells.
+      return { ...(message.resumed === true && message.snapshot !== true ? state : unheard(state)), ...(message.resumed === true ? {} : { turn: undefined }), session: factsOf(message, state, wall) };
     case "speech.started":
       return { ...state, userSpeaking: true };
     case "speech.stopped":
       return { ...state, userSpeaking: false, owed: true };
     case "turn.started":
       // The model goes on: what went wrong before is past.
-      return { ...over(state, "turn"), turns: state.turns + 1 };
+      return { ...over(state, "turn"), turns: state.turns + Number(message.turn === undefined || message.turn !== state.turn), turn: message.turn };
     case "turn.ended":
       return { ...state, owed: false, answeredInMs: message.latency?.speech_end_to_first_audio_ms ?? state.answeredInMs };
     case "error":
@@ -208,7 +212,7 @@ function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceS
     case "speaker":
       return noticed.event.state === "playing" ? over(state, "sound") : state;
     case "reconnecting":
-      return { ...interrupted(state), phase: "reconnecting", retry: retryOf(noticed.event, wall) };
+      return { ...state, phase: "reconnecting", retry: retryOf(noticed.event, wall) };
     case "reconnected":
       return { ...state, phase: "open", retry: null };
     case "warning":
@@ -255,9 +259,14 @@ function over(state: VoiceState, subject: Subject): VoiceState {
   return state.about === subject ? { ...state, notice: null, about: "call" } : state;
 }
 
+/** What was going on on the gateway's side has no end of its own. */
+function unheard(state: VoiceState): VoiceState {
+  return { ...state, userSpeaking: false, owed: false, restoring: false };
+}
+
 /** What was going on has no end of its own. */
 function interrupted(state: VoiceState): VoiceState {
-  return { ...state, userSpeaking: false, pressed: false, sounding: null, owed: false, restoring: false };
+  return { ...unheard(state), pressed: false, sounding: null };
 }
 
 function afterEnd(state: VoiceState, event: Ended): VoiceState {

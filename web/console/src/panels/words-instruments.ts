@@ -66,6 +66,7 @@ const ANSWERED: Readonly<Record<string, Chip>> = {
   denied: { text: "you declined", tone: "plain", title: "Nothing was run." },
   expired: { text: "nobody answered", tone: "warn", title: "The question ended unanswered. Nothing was run." },
   lost: { text: "not answered", tone: "plain", title: "The session ended before the question was answered. Nothing was run." },
+  unknown: { text: "ended unseen", tone: "plain", title: "The question ended while the connection was away: answered, or too late. The calls below show what was run." },
   used: { text: "answered elsewhere", tone: "plain", title: "Somebody else had answered the question before." },
 };
 
