@@ -2,12 +2,15 @@ package talk
 
 import (
 	"bytes"
+	"io"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"voicegw/client/turn"
+	"voicegw/client/voice"
 	gw "voicegw/gateway"
 	"voicegw/internal/faultproxy"
 	"voicegw/orchestrator"
@@ -106,6 +109,27 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 	for _, want := range []string{"the connection is lost (", "connected again after ", "; the session goes on"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, shown.String())
+		}
+	}
+}
+
+// TestAMoveIsToldOnlyIfItCanBeNoticed: for 2 s what is said is kept, and what has come is played.
+func TestAMoveIsToldOnlyIfItCanBeNoticed(t *testing.T) {
+	for _, tc := range []struct {
+		act  turn.Act
+		away time.Duration
+		want []string
+	}{
+		{turn.Move, 300 * time.Millisecond, nil},
+		{turn.Move, 3 * time.Second, []string{EventBack}},
+		{turn.Drop, 300 * time.Millisecond, []string{EventAway, EventBack}},
+	} {
+		var events []Event
+		tk := &talker{o: Options{Events: func(e Event) { events = append(events, e) }}}
+		tk.returning(time.Now(), voice.Event{Kind: voice.WentAway, Act: tc.act, Err: io.EOF})
+		tk.returning(time.Now(), voice.Event{Kind: voice.CameBack, Returned: &voice.Returned{Act: tc.act, Away: tc.away, Snapshot: true}})
+		if got := names(events, EventAway, EventBack); !slices.Equal(got, tc.want) {
+			t.Errorf("a %s of %v told %v, want %v", tc.act, tc.away, got, tc.want)
 		}
 	}
 }

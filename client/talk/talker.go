@@ -140,14 +140,23 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 	}
 }
 
+// unheard is how long a move of the session may take without a word: what is said meanwhile is kept.
+const unheard = 2 * time.Second
+
 // returning tells what becomes of a lost connection.
 func (t *talker) returning(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.WentAway:
+		if e.Act == turn.Move {
+			return // what is heard of it is told when the session goes on
+		}
 		t.emit(now, Event{Event: EventAway, Text: e.Err.Error()})
 	case voice.Retrying:
 		t.emit(now, Event{Event: EventRetrying, Text: e.Err.Error()})
 	case voice.CameBack:
+		if e.Returned.Act == turn.Move && e.Returned.Away < unheard {
+			return
+		}
 		text := fmt.Sprintf("connected again after %s; the session goes on", e.Returned.Away.Round(time.Millisecond))
 		if e.Returned.Snapshot {
 			text += ", but the gateway has not kept all that was said meanwhile"

@@ -26,6 +26,9 @@ const (
 	// Roam opens another connection while the old one stays open, as a telephone does that changes
 	// its network.
 	Roam Act = "roam"
+	// Move is none that a script may ask for: the gateway gives the session to another one and ends the
+	// connection.
+	Move Act = "move"
 )
 
 // Disconnects reports whether the act takes the connection away.

@@ -79,6 +79,8 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 		c.hearAnswered(now, m)
 	case *protocol.Pong:
 		c.hearPong(now, m)
+	case *protocol.SessionMoving:
+		c.hearMoving(now)
 	case *protocol.SessionEnded:
 		c.ended = m.Reason
 	case *protocol.Error:

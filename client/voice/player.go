@@ -34,10 +34,12 @@ type Item struct {
 	First, Latest time.Time
 	Needed        time.Duration
 
-	held   time.Duration // came and is not played yet
-	ended  bool
-	known  int // bytes that come again next and were heard before
-	wasted int // bytes that were held when the page was loaded again
+	held  time.Duration // came and is not played yet
+	ended bool
+	// doubtful: a snapshot was announced, and nothing was said of the item since.
+	doubtful bool
+	known    int // bytes that come again next and were heard before
+	wasted   int // bytes that were held when the page was loaded again
 }
 
 // player plays answers one after another on a clock, tells what was heard, and counts how
@@ -103,7 +105,7 @@ func (i *Item) unseen(pcm []byte) []byte {
 // out; again bytes come once more although the gateway knows that they have come: a position that it is
 // told is rounded down, so less than a ms does not count.
 func (p *player) goOn(i *Item, fromMS int64) (missing, again int) {
-	p.incomingItem = i
+	p.incomingItem, i.doubtful = i, false
 	if i.Forgotten {
 		i.known = 0
 		return 0, 0
@@ -202,6 +204,27 @@ func (p *player) end(now time.Time, i *Item) {
 		p.underrun(s, p.streams[s].end(now))
 	}
 	p.finish()
+}
+
+// doubt says that a snapshot follows: an item that goes on is announced again in it.
+func (p *player) doubt() {
+	for _, i := range p.queue {
+		i.doubtful = !i.ended
+	}
+}
+
+// caughtUp says that the snapshot has come: of an item that it has not announced again nothing more
+// comes, and what has come of it is played to its end.
+func (p *player) caughtUp(now time.Time) {
+	for _, i := range slices.Clone(p.queue) {
+		if !i.doubtful || i.ended {
+			continue
+		}
+		if i.X != nil {
+			i.X.lost = true
+		}
+		p.end(now, i)
+	}
 }
 
 // flush drops an item and reports how much of it was heard. It returns nil if the item never

@@ -16,6 +16,8 @@ type question struct {
 	asks, answered, approved bool
 	// at is when the answer is given; zero once that was done, and while a person thinks.
 	at time.Time
+	// doubtful: a snapshot was announced, and it has not been asked again since.
+	doubtful bool
 	// until is when it is not waited for any more.
 	until time.Time
 }
@@ -31,7 +33,8 @@ const (
 // hearQuestion takes a question of a tool.
 func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationRequest) {
 	c.sign, c.word = now, now
-	if slices.ContainsFunc(c.questions, func(q question) bool { return q.token == m.Token }) {
+	if i := slices.IndexFunc(c.questions, func(q question) bool { return q.token == m.Token }); i >= 0 {
+		c.questions[i].doubtful = false
 		return // it is told again after a resume
 	}
 	approval := turn.ApprovalNobody
@@ -119,6 +122,26 @@ func (c *Conversation) hearAnswered(now time.Time, m *protocol.ConfirmationEnded
 	}
 	c.questions = slices.Delete(c.questions, i, i+1)
 	if i == asked {
+		c.ask(now) // the next one
+	}
+}
+
+// doubtQuestions says that a snapshot follows: a question that is still open is asked again in it.
+func (c *Conversation) doubtQuestions() {
+	for i := range c.questions {
+		c.questions[i].doubtful = true
+	}
+}
+
+// endDoubtful says that the snapshot has come: what it has not asked again was answered, or is over.
+func (c *Conversation) endDoubtful(now time.Time) {
+	asked, before := c.asked(), len(c.questions)
+	over := asked >= 0 && c.questions[asked].doubtful
+	c.questions = slices.DeleteFunc(c.questions, func(q question) bool { return q.doubtful })
+	if len(c.questions) < before {
+		c.word = now
+	}
+	if over {
 		c.ask(now) // the next one
 	}
 }

@@ -46,6 +46,8 @@ const (
 	pingEvery = 5 * time.Second
 	// silence is how long nothing comes of a connection before it counts as lost.
 	silence = 10 * time.Second
+	// movesApart is how long after a move the next one is followed without a pause.
+	movesApart = 30 * time.Second
 	// kept is how much of the microphone is kept while there is no connection.
 	kept = 2 * time.Second
 	// displaceTime is how long the gateway may take to close a connection that was replaced.
@@ -74,6 +76,7 @@ type way struct {
 	tries       int
 	dialAt      time.Time // when to dial; zero while there is no need
 	start       *protocol.Start
+	moved       time.Time // when a move was followed without a pause; zero before
 
 	heard  time.Time // when something came last
 	pinged time.Time
@@ -136,13 +139,39 @@ func (c *Conversation) comesBack(now time.Time, err error) bool {
 		}
 		return false
 	}
-	if w.state == online {
+	switch {
+	case w.state != online:
+		c.again(now, err)
+	case protocol.CloseStatus(err) == closecode.Moving:
+		c.loseByMove(now, err)
+	default:
 		w.act = ""
 		c.loseAt(now, err)
-		return true
 	}
-	c.again(now, err)
 	return true
+}
+
+// errMoved is why a connection is gone whose session the gateway has given to another one.
+var errMoved = errors.New("the gateway has moved the session")
+
+// hearMoving takes session.moving: the gateway has given the session up, and closes the connection.
+func (c *Conversation) hearMoving(now time.Time) {
+	if c.o.Return.Within == 0 || c.way.token == "" || c.phase >= phaseLeaving {
+		return
+	}
+	c.wish(wishReset)
+	c.loseByMove(now, errMoved)
+}
+
+// loseByMove records that the session goes on elsewhere, and comes back at once. A gateway that moves
+// again what has just come is followed with pauses.
+func (c *Conversation) loseByMove(now time.Time, err error) {
+	w := &c.way
+	w.act = turn.Move
+	c.loseAt(now, err)
+	if w.moved.IsZero() || now.Sub(w.moved) >= movesApart {
+		w.moved, w.dialAt = now, now
+	}
 }
 
 // mayHelp reports whether connecting again may help after an error of reading.
@@ -334,6 +363,8 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	if m.Snapshot {
 		c.order.skip(m.Seq)
 		clear(c.opened)
+		c.player.doubt()
+		c.doubtQuestions()
 	}
 	w.snapshot = m.Snapshot
 	c.sign, c.word, c.news = now, now, true
@@ -358,6 +389,10 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	c.way.settling = 0
 	if missing := c.order.settle(m.Seq); missing > 0 {
 		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("messages that were missed and have not come again: %d", missing)})
+	}
+	if c.way.snapshot {
+		c.player.caughtUp(now)
+		c.endDoubtful(now)
 	}
 	if x := c.cur; c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken) {
 		x.Completed = true // that was among what nobody knows any more

@@ -8,6 +8,7 @@ import (
 	"voicegw/client/load/measure"
 	"voicegw/client/load/measure/counter"
 	"voicegw/client/load/measure/figure"
+	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -109,6 +110,10 @@ func (c *call) wentAway(now time.Time, e voice.Event) {
 	if e.Act == "" {
 		c.Add(counter.Losses, 1)
 		c.problem(now, measure.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
+		return
+	}
+	if e.Act == turn.Move {
+		c.Add(counter.Moves, 1)
 		return
 	}
 	c.Add(counter.Outages[string(e.Act)], 1)

@@ -47,6 +47,7 @@ var (
 		"roam":   define("roams", figure.GroupLosses, "roams", "connections that this program has replaced while they were open"),
 	}
 	Displaced     = define("displaced", figure.GroupLosses, "closed with 4506", "replaced connections that the gateway has closed")
+	Moves         = define("moves", figure.GroupLosses, "moves", "sessions that the gateway has given to another one: session.moving, or close code 4007")
 	Losses        = define("losses", figure.GroupLosses, "lost by themselves", "connections that broke and were not taken away by this program")
 	Resumes       = define("resumes", figure.GroupLosses, "resumes", "session.started with resumed")
 	ResumesFailed = define("resumes_failed", figure.GroupLosses, "failed resumes", "sessions that the gateway did not let go on, or that could not be reached in time")

@@ -1,0 +1,22 @@
+package caller
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"voicegw/client/load/measure"
+	"voicegw/client/load/measure/counter"
+	"voicegw/client/turn"
+	"voicegw/client/voice"
+)
+
+// TestAMoveIsNoLoss: a session that the gateway gives to another one is counted, and fails no run.
+func TestAMoveIsNoLoss(t *testing.T) {
+	gone := voice.Event{Kind: voice.WentAway, Act: turn.Move, Err: io.EOF}
+	c := &call{Conversation: voice.New(voice.Options{}, nil, time.Now()), Collector: measure.New()}
+	c.wentAway(time.Now(), gone)
+	if c.Count(counter.Moves) != 1 || c.Count(counter.Losses) != 0 || c.Count(counter.Outages["drop"]) != 0 {
+		t.Errorf("%d moves, %d losses, %d drops", c.Count(counter.Moves), c.Count(counter.Losses), c.Count(counter.Outages["drop"]))
+	}
+}
