@@ -63,6 +63,16 @@ func (s State) releasedAt() time.Time {
 	return s.absence.since.Add(releaseWait)
 }
 
+// ofClient takes an input about the client's connection.
+func (m *machine) ofClient(in Input) {
+	switch in := in.(type) {
+	case ClientLost:
+		m.clientLost()
+	case ClientBack:
+		m.clientBack(in)
+	}
+}
+
 func (m *machine) clientLost() {
 	if m.away() {
 		return

@@ -370,7 +370,7 @@ func (m *machine) nextTurn() int {
 	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
 		return t.number
 	}
-	return m.turns.last + 1
+	return m.turns.last + 1 + m.turns.skip
 }
 
 func (m *machine) textID(id string) string {

@@ -107,6 +107,7 @@ type State struct {
 // turns is what the State keeps about all turns so far.
 type turns struct {
 	last  int
+	skip  int              // how many numbers the next turn leaves out
 	began time.Time        // when the last turn began
 	carry transport.Tokens // usage reported between turns, for the next turn
 }

@@ -117,6 +117,8 @@ func (m *machine) take(in Input) {
 	switch in := in.(type) {
 	case Began:
 		m.began(in)
+	case Restored:
+		m.restored(in)
 	case FromModel:
 		m.fromModel(in.Event)
 	case UserSpeechStarted, UserSpeechStopped, UserHeard:
@@ -141,10 +143,8 @@ func (m *machine) take(in Input) {
 		m.ofCall(in.In)
 	case ConfirmationAnswer:
 		m.confirmationAnswer(in)
-	case ClientLost:
-		m.clientLost()
-	case ClientBack:
-		m.clientBack(in)
+	case ClientLost, ClientBack:
+		m.ofClient(in)
 	case Over:
 		m.phase = PhaseEnded
 		m.nothingMore()

@@ -144,7 +144,7 @@ func (s *session) clientID() string {
 }
 
 // movable reports whether another node could go on with the session.
-func (s *session) movable() bool { return s.place != nowhere{} } //nolint:unused // checkpoints are next
+func (s *session) movable() bool { return s.place != nowhere{} }
 
 // record returns what other nodes may know of the session, without its tokens.
 func (s *session) record() store.SessionRecord {

@@ -203,8 +203,10 @@ func clientName(start *startMessage) string {
 }
 
 // clip bounds text from a client that goes into the log.
-func clip(s string) string {
-	const most = 64
+func clip(s string) string { return clipTo(s, 64) }
+
+// clipTo bounds text, in bytes.
+func clipTo(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

@@ -425,6 +425,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 		s.recallAction(a)
 		s.carryOut(a)
 	}
+	s.note(in, actions)
 }
 
 // tell queues a message for the client.

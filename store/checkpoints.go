@@ -33,36 +33,18 @@ type Checkpoint struct {
 	// Turn is the last turn of the user, Seq the highest seq that was sent to the client.
 	Turn int   `json:"turn"`
 	Seq  int64 `json:"seq"`
-	// Phase is the session's phase, in the session's own words.
-	Phase string `json:"phase,omitempty"`
 	// Handle resumes the conversation at the provider: whoever can read the store can use it.
 	// HandleFresh says that nothing has happened since that the provider would not remember.
-	Handle      string    `json:"handle,omitempty"`
-	HandleFresh bool      `json:"handle_fresh,omitempty"`
-	HandleAt    time.Time `json:"handle_at,omitzero"`
+	Handle      string `json:"handle,omitempty"`
+	HandleFresh bool   `json:"handle_fresh,omitempty"`
 	// History is what was said, oldest first; Earlier is a short form of what came before it.
 	History []conversation.Entry `json:"history,omitempty"`
 	Earlier string               `json:"earlier,omitempty"`
 	// Dropped is how many of the oldest entries were left out because there was no room.
 	Dropped int `json:"dropped,omitempty"`
-	// Confirmations are the references of the questions that are open.
-	Confirmations []string `json:"confirmations,omitempty"`
-	// OpenCalls are the tool calls that had no answer yet.
-	OpenCalls []OpenCall `json:"open_calls,omitempty"`
-	// Suppressed is what a tool has switched off: "audio", "transcript".
-	Suppressed []string `json:"suppressed,omitempty"`
-	// Usage are the session's counters, in the session's own form: JSON.
-	Usage json.RawMessage `json:"usage,omitempty"`
-}
-
-// OpenCall is a tool call of which nobody knows yet what came of it.
-type OpenCall struct {
-	// Call is the gateway's name of the call.
-	Call string `json:"call"`
-	Tool string `json:"tool"`
-	Turn int    `json:"turn"`
-	// Writes says that the tool changes something.
-	Writes bool `json:"writes,omitempty"`
+	// State is what else the session must remember, in its own form: JSON. It holds the secrets that
+	// answer the open questions.
+	State json.RawMessage `json:"state,omitempty"`
 }
 
 // storedCheckpoint is a Checkpoint in the bucket.

@@ -309,10 +309,9 @@ func testAdoptRace(t *testing.T, s *Store) {
 func checkpoint(session string, epoch uint64) Checkpoint {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	return Checkpoint{
-		SessionID: session, Epoch: epoch, At: at, Turn: 3, Seq: 77, Phase: "running", Handle: "h", HandleFresh: true, HandleAt: at,
-		History:       []conversation.Entry{{At: at, Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "Grüße <b>"}},
-		Confirmations: []string{"ABC234"}, OpenCalls: []OpenCall{{Call: "c1", Tool: "pay", Turn: 3, Writes: true}},
-		Suppressed: []string{"audio"}, Usage: json.RawMessage(`{"audio":1}`),
+		SessionID: session, Epoch: epoch, At: at, Turn: 3, Seq: 77, Handle: "h", HandleFresh: true,
+		History: []conversation.Entry{{At: at, Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "Grüße <b>"}},
+		State:   json.RawMessage(`{"audio":1}`),
 	}
 }
 

@@ -28,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 		storedNode{V: 1, Node: Node{ID: "n", URL: "https://a:1", Started: now, Answers: true}}, storedNode{V: 1}, storedNode{V: 2, Node: Node{ID: "n"}},
 		storedSession{V: 1, SessionRecord: SessionRecord{ID: "s", Node: "n", Epoch: 1, State: SessionLive, EndsAt: now, TokenHashes: []string{"a"}}},
 		storedSession{V: 1}, map[string]any{"v": 1, "id": "s", "NODE": "n", "epoch": 1, "state": "later", "new": []int{1}},
-		storedCheckpoint{V: 1, Checkpoint: Checkpoint{SessionID: "s", Epoch: 1, History: []conversation.Entry{{Text: "x"}}, Usage: json.RawMessage(`{"a":1}`)}}, storedCheckpoint{V: 1},
+		storedCheckpoint{V: 1, Checkpoint: Checkpoint{SessionID: "s", Epoch: 1, History: []conversation.Entry{{Text: "x"}}, State: json.RawMessage(`{"a":1}`)}}, storedCheckpoint{V: 1},
 		leaseHolder{Holder: "h", Node: "n"},
 		approvalNote{Reference: "R", Session: "s", Tool: "t", Question: "q", ApprovedAt: now}, approvalNote{Reference: "R"},
 	} {

@@ -47,6 +47,17 @@ func For(key []byte, name string) Mark {
 	return fromBytes(h.Sum(nil)[:codeLength])
 }
 
+// Code returns the mark in the form that Of reads. It is a secret of the conversation.
+func (m Mark) Code() string { return m.code }
+
+// Of returns the mark whose code this is, or a new one if it is no code of a mark.
+func Of(code string) Mark {
+	if len(code) != codeLength || strings.Trim(code, alphabet) != "" {
+		return New()
+	}
+	return Mark{code}
+}
+
 func fromBytes(random []byte) Mark {
 	code := make([]byte, len(random))
 	for i, b := range random {

@@ -146,3 +146,16 @@ func FuzzForeign(f *testing.F) {
 		}
 	})
 }
+
+// TestOf: the code of a mark makes the same mark again, and nothing else makes a weak one.
+func TestOf(t *testing.T) {
+	m := New()
+	if Of(m.Code()) != m {
+		t.Error("the mark has become another one")
+	}
+	for _, code := range []string{"", "short", strings.Repeat("a", codeLength), strings.Repeat("b", codeLength+1)} {
+		if got := Of(code); got.Code() == code || len(got.Code()) != codeLength {
+			t.Errorf("%q became the mark %q", code, got.Code())
+		}
+	}
+}

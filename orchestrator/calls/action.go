@@ -57,8 +57,10 @@ type Approved struct {
 	Tool, Reference, Provider string
 	By                        By
 	// Prepared is the call to run. If it is nil, the caller runs the call that is stored with the
-	// question, with these keys and arguments, and reports Finished.
+	// question, with these keys and arguments, and reports Finished. If it is nil and Asked is set,
+	// nothing is run, because the tool is not the one of which the user was asked, of version Asked.
 	Prepared *registry.Prepared
+	Asked    string
 	Keys     policy.Keys
 	Args     json.RawMessage
 }

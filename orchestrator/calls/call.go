@@ -34,6 +34,7 @@ type call struct {
 	message  string
 	approval *Approved // a person's approval; nil without one
 	question *question // if waiting or resolving
+	version  string    // of the tool when the user was asked, if another process asked
 
 	askedAt    time.Time
 	queuedAt   time.Time

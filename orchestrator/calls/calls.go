@@ -57,6 +57,7 @@ type Calls struct {
 	book     policy.Book
 	open     []call     // in the order of the model's calls; a question in the order in which it was put
 	resolved []resolved // answered questions, oldest first
+	lost     []OpenCall // calls that write of another process; see Restore. Immutable after it
 	count    int        // number of names given so far
 	strayed  bool       // see Strayed
 }

@@ -19,6 +19,7 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 	p, refusal := c.book.Prepare(k.tool, args)
 	if p != nil {
 		k.keys.Business = p.BusinessKey()
+		c.meets(&k, p)
 		if do, settled := c.duplicate(k, p); settled {
 			return do
 		}

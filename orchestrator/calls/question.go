@@ -174,7 +174,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	do := []Action{Tell{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Outcome: string(in.Outcome)}}}
 	if in.Outcome == OutcomeApproved {
 		c.book.Approved(q.runs, q.question.name)
-		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Prepared: q.prepared, Args: q.args,
+		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Prepared: q.prepared, Args: q.args, Asked: q.version,
 			Keys: ApprovedKeys(q.question.reference, q.keys.Business)}
 		if spoken == nil {
 			return append(do, a)
@@ -232,13 +232,27 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 	}
 	c.book.Charge(a.Tool)
 	k.budget = c.book.Told()
-	if a.Prepared != nil {
+	switch {
+	case a.Prepared != nil:
 		return c.queue(at, k, a.Prepared)
+	case a.Asked != "":
+		k.args = a.Args
+		return c.refuse(k, registry.NewError(registry.ErrorConflict, toolerror.ToolChanged(a.Tool, a.Asked, c.version(a.Tool))))
 	}
 	c.move(&k, running)
 	k.args = a.Args
 	c.open = append(c.open, k)
 	return nil
+}
+
+// version returns the version of a tool; empty if the tool does not exist.
+func (c *Calls) version(tool string) string {
+	if tools := c.book.Tools(); tools != nil {
+		if t, ok := tools.Tool(tool); ok {
+			return t.Version
+		}
+	}
+	return ""
 }
 
 // ApprovedKeys returns the keys of an approved call, from the reference of its question and the

@@ -73,11 +73,13 @@ const (
 	Superseded
 	// Cancelled: the model has withdrawn the call.
 	Cancelled
+	// Lost: another process has run the call, and nobody knows what came of it.
+	Lost
 )
 
 // why returns the audit's word for why the model does not get the answer; empty if it does.
 func (r Reader) why() string {
-	return map[Reader]string{Repeated: "repeated", Superseded: "superseded", Cancelled: "cancelled"}[r]
+	return map[Reader]string{Repeated: "repeated", Superseded: "superseded", Cancelled: "cancelled", Lost: "node_lost"}[r]
 }
 
 // wants reports whether the model waits for the answer.

@@ -33,3 +33,19 @@ func MayStillRun() Words {
 func ShuttingDown() Words {
 	return Words{Message: "The gateway is shutting down; nothing was done."}
 }
+
+// LostWrite answers a call that changes something and was under way when its process ended.
+func LostWrite(tool string) Words {
+	return Words{
+		"The connection to " + tool + " was lost while it was at work. It is not known whether it was done.",
+		"Tell the user that it may have been done already. Call it again only if the user wants that: if it was done, its result comes back and nothing is done twice.",
+	}
+}
+
+// LostRead answers a call that changes nothing and was under way when its process ended.
+func LostRead(tool string) Words {
+	return Words{
+		"The connection to " + tool + " was lost before it had answered.",
+		"Call it again if its answer is still needed.",
+	}
+}

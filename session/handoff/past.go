@@ -87,7 +87,7 @@ func (s *saying) past(own mark.Mark) (past []transport.Past) {
 	one.cutText()
 	for _, t := range one.tools {
 		t.Args, t.Output = own.JSON(t.Args), json.RawMessage(own.Foreign(string(t.Output)))
-		past = append(past, t)
+		past = append(past, t.PastTool)
 	}
 	text := own.Foreign(one.entry.Text)
 	switch {

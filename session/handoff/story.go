@@ -45,7 +45,13 @@ type saying struct {
 	heardMS int64
 	sentMS  int64 // what had left for the client: the user cannot have heard more
 	text    int
-	tools   []transport.PastTool // the calls of the entry that have their answers
+	tools   []toldTool // the calls of the entry that have their answers
+}
+
+// toldTool is a call with its answer, as a new connection is told of it.
+type toldTool struct {
+	call string
+	transport.PastTool
 }
 
 // Note takes an input and the actions that a step has decided on it. queued returns how much
@@ -192,7 +198,7 @@ func (y *Story) answered(a orchestrator.ToolEnded) {
 			if s.entry.Calls[i].ID == a.Call {
 				s.entry.Calls[i].OK = a.Envelope.OK
 				s.entry.Calls[i].Asked = a.Envelope.AsksUser()
-				s.tools = append(s.tools, pastTool(a))
+				s.tools = append(s.tools, toldTool{a.Call, pastTool(a)})
 				y.bytes += len(s.tools[len(s.tools)-1].Output)
 				y.bound()
 				return

@@ -1,0 +1,128 @@
+package orchestrator
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/orchestrator/calls"
+)
+
+// Memory is what another process must know of a session, beside what was said, to go on with it. Its
+// JSON form is kept in checkpoints, so its fields are only ever added to.
+type Memory struct {
+	// Turn is the number of the last turn.
+	Turn  int       `json:"turn,omitempty"`
+	Open  *OpenTurn `json:"open,omitempty"` // nil between turns
+	Phase Phase     `json:"phase,omitempty"`
+	// Unanswered means that the user had said something for which no turn had begun, Worded that the
+	// words are known.
+	Unanswered    bool         `json:"unanswered,omitempty"`
+	Worded        bool         `json:"worded,omitempty"`
+	AudioOff      bool         `json:"audio_off,omitempty"`
+	TranscriptOff bool         `json:"transcript_off,omitempty"`
+	Warned        bool         `json:"warned,omitempty"` // the client knows that the session will end soon
+	Notices       []Notice     `json:"notices,omitempty"`
+	Calls         calls.Memory `json:"calls,omitzero"`
+}
+
+// OpenTurn is a turn whose answer is not complete.
+type OpenTurn struct {
+	Number int `json:"number"`
+	// Worded means that the user's words are known, Told is the gateway's own words that opened the
+	// turn; without either, nobody knows what was to be answered.
+	Worded bool   `json:"worded,omitempty"`
+	Told   string `json:"told,omitempty"`
+	// Spoke means that the user has heard the beginning of the answer.
+	Spoke    bool `json:"spoke,omitempty"`
+	ToolsOff bool `json:"tools_off,omitempty"`
+}
+
+// Notice is text that the model is still to be told.
+type Notice struct {
+	Text  string `json:"text"`
+	Shown bool   `json:"shown,omitempty"` // the client sees it
+	// Record is the audit's record of the call that the text answers; nil without one.
+	Record *audit.Record `json:"record,omitempty"`
+}
+
+// Memory returns what another process must know of the session. It shares nothing that Step changes.
+func (s State) Memory() Memory {
+	m := Memory{
+		Turn: s.turns.last, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.worded > s.turns.last,
+		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
+	}
+	if t := s.turn; t != nil && t.stage != done && t.cut == uncut {
+		m.Open = &OpenTurn{Number: t.number, Worded: s.user.worded >= t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff}
+	}
+	for _, n := range s.notices {
+		m.Notices = append(m.Notices, Notice{Text: n.text, Shown: n.shown, Record: n.record})
+	}
+	return m
+}
+
+// Handle returns the provider's handle from which the conversation can be resumed, and whether
+// anything has happened since that the handle does not know; empty without one.
+func (s State) Handle() (handle string, fresh bool) { return s.link.handle, s.link.fresh }
+
+// Restored is the first input of a session that another process has run until now. There is no
+// connection to the model: the step asks for one, and goes on with LinkBack as after a loss.
+type Restored struct {
+	Memory Memory
+	// StartedAt is when the session began.
+	StartedAt time.Time
+	// Epoch counts the processes that have run the session, from 1. Names that are given from now on
+	// contain it, so that none repeats.
+	Epoch uint64
+	// Given means that the process before has given the session up and told everything that it knew.
+	// Otherwise it died, and the last turns may be missing in Memory: their numbers are left out.
+	Given bool
+	// Handle resumes the conversation at the provider; empty without one.
+	Handle string
+}
+
+func (Restored) input() {}
+
+// LinkTaken is the reason after a takeover: another process has had the connection.
+const LinkTaken LinkReason = "taken_over"
+
+// turnsLeftOut is how many turn numbers are left out after the death of a process.
+const turnsLeftOut = 100
+
+// restored goes on with the session of another process.
+func (m *machine) restored(in Restored) {
+	was := in.Memory
+	m.startedAt, m.phase, m.warned = in.StartedAt, PhaseActive, was.Warned
+	m.suppressed = suppressed{audio: was.AudioOff, transcript: was.TranscriptOff}
+	m.turns.last, m.turns.began = was.Turn, m.at
+	if !in.Given {
+		m.turns.skip = turnsLeftOut
+	}
+	for _, n := range was.Notices[:min(len(was.Notices), maxNotices)] {
+		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record})
+	}
+	if o := was.Open; o != nil {
+		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, late: true}
+		if o.Worded {
+			m.user.worded = o.Number
+		}
+	}
+	if m.user.unanswered, m.user.since, m.user.known = was.Unanswered, m.at, m.at; was.Worded {
+		m.user.worded = m.nextTurn()
+	}
+	lost := m.calls.Restore(was.Calls, "call_"+strconv.FormatUint(in.Epoch, 10)+"_")
+	m.carryOut(lost)
+	if in.Given { // the process before records what came of its calls
+		m.actions = slices.DeleteFunc(m.actions, func(a Action) bool { _, ok := a.(Audit); return ok })
+	}
+	if was.Phase == PhaseEnding || was.Phase == PhaseEnded {
+		m.end(EndTool)
+		return
+	}
+	m.link.handle, m.link.fresh = in.Handle, in.Handle != ""
+	m.unlink(LinkTaken)
+	if !m.link.told {
+		m.tellAway()
+	}
+}

@@ -1,0 +1,126 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+// remembered is what a checkpoint holds of a session beside what was said. Its JSON form is read by
+// other versions of the program, so its fields are only ever added to.
+type remembered struct {
+	State orchestrator.Memory `json:"state"`
+	// Mark is the code of the mark before the gateway's own words to the model.
+	Mark string `json:"mark,omitempty"`
+	// Transcripts are the newest ones of the last two turns, as the client knows them.
+	Transcripts []*protocol.Transcript `json:"transcripts,omitempty"`
+}
+
+// keepsCheckpoints reports whether another process could go on with the session. The caller must hold
+// mu.
+func (s *session) keepsCheckpoints() bool {
+	return s.movable() && s.story != nil && s.redial != nil && !s.isOver()
+}
+
+// note has a checkpoint written if a step has changed what another process would have to know: a turn
+// began or ended, the user's words became known, a question was asked or is over, a call that writes
+// began or ended, or the provider has given a handle. The caller must hold mu.
+func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
+	if s.movable() && (handles(in) || changes(actions)) && s.keepsCheckpoints() {
+		if c, err := s.checkpoint(""); err != nil {
+			s.logger.Error("encoding a checkpoint", "error", err)
+		} else {
+			s.place.Note(c)
+		}
+	}
+}
+
+// handles reports whether an input is a handle from which the conversation can be resumed.
+func handles(in orchestrator.Input) bool {
+	m, ok := in.(orchestrator.FromModel)
+	if !ok {
+		return false
+	}
+	h, ok := m.Event.(transport.ResumeHandle)
+	return ok && h.Resumable
+}
+
+// changes reports whether another process would have to know of one of the actions.
+func changes(actions []orchestrator.Action) bool {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.SwitchLink:
+			return true
+		case orchestrator.Transcript:
+			if a.Role == transport.RoleUser && a.Final {
+				return true
+			}
+		case orchestrator.AboutCall:
+			switch do := a.Do.(type) {
+			case calls.Run:
+				return true
+			case calls.Tell:
+				switch do.Message.(type) {
+				case *protocol.ConfirmationRequest, *protocol.ConfirmationEnded:
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// checkpoint returns what another process must know to go on with the session now. handle is the
+// provider's from which the conversation can be resumed, if the session's connection was given up
+// with it; empty otherwise. The caller must hold mu.
+func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
+	now := time.Now()
+	memory := s.state.Memory()
+	trim(&memory)
+	state, err := json.Marshal(remembered{State: memory, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts})
+	if err != nil {
+		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
+	}
+	c := store.Checkpoint{At: now.UTC(), Seq: s.down.lastSeq(), Turn: memory.Turn, Earlier: s.before, State: state, Handle: handle, HandleFresh: handle != ""}
+	if handle == "" {
+		c.Handle, c.HandleFresh = s.state.Handle()
+	}
+	c.History, c.Dropped = s.story.History()
+	return c, nil
+}
+
+// What a checkpoint holds of long texts and arguments, in bytes.
+const (
+	maxKeptNotice = 4 << 10
+	maxKeptArgs   = 4 << 10
+	maxKeptAsked  = 8 << 10
+)
+
+// trim bounds what a checkpoint holds of long texts. A call whose arguments are left out is not
+// recognised when it is repeated, and a question about a longer call can be answered by the API only.
+func trim(m *orchestrator.Memory) {
+	for i := range m.Notices {
+		if len(m.Notices[i].Text) > maxKeptNotice {
+			m.Notices[i].Text = clipTo(m.Notices[i].Text, maxKeptNotice)
+		}
+	}
+	for _, all := range [][]calls.OpenCall{m.Calls.Open, m.Calls.Lost} {
+		for i := range all {
+			if len(all[i].Args) > maxKeptArgs {
+				all[i].Args = nil
+			}
+		}
+	}
+	kept := m.Calls.Questions[:0]
+	for _, q := range m.Calls.Questions {
+		if len(q.Args) <= maxKeptAsked {
+			kept = append(kept, q)
+		}
+	}
+	m.Calls.Questions = kept
+}

@@ -1,0 +1,185 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"voicegw/store"
+)
+
+// shelf is the directory and the checkpoints of several nodes, in memory. Each node is a Cluster of
+// it. What is kept has gone through JSON.
+type shelf struct {
+	mu      sync.Mutex // guards the following fields
+	records map[string]store.SessionRecord
+	kept    map[string][]byte // checkpoints
+	owners  map[string]*shelfPlace
+	dead    map[string]bool // nodes
+}
+
+func newShelf() *shelf {
+	return &shelf{records: map[string]store.SessionRecord{}, kept: map[string][]byte{}, owners: map[string]*shelfPlace{}, dead: map[string]bool{}}
+}
+
+// node returns the shelf as one node uses it.
+func (f *shelf) node(id string) Cluster { return shelfNode{f, id} }
+
+// kill ends a node without a word: nothing that it still does reaches the shelf.
+//nolint:unused // takeovers are next
+func (f *shelf) kill(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dead[id] = true
+}
+
+func (f *shelf) record(id string) store.SessionRecord {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.records[id]
+}
+
+// checkpoint returns the newest checkpoint of a session.
+func (f *shelf) checkpoint(t *testing.T, id string) (c store.Checkpoint, r remembered) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := json.Unmarshal(f.kept[id], &c); err != nil {
+		t.Fatalf("the checkpoint of %s: %v", id, err)
+	}
+	if err := json.Unmarshal(c.State, &r); err != nil {
+		t.Fatal(err)
+	}
+	return c, r
+}
+
+type shelfNode struct {
+	*shelf
+	id string
+}
+
+func (n shelfNode) Enter(r store.SessionRecord) Place {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r.Node, r.Epoch, r.State = n.id, 1, store.SessionLive
+	return n.own(r)
+}
+
+// own makes n the owner of a session. The caller must hold mu.
+func (n shelfNode) own(r store.SessionRecord) *shelfPlace {
+	p := &shelfPlace{n: n, id: r.ID, epoch: r.Epoch}
+	n.records[r.ID] = r
+	if old := n.owners[r.ID]; old != nil {
+		for _, f := range old.lost {
+			go f()
+		}
+		old.over = true
+	}
+	n.owners[r.ID] = p
+	return p
+}
+
+func (n shelfNode) Carry(context.Context, Visitor, Client) bool { return false }
+
+func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r, ok := n.records[v.Start.Resume.SessionID]
+	switch {
+	case !ok || r.State == store.SessionOver || !v.Opens(r, time.Now()):
+		return nil, ErrNoSession
+	case r.State != store.SessionMoving && !n.dead[r.Node]:
+		return nil, ErrElsewhere
+	}
+	taken := &Taken{Record: r}
+	taken.Record.Node, taken.Record.Epoch = n.id, r.Epoch+1
+	live := taken.Record
+	live.State = store.SessionLive
+	taken.Place = n.own(live)
+	if data := n.kept[r.ID]; data != nil {
+		if err := json.Unmarshal(data, &taken.Checkpoint); err != nil {
+			return nil, err
+		}
+	}
+	return taken, nil
+}
+
+// shelfPlace is a session's place on the shelf. The shelf's mutex guards lost and over.
+type shelfPlace struct {
+	n     shelfNode
+	id    string
+	epoch uint64
+	lost  []func()
+	over  bool
+}
+
+// mine reports whether the place may still write. The caller must hold the shelf's mutex.
+func (p *shelfPlace) mine() bool { return !p.over && !p.n.dead[p.n.id] }
+
+func (p *shelfPlace) Update(change func(*store.SessionRecord)) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.mine() {
+		r := p.n.records[p.id]
+		r.TokenHashes = slices.Clone(r.TokenHashes)
+		change(&r)
+		p.n.records[p.id] = r
+	}
+}
+
+func (p *shelfPlace) Note(c store.Checkpoint) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.keep(c)
+}
+
+func (p *shelfPlace) keep(c store.Checkpoint) {
+	if !p.mine() {
+		return
+	}
+	c.SessionID, c.Epoch = p.id, p.epoch
+	data, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	p.n.kept[p.id] = data
+}
+
+func (p *shelfPlace) Give(_ context.Context, c store.Checkpoint) error {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if !p.mine() {
+		return store.ErrUnavailable
+	}
+	p.keep(c)
+	r := p.n.records[p.id]
+	r.State = store.SessionMoving
+	p.n.records[p.id] = r
+	p.over = true
+	return nil
+}
+
+func (p *shelfPlace) Sure() bool {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	return !p.over
+}
+
+func (p *shelfPlace) WhenLost(f func()) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.lost = append(p.lost, f)
+}
+
+func (p *shelfPlace) Leave() {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.mine() {
+		delete(p.n.records, p.id)
+		delete(p.n.kept, p.id)
+	}
+	p.over = true
+}
