@@ -29,6 +29,7 @@ func newShelf() *shelf {
 func (f *shelf) node(id string) Cluster { return shelfNode{f, id} }
 
 // kill ends a node without a word: nothing that it still does reaches the shelf.
+//
 //nolint:unused // takeovers are next
 func (f *shelf) kill(id string) {
 	f.mu.Lock()
