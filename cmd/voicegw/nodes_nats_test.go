@@ -34,6 +34,7 @@ type natsSetting struct {
 
 // natsProgram is a server of a cluster, until its standard input ends or a signal comes.
 func natsProgram() {
+	dieWithParent()
 	var set natsSetting
 	if err := json.Unmarshal([]byte(os.Args[1]), &set); err != nil {
 		panic(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -22,6 +23,20 @@ type child struct {
 	code  int           // its exit code, once it has ended; negative if a signal has ended it
 }
 
+// childEnv marks a process whose standard input ends when the test's process does, however that ends.
+const childEnv = "TEST_CHILD"
+
+// dieWithParent ends a child when its parent has ended.
+func dieWithParent() {
+	if os.Getenv(childEnv) == "" {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+}
+
 // raceFound begins the race detector's report.
 const raceFound = "WARNING: DATA RACE"
 
@@ -34,8 +49,11 @@ func startChild(t *testing.T, name string, env []string, args ...string) *child 
 	}
 	c := &child{t: t, name: name, cmd: exec.Command(self), said: &console{}, ended: make(chan struct{})}
 	c.cmd.Args = append([]string{name}, args...)
-	c.cmd.Env = append([]string{secrettest.Env + "=" + os.Getenv(secrettest.Env)}, env...)
+	c.cmd.Env = append([]string{secrettest.Env + "=" + os.Getenv(secrettest.Env), childEnv + "=1"}, env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
+	if _, err := c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,7 @@ func program() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	secrettest.Child()
+	dieWithParent()
 	os.Exit(Run(context.Background(), Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: secrettest.Watch(secrettest.Log, os.Stderr), Environ: os.Environ(), Signals: signals,
 		Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) },
