@@ -178,6 +178,11 @@ type SwitchLink struct {
 	Deferred bool
 }
 
+// SayAgain sends what the user has said, and the model has not answered, to the new connection: after
+// the commands of the same step, and before what the user has said since. Over reports that the user
+// had finished: a client that says when its user speaks has said so, to the connection before.
+type SayAgain struct{ Over bool }
+
 // Reconnecting tells the client that the connection to the model is being replaced.
 type Reconnecting struct{ Reason LinkReason }
 
@@ -228,6 +233,7 @@ func (IntentDecided) action() {}
 func (Audit) action()         {}
 func (Failed) action()        {}
 func (SwitchLink) action()    {}
+func (SayAgain) action()      {}
 func (Reconnecting) action()  {}
 func (Reconnected) action()   {}
 func (Ending) action()        {}

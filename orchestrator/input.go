@@ -118,10 +118,12 @@ type LinkExpiring struct{ From, By time.Time }
 type LinkLost struct{}
 
 // LinkBack reports that there is a new connection, which a SwitchLink asked for, to a model with
-// these capabilities.
+// these capabilities. Kept reports that what the user has said, and the model has not answered, can
+// be sent again by SayAgain.
 type LinkBack struct {
 	Caps transport.Capabilities
 	How  LinkHow
+	Kept bool
 }
 
 // LinkGone reports that no new connection could be opened.

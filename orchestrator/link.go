@@ -70,6 +70,7 @@ type link struct {
 
 	// What the connection that was given up has left behind.
 	pressed bool // the user was holding the push-to-talk button
+	midway  bool // the user was speaking
 	speech  bool // the user had said something for which no turn has begun
 
 	proof   proof
@@ -233,14 +234,10 @@ func (m *machine) unlink(why LinkReason) {
 	if l.fresh && m.caps.Resume && why != LinkUnanswered && m.calls.Awaited() == 0 {
 		handle = l.handle
 	}
-	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, pressed: m.user.voice == pressing, speech: m.user.unanswered}
+	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
-	if m.user.voice == speaking && m.caps.SpeechEvents {
-		// The next connection reports only what it hears.
-		l.speech = true
-		m.speechOver(m.at)
-		m.user.quietAt = m.at
-		m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
+	if why == LinkMoving {
+		m.goOnSpeaking(false) // what is kept stays in this process
 	}
 	m.cuts, m.response = nil, response{}
 	m.calls.Unlinked()
@@ -290,16 +287,39 @@ func (m *machine) linkBack(in LinkBack) {
 	if l.pressed {
 		m.send(transport.ActivityStart{})
 	}
-	m.askAgain(in.How)
-	l.pressed, l.speech = false, false
+	if l.midway {
+		m.goOnSpeaking(in.Kept)
+	}
+	m.askAgain(in)
+	l.pressed, l.midway, l.speech = false, false, false
+}
+
+// goOnSpeaking lets the new connection hear what the user was saying when the one before was lost.
+// Where that is not kept, a model that reports speech knows of none, and the user must begin anew.
+func (m *machine) goOnSpeaking(kept bool) {
+	switch {
+	case kept:
+		m.sayAgain()
+	case m.user.voice == speaking && m.caps.SpeechEvents:
+		m.link.speech = true
+		m.speechOver(m.at)
+		m.user.quietAt = m.at
+		m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
+	}
+}
+
+// sayAgain sends what the user has said to the new connection.
+func (m *machine) sayAgain() {
+	m.asked()
+	m.do(SayAgain{Over: !m.link.midway})
 }
 
 // askAgain asks for the answer that the user is waiting for.
-func (m *machine) askAgain(how LinkHow) {
-	t := m.turn
+func (m *machine) askAgain(in LinkBack) {
+	t, how := m.turn, in.How
 	switch {
 	case t == nil || t.stage == done || t.cut != uncut:
-		m.askForSpeech(how)
+		m.askForSpeech(in.Kept)
 		return
 	case t.queued == m.link.count, m.calls.Owed(t.number):
 		// What the user said goes to the new connection, or a result that opens the answer will.
@@ -314,6 +334,8 @@ func (m *machine) askAgain(how LinkHow) {
 		m.do(Command{transport.UserText{Text: t.told}})
 	case how == LinkResumed || m.user.worded >= t.number:
 		m.ask(t)
+	case in.Kept:
+		m.sayAgain()
 	default:
 		m.failTurn(FailureNoAnswer, true) // nobody knows what the user said
 		return
@@ -331,9 +353,9 @@ func (m *machine) ask(t *turn) {
 	m.sendNotice(prompts.NudgeNotice)
 }
 
-// askForSpeech asks for the answer to speech for which no turn had begun. Words that never came
-// must be said again: the audio went to the connection that is gone.
-func (m *machine) askForSpeech(how LinkHow) {
+// askForSpeech asks for the answer to speech for which no turn had begun. Where neither its words nor
+// its audio are known, the user must say it again.
+func (m *machine) askForSpeech(kept bool) {
 	switch {
 	case !m.link.speech || m.user.speaks():
 	case m.user.worded > m.turns.last:
@@ -341,6 +363,11 @@ func (m *machine) askForSpeech(how LinkHow) {
 		m.turn.knownAt = m.user.known
 		m.ask(m.turn)
 		m.turn.owedFrom = m.at
+	case kept:
+		m.openUserTurn(m.user.since)
+		m.turn.knownAt = m.user.known
+		m.sayAgain()
+		m.turn.owedFrom, m.turn.owedBy = m.at, m.link.awayAt.Add(linkPatience)
 	default:
 		m.do(Failed{Turn: m.nextTurn(), Failure: FailureNoAnswer, Retryable: true})
 	}
@@ -375,7 +402,7 @@ func (m *machine) watchLink() {
 		if !l.told && !m.ending() && !m.at.Before(l.lostAt.Add(linkSilent)) {
 			m.tellAway()
 		}
-	case l.proof == asked && !m.ending() && !m.at.Before(l.proofBy):
+	case l.proof == asked && !m.ending() && !m.user.speaks() && !m.at.Before(l.proofBy):
 		m.linkLost(LinkUnanswered)
 	}
 }
@@ -398,7 +425,7 @@ func (s State) linkDue(sooner func(time.Time)) {
 			sooner(l.lostAt.Add(linkSilent))
 		}
 		return
-	case l.proof == asked && !s.ending():
+	case l.proof == asked && !s.ending() && !s.user.speaks():
 		sooner(l.proofBy)
 	}
 	if !active || l.by.IsZero() && !s.moves() {

@@ -193,7 +193,7 @@ func (tk *talk) back() Input {
 	if how == LinkResumed && !tk.state.caps.Resume {
 		how = LinkReplayed
 	}
-	return LinkBack{Caps: tk.state.caps, How: how}
+	return LinkBack{Caps: tk.state.caps, How: how, Kept: tk.rng.IntN(2) == 0}
 }
 
 // leaveOrReturn loses the client or, if it is away, lets it come back: with nothing, or with a part

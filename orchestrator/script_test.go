@@ -193,7 +193,7 @@ func (w words) input() Input {
 	case "lost":
 		return LinkLost{}
 	case "back":
-		return LinkBack{Caps: w.state.caps, How: LinkHow(w.id("how"))}
+		return LinkBack{Caps: w.state.caps, How: LinkHow(w.id("how")), Kept: w.has("kept")}
 	case "gone":
 		return LinkGone{}
 	case "client.lost":

@@ -78,6 +78,9 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 // way in which speech ends goes through here, because a turn's latency is counted from both times.
 func (m *machine) speechOver(endAt time.Time) {
 	m.user.voice, m.user.since, m.user.known = silent, endAt, m.at
+	if l := &m.link; l.proof == asked {
+		l.proofBy = m.at.Add(proofPatience)
+	}
 }
 
 // speechLostAt returns when the user's speech counts as over although the model has not reported
@@ -96,6 +99,7 @@ func (m *machine) watchSpeech() {
 		return
 	}
 	m.speechOver(m.user.earAt)
+	m.link.midway = false // it is given up
 	m.lastActive, m.user.quietAt = m.at, m.at
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
 	if m.turn == nil {

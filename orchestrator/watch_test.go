@@ -179,8 +179,8 @@ func (w *watcher) turnAction(a Action) {
 			w.fail("the session ended twice")
 		}
 		t.ended = true
-	case Audit:
-		t.suppressed = t.suppressed || slices.Contains(a.Record.Intents, registry.IntentSuppressAudio)
+	case IntentDecided: // the audit may say so only when the model is told
+		t.suppressed = t.suppressed || a.Intent.Type == registry.IntentSuppressAudio && a.Why == ""
 	case Command:
 		if text, ok := a.Command.(transport.UserText); ok && t.away && w.ticked && strings.HasSuffix(text.Text, prompts.NudgeNotice) {
 			w.fail("the model was asked again for an answer that nobody can hear")

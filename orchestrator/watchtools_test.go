@@ -83,7 +83,7 @@ func (w *watcher) toolAction(a Action) {
 		w.toolRuns(a)
 	case calls.Cancel:
 		w.toolStops(a)
-	case SwitchLink, Moving:
+	case SwitchLink, Moving, SayAgain:
 		w.linkGone()
 	case Audit:
 		if a.Record.Event == audit.EventTool {

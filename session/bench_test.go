@@ -2,9 +2,11 @@ package session
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"voicegw/audio/audiotest"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/session/handoff"
@@ -31,7 +33,7 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	tb.Helper()
 	model := nullModel{transport.Info{InputRate: 16000, OutputRate: 24000, Capabilities: transport.Capabilities{InterruptNotice: true}}}
 	opts := Options{Policy: orchestrator.Policy{ResumeGrace: 30 * time.Second}}.withDefaults()
-	opts.hoard = newHoard()
+	opts.hoard, opts.looked = newHoard(), new(atomic.Int64)
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
 	g := &guest{Ticket: handoff.Ticket{SessionID: "s"}, start: &protocol.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}
@@ -84,6 +86,19 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		batch := walkUp(s, nil, &in, up)
 		if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, up) }); n != 0 {
 			t.Errorf("%v Hz: %v allocations a frame up", rates, n)
+		}
+		s.look = newLookback(16000, s.opts.looked)
+		speech := audiotest.Tone(rates[0], 300, -12, 20*time.Millisecond)
+		for _, what := range []string{"noise", "speech"} {
+			if what == "speech" {
+				s.look.speaks(false)
+			}
+			for range 500 {
+				batch = walkUp(s, batch, &in, speech) // until as much is kept as may be
+			}
+			if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, speech) }); n != 0 {
+				t.Errorf("%v Hz: %v allocations a frame of %s up", rates, n, what)
+			}
 		}
 		ev := &transport.AudioOut{Item: "a1", PCM: make([]byte, 9600)}
 		for range 10 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"voicegw/internal/quota"
@@ -45,7 +46,7 @@ type Manager struct {
 // NewManager returns a Manager. It refuses options with which no session could run.
 func NewManager(opts Options) (*Manager, error) {
 	opts = opts.withDefaults()
-	opts.hoard = newHoard()
+	opts.hoard, opts.looked = newHoard(), new(atomic.Int64)
 	if _, ok := opts.Transports[opts.Provider]; !ok {
 		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"voicegw/audit"
@@ -64,6 +65,8 @@ type Options struct {
 	now func() time.Time
 	// hoard bounds what all sessions keep for clients that may come back; NewManager makes it.
 	hoard *hoard
+	// looked counts what all sessions keep of what users say, in bytes; NewManager makes it.
+	looked *atomic.Int64
 }
 
 // Agent is the character that the model plays.

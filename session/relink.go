@@ -277,14 +277,33 @@ func (s *session) install(l *link, how orchestrator.LinkHow) error {
 	if s.isOver() {
 		return s.cause()
 	}
-	l.offsetMS = s.clock.ms() - audio.MS(l.info.InputRate, s.up.queued())
 	s.linked.Store(l)
 	s.up.first()
-	s.step(orchestrator.LinkBack{Caps: l.info.Capabilities, How: how}, time.Now())
+	kept := s.look.ms()
+	s.step(orchestrator.LinkBack{Caps: l.info.Capabilities, How: how, Kept: kept >= leastKept}, time.Now())
+	l.offsetMS = s.clock.ms() - audio.MS(l.info.InputRate, s.up.queued()) - (kept - s.look.ms())
 	s.up.flow()
 	s.showState()
 	s.wind()
 	return nil
+}
+
+// leastKept is how much of the user's speech, in ms, is worth saying again.
+const leastKept = 200
+
+// sayAgain puts what the user has said before everything that waits for the model. The caller must
+// hold mu, and nobody may be sending.
+func (s *session) sayAgain(a orchestrator.SayAgain) {
+	s.logger.Info("the model hears again what the user said", "audio_ms", s.look.ms())
+	var entries []upEntry
+	for _, f := range s.look.take() {
+		entries = append(entries, upEntry{frame: f, again: true})
+	}
+	if a.Over && s.manual() {
+		entries = append([]upEntry{{cmd: transport.ActivityStart{}}}, entries...)
+		entries = append(entries, upEntry{cmd: transport.ActivityEnd{}})
+	}
+	s.up.pushFront(entries)
 }
 
 // adapt makes what comes from the client fit a link with other rates or without speech detection.
@@ -305,6 +324,7 @@ func (s *session) adapt(l *link) error {
 		return err
 	}
 	s.resampleIn = in
+	s.look.resample(waiting, rate)
 	s.up.resample(waiting, audio.Bytes(rate, upBacklog), audio.Bytes(rate, longestQueued))
 	s.hearing.Lock()
 	defer s.hearing.Unlock()

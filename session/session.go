@@ -53,6 +53,7 @@ type session struct {
 	opts      *Options // the Manager's
 	start     *protocol.Start
 	up        *uplink
+	look      *lookback // nil if the session ends with its first connection to the model
 	down      *downlink
 	clock     *audioClock
 	tools     *registry.Snapshot // nil if there are no tools
@@ -174,6 +175,9 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	s.linked.Store(l)
 	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
 	s.story = newStory(s, info.Capabilities)
+	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {
+		s.look = newLookback(info.InputRate, opts.looked)
+	}
 	if opts.Desk != nil && start.ConversationID != "" {
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.logger)
 	}
@@ -251,6 +255,7 @@ func (s *session) finish() *Cause {
 	s.up.wait()
 	s.readers.Wait()
 	s.leaving.Wait()
+	s.look.forget()
 	return cause
 }
 
@@ -423,6 +428,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	s.state = next
 	for _, a := range actions {
 		s.recallAction(a)
+		s.lookAt(a)
 		s.carryOut(a)
 	}
 	s.note(in, actions)

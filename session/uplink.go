@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"sync"
 
 	"voicegw/audio"
@@ -38,6 +39,7 @@ type uplink struct {
 // upEntry is audio or a command.
 type upEntry struct {
 	frame *frame
+	again bool // the audio was sent before, to another connection; it is outside of the bound
 	cmd   transport.Command
 	// record is the audit record that sending cmd makes true; nil without one.
 	record *audit.Record
@@ -103,7 +105,7 @@ func (u *uplink) pushAudio(pcm []byte) {
 // dropOldest drops the oldest frame of audio. The caller must hold mu, and audio must be queued.
 func (u *uplink) dropOldest() {
 	for i, e := range u.entries {
-		if e.frame != nil {
+		if e.frame != nil && !e.again {
 			u.audio -= len(e.frame.pcm)
 			u.dropped += int64(len(e.frame.pcm))
 			e.frame.free()
@@ -211,6 +213,21 @@ func (u *uplink) first() {
 	u.mu.Unlock()
 }
 
+// pushFront queues entries before everything but the commands that were pushed since first.
+func (u *uplink) pushFront(entries []upEntry) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		for _, e := range entries {
+			if e.frame != nil {
+				e.frame.free()
+			}
+		}
+		return
+	}
+	u.entries = slices.Insert(u.entries, u.front, entries...)
+}
+
 // flow ends hold: what waits is sent to the new connection.
 func (u *uplink) flow() {
 	u.mu.Lock()
@@ -236,7 +253,9 @@ func (u *uplink) resample(r *audio.Resampler, maxAudio, maxFrame int) {
 			continue
 		}
 		u.entries[i].frame = newFrame(r.Process(nil, e.frame.pcm))
-		u.audio += len(u.entries[i].frame.pcm)
+		if !e.again {
+			u.audio += len(u.entries[i].frame.pcm)
+		}
 		e.frame.free()
 	}
 }

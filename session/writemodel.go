@@ -53,6 +53,7 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 	}
 	in.PCM = e.frame.pcm
 	err = l.conn.Send(noDeadline, in)
+	l.s.look.sent(e.frame.pcm, e.again)
 	e.frame.free()
 	return true, err
 }
@@ -68,7 +69,9 @@ func (s *session) sendDirect(pcm []byte) bool {
 	l := s.linked.Load()
 	s.directIn.PCM = pcm
 	// The connection keeps what the network does not accept.
-	if err := l.conn.Send(noDeadline, &s.directIn); err != nil {
+	err := l.conn.Send(noDeadline, &s.directIn)
+	s.look.sent(pcm, false)
+	if err != nil {
 		l.lost("send", err)
 	}
 	return true

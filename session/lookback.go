@@ -1,0 +1,230 @@
+package session
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/transport"
+)
+
+// The bounds of what is kept of the user's speech in case the model's connection breaks: lookLong of
+// words that the model has not answered yet, lookShort of sound in which speech may just begin, and
+// lookAll bytes in all sessions together.
+const (
+	lookLong  = 8 * time.Second
+	lookShort = time.Second
+	lookAll   = 64 << 20
+)
+
+// lookLevel is the peak above which a frame may hold speech: about -40 dBFS. Sound below it is not
+// kept unless somebody speaks.
+const lookLevel = 330
+
+// lookback keeps the audio that was sent to the model and that it has not answered, so that another
+// connection can hear it. It holds memory only while there is sound, and until the model answers. A
+// nil lookback keeps nothing. Its methods may be called concurrently; those that take audio follow
+// each other as the audio is sent.
+type lookback struct {
+	all *atomic.Int64 // bytes of memory in all sessions; fixed
+
+	mu       sync.Mutex // guards the following fields
+	rate     int        // Hz
+	speaking bool       // the user is speaking: everything is kept
+	words    stretch    // speech that was not answered yet
+	sound    stretch    // what came last, and may be the beginning of speech
+	quiet    int        // bytes since the last loud frame in sound
+}
+
+// stretch is a piece of audio in pooled frames, oldest first.
+type stretch struct {
+	frames []*frame
+	bytes  int
+}
+
+func newLookback(rate int, all *atomic.Int64) *lookback { return &lookback{rate: rate, all: all} }
+
+// sent takes audio that was sent to the model; again says that it came from take.
+func (l *lookback) sent(pcm []byte, again bool) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.speaking || again {
+		l.add(&l.words, pcm, lookLong)
+		return
+	}
+	switch {
+	case loud(pcm):
+		l.quiet = 0
+	case l.sound.bytes == 0:
+		return
+	default:
+		if l.quiet += len(pcm); l.quiet > audio.Bytes(l.rate, lookShort) {
+			l.drop(&l.sound)
+			return
+		}
+	}
+	l.add(&l.sound, pcm, lookShort)
+}
+
+// loud reports whether a frame may hold speech.
+func loud(pcm []byte) bool {
+	for i := 0; i+1 < len(pcm); i += audio.BytesPerSample {
+		if v := int(int16(binary.LittleEndian.Uint16(pcm[i:]))); v > lookLevel || v < -lookLevel {
+			return true
+		}
+	}
+	return false
+}
+
+// add appends pcm to a stretch and drops its oldest audio, so that it holds little more than most.
+// Where all sessions together have no room, the stretch is dropped: audio with a hole is of no use.
+// The caller must hold mu, as for drop.
+func (l *lookback) add(c *stretch, pcm []byte, most time.Duration) {
+	if n := len(c.frames); n == 0 || !c.frames[n-1].extend(pcm, frameCap) {
+		f := newFrame(pcm)
+		if l.all.Add(int64(f.size())) > lookAll {
+			l.all.Add(-int64(f.size()))
+			f.free()
+			l.drop(c)
+			return
+		}
+		c.frames = append(c.frames, f)
+	}
+	c.bytes += len(pcm)
+	for len(c.frames) > 1 && c.bytes-len(c.frames[0].pcm) >= audio.Bytes(l.rate, most) {
+		f := c.frames[0]
+		c.bytes -= len(f.pcm)
+		c.frames = append(c.frames[:0], c.frames[1:]...)
+		l.all.Add(-int64(f.size()))
+		f.free()
+	}
+}
+
+// drop forgets a stretch.
+func (l *lookback) drop(c *stretch) {
+	for _, f := range c.frames {
+		l.all.Add(-int64(f.size()))
+		f.free()
+	}
+	*c = stretch{}
+}
+
+// speaks records that the user is speaking; the sound before belongs to it, unless the client itself
+// says when its user speaks.
+func (l *lookback) speaks(told bool) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if told {
+		l.drop(&l.sound)
+	}
+	l.speaking = true
+	l.words.frames = append(l.words.frames, l.sound.frames...)
+	l.words.bytes += l.sound.bytes
+	l.sound = stretch{}
+}
+
+// stops records that the user has stopped speaking. The words are kept until the model answers.
+func (l *lookback) stops() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.speaking = false
+}
+
+// answered records that the model answers: it has heard what was said.
+func (l *lookback) answered() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.speaking {
+		l.drop(&l.words)
+	}
+}
+
+// ms returns how much is kept.
+func (l *lookback) ms() int64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return audio.MS(l.rate, l.words.bytes+l.sound.bytes)
+}
+
+// take returns what is kept, oldest first, and forgets it. The frames belong to the caller.
+func (l *lookback) take() []*frame {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := append(l.words.frames, l.sound.frames...)
+	for _, f := range all {
+		l.all.Add(-int64(f.size()))
+	}
+	l.words, l.sound = stretch{}, stretch{}
+	return all
+}
+
+// forget drops everything.
+func (l *lookback) forget() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(&l.words)
+	l.drop(&l.sound)
+	l.speaking = false
+}
+
+// resample converts what is kept to another rate.
+func (l *lookback) resample(r *audio.Resampler, rate int) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rate = rate
+	for _, c := range []*stretch{&l.words, &l.sound} {
+		c.bytes = 0
+		for i, f := range c.frames {
+			c.frames[i] = newFrame(r.Process(nil, f.pcm))
+			l.all.Add(int64(c.frames[i].size() - f.size()))
+			c.bytes += len(c.frames[i].pcm)
+			f.free()
+		}
+	}
+}
+
+// lookAt takes a decision that is about what the user says. The caller must hold mu.
+func (s *session) lookAt(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.SpeechStarted:
+		s.look.speaks(s.manual())
+	case orchestrator.SpeechStopped:
+		s.userSpeaks.Store(false)
+		s.look.stops()
+	case orchestrator.OpenItem:
+		s.look.answered()
+	case orchestrator.Transcript:
+		if a.Role == transport.RoleAssistant && a.Turn == s.state.Turn() {
+			s.look.answered()
+		}
+	case orchestrator.AboutCall:
+		if _, runs := a.Do.(calls.Run); runs {
+			s.look.answered()
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/audio/audiotest"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// says sends speech in frames of 20 ms.
+func (c *testClient) says(pcm []byte) {
+	for frame := range slices.Chunk(pcm, 640) {
+		c.speak(frame)
+	}
+	synctest.Wait()
+}
+
+// heardOf returns the audio that a connection got, and the text commands and button presses around
+// it, in order.
+func heardOf(model *transporttest.Conn) (order string, pcm []byte) {
+	for _, cmd := range model.Commands() {
+		switch cmd := cmd.(type) {
+		case *transport.AudioIn:
+			pcm = append(pcm, cmd.PCM...)
+			if n := len(order); n == 0 || order[n-1] != 'a' {
+				order += "a"
+			}
+		case transport.ActivityStart:
+			order += "("
+		case transport.ActivityEnd:
+			order += ")"
+		default:
+			order += fmt.Sprintf("%T", cmd)
+		}
+	}
+	return order, pcm
+}
+
+// TestSpeechSurvivesALoss: the connection breaks while the user speaks, or when the model has not
+// answered yet. The next one hears the speech from its beginning, once, and what was said since
+// comes after it. What was answered is not heard again.
+func TestSpeechSurvivesALoss(t *testing.T) {
+	speech := audiotest.Tone(16000, 440, -12, 2*time.Second)
+	half := len(speech) / 2
+	for name, over := range map[string]bool{"while the user speaks": false, "before the answer": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, remembering, nil)
+				c, model := st.started()
+				c.says(speech)
+				model.Emit(transport.SpeechStarted{Item: "u0", AudioMS: 10}, transport.SpeechStopped{Item: "u0", AudioMS: 2000, EndMS: 2000}, transport.InputCommitted{Item: "u0"})
+				answers(c, model, "r0", "a0", "Yes.")
+				c.says(make([]byte, 32000)) // a second of silence
+				c.says(speech[:half])
+				model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 3010})
+				synctest.Wait()
+				release := st.fake.StallConnect()
+				if over {
+					c.says(speech[half:])
+					model.Emit(transport.SpeechStopped{Item: "u1", AudioMS: 5000, EndMS: 5000}, transport.InputCommitted{Item: "u1"})
+					synctest.Wait()
+				}
+				model.FailRecv(broken())
+				synctest.Wait()
+				if !over {
+					c.says(speech[half:])
+				}
+				release()
+				next := st.fake.Accept(t)
+				synctest.Wait()
+				if order, got := heardOf(next); order != "a" || !bytes.HasSuffix(got, speech) || len(got) > len(speech)+640 {
+					t.Errorf("the next connection got %s: %d bytes, and %d were said", order, len(got), len(speech))
+				}
+				next.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 2000, EndMS: 2000}, transport.InputCommitted{Item: "u1"})
+				answers(c, next, "r1", "a1", "Yes.")
+				if c.count("error") != 0 || c.count("turn.ended completed") != 2 {
+					t.Errorf("the client was told: %q", c.log())
+				}
+				if n := st.m.opts.looked.Load(); n != 0 {
+					t.Errorf("%d bytes are kept after the answer", n)
+				}
+			})
+		})
+	}
+}
+
+// TestPressedSpeechSurvivesALoss: with push-to-talk the next connection gets the same words between
+// the same two presses of the button.
+func TestPressedSpeechSurvivesALoss(t *testing.T) {
+	speech := audiotest.Tone(16000, 440, -12, time.Second)
+	for name, lost := range map[string]int{"while the button is held": 0, "after its release": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, remembering, nil)
+				c := st.connect(`{"type":"session.start","input_rate":16000,"output_rate":24000,"turn_detection":"client"}`)
+				model := st.fake.Accept(t)
+				synctest.Wait()
+				c.says(speech) // before the button is pressed: not for the model
+				c.say(`{"type":"input.activity","active":true}`)
+				synctest.Wait()
+				c.says(speech)
+				release := st.fake.StallConnect()
+				for i := range 2 {
+					if i == lost {
+						model.FailRecv(broken())
+						synctest.Wait()
+					}
+					if i == 0 {
+						c.say(`{"type":"input.activity","active":false}`)
+						synctest.Wait()
+					}
+				}
+				release()
+				next := st.fake.Accept(t)
+				synctest.Wait()
+				if order, got := heardOf(next); order != "(a)" || !bytes.Equal(got, speech) {
+					t.Errorf("the next connection got %s with %d bytes, of which %d were said", order, len(got), len(speech))
+				}
+				answers(c, next, "r1", "a1", "Yes.")
+				if c.count("error") != 0 || c.count("turn.ended completed") != 1 {
+					t.Errorf("the client was told: %q", c.log())
+				}
+			})
+		})
+	}
+}
+
+// TestLookbackIsBounded: silence is not kept, noise for a second, speech for eight, and in all
+// sessions together no more than may be.
+func TestLookbackIsBounded(t *testing.T) {
+	all := new(atomic.Int64)
+	l := newLookback(16000, all)
+	hears := func(pcm []byte, d time.Duration) {
+		for range d / (20 * time.Millisecond) {
+			l.sent(pcm, false)
+		}
+	}
+	kept := func(least, most time.Duration) {
+		t.Helper()
+		if got := time.Duration(l.ms()) * time.Millisecond; got < least || got > most || (got == 0) != (all.Load() == 0) {
+			t.Errorf("%v are kept in %d bytes of memory, want from %v to %v", got, all.Load(), least, most)
+		}
+	}
+	noise, silence := audiotest.Tone(16000, 300, -20, 20*time.Millisecond), make([]byte, 640)
+	spare := 300 * time.Millisecond // a frame
+	hears(silence, time.Minute)
+	kept(0, 0)
+	hears(noise, time.Minute)
+	kept(lookShort, lookShort+spare)
+	hears(silence, 2*lookShort)
+	kept(0, 0)
+	hears(noise, time.Second/2)
+	l.speaks(false)
+	kept(time.Second/2, time.Second/2)
+	hears(silence, time.Minute)
+	kept(lookLong, lookLong+spare)
+	l.answered() // an answer while the user speaks is none to what they say
+	kept(lookLong, lookLong+spare)
+	l.stops()
+	hears(silence, time.Minute)
+	kept(lookLong, lookLong+spare)
+	l.answered()
+	kept(0, 0)
+
+	all.Store(lookAll - 2*frameCap)
+	l.speaks(false)
+	hears(noise, time.Minute)
+	if used, had := all.Load(), audio.Bytes(16000, time.Minute); used > lookAll || used < lookAll-3*frameCap {
+		t.Errorf("of %d bytes, all sessions together keep %d; they may keep %d", had, used, lookAll)
+	}
+	l.forget()
+	if all.Load() != lookAll-2*frameCap {
+		t.Error("not everything is forgotten")
+	}
+}
