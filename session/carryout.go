@@ -42,8 +42,6 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.intentDecided(a)
 	case orchestrator.SwitchLink:
 		s.switchLink(a)
-	case orchestrator.SayAgain:
-		s.sayAgain(a)
 	case orchestrator.MuteUser:
 		s.muted.Store(true)
 	case orchestrator.End:

@@ -216,6 +216,8 @@ func (s *session) lookAt(a orchestrator.Action) {
 	case orchestrator.SpeechStopped:
 		s.userSpeaks.Store(false)
 		s.look.stops()
+	case orchestrator.SayAgain:
+		s.sayAgain(a)
 	case orchestrator.OpenItem:
 		s.look.answered()
 	case orchestrator.Transcript:
