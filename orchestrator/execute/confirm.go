@@ -26,13 +26,20 @@ func (c *Runner) Ask(j calls.Ask) {
 	c.begin(tool, func() {
 		in := calls.Recorded{Call: j.Call, Refused: j.Prepared.Check(c.over(), c.session(j.Turn), c.c.Capabilities...)}
 		if in.Refused == nil {
-			if err := c.e.ask(calls.Run(j), c.c.Session, &in); err != nil {
+			err := errUnsure
+			if c.sure() {
+				err = c.e.ask(calls.Run(j), c.c.Session, &in)
+			}
+			if err != nil {
 				c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", tool, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)
 			}
 		}
 		c.c.Report(in)
 	})
 }
+
+// errUnsure: another process may have the conversation, and would not know of the question.
+var errUnsure = errors.New("another process may have the session")
 
 var errNoConfirmations = errors.New("there is no place to keep confirmations")
 
@@ -212,6 +219,6 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := calls.Run{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
-	env, _ := e.run(ctx, j, session, caps)
+	env, _ := e.run(ctx, j, session, caps, func() bool { return true })
 	return env, p
 }

@@ -108,6 +108,9 @@ type Conversation struct {
 	// Report receives the result of each Run, Ask and Resolve exactly once, on goroutines of
 	// the Executor.
 	Report func(calls.Input)
+	// Sure reports whether the conversation is still this process's: otherwise no call that writes
+	// begins and no question is asked. It must not wait. Nil means that it always is.
+	Sure func() bool
 }
 
 // Runner runs the calls of one conversation. Its methods may be called concurrently and do not

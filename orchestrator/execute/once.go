@@ -45,8 +45,10 @@ func handlerKey(name string) string {
 }
 
 // run runs a call, and returns its answer and when its handler began. A call that writes is
-// first entered in the ledger, and does not run if the deed was done before or may have been.
-func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+// first entered in the ledger, and does not run if the deed was done before or may have been, nor
+// while sure is false, which is asked last: a process that was stopped meanwhile may have lost the
+// conversation to another one.
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, caps []any, sure func() bool) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
 		return e.try(ctx, p, session, caps)
@@ -56,6 +58,9 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	}
 	if err := context.Cause(ctx); err != nil {
 		return e.try(ctx, p, session, caps) // it answers that the call has not begun
+	}
+	if !sure() {
+		return e.unsure(j, session), time.Time{}
 	}
 	name := deed(j, session)
 	entry, fresh, err := e.reserve(ctx, store.Reservation{
@@ -69,10 +74,22 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	case !fresh:
 		return e.found(entry, j), time.Time{}
 	}
+	if !sure() {
+		env = e.unsure(j, session)
+		e.record(entry, env, j, session)
+		return env, time.Time{}
+	}
 	p.SetIdempotencyKey(handlerKey(name))
 	env, begunAt = e.try(ctx, p, session, caps)
 	e.record(entry, env, j, session)
 	return env, begunAt
+}
+
+// unsure refuses a call of a conversation that another process may have.
+func (e *Executor) unsure(j calls.Run, session registry.Session) registry.Envelope {
+	tool := j.Prepared.Tool().ToolID
+	e.opts.Logger.Warn("another process may have the session: a side effect was not begun", "tool", tool, "session_id", session.ID, "call_id", j.Call)
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, toolerror.NotRecorded()))
 }
 
 // reserve makes an entry or finds the existing one. Cancelling the call does not interrupt it.

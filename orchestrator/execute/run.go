@@ -29,7 +29,7 @@ func (c *Runner) Run(r calls.Run) {
 		if !wasApproved(r) && c.over().Err() != nil {
 			cancel(errOver) // the conversation is over: the call must not begin
 		}
-		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c.Capabilities)
+		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c.Capabilities, c.sure)
 		c.mu.Lock()
 		delete(c.cancels, r.Call)
 		c.mu.Unlock()
@@ -37,6 +37,9 @@ func (c *Runner) Run(r calls.Run) {
 		c.c.Report(calls.Finished{Call: r.Call, Envelope: env, BegunAt: begunAt})
 	})
 }
+
+// sure reports whether the conversation is still this process's; see Conversation.Sure.
+func (c *Runner) sure() bool { return c.c.Sure == nil || c.c.Sure() }
 
 // session describes the conversation to a call of that turn, now.
 func (c *Runner) session(turn int) registry.Session {

@@ -1,0 +1,62 @@
+package execute
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute/executetest"
+	"voicegw/registry"
+)
+
+// TestNothingBeginsInALostConversation: a process that may have lost its conversation to another one
+// changes nothing, leaves nothing in the ledger that would keep the other one from doing it, and
+// asks nobody. What only reads runs.
+func TestNothingBeginsInALostConversation(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		c := f.talk("s1", "ada")
+		c.c.Sure = func() bool { return false }
+		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+			t.Errorf("the ledger was asked to %s", op)
+			return nil
+		}
+		if env := f.run(c, f.job("c1", "book", `{"name":"ada","time":"9:00"}`)); !failed(env, registry.ErrorTransient) {
+			t.Errorf("a call that writes was answered with %+v", env)
+		}
+		c.Ask(calls.Ask(f.job("c2", "pay", `{"name":"ada"}`)))
+		c.Wait()
+		if len(f.asked) != 1 || f.asked[0].Token != "" || f.asked[0].Refused != nil || len(f.questions.All()) != 0 {
+			t.Errorf("the question was reported as %+v, and the store has %+v", f.asked, f.questions.All())
+		}
+		if begun, kept := f.ran(), f.ledger.Entries(); len(begun) != 0 || len(kept) != 0 {
+			t.Errorf("handlers began for %v, and the ledger has %+v", begun, kept)
+		}
+		if env := f.run(c, f.job("c3", "look", `{}`)); !env.OK {
+			t.Errorf("a call that reads was answered with %+v", env)
+		}
+	})
+}
+
+// TestConversationIsLostWhileTheLedgerIsWritten: a process that was stopped while it entered a call
+// in the ledger, and has lost its conversation when it goes on, does not begin the call, and takes
+// the entry out again.
+func TestConversationIsLostWhileTheLedgerIsWritten(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, f *fixture) {
+		var lost atomic.Bool
+		c := f.talk("s1", "ada")
+		c.c.Sure = func() bool { return !lost.Load() }
+		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+			if op == executetest.Reserve {
+				lost.Store(true)
+			}
+			return nil
+		}
+		if env := f.run(c, f.job("c1", "book", `{"name":"ada","time":"9:00"}`)); !failed(env, registry.ErrorTransient) || env.Error.PartialSideEffects {
+			t.Errorf("it was answered with %+v", env)
+		}
+		if begun, kept := f.ran(), f.ledger.Entries(); len(begun) != 0 || len(kept) != 0 {
+			t.Errorf("handlers began for %v, and the ledger has %+v", begun, kept)
+		}
+	})
+}
