@@ -127,15 +127,24 @@ func (a *Admission) Release() {
 		if a.seated {
 			m.running--
 			a.uncount()
-			if m.draining && m.running == 0 {
-				close(m.idle)
-			}
 		}
-		if m.draining && len(m.admitted) == 0 {
-			close(m.empty)
-		}
+		m.rest()
 		m.mu.Unlock()
 	})
+}
+
+// rest closes idle and empty once the drain need not wait any more. Connections that come later, and
+// may still come back to a session, open neither again. The caller must hold mu.
+func (m *Manager) rest() {
+	if !m.draining {
+		return
+	}
+	if m.running == 0 && m.carrying == 0 {
+		m.closeIdle()
+	}
+	if len(m.admitted) == 0 {
+		m.closeEmpty()
+	}
 }
 
 // uncount stops counting a session for its address. The caller must hold Manager.mu.

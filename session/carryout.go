@@ -40,8 +40,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.decided(a)
 	case orchestrator.IntentDecided:
 		s.intentDecided(a)
-	case orchestrator.SwitchLink:
-		s.switchLink(a)
+	case orchestrator.SwitchLink, orchestrator.Moving:
+		s.unlink(a)
 	case orchestrator.MuteUser:
 		s.muted.Store(true)
 	case orchestrator.End:

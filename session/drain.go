@@ -37,8 +37,10 @@ func (a *Admission) is(phase Phase, id string) {
 	a.id, a.phase, a.since = id, phase, time.Now()
 }
 
-// Drain refuses new sessions from now on, lets the running ones go on until ctx is done, ends the
-// others with "server_shutdown", and returns when no session and no tool is left. After ending
+// Drain refuses new sessions from now on, and gives up the running ones for other nodes or the next
+// process to go on with: each at a quiet moment, spread over the time until ctx is done. What cannot
+// be given up goes on until then and is ended with "server_shutdown". Clients may come back to their
+// sessions meanwhile. Drain returns when no session and no tool is left. After ending
 // them it waits for at most DrainRemainder, whatever a provider, a tool or the store does; if
 // anything is left then, the error is the one of Left. Calling Drain again with a shorter ctx
 // shortens the wait.
@@ -49,18 +51,14 @@ func (m *Manager) Drain(ctx context.Context, beside ...func(context.Context)) er
 	m.mu.Lock()
 	if !m.draining {
 		m.draining = true
-		if m.running == 0 {
-			close(m.idle)
-		}
-		if len(m.admitted) == 0 {
-			close(m.empty)
-		}
+		m.rest()
 	}
 	m.mu.Unlock()
 	var others sync.WaitGroup
 	for _, drain := range beside {
 		others.Go(func() { drain(ctx) })
 	}
+	m.moveAll(ctx, m.idle)
 	select {
 	case <-m.idle:
 	case <-ctx.Done():

@@ -114,9 +114,16 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) bool {
 	}
 	m.mu.Lock()
 	m.waiting.Leave(&a.guest)
+	m.carrying++
 	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.carrying--
+		m.rest()
+	}()
 	a.is(PhaseCarried, start.Resume.SessionID)
-	return m.opts.Cluster.Carry(m.ctx(), Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, MayInspect: a.MayInspect}, c)
+	return m.opts.Cluster.Carry(a.ctx(), Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, MayInspect: a.MayInspect}, c)
 }
 
 // comeFromElsewhere connects a client with a session that this node does not run: on the node that
@@ -125,6 +132,9 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, start *startMessage)
 	if m.carry(a, c, start) {
 		return nil
 	}
+	if m.Draining() {
+		return causeShutdown // another node, or the next process, takes it
+	}
 	return m.refuseResume(start.Resume.SessionID)
 }
 
@@ -132,6 +142,7 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, start *startMessage)
 func (m *Manager) makeKnown(s *session) {
 	if m.opts.Cluster != nil && m.opts.Policy.ResumeGrace > 0 {
 		s.place = m.opts.Cluster.Enter(s.record())
+		s.place.WhenLost(func() { s.end(causeTaken) })
 	}
 }
 

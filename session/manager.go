@@ -28,6 +28,8 @@ type Manager struct {
 	tries  tries
 	places *quota.Quota[netip.Addr]
 	seldom *seldom.Log
+	// closeIdle and closeEmpty close the channels below, once.
+	closeIdle, closeEmpty func()
 	// breakers has an entry for each provider.
 	breakers map[string]*breaker
 
@@ -37,7 +39,9 @@ type Manager struct {
 	running  int                     // number of those that have sent session.start
 	waiting  *quota.Room[netip.Addr] // those that have not
 	sessions map[string]*session     // running sessions, by id
-	idle     chan struct{}           // closed when draining and no session runs any more
+	carrying int                     // number of clients that are carried to other nodes
+	moved    int                     // number of sessions that were given up since the drain began
+	idle     chan struct{}           // closed when draining, and no session runs and no client is carried any more
 	empty    chan struct{}           // closed when draining and admitted is empty
 
 	blockWatch *time.Timer // fires the next check of blocks; nil if no client is away
@@ -64,6 +68,7 @@ func NewManager(opts Options) (*Manager, error) {
 		m.breakers[name] = new(breaker)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
+	m.closeIdle, m.closeEmpty = sync.OnceFunc(func() { close(m.idle) }), sync.OnceFunc(func() { close(m.empty) })
 	m.ctx = func() context.Context { return ctx }
 	m.endAll = cancel
 	return m, nil
@@ -148,7 +153,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	m.makeKnown(s)
 	m.note(s)
 	if g.WhenLost != nil {
-		g.WhenLost(func() { s.end(causeVoiceLost) })
+		g.WhenLost(s.voiceLost)
 	}
 	s.begin()
 	return s
@@ -161,6 +166,11 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 	m.forget(s)
 	a.is(PhaseSettling, g.SessionID)
 	s.settle()
+	if cause == causeMoving {
+		m.mu.Lock()
+		m.moved++
+		m.mu.Unlock()
+	}
 	stats := s.linked.Load().conn.Stats()
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),

@@ -95,6 +95,16 @@ func (s *session) expires(l *link) {
 	}
 }
 
+// unlink gives up the session's link: for another one, or with the session. The caller must hold mu.
+func (s *session) unlink(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.SwitchLink:
+		s.switchLink(a)
+	case orchestrator.Moving:
+		s.moveOut(a)
+	}
+}
+
 // switchLink gives up the session's link and starts the way to the next one. The caller must hold
 // mu.
 func (s *session) switchLink(a orchestrator.SwitchLink) {
@@ -102,7 +112,8 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old.gone = true
 	s.up.hold()
 	s.userSpeaks.Store(false)
-	w := &way{s: s, from: old, reason: a.Reason, handle: a.Handle, past: s.past()}
+	w := &way{s: s, from: old, reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
+	s.way = w
 	s.logger.Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
 		"calls", a.Calls, "deferred", a.Deferred)
 	s.readers.Go(w.walk)
@@ -128,7 +139,8 @@ type way struct {
 	reason  orchestrator.LinkReason
 	handle  string // to resume with; empty once it was refused
 	past    []transport.Past
-	refused int // how often the history was not taken
+	refused int                // how often the history was not taken
+	stop    context.CancelFunc // ends the present attempt; guarded by the session's mu
 }
 
 // walk closes the old connection, opens another one and makes it the session's link. The old one
@@ -139,16 +151,48 @@ func (w *way) walk() {
 		s.logger.Debug("closing the model's connection", "error", err)
 	}
 	<-w.from.over // everything that it had sent has been taken
+	for {
+		if g := s.given(); g != nil && s.give(g) {
+			return
+		}
+		err := w.reach()
+		if errors.Is(err, errLeaving) {
+			continue
+		}
+		if err != nil && !s.isOver() {
+			s.logger.Warn("the model cannot be reached again", "kind", transport.KindOf(err).String(), "error", err)
+			s.dispatch(orchestrator.LinkGone{})
+		}
+		return
+	}
+}
+
+// errLeaving: the session is to be given up, and needs no connection.
+var errLeaving = errors.New("the session is given up")
+
+// reach opens a connection and makes it the session's link.
+func (w *way) reach() error {
+	s := w.s
 	ctx, cancel := context.WithTimeout(s.context(), linkBudget)
 	defer cancel()
+	s.mu.Lock()
+	w.stop = cancel
+	leaving := s.giving != nil
+	s.mu.Unlock()
+	if leaving {
+		return errLeaving
+	}
 	conn, how, err := w.connect(ctx)
 	if err == nil {
-		err = w.arrive(conn, how)
+		return w.arrive(conn, how)
 	}
-	if err != nil && !s.isOver() {
-		s.logger.Warn("the model cannot be reached again", "kind", transport.KindOf(err).String(), "error", err)
-		s.dispatch(orchestrator.LinkGone{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.giving != nil {
+		return errLeaving
 	}
+	s.way = nil
+	return err
 }
 
 // providers returns whom to ask for a connection: the provider of the last one, and whoever takes
@@ -274,9 +318,13 @@ func (s *session) install(l *link, how orchestrator.LinkHow) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.isOver() {
+	switch {
+	case s.isOver():
 		return s.cause()
+	case s.giving != nil:
+		return errLeaving
 	}
+	s.way = nil
 	s.linked.Store(l)
 	s.up.first()
 	kept := s.look.ms()

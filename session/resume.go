@@ -34,6 +34,9 @@ func (m *Manager) resume(a *Admission, c Client, start *startMessage) *Cause {
 		return m.comeFromElsewhere(a, c, start)
 	}
 	defer s.visitors.Done()
+	if s.isOver() && (s.cause().moved() || s.given() != nil) {
+		return m.comeFromElsewhere(a, c, start)
+	}
 	s.inbound.Lock()
 	s.mu.Lock()
 	at, cause := s.takeBack(a, c, start)
@@ -66,6 +69,9 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	}
 	if cause := s.fits(start); cause != nil {
 		return nil, cause
+	}
+	if s.giving != nil {
+		return nil, causeMoving // the client tries again in a moment, when it is known where the session is
 	}
 	if s.opts.Blocked != nil {
 		if until, ok := s.opts.Blocked(s.user); ok {

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
+	"voicegw/transport"
 	"voicegw/transport/transporttest"
 )
 
@@ -41,7 +42,13 @@ type returning struct {
 // comingBack begins a session whose client may be away for half a minute.
 func comingBack(t *testing.T, change func(*Options)) (*returning, *transporttest.Conn) {
 	t.Helper()
-	st := newStage(t, hearing, func(o *Options) {
+	return comingBackTo(t, hearing, change)
+}
+
+// comingBackTo is comingBack with a model of other capabilities.
+func comingBackTo(t *testing.T, caps transport.Capabilities, change func(*Options)) (*returning, *transporttest.Conn) {
+	t.Helper()
+	st := newStage(t, caps, func(o *Options) {
 		o.Policy = orchestrator.Policy{ResumeGrace: 30 * time.Second}
 		if change != nil {
 			change(o)

@@ -136,6 +136,8 @@ type session struct {
 	story       *handoff.Story    // nil if the session does not continue a conversation
 	keeper      *handoff.Keeper   // nil with story
 	telling     *audit.Record     // the record that the next command makes true; nil without one
+	giving      *giving           // nil unless the session is being given up
+	way         *way              // to another link; nil if none is walked
 	shown       orchestrator.View // the view that an inspecting client got last
 }
 
@@ -246,7 +248,7 @@ func (s *session) begin() {
 // finish ends the conversation once done is closed, and returns its cause when nothing of it is
 // left but its tools; see settle.
 func (s *session) finish() *Cause {
-	cause := s.cause()
+	cause := s.whyEnded()
 	s.goodbye(cause)
 	if err := s.linked.Load().conn.Close(); err != nil {
 		s.logger.Debug("closing the model's connection", "error", err)
@@ -317,15 +319,9 @@ func (s *session) goodbye(cause *Cause) {
 	s.mu.Lock()
 	s.wind() // no more ticks
 	s.mu.Unlock()
+	s.goOn() // results of calls that have come while the session was given up are recorded
 	s.calls.End()
-	handback, handed := s.keeper.Return(said, handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost})
-	s.handed = handed
-	var last []protocol.ServerMessage
-	if cause.Code != "" {
-		last = append(last, &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: protocol.Time{Time: cause.Until}})
-	}
-	last = append(last, &protocol.SessionEnded{Reason: cause.Reason, Handback: handback})
-	if err := s.down.finish(last...); err != nil {
+	if err := s.down.finish(s.lastWords(cause, said, lasted)...); err != nil {
 		s.logger.Error("encoding the last messages", "error", err)
 	}
 	// A client that is gone or stuck must not delay the session's end.
@@ -348,6 +344,25 @@ func (s *session) goodbye(cause *Cause) {
 	client.Abort()
 }
 
+// lastWords hands the conversation back, and returns the last messages to the client. A session with
+// which another process goes on is not over: nothing is handed back.
+func (s *session) lastWords(cause *Cause, said handoff.Said, lasted time.Duration) (last []protocol.ServerMessage) {
+	if cause.moved() {
+		s.handed = s.keeper.Leave()
+		reason := "draining"
+		if cause == causeTaken {
+			reason = cause.Reason
+		}
+		return []protocol.ServerMessage{&protocol.SessionMoving{Reason: reason, Deadline: protocol.Time{Time: time.Now().UTC()}}}
+	}
+	handback, handed := s.keeper.Return(said, handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost})
+	s.handed = handed
+	if cause.Code != "" {
+		last = append(last, &protocol.Error{Code: cause.Code, Message: cause.Message, Retryable: cause.retryable(), Until: protocol.Time{Time: cause.Until}})
+	}
+	return append(last, &protocol.SessionEnded{Reason: cause.Reason, Handback: handback})
+}
+
 // goodbyeTimeout bounds the last words to a client.
 const goodbyeTimeout = 2 * time.Second
 
@@ -363,7 +378,7 @@ func (s *session) tick() {
 func (s *session) wind() {
 	at := s.state.WakeAt()
 	switch {
-	case at.IsZero() || s.isOver():
+	case at.IsZero() || s.isOver() || s.giving != nil:
 		if s.clockwork != nil {
 			s.clockwork.Stop()
 		}
@@ -419,8 +434,13 @@ func (s *session) takeSent(now time.Time) {
 	}
 }
 
-// step takes one step and carries out its actions. The caller must hold mu.
+// step takes one step and carries out its actions. While the session is given up, the input waits.
+// The caller must hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
+	if s.giving != nil && !s.isOver() {
+		s.giving.hold(in)
+		return
+	}
 	next, actions := orchestrator.Step(s.state, now, in)
 	if s.story.Note(in, actions, now, s.queuedMS) {
 		s.keeper.Keep(s.story.SoFar())

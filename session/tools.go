@@ -24,6 +24,7 @@ func (s *session) beginCalls() {
 		},
 		Capabilities: []any{registry.Messenger(messenger{s})},
 		Report:       func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },
+		Sure:         func() bool { return s.place.Sure() },
 	})
 }
 

@@ -104,3 +104,32 @@ func (k *Keeper) wait(ctx context.Context) {
 	case <-ctx.Done():
 	}
 }
+
+// Flush has what was said until now written, and waits for it, but no longer than ctx. What could
+// not be written is logged by the write.
+func (k *Keeper) Flush(ctx context.Context, said Said) {
+	if k == nil {
+		return
+	}
+	k.Keep(said)
+	k.wait(ctx)
+}
+
+// Leave ends Keep without a handback, because another process goes on with the session. over is
+// closed when no write runs any more.
+func (k *Keeper) Leave() (over <-chan struct{}) {
+	done := make(chan struct{})
+	if k == nil {
+		close(done)
+		return done
+	}
+	k.finish()
+	k.mu.Lock()
+	busy := k.busy
+	k.mu.Unlock()
+	if busy == nil {
+		close(done)
+		return done
+	}
+	return busy
+}

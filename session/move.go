@@ -1,0 +1,150 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"voicegw/orchestrator"
+	"voicegw/store"
+)
+
+// giveTime bounds how long a session waits for the store when it is given up.
+const giveTime = 5 * time.Second
+
+// mostWaiting bounds the inputs that wait while a session is given up. Beyond it, what the client
+// does is dropped; results of calls never are, and a session has few.
+const mostWaiting = 1024
+
+// giving is a session on its way out of this process: its connection to the model is closed, and
+// until the store has it no step is taken, because the checkpoint would not know of it. It is
+// guarded by the session's mu.
+type giving struct {
+	checkpoint store.Checkpoint
+	waiting    []orchestrator.Input // in the order in which they came
+	dropped    int
+	voiceLost  bool // the lease of the conversation was lost meanwhile
+
+	// over is closed when it is known whether the session has left.
+	over chan struct{}
+	left bool // owned by give until over is closed
+}
+
+// hold keeps an input until it is known whether the session stays.
+func (g *giving) hold(in orchestrator.Input) {
+	switch in.(type) {
+	case orchestrator.Tick:
+		return // the session's clock is set again afterwards
+	case orchestrator.OfCall:
+	default:
+		if len(g.waiting) >= mostWaiting {
+			g.dropped++
+			return
+		}
+	}
+	g.waiting = append(g.waiting, in)
+}
+
+// askToMove asks the session to leave this process, by that time in any case. A session that no
+// other process could go on with stays, and so does one that this process may have lost.
+func (s *session) askToMove(by time.Time) {
+	if s.movable() && s.place.Sure() {
+		s.dispatch(orchestrator.Move{By: by})
+	}
+}
+
+// moveOut begins to give the session up: no more steps until it is known whether it has left. The
+// caller must hold mu.
+func (s *session) moveOut(a orchestrator.Moving) {
+	if s.isOver() {
+		return // it has left, or ends
+	}
+	if c, err := s.checkpoint(a.Handle); err == nil {
+		s.giving = &giving{checkpoint: c, over: make(chan struct{})}
+	} else {
+		s.logger.Error("encoding a checkpoint: the session stays here", "error", err)
+	}
+	switch {
+	case s.way == nil:
+		s.switchLink(orchestrator.SwitchLink{Reason: orchestrator.LinkMoving, Handle: a.Handle})
+	case s.giving != nil:
+		s.way.stop() // it is on the way to another connection, and gives the session up instead
+	}
+}
+
+// given returns what is to be given up; nil if the session stays.
+func (s *session) given() *giving {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.giving
+}
+
+// give gives the session up, and reports whether it has left. Otherwise it goes on here.
+func (s *session) give(g *giving) (left bool) {
+	defer close(g.over)
+	// Not the session's context: a session that ends meanwhile has been given up or has not.
+	ctx, cancel := context.WithTimeout(context.Background(), giveTime)
+	defer cancel()
+	s.keeper.Flush(ctx, s.told())
+	err := s.place.Give(ctx, g.checkpoint)
+	if err == nil {
+		g.left = true
+		s.end(causeMoving)
+		return true
+	}
+	s.logger.Warn("the session could not be given to another gateway and goes on here", "error", err)
+	s.goOn()
+	return false
+}
+
+// whyEnded returns why the session is over. One that ends with its process while it is given up has
+// moved if it was taken.
+func (s *session) whyEnded() *Cause {
+	cause := s.cause()
+	g := s.given()
+	if g == nil {
+		return cause
+	}
+	<-g.over
+	if g.left && cause == causeShutdown {
+		return causeMoving
+	}
+	return cause
+}
+
+// goOn takes the steps that have waited while the session was given up.
+func (s *session) goOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.giving
+	if g == nil {
+		return
+	}
+	s.giving = nil
+	if g.dropped > 0 {
+		s.logger.Warn("the client did too much while the session was given up", "dropped", g.dropped)
+	}
+	if g.voiceLost {
+		s.end(causeVoiceLost)
+	}
+	for _, in := range g.waiting {
+		s.step(in, time.Now())
+	}
+	s.showState()
+	s.lagged()
+	s.wind()
+}
+
+// voiceLost ends a session that may no longer be the only one of its conversation. While the session
+// is given up, it is the one that takes it who has the conversation.
+func (s *session) voiceLost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.giving != nil {
+		s.giving.voiceLost = true
+		return
+	}
+	s.end(causeVoiceLost)
+}
+
+// moved reports whether the session is over because another process goes on with it, or may.
+func (c *Cause) moved() bool { return c == causeMoving || c == causeTaken }

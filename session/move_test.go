@@ -1,0 +1,691 @@
+package session
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/internal/user"
+	"voicegw/orchestrator"
+	"voicegw/protocol/closecode"
+	"voicegw/session/handoff"
+	"voicegw/store"
+	"voicegw/transport"
+	"voicegw/transport/transporttest"
+)
+
+// givers is a Cluster whose sessions can be given up.
+type givers struct {
+	nodes
+
+	mu     sync.Mutex // guards the following fields
+	places []*giver   // in the order in which their sessions began
+	refuse error      // of each Give; nil takes the session
+	stall  chan struct{}
+}
+
+func (g *givers) Enter(r store.SessionRecord) Place {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := &giver{all: g, id: r.ID, sure: true}
+	g.places = append(g.places, p)
+	return p
+}
+
+// giver is the place of one session.
+type giver struct {
+	nowhere
+	all *givers
+	id  string
+
+	// Guarded by givers.mu.
+	tries int
+	given []store.Checkpoint
+	at    time.Time
+	sure  bool
+	lost  func()
+}
+
+func (p *giver) Give(ctx context.Context, c store.Checkpoint) error {
+	p.all.mu.Lock()
+	p.tries++
+	err, stall := p.all.refuse, p.all.stall
+	p.all.mu.Unlock()
+	if stall != nil {
+		select {
+		case <-stall:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	if err == nil {
+		p.given, p.at = append(p.given, c), time.Now()
+	}
+	return err
+}
+
+func (p *giver) Sure() bool {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	return p.sure
+}
+
+func (p *giver) WhenLost(f func()) {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.lost = f
+}
+
+// of returns a copy of the place of the i-th session.
+func (g *givers) of(i int) giver {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := *g.places[i]
+	p.given = slices.Clone(p.given)
+	return p
+}
+
+// moving is a stage whose sessions can be given up.
+func moving(t *testing.T, change func(*Options)) (*stage, *givers) {
+	t.Helper()
+	all := &givers{}
+	return newStage(t, remembering, func(o *Options) {
+		o.Cluster, o.Policy = all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
+		o.Limits.ExemptLoopback = true
+		if change != nil {
+			change(o)
+		}
+	}), all
+}
+
+// drain drains the stage within that time, on a goroutine of its own; it returns how to wait for it.
+func (st *stage) drain(limit time.Duration) (wait func() (took time.Duration)) {
+	ctx, stop := contextWithTimeout(limit)
+	done, began := make(chan error, 1), time.Now()
+	go func() { done <- st.m.Drain(ctx) }()
+	synctest.Wait()
+	return func() time.Duration {
+		st.t.Helper()
+		defer stop()
+		if err := <-done; err != nil {
+			st.t.Error(err)
+		}
+		return time.Since(began)
+	}
+}
+
+// begin begins a session on another address, and returns both ends.
+func (st *stage) begin() (*testClient, *transporttest.Conn) {
+	st.t.Helper()
+	a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	c := newTestClient()
+	c.say(startText)
+	st.m.Start(a, c)
+	return c, st.fake.Accept(st.t)
+}
+
+// TestDrainMovesSessions: sessions leave one after another within half of the drain's time, each
+// with a checkpoint; its client is told and closed with 4007, its model's connection is closed, and
+// nothing is handed back. The drain is over when the last one has left.
+func TestDrainMovesSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		clients, models := make([]*testClient, 10), make([]*transporttest.Conn, 10)
+		for i := range clients {
+			clients[i], models[i] = st.begin()
+			synctest.Wait()
+			pass(time.Millisecond)
+		}
+		began := time.Now()
+		took := st.drain(30 * time.Second)()
+		for i, c := range clients {
+			c.expect(t, "session.started", "session.moving draining")
+			c.ended(t, closecode.Moving)
+			if c.count("session.ended") != 0 {
+				t.Errorf("session %d was told that it is over", i)
+			}
+			models[i].WaitClosed(t)
+			p := all.of(i)
+			if len(p.given) != 1 {
+				t.Fatalf("session %d was given up %d times", i, len(p.given))
+			}
+			want := time.Duration(i) * 1500 * time.Millisecond
+			if after := p.at.Sub(began); after < want || after > want+time.Second {
+				t.Errorf("session %d left after %s, want about %s", i, after, want)
+			}
+		}
+		if took > 15*time.Second {
+			t.Errorf("the drain took %s", took)
+		}
+		if at := st.m.DrainState(); at != (DrainState{Draining: true, Moved: 10}) {
+			t.Errorf("at the end the state is %+v", at)
+		}
+	})
+}
+
+// TestMoveWaitsForTheAnswer: a session in mid-answer leaves when the answer has been heard, and the
+// checkpoint knows the turn.
+func TestMoveWaitsForTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		c, model := st.begin()
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 48000))
+		synctest.Wait()
+		wait := st.drain(30 * time.Second)
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		pass(900 * time.Millisecond)
+		if len(all.of(0).given) != 0 || c.isOver() {
+			t.Fatal("the session left in mid-answer")
+		}
+		wait()
+		c.expect(t, "audio.end a1", "turn.ended completed", "session.moving draining")
+		c.ended(t, closecode.Moving)
+		if given := all.of(0).given; len(given) != 1 || given[0].Turn != 1 || given[0].Seq < 5 {
+			t.Errorf("it was given up with %+v", given)
+		}
+	})
+}
+
+// TestMoveIsForced: a session that is never quiet leaves a tenth before the drain's end.
+func TestMoveIsForced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		c, model := st.begin()
+		c.say(`{"type":"input.text","text":"a long story"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		model.EmitAudio("a1", make([]byte, 48000*60))
+		synctest.Wait()
+		began := time.Now()
+		st.drain(30 * time.Second)()
+		c.ended(t, closecode.Moving)
+		if after := all.of(0).at.Sub(began); after != 27*time.Second {
+			t.Errorf("it left after %s", after)
+		}
+	})
+}
+
+// TestNothingHappensWhileASessionIsGivenUp: what the user does between the checkpoint and the move
+// changes nothing here, because the next owner would not know of it: no turn begins.
+func TestNothingHappensWhileASessionIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		all.stall = make(chan struct{})
+		c, _ := st.begin()
+		synctest.Wait()
+		wait := st.drain(30 * time.Second)
+		c.say(`{"type":"input.text","text":"too late"}`)
+		pass(time.Second)
+		if c.count("turn.started") != 0 {
+			t.Error("a turn began after the checkpoint")
+		}
+		close(all.stall)
+		wait()
+		c.ended(t, closecode.Moving)
+		if c.count("turn.started") != 0 || len(all.of(0).given) != 1 {
+			t.Errorf("the client was told %q, and the session given up %d times", c.log(), len(all.of(0).given))
+		}
+	})
+}
+
+// TestMoveFails: the store does not take the session. It goes on with another connection to the
+// model, what the user has done meanwhile is answered, and it is tried again; at the drain's end the
+// session ends as without a move.
+func TestMoveFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		all.refuse, all.stall = store.ErrUnavailable, make(chan struct{})
+		c, model := st.begin()
+		synctest.Wait()
+		wait := st.drain(30 * time.Second)
+		model.WaitClosed(t)
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		pass(100 * time.Millisecond)
+		close(all.stall)
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		if c.count("turn.started") != 1 {
+			t.Fatalf("what the user has typed is lost: %q", c.log())
+		}
+		answers(c, next, "r1", "a1", "In Vienna.")
+		c.expect(t, "turn.started", "audio.start l2.a1", "turn.ended completed")
+		for range 8 { // each try costs a connection
+			if c.isOver() {
+				break
+			}
+			pass(4 * time.Second)
+		}
+		if took := wait(); took < 30*time.Second {
+			t.Errorf("the drain took %s", took)
+		}
+		c.expect(t, "turn.ended completed", "session.ended server_shutdown")
+		c.ended(t, closecode.ServerLeaving)
+		if tries := all.of(0).tries; tries < 2 {
+			t.Errorf("the session was offered %d times", tries)
+		}
+	})
+}
+
+// TestMoveWhileTheModelIsAway: a session whose model cannot be reached leaves at the last moment:
+// another node may reach it. A connection that comes meanwhile is closed.
+func TestMoveWhileTheModelIsAway(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			st, all := moving(t, func(o *Options) {
+				o.Transports = map[string]transport.Transport{"fake": &slowAgain{Fake: transporttest.New(remembering), release: release, deaf: late}}
+			})
+			st.fake = st.m.opts.Transports["fake"].(*slowAgain).Fake
+			c, model := st.begin()
+			c.say(`{"type":"input.text","text":"where is Ada"}`)
+			synctest.Wait()
+			model.FailRecv(broken())
+			synctest.Wait()
+			began := time.Now()
+			wait := st.drain(10 * time.Second)
+			time.AfterFunc(9500*time.Millisecond, func() { close(release) })
+			wait()
+			c.expect(t, "provider.reconnecting", "session.moving draining")
+			c.ended(t, closecode.Moving)
+			if p := all.of(0); len(p.given) != 1 || p.at.Sub(began).Truncate(time.Second) != 9*time.Second {
+				t.Errorf("it was given up %d times, after %s", len(p.given), p.at.Sub(began))
+			}
+			if n := st.fake.Open(); n != 0 {
+				t.Errorf("%d connections to the model are open", n)
+			}
+		})
+	}
+}
+
+// slowAgain is a provider whose second connection waits for release, if deaf also when nobody wants it
+// any more.
+type slowAgain struct {
+	*transporttest.Fake
+	release chan struct{}
+	deaf    bool
+	begun   atomic.Bool
+}
+
+func (s *slowAgain) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+	if s.begun.Swap(true) {
+		if s.deaf {
+			ctx = context.WithoutCancel(ctx)
+		}
+		select {
+		case <-s.release:
+		case <-ctx.Done():
+			return nil, transporttest.Error("dial", transport.KindRetry)
+		}
+	}
+	return s.Fake.Connect(ctx, setup)
+}
+
+// TestTheNextOwnerHasTheConversation: the node that takes the session may adopt its conversation
+// before this one knows that the store has the session. The client is not told of a loss. If the
+// store has not taken it, the loss ends it.
+func TestTheNextOwnerHasTheConversation(t *testing.T) {
+	for name, refuse := range map[string]error{"given": nil, "not given": store.ErrUnavailable} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st, all := moving(t, nil)
+				all.refuse, all.stall = refuse, make(chan struct{})
+				c, _ := st.begin()
+				synctest.Wait()
+				wait := st.drain(10 * time.Second)
+				st.only().voiceLost()
+				synctest.Wait()
+				if c.isOver() {
+					t.Error("the session ended before it was known where it is")
+				}
+				close(all.stall)
+				wait()
+				if refuse == nil {
+					c.ended(t, closecode.Moving)
+				} else {
+					c.ended(t, closecode.VoiceLost)
+				}
+			})
+		})
+	}
+}
+
+// TestUnsureSessionsStay: while this node may have lost its sessions, it gives none up.
+func TestUnsureSessionsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		c, _ := st.begin()
+		synctest.Wait()
+		all.mu.Lock()
+		all.places[0].sure = false
+		all.mu.Unlock()
+		st.drain(10 * time.Second)()
+		c.ended(t, closecode.ServerLeaving)
+		if n := all.of(0).tries; n != 0 || st.fake.Attempts() != 1 {
+			t.Errorf("it was offered %d times, and had %d connections", n, st.fake.Attempts())
+		}
+	})
+}
+
+// TestSessionsThatCannotMove: without resume, and with a model that cannot be told a conversation,
+// sessions go on until the drain's end, and end as ever.
+func TestSessionsThatCannotMove(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"no resume":  func(o *Options) { o.Policy.ResumeGrace = 0 },
+		"no others":  func(o *Options) { o.Cluster = nil },
+		"no history": func(o *Options) { o.Transports = map[string]transport.Transport{"fake": transporttest.New(hearing)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st, _ := moving(t, change)
+				if name == "no history" {
+					st.fake = st.m.opts.Transports["fake"].(*transporttest.Fake)
+				}
+				c, model := st.begin()
+				synctest.Wait()
+				wait := st.drain(10 * time.Second)
+				pass(9900 * time.Millisecond)
+				if c.isOver() {
+					t.Fatal("the session ended before its time")
+				}
+				wait()
+				model.WaitClosed(t)
+				c.expect(t, "session.started", "session.ended server_shutdown")
+				c.ended(t, closecode.ServerLeaving)
+			})
+		})
+	}
+}
+
+// TestAwaySessionsMoveAtOnce: a session whose client is away leaves at the drain's beginning. Its
+// client is told here that it goes on elsewhere, and not that there is no such session.
+func TestAwaySessionsMoveAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := &givers{}
+		r, _ := comingBackTo(t, remembering, func(o *Options) { o.Cluster = all })
+		r.read(-1)
+		r.lose()
+		pass(time.Millisecond)
+		other := r.dial(startText, "") // another session, so that the drain goes on
+		synctest.Wait()
+		pass(time.Millisecond)
+		gone := r.dial(startText, "")
+		synctest.Wait()
+		gone.Abort()
+		synctest.Wait()
+		wait := r.st.drain(20 * time.Second)
+		if len(all.of(0).given) != 1 || len(all.of(1).given) != 0 || len(all.of(2).given) != 1 {
+			t.Errorf("not the two sessions without a client left at once: %+v", r.st.m.DrainState())
+		}
+		c := r.dial(r.start(""), "")
+		synctest.Wait()
+		if c.count("error") != 0 {
+			t.Errorf("the client was told %q", c.log())
+		}
+		c.ended(t, closecode.ServerLeaving)
+		wait()
+		other.ended(t, closecode.Moving)
+	})
+}
+
+// TestComingBackToASessionThatHasLeft: while a session that has left is still being closed here, its
+// client is not told that there is no such session.
+func TestComingBackToASessionThatHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := &givers{}
+		r, _ := comingBackTo(t, remembering, func(o *Options) { o.Cluster = all })
+		r.read(-1)
+		r.conn.stallWrites() // closing the connection takes its time
+		wait := r.st.drain(20 * time.Second)
+		if len(all.of(0).given) != 1 || r.st.only() == nil {
+			t.Fatal("the session has not left, or is closed already")
+		}
+		c := r.dial(r.start(""), "")
+		synctest.Wait()
+		if c.count("error") != 0 {
+			t.Errorf("the client was told %q", c.log())
+		}
+		c.ended(t, closecode.ServerLeaving)
+		wait()
+	})
+}
+
+// TestComingBackWhileASessionIsGivenUp: the client's new connection cannot be taken and is told to
+// come again. If the session stays, it can be taken then.
+func TestComingBackWhileASessionIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := &givers{refuse: store.ErrUnavailable, stall: make(chan struct{})}
+		r, _ := comingBackTo(t, remembering, func(o *Options) { o.Cluster = all })
+		r.read(-1)
+		wait := r.st.drain(30 * time.Second)
+		early := r.dial(r.start(""), "")
+		synctest.Wait()
+		early.ended(t, closecode.Moving)
+		if early.count("") != 0 {
+			t.Errorf("it was told %q", early.log())
+		}
+		close(all.stall)
+		r.st.fake.Accept(t)
+		synctest.Wait()
+		r.comeBack("")
+		r.read(-1)
+		if len(r.resumed) != 2 {
+			t.Error("the client could not come back")
+		}
+		r.conn.say(`{"type":"session.end"}`)
+		wait()
+	})
+}
+
+// TestALostSessionEnds: a session that another node has taken is over here at once: its client is
+// sent there, and nothing is handed back.
+func TestALostSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &keepsDesk{}
+		st, all := moving(t, func(o *Options) { o.Desk = desk })
+		a, err := st.m.Admit(someone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newTestClient()
+		c.say(adaStart)
+		st.m.Start(a, c)
+		model := st.fake.Accept(t)
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		answers(c, model, "r1", "a1", "In Vienna.")
+		kept := desk.times()
+		go all.of(0).lost()
+		synctest.Wait()
+		model.WaitClosed(t)
+		c.expect(t, "turn.ended completed", "session.moving taken_over")
+		c.ended(t, closecode.Moving)
+		if back, now := desk.back(), desk.times(); back != 0 || now != kept {
+			t.Errorf("the conversation was handed back %d times, and written %d times after the loss", back, now-kept)
+		}
+		if n := st.m.Running(); n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
+
+// TestAMovedConversationIsKept: what was said is in the conversation before the session is given
+// up, and nothing is handed back: the next owner does that.
+func TestAMovedConversationIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk := &keepsDesk{takes: time.Second}
+		st, all := moving(t, func(o *Options) { o.Desk = desk })
+		a, err := st.m.Admit(someone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newTestClient()
+		c.say(adaStart)
+		st.m.Start(a, c)
+		model := st.fake.Accept(t)
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: "In Vienna.", Final: true})
+		model.EmitAudio("a1", make([]byte, 4800))
+		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		synctest.Wait()
+		st.drain(20 * time.Second)()
+		c.ended(t, closecode.Moving)
+		newest, at := desk.newest()
+		if len(newest.Entries) != 2 || newest.Entries[1].Text != "In Vienna." || at.After(all.of(0).at) || desk.back() != 0 {
+			t.Errorf("%s after the move the conversation was %+v, handed back %d times", at.Sub(all.of(0).at), newest.Entries, desk.back())
+		}
+	})
+}
+
+// TestACallThatAMoveCutsOff: a tool that still runs when its session must leave is recorded here,
+// once, also if it ends while the store takes the session, which may take longer than the drain.
+func TestACallThatAMoveCutsOff(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		t.Run(map[bool]string{false: "the store is fast", true: "the store is slow"}[slow], func(t *testing.T) { callCutOff(t, slow) })
+	}
+}
+
+func callCutOff(t *testing.T, slow bool) {
+	synctest.Test(t, func(t *testing.T) {
+		all := &givers{}
+		if slow {
+			all.stall = make(chan struct{})
+			time.AfterFunc(31*time.Second, func() { close(all.stall) })
+		}
+		tl := newTill(t, func(o *Options) {
+			o.Cluster, o.Policy = all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
+			o.Transports = map[string]transport.Transport{"fake": transporttest.New(remembering)}
+		})
+		tl.stage.fake = tl.m.opts.Transports["fake"].(*transporttest.Fake)
+		tl.takes = 29 * time.Second
+		c, model := tl.talk()
+		resolve(c, tl.asksToPay(c, model, "u1"), true)
+		tl.drain(30 * time.Second)()
+		c.ended(t, closecode.Moving)
+		if n := len(tl.payments()); n != 1 {
+			t.Errorf("it was paid %d times", n)
+		}
+		var lines []string
+		for _, r := range tl.audited.list() {
+			if r.ToolID == "pay" && r.Event == "tool_execution" && r.OK {
+				lines = append(lines, r.CallID+" "+r.NotDelivered)
+			}
+		}
+		if len(lines) != 1 || !strings.HasSuffix(lines[0], "session_over") {
+			t.Errorf("the audit has %q", lines)
+		}
+	})
+}
+
+// TestCarriedClientsLeaveADrainingNode: clients that this node carries to others are let go within
+// half of the drain's time, one after another, so that they connect through another one.
+func TestCarriedClientsLeaveADrainingNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		carries := &holdsAll{}
+		st, _ := moving(t, func(o *Options) { o.Cluster = carries })
+		clients := make([]*testClient, 4)
+		for i := range clients {
+			clients[i] = newTestClient()
+			clients[i].say(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"voice-there","token":"t","last_seq":1}}`)
+			a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			st.m.Start(a, clients[i])
+		}
+		synctest.Wait()
+		wait := st.drain(20 * time.Second)
+		var left []int
+		pass(1250 * time.Millisecond)
+		for range 4 {
+			n := 0
+			for _, c := range clients {
+				if !c.isOver() {
+					n++
+				}
+			}
+			left = append(left, n)
+			pass(2500 * time.Millisecond)
+		}
+		if want := []int{3, 2, 1, 0}; !slices.Equal(left, want) {
+			t.Errorf("after each 2.5 s %v clients were carried, want %v", left, want)
+		}
+		if took := wait(); took > 12*time.Second {
+			t.Errorf("the drain took %s", took)
+		}
+	})
+}
+
+// holdsAll is a Cluster that carries every client until it must not.
+type holdsAll struct{ givers }
+
+func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) bool {
+	<-ctx.Done()
+	c.Abort()
+	return true
+}
+
+// keepsDesk is a Desk that notes what it is asked to write.
+type keepsDesk struct {
+	Desk  // nil: it is asked for nothing else
+	takes time.Duration
+
+	mu     sync.Mutex // guards the following fields
+	kept   []handoff.Said
+	at     time.Time
+	handed int
+}
+
+func (d *keepsDesk) Keep(_ context.Context, said handoff.Said) error {
+	pass(d.takes)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	said.Entries = slices.Clone(said.Entries)
+	d.kept, d.at = append(d.kept, said), time.Now()
+	return nil
+}
+
+func (d *keepsDesk) HandBack(context.Context, handoff.Said) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.handed++
+	return nil
+}
+
+func (d *keepsDesk) newest() (handoff.Said, time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.kept) == 0 {
+		return handoff.Said{Entries: []conversation.Entry{}}, d.at
+	}
+	return d.kept[len(d.kept)-1], d.at
+}
+
+func (d *keepsDesk) times() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.kept)
+}
+
+func (d *keepsDesk) back() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.handed
+}
+
+func (*keepsDesk) Enter(context.Context, string, user.User) (string, error) { return "", nil }
