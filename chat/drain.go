@@ -53,6 +53,13 @@ func (a *Agent) Wait(ctx context.Context) error {
 	return &LeftError{Messages: a.responding}
 }
 
+// Answering returns how many messages are being answered.
+func (a *Agent) Answering() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.responding
+}
+
 // respond counts a call of Respond; over must be called at its end. ErrDraining: it must not begin.
 func (a *Agent) respond() (over func(), err error) {
 	a.mu.Lock()

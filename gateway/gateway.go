@@ -81,6 +81,8 @@ type Options struct {
 	Directory Directory
 	Nodes     Nodes
 	Peers     Peers
+	// Drain empties this gateway at POST /v1/drain; nil means that there is no such endpoint.
+	Drain Drain
 	// Turns bound the messages of text conversations.
 	Turns TurnLimits
 	// Logger gets one line for each refusal. Nil means no logging.
@@ -139,6 +141,10 @@ func New(opts Options) *Server {
 	if opts.Simulator != nil {
 		s.handle("GET /v1/simulator", s.forOperators(s.listFaults))
 		s.handle("POST /v1/simulator/faults", s.forOperators(s.commitFault))
+	}
+	if opts.Drain != nil {
+		s.handle("POST /v1/drain", s.forOperators(s.beginDrain))
+		s.handle("GET /v1/drain", s.forOperators(s.showDrain))
 	}
 	s.handle("GET /v1/sessions", s.forOperators(s.listSessions))
 	s.handle("GET /v1/sessions/{id}", s.forOperators(s.showSession))

@@ -96,9 +96,17 @@ func (e *Refused) Error() string {
 // Ask sends one request and decodes the answer, which is JSON, into out; a nil out discards it. The
 // error may be a *Refused.
 func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, nil)
+	return o.send(ctx, method, path, nil, out)
+}
+
+// send is Ask with a body of JSON; nil for none.
+func (o *Client) send(ctx context.Context, method, path string, body io.Reader, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, body)
 	if err != nil {
 		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	if o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+o.Key)
@@ -109,7 +117,7 @@ func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 	}
 	// It was only read.
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return o.unreachable(err)
 	}
@@ -117,7 +125,7 @@ func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 		var problem struct {
 			Error struct{ Code, Message string }
 		}
-		if json.Unmarshal(body, &problem) != nil || problem.Error.Code == "" {
+		if json.Unmarshal(answer, &problem) != nil || problem.Error.Code == "" {
 			return o.stranger(resp)
 		}
 		if problem.Error.Code == "not_found" {
@@ -128,7 +136,7 @@ func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 	if out == nil {
 		return nil
 	}
-	if json.Unmarshal(body, out) != nil {
+	if json.Unmarshal(answer, out) != nil {
 		return o.stranger(resp)
 	}
 	return nil

@@ -106,6 +106,7 @@ type part struct {
 // parts returns what open has made, in the order in which it is ended.
 func (s *server) parts() []part {
 	parts := []part{
+		{"an operator's drain", s.drained.end},
 		{"the other gateways", s.peers.close},
 		{"the simulator", s.sim.close},
 		{"the audit", func() error { return closeAudit(s.audit) }},

@@ -11,7 +11,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/load/examples"
-	"voicegw/registry"
 )
 
 // Process is what the system gives a program.
@@ -26,8 +25,6 @@ type Process struct {
 	// Registry returns the tool_registry.json to use. Nil means the one that was built into the
 	// program.
 	Registry func() ([]byte, error)
-	// Handlers are those of the registry's tools. Nil means those that were built into the program.
-	Handlers map[string]registry.Handler
 }
 
 // grammar is the command line. The tag "key" names the setting that a flag overrides.
@@ -40,6 +37,7 @@ type grammar struct {
 	Tools   toolsFlags   `cmd:"" help:"Check, build, write and try tools."`
 	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
+	Drain   drainFlags   `cmd:"" help:"Empty a running gateway: its sessions move to others, and it takes no new ones."`
 	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`
 	Version versionFlags `cmd:"" help:"Tell the version and how it was built."`
 	Help    helpFlags    `cmd:"" help:"Tell about a command."`

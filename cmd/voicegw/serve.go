@@ -98,6 +98,7 @@ type server struct {
 	gateway      *gateway.Server
 	sessions     *session.Manager
 	texts        *chat.Agent
+	drained      *operatorDrain // by an operator
 	node         *store.Membership
 	peers        *peers // nil if this gateway is alone
 	elsewhere    *cluster.Node
@@ -113,6 +114,7 @@ type server struct {
 // invalid.
 func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
 	s := &server{cfg: cfg, acceptDamage: acceptDamage, logger: logger, loops: gateway.NewLoops(logger)}
+	s.drained = &operatorDrain{s: s}
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.close(p, closeTime))
 	}
@@ -193,7 +195,7 @@ func (s *server) takeAddress(ctx context.Context, key string) error {
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(),
+		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained,
 		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{

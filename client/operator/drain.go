@@ -1,0 +1,64 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"voicegw/internal/terminal"
+)
+
+// DrainProgress is how far a gateway's drain is: the answer of /v1/drain, whose fields
+// docs/protocol.md explains.
+type DrainProgress struct {
+	Draining bool      `json:"draining"`
+	Done     bool      `json:"done"`
+	Until    time.Time `json:"until"`
+	Sessions int       `json:"sessions"`
+	Away     int       `json:"away"`
+	Moved    int       `json:"moved"`
+	Carried  int       `json:"carried"`
+	Messages int       `json:"messages"`
+}
+
+// String says it in one line, without the time that is left.
+func (p DrainProgress) String() string {
+	if !p.Draining {
+		return "not draining"
+	}
+	left := []string{terminal.Count(p.Sessions, "session")}
+	if p.Away > 0 {
+		left[0] += fmt.Sprintf(" (%d without a client)", p.Away)
+	}
+	if p.Carried > 0 {
+		left = append(left, terminal.Count(p.Carried, "client")+" of other gateways")
+	}
+	if p.Messages > 0 {
+		left = append(left, terminal.Count(p.Messages, "text message"))
+	}
+	what := "draining"
+	if p.Done {
+		what = "drained"
+	}
+	return fmt.Sprintf("%s: %s moved, %s left", what, terminal.Count(p.Moved, "session"), strings.Join(left, ", "))
+}
+
+// Drain has the gateway give up its sessions and take no new ones. Zero means the gateway's own
+// drain_timeout.
+func (o *Client) Drain(ctx context.Context, timeout time.Duration) (p DrainProgress, err error) {
+	body, err := json.Marshal(map[string]int64{"timeout_ms": timeout.Milliseconds()})
+	if err == nil {
+		err = o.send(ctx, http.MethodPost, "/v1/drain", bytes.NewReader(body), &p)
+	}
+	return p, err
+}
+
+// DrainProgress asks how far the drain is.
+func (o *Client) DrainProgress(ctx context.Context) (p DrainProgress, err error) {
+	err = o.Ask(ctx, http.MethodGet, "/v1/drain", &p)
+	return p, err
+}
