@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,6 +73,16 @@ func said(n int, text string) conversation.Entry {
 	return conversation.Entry{At: at, Side: conversation.SideText, Role: conversation.RoleUser, Text: text, Turn: n}
 }
 
+// largest returns a conversation that has dropped entries, since it can hold no more. It takes
+// seconds to make under the race detector, so all engines save the same one.
+var largest = sync.OnceValue(func() *conversation.Conversation {
+	c := conversation.New("large", "ada", "", time.Now())
+	for i := range 3 * conversation.MaxEntries {
+		c.Append(time.Now(), said(i, strings.Repeat("ü", 2000)))
+	}
+	return c
+})
+
 func testConversations(t *testing.T, s *Store) {
 	c, id := s.Conversations(), talkID(t, "a")
 	if _, rev, err := c.Load(t.Context(), id); !errors.Is(err, ErrUnknown) || rev != 0 {
@@ -105,11 +116,9 @@ func testConversations(t *testing.T, s *Store) {
 	if _, err := c.Save(t.Context(), conversation.New("no/name", "", "", time.Now()), 0); err == nil || errors.Is(err, ErrUnavailable) {
 		t.Errorf("an invalid id: %v", err)
 	}
-	large := conversation.New(talkID(t, "large"), "ada", "", time.Now())
-	for i := range 3 * conversation.MaxEntries {
-		large.Append(time.Now(), said(i, strings.Repeat("ü", 2000)))
-	}
-	if _, err := c.Save(t.Context(), large, 0); err != nil {
+	large := *largest()
+	large.ID = talkID(t, "large")
+	if _, err := c.Save(t.Context(), &large, 0); err != nil {
 		t.Errorf("the largest that there is: %v", err)
 	}
 }

@@ -31,6 +31,7 @@ func TestContract(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they mostly wait: for leases, and for the disk
 			if name == "cluster" && testing.Short() {
 				t.Skip("three servers take some seconds")
 			}
