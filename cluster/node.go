@@ -25,11 +25,13 @@ type Nodes interface {
 	Gone(ctx context.Context, id string) (bool, error)
 }
 
-// NodeOptions configure a Node. All but Peers are required.
+// NodeOptions configure a Node. All but Self and Peers are required.
 type NodeOptions struct {
 	Directory   Directory
 	Nodes       Nodes
 	Checkpoints Checkpoints
+	// Self returns the id of this node. Nil takes every session for one of other nodes.
+	Self func() string
 	// Peers reaches other nodes. Without it, no client is carried to another node, and sessions
 	// whose node is gone are taken over all the same.
 	Peers  *Peers
@@ -65,26 +67,29 @@ func (n *Node) Close() { n.writes.Wait() }
 const findTime = 5 * time.Second
 
 // Carry implements session.Cluster.
-func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) bool {
+func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (carried bool, err error) {
 	conn, ok := c.(*protocol.Conn)
 	if !ok || n.o.Peers == nil {
-		return false
+		return false, nil
 	}
 	relay, err := n.reach(ctx, v)
 	id := v.Start.Resume.SessionID
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return false
+		return false, nil
 	case err != nil:
 		n.o.Logger.Warn("a client is not carried to its session", "session_id", id, "addr", v.Addr.String(), "error", err)
-		return false
+		if errors.Is(err, errNotThere) {
+			err = session.ErrNoSession
+		}
+		return false, err
 	}
 	began := time.Now()
 	stream, unread := conn.Release()
 	up, down := relay.Run(ctx, Stream{Conn: stream, Unread: unread})
 	n.o.Logger.Info("a client was carried to its session", "session_id", id, "addr", v.Addr.String(), "node", relay.node,
 		"duration_ms", time.Since(began).Milliseconds(), "up_bytes", up, "down_bytes", down)
-	return true
+	return true, nil
 }
 
 // reach connects with the node that runs a client's session.
@@ -126,10 +131,16 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 		return nil, session.ErrNoSession
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the store
-	case found.State == store.SessionOver || !v.Opens(found, time.Now()):
+	case found.State == store.SessionOver:
 		return nil, session.ErrNoSession
 	}
+	if err := v.Opens(found, time.Now()); err != nil {
+		return nil, err //nolint:wrapcheck // it is the same error
+	}
 	if found.State != store.SessionMoving {
+		if n.o.Self != nil && found.Node == n.o.Self() {
+			return nil, session.ErrNoSession // it ran here, and is over
+		}
 		switch gone, err := n.o.Nodes.Gone(ctx, found.Node); {
 		case err != nil:
 			return nil, err //nolint:wrapcheck // it names the store

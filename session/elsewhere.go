@@ -20,10 +20,11 @@ type Cluster interface {
 	Enter(r store.SessionRecord) Place
 	// Carry connects a client with the node that runs its session. It returns true once the client
 	// is gone, and false, with c as it was, if no node takes the client. It returns when ctx is done.
-	Carry(ctx context.Context, v Visitor, c Client) bool
+	// The error wraps ErrNoSession if the node that should run the session does not.
+	Carry(ctx context.Context, v Visitor, c Client) (carried bool, err error)
 	// Take makes this node the owner of a session whose node is gone or has given it up, if the
-	// visitor may come back to it; see [Visitor.Opens]. The error wraps ErrNoSession, ErrElsewhere
-	// or store.ErrUnavailable, or says what cannot be read.
+	// visitor may come back to it; see [Visitor.Opens]. The error is that of Opens, or wraps
+	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or says what cannot be read.
 	Take(ctx context.Context, v Visitor) (*Taken, error)
 }
 
@@ -107,10 +108,11 @@ func (m *Manager) AdmitCarried(v Visitor) *Admission {
 }
 
 // carry takes a client to the node that runs its session, and returns when the client is gone. It
-// reports false if there is no such node; then the client still waits for an answer.
-func (m *Manager) carry(a *Admission, c Client, start *startMessage) bool {
+// reports false if there is no such node; then the client still waits for an answer. unknown means
+// that the node which the directory names does not run the session.
+func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried, unknown bool) {
 	if m.opts.Cluster == nil || a.carried {
-		return false
+		return false, false
 	}
 	m.mu.Lock()
 	m.waiting.Leave(&a.guest)
@@ -123,27 +125,13 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) bool {
 		m.rest()
 	}()
 	a.is(PhaseCarried, start.Resume.SessionID)
-	return m.opts.Cluster.Carry(a.ctx(), Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, MayInspect: a.MayInspect}, c)
+	carried, err := m.opts.Cluster.Carry(a.ctx(), a.visitor(start), c)
+	return carried, errors.Is(err, ErrNoSession)
 }
 
-// comeFromElsewhere connects a client with a session that this node does not run: on the node that
-// runs it or, if there is none, here.
-func (m *Manager) comeFromElsewhere(a *Admission, c Client, start *startMessage) *Cause {
-	if m.carry(a, c, start) {
-		return nil
-	}
-	if m.Draining() {
-		return causeShutdown // another node, or the next process, takes it
-	}
-	return m.refuseResume(start.Resume.SessionID)
-}
-
-// makeKnown makes a session known to other nodes.
-func (m *Manager) makeKnown(s *session) {
-	if m.opts.Cluster != nil && m.opts.Policy.ResumeGrace > 0 {
-		s.place = m.opts.Cluster.Enter(s.record())
-		s.place.WhenLost(func() { s.end(causeTaken) })
-	}
+// visitor describes a client for other nodes.
+func (a *Admission) visitor(start *startMessage) Visitor {
+	return Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, MayInspect: a.MayInspect}
 }
 
 // clientID returns the name that the client gave its user when the session began.

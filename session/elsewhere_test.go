@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/coder/websocket"
+
 	"voicegw/protocol/closecode"
 	"voicegw/store"
 )
@@ -48,14 +50,14 @@ func (p leavingPlace) Leave() { p.n.note("is over") }
 
 func (n *nodes) Take(context.Context, Visitor) (*Taken, error) { return nil, ErrNoSession }
 
-func (n *nodes) Carry(_ context.Context, v Visitor, c Client) bool {
+func (n *nodes) Carry(_ context.Context, v Visitor, c Client) (bool, error) {
 	id := v.Start.Resume.SessionID
 	n.note("carry " + id + " of " + v.Addr.String() + " at " + v.Origin)
 	if id != n.knows {
-		return false
+		return false, nil
 	}
 	c.Abort() // the client is gone when Carry returns
-	return true
+	return true, nil
 }
 
 // TestSessionsOfOtherNodes: a session is made known to other nodes until it is over. A client that
@@ -78,12 +80,15 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 		}
 		nowhere.ended(t, closecode.Ticket)
 
-		for _, text := range []string{resume("voice-there"), `{"type":"session.start","input_rate":16000,"output_rate":24000}`} {
+		for text, code := range map[string]websocket.StatusCode{
+			resume("voice-there"): closecode.Moving, // its node has just given it up
+			`{"type":"session.start","input_rate":16000,"output_rate":24000}`: closecode.Ticket,
+		} {
 			c := newTestClient()
 			c.say(text)
 			r.st.m.Start(r.st.m.AdmitCarried(Visitor{Addr: netip.MustParseAddr("192.0.2.1")}), c)
 			synctest.Wait()
-			c.ended(t, closecode.Ticket)
+			c.ended(t, code)
 		}
 		if got := r.st.m.Running(); got != 1 {
 			t.Errorf("%d sessions run, want 1", got)

@@ -44,6 +44,8 @@ type Manager struct {
 	idle     chan struct{}           // closed when draining, and no session runs and no client is carried any more
 	empty    chan struct{}           // closed when draining and admitted is empty
 
+	taking map[string]bool // the sessions that are being taken over, by id
+
 	blockWatch *time.Timer // fires the next check of blocks; nil if no client is away
 }
 
@@ -57,7 +59,7 @@ func NewManager(opts Options) (*Manager, error) {
 	m := &Manager{opts: opts,
 		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
 		waiting: quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
-		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}),
+		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}), taking: make(map[string]bool),
 		idle: make(chan struct{}), empty: make(chan struct{}),
 	}
 	if _, ok := opts.Transports[opts.Fallback]; !ok && opts.Fallback != "" {
@@ -117,7 +119,8 @@ func (m *Manager) Start(a *Admission, c Client) {
 }
 
 // begin opens a session and starts it. It returns nil if that fails, and the client has been told
-// why, or if the client has come back to a session that was begun before.
+// why, or if the client has come back to a session that runs already. A session that was taken over
+// is returned like a new one.
 func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	g.logger = m.opts.Logger.With("session_id", g.SessionID)
 	tools := m.snapshot()
@@ -125,8 +128,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	var model transport.Conn
 	g.start, cause = m.readStart(a, c)
 	if cause == nil && (g.start.Resume != nil || a.carried) {
-		m.comeBack(a, c, g.start)
-		return nil
+		return m.comeBack(a, c, g)
 	}
 	if cause == nil {
 		model, cause = m.open(a, g, tools)
@@ -149,14 +151,27 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
-	s.redial = &redialer{m: m, provider: g.provider, mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider, tools) }}
-	m.makeKnown(s)
+	s.redial = m.redialer(g, tools)
+	if m.opts.Cluster != nil && m.opts.Policy.ResumeGrace > 0 {
+		s.place = m.opts.Cluster.Enter(s.record())
+	}
+	m.begun(s, g)
+	s.begin()
+	return s
+}
+
+// redialer returns what opens other connections to the model.
+func (m *Manager) redialer(g *guest, tools *registry.Snapshot) *redialer {
+	return &redialer{m: m, provider: g.provider, mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider, tools) }}
+}
+
+// begun lets a session be found, and ends it when it is no longer this node's.
+func (m *Manager) begun(s *session, g *guest) {
 	m.note(s)
+	s.place.WhenLost(func() { s.end(causeTaken) })
 	if g.WhenLost != nil {
 		g.WhenLost(s.voiceLost)
 	}
-	s.begin()
-	return s
 }
 
 // conclude ends a session that is over, and waits until nothing of it is left.

@@ -634,10 +634,10 @@ func TestCarriedClientsLeaveADrainingNode(t *testing.T) {
 // holdsAll is a Cluster that carries every client until it must not.
 type holdsAll struct{ givers }
 
-func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) bool {
+func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) (bool, error) {
 	<-ctx.Done()
 	c.Abort()
-	return true
+	return true, nil
 }
 
 // keepsDesk is a Desk that notes what it is asked to write.

@@ -141,6 +141,8 @@ type way struct {
 	past    []transport.Past
 	refused int                // how often the history was not taken
 	stop    context.CancelFunc // ends the present attempt; guarded by the session's mu
+
+	gaveBack bool // the session was to be taken again, because no model could be reached
 }
 
 // walk closes the old connection, opens another one and makes it the session's link. The old one
@@ -161,6 +163,9 @@ func (w *way) walk() {
 		}
 		if err != nil && !s.isOver() {
 			s.logger.Warn("the model cannot be reached again", "kind", transport.KindOf(err).String(), "error", err)
+			if s.givesBack(w) {
+				continue
+			}
 			s.dispatch(orchestrator.LinkGone{})
 		}
 		return

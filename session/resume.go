@@ -11,32 +11,41 @@ import (
 )
 
 // comeBack connects a client to the session that it wants to come back to, or tells it why not. The
-// session owns c from now on.
-func (m *Manager) comeBack(a *Admission, c Client, start *startMessage) {
-	cause := m.resume(a, c, start)
-	if cause == nil {
-		return
-	}
+// session owns c from now on. A session that was taken over from another node is returned.
+func (m *Manager) comeBack(a *Admission, c Client, g *guest) *session {
 	id := ""
-	if start.Resume != nil {
-		id = clip(start.Resume.SessionID)
+	if g.start.Resume != nil {
+		id = g.start.Resume.SessionID
 	}
-	m.seldom.Info("resume refused", cause.Reason, "session_id", id, "addr", a.addr.String())
-	turnAway(c, cause)
+	var s *session
+	cause := causeResume // another node carries only clients that come back
+	if g.start.Resume != nil {
+		s, cause = m.find(a, c, g)
+	}
+	if cause != nil {
+		m.seldom.Info("resume refused", cause.Reason, "session_id", clip(id), "addr", a.addr.String())
+		turnAway(c, cause)
+	}
+	return s
 }
 
-func (m *Manager) resume(a *Admission, c Client, start *startMessage) *Cause {
-	if start.Resume == nil {
-		return causeResume // another node carries only clients that come back
-	}
-	s := m.visit(start.Resume.SessionID)
+// find connects a client with its session wherever that is. It returns the session if it was taken
+// over.
+func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause *Cause) {
+	s := m.visit(g.start.Resume.SessionID)
 	if s == nil {
-		return m.comeFromElsewhere(a, c, start)
+		return m.comeFromElsewhere(a, c, g)
+	}
+	if s.isOver() && (s.cause().moved() || s.given() != nil) {
+		s.visitors.Done() // the client may be carried for long
+		return m.comeFromElsewhere(a, c, g)
 	}
 	defer s.visitors.Done()
-	if s.isOver() && (s.cause().moved() || s.given() != nil) {
-		return m.comeFromElsewhere(a, c, start)
-	}
+	return nil, m.resume(s, a, c, g.start)
+}
+
+// resume makes c the client of a session that runs here.
+func (m *Manager) resume(s *session, a *Admission, c Client, start *startMessage) *Cause {
 	s.inbound.Lock()
 	s.mu.Lock()
 	at, cause := s.takeBack(a, c, start)
@@ -121,13 +130,22 @@ func namesUser(start *startMessage, who, known string) bool {
 
 // fits refuses a client that cannot go on with the session as it is.
 func (s *session) fits(start *startMessage) *Cause {
-	switch {
-	case start.InputRate != s.start.InputRate:
-		return wrongField("input_rate", "must be that of the session, %d Hz.", s.start.InputRate)
-	case start.OutputRate != s.start.OutputRate:
-		return wrongField("output_rate", "must be that of the session, %d Hz.", s.start.OutputRate)
-	case start.Resume.LastSeq > s.down.lastSeq():
+	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {
+		return cause
+	}
+	if start.Resume.LastSeq > s.down.lastSeq() {
 		return wrongField("resume.last_seq", "is higher than every seq of the session (%d).", s.down.lastSeq())
+	}
+	return nil
+}
+
+// sameRates refuses a client whose rates are not those of its session.
+func sameRates(start *startMessage, input, output int) *Cause {
+	switch {
+	case start.InputRate != input:
+		return wrongField("input_rate", "must be that of the session, %d Hz.", input)
+	case start.OutputRate != output:
+		return wrongField("output_rate", "must be that of the session, %d Hz.", output)
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ type session struct {
 	origin    string    // of the client's page; empty without one
 	seat      *Admission
 	place     Place  // in the directory; nowhere if no other node may know the session
+	epoch     uint64 // counts the processes that have run the session, from 1
 	before    string // what was said before the session, for the model
 	startedAt time.Time
 	opts      *Options // the Manager's
@@ -170,15 +171,20 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
 	}
-	l, err := s.newLink(1, model)
+	l, err := s.newLink(g.firstLink(), model)
 	if err != nil {
 		return nil, err
 	}
 	s.linked.Store(l)
 	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
+	s.epoch = 1
 	s.story = newStory(s, info.Capabilities)
 	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {
 		s.look = newLookback(info.InputRate, opts.looked)
+	}
+	if g.restoring != nil {
+		s.epoch = g.restoring.taken.Record.Epoch
+		s.restore(g.restoring)
 	}
 	if opts.Desk != nil && start.ConversationID != "" {
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.logger)
@@ -203,13 +209,19 @@ const (
 	awayBacklog = 30 * time.Second
 )
 
-// newStory returns the story that a session keeps: for the conversation that it goes on with, and for
-// a model that is told it again. It is nil if nobody will ask for it.
-func newStory(s *session, caps transport.Capabilities) *handoff.Story {
-	said := handoff.Said{SessionID: s.id, Agent: s.opts.Agent.Name, User: s.user}
+// said returns what a story says of its session.
+func (s *session) said() handoff.Said {
+	said := handoff.Said{SessionID: s.id, Agent: s.opts.Agent.Name, User: s.user, Epoch: s.epoch}
 	if s.opts.Desk != nil {
 		said.ConversationID = s.start.ConversationID
 	}
+	return said
+}
+
+// newStory returns the story that a session keeps: for the conversation that it goes on with, and for
+// a model that is told it again. It is nil if nobody will ask for it.
+func newStory(s *session, caps transport.Capabilities) *handoff.Story {
+	said := s.said()
 	if said.ConversationID == "" && !(s.opts.Policy.Relink && orchestrator.Replaceable(caps)) {
 		return nil
 	}

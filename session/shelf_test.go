@@ -29,8 +29,6 @@ func newShelf() *shelf {
 func (f *shelf) node(id string) Cluster { return shelfNode{f, id} }
 
 // kill ends a node without a word: nothing that it still does reaches the shelf.
-//
-//nolint:unused // takeovers are next
 func (f *shelf) kill(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,14 +81,18 @@ func (n shelfNode) own(r store.SessionRecord) *shelfPlace {
 	return p
 }
 
-func (n shelfNode) Carry(context.Context, Visitor, Client) bool { return false }
+func (n shelfNode) Carry(context.Context, Visitor, Client) (bool, error) { return false, nil }
 
 func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r, ok := n.records[v.Start.Resume.SessionID]
 	switch {
-	case !ok || r.State == store.SessionOver || !v.Opens(r, time.Now()):
+	case !ok || r.State == store.SessionOver:
+		return nil, ErrNoSession
+	case v.Opens(r, time.Now()) != nil:
+		return nil, v.Opens(r, time.Now())
+	case r.Node == n.id && r.State != store.SessionMoving:
 		return nil, ErrNoSession
 	case r.State != store.SessionMoving && !n.dead[r.Node]:
 		return nil, ErrElsewhere

@@ -22,6 +22,7 @@ import (
 type Desk interface {
 	Redeem(ctx context.Context, secret, origin string) (handoff.Ticket, error)
 	Enter(ctx context.Context, conversationID string, who user.User) (before string, err error)
+	Adopt(ctx context.Context, session string, epoch uint64, conversationID string, who user.User) (handoff.Adopted, error)
 	Keep(ctx context.Context, said handoff.Said) error
 	HandBack(ctx context.Context, said handoff.Said) error
 	Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error
@@ -40,6 +41,8 @@ type guest struct {
 	provider string        // of its first connection
 	mark     mark.Mark     // the mark before the gateway's own words to the model
 	logger   *slog.Logger
+	// restoring is what a session begins with that another process has run; nil for a new one.
+	restoring *restoring
 }
 
 // ticketTime bounds a call of the Desk for a new session.

@@ -88,6 +88,10 @@ func (c *counter) Enter(_ context.Context, id string, who user.User) (string, er
 	return c.before, c.err
 }
 
+func (c *counter) Adopt(context.Context, string, uint64, string, user.User) (handoff.Adopted, error) {
+	return handoff.Adopted{}, nil
+}
+
 func (c *counter) Keep(_ context.Context, said handoff.Said) error {
 	c.note(func(n *noted) { n.kept = append(n.kept, said) })
 	return nil

@@ -76,9 +76,10 @@ func (t *tokens) valid(token string, now time.Time) bool {
 	return newest || before && now.Before(t.until)
 }
 
-// Opens reports whether the visitor may come back to a session of that record: with a token of it,
-// from a page of its origin, and as its user or without a name.
-func (v Visitor) Opens(r store.SessionRecord, now time.Time) bool {
+// Opens returns nil if the visitor may come back to a session of that record: with a token of it,
+// from a page of its origin, and as its user or without a name. Otherwise the error is ErrNoSession
+// or, for a client that may come back and speaks at other rates, a *Cause.
+func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
 	hash := sha256.Sum256([]byte(v.Start.Resume.Token))
 	shown, valid := []byte(hex.EncodeToString(hash[:])), 0
 	for _, known := range r.TokenHashes {
@@ -87,7 +88,14 @@ func (v Visitor) Opens(r store.SessionRecord, now time.Time) bool {
 	if now.Before(r.OldTokenUntil) {
 		valid |= subtle.ConstantTimeCompare(shown, []byte(r.OldTokenHash))
 	}
-	return valid == 1 && v.Origin == r.Origin && namesUser(v.Start, r.User, r.ClientID)
+	switch {
+	case valid != 1, v.Origin != r.Origin, !namesUser(v.Start, r.User, r.ClientID), r.InputRate == 0:
+		return ErrNoSession
+	}
+	if cause := sameRates(v.Start, r.InputRate, r.OutputRate); cause != nil {
+		return cause
+	}
+	return nil
 }
 
 // The number of refused attempts for a session, and the time in which they are counted. Attempts

@@ -52,6 +52,7 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 func (s *server) newNode() *cluster.Node {
 	o := cluster.NodeOptions{
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Checkpoints: s.caps.store.Checkpoints(), Logger: s.logger,
+		Self: func() string { return s.node.Node().ID },
 	}
 	if s.peers != nil {
 		o.Peers = s.peers.carrier

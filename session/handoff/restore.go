@@ -54,15 +54,20 @@ func unquoted(envelope json.RawMessage) json.RawMessage {
 
 // RestoreStory returns the story of a session that another process has run: entries are what History
 // has returned there, dropped how many older ones there were. kept are the entries that the
-// conversation has of the session; what only these have was said as well.
-func RestoreStory(of Said, entries, kept []conversation.Entry, dropped int) *Story {
-	y := NewStory(of)
+// conversation has of the session; what only these have was said as well, and newer has those of them
+// that are not older than entries, with the session's turns.
+func RestoreStory(of Said, entries, kept []conversation.Entry, dropped int) (y *Story, newer []conversation.Entry) {
+	y = NewStory(of)
 	all := slices.Clone(entries)
 	before := turnsBefore(entries, kept)
 	for _, k := range kept {
 		k.Turn = max(k.Turn-before, 0)
-		if !slices.ContainsFunc(entries, func(e conversation.Entry) bool { return e.At.Equal(k.At) && e.Role == k.Role }) {
-			all = append(all, k)
+		if slices.ContainsFunc(entries, func(e conversation.Entry) bool { return e.At.Equal(k.At) && e.Role == k.Role }) {
+			continue
+		}
+		all = append(all, k)
+		if len(entries) == 0 || k.At.After(entries[0].At) {
+			newer = append(newer, k)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b conversation.Entry) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
@@ -81,7 +86,7 @@ func RestoreStory(of Said, entries, kept []conversation.Entry, dropped int) *Sto
 		}
 		y.add(s)
 	}
-	return y
+	return y, newer
 }
 
 // turnsBefore returns how many turns the conversation has before those of the session.

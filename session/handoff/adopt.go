@@ -1,0 +1,48 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+
+	"voicegw/conversation"
+	"voicegw/internal/user"
+	"voicegw/store"
+)
+
+// Adopted is the conversation of a session that another node has run until now.
+type Adopted struct {
+	// Said is what the conversation has of the session, in the order of time.
+	Said []conversation.Entry
+	// Over and WhenLost are those of a Ticket.
+	Over     func()
+	WhenLost func(f func())
+}
+
+// Adopt makes this node the one that writes what is said in a session into its conversation, at that
+// epoch of the session. The error wraps store.ErrFenced if a later owner has it already,
+// store.ErrVoiceActive if another session of the conversation runs, ErrTaken or another one of the
+// store's.
+func (d *Desk) Adopt(ctx context.Context, session string, epoch uint64, id string, who user.User) (Adopted, error) {
+	held, err := d.voice.Adopt(ctx, session, epoch, who.String(), id)
+	if err != nil {
+		return Adopted{}, err
+	}
+	a := Adopted{Over: held.Release, WhenLost: held.WhenLost}
+	c, _, err := d.talks.Load(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return a, nil // nothing of the session was kept yet
+	case err == nil:
+		err = owned(c, who)
+	}
+	if err != nil {
+		held.Release()
+		return Adopted{}, err
+	}
+	for _, e := range c.Entries {
+		if e.SessionID == session {
+			a.Said = append(a.Said, e)
+		}
+	}
+	return a, nil
+}

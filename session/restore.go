@@ -1,0 +1,170 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
+	"voicegw/session/handoff"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+// restoring is what a session begins with that another process has run until now.
+type restoring struct {
+	taken *Taken
+	was   remembered
+	kept  []conversation.Entry // what the conversation has of the session
+	back  *protocol.Resume     // how the client comes back
+	fates map[string]calls.Outcome
+}
+
+const (
+	// seqLeftOut is by how much the seq of a session goes up when it is taken over: more than the
+	// messages that its client may have got since the checkpoint.
+	seqLeftOut = 1000
+	// linksPerEpoch is how many connections to a model one process may open for a session before
+	// their names could repeat.
+	linksPerEpoch = 1000
+)
+
+// startOf returns the session.start of a session from its record, for a client that comes back.
+func startOf(r store.SessionRecord, back *startMessage) *startMessage {
+	start := &startMessage{
+		Provider: r.Provider, Agent: r.Agent, Voice: r.Voice, InputRate: r.InputRate, OutputRate: r.OutputRate,
+		TurnDetection: protocol.TurnDetectionServer, ConversationID: r.Conversation, Inspect: r.Inspect, Client: &protocol.ClientInfo{ID: r.ClientID},
+	}
+	if r.Manual {
+		start.TurnDetection = protocol.TurnDetectionClient
+	}
+	if back.Client != nil {
+		start.Client.Name, start.Client.Version = back.Client.Name, back.Client.Version
+	}
+	return start
+}
+
+// restore gives a session that is being made the past of one that another process has run. There is
+// no connection to a model: what stands for it was given up.
+func (s *session) restore(at *restoring) {
+	r, c := at.taken.Record, at.taken.Checkpoint
+	s.startedAt = r.StartedAt
+	l := s.linked.Load()
+	l.gone = true
+	close(l.over)
+	var newer []conversation.Entry
+	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.kept, c.Dropped)
+	at.was.State = caughtUp(at.was.State, newer)
+	s.down.goOnAfter(max(c.Seq, at.back.LastSeq) + seqLeftOut)
+	s.recall.transcripts = at.was.Transcripts
+	if o := at.was.State.Open; o != nil {
+		s.recall.turn = &protocol.TurnStarted{Header: inTurn(o.Number)}
+	}
+	for _, q := range at.was.State.Calls.Questions {
+		m := &protocol.ConfirmationRequest{Header: inTurn(q.Turn), Token: q.Token, Tool: q.Tool, Args: q.Args, ExpiresAt: protocol.Time{Time: q.ExpiresAt}}
+		if e := q.Told.Error; e != nil && e.ConfirmationRequest != nil {
+			m.Preview = e.ConfirmationRequest.Preview
+		}
+		s.recall.questions = append(s.recall.questions, m)
+	}
+}
+
+// caughtUp returns a memory with what the conversation knows that the checkpoint did not: it is written
+// at the end of each turn, and the checkpoint at most once a second.
+func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Memory {
+	for _, e := range newer {
+		m.Turn = max(m.Turn, e.Turn)
+		if o := m.Open; o != nil && e.Role == conversation.RoleAssistant && e.Turn >= o.Number {
+			m.Open = nil
+		}
+	}
+	return m
+}
+
+// beginAgain goes on with a session that another process has run: its client is told where things
+// stand, and a connection to the model is asked for.
+func (s *session) beginAgain(at *restoring) {
+	now, r := time.Now(), at.taken.Record
+	s.inbound.Lock()
+	defer s.inbound.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token := s.tokens.next(at.back.Token, now)
+	s.place.Update(func(is *store.SessionRecord) {
+		s.tokens.enter(is)
+		// Until the client has the new token, it may come back with those of before.
+		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
+		is.State, is.ToolsVersion = store.SessionLive, s.toolsVersion()
+	})
+	first := append([]protocol.ServerMessage{s.startedMessage(token, true, true)}, s.recall.messages()...)
+	if has := at.back.Audio; has != nil {
+		// The item may never have been finished, and nothing more of it comes.
+		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
+	}
+	if err := s.down.lead(first...); err != nil {
+		s.logger.Error("encoding a message", "error", err)
+		s.end(causeInternal)
+	}
+	handle := ""
+	if at.taken.Checkpoint.HandleFresh {
+		handle = at.taken.Checkpoint.Handle
+	}
+	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle}, now)
+	for _, q := range at.was.State.Calls.Questions {
+		if outcome, over := at.fates[q.Token]; over {
+			s.step(orchestrator.OfCall{In: calls.Resolved{Token: q.Token, Outcome: outcome, By: calls.ByAPI}}, now)
+		}
+	}
+	s.showState()
+	s.wind()
+	s.attached.Load().start()
+}
+
+// givesBack begins to give up, once, a session that was taken over and whose model cannot be reached
+// from here, so that it can be taken again.
+func (s *session) givesBack(w *way) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() {
+		return false
+	}
+	c, err := s.checkpoint("")
+	if err != nil {
+		s.logger.Error("encoding a checkpoint", "error", err)
+		return false
+	}
+	w.gaveBack = true
+	s.giving, s.way = &giving{checkpoint: c, over: make(chan struct{})}, w
+	return true
+}
+
+// noModel stands for the connection to a model that another process has had.
+type noModel struct{ info transport.Info }
+
+var errNoModel = &transport.Error{Op: "send", Kind: transport.KindRetry, Err: errors.New("another process has had the connection")}
+
+func (noModel) Send(context.Context, transport.Command) error { return errNoModel }
+func (noModel) Notify(func())                                 {}
+func (noModel) Recv() (transport.Event, error)                { return nil, errNoModel }
+func (noModel) Ready() bool                                   { return false }
+func (noModel) Close() error                                  { return nil }
+func (n noModel) Info() transport.Info                        { return n.info }
+func (noModel) Stats() transport.Stats                        { return transport.Stats{} }
+
+// firstLink returns the number of a session's first link.
+func (g *guest) firstLink() int {
+	if g.restoring == nil {
+		return 1
+	}
+	return int(g.restoring.taken.Record.Epoch-1) * linksPerEpoch
+}
+
+// goOnAfter begins with the seq after last. A client that has a lower one gets a snapshot.
+func (d *downlink) goOnAfter(last int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seq, d.held.lost = last, last
+}

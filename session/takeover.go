@@ -1,0 +1,211 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"voicegw/internal/mark"
+	"voicegw/internal/user"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute"
+	"voicegw/session/handoff"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+const (
+	// elsewhereTries is how often a client's session is looked for, because it may be about to change
+	// its node; elsewherePause is the time between two tries.
+	elsewhereTries = 4
+	elsewherePause = 250 * time.Millisecond
+	// takeTime bounds what a takeover asks of the store beside Cluster.Take.
+	takeTime = 5 * time.Second
+)
+
+// comeFromElsewhere connects a client with a session that this node does not run: on the node that
+// runs it or, if that is gone, here. It returns the session if it was taken over.
+func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session, *Cause) {
+	id := g.start.Resume.SessionID
+	for try := range elsewhereTries {
+		carried, unknown := m.carry(a, c, g.start)
+		switch {
+		case carried:
+			return nil, nil
+		case m.opts.Cluster == nil:
+			return nil, m.refuseResume(id)
+		case a.carried:
+			return nil, causeMoving // this node has just given it up
+		case m.Draining():
+			return nil, causeShutdown // another node, or the next process, takes it
+		}
+		leave, first := m.enterTaking(id)
+		if !first {
+			return nil, causeMoving // another connection of the client has just asked for the same
+		}
+		s, cause, err := m.takeOver(a, c, g)
+		leave()
+		switch {
+		case err == nil:
+			return s, cause
+		case m.Runs(id):
+			return nil, causeMoving // it was taken over for another connection just now
+		case errors.Is(err, ErrNoSession), unknown && try > 0:
+			return nil, m.refuseResume(id)
+		case !errors.Is(err, ErrElsewhere):
+			g.logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
+			return nil, causeStore
+		}
+		select {
+		case <-time.After(elsewherePause):
+		case <-m.ctx().Done():
+		}
+	}
+	return nil, causeMoving
+}
+
+// enterTaking records that a session is being taken over for a client, unless it is already.
+func (m *Manager) enterTaking(id string) (leave func(), first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taking[id] {
+		return nil, false
+	}
+	m.taking[id] = true
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.taking, id)
+	}, true
+}
+
+// takeOver makes this node the owner of a client's session and goes on with it. The error is that of
+// Cluster.Take.
+func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, error) {
+	t, err := m.opts.Cluster.Take(m.ctx(), a.visitor(g.start))
+	var unfit *Cause
+	switch {
+	case errors.As(err, &unfit):
+		return nil, unfit, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	began := time.Now()
+	g.logger = m.opts.Logger.With("session_id", t.Record.ID)
+	s, end, cause := m.goOnWith(a, c, g, t)
+	if cause == nil {
+		s.logger.Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.given(), "turn", t.Checkpoint.Turn,
+			"checkpoint_age_ms", began.Sub(t.Checkpoint.At).Milliseconds(), "took_ms", time.Since(began).Milliseconds(), "addr", a.addr.String())
+		return s, nil, nil
+	}
+	g.logger.Warn("a session was taken over and cannot go on here", "reason", cause.Reason, "ended", end)
+	if end {
+		t.Place.Leave()
+		return nil, cause, nil
+	}
+	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	defer cancel()
+	if err := t.Place.Give(ctx, t.Checkpoint); err != nil {
+		g.logger.Error("a session that cannot go on here could not be given up", "error", err)
+	}
+	return nil, cause, nil
+}
+
+// given reports whether the owner of before has given the session up. Otherwise it has died.
+func (t *Taken) given() bool { return t.Record.State == store.SessionMoving }
+
+// goOnWith goes on with a session that this node has taken. After a cause, end says whether the
+// session is over; otherwise another node may take it.
+func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *session, end bool, cause *Cause) {
+	r := t.Record
+	who, err := user.Stored(r.User)
+	provider := r.Provider
+	if m.opts.Transports[provider] == nil {
+		provider = m.opts.Provider
+	}
+	caps := m.opts.Transports[provider].Capabilities("")
+	if err != nil || !m.opts.Policy.Relink || !orchestrator.Replaceable(caps) {
+		return nil, true, causeResume
+	}
+	if m.opts.Blocked != nil {
+		if until, ok := m.opts.Blocked(who); ok {
+			return nil, true, blocked(until)
+		}
+	}
+	if cause := a.seat(); cause != nil {
+		return nil, false, cause
+	}
+	var was remembered
+	if t.Checkpoint.State != nil {
+		if err := json.Unmarshal(t.Checkpoint.State, &was); err != nil {
+			g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
+			was = remembered{}
+		}
+	}
+	g.Ticket = handoff.Ticket{
+		SessionID: r.ID, User: who, Vouched: r.Vouched, Scopes: r.Scopes, Agent: r.Agent, ConversationID: r.Conversation,
+		Context: t.Checkpoint.Earlier, Inspect: r.Inspect,
+	}
+	at := &restoring{taken: t, was: was, back: g.start.Resume}
+	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
+	tools := m.snapshot()
+	g.voice = m.setup(g, provider, tools).Voice
+	if end, cause := m.adopt(g, at); cause != nil {
+		return nil, end, cause
+	}
+	at.fates = m.fates(was.State.Calls.Questions)
+	none := noModel{transport.Info{Provider: provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
+	if s, err = newSession(m.ctx(), g, &m.opts, c, none, tools); err != nil {
+		g.logger.Error("a session that was taken over could not begin", "error", err)
+		g.leave()
+		return nil, false, causeInternal
+	}
+	s.redial, s.place = m.redialer(g, tools), t.Place
+	m.begun(s, g)
+	s.beginAgain(at)
+	return s, false, nil
+}
+
+// adopt makes this node the one that writes into the session's conversation. After a cause, end says
+// whether the session is over; otherwise another node may take it.
+func (m *Manager) adopt(g *guest, at *restoring) (end bool, cause *Cause) {
+	if m.opts.Desk == nil || g.ConversationID == "" {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	defer cancel()
+	a, err := m.opts.Desk.Adopt(ctx, g.SessionID, at.taken.Record.Epoch, g.ConversationID, g.User)
+	switch {
+	case err == nil:
+		g.Over, g.WhenLost, at.kept = a.Over, a.WhenLost, a.Said
+		return false, nil
+	case errors.Is(err, store.ErrFenced):
+		return false, causeMoving // another node has taken it since
+	case errors.Is(err, store.ErrVoiceActive), errors.Is(err, handoff.ErrTaken):
+		return true, causeResume
+	}
+	g.logger.Error("the conversation of a session that was taken over cannot be reached", "conversation_id", g.ConversationID, "error", err)
+	return false, causeStore
+}
+
+// fates returns the outcomes of questions that were answered, by the API, or have expired while
+// nobody ran their session, by their tokens.
+func (m *Manager) fates(questions []calls.OpenQuestion) map[string]calls.Outcome {
+	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	defer cancel()
+	fates := map[string]calls.Outcome{}
+	for _, q := range questions {
+		switch m.opts.Executor.Fate(ctx, q.Name) {
+		case execute.FateApproved:
+			fates[q.Token] = calls.OutcomeApproved
+		case execute.FateDeclined:
+			fates[q.Token] = calls.OutcomeDenied
+		case execute.FateExpired, execute.FateForgotten:
+			fates[q.Token] = calls.OutcomeExpired
+		case execute.FateOpen:
+		}
+	}
+	return fates
+}
