@@ -12,8 +12,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     reporters: ["verbose"],
     projects: [
-      // A microphone cannot wait: those that talk have the machine to themselves, a file at a time.
-      { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: 1, sequence: { groupOrder: 0 } } },
+      // Those that talk mostly wait, for what is said and heard in real time. More pages at once than these four are late.
+      { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: 2, maxConcurrency: 2, sequence: { groupOrder: 0 } } },
       // A browser and a gateway take about a core; more of them would only wait for each other.
       { extends: true, test: { name: "looking", include: LOOKING, maxWorkers: 2, sequence: { groupOrder: 1 } } },
     ],

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { expect } from "vitest";
 import { Mailbox, PATIENCE } from "./mailbox.ts";
+import { recorded, type Sound } from "./signals.ts";
 
 const PROGRAM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 
@@ -40,6 +41,15 @@ export interface VisitorOptions {
   complaints?: RegExp[];
   /** Default false: the page's timers can be stopped; see Visitor.stopTime. */
   stoppable?: boolean;
+}
+
+/** Samples that an audio thread renders at a time. */
+const BLOCK = 128;
+
+/** One of them, and where it begins on the audio clock. */
+export interface Block {
+  frame: number;
+  samples: number[];
 }
 
 /** One person with one page: a context of its own, with nothing of another one's in it. */
@@ -134,23 +144,44 @@ export class Visitor {
   }
 
   /** What went to the loudspeaker: blocks in order, without silence; and the clock's rate. */
-  async sound(): Promise<{ rate: number; blocks: { frame: number; samples: number[] }[] }> {
-    return this.page.evaluate(() => ({
-      rate: window.spy.contexts.at(-1)!.sampleRate,
-      blocks: window.spy.sound.map(({ frame, samples }) => ({ frame, samples: [...samples] })),
-    }));
+  async sound(): Promise<{ rate: number; blocks: Block[] }> {
+    return this.blocks("sound");
   }
 
-  /** What the browser gave of the microphone, from its first sound on. A busy machine loses blocks of it before any page has them. */
-  async microphone(): Promise<{ rate: number; samples: number[] }> {
-    const { rate, blocks } = await this.page.evaluate(() => ({
-      rate: window.spy.contexts.at(-1)!.sampleRate,
-      blocks: window.spy.microphone.map(({ frame, samples }) => ({ frame, samples: [...samples] })),
-    }));
+  /**
+   * What the browser gave of the microphone, from its first sound on. A browser that shares its
+   * cores loses blocks of its device before any page has them: what became of the microphone is
+   * compared with this.
+   */
+  async microphone(): Promise<Sound> {
+    const { rate, blocks } = await this.blocks("microphone");
     const first = blocks[0]?.frame ?? 0;
-    const samples = new Array<number>((blocks.at(-1)?.frame ?? 0) - first + 128).fill(0);
-    blocks.forEach((block) => block.samples.forEach((x, i) => (samples[block.frame - first + i] = x)));
-    return { rate, samples };
+    const samples = new Float32Array((blocks.at(-1)?.frame ?? 0) - first + BLOCK);
+    blocks.forEach((block) => samples.set(block.samples, block.frame - first));
+    return recorded(samples, rate);
+  }
+
+  /** What a tap has kept. As text that costs the page little: one that is held up for long loses its connection. */
+  private async blocks(of: "sound" | "microphone"): Promise<{ rate: number; blocks: Block[] }> {
+    const { rate, frames, text } = await this.page.evaluate(async (of) => {
+      const blocks = window.spy[of];
+      const bytes = await new Blob(blocks.map(({ samples }) => samples as Float32Array<ArrayBuffer>)).arrayBuffer();
+      const reader = new FileReader();
+      const url = await new Promise<string>((read) => {
+        reader.onload = () => read(reader.result as string);
+        reader.readAsDataURL(new Blob([bytes]));
+      });
+      return { rate: window.spy.contexts.at(-1)!.sampleRate, frames: blocks.map(({ frame }) => frame), text: url.slice(url.indexOf(",") + 1) };
+    }, of);
+    const bytes = Uint8Array.from(Buffer.from(text, "base64"));
+    const all = new Float32Array(bytes.buffer);
+    return { rate, blocks: frames.map((frame, i) => ({ frame, samples: [...all.subarray(i * BLOCK, (i + 1) * BLOCK)] })) };
+  }
+
+  /** What was sent to the gateway of the microphone: PCM16, from its first sound on. */
+  async uplink(): Promise<Int16Array> {
+    const all = await this.page.evaluate(() => window.spy.uplink.flatMap((frame) => [...frame]));
+    return Int16Array.from(all.slice(Math.max(0, all.findIndex((x) => x !== 0))));
   }
 
   /** The audio clock's frame at which a message about an item came. */

@@ -31,9 +31,13 @@ export function tone(frequency: number, amplitude = 0.3): Sound {
 
 /** What was recorded at a rate in Hz, also between two samples. Nothing above 4.2 kHz is in it. */
 export function recorded(samples: ArrayLike<number>, rate: number): Sound {
+  // Rates in hertz have few places between two samples in common.
+  const known = new Map<number, Float64Array>();
   return (t) => {
     const whole = Math.floor(t * rate);
-    const taps = sinc(whole - t * rate);
+    const between = Math.round((t * rate - whole) * 1000) / 1000;
+    const taps = known.get(between) ?? sinc(-between);
+    known.set(between, taps);
     let sum = 0;
     for (let k = 0; k < taps.length; k++) {
       sum += taps[k]! * (samples[whole - k + HALF] ?? 0);

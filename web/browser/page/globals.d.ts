@@ -24,8 +24,10 @@ declare global {
     wishes: MediaStreamConstraints[];
     /** The blocks that sounded. */
     sound: { frame: number; samples: Float32Array }[];
-    /** The same of what came from the microphone: its first channel. */
+    /** The same of what came from the microphone. */
     microphone: { frame: number; samples: Float32Array }[];
+    /** The frames of PCM16 that were sent. */
+    uplink: Int16Array[];
     /** What came from the gateway, and when; `closed` for the end of a connection. */
     arrivals: { type: string; item?: string; frame: number; at: number }[];
     /** Takes the browser's own processing out of the way, so that samples can be compared. */

@@ -2,7 +2,7 @@
 // released, and listens to what really goes to the loudspeaker, on the audio clock.
 (() => {
   /** @type {Spy} */
-  const spy = { contexts: [], streams: [], wishes: [], sound: [], microphone: [], arrivals: [], plain: false, unplugged: false };
+  const spy = { contexts: [], streams: [], wishes: [], sound: [], microphone: [], uplink: [], arrivals: [], plain: false, unplugged: false };
   window.spy = spy;
 
   if (!isSecureContext) {
@@ -68,6 +68,17 @@
         note(type, item);
       });
       this.addEventListener("close", () => note("closed"));
+    }
+
+    /**
+     * @override
+     * @param {Parameters<WebSocket["send"]>[0]} data
+     */
+    send(data) {
+      if (data instanceof ArrayBuffer) {
+        spy.uplink.push(new Int16Array(data.slice(0)));
+      }
+      super.send(data);
     }
   };
 
