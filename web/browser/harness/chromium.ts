@@ -149,6 +149,18 @@ export class Visitor {
   }
 
   /**
+   * Fails where an item that was flushed sounds on: when it is silent after the flush, it stays so until a frame. How soon it
+   * is silent depends on how busy the machine is; library/interruption.test.ts measures it.
+   */
+  async staysSilent(flushed: number, until: number): Promise<void> {
+    const { blocks } = await this.sound();
+    const late = blocks.filter(({ frame }) => frame >= flushed && frame < until);
+    const silent = late.findIndex(({ frame }, i) => i > 0 && frame - late[i - 1]!.frame > BLOCK);
+    expect(silent < 0 ? [] : late.slice(silent).map(({ frame }) => frame), "blocks that sound after the silence").toEqual([]);
+    expect((late.at(-1)?.frame ?? 0) + BLOCK, "the end of what sounds after the flush").toBeLessThan(until);
+  }
+
+  /**
    * What the browser gave of the microphone, from its first sound on. A browser that shares its
    * cores loses blocks of its device before any page has them: what became of the microphone is
    * compared with this.
