@@ -42,6 +42,7 @@ type place struct {
 
 func (n *Node) newPlace(r store.SessionRecord) *place {
 	ctx, stop := context.WithCancel(context.Background())
+	r.State = store.SessionLive // Directory.Enter sets it as well, and Update writes the whole record
 	return &place{n: n, ctx: func() context.Context { return ctx }, stop: stop, record: r, entered: make(chan struct{})}
 }
 

@@ -140,8 +140,8 @@ func decodeSession(data []byte) (SessionRecord, error) {
 	if err := decodeVersioned(data, &r); err != nil {
 		return SessionRecord{}, err
 	}
-	if r.ID == "" || r.Node == "" || r.Epoch == 0 || r.State == "" {
-		return SessionRecord{}, fmt.Errorf("%w: a session without an id, a node, an epoch or a state", ErrCorrupt)
+	if !whole(r.SessionRecord) {
+		return SessionRecord{}, fmt.Errorf("%w: %s", ErrCorrupt, notWhole)
 	}
 	if err := decode(data, &r.Unknown); err != nil {
 		return SessionRecord{}, err
@@ -206,7 +206,16 @@ func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) 
 	return d.hold(r, h.revision, absences), nil
 }
 
+// notWhole says why a record is not written, or not believed.
+const notWhole = "a session without an id, a node, an epoch or a state"
+
+// whole reports whether a record has what every record must have.
+func whole(r SessionRecord) bool { return r.ID != "" && r.Node != "" && r.Epoch != 0 && r.State != "" }
+
 func (d *Directory) encode(r SessionRecord) ([]byte, error) {
+	if !whole(r) {
+		return nil, errors.New("store: not written: " + notWhole)
+	}
 	data, err := encodeSession(r)
 	if err == nil && len(data) > mostSessionBytes {
 		err = fmt.Errorf("%w: a session's record of %d bytes, of at most %d", ErrTooBig, len(data), mostSessionBytes)

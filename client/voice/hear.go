@@ -77,10 +77,8 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 		c.hearQuestion(now, m)
 	case *protocol.ConfirmationEnded:
 		c.hearAnswered(now, m)
-	case *protocol.Pong:
-		c.hearPong(now, m)
-	case *protocol.SessionMoving:
-		c.hearMoving(now)
+	case *protocol.Pong, *protocol.SessionMoving:
+		c.hearOfWay(now, m)
 	case *protocol.SessionEnded:
 		c.ended = m.Reason
 	case *protocol.Error:

@@ -381,6 +381,16 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 	}
 }
 
+// hearOfWay takes a message about the connection.
+func (c *Conversation) hearOfWay(now time.Time, m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.Pong:
+		c.hearPong(now, m)
+	case *protocol.SessionMoving:
+		c.hearMoving(now)
+	}
+}
+
 // hearPong takes the answer to a ping.
 func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	if c.way.settling == 0 || m.T != c.way.settling {

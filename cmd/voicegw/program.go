@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/load/examples"
+	"voicegw/registry"
 )
 
 // Process is what the system gives a program.
@@ -25,6 +26,8 @@ type Process struct {
 	// Registry returns the tool_registry.json to use. Nil means the one that was built into the
 	// program.
 	Registry func() ([]byte, error)
+	// Handlers are those of the registry's tools. Nil means those that were built into the program.
+	Handlers map[string]registry.Handler
 }
 
 // grammar is the command line. The tag "key" names the setting that a flag overrides.

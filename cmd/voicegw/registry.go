@@ -35,6 +35,9 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 // project in the working directory, if there is one.
 func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *build.Watch, error) {
 	o := caps.registryOptions(dev)
+	if p.Handlers != nil {
+		o.Handlers = p.Handlers
+	}
 	var reload *build.Watch
 	load := func() (*registry.Registry, error) { return p.loadRegistry(o) }
 	if dev {

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(secrettest.Main(m, secrettest.Need{
 		Kinds: []secretwatch.Kind{secretwatch.OperatorsKey, secretwatch.Ticket, secretwatch.Console},
 		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Data},
-	}), map[string]func(){"voicegw": program})
+	}), map[string]func(){"voicegw": program, natsName: natsProgram})
 }
 
 // registryEnv names the file with the registry that scripts run with: a test must
@@ -51,9 +51,11 @@ func program() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	secrettest.Child()
+	dieWithParent()
 	os.Exit(Run(context.Background(), Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: secrettest.Watch(secrettest.Log, os.Stderr), Environ: os.Environ(), Signals: signals,
 		Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) },
+		Handlers: worldHandlers(os.Getenv(worldEnv)),
 	}))
 }
 

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"log/slog"
+	"testing"
+
+	"voicegw/internal/await"
+	"voicegw/store"
+)
+
+// A session's record stays readable and says that the session runs, whatever of it is changed first.
+func TestARecordKeepsItsState(t *testing.T) {
+	kept, err := store.Open(t.Context(), store.Options{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	is, err := kept.Nodes().Join(t.Context(), store.Node{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := NewNode(NodeOptions{Directory: kept.Directory(), Nodes: kept.Nodes(), Checkpoints: kept.Checkpoints(), Logger: slog.New(slog.DiscardHandler)})
+	p := n.Enter(store.SessionRecord{ID: "voice-1", User: "ada"})
+	found := func() (r store.SessionRecord) {
+		r, err = kept.Directory().Find(t.Context(), "voice-1")
+		return r
+	}
+	await.True(t, "the session is entered", func() bool { return found().ID != "" })
+	p.Update(func(r *store.SessionRecord) { r.TokenHashes = []string{"hash"} })
+	await.True(t, "its token is written", func() bool { return len(found().TokenHashes) == 1 || err != nil })
+	if r := found(); err != nil || r.State != store.SessionLive || r.Node != is.Node().ID || r.Epoch != 1 {
+		t.Errorf("the record is %+v, %v", r, err)
+	}
+	p.Leave()
+	n.Close()
+	if r := found(); r.State != store.SessionOver {
+		t.Errorf("after its end the record is %+v, %v", r, err)
+	}
+}

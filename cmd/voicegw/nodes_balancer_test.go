@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// balancer passes connections on to gateways in turn, as the balancer before them does. It asks each one
+// now and then whether it takes new sessions, and passes over those that do not.
+type balancer struct {
+	addr     string
+	ln       net.Listener
+	backends []*backend
+	leave    context.CancelFunc
+	work     sync.WaitGroup
+
+	mu    sync.Mutex // guards the following fields
+	next  int
+	open  map[*spliced]struct{}
+	over  bool
+	onlyA *backend // if not nil, everybody goes there
+}
+
+// backend is a gateway.
+type backend struct {
+	addr string
+
+	mu    sync.Mutex // guards the following field
+	ready bool
+}
+
+// spliced is one connection.
+type spliced struct {
+	client, gateway *net.TCPConn
+	to              *backend
+}
+
+// The times of the balancer: how often it asks, and how long it waits for an answer.
+const (
+	askEvery = 100 * time.Millisecond
+	askTime  = time.Second
+)
+
+func startBalancer(t *testing.T, addrs []string) *balancer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	b := &balancer{addr: ln.Addr().String(), ln: ln, leave: leave, open: map[*spliced]struct{}{}}
+	for _, addr := range addrs {
+		back := &backend{addr: addr, ready: true}
+		b.backends = append(b.backends, back)
+		b.work.Go(func() { back.watch(ctx) })
+	}
+	b.work.Go(b.accept)
+	t.Cleanup(b.close)
+	return b
+}
+
+// watch asks a gateway again and again.
+func (b *backend) watch(ctx context.Context) {
+	client := &http.Client{Timeout: askTime, Transport: &http.Transport{DisableKeepAlives: true}}
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		ready := false
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+b.addr+"/readyz", nil)
+		if err == nil {
+			var resp *http.Response
+			if resp, err = client.Do(r); err == nil {
+				ready = resp.StatusCode == http.StatusOK
+				_ = resp.Body.Close()
+			}
+		}
+		b.mark(ready)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (b *backend) mark(ready bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ready = ready
+}
+
+func (b *backend) is() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ready
+}
+
+func (b *balancer) accept() {
+	for {
+		c, err := b.ln.Accept()
+		if err != nil {
+			return
+		}
+		b.work.Go(func() { b.pass(c.(*net.TCPConn)) })
+	}
+}
+
+// pass carries a client's connection to a gateway that takes it, and aborts it if there is none.
+func (b *balancer) pass(client *net.TCPConn) {
+	gateway, to := b.dial()
+	if gateway == nil {
+		abort(client)
+		return
+	}
+	s := &spliced{client: client, gateway: gateway, to: to}
+	b.mu.Lock()
+	over := b.over
+	b.open[s] = struct{}{}
+	b.mu.Unlock()
+	if over {
+		s.abort()
+	}
+	var up sync.WaitGroup
+	up.Go(func() { carry(gateway, client, s) })
+	carry(client, gateway, s)
+	up.Wait()
+	s.abort()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.open, s)
+}
+
+// carry copies one direction. A connection that breaks breaks the other one too.
+func carry(to, from *net.TCPConn, s *spliced) {
+	if _, err := io.Copy(to, from); err != nil {
+		s.abort()
+		return
+	}
+	_ = to.CloseWrite() // it may be closed
+}
+
+func (s *spliced) abort() {
+	abort(s.client)
+	abort(s.gateway)
+}
+
+// abort ends a connection with RST.
+func abort(c *net.TCPConn) {
+	_ = c.SetLinger(0) // it may be closed
+	_ = c.Close()
+}
+
+// dial connects with the next gateway that can be reached, ready ones first.
+func (b *balancer) dial() (*net.TCPConn, *backend) {
+	b.mu.Lock()
+	first := b.next
+	b.next++
+	only := b.onlyA
+	b.mu.Unlock()
+	for _, ready := range []bool{true, false} {
+		for i := range b.backends {
+			to := b.backends[(first+i)%len(b.backends)]
+			if only != nil && to != only || only == nil && to.is() != ready {
+				continue
+			}
+			if c, err := net.DialTimeout("tcp", to.addr, askTime); err == nil {
+				return c.(*net.TCPConn), to
+			}
+			to.mark(false)
+		}
+	}
+	return nil, nil
+}
+
+// only sends all new connections to one gateway; -1 ends that.
+func (b *balancer) only(i int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.onlyA = nil
+	if i >= 0 {
+		b.onlyA = b.backends[i]
+	}
+}
+
+// cut ends all connections to a gateway with RST, towards both sides; it returns how many.
+func (b *balancer) cut(i int) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.open {
+		if s.to == b.backends[i] {
+			s.abort()
+			n++
+		}
+	}
+	return n
+}
+
+func (b *balancer) close() {
+	b.leave()
+	_ = b.ln.Close()
+	b.mu.Lock()
+	b.over = true
+	for s := range b.open {
+		s.abort()
+	}
+	b.mu.Unlock()
+	b.work.Wait()
+}

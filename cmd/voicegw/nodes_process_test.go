@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"voicegw/internal/await"
+	"voicegw/internal/secretwatch/secrettest"
+)
+
+// child is a program in a process of its own: this test binary under another name, which TestMain knows.
+type child struct {
+	t     *testing.T
+	name  string
+	cmd   *exec.Cmd
+	said  *console
+	ended chan struct{} // closed when the process has ended
+	code  int           // its exit code, once it has ended; negative if a signal has ended it
+}
+
+// childEnv marks a process whose standard input ends when the test's process does, however that ends.
+const childEnv = "TEST_CHILD"
+
+// dieWithParent ends a child when its parent has ended.
+func dieWithParent() {
+	if os.Getenv(childEnv) == "" {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+}
+
+// raceFound begins the race detector's report.
+const raceFound = "WARNING: DATA RACE"
+
+// startChild starts a program. The test's end is its end.
+func startChild(t *testing.T, name string, env []string, args ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t: t, name: name, cmd: exec.Command(self), said: &console{}, ended: make(chan struct{})}
+	c.cmd.Args = append([]string{name}, args...)
+	c.cmd.Env = append([]string{secrettest.Env + "=" + os.Getenv(secrettest.Env), childEnv + "=1"}, env...)
+	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
+	if _, err := c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.ended)
+		_ = c.cmd.Wait() // the exit code says it
+		c.code = c.cmd.ProcessState.ExitCode()
+	}()
+	t.Cleanup(func() {
+		c.kill()
+		if strings.Contains(c.said.String(), raceFound) {
+			t.Errorf("the race detector has found something in %s:\n%s", name, c.said)
+		}
+	})
+	return c
+}
+
+// signal sends a signal to the process, if it has not ended.
+func (c *child) signal(s syscall.Signal) {
+	c.t.Helper()
+	select {
+	case <-c.ended:
+	default:
+		if err := c.cmd.Process.Signal(s); err != nil && !strings.Contains(err.Error(), "finished") {
+			c.t.Errorf("%s: %v: %v", c.name, s, err)
+		}
+	}
+}
+
+// kill ends the process as a loss of power would, and waits until it has ended.
+func (c *child) kill() {
+	c.signal(syscall.SIGKILL)
+	<-c.ended
+}
+
+// exits waits until the process has ended, and returns its exit code.
+func (c *child) exits() int {
+	c.t.Helper()
+	await.Closed(c.t, c.name+" ends", c.ended)
+	return c.code
+}
+
+// over reports whether the process has ended.
+func (c *child) over() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// lines are those of its log with a message.
+func (c *child) lines(message string) (all []map[string]any) {
+	for line := range strings.SplitSeq(c.said.String(), "\n") {
+		var fields map[string]any
+		if json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == message {
+			all = append(all, fields)
+		}
+	}
+	return all
+}
+
+// logged waits for a line of its log.
+func (c *child) logged(message string) {
+	c.t.Helper()
+	await.True(c.t, c.name+" logs "+message, func() bool {
+		if len(c.lines(message)) > 0 {
+			return true
+		}
+		if c.over() {
+			c.t.Fatalf("%s has ended with %d and has not logged %q:\n%s", c.name, c.code, message, c.said)
+		}
+		return false
+	})
+}

@@ -1,0 +1,384 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"voicegw/audio"
+	"voicegw/client/speech"
+	"voicegw/client/turn"
+	"voicegw/client/voice"
+	"voicegw/internal/await"
+	"voicegw/protocol"
+)
+
+// The audio of the callers.
+const (
+	callerRate  = 16000
+	answerRate  = 24000
+	callerFrame = 100 * time.Millisecond
+)
+
+// The waits of a caller. None of them is a measure of speed: after them something has been lost.
+const (
+	callerPatience = 90 * time.Second
+	callerReturns  = 60 * time.Second
+	callerGoodbye  = 60 * time.Second
+)
+
+// callerTurns is what each caller says, again and again.
+var callerTurns = []turn.Turn{
+	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience},
+	{Act: turn.Say, WaitFor: turn.ForAnswer, Patience: callerPatience},
+	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
+	{Act: turn.Say, WaitFor: turn.ForAnswer, Patience: callerPatience},
+	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
+	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
+}
+
+// The turns whose answers are looked at, by their index.
+const (
+	turnColour = 0
+	turnBook   = 2
+	turnNote   = 4
+	turnAsk    = 5
+)
+
+// words are what a caller says in a turn.
+func (c *talker) words(index, count, _ int) voice.Words {
+	switch index {
+	case turnColour:
+		return voice.Words{Text: "my colour is " + c.colour()}
+	case turnBook:
+		return voice.Words{Text: fmt.Sprintf("%s c%d-%d", c.writes, c.n, count)}
+	case turnNote:
+		return voice.Words{Text: fmt.Sprintf("%s c%d-%d", toolNote, c.n, count)}
+	case turnAsk:
+		return voice.Words{Text: "what is my colour"}
+	default:
+		return voice.Words{Recording: c.crowd.speech}
+	}
+}
+
+// colour is what the model is to remember.
+func (c *talker) colour() string { return fmt.Sprintf("shade%d", c.n) }
+
+// crowd is callers that talk through a balancer.
+type crowd struct {
+	site    *site
+	speech  *speech.Recording
+	client  *http.Client
+	talkers []*talker
+	hangUp  context.CancelFunc
+	talking sync.WaitGroup
+}
+
+// talker is one of them, and the record of what it has heard.
+type talker struct {
+	// Fixed.
+	n      int
+	crowd  *crowd
+	writes string // the tool with a business key that it uses
+	keep   bool   // what is said to it
+
+	mu        sync.Mutex // guards the following fields
+	talk      *voice.Conversation
+	id        string
+	exchanges []*exchange
+	returns   []returned
+	away      time.Time // when its connection was lost, as long as it has none
+	tries     int       // to come back that have failed
+	tried     time.Time // the newest of them
+	heard     []time.Time
+	broken    []string
+	items     map[*voice.Item][]byte
+	over      bool
+	leaving   bool
+	codes     map[string]int // of errors
+	moves     int            // session.moving
+	again     map[string]int // provider.reconnected, by how
+}
+
+// exchange is one turn of a caller.
+type exchange struct {
+	index, count   int
+	ref            string
+	began, settled time.Time
+	first          time.Time // audio
+	failed         string    // why it has failed
+	words          string    // of the answer
+}
+
+// returned is one way back to the session.
+type returned struct {
+	lost, at time.Time
+	how      voice.Returned
+}
+
+// newCrowd has callers talk, half of them over each wire, until hang.
+func newCrowd(t *testing.T, s *site, n int, change func(c *talker)) *crowd {
+	t.Helper()
+	lines, err := speech.Load(speech.Options{Rate: callerRate, Lines: []string{spokenWords}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cr := &crowd{site: s, speech: lines.Line(spokenWords), client: &http.Client{Transport: &http.Transport{}}, hangUp: cancel}
+	t.Cleanup(func() {
+		cancel()
+		cr.talking.Wait()
+		cr.client.CloseIdleConnections()
+	})
+	for i := range n {
+		c := &talker{n: i + 1, crowd: cr, writes: toolBook, items: map[*voice.Item][]byte{}, codes: map[string]int{}, again: map[string]int{}}
+		if change != nil {
+			change(c)
+		}
+		cr.talkers = append(cr.talkers, c)
+		cr.talking.Go(func() { c.call(ctx) })
+	}
+	return cr
+}
+
+// talkerWires are the providers that the callers ask for in turn.
+var talkerWires = []string{"gemini", "openai"}
+
+// call holds the conversation.
+func (c *talker) call(ctx context.Context) {
+	random := rand.New(rand.NewPCG(uint64(c.n), 17))
+	o := voice.Options{
+		Start: protocol.Start{
+			Provider: talkerWires[c.n%len(talkerWires)], InputRate: callerRate, OutputRate: answerRate,
+			Client: &protocol.ClientInfo{Name: "nodes", ID: fmt.Sprint("user-", c.n)},
+		},
+		Turns: callerTurns, Words: c.words, Microphone: true, Frame: callerFrame, Silence: make([]byte, audio.Bytes(callerRate, callerFrame)),
+		Until: time.Now().Add(time.Hour), Return: voice.Return{Within: callerReturns, Random: random.Float64},
+		ConnectTime: callerReturns, GoodbyeTime: callerGoodbye, Patience: callerPatience,
+		Buffers: []time.Duration{200 * time.Millisecond},
+	}
+	conn, err := c.dial(ctx)
+	if err != nil {
+		c.complain("it could not connect: %v", err)
+		c.ended()
+		return
+	}
+	talk := voice.New(o, c, time.Now())
+	c.mu.Lock()
+	c.talk = talk
+	c.mu.Unlock()
+	talk.Run(ctx, voice.Link{Conn: conn, Dial: c.dial})
+	c.ended()
+}
+
+func (c *talker) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+}
+
+func (c *talker) dial(ctx context.Context) (voice.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, callerReturns)
+	defer cancel()
+	return protocol.Dial(ctx, c.crowd.site.url(), protocol.DialOptions{Client: c.crowd.client})
+}
+
+func (c *talker) complain(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.complains(format, args...)
+}
+
+// complains is complain; mu is held.
+func (c *talker) complains(format string, args ...any) {
+	c.broken = append(c.broken, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// Heard is part of voice.Observer.
+func (c *talker) Heard(_ time.Time, m protocol.ServerMessage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m := m.(type) {
+	case *protocol.SessionStarted:
+		if c.id != "" && m.SessionID != c.id {
+			c.complains("its session was %s, and is %s now", c.id, m.SessionID)
+		}
+		c.id = m.SessionID
+	case *protocol.SessionMoving:
+		c.moves++
+	case *protocol.ProviderReconnected:
+		c.again[m.How]++
+	case *protocol.Error:
+		c.codes[m.Code]++
+	}
+}
+
+// HeardAudio is part of voice.Observer.
+func (c *talker) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = append(c.heard, now)
+	if i == nil {
+		c.complains("%d bytes of audio came that belong to no answer", len(pcm))
+		return
+	}
+	if c.keep {
+		c.items[i] = append(c.items[i], pcm...)
+	}
+	if x := c.latest(); x != nil && x.first.IsZero() && x.settled.IsZero() {
+		x.first = now
+	}
+}
+
+// latest is the newest exchange; mu is held.
+func (c *talker) latest() *exchange {
+	if len(c.exchanges) == 0 {
+		return nil
+	}
+	return c.exchanges[len(c.exchanges)-1]
+}
+
+// numbered is the exchange of a number; mu is held.
+func (c *talker) numbered(count int) *exchange {
+	i := slices.IndexFunc(c.exchanges, func(x *exchange) bool { return x.count == count })
+	return c.exchanges[i]
+}
+
+// Played and Underrun are parts of voice.Observer.
+func (c *talker) Played(*voice.Item)          {}
+func (c *talker) Underrun(int, time.Duration) {}
+
+// Happened is part of voice.Observer.
+func (c *talker) Happened(now time.Time, e voice.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e.Kind {
+	case voice.Began:
+		x := &exchange{index: e.X.Index, count: e.X.Number, began: now}
+		if _, ref, ok := strings.Cut(e.X.Words.Text, " "); ok && (e.X.Index == turnBook || e.X.Index == turnNote) {
+			x.ref = ref
+		}
+		c.exchanges = append(c.exchanges, x)
+	case voice.Answered, voice.Failed:
+		x := c.numbered(e.X.Number)
+		x.settled, x.words = now, e.X.Answer.String()
+		if e.Kind == voice.Failed {
+			x.failed = e.Text
+			if e.Told == nil {
+				c.complains("turn %d (%s) has failed, and no error says why: %s", e.X.Number, e.X.Words.Text, e.Text)
+				break
+			}
+			x.failed += ": " + e.Told.Code + ": " + e.Told.Message
+		}
+	case voice.WentAway:
+		c.away = now
+	case voice.Retrying:
+		c.tries, c.tried = c.tries+1, now
+	case voice.CameBack:
+		c.returns = append(c.returns, returned{c.away, now, *e.Returned})
+		c.away = time.Time{}
+	case voice.Stuck:
+		c.complains("turn %d (%s) was never answered", e.X.Number, e.X.Words.Text)
+	case voice.Refused, voice.Lost, voice.NotBack, voice.Violation, voice.MissedMessages, voice.MissedAudio, voice.AudioAgain, voice.Dropped:
+		if c.leaving && e.Kind == voice.Lost {
+			break
+		}
+		told := ""
+		if e.Told != nil {
+			told = e.Told.Code + ": " + e.Told.Message
+		}
+		c.complains("%s: %s %v %s, N %d", kindNames[e.Kind], e.Text, e.Err, told, e.N)
+	}
+}
+
+var kindNames = map[voice.Kind]string{
+	voice.Refused: "refused", voice.Lost: "lost", voice.NotBack: "not back", voice.Violation: "violation",
+	voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioAgain: "audio again", voice.Dropped: "dropped",
+}
+
+// answered counts the exchanges that began after a moment and were answered.
+func (c *talker) answered(since time.Time) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range c.exchanges {
+		if x.began.After(since) && !x.settled.IsZero() && x.failed == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// goOn waits until each caller has had so many more answers to what it says after a moment, or cannot go
+// on any more; it returns how many did.
+func (cr *crowd) goOn(t *testing.T, since time.Time, n int) (went int) {
+	t.Helper()
+	await.True(t, fmt.Sprintf("everybody has %d more answers\n%s", n, cr), func() bool {
+		went = 0
+		over := 0
+		for _, c := range cr.talkers {
+			if c.answered(since) >= n {
+				went++
+			} else if c.isOver() {
+				over++
+			}
+		}
+		return went+over == len(cr.talkers)
+	})
+	return went
+}
+
+func (c *talker) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
+}
+
+// hang has everybody hang up, and waits until all calls are over.
+func (cr *crowd) hang() {
+	for _, c := range cr.talkers {
+		c.mu.Lock()
+		c.leaving = true
+		c.mu.Unlock()
+	}
+	cr.hangUp()
+	cr.talking.Wait()
+}
+
+// check holds what the callers have seen against what is promised: nobody was cut off, nothing came
+// twice or not at all, and the model remembers what it was told. It returns how many have nothing to
+// complain of.
+func (cr *crowd) check(t *testing.T) (content int) {
+	t.Helper()
+	for _, c := range cr.talkers {
+		c.mu.Lock()
+		for _, x := range c.exchanges {
+			if x.index == turnAsk && !x.settled.IsZero() && x.failed == "" && !strings.Contains(x.words, c.colour()) {
+				c.complains("asked for its colour, %s, the model says %q", c.colour(), x.words)
+			}
+		}
+		if len(c.broken) == 0 {
+			content++
+		} else {
+			t.Logf("caller %d of %s complains:\n\t%s", c.n, c.id, strings.Join(c.broken, "\n\t"))
+		}
+		c.mu.Unlock()
+	}
+	return content
+}
+
+// String tells what the callers are at.
+func (cr *crowd) String() string {
+	var b strings.Builder
+	for _, c := range cr.talkers {
+		c.mu.Lock()
+		fmt.Fprintf(&b, "caller %d, %s: over %v, away %v, %d exchanges, %d returns, %v\n", c.n, c.id, c.over, !c.away.IsZero(), len(c.exchanges), len(c.returns), c.broken)
+		c.mu.Unlock()
+	}
+	return b.String()
+}

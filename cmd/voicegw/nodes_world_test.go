@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+// worldEnv names the file that the tools of gateway processes change: the world. Without it a process has
+// the tools of the project.
+const worldEnv = "TEST_WORLD"
+
+// The tools of the world. Both write; book has a business key, and note has none. linger takes a while
+// after its effect, so that its gateway can be killed between the two.
+const (
+	toolBook   = "book"
+	toolNote   = "note"
+	toolLinger = "linger"
+)
+
+// lingers is how long linger takes after its effect.
+const lingers = 700 * time.Millisecond
+
+// worldArgs are the arguments of each tool.
+type worldArgs struct {
+	// Ref says what is done; each is wanted once.
+	Ref string `json:"ref"`
+}
+
+// deed is something that was done to the world: a line of the file.
+type deed struct {
+	Tool    string `json:"tool"`
+	Ref     string `json:"ref"`
+	Session string `json:"session"`
+	PID     int    `json:"pid"`
+}
+
+// worldHandlers are the tools' handlers; nil without a path.
+func worldHandlers(path string) map[string]registry.Handler {
+	if path == "" {
+		return nil
+	}
+	h := registry.Bind(func(_ context.Context, call registry.Call[worldArgs, struct{}]) (registry.Result, error) {
+		if err := do(path, deed{call.Tool, call.Args.Ref, call.Session.ID, os.Getpid()}); err != nil {
+			return registry.Result{}, err
+		}
+		if call.Tool == toolLinger {
+			<-time.After(lingers) // what it does is done
+		}
+		return registry.Result{Data: map[string]string{"ref": call.Args.Ref}}, nil
+	})
+	return map[string]registry.Handler{toolBook: h, toolNote: h, toolLinger: h}
+}
+
+// do changes the world. One write appends the line, so that the lines of several processes stay intact,
+// and a process that is killed afterwards has done it.
+func do(path string, d deed) error {
+	line, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// worldRegistry writes the registry of the tools into a file, and returns its path.
+func worldRegistry(t *testing.T, dir string) string {
+	t.Helper()
+	object := json.RawMessage(`{"type":"object","properties":{"ref":{"type":"string","minLength":1}},"required":["ref"],"additionalProperties":false}`)
+	gemini := json.RawMessage(`{"type":"OBJECT","properties":{"ref":{"type":"STRING","minLength":"1"}},"required":["ref"]}`)
+	var entries []registry.Entry
+	for _, id := range []string{toolBook, toolLinger, toolNote} {
+		spec := registry.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryAction,
+			SideEffects: registry.SideEffectsWrites, AllowedModes: []registry.Mode{registry.ModeVoice},
+			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
+		}
+		if id != toolNote {
+			spec.IdempotencyKey = "{ref}"
+		}
+		entries = append(entries, registry.Entry{
+			Spec: spec, Summary: spec.Description, Guide: "# " + id + "\n",
+			Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: gemini},
+		})
+	}
+	path := filepath.Join(dir, "tool_registry.json")
+	if err := os.WriteFile(path, registrytest.File(t, entries...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// world is what the tools of all gateways have done.
+type world struct{ path string }
+
+// deeds returns what was done, by tool and ref.
+func (w world) deeds(t *testing.T) map[string][]deed {
+	t.Helper()
+	all := map[string][]deed{}
+	f, err := os.Open(w.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var d deed
+		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
+			t.Fatalf("the world has %q: %v", lines.Text(), err)
+		}
+		all[d.Tool+" "+d.Ref] = append(all[d.Tool+" "+d.Ref], d)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// once checks that nothing was done twice, and that the audit of all gateways does not say so either.
+// It returns what was done, and how many of the deeds no line of the audit tells of.
+func (w world) once(t *testing.T, audits []string) (done map[string][]deed, untold int) {
+	t.Helper()
+	done = w.deeds(t)
+	told := map[string][]string{}
+	for _, path := range audits {
+		_, err := audit.ReadFiles(t.Context(), path, func(r audit.Record, line []byte) error {
+			var args worldArgs
+			if r.Event != audit.EventTool || json.Unmarshal(r.Args, &args) != nil {
+				return nil
+			}
+			if key := r.ToolID + " " + args.Ref; r.OK && !r.CacheHit {
+				told[key] = append(told[key], strings.TrimSpace(string(line)))
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the audit %s: %v", path, err)
+		}
+	}
+	for key, times := range done {
+		if len(times) > 1 {
+			t.Errorf("%s was done %d times: %+v", key, len(times), times)
+		}
+		if len(told[key]) == 0 {
+			untold++
+		}
+	}
+	for key, lines := range told {
+		if len(lines) > 1 {
+			t.Errorf("the audit says %d times that %s was done:\n%s", len(lines), key, strings.Join(lines, "\n"))
+		}
+		if len(done[key]) == 0 {
+			t.Errorf("the audit says that %s was done, and it was not: %s", key, lines[0])
+		}
+	}
+	return done, untold
+}
+
+// worldScenario is what the simulated model does. Words that were spoken come as text, when another
+// connection of the model is told the conversation.
+const worldScenario = `
+name: several gateways
+rules:
+  - when: {utterance: any}
+    heard: ` + spokenWords + `
+    do: [{say: "` + spokenAnswer + `"}]
+  - when: {text: 'harbour'}
+    do: [{say: "` + spokenAnswer + `"}]
+  - when: {text: '^(?P<tool>book|note|linger) (?P<ref>\S+)$'}
+    do:
+      - call: {tool: "${tool}", args: {ref: "${ref}"}}
+      - then: [{say: "Done, ${ref}."}]
+      - on_error: [{say: "That did not work."}]
+  - when: {text: '^my colour is'}
+    do: [{say: "Noted."}]
+  - when: {text: 'what is my colour', remembers: '^user: my colour is (\w+)'}
+    do: [{say: "It is ${1}."}]
+  - when: {text: 'what is my colour'}
+    do: [{say: "I do not know."}]
+  - when: {text: any}
+    do: [{say: "Let us go on."}]
+`
+
+const (
+	spokenWords  = "What is new at the harbour?"
+	spokenAnswer = "The harbour is quiet today, and the ferry is late."
+)
