@@ -19,6 +19,7 @@ const (
 type holding struct {
 	hoard *hoard // nil if clients may not come back
 	most  int    // bytes of audio that may be held
+	ring  int    // messages that may be held, or wait for a client that is away
 
 	sent     []sentEntry
 	messages int   // messages in sent
@@ -66,10 +67,10 @@ func (h *holding) message(seq int64, text []byte, item string, turn int) {
 	h.sent = append(h.sent, sentEntry{seq: seq, text: text, item: item})
 	h.messages++
 	h.bytes += len(text)
-	for h.messages > maxHeldMessages || h.bytes > maxHeldBytes {
+	for h.messages > h.ring || h.bytes > maxHeldBytes {
 		h.dropMessage()
 	}
-	if len(h.sent) > 3*maxHeldMessages {
+	if len(h.sent) > 3*h.ring {
 		h.tidy(0)
 	}
 }

@@ -116,6 +116,9 @@ type Limits struct {
 	// messages together. Default 24 MiB: enough for the default Backlog at any sample rate, and a
 	// few MiB of messages.
 	BacklogBytes int
+	// Held is how many messages are kept that a client may not have received, so that it gets them
+	// when it comes back. Default 1,024, which is also the most of which clients tell repeats apart.
+	Held int
 }
 
 func (l Limits) withDefaults() Limits {
@@ -124,7 +127,7 @@ func (l Limits) withDefaults() Limits {
 		value int
 	}{
 		{&l.Sessions, defaults.Sessions}, {&l.PerAddress, defaults.SessionsPerAddress}, {&l.NewPerSecond, defaults.NewSessionsPerSecond},
-		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20},
+		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, maxHeldMessages},
 	} {
 		if *f.field == 0 {
 			*f.field = f.value

@@ -136,7 +136,7 @@ func (d *downlink) dropAudio() {
 // boundWaiting drops the oldest messages that wait for a client that is away, if there are too
 // many. A client that comes back then gets a snapshot. The caller must hold mu.
 func (d *downlink) boundWaiting() {
-	for d.waiting > maxHeldMessages || d.words > maxHeldBytes {
+	for d.waiting > d.held.ring || d.words > maxHeldBytes {
 		i := slices.IndexFunc(d.entries[d.head:], func(e downEntry) bool { return e.droppable() })
 		if i < 0 {
 			break

@@ -191,7 +191,7 @@ func TestNoMessageIsLostBehindAFullQueue(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 10, frame: 4800, away: 1 << 20}, nil)
 		if back {
-			d.held = holding{hoard: newHoard(), most: 1 << 20}
+			d.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
 		}
 		d.gen = 1
 		for range 3 {
@@ -237,7 +237,7 @@ func TestAReloadInTheMiddleOfAnAnswer(t *testing.T) {
 func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
-		d.held = holding{hoard: newHoard(), most: 1 << 20}
+		d.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
 		d.gen = 1
 		if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
 			t.Fatal(err)

@@ -159,7 +159,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 		frame: audio.Bytes(start.OutputRate, maxDownFrame), away: audio.Bytes(start.OutputRate, awayBacklog),
 	}, s.writeClient)
 	if opts.Policy.ResumeGrace > 0 {
-		s.down.held = holding{hoard: opts.hoard, most: audio.Bytes(start.OutputRate, heldAudio)}
+		s.down.held = holding{hoard: opts.hoard, most: audio.Bytes(start.OutputRate, heldAudio), ring: opts.Limits.Held}
 	}
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.done = ctx.Done()
