@@ -200,7 +200,9 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 	if part != nil {
 		r.from, r.snapshot = part.from, d.gap || part.snapshot
 	}
-	r.snapshot = r.snapshot || r.from <= d.held.lost
+	r.snapshot = r.snapshot || r.from <= d.held.lost || slices.ContainsFunc(d.replays, func(e replay) bool {
+		return e.snapshot && last < e.started // an earlier snapshot has not arrived
+	})
 	back := returned{snapshot: r.snapshot, gone: d.short}
 	needs := d.needs(min(last, r.from-1), has, &back)
 	w := rewinder{d: d, replay: r, unsure: part != nil, needs: needs}

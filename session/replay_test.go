@@ -121,6 +121,39 @@ func TestASnapshotEndsWhatIsOver(t *testing.T) {
 	}
 }
 
+// TestASnapshotThatWasLost (S1): the connection that brings a snapshot breaks before the client has
+// anything of it, once or more often, or another one takes its place. The client gets one all the
+// same.
+func TestASnapshotThatWasLost(t *testing.T) {
+	for name, lose := range map[string]func(r *returning){
+		"lost":             (*returning).lose,
+		"another one came": func(*returning) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, model := comingBack(t, func(o *Options) { o.Limits.Held = 4 })
+				r.conn.say(`{"type":"input.text","text":"hello"}`)
+				synctest.Wait()
+				r.read(-1)
+				r.lose()
+				for i := range 6 {
+					model.Emit(transport.Transcript{Item: fmt.Sprint("a", i), Role: transport.RoleAssistant, Text: "words", Final: true})
+				}
+				synctest.Wait()
+				for range 3 {
+					r.comeBack("")
+					lose(r)
+				}
+				r.comeBack("")
+				r.read(-1)
+				if !r.gaps || r.conn.count("transcript") != 7 {
+					t.Errorf("snapshot: %v; the client got %v", r.gaps, r.conn.log())
+				}
+			})
+		})
+	}
+}
+
 // TestASnapshotTellsWhatIsOpen (S5): a client that has forgotten everything learns of the open question
 // and of the call that runs. The question can be answered, once, and the call's end is told.
 func TestASnapshotTellsWhatIsOpen(t *testing.T) {
