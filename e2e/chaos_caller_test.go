@@ -100,6 +100,8 @@ type habits struct {
 	steps    []step
 	leave    leaving
 	fates    []fate // of the questions, in their order; the last for all that follow
+	overtalk bool   // speaks while the model's connection is replaced
+	thefts   []theft
 }
 
 // leaving is how a visit ends.
@@ -143,7 +145,7 @@ type step struct {
 	lose  outage
 }
 
-var acts = weighted[act]{{actType, 60}, {actInterrupt, 14}, {actSpeak, 12}, {actStop, 8}, {actSteal, 3}, {actNonsense, 3}, {actLose, 30}, {actThief, 3}}
+var acts = weighted[act]{{actType, 60}, {actInterrupt, 14}, {actSpeak, 12}, {actStop, 8}, {actSteal, 3}, {actNonsense, 3}, {actLose, 30}, {actThief, 5}}
 
 var fates = weighted[fate]{{fateApprove, 10}, {fateDeny, 4}, {fateIgnore, 3}, {fateTwice, 2}, {fateVanish, 1}}
 
@@ -167,6 +169,10 @@ func (c *caller) draw() habits {
 	}
 	for range 6 {
 		h.fates = append(h.fates, fates.draw(rng))
+	}
+	h.overtalk = rng.IntN(2) == 0
+	for range 3 {
+		h.thefts = append(h.thefts, thefts.draw(rng))
 	}
 	return h
 }
@@ -193,8 +199,10 @@ type visit struct {
 	due      []dueAct             // what is to be done, the soonest first
 	step     int
 	leaving  bool
-	closing  bool      // has said goodbye
-	hushed   time.Time // when it began to wait for all that is owed
+	closing  bool            // has said goodbye
+	hushed   time.Time       // when it began to wait for all that is owed
+	swaps    <-chan struct{} // tells that the gateway closes a connection to the model
+	gang     gang            // whoever else tries to come to its session
 }
 
 // dueAct is something to be done at its time.
@@ -211,6 +219,7 @@ func (c *caller) visit() *visit {
 		return v
 	}
 	defer c.crowd.links.forget(v.voice())
+	v.swaps = c.crowd.links.swaps(v.voice())
 	start := &protocol.Start{
 		Voice: v.voice(), Provider: v.habits.provider, InputRate: v.habits.rate, OutputRate: 24000, PendingRequest: v.habits.pending,
 		Client: &protocol.ClientInfo{ID: c.user, Name: fmt.Sprint("chaos-", c.n)},
@@ -220,7 +229,9 @@ func (c *caller) visit() *visit {
 	}
 	v.say(start)
 	v.run()
+	v.overAt = time.Now()
 	v.hangUp()
+	v.complaints = append(v.complaints, v.gang.wait()...)
 	return v
 }
 
@@ -234,7 +245,7 @@ func (v *visit) begins(m *protocol.SessionStarted) {
 		v.next()
 	} else {
 		v.isBack(m)
-		v.spent = v.before
+		v.spent = append(v.spent, v.before)
 	}
 	v.before, v.token = v.token, m.ResumeToken
 	v.caller.crowd.exposeResume(v.session, v.token)
@@ -265,6 +276,8 @@ func (v *visit) run() {
 				v.due = v.due[1:]
 				do()
 			}
+		case <-v.swaps:
+			v.overtalk()
 		case <-over:
 			over = nil
 			v.wait()
@@ -330,6 +343,7 @@ func (v *visit) act(s step) {
 	v.latest = append(v.latest, fmt.Sprintf("%.3f I %s %s", time.Since(v.began).Seconds(), s.act, s.text))
 	switch s.act {
 	case actType, actInterrupt:
+		v.typedAt = append(v.typedAt, time.Now())
 		v.say(&protocol.InputText{Text: s.text})
 	case actSpeak:
 		v.speak()
@@ -346,9 +360,7 @@ func (v *visit) act(s step) {
 		v.outages[string(s.lose.how)]++
 		v.lose(s.lose)
 	case actThief:
-		if !v.away {
-			v.thief()
-		}
+		v.thief()
 	}
 }
 

@@ -22,6 +22,10 @@ type evidence struct {
 	file   []audit.Record
 	stream []audit.Record
 	pulse  *pulse
+
+	// What check has found to have happened.
+	planned    int // links that were replaced by a plan
+	understood int // that something came of what was said while a link was replaced
 }
 
 // findings are the promises that were broken, in words; at most so many of each kind.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +22,7 @@ type visitLinks struct {
 	links  []*chaosLink
 	failed int               // attempts to connect since the latest link was opened
 	speech map[string][]byte // what the model said, by the gateway's name of the item; nil once the visit is over
+	swap   chan struct{}     // tells the visit that the gateway closes a link; nil before it listens
 }
 
 // chaosLink is one connection to a model.
@@ -126,13 +126,33 @@ func (s *linkSide) event(visit string, gen int, l *chaosLink, ev transport.Event
 	}
 }
 
+// swaps returns what tells the visit that the gateway closes a link.
+func (s *linkSide) swaps(visit string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.of(visit)
+	v.swap = make(chan struct{}, 1)
+	return v.swap
+}
+
 // close notes that the gateway closes a link.
-func (s *linkSide) close(l *chaosLink) {
+func (s *linkSide) close(visit string, l *chaosLink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.closed.IsZero() && l.lost.IsZero() {
 		l.closed = time.Now()
+		select {
+		case s.of(visit).swap <- struct{}{}:
+		default: // it does not listen
+		}
 	}
+}
+
+// number is the number that the visit's next link gets.
+func (s *linkSide) number(visit string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.of(visit).links) + 1
 }
 
 // chaosLog reads in the gateway's log how sessions ended and why links were replaced.
@@ -140,7 +160,8 @@ type chaosLog struct {
 	mu       sync.Mutex // guards the following fields
 	ended    map[string]sessionEnd
 	switched map[string][]linkSwitch
-	leaked   bool // the provider's key was in it
+	hows     map[string]int // what models knew on their new connections
+	leaked   bool           // the provider's key was in it
 }
 
 type sessionEnd struct {
@@ -152,10 +173,11 @@ type linkSwitch struct {
 	at     time.Time
 	reason string
 	gen    int
+	calls  int // that were open
 }
 
 func newChaosLog() *chaosLog {
-	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}}
+	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}, hows: map[string]int{}}
 }
 
 // Write takes one line, which is a JSON object.
@@ -166,6 +188,8 @@ func (l *chaosLog) Write(line []byte) (int, error) {
 		Session string `json:"session_id"`
 		Reason  string
 		Link    int
+		Calls   int
+		How     string
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +201,9 @@ func (l *chaosLog) Write(line []byte) (int, error) {
 	case "session ended":
 		l.ended[in.Session] = sessionEnd{in.Time, in.Reason}
 	case "the model's connection is replaced":
-		l.switched[in.Session] = append(l.switched[in.Session], linkSwitch{in.Time, in.Reason, in.Link})
+		l.switched[in.Session] = append(l.switched[in.Session], linkSwitch{in.Time, in.Reason, in.Link, in.Calls})
+	case "the model's connection was replaced":
+		l.hows[in.How]++
 	}
 	return len(line), nil
 }
@@ -195,45 +221,6 @@ func (l *chaosLog) reasons() map[string]int {
 	return n
 }
 
-// plannedReplacements are S9 and S10: a planned replacement shows nothing unless it had to come at
-// a bad moment or took long, and none comes while a call runs, before it must.
-func (e *evidence) plannedReplacements(f *findings) {
-	running := map[string][]*run{}
-	for _, r := range e.runs {
-		running[r.session] = append(running[r.session], r)
-	}
-	for _, v := range e.visits {
-		links := e.links.of(v.voice()).links
-		mayShow := map[string]int{}
-		for _, sw := range e.log.switched[v.session] {
-			if sw.gen > len(links) {
-				f.add("the log agrees with the wire", "link %d of %s was replaced; %d were opened", sw.gen, v.name(), len(links))
-				continue
-			}
-			l := links[sw.gen-1]
-			forced := !l.by.IsZero() && !sw.at.Before(l.by)
-			slow := sw.gen == len(links) || links[sw.gen].failed > 0 || links[sw.gen].opened.Sub(sw.at) > 400*time.Millisecond
-			if sw.reason != "expiring" || forced || slow {
-				mayShow[sw.reason]++
-			}
-			if sw.reason != "expiring" || forced {
-				continue
-			}
-			for _, r := range running[v.session] {
-				if r.at.Before(sw.at) && r.until().After(sw.at) {
-					f.add("S10: no replacement while a call runs", "link %d of %s was replaced %v after %s had begun, %v before it had to be", sw.gen, v.name(),
-						sw.at.Sub(r.at), r.tool, l.by.Sub(sw.at))
-				}
-			}
-		}
-		for reason, n := range v.reconnecting {
-			if n > mayShow[reason] {
-				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told", v.name(), n, reason, mayShow[reason])
-			}
-		}
-	}
-}
-
 // until is the time up to which a call has surely run: its handler may go on after it was given up.
 func (r *run) until() time.Time {
 	given := r.at.Add(chaosTimeout * time.Millisecond)
@@ -242,24 +229,3 @@ func (r *run) until() time.Time {
 	}
 	return r.ended
 }
-
-// refusals holds each refusal of a valid token against the end of the session.
-func (e *evidence) refusals(f *findings) {
-	const promise = "a client may come back"
-	for _, v := range e.visits {
-		if v.refusedAt.IsZero() {
-			continue
-		}
-		end, over := e.log.ended[v.session]
-		switch {
-		case !over || end.at.Sub(v.refusedAt) > endingTime:
-			f.add(promise, "%s was refused with %d, and its session had not ended", v.name(), v.code)
-		case end.reason == "client_gone" && e.pulse.between(v.lostAt, v.refusedAt) < chaosGrace-endingTime:
-			f.add(promise, "%s was refused with %d after %v, and %v is the grace;\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.lostAt), chaosGrace,
-				strings.Join(v.latest, "\n\t"))
-		}
-	}
-}
-
-// endingTime is how long a session that is over may take until its log says so.
-const endingTime = 500 * time.Millisecond

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -28,22 +29,27 @@ const (
 	lossReload loss = "reload" // the page goes away, and with it what it had of the speech
 	lossRoam   loss = "roam"   // the caller comes from elsewhere while the old connection is fine
 	lossTwice  loss = "twice"  // coming back, it loses the connection before it knows whether it worked
+	lossTwin   loss = "twin"   // two tabs come back with one token at once
 )
 
 var losses = weighted[loss]{
-	{lossReset, 5}, {lossFinish, 3}, {lossHole, 3}, {lossFreeze, 3}, {lossReload, 4}, {lossRoam, 4}, {lossTwice, 3},
+	{lossReset, 5}, {lossFinish, 3}, {lossHole, 3}, {lossFreeze, 3}, {lossReload, 4}, {lossRoam, 4}, {lossTwice, 3}, {lossTwin, 3},
 }
 
 // outage is one loss, and how long the caller then stays away.
 type outage struct {
 	how  loss
 	away time.Duration
+	busy bool // much is asked for just before, so that more is missed than the gateway keeps
 }
 
 func drawOutage(rng *rand.Rand) outage {
-	o := outage{losses.draw(rng), between(rng, 0, 800*time.Millisecond)}
-	if rng.IntN(12) == 0 {
+	o := outage{how: losses.draw(rng), away: between(rng, 0, 800*time.Millisecond)}
+	switch rng.IntN(12) {
+	case 0:
 		o.away = between(rng, chaosGrace-500*time.Millisecond, chaosGrace+1500*time.Millisecond)
+	case 1, 2:
+		o.busy, o.away = true, between(rng, 1500*time.Millisecond, chaosGrace-500*time.Millisecond)
 	}
 	return o
 }
@@ -66,9 +72,14 @@ func (v *visit) dial() bool {
 	}
 	at := &attached{conn: conn, in: make(chan happening, 256)}
 	at.work.Go(at.read)
+	v.become(at)
+	return true
+}
+
+// become makes a connection the visit's.
+func (v *visit) become(at *attached) {
 	v.at, v.in = at, at.in
 	v.all = append(v.all, at)
-	return true
 }
 
 // read passes on what comes until the connection is over.
@@ -123,9 +134,15 @@ func (v *visit) lose(o outage) {
 	if v.away || v.losing || v.closing || v.session == "" {
 		return
 	}
+	v.losingAt = time.Now()
+	v.lostTimes = append(v.lostTimes, v.losingAt)
+	if o.busy {
+		v.typedAt = append(v.typedAt, v.losingAt)
+		v.say(&protocol.InputText{Text: fmt.Sprintf("batch ok c%dv%db%d s1", v.caller.n, v.number, v.step)})
+	}
 	command := faultproxy.Command{}
 	switch o.how {
-	case lossReset, lossTwice:
+	case lossReset, lossTwice, lossTwin:
 		command.Do = faultproxy.Reset
 	case lossFinish:
 		command.Do = faultproxy.Finish
@@ -134,6 +151,7 @@ func (v *visit) lose(o outage) {
 		v.after(150*time.Millisecond, v.at.conn.Abort)
 	case lossFreeze:
 		command = faultproxy.Command{Do: faultproxy.Freeze, For: 300 * time.Millisecond}
+		v.lastFrame = time.Time{} // the gap that follows is the network's
 	case lossReload:
 		at := v.at
 		at.work.Go(func() { _ = at.conn.Close(closecode.ServerLeaving, "reload") }) // the gateway need not answer
@@ -158,8 +176,11 @@ func (v *visit) lose(o outage) {
 // lost is called when the connection is over, and reports whether the caller will come back.
 func (v *visit) lost() bool {
 	if !v.losing || v.reason != "" || v.vanished {
-		if v.away && !v.vanished {
+		switch {
+		case v.away && !v.vanished:
 			v.refusedAt = time.Now()
+		case v.reason == "" && !v.vanished && !v.closing && v.session != "":
+			v.complain("its connection ended with %d without a word%s", v.code, v.lately())
 		}
 		return false
 	}
@@ -186,6 +207,10 @@ func (v *visit) back() {
 		return
 	}
 	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
+	if v.outage.how == lossTwin {
+		v.outage.how = lossReset
+		v.twin(r)
+	}
 	if v.outage.how == lossTwice {
 		v.outage.how = lossReset
 		v.holes += 4
@@ -206,6 +231,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	v.away, v.base, v.newest, v.older = false, v.seq, v.seq, 0 // its seq is the highest
 	v.open, v.lastFrame = "", time.Time{}
 	v.returns++
+	v.backAt = append(v.backAt, time.Now())
 	v.early = 3 // as long as the messages that it has missed may not all have come
 	if m.Snapshot {
 		v.forget(v.seq)
@@ -284,42 +310,6 @@ func (v *visit) complete() {
 		}
 	}
 	if len(missing) > v.holes {
-		v.complain("%d messages never came, and at most %d numbers were not used: %v", len(missing), v.holes, missing)
-	}
-}
-
-// thief tries to come to a session with a token that is not valid for it (S6).
-func (v *visit) thief() {
-	token := v.spent
-	if token == "" {
-		token = v.caller.crowd.stealResume(v.session)
-	}
-	conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client})
-	if err != nil || v.session == "" {
-		return
-	}
-	defer conn.Abort()
-	text, err := protocol.EncodeClient(&protocol.Start{
-		InputRate: v.habits.rate, OutputRate: 24000, Resume: &protocol.Resume{SessionID: v.session, Token: token, LastSeq: 1},
-	})
-	if err != nil {
-		v.complain("%v", err)
-		return
-	}
-	_ = conn.WriteText(text) // the reader is told
-	for {
-		f, err := conn.Read()
-		if err != nil {
-			if code := protocol.CloseStatus(err); code != closecode.Ticket && code != closecode.Limit && code > 0 {
-				v.complain("a thief was turned away with %d", code)
-			}
-			return
-		}
-		if m, err := protocol.ParseServer(f.Data); err == nil && !f.Audio {
-			if _, in := m.(*protocol.SessionStarted); in {
-				v.complain("a thief came in with a token that is not valid")
-				return
-			}
-		}
+		v.complain("%d messages never came, and at most %d numbers were not used: %v%s", len(missing), v.holes, missing, v.lately())
 	}
 }

@@ -44,18 +44,29 @@ type record struct {
 	audioMS      int64
 	reason       string // of session.ended
 	code         websocket.StatusCode
-	token        string // to come back with
-	before       string // the token before it
-	spent        string // one that is not valid any more
+	token        string   // to come back with
+	before       string   // the token before it
+	spent        []string // those that are not valid any more
+	displaced    []string // those of tabs that were displaced
+	twins        int      // how often two tabs came at once
 	outages      map[string]int
 	returns      int
 	snapshots    int
 	repeats      int            // messages that came again
+	losingAt     time.Time      // when it last set out to lose the connection
 	lostAt       time.Time      // when it was last lost
+	lostTimes    []time.Time    // when it set out to lose it
+	overAt       time.Time      // when the visit was over
+	backAt       []time.Time    // when it was back
 	refusedAt    time.Time      // when it could not come back; zero if that did not happen
 	forgotten    bool           // it has come back without what it had of the speech
 	reconnecting map[string]int // of the model's connection, as it was told, by reason
-	latest       []string       // the latest messages, for whoever reads of a complaint
+	gaps         []gap
+	overtalks    []time.Time // when it spoke while the model's connection was replaced
+	understood   []time.Time // when speech was written down, or failed
+	turnAt       []time.Time // when turns began
+	typedAt      []time.Time
+	latest       []string // the latest messages, for whoever reads of a complaint
 }
 
 // maxLatest bounds record.latest.
@@ -114,7 +125,12 @@ func (v *visit) take(h happening) {
 		v.reconnecting[m.Reason]++
 	case *protocol.AudioStart, *protocol.AudioEnd, *protocol.AudioFlush:
 		v.takeItem(m)
+	case *protocol.Transcript:
+		if m.Role == "user" && !strings.HasPrefix(m.ID, "text_") {
+			v.understood = append(v.understood, h.at)
+		}
 	case *protocol.TurnStarted:
+		v.turnAt = append(v.turnAt, h.at)
 		if v.turns[m.Turn] != nil && v.snapshots == 0 {
 			v.complain("turn %d started twice", m.Turn)
 		}
@@ -134,6 +150,7 @@ func (v *visit) take(h happening) {
 		v.questions[m.Token] = m.Outcome
 	case *protocol.Error:
 		v.errors[m.Code]++
+		v.understood = append(v.understood, h.at)
 		if t := v.turns[m.Turn]; t != nil {
 			t.failed = true
 		}
@@ -163,6 +180,9 @@ func (v *visit) takeAudio(h happening) {
 	}
 	if v.from > 0 && !v.lastFrame.IsZero() {
 		v.gap = max(v.gap, h.at.Sub(v.lastFrame))
+		if h.at.Sub(v.lastFrame) > maxGap {
+			v.gaps = append(v.gaps, gap{v.open, v.lastFrame, h.at})
+		}
 	}
 	if wrong := v.caller.crowd.links.differs(v.voice(), v.open, v.from, h.pcm); wrong != "" {
 		v.complain("of %s, %s", v.open, wrong)
@@ -224,7 +244,7 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 		return // the snapshot took the turn's end
 	}
 	if t == nil || t.status != "" {
-		v.complain("turn %d ended %s without having been open", m.Turn, m.Status)
+		v.complain("turn %d ended %s without having been open%s", m.Turn, m.Status, v.lately())
 		return
 	}
 	t.status = m.Status

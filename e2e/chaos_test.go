@@ -65,6 +65,12 @@ func TestChaos(t *testing.T) {
 	for _, broken := range append(ch.broken, found.check()...) {
 		t.Errorf("seed %d: %s", seed, broken)
 	}
+	for _, what := range found.missing(faults) {
+		fmt.Fprintf(out, "  did not happen: %s\n", what)
+		if fullSize() {
+			t.Errorf("seed %d: a run of this size must have had %s", seed, what)
+		}
+	}
 	ch.stop()
 	err := ch.leak(before)
 	close(gone)
@@ -121,7 +127,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	}
 	var err error
 	ch.manage, err = session.NewManager(session.Options{
-		Limits:     session.Limits{ExemptLoopback: true},
+		Limits:     session.Limits{ExemptLoopback: true, Held: 8 + rng.IntN(16)},
 		Transports: transports, Provider: providers[0], Tools: ch.tools.Snapshot, Executor: executor, Audit: ch.audit.Write,
 		Logger: slog.New(slog.NewJSONHandler(ch.lives, nil)),
 		Policy: orchestrator.Policy{
@@ -283,10 +289,10 @@ func (ch *chaos) stop() {
 // something. What is here happens dozens of times in the smallest run, on a machine that has
 // nothing else to do; on another the run goes on until it has.
 func (ch *chaos) tooQuiet() string {
-	completed, interrupted, repeats, returns := 0, 0, 0, 0
+	completed, interrupted, repeats, returns, snapshots := 0, 0, 0, 0, 0
 	ch.crowd.mu.Lock()
 	for _, v := range ch.crowd.visits {
-		returns += v.returns
+		returns, snapshots = returns+v.returns, snapshots+v.snapshots
 		for _, turn := range v.turns {
 			switch turn.status {
 			case "completed":
@@ -308,7 +314,7 @@ func (ch *chaos) tooQuiet() string {
 	}{
 		{"completed turns", completed}, {"interrupted turns", interrupted}, {"runs of tools", ch.world.begun()}, {"repeats", repeats},
 		{"kinds of faults", len(ch.sim.Stats().FaultsBy.All())}, {"returns of callers", returns},
-		{"connections to models that were replaced", ch.links.replaced()},
+		{"connections to models that were replaced", ch.links.replaced()}, {"snapshots", snapshots},
 	} {
 		if c.n < 3 {
 			return fmt.Sprintf("there were %d %s", c.n, c.what)

@@ -272,6 +272,12 @@ type watched struct {
 func (w watched) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	visit := setup.Voice
 	setup.Voice = ""
+	if n := w.links.number(visit); n > 1 {
+		select {
+		case <-time.After(slowDial(visit, n)):
+		case <-ctx.Done():
+		}
+	}
 	c, err := w.Transport.Connect(ctx, setup)
 	link, gen := w.links.connected(visit, c, err)
 	if err != nil {
@@ -292,7 +298,7 @@ type watchedConn struct {
 }
 
 func (c *watchedConn) Close() error {
-	c.links.close(c.link)
+	c.links.close(c.visit, c.link)
 	return c.Conn.Close()
 }
 

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"time"
+
+	"voicegw/sim/fault"
+)
+
+// fullSize reports whether the run is as large as that of make chaos: everything that a seed may draw
+// then happens many times.
+func fullSize() bool { return *chaosSessions >= 200 && *chaosFor >= 3*time.Minute }
+
+// missing names the kinds of events that a seed may draw and that have not happened.
+func (e *evidence) missing(faults map[fault.Kind]int64) []string {
+	happened := map[string]int{}
+	must := func(what string, n int) { happened[what] += n }
+	for _, one := range losses {
+		must("a client that loses its connection: "+string(one.value), 0)
+	}
+	for _, one := range thefts {
+		must("somebody who comes with "+string(one.value), 0)
+	}
+	for _, how := range []string{"resumed", "replayed"} {
+		must("a new connection to a model, "+how, e.log.hows[how])
+	}
+	for _, reason := range []string{"expiring", "lost", "unanswered"} {
+		must("a replaced connection to a model: "+reason, e.log.reasons()[reason])
+	}
+	for _, status := range []string{"completed", "interrupted", "failed"} {
+		must("a turn that was "+status, 0)
+	}
+	for _, outcome := range []string{"approved", "denied", "expired"} {
+		must("a question that was "+outcome, 0)
+	}
+	for _, kind := range []moodKind{moodSlow, moodRefuses, moodLoses} {
+		must("a ledger that is or does: "+string(kind), e.ledger.counts()[kind])
+	}
+	for _, kind := range chaosFaultKinds() {
+		must("the fault "+kind, int(faults[fault.Kind(kind)]))
+	}
+	must("a connection that had to be replaced although a call was open", e.withCalls())
+	must("speech while a model's connection was replaced", e.understood)
+	must("a planned replacement", e.planned)
+	must("a client that comes back after the grace", 0)
+	must("a snapshot", 0)
+	must("two tabs with one token", 0)
+	for _, v := range e.visits {
+		for how, n := range v.outages {
+			must("a client that loses its connection: "+how, n)
+		}
+		for way, n := range v.gang.tried {
+			must("somebody who comes with "+string(way), n)
+		}
+		for _, t := range v.turns {
+			if t.status != "" {
+				must("a turn that was "+t.status, 1)
+			}
+		}
+		for _, outcome := range v.questions {
+			if outcome != "" {
+				must("a question that was "+outcome, 1)
+			}
+		}
+		if !v.refusedAt.IsZero() {
+			must("a client that comes back after the grace", 1)
+		}
+		must("a snapshot", v.snapshots)
+		must("two tabs with one token", v.twins)
+	}
+	var missing []string
+	for what, n := range happened {
+		if n == 0 {
+			missing = append(missing, what)
+		}
+	}
+	return missing
+}
+
+// withCalls is how many links were replaced while a call was open.
+func (e *evidence) withCalls() int {
+	n := 0
+	for _, all := range e.log.switched {
+		for _, sw := range all {
+			if sw.reason == "expiring" && sw.calls > 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// chaosFaultKinds are the kinds of faults of the provider that a seed may draw.
+func chaosFaultKinds() []string {
+	var kinds []string
+	for _, m := range regexp.MustCompile(`do: (\w+)`).FindAllStringSubmatch(chaosFaults(rand.New(rand.NewPCG(1, 1))), -1) {
+		kinds = append(kinds, m[1])
+	}
+	return kinds
+}

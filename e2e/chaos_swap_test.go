@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxGap is the largest gap inside an item that a planned replacement may make.
+const maxGap = 300 * time.Millisecond
+
+// gap is a time in which no audio of an item came, although more of it followed.
+type gap struct {
+	item     string
+	from, to time.Time
+}
+
+// slowDial is how long another connection to a model takes before it is opened, so that callers can
+// say something meanwhile.
+func slowDial(visit string, n int) time.Duration {
+	h := fnv.New64a()
+	fmt.Fprint(h, visit, n)
+	rng := rand.New(rand.NewPCG(h.Sum64(), 17))
+	if rng.IntN(2) == 0 {
+		return 0
+	}
+	return between(rng, 20*time.Millisecond, 200*time.Millisecond)
+}
+
+// overtalk lets the caller speak while the model's connection is replaced, if that is its habit.
+func (v *visit) overtalk() {
+	if !v.habits.overtalk || v.away || v.losing || v.leaving || v.session == "" {
+		return
+	}
+	v.latest = append(v.latest, fmt.Sprintf("%.3f I speak while the model's connection is replaced", time.Since(v.began).Seconds()))
+	v.overtalks = append(v.overtalks, time.Now())
+	v.speak()
+}
+
+// plannedReplacements are S9 and S10: a planned replacement shows nothing unless it took long, makes no
+// gap in what is heard, loses nothing of what is said meanwhile, and none comes while a call runs,
+// before it must.
+func (e *evidence) plannedReplacements(f *findings) {
+	running := map[string][]*run{}
+	for _, r := range e.runs {
+		running[r.session] = append(running[r.session], r)
+	}
+	for _, v := range e.visits {
+		links := e.links.of(v.voice()).links
+		mayShow := map[string]int{}
+		for _, sw := range e.log.switched[v.session] {
+			if sw.gen > len(links) {
+				f.add("the log agrees with the wire", "link %d of %s was replaced; %d were opened", sw.gen, v.name(), len(links))
+				continue
+			}
+			l := links[sw.gen-1]
+			forced := !l.by.IsZero() && !sw.at.Before(l.by)
+			slow := sw.gen == len(links) || links[sw.gen].failed > 0 || links[sw.gen].opened.Sub(sw.at) > 400*time.Millisecond
+			if sw.reason != "expiring" || slow {
+				mayShow[sw.reason]++
+			}
+			if sw.reason != "expiring" || forced {
+				continue
+			}
+			e.planned++
+			for _, r := range running[v.session] {
+				if r.at.Before(sw.at) && r.until().After(sw.at) {
+					f.add("S10: no replacement while a call runs", "link %d of %s was replaced %v after %s had begun, %v before it had to be", sw.gen, v.name(),
+						sw.at.Sub(r.at), r.tool, l.by.Sub(sw.at))
+				}
+			}
+			for _, g := range v.gaps {
+				if g.from.Before(sw.at) && g.to.After(sw.at) && e.pulse.between(g.from, g.to) > maxGap {
+					f.add("S9: a planned replacement makes no gap", "link %d of %s was replaced, and nothing of %s came for %v", sw.gen, v.name(), g.item, g.to.Sub(g.from))
+				}
+			}
+		}
+		for reason, n := range v.reconnecting {
+			if n > mayShow[reason] {
+				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told", v.name(), n, reason, mayShow[reason])
+			}
+		}
+		e.overtalked(f, v)
+	}
+}
+
+// overtalked: what the caller said while the model's connection was replaced is written down, opens a
+// turn, or is told to have failed. A caller whose own connection was lost at the time may have lost it.
+func (e *evidence) overtalked(f *findings, v *visit) {
+	within := func(times []time.Time, from, to time.Time) bool {
+		return slices.ContainsFunc(times, func(t time.Time) bool { return t.After(from) && t.Before(to) })
+	}
+	for _, at := range v.overtalks {
+		switch {
+		case within(v.understood, at, v.overAt):
+			e.understood++
+		case slices.ContainsFunc(v.turnAt, func(t time.Time) bool { return t.After(at) && !within(v.typedAt, at, t) }):
+			e.understood++
+		case within(v.lostTimes, at.Add(-time.Second), at.Add(3*time.Second)), e.pulse.between(at, v.overAt) < chaosPatience:
+		default:
+			f.add("S9: what is said during a replacement is answered", "%s spoke at %.3f and %v later nothing had come of it\n\t%s", v.name(), at.Sub(v.began).Seconds(),
+				v.overAt.Sub(at), strings.Join(v.latest, "\n\t"))
+		}
+	}
+}
+
+// refusals holds each refusal of a valid token against the end of the session.
+func (e *evidence) refusals(f *findings) {
+	const promise = "a client may come back"
+	for _, v := range e.visits {
+		if v.refusedAt.IsZero() {
+			continue
+		}
+		end, over := e.log.ended[v.session]
+		switch {
+		case !over || end.at.Sub(v.refusedAt) > endingTime:
+			f.add(promise, "%s was refused with %d, and its session had not ended\n\t%s", v.name(), v.code, strings.Join(v.latest, "\n\t"))
+		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:
+			f.add(promise, "%s was refused with %d after %v, and %v is the grace;\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.losingAt), chaosGrace,
+				strings.Join(v.latest, "\n\t"))
+		}
+	}
+}
+
+// endingTime is how long a session that is over may take until its log says so.
+const endingTime = 500 * time.Millisecond
