@@ -123,7 +123,7 @@ func (v *visit) hangUp() {
 			}
 		}
 		a.work.Wait()
-		if a.left && a.code != closecode.ResumedElsewhere && a.code > 0 {
+		if a.left && a.code != closecode.ResumedElsewhere && a.code > 0 && v.reason == "" && v.refusedAt.IsZero() {
 			v.complain("the connection that was left ended with %d", a.code)
 		}
 	}

@@ -116,8 +116,8 @@ func (e *evidence) refusals(f *findings) {
 		}
 		end, over := e.log.ended[v.session]
 		switch {
-		case !over || end.at.Sub(v.refusedAt) > endingTime:
-			f.add(promise, "%s was refused with %d, and its session had not ended\n\t%s", v.name(), v.code, strings.Join(v.latest, "\n\t"))
+		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
+			f.add(promise, "%s was refused with %d, and its session had not ended: %+v\n\t%s", v.name(), v.code, end, strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:
 			f.add(promise, "%s was refused with %d after %v, and %v is the grace;\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.losingAt), chaosGrace,
 				strings.Join(v.latest, "\n\t"))
@@ -125,5 +125,6 @@ func (e *evidence) refusals(f *findings) {
 	}
 }
 
-// endingTime is how long a session that is over may take until its log says so.
-const endingTime = 500 * time.Millisecond
+// endingTime is how long a session that is over may take until its log says so: its tools may run on
+// until the executor gives them up. One that had not ended would end with its grace.
+const endingTime = chaosPatience
