@@ -189,8 +189,9 @@ func TestServesAndStops(t *testing.T) {
 	}
 }
 
+// TestFirstSignalLetsSessionsGoOn: sessions that no other process could go on with.
 func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
-	r := start(t, "--drain-timeout", "1m")
+	r := start(t, "--drain-timeout", "1m", "--set", "limits.resume_grace=0s")
 	conn := r.connect()
 	defer conn.Abort()
 	r.signals <- syscall.SIGTERM
@@ -220,7 +221,7 @@ func TestDrainEnds(t *testing.T) {
 			if second {
 				timeout = "1m"
 			}
-			r := start(t, "--drain-timeout", timeout)
+			r := start(t, "--drain-timeout", timeout, "--set", "limits.resume_grace=0s")
 			conn := r.connect()
 			defer conn.Abort()
 			r.signals <- syscall.SIGTERM

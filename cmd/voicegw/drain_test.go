@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"voicegw/client/operator"
+	"voicegw/internal/await"
+	"voicegw/internal/freeport"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+)
+
+// mover is a client whose session moves.
+type mover struct {
+	t     *testing.T
+	conn  *protocol.Conn
+	id    string
+	token string
+	seq   int64
+}
+
+// moves begins a session.
+func moves(t *testing.T, addr string) *mover {
+	t.Helper()
+	c := &mover{t: t, conn: visit(t, addr, nil)}
+	c.begun(false)
+	return c
+}
+
+// begun reads session.started.
+func (c *mover) begun(resumed bool) {
+	c.t.Helper()
+	var m protocol.SessionStarted
+	c.seq = next(c.t, c.conn, "session.started", &m)
+	if c.id != "" && m.SessionID != c.id || m.Resumed != resumed {
+		c.t.Fatalf("the session %s goes on as %+v", c.id, m)
+	}
+	c.id, c.token = m.SessionID, m.ResumeToken
+}
+
+// asks types something and waits for the answer's end; it returns the turn.
+func (c *mover) asks(text string) int {
+	c.t.Helper()
+	say(c.t, c.conn, &protocol.InputText{Text: text})
+	var turn protocol.TurnEnded
+	c.seq = next(c.t, c.conn, "turn.ended", &turn)
+	if turn.Status != "completed" {
+		c.t.Errorf("the turn ended with %+v", turn)
+	}
+	return turn.Turn
+}
+
+// isMoved fails unless the client is told that its session moves, and is closed with 4007.
+func (c *mover) isMoved() {
+	c.t.Helper()
+	var m protocol.SessionMoving
+	c.seq = next(c.t, c.conn, "session.moving", &m)
+	if code, last := closedWith(c.conn); m.Reason != "draining" || code != int(closecode.Moving) {
+		c.t.Errorf("told %+v, then closed with %d after %s", m, code, last)
+	}
+}
+
+// comesBack connects to its session there.
+func (c *mover) comesBack(addr string) {
+	c.t.Helper()
+	c.conn = visit(c.t, addr, &protocol.Resume{SessionID: c.id, Token: c.token, LastSeq: c.seq})
+	c.begun(true)
+}
+
+// TestSessionsOutliveTheirProcess: a gateway that is alone is stopped and started again. Its client
+// is told to come again, and goes on with its session at the next process: the same id, the next
+// turn.
+func TestSessionsOutliveTheirProcess(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, "--data-dir", dir, "--drain-timeout", "1m")
+	c := moves(t, r.addr)
+	if turn := c.asks("Good morning"); turn != 1 {
+		t.Errorf("the first turn is %d", turn)
+	}
+	r.signals <- syscall.SIGTERM
+	c.isMoved()
+	if code := r.ended(); code != exitOK {
+		t.Fatalf("exit code %d\n%s", code, r.err.String())
+	}
+	again := start(t, "--data-dir", dir)
+	c.comesBack(again.addr)
+	if turn := c.asks("Good evening"); turn != 2 {
+		t.Errorf("the next turn is %d", turn)
+	}
+	again.logged("a session was taken over")
+}
+
+// pair is two gateways with one store.
+func pair(t *testing.T, args ...string) (first, second *running) {
+	t.Helper()
+	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	var both [2]*running
+	for i := range both {
+		addr, err := freeport.Addr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		both[i] = start(t, append([]string{"--set", "store.url=" + nats.ClientURL(), "--set", "cluster.listen=" + addr,
+			"--set", "cluster.url=http://" + addr, "--set", "cluster.secret=a-secret-that-all-gateways-have-in-common"}, args...)...)
+	}
+	return both[0], both[1]
+}
+
+// TestSignalMovesSessions: a gateway that gets a signal takes no new session, tells each client that
+// its session moves, and ends; each client goes on at the other gateway. One whose client has hung
+// up is just over. A client that the other gateway carries here is told as well.
+func TestSignalMovesSessions(t *testing.T) {
+	first, second := pair(t, "--drain-timeout", "12s")
+	callers := []*mover{moves(t, first.addr), moves(t, first.addr)}
+	callers[0].asks("Good morning")
+	carried := moves(t, first.addr)
+	carried.conn.Abort()
+	first.logged("client lost")
+	await.True(t, "the client is carried", func() bool {
+		// The directory has the session a moment after it has begun.
+		c := visit(t, second.addr, &protocol.Resume{SessionID: carried.id, Token: carried.token, LastSeq: carried.seq})
+		carried.conn = c
+		f, err := c.Read()
+		if err != nil || !strings.Contains(string(f.Data), `"resumed":true`) {
+			return false
+		}
+		var m protocol.SessionStarted
+		if err := json.Unmarshal(f.Data, &m); err != nil {
+			t.Fatal(err)
+		}
+		carried.token, carried.seq = m.ResumeToken, m.Seq
+		return true
+	})
+	hungUp := moves(t, first.addr)
+
+	first.signals <- syscall.SIGTERM
+	first.logged("draining")
+	say(t, hungUp.conn, &protocol.End{})
+	await.True(t, "the gateway is not ready", func() bool { return first.status("/readyz") == http.StatusServiceUnavailable })
+	late := visit(t, first.addr, nil)
+	if code, last := closedWith(late); code != int(closecode.ServerLeaving) {
+		t.Errorf("a new session: closed with %d after %s", code, last)
+	}
+	for _, c := range append(callers, carried) {
+		c.isMoved()
+		c.comesBack(second.addr)
+		c.asks("Are you still there")
+	}
+	if code := first.ended(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, first.err.String())
+	}
+}
+
+// TestSecondSignalEndsADrain: sessions that wait for their turn to move do not keep a gateway that
+// gets a second signal.
+func TestSecondSignalEndsADrain(t *testing.T) {
+	r := start(t, "--drain-timeout", "24h")
+	first, second := moves(t, r.addr), moves(t, r.addr)
+	r.signals <- syscall.SIGTERM
+	first.isMoved() // the other one would wait for six hours
+	r.signals <- syscall.SIGTERM
+	if code, last := closedWith(second.conn); code != int(closecode.ServerLeaving) {
+		t.Errorf("closed with %d after %s", code, last)
+	}
+	if code := r.ended(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, r.err.String())
+	}
+}
+
+// TestDrainCommand: an operator drains a gateway. The command shows what happens and returns when
+// nothing is left; the gateway serves on, takes no session, and ends at its signal.
+func TestDrainCommand(t *testing.T) {
+	r := start(t, "--drain-timeout", "24h")
+	c := moves(t, r.addr)
+	var out, shown bytes.Buffer
+	drain := func(args ...string) int {
+		out.Reset()
+		shown.Reset()
+		return Run(t.Context(), Process{
+			Args: append([]string{"drain", "--url", "http://" + r.addr, "--data-dir", r.dataDir}, args...), Stdout: &out, Stderr: &shown,
+		})
+	}
+	for _, bad := range []string{"10ms", "25h", "-1s", "soon"} {
+		if code := drain("--timeout=" + bad); code != exitUsage {
+			t.Errorf("--timeout=%s: exit code %d, %s", bad, code, shown.String())
+		}
+	}
+	if code := drain("--api-key", "0123456789abcdef-hurz"); code != exitFailure || !strings.Contains(shown.String(), "401") {
+		t.Errorf("with a wrong key: exit code %d, %s", code, shown.String())
+	}
+	if got := r.status("/readyz"); got != http.StatusOK {
+		t.Fatalf("after nothing has begun: GET /readyz: %d", got)
+	}
+	if code := drain("--timeout", "1m"); code != exitOK || out.String() != "drained: 1 session moved, 0 sessions left\n" {
+		t.Errorf("exit code %d: %q\n%s", code, out.String(), shown.String())
+	}
+	c.isMoved()
+	if alive, ready := r.status("/healthz"), r.status("/readyz"); alive != http.StatusOK || ready != http.StatusServiceUnavailable {
+		t.Errorf("afterwards: /healthz %d, /readyz %d", alive, ready)
+	}
+	if code := drain(); code != exitOK {
+		t.Errorf("a second time: exit code %d: %s", code, shown.String())
+	}
+	r.signals <- syscall.SIGTERM
+	if code := r.ended(); code != exitOK {
+		t.Errorf("exit code %d\n%s", code, r.err.String())
+	}
+}
+
+// TestDrainProgressInWords: what is left is named, and what is not there is not.
+func TestDrainProgressInWords(t *testing.T) {
+	for want, p := range map[string]operator.DrainProgress{
+		"not draining": {},
+		"draining: 12 sessions moved, 3 sessions (1 without a client), 2 clients of other gateways, 1 text message left": {
+			Draining: true, Moved: 12, Sessions: 3, Away: 1, Carried: 2, Messages: 1},
+		"drained: 1 session moved, 0 sessions left": {Draining: true, Done: true, Moved: 1},
+	} {
+		if got := p.String(); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+	var b bytes.Buffer
+	s := newDrainShow(&b)
+	for _, n := range []int{2, 2, 1} {
+		s.at(operator.DrainProgress{Draining: true, Sessions: n, Until: time.Now()})
+	}
+	s.clear()
+	if want := "draining: 0 sessions moved, 2 sessions left\ndraining: 0 sessions moved, 1 session left\n"; b.String() != want {
+		t.Errorf("without a terminal: %q, want %q", b.String(), want)
+	}
+}
