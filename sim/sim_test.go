@@ -121,24 +121,6 @@ func TestStartSaysWhereItFailed(t *testing.T) {
 	}
 }
 
-func TestClientSecretOverHTTP(t *testing.T) {
-	l := start(t, Options{})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.OpenAIURL()+"/realtime/client_secrets", strings.NewReader(`{"session":{"type":"realtime","model":"gpt-realtime"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer sk-x")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `"value":"ek_`) {
-		t.Errorf("%d %s %v", resp.StatusCode, body, err)
-	}
-}
-
 // A fault refuses the handshake of either wire with a status, and leaves the others alone.
 func TestHandshakesRefusedByAFault(t *testing.T) {
 	faults, err := fault.Parse("f", []byte("faults: [{at: connect, api: realtime, do: http_error, code: 503, for: 3s, reason: full}, {at: connect, api: live, do: http_error, code: 429, for: 3s}]"))

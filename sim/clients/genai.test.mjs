@@ -34,8 +34,7 @@ after(() => simulator.stop());
 
 // google is a client of a simulator.
 function google({ apiKey = 'test', base = simulator.http, ...options } = {}) {
-  const { apiVersion, ...rest } = options;
-  return new GoogleGenAI({ apiKey, ...rest, httpOptions: { baseUrl: base, ...(apiVersion ? { apiVersion } : {}) } });
+  return new GoogleGenAI({ apiKey, ...options, httpOptions: { baseUrl: base } });
 }
 
 // nameOf is the path of what a message carries: serverContent.turnComplete.
@@ -298,44 +297,9 @@ describe('@google/genai', { concurrency: true }, () => {
     }
   });
 
-  test('an ephemeral token opens one session, as it was made', limit, async () => {
-    const token = await soon('the token', google({ apiVersion: 'v1alpha' }).authTokens.create({
-      config: {
-        uses: 1,
-        expireTime: new Date(Date.now() + 600_000).toISOString(),
-        liveConnectConstraints: { model, config: { responseModalities: [Modality.AUDIO], tools: [weather], ...transcripts } },
-      },
-    }));
-    assert.match(token.name, /^auth_tokens\/\w+$/);
-    const holder = google({ apiKey: token.name, apiVersion: 'v1alpha' });
-    const talk = await Talk.open(holder, { inputAudioTranscription: undefined, outputAudioTranscription: undefined });
-    talk.write('What is the weather in London?');
-    assert.equal((await talk.toolCall())[0].name, 'get_weather'); // a tool only the token knows
-    await talk.close();
-
-    const { code, reason } = await new Talk(holder).closed();
-    assert.equal(code, 1007, reason);
-    assert.match(reason, /no uses left/);
-  });
-
-  test('a token locks the fields it names and no others', limit, async () => {
-    const token = await soon('the token', google({ apiVersion: 'v1alpha' }).authTokens.create({
-      config: {
-        uses: 1,
-        liveConnectConstraints: { model, config: { temperature: 0.5 } },
-        lockAdditionalFields: [],
-      },
-    }));
-    const talk = await Talk.open(google({ apiKey: token.name, apiVersion: 'v1alpha' }), { tools: [weather] });
-    talk.write('What is the weather in London?');
-    assert.equal((await talk.toolCall())[0].name, 'get_weather');
-    await talk.close();
-  });
-
   const closes = [
     { name: 'an invalid key', apiKey: 'invalid', code: 1007, reason: 'API key not valid. Please pass a valid API key.' },
     { name: 'an expired key', apiKey: 'expired', code: 1007, reason: 'API key expired. Please renew the API key.' },
-    { name: 'an unknown token', apiKey: 'auth_tokens/nobody', apiVersion: 'v1alpha', code: 1007, reason: /token/ },
     {
       name: 'an unknown model', use: 'gemini-unknown', code: 1008,
       reason: /^models\/gemini-unknown is not found for API version v1beta, or is not supported for bidiGenerateContent\. Call/,
@@ -346,9 +310,9 @@ describe('@google/genai', { concurrency: true }, () => {
       config: { tools: [{ functionDeclarations: [{ name: 'get weather' }] }] },
     },
   ];
-  for (const { name, apiKey, apiVersion, use, config, code, reason } of closes) {
+  for (const { name, apiKey, use, config, code, reason } of closes) {
     test(`${name} is closed ${code}`, limit, async () => {
-      const talk = new Talk(google({ apiKey, apiVersion }), config, use);
+      const talk = new Talk(google({ apiKey }), config, use);
       const close = await talk.closed();
       assert.equal(close.code, code, close.reason);
       if (reason instanceof RegExp) {

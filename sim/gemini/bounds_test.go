@@ -3,7 +3,6 @@ package gemini
 import (
 	"fmt"
 	"log/slog"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,17 +95,6 @@ func TestLineCacheIsBounded(t *testing.T) {
 	c.speak("", fmt.Sprint(maxLines+4))
 	if len(c.lines) != maxLines || len(c.order) != maxLines {
 		t.Errorf("%d lines, %d in order", len(c.lines), len(c.order))
-	}
-}
-
-func TestTokensAreBounded(t *testing.T) {
-	var s tokenStore
-	for range maxTokens + 2 {
-		r := httptest.NewRequest("POST", "/v1alpha/auth_tokens", nil)
-		s.create(httptest.NewRecorder(), r, time.Now())
-	}
-	if len(s.tokens) != maxTokens || len(s.order) != maxTokens {
-		t.Errorf("%d tokens, %d in order", len(s.tokens), len(s.order))
 	}
 }
 

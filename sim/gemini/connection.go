@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -152,10 +151,6 @@ func (c *connection) setup(m clientMessage) *closeError {
 	case wire.KeyExpired:
 		return c.refused(invalid(reasonExpiredKey))
 	}
-	ends, err := c.authorize(m.setup, now)
-	if err != nil {
-		return c.refused(err)
-	}
 	cfg, err := configure(m.setup, c.at)
 	if err != nil {
 		return c.refused(err)
@@ -173,42 +168,12 @@ func (c *connection) setup(m clientMessage) *closeError {
 	if c.fate == wire.KeyQuota {
 		c.sess.after(now, quotaDelay, func(time.Time) { c.sess.close(internal(reasonQuota)) })
 	}
-	if !ends.IsZero() {
-		c.sess.after(now, ends.Sub(now), func(time.Time) { c.sess.close(invalid(reasonExpiredToken)) })
-	}
 	return nil
 }
 
 func (c *connection) refused(err *closeError) *closeError {
 	c.h.stats.Refused.Add(1)
 	return err
-}
-
-// authorize spends an ephemeral token, which only the constrained method accepts
-// and which that method requires. The time is the token's end, zero for a key.
-func (c *connection) authorize(m *setupMessage, now time.Time) (time.Time, *closeError) {
-	isToken := strings.HasPrefix(c.key, tokenPrefix)
-	if isToken != c.at.constrained {
-		if isToken {
-			return time.Time{}, invalid(reasonBadKey)
-		}
-		return time.Time{}, invalid(reasonBadToken)
-	}
-	if !isToken {
-		return time.Time{}, nil
-	}
-	resumed := m.SessionResumption != nil && m.SessionResumption.Handle != ""
-	raw := m.raw
-	ends, err := c.h.tokens.use(c.key, raw, resumed, now)
-	if err != nil {
-		return ends, err
-	}
-	*m = setupMessage{}
-	if err := retype(raw, m); err != nil {
-		return ends, err
-	}
-	m.raw = raw
-	return ends, nil
 }
 
 // conversation finds the conversation of a handle, or begins a new one.

@@ -26,8 +26,8 @@
 // again. connection is the loop around it, in the goroutine of the HTTP request.
 // wire.Conn reads, writes and injects the faults that do not depend on the
 // protocol; the session injects the others. All state belongs to the
-// connection's goroutine, except the registry of resumption handles, the
-// tokens and the cache of spoken lines, which have a lock each.
+// connection's goroutine, except the registry of resumption handles and the
+// cache of spoken lines, which have a lock each.
 //
 // # Behaviour decided here, for lack of recordings
 //
@@ -47,5 +47,4 @@
 //     results on 3.1, and cancels the calls on 3.8. Speech interrupts on all.
 //   - clientContent {turnComplete:true} alone stops an answer. While the model
 //     is idle it asks for a greeting, once.
-//   - The texts for refused ephemeral tokens are our own.
 package gemini

@@ -48,7 +48,6 @@ type Handler struct {
 	stats  *wire.Stats
 
 	resumable *registry
-	tokens    tokenStore
 	lines     lineCache
 }
 
@@ -73,32 +72,14 @@ func NewWith(o Options) *Handler {
 	return h
 }
 
-// ServeHTTP serves the WebSocket paths of both APIs and the making of tokens.
+// ServeHTTP serves the WebSocket paths of both APIs.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if tokensPath.MatchString(r.URL.Path) {
-		h.serveTokens(w, r)
-		return
-	}
 	at, ok := parsePath(r.URL.Path)
 	if !ok {
 		writeError(w, http.StatusNotFound, "NOT_FOUND", "The requested URL "+r.URL.Path+" was not found on this server.")
 		return
 	}
 	h.serveLive(w, r, at)
-}
-
-func (h *Handler) serveTokens(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		writeError(w, http.StatusMethodNotAllowed, "INVALID_ARGUMENT", "auth_tokens are made with POST.")
-		return
-	}
-	if refuseKey(w, wire.ClassifyKey(requestKey(r))) {
-		h.stats.Refused.Add(1)
-		return
-	}
-	if h.tokens.create(w, r, time.Now()) {
-		h.stats.Tokens.Add(1)
-	}
 }
 
 // Close ends all connections of the handler's group and waits for them, or

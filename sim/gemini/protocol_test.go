@@ -266,6 +266,8 @@ func TestPathsAndKeys(t *testing.T) {
 		{name: "v1alpha", path: strings.Replace(betaPath, "v1beta", "v1alpha", 1) + "?key=k"},
 		{name: "header", path: betaPath, header: good("X-Goog-Api-Key", "k")},
 		{name: "bearer", path: betaPath, header: good("Authorization", "Bearer k")},
+		{name: "ephemeral token", path: strings.Replace(betaPath, "v1beta", "v1alpha", 1) + "Constrained", header: good("Authorization", "Token auth_tokens/k")},
+		{name: "ephemeral token of a browser", path: strings.Replace(betaPath, "v1beta", "v1alpha", 1) + "Constrained?access_token=auth_tokens/k"},
 		{name: "Vertex", path: "/ws/google.cloud.aiplatform.v1.LlmBidiService/BidiGenerateContent", header: good("Authorization", "Bearer k"), model: "projects/p/locations/l/publishers/google/models/gemini-3.8-live"},
 		{name: "no key", path: betaPath, status: http.StatusForbidden},
 		{name: "other path", path: "/ws/google.ai.generativelanguage.v1.GenerativeService.BidiGenerateContent?key=k", status: http.StatusNotFound},
@@ -293,7 +295,7 @@ func TestPathsAndKeys(t *testing.T) {
 		})
 	}
 	for path, want := range map[string]bool{
-		betaPath: true, "/" + betaPath: true, "/v1alpha/auth_tokens": true, "//v1alpha/auth_tokens": true,
+		betaPath: true, "/" + betaPath: true, "/v1alpha/auth_tokens": false,
 		"/v1/realtime": false, "///" + betaPath: false, betaPath + "/x": false,
 	} {
 		if Handles(path) != want {

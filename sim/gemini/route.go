@@ -8,17 +8,16 @@ import (
 
 // route is the information in a path and its parameters.
 type route struct {
-	version     string // v1beta, v1alpha, v1, v1beta1
-	vertex      bool
-	constrained bool // the method for ephemeral tokens
+	version string // v1beta, v1alpha, v1, v1beta1
+	vertex  bool
 }
 
 // One official client, @google/genai, sends the path with a doubled leading
-// slash if its base URL is set.
+// slash if its base URL is set. The Constrained method is that of ephemeral tokens, which are taken
+// like any key.
 var (
-	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(v1beta|v1alpha)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
+	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(v1beta|v1alpha)\.GenerativeService\.BidiGenerateContent(?:Constrained)?$`)
 	vertexPath    = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(v1|v1beta1)\.LlmBidiService/BidiGenerateContent$`)
-	tokensPath    = regexp.MustCompile(`^/{1,2}v1alpha/(auth_tokens|authTokens)$`)
 )
 
 // Handles reports whether path belongs to this wire. A server that mounts
@@ -27,13 +26,13 @@ var (
 // WebSocket client follows.
 func Handles(path string) bool {
 	_, live := parsePath(path)
-	return live || tokensPath.MatchString(path)
+	return live
 }
 
 // parsePath reads the path of a WebSocket request.
 func parsePath(path string) (route, bool) {
 	if m := developerPath.FindStringSubmatch(path); m != nil {
-		return route{version: m[1], constrained: m[2] != ""}, true
+		return route{version: m[1]}, true
 	}
 	if m := vertexPath.FindStringSubmatch(path); m != nil {
 		return route{version: m[1], vertex: true}, true
@@ -41,8 +40,8 @@ func parsePath(path string) (route, bool) {
 	return route{}, false
 }
 
-// requestKey returns the credential of a request: query key or access_token,
-// header x-goog-api-key, or Authorization with Token or Bearer.
+// requestKey returns the credential of a request: query parameter key or access_token, header
+// x-goog-api-key, or Authorization with Token or Bearer.
 func requestKey(r *http.Request) string {
 	q := r.URL.Query()
 	for _, k := range []string{q.Get("key"), q.Get("access_token"), r.Header.Get("X-Goog-Api-Key")} {

@@ -1,6 +1,6 @@
 // Package openai is OpenAI's Realtime API (GA) seen from the provider's side,
-// for the simulator: the WebSocket at /v1/realtime, Azure's at
-// /openai/v1/realtime, and POST …/realtime/client_secrets.
+// for the simulator: the WebSocket at /v1/realtime, and Azure's at
+// /openai/v1/realtime.
 //
 // Event names, key sets, order, error texts and token rates follow the provider's
 // documentation (developers.openai.com/api/docs/guides/realtime-websocket and the API

@@ -229,21 +229,3 @@ func quoteJoin(list []string) string {
 	}
 	return strings.Join(list, ", ")
 }
-
-// applyTop is like apply for the body of a request, whose paths have no prefix.
-func (f fields) applyTop(raw json.RawMessage) *apiError {
-	ms, err := members(raw, "body")
-	if err != nil {
-		return err
-	}
-	for _, m := range ms {
-		read := f[m.key]
-		if read == nil {
-			return unknownParameter(m.key)
-		}
-		if err := read(m.value, m.key); err != nil {
-			return err
-		}
-	}
-	return nil
-}

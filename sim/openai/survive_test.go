@@ -13,28 +13,21 @@ import (
 	"voicegw/sim/wire"
 )
 
-// TestSessionLife: the option sets when sessions expire and what they say of it, also those of
-// ephemeral keys.
+// TestSessionLife: the option sets when sessions expire and what they say of it.
 func TestSessionLife(t *testing.T) {
 	bubble(t, wire.Options{ConnectionLife: 20 * time.Second}, func(r *rig) {
-		_, secret := r.post("/v1/realtime/client_secrets", "sk-x", `{"session":{"type":"realtime","model":"gpt-realtime"}}`)
-		if got, want := secret.num("session.expires_at"), float64(time.Now().Add(20*time.Second).Unix()); got != want {
-			t.Errorf("the key's session expires at %.0f, want %.0f", got, want)
+		c := r.connect("/v1/realtime?model=gpt-realtime", "Authorization", "Bearer sk-test")
+		created := find(c.until("session.created"), "session.created")
+		if got, want := created.num("session.expires_at"), float64(c.begun.Add(20*time.Second).Unix()); got != want {
+			t.Errorf("expires_at %.0f, want %.0f", got, want)
 		}
-		for _, key := range []string{"sk-test", secret.text("value")} {
-			c := r.connect("/v1/realtime?model=gpt-realtime", "Authorization", "Bearer "+key)
-			created := find(c.until("session.created"), "session.created")
-			if got, want := created.num("session.expires_at"), float64(c.begun.Add(20*time.Second).Unix()); got != want {
-				t.Errorf("expires_at %.0f, want %.0f", got, want)
-			}
-			before := c.take(20*time.Second - time.Since(c.begun) - time.Millisecond)
-			if err := c.over(); err != nil || len(before) > 0 {
-				t.Errorf("closed early: %v, %s", err, kinds(before))
-			}
-			code, reason := c.closed(2 * time.Millisecond)
-			if e := find(c.take(0), "error"); code != 1001 || reason != expiredText || e.text("error.code") != "session_expired" {
-				t.Errorf("closed %d %q after %v", code, reason, e)
-			}
+		before := c.take(20*time.Second - time.Since(c.begun) - time.Millisecond)
+		if err := c.over(); err != nil || len(before) > 0 {
+			t.Errorf("closed early: %v, %s", err, kinds(before))
+		}
+		code, reason := c.closed(2 * time.Millisecond)
+		if e := find(c.take(0), "error"); code != 1001 || reason != expiredText || e.text("error.code") != "session_expired" {
+			t.Errorf("closed %d %q after %v", code, reason, e)
 		}
 	})
 	bubble(t, wire.Options{ConnectionLife: -1}, func(r *rig) {

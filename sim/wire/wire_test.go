@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestKeys(t *testing.T) {
 	for key, want := range map[string]Key{
 		"": KeyMissing, "  ": KeyMissing, "sk-abc": KeyOK, "anything": KeyOK, "invalid": KeyInvalid, "sk-INVALID-1": KeyInvalid,
-		"ek_expired": KeyExpired, "auth_tokens/quota1": KeyQuota, "quota": KeyQuota, "sk-my-invalid": KeyOK,
+		"sk-expired": KeyExpired, "quota1": KeyQuota, "quota": KeyQuota, "sk-my-invalid": KeyOK,
 	} {
 		if got := ClassifyKey(key); got != want {
 			t.Errorf("%q: %d, want %d", key, got, want)
