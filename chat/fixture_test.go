@@ -150,7 +150,7 @@ type memory struct {
 	revs   map[string]store.Revision
 	taken  map[string]*lease
 	saves  int
-	before func(saves int) error // of each Save; nil for none
+	before func(saves int) error // called before each Save; may be nil
 }
 
 func (m *memory) Load(_ context.Context, id string) (*conversation.Conversation, store.Revision, error) {
@@ -259,7 +259,7 @@ type answersKept struct {
 	ends map[string]time.Time
 	revs store.Revision
 	at   map[string]store.Revision
-	fail error // of each Save; nil for none
+	fail error // the error of each Save; nil if it succeeds
 }
 
 func (a *answersKept) Load(_ context.Context, name string) ([]byte, store.Revision, error) {

@@ -77,7 +77,7 @@ func TestImagesOfAKeptHistory(t *testing.T) {
 	})
 }
 
-// TestImagesAreOfTheMessage: the same words with another image, or with none, are another
+// TestImagesAreOfTheMessage: the same words with another image, or without one, are another
 // message, also in the history; the same image is the same message.
 func TestImagesAreOfTheMessage(t *testing.T) {
 	with := func(image, detail string) Request {

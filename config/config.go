@@ -126,7 +126,7 @@ type KB struct {
 	Embeddings Embeddings `key:"embeddings"`
 	Qdrant     Qdrant     `key:"qdrant"`
 	// Namespaces say who may read which namespace. Studio and Public are open to everybody
-	// unless they have grants; Personal is open to nobody unless it has.
+	// unless they have grants; Personal is closed unless it has grants.
 	Namespaces Namespaces `key:"namespaces"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"voicegw/internal/user"
 )
 
-// NewID returns a random id for a conversation that nobody can guess.
+// NewID returns a random id for a conversation. It cannot be guessed.
 func NewID() string { return "conv-" + strings.ToLower(rand.Text()) }
 
 // MinSecret is the shortest id, in bytes, that lets a user without a name into a conversation.
@@ -16,7 +16,7 @@ const MinSecret = 26
 
 // May says whether knowing an id is enough for a user to use the conversation. A user with a
 // name is kept apart by the name, and this machine's own address by its owner; for any other
-// user without a name only the id is a protection, so it must be one that nobody can guess.
+// user without a name only the id is a protection, so it must be impossible to guess.
 func May(u user.User, id string) bool {
 	return !u.Anonymous() || u.Local() || len(id) >= MinSecret
 }

@@ -28,7 +28,7 @@ type ConnectionLimits struct {
 
 // Bound returns a listener whose TCP connections are bounded until they become sessions. A new
 // connection is always let in; if there are too many, the oldest one of the address with the
-// most connections is closed. So idle connections keep nobody out.
+// most connections is closed. So idle connections do not keep others out.
 //
 // It also ends connections whose requests say in two ways where they end.
 func Bound(ln net.Listener, l ConnectionLimits) net.Listener {

@@ -20,7 +20,7 @@ func TestWhoMayInspect(t *testing.T) {
 	one := func(name, value string) http.Header { return http.Header{name: {value}} }
 	for name, tc := range map[string]struct {
 		token  string // offered as a subprotocol; "TOKEN" is a good one
-		ticket string // "granted" or "plain"; empty for none
+		ticket string // "granted" or "plain"; empty means no ticket
 		header func(host string) http.Header
 		host   string
 		want   bool

@@ -16,7 +16,7 @@ const (
 )
 
 // paced is the answer to a request. Each write has writeTime of its own, so a stream may last,
-// and nobody waits longer for a client that reads nothing.
+// and a client that reads nothing is not waited for any longer.
 type paced struct {
 	http.ResponseWriter
 	control *http.ResponseController

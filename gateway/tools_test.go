@@ -15,7 +15,7 @@ import (
 	"voicegw/transport/transporttest"
 )
 
-// serveTools runs a gateway that has the project's tools, of which none is called.
+// serveTools runs a gateway that has the project's tools, without calling any.
 func serveTools(t *testing.T) (*httptest.Server, *registry.Registry) {
 	t.Helper()
 	tools, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))

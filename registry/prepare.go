@@ -220,7 +220,7 @@ func (p *Prepared) Refuse(e *Error) Envelope {
 func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }
 
 // Invalid returns the list items that were left out because they are invalid, with their
-// places in what the model sent; nil if there were none. At most 20 are named. If each such
+// places in what the model sent; nil if there were no such places. At most 20 are named. If each such
 // list still has items, the call continues without the invalid ones, provided that its tool
 // writes nothing: writing a part of what was requested would be a different operation. The
 // caller must not change the result.

@@ -99,7 +99,7 @@ var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"},
 }})
 
-// fieldsOf returns the names of the fields of a record of which none is empty.
+// fieldsOf returns the names of the fields of a record that has no empty field.
 func fieldsOf(record any) []string {
 	data, err := json.Marshal(record)
 	var fields map[string]json.RawMessage

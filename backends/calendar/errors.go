@@ -36,7 +36,7 @@ type Error struct {
 	// Message says what went wrong, in words that a model may say to a user: no
 	// address, no account, no secret.
 	Message string
-	// RetryAfter is the pause that the calendar asked for; 0 if it asked for none.
+	// RetryAfter is the pause that the calendar asked for; 0 if it did not ask for a pause.
 	RetryAfter time.Duration
 	// Unsure says that an event may have been created, or may be created yet: the request was
 	// sent, and no answer came.

@@ -51,7 +51,7 @@ type Error struct {
 	Kind Kind
 	// Status is the HTTP status; 0 without an answer.
 	Status int
-	// RetryAfter is the pause that the provider asks for; 0 if it asks for none.
+	// RetryAfter is the pause that the provider asks for; 0 if it does not ask for a pause.
 	RetryAfter time.Duration
 	// Reason is the provider's own words, at most 300 characters, for KindRefused and
 	// KindRequest; may be empty.

@@ -191,7 +191,7 @@ func TestStudio(t *testing.T) {
 	}
 }
 
-// TestStudioBoundsTheCount: nobody is asked for none, or for more than an answer may hold.
+// TestStudioBoundsTheCount: no provider is asked for zero images, or for more than an answer may hold.
 func TestStudioBoundsTheCount(t *testing.T) {
 	for count, want := range map[int]int{-1: 1, 0: 1, 4: 4, 400: MaxCount} {
 		g := &given{err: errFull}

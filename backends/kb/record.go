@@ -63,7 +63,7 @@ const (
 )
 
 // Record is one thing known. The maps and slices of a record that an index or a
-// source gives out are shared: nobody may change them.
+// source gives out are shared: they must not be changed.
 type Record struct {
 	// ID is the type, a colon and a name of a-z, 0-9, "_", "-" and ".": person:ada_l.
 	ID string `json:"id"`

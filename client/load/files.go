@@ -57,7 +57,7 @@ type Output struct {
 // stdout is the name that stands for standard output.
 const stdout = "-"
 
-// OpenOutput makes the files of a report, before the run: nobody wants to learn afterwards
+// OpenOutput makes the files of a report, before the run: it would be too late to learn afterwards
 // that it cannot be kept. An empty name is no file; - as the name of the JSON report is standard
 // output.
 func OpenOutput(asJSON, page string) (o Output, err error) {

@@ -28,7 +28,7 @@ type Options struct {
 	Plan plan.Options
 	// Wait is how long to wait for the gateway's /readyz first; zero does not look.
 	Wait time.Duration
-	// Warmup is a run before the run, whose figures do not count; zero for none.
+	// Warmup is a run before the run, whose figures do not count; zero means that there is no such run.
 	Warmup time.Duration
 
 	// Script is what is said, ScriptFile where it comes from; recordings that it names are
@@ -63,7 +63,7 @@ type Options struct {
 	// none.
 	Debug string
 
-	// Audit is the gateway's audit file, to look for what the callers saw; empty for none.
+	// Audit is the gateway's audit file, to look for what the callers saw; empty means that it is not looked at.
 	Audit string
 
 	// Program names and versions the program in the report.

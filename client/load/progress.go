@@ -33,7 +33,7 @@ type Status struct {
 	ResumeP99              float64
 	// LagP99 is of send_lag so far, in ms.
 	LagP99 float64
-	// CPU (in percent of one core) and RSSMB of the gateway; zero where nobody looks.
+	// CPU (in percent of one core) and RSSMB of the gateway; zero if the process is not watched.
 	CPU, RSSMB float64
 }
 

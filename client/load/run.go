@@ -25,7 +25,7 @@ import (
 
 // Run calls the gateway as the options say and reports. It ends by itself; when ctx ends,
 // all callers hang up and the report tells of what was measured until then. The error
-// wraps ErrOptions, plan.ErrOptions or speech.ErrSpeech, and then nobody was called; or it
+// wraps ErrOptions, plan.ErrOptions or speech.ErrSpeech, and then no call was made; or it
 // says why the gateway's process cannot be looked at.
 func Run(ctx context.Context, options Options) (*report.Report, error) {
 	o, err := options.withDefaults()

@@ -23,7 +23,7 @@ type Progress struct {
 // logEvery is how often a line is written where there is no terminal.
 const logEvery = 10 * time.Second
 
-// NewProgress shows to w, or to nobody where quiet is set.
+// NewProgress shows to w; nothing is shown if quiet is set.
 func NewProgress(w io.Writer, quiet bool) *Progress {
 	p := &Progress{w: w, quiet: quiet}
 	if width, ok := terminal.Width(w); ok {

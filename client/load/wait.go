@@ -9,7 +9,7 @@ import (
 const lookEvery = 250 * time.Millisecond
 
 // wait waits until something is done, for a time at most, or until ctx ends: false then.
-// It tells of itself every second, so that nobody takes it for a run that hangs.
+// It reports every second that it waits, so that it does not look like a run that hangs.
 func wait(ctx context.Context, tell func(Status), what string, atMost time.Duration, done func() bool) bool {
 	began := time.Now()
 	told := began

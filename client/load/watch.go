@@ -29,7 +29,7 @@ type watch struct {
 	settle time.Duration
 	// tell, if set, is called every second of a wait.
 	tell func(Status)
-	// descriptors counts those of the process; nil where nobody can look.
+	// descriptors counts those of the process; nil if they cannot be read.
 	descriptors func() (int, error)
 	// fewest is the least that it said since it was last set to zero.
 	fewest int
@@ -95,7 +95,7 @@ func (w *watch) begin(ctx context.Context) {
 	}
 }
 
-// state is how the process stands at rest; zero where nobody can look. Descriptors are the
+// state is the process's state at rest; zero if it cannot be read. Descriptors are the
 // fewest of all looks since the last call: what is open for a moment, as a file that the
 // store opens to sync it or this program's own question, is not held.
 func (w *watch) state(ctx context.Context) report.State {
@@ -178,7 +178,7 @@ func (w *watch) sessions(ctx context.Context) (int64, bool) {
 }
 
 // look notes what the process took since the last time, in percent of one core, and holds
-// now, in MB; zero where nobody can look.
+// now, in MB; zero if it cannot be read.
 func (w *watch) look(now time.Time) (cpu, rss float64) {
 	if w.pid == 0 {
 		return 0, 0

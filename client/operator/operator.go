@@ -99,7 +99,7 @@ func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 	return o.send(ctx, method, path, nil, out)
 }
 
-// send is Ask with a body of JSON; nil for none.
+// send is Ask with a body of JSON; nil means no body.
 func (o *Client) send(ctx context.Context, method, path string, body io.Reader, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, body)
 	if err != nil {

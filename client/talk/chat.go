@@ -113,7 +113,7 @@ func stamped(lines <-chan string) <-chan typedLine {
 		for line := range lines {
 			select {
 			case out <- typedLine{time.Now(), line}:
-			default: // nobody reads so far ahead
+			default: // lines that far ahead are dropped
 			}
 		}
 	}()

@@ -47,7 +47,7 @@ type gateway struct {
 	open       bool  // a turn is open
 	speech     bool  // the user speaks
 	quietMS    int64 // since the last voiced frame
-	dueMS      int64 // until the answer begins; -1 for none is due
+	dueMS      int64 // until the answer begins; -1 if none is due
 	leftMS     int64 // of the answer that is being sent
 	sentMS     int64
 	current    string // item that the client may still be playing

@@ -142,7 +142,7 @@ type Event struct {
 	AtMS int64 `json:"at_ms"`
 	// Event is what: one of the constants, or the type of the gateway's message.
 	Event string `json:"event"`
-	// Turn is which of Options.Turns it is about, from 1; zero for none, and for what was
+	// Turn is which of Options.Turns it is about, from 1; zero if it is not about one, and for what was
 	// asked before a session that a ticket opens.
 	Turn int `json:"turn,omitempty"`
 	// Text says more, for a person.

@@ -21,12 +21,12 @@ type Printer struct {
 	terminal bool
 	width    int
 
-	live      string // id of the transcript on the line that is being redrawn; "" for none
+	live      string // id of the transcript on the line that is being redrawn; empty if there is no such line
 	unfinal   map[string]protocol.Transcript
 	order     []string // of unfinal
 	lastAtMS  int64
 	asking    bool   // somebody is typing an answer: nothing is redrawn over it
-	writing   string // id of the text whose pieces stand on the line that is open; "" for none
+	writing   string // id of the text whose pieces stand on the line that is open; empty if no line is open
 	writeFail error
 }
 

@@ -221,7 +221,7 @@ func (t *talker) lost(what error, e voice.Event) {
 	t.err = cmp.Or(t.err, err)
 }
 
-// lastError is the newest error message of the gateway; empty if there was none.
+// lastError is the newest error message of the gateway; empty if there was no error.
 func (t *talker) lastError() string {
 	if e := t.LastError(); e != nil {
 		return e.Message

@@ -26,7 +26,7 @@ const (
 	// Roam opens another connection while the old one stays open, as a telephone does that changes
 	// its network.
 	Roam Act = "roam"
-	// Move is none that a script may ask for: the gateway gives the session to another one and ends the
+	// Move cannot be asked for by a script: the gateway gives the session to another one and ends the
 	// connection.
 	Move Act = "move"
 )

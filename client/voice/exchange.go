@@ -25,7 +25,7 @@ type Exchange struct {
 	Index  int
 	// Words are what was said.
 	Words Words
-	// Interrupts is the exchange whose answer this one interrupts; nil for none.
+	// Interrupts is the exchange whose answer this one interrupts; nil if it interrupts nothing.
 	Interrupts *Exchange
 
 	// Onset is when the first voiced sample is spoken, Spoken when the last one has been, by

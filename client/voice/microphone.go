@@ -43,7 +43,7 @@ func (m *microphone) say(now time.Time, r *speech.Recording) time.Time {
 // idle says whether there is nothing left to say.
 func (m *microphone) idle() bool { return m.says == nil }
 
-// take is the next frame. It is valid until the next call, and nobody may write to it.
+// take returns the next frame. It is valid until the next call, and must not be changed.
 func (m *microphone) take() []byte {
 	m.n++
 	if m.says == nil || m.n <= m.from {

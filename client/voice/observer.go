@@ -31,7 +31,7 @@ type Event struct {
 	// X is the exchange that the event is about; may be nil.
 	X *Exchange
 	// Text says more, for a person. Err is that of a connection, or of a message that cannot
-	// be read. Told is the gateway's error that explains a failure; nil for none.
+	// be read. Told is the gateway's error that explains a failure; may be nil.
 	Text string
 	Err  error
 	Told *protocol.Error
@@ -69,7 +69,7 @@ const (
 	Dropped                    // N frames were not sent, because the gateway does not read
 	Violation                  // the gateway breaks the protocol; Text says how
 	Refused                    // there is no session; Text says why, or Err
-	Lost                       // the connection is over when nobody wants that: Err, or without a goodbye: Text
+	Lost                       // the connection ended unexpectedly (Err), or without a goodbye (Text)
 	WentAway                   // the connection is gone (Err, Act), and the conversation tries to come back; with Roam it is replaced
 	Retrying                   // an attempt to come back, or to open another connection, has failed: Err
 	CameBack                   // the session goes on: Returned

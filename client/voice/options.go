@@ -13,7 +13,7 @@ type Options struct {
 	// ticket what was asked before is answered first; Pending is then its turn.
 	Start   protocol.Start
 	Pending *turn.Turn
-	// Turns are gone through in order; nobody may write to them. Words says what a turn says
+	// Turns are gone through in order; they must not be changed. Words says what a turn says
 	// that is about to begin: index is its place in Turns, count the number of turns so far,
 	// pass how often the turns have been gone through, from 1.
 	Turns []turn.Turn

@@ -5,7 +5,7 @@ package voice
 const window = 1024
 
 // perAttempt is how many numbers a connection may have used up that broke before everything missed had
-// come again: its session.started, and what announced audio again. Nobody sends them again.
+// come again: its session.started, and what announced audio again. They are not sent again.
 const perAttempt = 3
 
 // order knows which messages of a session have come. Each carries a number, seq, rising by one; after

@@ -54,7 +54,7 @@ type player struct {
 	streams []stream
 	queue   []*Item // those that are not played to their end
 	newest  *Item   // that has come; nil if nothing is known of what has come
-	// incomingItem is what frames belong to: the newest that was announced; nil for none.
+	// incomingItem is the item that frames belong to: the newest that was announced. It may be nil.
 	incomingItem *Item
 	over         []*Item   // the latest that were
 	reported     time.Time // when the last report went out, while something plays
@@ -72,7 +72,7 @@ func newPlayer(rate int, buffers []time.Duration, reporting int, observer Observ
 	return p
 }
 
-// find is the item of an id that is not over; nil for none.
+// find returns the item with an id if it is not over, otherwise nil.
 func (p *player) find(id string) *Item {
 	if at := slices.IndexFunc(p.queue, func(i *Item) bool { return i.ID == id }); at >= 0 {
 		return p.queue[at]
@@ -264,8 +264,8 @@ func (p *player) done(i *Item) {
 	}
 }
 
-// has returns how much of an item is still known to have come, in bytes: nobody remembers what a page
-// had that was loaded again.
+// has returns how much of an item is still known to have come, in bytes: a page that is loaded again
+// forgets what it had.
 func (p *player) has(i *Item) int {
 	if i.Forgotten {
 		return p.heard(i)

@@ -65,7 +65,7 @@ func (c *Conversation) tellQuestion(now time.Time, a turn.Approval, preview stri
 	c.observer.Happened(now, Event{Kind: Question, Approval: a, Text: preview})
 }
 
-// asked is the index of the question that a person is to answer, the oldest; -1 for none.
+// asked is the index of the question that a person is to answer, the oldest; -1 if there is no such question.
 func (c *Conversation) asked() int {
 	return slices.IndexFunc(c.questions, func(q question) bool { return !q.answered })
 }

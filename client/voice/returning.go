@@ -70,7 +70,7 @@ type way struct {
 	began   time.Time // when the session did; zero before
 
 	token string   // for the next resume; empty if the gateway has given no token
-	act   turn.Act // what took the connection away; empty if nobody did
+	act   turn.Act // what took the connection away; empty if it was lost by itself
 	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
 	lost, asked time.Time
 	tries       int
@@ -85,7 +85,7 @@ type way struct {
 	// snapshot means that turns may have ended of which nothing will be said.
 	snapshot bool
 	catching bool      // what the microphone has kept is being sent
-	replaced time.Time // since when a connection that was replaced is still open; zero for none
+	replaced time.Time // since when a connection that was replaced is still open; zero if there is no such connection
 }
 
 // wish is something that the conversation wants done to its connections.
@@ -405,7 +405,7 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 		c.endDoubtful(now)
 	}
 	if x := c.cur; c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken) {
-		x.Completed = true // that was among what nobody knows any more
+		x.Completed = true // its end was among the messages that are lost
 	}
 	c.way.snapshot = false
 }

@@ -61,7 +61,7 @@ type line struct {
 	talk  *Conversation
 	armed time.Time // when run checks again without being woken; zero for never
 	gen   int       // of the connection that counts
-	// replaced is the connection that the newest one has replaced while it was open; 0 for none.
+	// replaced is the connection that the newest one has replaced while it was open; 0 if there is no such connection.
 	replaced int
 
 	// Owned by run.

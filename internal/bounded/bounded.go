@@ -176,7 +176,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // its content is not used
 		w.end()
 		return nil, w.over(BoundCompressed, 0)
 	}

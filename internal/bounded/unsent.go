@@ -15,7 +15,7 @@ func (u unsent) Unwrap() error { return u.error }
 
 // Unsent says whether err is the error of a request of [Wrap] which certainly was not sent: name
 // resolution, connecting or TLS failed, or the time ended before. The server has not seen it, so
-// it has changed nothing. False means that nobody knows.
+// it has changed nothing. False means that this is unknown.
 func Unsent(err error) bool {
 	var u unsent
 	return errors.As(err, &u)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAddr: what is returned can be listened on, differs each time, is none of the ports
+// TestAddr: each address can be listened on, differs each time, is not one of the ports
 // that systems give away, and none that somebody listens on.
 func TestAddr(t *testing.T) {
 	seen := map[string]bool{}

@@ -4,7 +4,7 @@ import "container/list"
 
 // Room holds guests who are let in provisionally: at most so many, and at most so many of one
 // key. A newcomer always finds room: if it is full, the guest that has been inside longest, of
-// the key with the most guests, has to leave. So whoever fills it pushes out itself.
+// the key with the most guests, has to leave. So a key that fills the room pushes out its own guests.
 //
 // It has no lock.
 type Room[K comparable] struct {

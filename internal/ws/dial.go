@@ -62,7 +62,7 @@ type handshake struct {
 
 	// Owned by the goroutine of RoundTrip.
 	answering net.Conn           // the connection over which own has sent the request; nil if unknown
-	stream    io.ReadWriteCloser // the body of the answer to an upgrade; nil if there was none
+	stream    io.ReadWriteCloser // the body of the answer to an upgrade; nil if there was no body
 
 	sealed *atomic.Bool // nothing more is read from any connection
 

@@ -434,7 +434,7 @@ func TestTooBig(t *testing.T) {
 }
 
 // exchange gives a server of ours a client's bytes, and returns how many messages it read,
-// the code it said goodbye with (-1 for none), and what ended the reading.
+// the code it said goodbye with (-1 if it sent no code), and what ended the reading.
 func exchange(stream []byte, limit int64) (messages int, said websocket.StatusCode, err error) {
 	var answer bytes.Buffer
 	c := over(&scripted{Reader: bytes.NewReader(stream), Writer: &answer}, false, Options{Limit: limit})

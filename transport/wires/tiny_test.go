@@ -105,7 +105,7 @@ type tinyConn struct {
 	// Owned by Recv.
 	queue     []transport.Event
 	responses int
-	item      string // that is being spoken; empty for none
+	item      string // that is being spoken; empty while nothing is spoken
 	said      string
 	heard     string // of the user's utterance
 	answering bool

@@ -45,7 +45,7 @@ func (q *queue) RoundTrip(r *http.Request) (*http.Response, error) {
 		held.Store(true)
 		return resp, nil
 	case <-r.Context().Done():
-		_ = resp.Body.Close() // nobody reads it
+		_ = resp.Body.Close() // its content is not used
 		return nil, context.Cause(r.Context())
 	}
 }

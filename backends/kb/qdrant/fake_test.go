@@ -32,7 +32,7 @@ type fake struct {
 }
 
 type fakeCollection struct {
-	size    int // of the dense vector; 0 for none
+	size    int // of the dense vector; 0 without one
 	params  map[string]any
 	indexes map[string]string
 	points  map[string]*fakePoint

@@ -22,7 +22,7 @@ type Outcome int
 const (
 	// Done: the script was gone through, or the time is up, or the model has hung up.
 	Done Outcome = iota
-	// Broken: there was no session, or it ended when nobody wanted it.
+	// Broken: there was no session, or it ended unexpectedly.
 	Broken
 	// Stopped: the context has ended.
 	Stopped

@@ -194,7 +194,7 @@ func (c *call) ended(now time.Time, e voice.Event) {
 	}
 }
 
-// lost notes a session that has ended when nobody wanted it, or without a goodbye.
+// lost notes a session that has ended unexpectedly, or without a goodbye.
 func (c *call) lost(now time.Time, e voice.Event) {
 	c.Add(counter.Lost, 1)
 	if e.Err == nil {

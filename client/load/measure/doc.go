@@ -2,5 +2,5 @@
 // histograms, counters, what went wrong and where, and how all of it went over time.
 //
 // Every figure and every counter has a definition in words, which stands in the report
-// beside its value: a number whose boundaries nobody knows cannot be compared.
+// beside its value: a number whose boundaries are unknown cannot be compared.
 package measure

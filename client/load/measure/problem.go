@@ -33,7 +33,7 @@ type Problem struct {
 	Call    int `json:"call"`
 	// ID is the gateway's id of the session; empty before there is one.
 	ID string `json:"id,omitempty"`
-	// Turn is which turn of the call, from 1; 0 for none.
+	// Turn is which turn of the call, from 1; 0 if the problem is not about a turn.
 	Turn int `json:"turn,omitempty"`
 	// AtMS is when, in ms since the run began.
 	AtMS int64 `json:"at_ms"`

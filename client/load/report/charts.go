@@ -19,7 +19,7 @@ type chart struct {
 	// Unit is that of all lines: ms, %, MB, or empty for a number.
 	Unit  string `json:"unit"`
 	Lines []line `json:"lines"`
-	// Limit is a horizontal line; zero for none.
+	// Limit is a horizontal line; zero means no line.
 	Limit float64 `json:"limit,omitempty"`
 }
 

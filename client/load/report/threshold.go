@@ -129,7 +129,7 @@ func (r *Report) Judge(thresholds []Threshold) {
 	}
 }
 
-// DefaultThresholds are what a run must keep if nobody says otherwise: nothing is lost,
+// DefaultThresholds are what a run must keep unless told otherwise: nothing is lost,
 // nothing fails.
 func DefaultThresholds() []Threshold {
 	return aboveZero("refused", "lost", "failed", "stuck", "errors", "stale_frames", "lost_audio", "lost_messages", "tools_open", "losses", "resumes_failed", "not_cut")
