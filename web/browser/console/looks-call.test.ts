@@ -124,22 +124,76 @@ describe.concurrent("a call", () => {
     await close();
   });
 
-  test("whose connection broke", async () => {
-    const { gateway, console, looks, close } = await opened();
+  test("whose connection broke, and whose session another gateway has taken over", async () => {
+    const { gateway, console, looks, close } = await opened({ stoppable: true });
     await console.press("Start talking");
     const visit = await gateway.welcome();
     await console.says("Listening");
     looks.steady();
-    await looks.take("before-the-cut");
+    visit.send({ type: "turn.started", turn: 1 });
+    visit.send(said("u1", "user", 1, "Book lunch with Ada, and tell me who she was."));
+    visit.send({ type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search", category: "retrieval" });
+    visit.send(asks("t1", "Book “Lunch with Ada” on Friday 27 November, 12:00 to 13:00?", { title: "Lunch" }));
+    visit.send(said("a1", "assistant", 4, "Ada Lovelace wrote the first programme, for a machine"));
+    answer(visit, "item_1", 1, 60);
+    await console.says("Speaking");
+    await console.question("Lunch with Ada");
     gateway.refusing = 503;
     visit.cut();
     await console.says("Reconnecting");
     await looks.take("reconnecting");
     gateway.refusing = undefined;
     await console.press("Try now");
-    await (await gateway.visit()).welcome({ session_id: "voice-2", resumed: false });
+    const other = await gateway.visit();
+    await other.welcome({ resumed: true, snapshot: true, resume_token: "token-2" });
+    other.send({ type: "turn.started", turn: 1 });
+    other.send(said("u1", "user", 1, "Book lunch with Ada, and tell me who she was."));
+    other.send(asks("t1", "Book “Lunch with Ada” on Friday 27 November, 12:00 to 13:00?", { title: "Lunch" }));
+    other.send({ type: "provider.reconnected", reason: "node_lost", lost_ms: 2600, how: "replayed" });
+    // What had come of the answer sounds on.
+    await console.says("Speaking");
+    await console.line("kb_search not finished");
+    await looks.take("taken-over");
+    other.close(4007);
+    const moved = await gateway.visit();
+    await moved.welcome({ resumed: true, snapshot: true, resume_token: "token-3" });
+    moved.send(asks("t1", "Book “Lunch with Ada” on Friday 27 November, 12:00 to 13:00?", { title: "Lunch" }));
+    moved.send({ type: "speech.started", turn: 2, audio_ms: 8000 });
+    await console.says("You are speaking");
+    await looks.take("moved");
+    // A session that is gone: the conversation goes on in another one.
+    moved.cut();
+    const refused = await gateway.visit();
+    await refused.started();
+    refused.send({ type: "error", code: "resume_refused", message: "This session cannot be taken up.", retryable: false });
+    refused.close(4501);
+    const anew = await gateway.welcome({ session_id: "voice-2", resume_token: "token-4" });
     await console.line("The conversation goes on in a new session.");
     await looks.take("reconnected");
+    // One that cannot be reached any more is given up in the end.
+    gateway.refusing = 503;
+    anew.cut();
+    await console.says("Reconnecting");
+    await console.visitor.stopTime();
+    while (!console.hasSaid("Ended")) {
+      await console.visitor.pass(10_000);
+    }
+    await console.visitor.goOn();
+    await console.says("Ended");
+    await looks.take("lost");
+    await close();
+  });
+
+  test("that goes on in another tab", async () => {
+    const { gateway, console, looks, close } = await opened();
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    await console.says("Listening");
+    visit.send(said("u1", "user", 1, "Who wrote the first programme?"));
+    await console.line("Who wrote");
+    visit.close(4506);
+    await console.says("Ended");
+    await looks.take("in-another-tab");
     await close();
   });
 
