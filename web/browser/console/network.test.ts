@@ -68,18 +68,31 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
-  test("goes on when the gateway was restarted", async () => {
-    const gateway = await Gateway.open({ settings: { drain_timeout: "0s" } });
+  test.each(["restarted", "killed, and started again"])("goes on in the same session when the gateway was %s", async (how) => {
+    const gateway = await Gateway.open({ settings: { "sim.speed": 30 } });
     const console = await ConsolePage.open(browser, gateway);
-    console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);
+    const { visitor } = console;
+    visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);
     await console.press("Start talking");
     await console.says("Listening");
-    await gateway.stop();
-    await console.says("Reconnecting");
-    await gateway.start();
+    await console.type("My favourite animal is the otter.");
+    await console.line(/You said:.*otter/s);
     await console.says("Listening");
-    await console.type("Are you there?");
-    await console.says("Speaking");
+    const here = await console.tab("State");
+    const session = await here.getByText(/^voice-[a-z0-9]+$/).innerText();
+    await (how === "restarted" ? gateway.stop() : gateway.kill());
+    await visitor.came("closed", 1);
+    await gateway.start();
+    await visitor.came("session.started", 2);
+    await console.type("My favourite colour is green.");
+    await console.line(/You said:.*green/s);
+    expect(await here.getByText(/^voice-[a-z0-9]+$/).innerText()).toBe(session);
+    expect((await console.lines()).filter((line) => /new session/.test(line))).toEqual([]);
+    await console.press("Hang up");
+    await console.says("Ended");
+    // It is one conversation.
+    await console.write("What did we talk about?");
+    await console.line(/We talked about this.*otter.*green/s);
     await console.leave();
     await gateway.close();
   });

@@ -101,6 +101,13 @@ export class Gateway {
     this.said = "";
   }
 
+  /** SIGKILL: it has no time for anything. */
+  async kill(): Promise<void> {
+    this.child?.kill("SIGKILL");
+    await this.ended;
+    this.said = "";
+  }
+
   /** The calls of its tools so far. */
   async audit(): Promise<AuditRecord[]> {
     const reader = spawn(program(), ["audit", "--json", "--data-dir", join(this.folder, "data")], { stdio: ["ignore", "pipe", "pipe"] });

@@ -123,6 +123,24 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await gateway.close();
   });
 
+  test("whose gateway is killed while the model speaks goes on in the next one, with the same session", async () => {
+    const { gateway, page } = await talking(provider);
+    page.visitor.expect(/Failed to load resource/);
+    const { item } = await page.next("played", ({ playedMs }) => playedMs >= 1000);
+    const before = told(page, "session.started")[0]!.session_id;
+    await gateway.kill();
+    await gateway.start();
+    const started = await message(page, "session.started");
+    expect([started.session_id, started.resumed, started.snapshot]).toEqual([before, true, true]);
+    // What had come of the answer is heard to its end, and nothing waits for more of it.
+    await page.next("played", (played) => played.item === item && played.done);
+    await page.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+    await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
+    expectOnce(page);
+    await page.leave();
+    await gateway.close();
+  });
+
   test("goes over to a second tab with its token, and the first one is told", async () => {
     const { gateway, page: first } = await talking(provider);
     await message(first, "session.started");

@@ -3,6 +3,7 @@ import { test } from "vitest";
 import { axisOf, segmentsOf, type Call } from "../src/model/calls.js";
 import type { Happening, Side } from "../src/model/feed.js";
 import { Tools } from "../src/model/tools.js";
+import { tookOf } from "../src/panels/words-instruments.js";
 import { anew, ended, moment, opened, received } from "./feed.js";
 
 const TOKEN = "cf_VNCCPXXF6QYIG3JBALZZ3SNRKJ";
@@ -179,4 +180,5 @@ test("after a snapshot only the calls that are told again still run", () => {
     ["call_1", "unfinished", 1000, 9000],
     ["call_2", "running", 1000, undefined],
   ]);
+  assert.equal(tookOf(tools.turns[0]!.calls[0]!, 20_000), "8.00 s", "so long it ran, as far as anybody knows");
 });

@@ -155,6 +155,9 @@ export function tookOf(call: Call, now: number): string {
   if (call.status === "running") {
     return duration(now - call.startedAt);
   }
+  if (call.status === "unfinished") {
+    return duration((call.endedAt ?? now) - call.startedAt);
+  }
   const ran = call.runMs ?? 0;
   if (call.repeat !== undefined || (call.status === "failed" && ran === 0)) {
     return "–";
