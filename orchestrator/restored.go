@@ -66,6 +66,12 @@ func (s State) Memory() Memory {
 // anything has happened since that the handle does not know; empty without one.
 func (s State) Handle() (handle string, fresh bool) { return s.link.handle, s.link.fresh }
 
+// Questions returns how many questions wait for the user.
+func (s State) Questions() int { return s.calls.Questions() }
+
+// Asks reports whether the question with that token is open.
+func (s State) Asks(token string) bool { return s.calls.Knows(token) }
+
 // Restored is the first input of a session that another process has run until now. There is no
 // connection to the model: the step asks for one, and goes on with LinkBack as after a loss.
 type Restored struct {

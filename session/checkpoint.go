@@ -15,6 +15,8 @@ import (
 // other versions of the program, so its fields are only ever added to.
 type remembered struct {
 	State orchestrator.Memory `json:"state"`
+	// Questions are the tokens of the open questions; see sealed.
+	Questions [][]byte `json:"questions,omitempty"`
 	// Mark is the code of the mark before the gateway's own words to the model.
 	Mark string `json:"mark,omitempty"`
 	// Transcripts are the newest ones of the last two turns, as the client knows them.
@@ -31,13 +33,22 @@ func (s *session) keepsCheckpoints() bool {
 // began or ended, the user's words became known, a question was asked or is over, a call that writes
 // began or ended, or the provider has given a handle. The caller must hold mu.
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
-	if s.movable() && (handles(in) || changes(actions)) && s.keepsCheckpoints() {
-		if c, err := s.checkpoint(""); err != nil {
-			s.logger.Error("encoding a checkpoint", "error", err)
-		} else {
-			s.place.Note(c)
-		}
+	if s.movable() && (handles(in) || changes(actions)) {
+		s.noteNow()
 	}
+}
+
+// noteNow has a checkpoint written. The caller must hold mu.
+func (s *session) noteNow() {
+	if !s.keepsCheckpoints() {
+		return
+	}
+	c, err := s.checkpoint("")
+	if err != nil {
+		s.logger.Error("encoding a checkpoint", "error", err)
+		return
+	}
+	s.place.Note(c)
 }
 
 // handles reports whether an input is a handle from which the conversation can be resumed.
@@ -82,7 +93,11 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	now := time.Now()
 	memory := s.state.Memory()
 	trim(&memory)
-	state, err := json.Marshal(remembered{State: memory, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts})
+	questions, err := sealed(memory.Calls.Questions, s.id, s.tokens.keys())
+	if err != nil {
+		return store.Checkpoint{}, err
+	}
+	state, err := json.Marshal(remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts})
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
 	}

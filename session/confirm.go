@@ -41,9 +41,11 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 	done := Confirmed{Outcome: outcome, SessionID: c.Session, Tool: c.Tool}
 	if s := m.visit(c.Session); s != nil {
 		defer s.visitors.Done()
-		s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: outcome, By: calls.ByAPI}})
-		done.Told = true
-		return done, nil
+		if s.asks(token) {
+			s.dispatch(orchestrator.OfCall{In: calls.Resolved{Token: token, Outcome: outcome, By: calls.ByAPI}})
+			done.Told = true
+			return done, nil
+		}
 	}
 	r := calls.Decision{
 		At: time.Now(), Mode: registry.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Reference: c.Reference, Args: c.Args, Outcome: outcome, By: calls.ByAPI,
@@ -63,6 +65,14 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Con
 		m.opts.Executor.Settle(c.Conversation, c.Session, c.Reference)
 	}
 	return done, nil
+}
+
+// asks reports whether the session knows the question with that token. One that was taken over may
+// not know all that were asked before.
+func (s *session) asks(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.Asks(token)
 }
 
 // decidedTime bounds how long it may take to tell a conversation of an answer.

@@ -105,6 +105,9 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		r.State = store.SessionLive
 	})
 	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
+	if s.state.Questions() > 0 {
+		s.noteNow() // their tokens are sealed with the client's, which is new
+	}
 	first := []protocol.ServerMessage{s.startedMessage(token, true, back.snapshot)}
 	if back.snapshot {
 		first = append(first, s.recall.messages()...)

@@ -148,6 +148,8 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 		SessionID: r.ID, User: who, Vouched: r.Vouched, Scopes: r.Scopes, Agent: r.Agent, ConversationID: r.Conversation,
 		Context: t.Checkpoint.Earlier, Inspect: r.Inspect,
 	}
+	asked := &was.State.Calls.Questions
+	*asked = unseal(*asked, was.Questions, r.ID, g.start.Resume.Token)
 	at := &restoring{taken: t, was: was, back: g.start.Resume}
 	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
 	tools := m.snapshot()

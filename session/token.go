@@ -18,6 +18,8 @@ import (
 type tokens struct {
 	spare  string // the next token; its hash is in the directory before a client gets it
 	newest [sha256.Size]byte
+	// The keys made of the newest token, the next one and the one before.
+	newestKey, spareKey, beforeKey sealKey
 	before [sha256.Size]byte // the one that the client last came back with, or began with
 	until  time.Time         // until when before is valid; zero if it is not
 }
@@ -36,8 +38,9 @@ func (t *tokens) next(used string, now time.Time) string {
 		token = newToken()
 	}
 	t.newest, t.spare = sha256.Sum256([]byte(token)), newToken()
+	t.newestKey, t.spareKey = keyOf(token), keyOf(t.spare)
 	if used != "" {
-		t.before, t.until = sha256.Sum256([]byte(used)), now.Add(tokenOverlap)
+		t.before, t.until, t.beforeKey = sha256.Sum256([]byte(used)), now.Add(tokenOverlap), keyOf(used)
 	}
 	return token
 }
@@ -56,6 +59,15 @@ func (t *tokens) received() bool {
 	was := !t.until.IsZero()
 	t.until = time.Time{}
 	return was
+}
+
+// keys returns those of the tokens with which the client may come back, now or soon.
+func (t *tokens) keys() []sealKey {
+	keys := []sealKey{t.newestKey, t.spareKey}
+	if !t.until.IsZero() {
+		keys = append(keys, t.beforeKey)
+	}
+	return keys
 }
 
 // enter puts the hashes into the session's record: of the newest token, of the next one, so that a

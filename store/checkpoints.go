@@ -42,8 +42,7 @@ type Checkpoint struct {
 	Earlier string               `json:"earlier,omitempty"`
 	// Dropped is how many of the oldest entries were left out because there was no room.
 	Dropped int `json:"dropped,omitempty"`
-	// State is what else the session must remember, in its own form: JSON. It holds the secrets that
-	// answer the open questions.
+	// State is what else the session must remember, in its own form: JSON.
 	State json.RawMessage `json:"state,omitempty"`
 }
 

@@ -107,6 +107,9 @@ func (c *Calls) put(token string) *call {
 	return c.first(func(k *call) bool { return k.put() && k.question.token == token && token != "" })
 }
 
+// Knows reports whether the question with that token is open.
+func (c *Calls) Knows(token string) bool { return c.put(token) != nil }
+
 // Waits reports whether the question with that token waits for the user.
 func (c *Calls) Waits(token string) bool {
 	k := c.put(token)

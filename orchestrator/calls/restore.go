@@ -41,8 +41,8 @@ type OpenCall struct {
 
 // OpenQuestion is a question that waits for the user.
 type OpenQuestion struct {
-	// Token is the secret that answers the question.
-	Token     string            `json:"token"`
+	// Token is the secret that answers the question. It is not part of the JSON.
+	Token     string            `json:"-"`
 	Name      string            `json:"name"`
 	Reference string            `json:"reference"`
 	Call      string            `json:"call"`

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+
+	"voicegw/orchestrator/calls"
+)
+
+// The tokens that answer open questions are secrets, and none stands in the store. In a checkpoint
+// they are sealed with keys that are made of the tokens with which the client may come back: whoever
+// takes the session over for the client can open them, and nobody else.
+
+// sealKey is made of a resume token, of which it reveals nothing.
+type sealKey [sha256.Size]byte
+
+func keyOf(token string) sealKey { return sha256.Sum256([]byte("voicegw questions\x00" + token)) }
+
+// aead returns the cipher of a key.
+func (k sealKey) aead() (cipher.AEAD, error) {
+	block, err := aes.NewCipher(k[:])
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a key of that length has none
+	}
+	return cipher.NewGCM(block) //nolint:wrapcheck // a block of that size has none
+}
+
+// sealed returns the tokens of questions, sealed once with each key; nil without questions. context
+// names the session.
+func sealed(questions []calls.OpenQuestion, context string, keys []sealKey) ([][]byte, error) {
+	if len(questions) == 0 {
+		return nil, nil
+	}
+	tokens := make(map[string]string, len(questions))
+	for _, q := range questions {
+		tokens[q.Name] = q.Token
+	}
+	text, err := json.Marshal(tokens)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names it
+	}
+	var all [][]byte
+	for _, k := range keys {
+		c, err := k.aead()
+		if err != nil {
+			return nil, err
+		}
+		nonce := make([]byte, c.NonceSize())
+		rand.Read(nonce)
+		all = append(all, c.Seal(nonce, nonce, text, []byte(context)))
+	}
+	return all, nil
+}
+
+// unseal sets the tokens of questions with what was sealed for a client that comes back with a token.
+// Questions whose token is not found are left out: they can be answered by the API.
+func unseal(questions []calls.OpenQuestion, all [][]byte, context, token string) (known []calls.OpenQuestion) {
+	c, err := keyOf(token).aead()
+	if err != nil {
+		return nil
+	}
+	for _, one := range all {
+		if len(one) < c.NonceSize() {
+			continue
+		}
+		text, err := c.Open(nil, one[:c.NonceSize()], one[c.NonceSize():], []byte(context))
+		var tokens map[string]string
+		if err != nil || json.Unmarshal(text, &tokens) != nil {
+			continue
+		}
+		for _, q := range questions {
+			if q.Token = tokens[q.Name]; q.Token != "" {
+				known = append(known, q)
+			}
+		}
+		return known
+	}
+	return nil
+}
