@@ -20,8 +20,8 @@ type tokens struct {
 	newest [sha256.Size]byte
 	// The keys made of the newest token, the next one and the one before.
 	newestKey, spareKey, beforeKey sealKey
-	before [sha256.Size]byte // the one that the client last came back with, or began with
-	until  time.Time         // until when before is valid; zero if it is not
+	before                         [sha256.Size]byte // the one that the client last came back with, or began with
+	until                          time.Time         // until when before is valid; zero if it is not
 }
 
 // tokenOverlap is how long the token before the newest stays valid, for a client whose
