@@ -281,19 +281,13 @@ func (c *Conversation) hearAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	c.sign = now
 	i := c.player.find(m.ItemID)
 	if i == nil {
-		if c.named(m.ItemID) {
+		if m.ItemID == c.way.named {
 			return // another gateway, which took the session over, cannot know that the item had ended
 		}
 		c.tellText(now, Violation, c.cur, "audio.end of an answer that is not open: "+m.ItemID)
 		return
 	}
 	c.player.end(now, i)
-}
-
-// named reports whether the last resume has named the item as the one that was being received.
-func (c *Conversation) named(item string) bool {
-	start := c.way.start
-	return start != nil && start.Resume != nil && start.Resume.Audio != nil && start.Resume.Audio.ItemID == item
 }
 
 func (c *Conversation) hearFlush(now time.Time, m *protocol.AudioFlush) {

@@ -74,9 +74,10 @@ type way struct {
 	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
 	lost, asked time.Time
 	tries       int
-	dialAt      time.Time // when to dial; zero while there is no need
-	start       *protocol.Start
-	moved       time.Time // when a move was followed without a pause; zero before
+	dialAt      time.Time       // when to dial; zero while there is no need
+	start       *protocol.Start // to send; nil once it was
+	named       string          // the item that the last resume has named; empty without one
+	moved       time.Time       // when a move was followed without a pause; zero before
 
 	heard  time.Time // when something came last
 	pinged time.Time
@@ -320,7 +321,9 @@ func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 	w.start = &protocol.Start{InputRate: s.InputRate, OutputRate: s.OutputRate, Client: s.Client, Resume: &protocol.Resume{
 		SessionID: c.id, Token: w.token, LastSeq: c.order.highest,
 	}}
+	w.named = ""
 	if i := c.player.newest; i != nil {
+		w.named = i.ID
 		w.start.Resume.Audio = &protocol.ResumeAudio{ItemID: i.ID, ReceivedMS: audio.MS(c.o.Start.OutputRate, i.position())}
 	}
 	c.player.incomingItem = nil
