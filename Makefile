@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos damage load soak fuzz stress bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help run build tools test lint fmt unit model chaos damage load rotations soak fuzz stress bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ damage: ## Try every damage to every file of a data folder; the tests try a samp
 
 load: build ## 500 sessions of speech and tools against a gateway started here (LOAD_SESSIONS=50)
 	./scripts/load-500
+
+rotations: build ## connections to the model are replaced under talking users, on both wires, and nobody may notice
+	./scripts/rotations
 
 soak: build ## 100 callers come and go for 30 minutes, and nothing may be left (SOAK_FOR=2m)
 	./scripts/soak

@@ -59,6 +59,11 @@ type setting struct {
 	playback     float64
 	// connectionLife is the age at which the simulator ends a connection; 0 is the provider's own.
 	connectionLife time.Duration
+	// goAwayAfter is the age at which a simulated Gemini says that it will end the connection; 0 is
+	// the provider's own.
+	goAwayAfter time.Duration
+	// fallback is the wire of the provider that takes over when the story's own cannot be reached.
+	fallback string
 	// timed is for a story in a bubble of synctest: its network is in memory.
 	timed bool
 }
@@ -122,6 +127,9 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 		Logger: secrettest.Logger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
 	}
 	serve := gateway.Options{APIKey: operatorsKey}
+	if set.fallback != "" {
+		opts.Fallback, opts.Transports[set.fallback] = set.fallback, newModel(t, set.fallback, "", key, set.base, reach)
+	}
 	secrettest.Made(secretwatch.ProviderKey, key)
 	secrettest.Made(secretwatch.OperatorsKey, operatorsKey)
 	serve.Logger = opts.Logger
@@ -181,7 +189,7 @@ func newProvider(t testing.TB, set setting) *tap {
 
 func newSim(t testing.TB, set setting) http.Handler {
 	t.Helper()
-	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS, ChunkMS: set.chunkMS, PlaybackSpeed: set.playback, ConnectionLife: set.connectionLife}
+	opts := sim.Options{Seed: 1, Speed: set.speed, FirstAudioMS: set.firstAudioMS, ChunkMS: set.chunkMS, PlaybackSpeed: set.playback, ConnectionLife: set.connectionLife, GoAwayAfter: set.goAwayAfter}
 	var err error
 	if set.scenario != "" {
 		if opts.Scenario, err = scenario.Parse("scenario.yaml", []byte(set.scenario)); err != nil {

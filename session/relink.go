@@ -235,9 +235,10 @@ func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow
 		if w.less(err) {
 			continue
 		}
-		final := !transport.KindOf(err).Retryable()
-		if tries++; len(whom) > 1 && (final || tries >= patientTries) && ctx.Err() == nil {
-			m.breakers[provider].report(final, time.Now())
+		kind := transport.KindOf(err)
+		final := !kind.Retryable() && kind != transport.KindQuota // which some providers say of too many requests
+		if tries++; len(whom) > 1 && (!kind.Retryable() || tries >= patientTries) && ctx.Err() == nil {
+			m.breakers[provider].report(!kind.Retryable(), time.Now())
 			w.s.logger.Warn("another provider takes over", "from", provider, "to", whom[1])
 			whom, w.handle, tries = whom[1:], "", 0
 			continue
