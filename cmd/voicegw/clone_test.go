@@ -23,14 +23,14 @@ func TestNewToolInAClone(t *testing.T) {
 	clone(t, "../..", dir)
 	c := &cloned{t: t, dir: dir}
 
-	c.run(0, "go", "build", "-trimpath", "-o", "bin/voicegw", "./cmd/voicegw")
+	c.run(0, "go", "build", "-ldflags=-s -w", "-o", "bin/voicegw", "./cmd/voicegw")
 	if out := c.run(1, "bin/voicegw", "tools", "list"); !strings.Contains(out, "make tools") {
 		t.Errorf("without a registry:\n%s", out)
 	}
 
 	c.run(0, "bin/voicegw", "tools", "new", "weather-lookup")
 	c.run(0, "./scripts/build")
-	c.run(0, "go", "test", "-trimpath", "./tools/weather-lookup")
+	c.run(0, "go", "test", "./tools/weather-lookup")
 	var envelope struct {
 		OK   bool
 		Data struct{ Results []struct{ Title string } }
