@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -16,7 +17,8 @@ import (
 
 // nodes is a Cluster that notes what it is told, and carries clients of the sessions in knows.
 type nodes struct {
-	knows string // a session of another node
+	knows   string     // a session of another node
+	running func() int // sessions of this node, noted when one leaves; may be nil
 
 	mu    sync.Mutex // guards the following field
 	notes []string
@@ -46,7 +48,12 @@ type leavingPlace struct {
 	n *nodes
 }
 
-func (p leavingPlace) Leave() { p.n.note("is over") }
+func (p leavingPlace) Leave() {
+	if p.n.running != nil {
+		p.n.note(fmt.Sprintf("%d running", p.n.running()))
+	}
+	p.n.note("is over")
+}
 
 func (n *nodes) Take(context.Context, Visitor) (*Taken, error) { return nil, ErrNoSession }
 
@@ -62,11 +69,13 @@ func (n *nodes) Carry(_ context.Context, v Visitor, c Client) (bool, error) {
 
 // TestSessionsOfOtherNodes: a session is made known to other nodes until it is over. A client that
 // asks for a session of another node is carried there, and gets no answer of this one; one that
-// another node has carried here is not carried on, and begins no session.
+// another node has carried here is not carried on, and begins no session. A session has left its place
+// before the manager counts it as over: after that nothing waits for it.
 func TestSessionsOfOtherNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		others := &nodes{knows: "voice-there"}
 		r, _ := comingBack(t, func(o *Options) { o.Cluster = others })
+		others.running = r.st.m.Running
 		r.read(-1)
 
 		resume := func(id string) string {
@@ -97,7 +106,7 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 		synctest.Wait()
 		others.mu.Lock()
 		defer others.mu.Unlock()
-		want := []string{"begins for " + someone.String(), "carry voice-nowhere of 198.51.100.9 at ", "carry voice-there of 198.51.100.9 at https://a.example", "is over"}
+		want := []string{"begins for " + someone.String(), "carry voice-nowhere of 198.51.100.9 at ", "carry voice-there of 198.51.100.9 at https://a.example", "1 running", "is over"}
 		slices.Sort(others.notes[1:3])
 		if !slices.Equal(others.notes, want) {
 			t.Errorf("the other nodes were told %q, want %q", others.notes, want)

@@ -110,9 +110,9 @@ func (m *Manager) Start(a *Admission, c Client) {
 		}
 		a.is(PhaseRunning, g.SessionID)
 		s.whenDone(func() {
-			defer s.place.Leave()
 			defer close(s.left)
 			defer leave()
+			defer s.place.Leave() // before the drain is over, after which the places are closed
 			m.conclude(a, s, g)
 		})
 	}()
