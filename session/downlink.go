@@ -68,6 +68,7 @@ type downEntry struct {
 	seq   int64 // the seq inside text
 	frame *frame
 	item  string             // the item of the frame, or of end
+	opens bool               // a message of kind repeats announces an item
 	end   *protocol.AudioEnd // the message that text encodes
 	kind  entryKind
 	last  bool // the last frame of an item that is sent again

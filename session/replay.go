@@ -209,7 +209,7 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 	less := w.rewind(&back)
 	// What an attachment that was lost at once has not been told of its beginning is not for this one.
 	waiting := slices.DeleteFunc(d.entries[d.head:], func(e downEntry) bool {
-		gone := e.kind == lead && e.frame == nil || r.snapshot && e.droppable()
+		gone := e.kind == lead && e.frame == nil || r.snapshot && (e.droppable() || e.kind == repeats && !e.opens)
 		if gone {
 			d.waiting--
 			d.words -= cap(e.text)
@@ -311,7 +311,7 @@ func (w *rewinder) message(e sentEntry) {
 	if e.item != "" && !w.unsure {
 		w.current = e.item
 	}
-	w.add(downEntry{text: e.text, seq: e.seq, item: "", kind: repeats})
+	w.add(downEntry{text: e.text, seq: e.seq, opens: e.item != "", kind: repeats})
 }
 
 func (w *rewinder) add(e downEntry) {
@@ -402,8 +402,8 @@ func (w *rewinder) announceOpen(waiting []downEntry, gone []string) {
 		item = w.d.items[n-1].item
 	}
 	if i := slices.IndexFunc(waiting, func(e downEntry) bool { return e.frame != nil }); i >= 0 {
-		if waiting[i].text != nil {
-			return // it announces a new item
+		if waiting[i].text != nil || slices.ContainsFunc(waiting[:i], func(e downEntry) bool { return e.opens }) {
+			return // the item is announced
 		}
 		item = waiting[i].item
 	}

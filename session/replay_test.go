@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,6 +154,52 @@ func TestASnapshotThatWasLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNothingOldFollowsASnapshot (S1): messages that were to be sent again, and still wait when a
+// snapshot is needed after all, are not sent after it: a call or a question would seem to be open that
+// has ended since. The announcement of audio that follows stays.
+func TestNothingOldFollowsASnapshot(t *testing.T) {
+	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
+	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: 4}
+	d.gen = 1
+	push := func(n int) {
+		for range n {
+			if _, err := d.pushMessage(&protocol.Pong{T: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	push(2)
+	for _, item := range []string{"a1", "a2"} {
+		if err := d.openItem(&protocol.AudioStart{ItemID: item}); err != nil {
+			t.Fatal(err)
+		}
+		d.pushAudio(item, make([]byte, 4800))
+	}
+	for range 4 {
+		d.pop(1)
+	}
+	d.detach()
+	d.resume(0, nil, 0)
+	d.attach(2) // nothing of it is written
+	d.detach()
+	push(6)
+	if back := d.resume(0, nil, 0); !back.snapshot {
+		t.Fatal("no snapshot")
+	}
+	var left []string
+	for _, e := range d.entries[d.head:] {
+		var m struct{ Type, ItemID string }
+		if e.text != nil && json.Unmarshal(bytes.ReplaceAll(e.text, []byte("item_id"), []byte("itemid")), &m) != nil {
+			t.Fatalf("%s is no JSON", e.text)
+		}
+		left = append(left, strings.TrimSpace(m.Type+" "+m.ItemID+e.item))
+	}
+	if got := strings.Join(left, ", "); got != "audio.start a1, a1, audio.start a2, a2" || d.waiting != 2 {
+		t.Errorf("after the snapshot come %q; %d messages are counted", got, d.waiting)
+	}
+	d.lose()
 }
 
 // TestASnapshotTellsWhatIsOpen (S5): a client that has forgotten everything learns of the open question

@@ -104,13 +104,14 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		s.tokens.enter(r)
 		r.State = store.SessionLive
 	})
+	recalled := s.recall.messages() // what the next step tells, it tells as well
 	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
 	if s.state.Questions() > 0 {
 		s.noteNow() // their tokens are sealed with the client's, which is new
 	}
 	first := []protocol.ServerMessage{s.startedMessage(token, true, back.snapshot)}
 	if back.snapshot {
-		first = append(first, s.recall.messages()...)
+		first = append(first, recalled...)
 	}
 	if err := s.down.lead(first...); err != nil {
 		s.logger.Error("encoding a message", "error", err)
