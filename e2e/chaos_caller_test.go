@@ -503,7 +503,7 @@ func (v *visit) heard(item string, ms int64) {
 func (v *visit) unanswered() map[string]func() {
 	open := map[string]func(){}
 	for token, answer := range v.answers {
-		if v.questions[token] == "" {
+		if outcome, asked := v.questions[token]; asked && outcome == "" { // a snapshot says which are
 			open[token] = answer
 		}
 	}

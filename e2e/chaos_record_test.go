@@ -203,6 +203,7 @@ func (v *visit) takeItem(m protocol.ServerMessage) {
 		if have := v.have[m.ItemID]; v.from > have {
 			v.complain("%s goes on at byte %d, and %d have come", m.ItemID, v.from, have)
 		}
+		v.have[m.ItemID] = max(v.have[m.ItemID], 0) // it is known
 		v.lastFrame = time.Time{}
 		if t := v.turns[m.Turn]; t != nil {
 			t.audio = true
@@ -294,7 +295,7 @@ func (v *visit) owed() string {
 		}
 	}
 	for token, at := range v.answered {
-		if at == v.at && v.questions[token] == "" {
+		if outcome, asked := v.questions[token]; at == v.at && asked && outcome == "" {
 			owed = append(owed, "the end of a question that was answered")
 		}
 	}
