@@ -6,14 +6,14 @@ const LOOKING = ["console/looks-*.test.ts", "console/instruments.test.ts", "cons
 
 export default defineConfig({
   test: {
-    maxConcurrency: 3,
+    maxConcurrency: 2,
     pool: "forks",
     testTimeout: 180_000,
     hookTimeout: 60_000,
     reporters: ["verbose"],
     projects: [
       // Those that talk mostly wait, for what is said and heard in real time. More pages at once than these four are late.
-      { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: 2, maxConcurrency: 2, sequence: { groupOrder: 0 } } },
+      { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: 2, sequence: { groupOrder: 0 } } },
       // A browser and a gateway take about a core; more of them would only wait for each other.
       { extends: true, test: { name: "looking", include: LOOKING, maxWorkers: 2, sequence: { groupOrder: 1 } } },
     ],

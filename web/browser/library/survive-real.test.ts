@@ -7,7 +7,7 @@ import { openChromium } from "../harness/chromium.ts";
 import { recording } from "../harness/folder.ts";
 import { Gateway } from "../harness/gateway.ts";
 import { utterances } from "../harness/scenarios.ts";
-import { voiced } from "../harness/signals.ts";
+import { likeness, pcm16, voiced } from "../harness/signals.ts";
 import { TalkPage } from "../harness/talkpage.ts";
 
 /** When the user speaks, in seconds of the recording: whole syllables. */
@@ -91,9 +91,13 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await gateway.front.cutFor(1000);
     const { text } = await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("seconds"));
     const seconds = Number(/spoke for ([\d.]+) seconds/.exec(text)?.[1]);
-    const said = voiced(await page.visitor.microphone(), 0, SAID[1] - SAID[0] + 1);
-    console.log(`${provider}: the model heard ${seconds} s of ${said.toFixed(2)} s, through a second without a network`);
+    const microphone = await page.visitor.microphone();
+    const said = voiced(microphone, 0, SAID[1] - SAID[0] + 1);
+    const alike = likeness(await page.visitor.uplink(), pcm16(microphone, 16000, SAID[1] - SAID[0]), 16000);
+    console.log(`${provider}: the model heard ${seconds} s of ${said.toFixed(2)} s, through a second without a network; the uplink correlates ${alike.correlation.toFixed(4)}, lost ${alike.lostMs.toFixed(0)} ms`);
     expect(Math.abs(seconds - said)).toBeLessThan(0.15);
+    expect(alike.correlation).toBeGreaterThan(0.98);
+    expect(alike.lostMs).toBeLessThan(100);
     expect(new Set(told(page, "transcript").filter(({ role }) => role === "user").map(({ id }) => id)).size).toBe(1);
     const stats = await page.page.evaluate(() => window.talk.session!.stats());
     expect([stats.resumes, stats.unnoticed, stats.droppedOffline]).toEqual([1, 1, 0]);
