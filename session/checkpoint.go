@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/internal/redact"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -101,7 +102,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
 	}
-	c := store.Checkpoint{At: now.UTC(), Seq: s.down.lastSeq(), Turn: memory.Turn, Earlier: s.before, State: state, Handle: handle, HandleFresh: handle != ""}
+	c := store.Checkpoint{At: now.UTC(), Seq: s.down.lastSeq(), Turn: memory.Turn, Earlier: redact.Tokens(s.before), State: redact.Tokens(state), Handle: handle, HandleFresh: handle != ""}
 	if handle == "" {
 		c.Handle, c.HandleFresh = s.state.Handle()
 	}

@@ -1,12 +1,16 @@
 package session
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"voicegw/orchestrator"
+	"voicegw/protocol/closecode"
 	"voicegw/store"
 	"voicegw/transport"
 	"voicegw/transport/transporttest"
@@ -106,5 +110,131 @@ func TestTakeoverWhileSpeechIsOwed(t *testing.T) {
 		if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 {
 			t.Errorf("the turn has become %v", m)
 		}
+	})
+}
+
+// TestStrangersTakeNothing: a session whose node is dead opens only to a client with a valid token of
+// it, from its origin, and as its user. Anybody else gets the one answer for all, and changes nothing.
+func TestStrangersTakeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
+		old := r.token
+		r.lose()
+		r.comeBack("")
+		r.read(-1)
+		r.conn.say(`{"type":"ping","t":1}`) // the client has its new token
+		synctest.Wait()
+		f.kill("a")
+		before := f.record(r.id)
+
+		b := f.stage(t, "b", remembering, nil)
+		r.st = b
+		with := func(token, more string) string {
+			return fmt.Sprintf(`{"type":"session.start","input_rate":16000,"output_rate":24000%s,"resume":{"session_id":%q,"token":%q,"last_seq":%d}}`, more, r.id, token, r.highest)
+		}
+		for name, one := range map[string]struct{ start, origin string }{
+			"a guessed token": {with("guessed", ""), ""},
+			"an old token":    {with(old, ""), ""},
+			"a hash":          {with(before.TokenHashes[0], ""), ""},
+			"another user":    {with(r.token, `,"client":{"id":"mallory"}`), ""},
+			"another origin":  {with(r.token, ""), "https://evil.example"},
+		} {
+			c := r.dial(one.start, one.origin)
+			synctest.Wait()
+			c.expect(t, "error resume_refused")
+			c.ended(t, closecode.Ticket)
+			if after := f.record(r.id); !reflect.DeepEqual(after, before) {
+				t.Errorf("%s changes the record from %+v to %+v", name, before, after)
+			}
+			pass(triesWindow)
+		}
+		if n := b.fake.Attempts(); n != 0 || b.m.Running() != 0 {
+			t.Errorf("%d models were reached for strangers, and %d sessions run", n, b.m.Running())
+		}
+		wrong := r.dial(strings.Replace(with(r.token, ""), "16000", "8000", 1), "")
+		synctest.Wait()
+		wrong.expect(t, "error invalid_message")
+		r.comeBack("")
+		b.fake.Accept(t)
+		r.conn.expect(t, "session.started")
+	})
+}
+
+// TestTwoTakers: of two nodes that the client reaches at once exactly one has the session; the other
+// tells the client to connect again.
+func TestTwoTakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
+		f.kill("a")
+		var all []*testClient
+		for _, id := range []string{"b", "c"} {
+			r.st = f.stage(t, id, remembering, nil)
+			for range 2 {
+				all = append(all, r.dial(r.start(""), ""))
+			}
+		}
+		synctest.Wait()
+		pass(elsewhereTries * elsewherePause)
+		synctest.Wait()
+		started := 0
+		for _, c := range all {
+			if c.count("session.started") == 1 && !c.isOver() {
+				started++
+				continue
+			}
+			c.mu.Lock()
+			code := c.code
+			c.mu.Unlock()
+			// The same node may have let a second connection of the client take the first one's place.
+			if code != closecode.Moving && code != closecode.ResumedElsewhere {
+				t.Errorf("a client was closed with %d: %q", code, c.log())
+			}
+		}
+		if rec := f.record(r.id); started != 1 || rec.Epoch != 2 {
+			t.Errorf("%d clients have the session, whose record is %+v", started, rec)
+		}
+	})
+}
+
+// TestTakeoverWithoutAModel: a node that cannot reach the model gives the session up again, and the
+// client goes on with it through another one.
+func TestTakeoverWithoutAModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
+		r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		answers(r.conn, model, "r1", "a1", "In Vienna.")
+		r.read(-1)
+		f.kill("a")
+
+		r.st = f.stage(t, "b", remembering, nil)
+		r.st.fake.Refuse(1000, transporttest.Error("dial", transport.KindRetry))
+		r.comeBack(r.position())
+		r.conn.say(`{"type":"input.text","text":"and Bob"}`)
+		pass(linkBudget + time.Second)
+		synctest.Wait()
+		r.read(-1)
+		r.conn.expect(t, "session.started", "provider.reconnecting", "session.moving")
+		r.conn.ended(t, closecode.Moving)
+		if rec := f.record(r.id); rec.State != store.SessionMoving || rec.Epoch != 2 {
+			t.Errorf("the record is %+v", rec)
+		}
+		r.st = f.stage(t, "c", remembering, nil)
+		r.comeBack("")
+		next := r.st.fake.Accept(t)
+		synctest.Wait()
+		if got := next.NextControl(t); got != (transport.Respond{}) {
+			t.Errorf("the model was sent %#v", got)
+		}
+		setups := r.st.fake.Setups()
+		want := []transport.Past{transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "In Vienna."}, transport.PastUser{Text: "and Bob"}}
+		if got := setups[len(setups)-1].History; !slices.Equal(got, want) {
+			t.Errorf("the model was told %+v", got)
+		}
+		answers(r.conn, next, "r1", "a1", "In Rome.")
+		r.conn.expect(t, "session.started", "provider.reconnected", "audio.start l2001.a1", "turn.ended completed")
 	})
 }

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"voicegw/conversation"
+	"voicegw/internal/redact"
 	"voicegw/transport"
 )
 
 // History returns what was said until now for a checkpoint, oldest first, with the calls and their
 // answers, and how many older entries the story no longer has; empty for a nil Story. All audio that
-// has come counts as heard.
+// has come counts as heard. The tokens of questions, which are secrets, are left out.
 func (y *Story) History() (entries []conversation.Entry, dropped int) {
 	if y == nil {
 		return nil, 0
@@ -24,10 +25,11 @@ func (y *Story) History() (entries []conversation.Entry, dropped int) {
 		}
 	}
 	for i := range entries {
+		entries[i].Text = redact.Tokens(entries[i].Text)
 		for j := range entries[i].Calls { // a copy of the story's
 			c := &entries[i].Calls[j]
 			if t, ok := answers[c.ID]; ok {
-				c.Args, c.Envelope = t.Args, quoted(t.Output)
+				c.Args, c.Envelope = redact.Tokens(t.Args), quoted(redact.Tokens(t.Output))
 			}
 		}
 	}

@@ -1,0 +1,203 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute"
+	"voicegw/transport"
+)
+
+// tillNodes are nodes with the tools, the ledger and the questions of one till.
+type tillNodes struct {
+	*till
+	shelf *shelf
+}
+
+// onTillNodes runs a test with them.
+func onTillNodes(t *testing.T, test func(t *testing.T, n tillNodes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := tillNodes{newTill(t, nil), newShelf()}
+		n.till.stage = n.node(t, "a")
+		test(t, n)
+	})
+}
+
+func (n tillNodes) node(t *testing.T, id string) *stage {
+	t.Helper()
+	return n.shelf.stage(t, id, remembering, func(o *Options) {
+		o.Tools, o.Audit = n.registry.Snapshot, n.audited.add
+		o.Executor = execute.New(execute.Options{Ledger: n.ledger, Confirmations: n.questions})
+	})
+}
+
+// takeOver kills node a, and has r come back to node b.
+func (n tillNodes) takeOver(t *testing.T, r *returning) *stage {
+	t.Helper()
+	r.read(-1)
+	n.shelf.kill("a")
+	return n.goOn(t, r)
+}
+
+// goOn has r come back to node b.
+func (n tillNodes) goOn(t *testing.T, r *returning) *stage {
+	t.Helper()
+	b := n.node(t, "b")
+	r.st = b
+	r.comeBack(r.position())
+	r.read(-1)
+	return b
+}
+
+// TestQuestionSurvivesTheNode (S5): a question that was asked before the node died is put to the client
+// again, with its token, and can be answered once: with the button, or by the API before or after the
+// session was taken over.
+func TestQuestionSurvivesTheNode(t *testing.T) {
+	confirm := func(t *testing.T, b *stage, token string, told bool) {
+		t.Helper()
+		done, err := b.m.Confirm(t.Context(), token, true)
+		if err != nil || done.Told != told {
+			t.Errorf("the API's answer: %+v, %v", done, err)
+		}
+		synctest.Wait()
+	}
+	for name, answer := range map[string]func(t *testing.T, n tillNodes, r *returning, token string) *stage{
+		"the button": func(t *testing.T, n tillNodes, r *returning, token string) *stage {
+			b := n.takeOver(t, r)
+			if m := r.conn.last(t, "confirmation.request"); m["token"] != token || m["preview"] != "Pay 5 to Bob" {
+				t.Errorf("the client was asked %v", m)
+			}
+			resolve(r.conn, token, true)
+			return b
+		},
+		"the API afterwards": func(t *testing.T, n tillNodes, r *returning, token string) *stage {
+			b := n.takeOver(t, r)
+			confirm(t, b, token, true)
+			return b
+		},
+		"the API before": func(t *testing.T, n tillNodes, r *returning, token string) *stage {
+			r.read(-1)
+			n.shelf.kill("a")
+			confirm(t, n.node(t, "c"), token, false)
+			return n.goOn(t, r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onTillNodes(t, func(t *testing.T, n tillNodes) {
+				c, model := n.talk()
+				token := n.asksToPay(c, model, "u1")
+				r := n.back(t, c)
+				b := answer(t, n, r, token)
+				next := b.fake.Accept(t)
+				synctest.Wait()
+				n.once(t)
+				if m := r.conn.last(t, "confirmation.ended"); m["token"] != token || m["outcome"] != string(calls.OutcomeApproved) {
+					t.Errorf("the client was told %v", m)
+				}
+				if all := told(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
+					t.Errorf("the model was told %q", all)
+				}
+				resolve(r.conn, token, true)
+				r.conn.expect(t, "session.started", "confirmation.ended", "error confirmation_used")
+				n.once(t)
+			})
+		})
+	}
+}
+
+// TestCallLostWithItsNode (S3, S4): nobody knows what came of a call that ran when its node died. The
+// client and the audit are told once that it is lost, and so is the model with the conversation; when it
+// asks for the same again, nothing is done twice.
+func TestCallLostWithItsNode(t *testing.T) {
+	onTillNodes(t, func(t *testing.T, n tillNodes) {
+		c, model := n.talk()
+		n.takes = 5 * time.Second
+		token := n.asksToPay(c, model, "u1")
+		resolve(c, token, true)
+		r := n.back(t, c)
+		pass(time.Second)
+		b := n.takeOver(t, r)
+		next := b.fake.Accept(t)
+		synctest.Wait()
+		if m := r.conn.last(t, "tool.ended"); r.conn.count("tool.ended") != 1 || m["tool"] != "pay" || m["ok"] != false {
+			t.Errorf("the client was told %v", r.conn.log())
+		}
+		lost := 0
+		for _, rec := range n.audited.list() {
+			if rec.NotDelivered == "node_lost" && rec.ToolID == "pay" && rec.PartialSideEffects {
+				lost++
+			}
+		}
+		if lost != 1 {
+			t.Errorf("the audit has %d lines of the lost call", lost)
+		}
+		setups := b.fake.Setups()
+		if past := fmt.Sprintf("%s", setups[len(setups)-1].History); strings.Count(past, "It is not known whether it was done") != 1 {
+			t.Errorf("the model was told %s", past)
+		}
+		pass(10 * time.Second) // what the dead node had begun is done by now
+		says(r.conn, next, "sorry")
+		again := n.asksToPay(r.conn, next, "u2")
+		resolve(r.conn, again, true)
+		pass(10 * time.Second)
+		n.once(t)
+		names := map[any]bool{}
+		for _, conn := range []*testClient{c, r.conn} {
+			for _, m := range conn.texts {
+				if m["type"] == "tool.started" {
+					if names[m["call_id"]] {
+						t.Errorf("the call %v began twice", m["call_id"])
+					}
+					names[m["call_id"]] = true
+				}
+			}
+		}
+	})
+}
+
+// TestNoTokenInACheckpoint: the tokens that answer questions do not stand in a checkpoint, wherever
+// they were quoted.
+func TestNoTokenInACheckpoint(t *testing.T) {
+	onTillNodes(t, func(t *testing.T, n tillNodes) {
+		c, model := n.talk()
+		token := n.asksToPay(c, model, "u1")
+		c.say(`{"type":"input.text","text":"what is ` + token + `"}`)
+		synctest.Wait()
+		r := n.back(t, c)
+		n.shelf.mu.Lock()
+		defer n.shelf.mu.Unlock()
+		if kept := string(n.shelf.kept[r.id]); !strings.Contains(kept, "what is ") || strings.Contains(kept, token) {
+			t.Errorf("the checkpoint is %s", kept)
+		}
+	})
+}
+
+// TestTakeoverHoldsWhatWasRuled: what a rule counts over a session's length is not forgotten with its
+// node: a user who has declined often enough is not asked again.
+func TestTakeoverHoldsWhatWasRuled(t *testing.T) {
+	onTillNodes(t, func(t *testing.T, n tillNodes) {
+		c, model := n.talk()
+		token := n.asksToPay(c, model, "u1")
+		resolve(c, token, false)
+		says(c, model, "declined")
+		r := n.back(t, c)
+		b := n.takeOver(t, r)
+		next := b.fake.Accept(t)
+		synctest.Wait()
+		_, m := n.shelf.checkpoint(t, r.id)
+		if !strings.Contains(string(m.State.Calls.Book), `"over":true`) {
+			t.Errorf("the book is %s", m.State.Calls.Book)
+		}
+		next.Emit(transport.InputCommitted{Item: "u2"})
+		synctest.Wait()
+		_, m = n.shelf.checkpoint(t, r.id)
+		if !strings.Contains(string(m.State.Calls.Book), `"over":true`) || m.State.Turn <= 100 {
+			t.Errorf("after the next turn: %+v", m.State)
+		}
+	})
+}
