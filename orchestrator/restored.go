@@ -99,7 +99,7 @@ const turnsLeftOut = 100
 // restored goes on with the session of another process.
 func (m *machine) restored(in Restored) {
 	was := in.Memory
-	m.startedAt, m.phase, m.warned = in.StartedAt, PhaseActive, was.Warned
+	m.startedAt, m.phase, m.warned, m.signAt = in.StartedAt, PhaseActive, was.Warned, m.at
 	m.suppressed = suppressed{audio: was.AudioOff, transcript: was.TranscriptOff}
 	m.turns.last, m.turns.began = was.Turn, m.at
 	if !in.Given {
@@ -109,7 +109,7 @@ func (m *machine) restored(in Restored) {
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record})
 	}
 	if o := was.Open; o != nil {
-		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, late: true}
+		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true}
 		if o.Worded {
 			m.user.worded = o.Number
 		}

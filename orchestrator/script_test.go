@@ -196,6 +196,8 @@ func (w words) input() Input {
 		return LinkBack{Caps: w.state.caps, How: LinkHow(w.id("how")), Kept: w.has("kept")}
 	case "gone":
 		return LinkGone{}
+	case "restored":
+		return w.restored()
 	case "client.lost":
 		return ClientLost{}
 	case "client.back":
@@ -208,6 +210,32 @@ func (w words) input() Input {
 		return Tick{}
 	}
 	return FromModel{w.event()}
+}
+
+// restored is a session that another process has run until now: turns=n, open=n if that turn was open,
+// with worded, spoke or told=text; call=name or read=name if that call of pay or search was under way,
+// and question=token if that question was open. given means that the other process has given it up.
+func (w words) restored() Input {
+	m := Memory{Turn: int(w.num("turns")), Phase: PhaseActive, Unanswered: w.has("unanswered"), Worded: w.has("unanswered")}
+	if w.has("phase") {
+		m.Phase = Phase(w.id("phase"))
+	}
+	if w.has("open") {
+		m.Open = &OpenTurn{Number: int(w.num("open")), Worded: w.has("worded"), Spoke: w.has("spoke"), Told: w.text("told")}
+	}
+	args := json.RawMessage(`{"name":"Ada","time":"8"}`)
+	for _, kind := range []string{"writes", "reads"} {
+		if w.has(kind) {
+			m.Calls.Open = append(m.Calls.Open, calls.OpenCall{Call: w.id(kind), Turn: m.Turn, Tool: "write", Runs: "write", Args: args, Key: "provider:before", Writes: kind == "writes"})
+		}
+	}
+	if w.has("question") {
+		m.Calls.Questions = []calls.OpenQuestion{{Token: w.id("question"), Name: "n", Reference: "ABC234", Call: "call_1", Turn: m.Turn, Tool: "write", Runs: "write", Version: w.id("version"), Args: args, PutAt: epoch, ExpiresAt: epoch.Add(time.Minute)}}
+	}
+	if w.has("notice") {
+		m.Notices = []Notice{{Text: w.text("notice")}}
+	}
+	return Restored{Memory: m, StartedAt: epoch.Add(-time.Hour), Epoch: 2, Given: w.has("given"), Handle: w.id("handle")}
 }
 
 // clientBack is the return of the client: has=item:ms,... is audio that it lacks the rest of, gone=item,...
