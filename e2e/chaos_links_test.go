@@ -31,6 +31,8 @@ type chaosLink struct {
 	opened time.Time
 	closed time.Time // when the gateway closed it; zero if it was lost before that
 	lost   time.Time
+	speaks bool      // it has begun an item and not ended it
+	cut    bool      // it was closed while it spoke
 	by     time.Time // when it must be replaced even if a call is open; zero if nothing was announced
 }
 
@@ -107,7 +109,10 @@ func (s *linkSide) event(visit string, gen int, l *chaosLink, ev transport.Event
 		l.lost = time.Now()
 	}
 	switch ev := ev.(type) {
+	case transport.AudioDone, transport.ResponseDone, transport.Interrupted:
+		l.speaks = false
 	case *transport.AudioOut:
+		l.speaks = true
 		name := ev.Item
 		if gen > 1 {
 			name = fmt.Sprintf("l%d.%s", gen, name)
@@ -140,7 +145,7 @@ func (s *linkSide) close(visit string, l *chaosLink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.closed.IsZero() && l.lost.IsZero() {
-		l.closed = time.Now()
+		l.closed, l.cut = time.Now(), l.speaks
 		select {
 		case s.of(visit).swap <- struct{}{}:
 		default: // it does not listen
