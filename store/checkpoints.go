@@ -136,7 +136,7 @@ func (s *Store) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
 	return c, nil
 }
 
-// Note has a checkpoint written soon, by one goroutine for all sessions: at most one of a session a
+// Note has a checkpoint written soon, by a few goroutines for all sessions: at most one of a session a
 // second, of which the newest counts. It never waits. The checkpoint's slices must not change any
 // more. While the store is away the newest one waits. A session that another node has taken
 // is fenced, as by [Owned.Update].

@@ -8,14 +8,22 @@ import (
 	"time"
 )
 
-// checkpointEvery is how often a session's checkpoint is written at most.
-const checkpointEvery = time.Second
+const (
+	// checkpointEvery is how often a session's checkpoint is written at most, in the long run.
+	checkpointEvery = time.Second
+	// checkpointBurst is how many more may be written at once after a quiet time: what the user has
+	// just said must not wait, because it is lost if the process dies.
+	checkpointBurst = 3
+	// mostWriters is how many checkpoints are written at the same time: a store of several servers
+	// takes some ms for each.
+	mostWriters = 8
+)
 
 // writeCheckpoint writes a session's checkpoint over that of the revision known, or removes it if
 // of is nil, and returns the revision that is there now.
 type writeCheckpoint func(ctx context.Context, session string, of *Checkpoint, known uint64) (uint64, error)
 
-// paced writes checkpoints on one goroutine, which runs while something is to be written.
+// paced writes checkpoints on a few goroutines, which run while something is to be written.
 type paced struct {
 	// Fixed after newPaced.
 	write writeCheckpoint
@@ -26,7 +34,7 @@ type paced struct {
 
 	mu       sync.Mutex // guards the following fields
 	sessions map[string]*pacedSession
-	running  bool
+	writers  int  // goroutines of run
 	failed   bool // the last write failed, which was logged
 }
 
@@ -35,8 +43,9 @@ type pacedSession struct {
 	writing sync.Mutex // held for a write
 
 	waits    bool        // pending is to be written
+	busy     bool        // a goroutine of run writes it
 	pending  *Checkpoint // nil means that the checkpoint is to be removed
-	next     time.Time   // before that nothing is written
+	next     time.Time   // when a write would be due at an even pace; a burst may be ahead of it
 	revision uint64      // of the session's checkpoint in the store, as far as it is known
 	epoch    uint64      // of that revision
 }
@@ -64,8 +73,10 @@ func (p *paced) note(id string, of *Checkpoint) {
 	if of == nil {
 		s.next = time.Time{}
 	}
-	begin := !p.running
-	p.running = true
+	begin := p.writers < mostWriters
+	if begin {
+		p.writers++
+	}
 	p.mu.Unlock()
 	if begin && p.start(p.run) {
 		return
@@ -100,14 +111,18 @@ func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Ch
 	revision, err := p.write(ctx, id, of, known)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.revision, s.next = revision, time.Now().Add(checkpointEvery)
+	s.revision = revision
+	if now := time.Now(); s.next.Before(now) {
+		s.next = now
+	}
+	s.next = s.next.Add(checkpointEvery)
 	if (of == nil && err == nil || errors.Is(err, ErrFenced)) && !s.waits && p.sessions[id] == s {
 		delete(p.sessions, id)
 	}
 	return err
 }
 
-// run writes until nothing waits any more.
+// run writes until nothing waits any more, or nothing is due and another goroutine is there.
 func (p *paced) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -129,24 +144,31 @@ func (p *paced) run() {
 	}
 }
 
-// due returns a session whose checkpoint is to be written now, or after which time there is one.
-// more is false if nothing waits; run must return then.
+// due returns a session whose checkpoint is to be written now, or after which time there is one. The
+// session is the caller's until one has written it. more is false if the caller must return.
 func (p *paced) due(now time.Time) (id string, s *pacedSession, wait time.Duration, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name, is := range p.sessions {
-		left := is.next.Sub(now)
+		left := is.next.Add(-checkpointBurst * checkpointEvery).Sub(now)
 		switch {
+		case is.busy:
 		case !is.waits && left < -checkpointLife: // its checkpoint has ended
 			delete(p.sessions, name)
 		case !is.waits:
 		case left <= 0:
+			is.busy = true
 			return name, is, 0, true
 		case !more || left < wait:
 			wait, more = left, true
 		}
 	}
-	p.running = more
+	if p.writers > 1 {
+		more = false
+	}
+	if !more {
+		p.writers--
+	}
 	return "", nil, wait, more
 }
 
@@ -159,19 +181,23 @@ func (p *paced) one(ctx context.Context, id string, s *pacedSession) {
 	waits, of := s.waits, s.pending
 	s.waits, s.pending = false, nil
 	p.mu.Unlock()
+	var err error
+	if waits {
+		err = p.carryOut(ctx, id, s, of)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.busy = false
 	if !waits {
 		return
 	}
-	err := p.carryOut(ctx, id, s, of)
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err != nil && !p.failed && !errors.Is(err, ErrFenced) {
 		p.log.Warn("store_checkpoint_not_written", "session_id", id, "error", err)
 	}
 	p.failed = err != nil
 	if errors.Is(err, ErrUnavailable) && !s.waits {
 		s.waits, s.pending = true, of
-		s.next = time.Now().Add(checkpointEvery)
+		s.next = time.Now().Add((1 + checkpointBurst) * checkpointEvery)
 		p.sessions[id] = s
 	}
 }

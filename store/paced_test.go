@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -49,8 +50,8 @@ func pace(t *testing.T, story func(p *paced, w *written)) (did []string) {
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		p.mu.Lock()
-		if p.running {
-			t.Error("its goroutine runs although nothing is to be written")
+		if p.writers > 0 {
+			t.Error("a goroutine of it runs although nothing is to be written")
 		}
 		p.mu.Unlock()
 		close(done)
@@ -63,27 +64,41 @@ func at(session string, turn int) *Checkpoint {
 	return &Checkpoint{SessionID: session, Epoch: 1, Turn: turn}
 }
 
-// TestPace: of a session at most one checkpoint a second is written, the newest; one session's pace
-// does not hold up another's; what waits is replaced by a write that does not wait.
+// TestPace: of a session a few checkpoints are written at once after a quiet time, and then at most one
+// a second, the newest; one session's pace does not hold up another's; what waits is replaced by a write
+// that does not wait.
 func TestPace(t *testing.T) {
 	for name, tc := range map[string]struct {
 		story func(p *paced, w *written)
 		want  []string
 	}{
-		"one a second": {func(p *paced, _ *written) {
+		"a few, and then one a second": {func(p *paced, _ *written) {
 			for turn := range 25 {
 				p.note("a", at("a", turn))
 				<-time.After(90 * time.Millisecond)
 				synctest.Wait()
 			}
-		}, []string{"a turn 0 at 0s", "a turn 11 at 1s", "a turn 22 at 2s", "a turn 24 at 3s"}},
+		}, []string{"a turn 0 at 0s", "a turn 1 at 90ms", "a turn 2 at 180ms", "a turn 3 at 270ms", "a turn 11 at 1s", "a turn 22 at 2s", "a turn 24 at 3s"}},
 		"two sessions": {func(p *paced, _ *written) {
-			p.note("a", at("a", 1))
-			synctest.Wait()
-			p.note("a", at("a", 2))
+			for turn := range 6 {
+				p.note("a", at("a", turn))
+				synctest.Wait()
+			}
 			<-time.After(500 * time.Millisecond)
 			p.note("b", at("b", 1))
-		}, []string{"a turn 1 at 0s", "b turn 1 at 500ms", "a turn 2 at 1s"}},
+		}, []string{"a turn 0 at 0s", "a turn 1 at 0s", "a turn 2 at 0s", "a turn 3 at 0s", "b turn 1 at 500ms", "a turn 5 at 1s"}},
+		"many sessions, each once": {func(p *paced, w *written) {
+			w.set(func() error { return nil })
+			for n := range 3 * mostWriters {
+				p.note(fmt.Sprint(n), at(fmt.Sprint(n), 1))
+			}
+			<-time.After(time.Second)
+			synctest.Wait()
+			w.mu.Lock()
+			slices.Sort(w.did)
+			w.did = []string{fmt.Sprint(len(slices.Compact(w.did)), " of ", 3*mostWriters)}
+			w.mu.Unlock()
+		}, []string{"24 of 24"}},
 		"now": {func(p *paced, _ *written) {
 			p.note("a", at("a", 1))
 			synctest.Wait()
