@@ -54,6 +54,7 @@ type Exchange struct {
 	Usage   protocol.Usage
 	Latency *protocol.Latency
 
+	taken     bool // the gateway has shown that it knows of it, since the last snapshot
 	earlyOver bool // an early answer has ended, and nothing has begun since
 	failed    bool // the gateway has ended its turn as failed
 	lost      bool // the rest of an answer was lost with the connection: nobody has interrupted it

@@ -188,7 +188,7 @@ func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
 	x := c.cur
 	if x != nil && !now.Before(x.Onset) && (!x.Settled || !c.waitsForSilence()) {
 		c.turns[m.Turn] = x
-		x.earlyOver = false
+		x.earlyOver, x.taken = false, true
 		// The answer to what was approved is the answer to the turn.
 		x.Completed = false
 	}
@@ -305,6 +305,9 @@ func (c *Conversation) hearFlush(now time.Time, m *protocol.AudioFlush) {
 }
 
 func (c *Conversation) hearTranscript(m *protocol.Transcript) {
+	if x := c.cur; x != nil && (c.turns[m.Turn] == x || m.Role == "user" && m.Text == x.Words.Text) {
+		x.taken = true
+	}
 	x := c.About(m.Turn)
 	if x == nil || !x.Turn.KeepText {
 		return

@@ -318,10 +318,10 @@ func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 	w.state, w.roaming, w.asked, w.dialAt = opening, false, now, time.Time{}
 	w.tries++
 	s := c.o.Start
+	w.named = ""
 	w.start = &protocol.Start{InputRate: s.InputRate, OutputRate: s.OutputRate, Client: s.Client, Resume: &protocol.Resume{
 		SessionID: c.id, Token: w.token, LastSeq: c.order.highest,
 	}}
-	w.named = ""
 	if i := c.player.newest; i != nil {
 		w.named = i.ID
 		w.start.Resume.Audio = &protocol.ResumeAudio{ItemID: i.ID, ReceivedMS: audio.MS(c.o.Start.OutputRate, i.position())}
@@ -370,6 +370,9 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 		c.doubtQuestions()
 	}
 	w.snapshot = m.Snapshot
+	if m.Snapshot && c.cur != nil {
+		c.cur.taken = false // the snapshot tells
+	}
 	c.sign, c.word, c.news = now, now, true
 	if c.mic != nil {
 		if n := c.mic.skip(now.Add(-kept)); n > 0 {
@@ -408,7 +411,13 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 		c.endDoubtful(now)
 	}
 	if x := c.cur; c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken) {
-		x.Completed = true // its end was among the messages that are lost
+		if x.Turn.Act == turn.Type && !x.taken && x.Bytes == 0 {
+			// It was lost with the gateway, or came when that had given the session up.
+			c.send(&protocol.InputText{Text: x.Words.Text})
+			x.Spoken, c.word, c.sign = now, now, now
+		} else {
+			x.Completed = true // its end was among the messages that are lost
+		}
 	}
 	c.way.snapshot = false
 }
