@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos damage load rotations soak fuzz stress bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ model: ## Explore every state of the protocols' models (MODEL=Deeds for one of t
 
 chaos: ## 200 sessions for 3 minutes while everything goes wrong (CHAOS_SEED=7)
 	./scripts/chaos
+
+cluster: ## Three gateways, three NATS servers, 200 sessions: cuts, drain, kill, zombie (NODES_SESSIONS=50)
+	./scripts/cluster
 
 damage: ## Try every damage to every file of a data folder; the tests try a sample
 	VOICEGW_DAMAGE=all go test ./store -run 'TestDamage$$' -timeout 30m

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -38,6 +39,8 @@ type backend struct {
 type spliced struct {
 	client, gateway *net.TCPConn
 	to              *backend
+	lossy           atomic.Bool  // nothing reaches the client any more
+	lost            atomic.Int64 // so many bytes for it
 }
 
 // The times of the balancer: how often it asks, and how long it waits for an answer.
@@ -127,7 +130,7 @@ func (b *balancer) pass(client *net.TCPConn) {
 	}
 	var up sync.WaitGroup
 	up.Go(func() { carry(gateway, client, s) })
-	carry(client, gateway, s)
+	carry(towards{s}, gateway, s)
 	up.Wait()
 	s.abort()
 	b.mu.Lock()
@@ -135,13 +138,54 @@ func (b *balancer) pass(client *net.TCPConn) {
 	delete(b.open, s)
 }
 
+// half is a connection whose writing can be ended.
+type half interface {
+	io.Writer
+	CloseWrite() error
+}
+
+// towards is the client's side of a connection.
+type towards struct{ *spliced }
+
+// Write loses what a connection loses that will break: its sender does not know.
+func (t towards) Write(b []byte) (int, error) {
+	if t.lossy.Load() {
+		t.lost.Add(int64(len(b)))
+		return len(b), nil
+	}
+	return t.client.Write(b)
+}
+
+// CloseWrite is part of half.
+func (t towards) CloseWrite() error { return t.client.CloseWrite() }
+
 // carry copies one direction. A connection that breaks breaks the other one too.
-func carry(to, from *net.TCPConn, s *spliced) {
+func carry(to half, from *net.TCPConn, s *spliced) {
 	if _, err := io.Copy(to, from); err != nil {
 		s.abort()
 		return
 	}
 	_ = to.CloseWrite() // it may be closed
+}
+
+// lose lets nothing through to the clients any more, until their connections are cut. It returns a function that
+// counts those who have lost so many bytes.
+func (b *balancer) lose() (lost func(bytes int64) int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*spliced
+	for s := range b.open {
+		s.lossy.Store(true)
+		all = append(all, s)
+	}
+	return func(bytes int64) (n int) {
+		for _, s := range all {
+			if s.lost.Load() >= bytes {
+				n++
+			}
+		}
+		return n
+	}
 }
 
 func (s *spliced) abort() {

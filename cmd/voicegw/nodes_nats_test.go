@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -193,4 +194,21 @@ func (n *natsCluster) dirs() (dirs []string) {
 		dirs = append(dirs, s.Dir)
 	}
 	return dirs
+}
+
+// leader is the server that leads the stream of a bucket. It waits until there is one.
+func (n *natsCluster) leader(bucket string) (i int) {
+	n.t.Helper()
+	await.True(n.t, bucket+" has a leader", func() bool {
+		i = -1
+		_ = n.connect(func(js nats.JetStreamContext) error {
+			info, err := js.StreamInfo("KV_" + bucket)
+			if err == nil && info.Cluster != nil {
+				i = slices.IndexFunc(n.servers, func(s natsSetting) bool { return s.Name == info.Cluster.Leader })
+			}
+			return err
+		})
+		return i >= 0
+	})
+	return i
 }

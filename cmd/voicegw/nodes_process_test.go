@@ -47,7 +47,13 @@ func startChild(t *testing.T, name string, env []string, args ...string) *child 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{t: t, name: name, cmd: exec.Command(self), said: &console{}, ended: make(chan struct{})}
+	return startProgram(t, self, name, env, args...)
+}
+
+// startProgram is startChild for a program at a path.
+func startProgram(t *testing.T, path, name string, env []string, args ...string) *child {
+	t.Helper()
+	c := &child{t: t, name: name, cmd: exec.Command(path), said: &console{}, ended: make(chan struct{})}
 	c.cmd.Args = append([]string{name}, args...)
 	c.cmd.Env = append([]string{secrettest.Env + "=" + os.Getenv(secrettest.Env), childEnv + "=1"}, env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said

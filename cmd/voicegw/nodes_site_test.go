@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -40,6 +41,8 @@ type node struct {
 type siteOptions struct {
 	// more is put at the end of each gateway's configuration: YAML.
 	more string
+	// old is the path of an older program, which the first gateway runs; empty for none.
+	old string
 	// simFlags are flags of the simulator.
 	simFlags []string
 }
@@ -55,19 +58,17 @@ func startSite(t *testing.T, o siteOptions) *site {
 	s.nats = startCluster(t)
 	s.simAddr = freeAddrs(t, 1)[0]
 	s.sim = startChild(t, "voicegw", nil, append([]string{"sim", "--listen", s.simAddr, "--scenario", scenario, "--log-level", "warn"}, o.simFlags...)...)
-	addrs, peers := freeAddrs(t, clusterSize), freeAddrs(t, clusterSize)
+	var addrs []string
 	for i := range clusterSize {
-		n := &node{addr: addrs[i], peer: peers[i], dir: t.TempDir(), file: filepath.Join(dir, fmt.Sprintf("gateway-%d.yaml", i+1))}
-		if err := os.WriteFile(n.file, []byte(s.config(n)+o.more), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		n := &node{dir: t.TempDir(), file: filepath.Join(dir, fmt.Sprintf("gateway-%d.yaml", i+1))}
 		s.gateways = append(s.gateways, n)
+		s.place(i, o)
 	}
-	for i := range s.gateways {
-		s.start(i)
-	}
-	for _, n := range s.gateways {
-		n.logged("serving")
+	for i, n := range s.gateways {
+		for !s.serves(n) { // somebody else has taken one of its ports
+			s.place(i, o)
+		}
+		addrs = append(addrs, n.addr)
 	}
 	s.balancer = startBalancer(t, addrs)
 	t.Cleanup(func() {
@@ -80,6 +81,30 @@ func startSite(t *testing.T, o siteOptions) *site {
 		t.Logf("the simulator said:\n%s", s.sim.said)
 	})
 	return s
+}
+
+// place starts a gateway at new addresses.
+func (s *site) place(i int, o siteOptions) {
+	s.t.Helper()
+	n, addrs := s.gateways[i], freeAddrs(s.t, 2)
+	n.addr, n.peer = addrs[0], addrs[1]
+	if err := os.WriteFile(n.file, []byte(s.config(n)+o.more), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.start(i, o.old)
+}
+
+// serves waits until a gateway serves; false if one of its ports is taken.
+func (s *site) serves(n *node) (does bool) {
+	s.t.Helper()
+	await.True(s.t, "a gateway serves", func() bool {
+		does = len(n.lines("serving")) > 0
+		if n.over() && !strings.Contains(n.said.String(), "address already in use") {
+			s.t.Fatalf("a gateway has ended with %d:\n%s", n.code, n.said)
+		}
+		return does || n.over()
+	})
+	return does
 }
 
 // config is a gateway's configuration.
@@ -100,10 +125,14 @@ provider: gemini
 `, n.addr, n.dir, s.nats.url(), clusterSize, n.peer, n.peer, s.simAddr, s.simAddr)
 }
 
-// start starts a gateway that does not run.
-func (s *site) start(i int) {
+// start starts a gateway that does not run. The first one may be an older program.
+func (s *site) start(i int, old string) {
 	s.t.Helper()
 	n := s.gateways[i]
+	if i == 0 && old != "" {
+		n.child = startProgram(s.t, old, "voicegw", nil, "serve", "--config", n.file)
+		return
+	}
 	n.child = startChild(s.t, "voicegw", []string{registryEnv + "=" + s.tools, worldEnv + "=" + s.world.path}, "serve", "--config", n.file)
 }
 
@@ -189,4 +218,28 @@ func (s *site) close() {
 	for _, dir := range s.nats.dirs() {
 		secrettest.CheckFolder(s.t, dir)
 	}
+}
+
+// own returns the ids of the sessions that run on a gateway; nil for one that does not answer.
+func (s *site) own(i int) (ids []string) {
+	list, err := s.sessions(i)
+	if err != nil {
+		return nil
+	}
+	for _, l := range list {
+		if l.Node == "" {
+			ids = append(ids, l.ID)
+		}
+	}
+	return ids
+}
+
+// busiest is the gateway with the most sessions.
+func (s *site) busiest() (i int, ids []string) {
+	for g := range s.gateways {
+		if own := s.own(g); len(own) > len(ids) {
+			i, ids = g, own
+		}
+	}
+	return i, ids
 }

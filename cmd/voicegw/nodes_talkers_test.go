@@ -33,6 +33,9 @@ const (
 	callerGoodbye  = 60 * time.Second
 )
 
+// callEvery is the time from one caller to the next.
+const callEvery = 20 * time.Millisecond
+
 // callerTurns is what each caller says, again and again.
 var callerTurns = []turn.Turn{
 	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience},
@@ -41,6 +44,17 @@ var callerTurns = []turn.Turn{
 	{Act: turn.Say, WaitFor: turn.ForAnswer, Patience: callerPatience},
 	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
 	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
+}
+
+// turns are what it says, again and again.
+func (c *talker) turns() []turn.Turn {
+	all := slices.Clone(callerTurns)
+	for i := range all {
+		if c.typed {
+			all[i].Act = turn.Type
+		}
+	}
+	return all
 }
 
 // The turns whose answers are looked at, by their index.
@@ -63,8 +77,16 @@ func (c *talker) words(index, count, _ int) voice.Words {
 	case turnAsk:
 		return voice.Words{Text: "what is my colour"}
 	default:
-		return voice.Words{Recording: c.crowd.speech}
+		return voice.Words{Recording: c.crowd.speech, Text: spokenWords}
 	}
+}
+
+// toolOf is the tool that a turn asks for.
+func (c *talker) toolOf(x *exchange) string {
+	if x.index == turnNote {
+		return toolNote
+	}
+	return c.writes
 }
 
 // colour is what the model is to remember.
@@ -87,6 +109,8 @@ type talker struct {
 	crowd  *crowd
 	writes string // the tool with a business key that it uses
 	keep   bool   // what is said to it
+	// typed means that it speaks no word: of what is spoken without a connection, a client keeps 2 s.
+	typed bool
 
 	mu        sync.Mutex // guards the following fields
 	talk      *voice.Conversation
@@ -94,6 +118,8 @@ type talker struct {
 	exchanges []*exchange
 	returns   []returned
 	away      time.Time // when its connection was lost, as long as it has none
+	lost      time.Time // when its connection was lost last
+	unheard   int       // what it has spoken and nobody has heard, because of that
 	tries     int       // to come back that have failed
 	tried     time.Time // the newest of them
 	heard     []time.Time
@@ -142,7 +168,10 @@ func newCrowd(t *testing.T, s *site, n int, change func(c *talker)) *crowd {
 			change(c)
 		}
 		cr.talkers = append(cr.talkers, c)
-		cr.talking.Go(func() { c.call(ctx) })
+		cr.talking.Go(func() {
+			<-time.After(time.Duration(i) * callEvery) // as people call: one after another
+			c.call(ctx)
+		})
 	}
 	return cr
 }
@@ -158,7 +187,7 @@ func (c *talker) call(ctx context.Context) {
 			Provider: talkerWires[c.n%len(talkerWires)], InputRate: callerRate, OutputRate: answerRate,
 			Client: &protocol.ClientInfo{Name: "nodes", ID: fmt.Sprint("user-", c.n)},
 		},
-		Turns: callerTurns, Words: c.words, Microphone: true, Frame: callerFrame, Silence: make([]byte, audio.Bytes(callerRate, callerFrame)),
+		Turns: c.turns(), Words: c.words, Microphone: true, Frame: callerFrame, Silence: make([]byte, audio.Bytes(callerRate, callerFrame)),
 		Until: time.Now().Add(time.Hour), Return: voice.Return{Within: callerReturns, Random: random.Float64},
 		ConnectTime: callerReturns, GoodbyeTime: callerGoodbye, Patience: callerPatience,
 		Buffers: []time.Duration{200 * time.Millisecond},
@@ -270,6 +299,11 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 		x.settled, x.words = now, e.X.Answer.String()
 		if e.Kind == voice.Failed {
 			x.failed = e.Text
+			if e.Told == nil && e.X.Turn.Act == turn.Say && c.lost.After(x.began) {
+				c.unheard++ // what was spoken when the gateway died is gone with it
+				x.failed = e.Text
+				break
+			}
 			if e.Told == nil {
 				c.complains("turn %d (%s) has failed, and no error says why: %s", e.X.Number, e.X.Words.Text, e.Text)
 				break
@@ -277,7 +311,7 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 			x.failed += ": " + e.Told.Code + ": " + e.Told.Message
 		}
 	case voice.WentAway:
-		c.away = now
+		c.away, c.lost = now, now
 	case voice.Retrying:
 		c.tries, c.tried = c.tries+1, now
 	case voice.CameBack:
@@ -339,6 +373,30 @@ func (c *talker) isOver() bool {
 	return c.over
 }
 
+// firstHeard is when it first heard something after a moment; zero if it has not.
+func (c *talker) firstHeard(since time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, at := range c.heard {
+		if at.After(since) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// busy reports whether a turn of it had not come to its end at a moment.
+func (c *talker) busy(at time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range c.exchanges {
+		if x.began.Before(at) && (x.settled.IsZero() || x.settled.After(at)) {
+			return true
+		}
+	}
+	return false
+}
+
 // hang has everybody hang up, and waits until all calls are over.
 func (cr *crowd) hang() {
 	for _, c := range cr.talkers {
@@ -355,11 +413,15 @@ func (cr *crowd) hang() {
 // complain of.
 func (cr *crowd) check(t *testing.T) (content int) {
 	t.Helper()
+	done := cr.site.world.deeds(t)
 	for _, c := range cr.talkers {
 		c.mu.Lock()
 		for _, x := range c.exchanges {
 			if x.index == turnAsk && !x.settled.IsZero() && x.failed == "" && !strings.Contains(x.words, c.colour()) {
 				c.complains("asked for its colour, %s, the model says %q", c.colour(), x.words)
+			}
+			if tool := c.toolOf(x); x.ref != "" && strings.Contains(x.words, worldDone) && len(done[tool+" "+x.ref]) != 1 {
+				c.complains("%s %s was done %d times, and the model says %q", tool, x.ref, len(done[tool+" "+x.ref]), x.words)
 			}
 		}
 		if len(c.broken) == 0 {
@@ -381,4 +443,21 @@ func (cr *crowd) String() string {
 		c.mu.Unlock()
 	}
 	return b.String()
+}
+
+// session is the id of its session.
+func (c *talker) session() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.id
+}
+
+// of returns those whose sessions are among ids.
+func (cr *crowd) of(ids []string) (those []*talker) {
+	for _, c := range cr.talkers {
+		if slices.Contains(ids, c.session()) {
+			those = append(those, c)
+		}
+	}
+	return those
 }

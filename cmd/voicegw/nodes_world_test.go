@@ -175,7 +175,7 @@ func (w world) once(t *testing.T, audits []string) (done map[string][]deed, unto
 
 // worldScenario is what the simulated model does. Words that were spoken come as text, when another
 // connection of the model is told the conversation.
-const worldScenario = `
+var worldScenario = `
 name: several gateways
 rules:
   - when: {utterance: any}
@@ -183,12 +183,7 @@ rules:
     do: [{say: "` + spokenAnswer + `"}]
   - when: {text: 'harbour'}
     do: [{say: "` + spokenAnswer + `"}]
-  - when: {text: '^(?P<tool>book|note|linger) (?P<ref>\S+)$'}
-    do:
-      - call: {tool: "${tool}", args: {ref: "${ref}"}}
-      - then: [{say: "Done, ${ref}."}]
-      - on_error: [{say: "That did not work."}]
-  - when: {text: '^my colour is'}
+` + worldRules() + `  - when: {text: '^my colour is'}
     do: [{say: "Noted."}]
   - when: {text: 'what is my colour', remembers: '^user: my colour is (\w+)'}
     do: [{say: "It is ${1}."}]
@@ -198,7 +193,21 @@ rules:
     do: [{say: "Let us go on."}]
 `
 
+// worldRules are those for the tools.
+func worldRules() (rules string) {
+	for _, tool := range []string{toolBook, toolNote, toolLinger} {
+		rules += `  - when: {text: '^` + tool + ` (?P<ref>\S+)$'}
+    do:
+      - call: {tool: ` + tool + `, args: {ref: "${ref}"}}
+      - then: [{say: "` + worldDone + `, ${ref}."}]
+      - on_error: [{say: "That did not work."}]
+`
+	}
+	return rules
+}
+
 const (
+	worldDone    = "Done"
 	spokenWords  = "What is new at the harbour?"
 	spokenAnswer = "The harbour is quiet today, and the ferry is late."
 )

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"voicegw/internal/await"
+)
+
+// TestNodesKilled: one of three gateways is killed with SIGKILL, in the middle of what tools
+// do. Its sessions go on at the others: each turn is answered or fails with words, the models remember the
+// conversation, and nothing is done twice.
+func TestNodesKilled(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{})
+	cr := everybody(t, s, func(c *talker) { c.writes = toolLinger })
+	victim, ids := s.busiest()
+	hit := cr.of(ids)
+	s.inTheMiddle(cr, hit)
+	killed := time.Now()
+	s.gateways[victim].kill()
+	s.t.Logf("%d of %d sessions ran on the gateway that was killed", len(hit), len(cr.talkers))
+	went := cr.goOn(t, killed, 2)
+	cr.hang()
+	content := cr.check(t)
+	if most := (len(cr.talkers) + 99) / 100; *nodesSessions >= 100 && content < len(cr.talkers)-most || *nodesSessions < 100 && content != len(cr.talkers) {
+		t.Errorf("%d of %d go on, %d have nothing to complain of", went, len(cr.talkers), content)
+	}
+	s.close()
+	done, untold := s.world.once(t, s.audits())
+	t.Logf("%d things were done, %d of them are in no audit (their gateway was killed before it was written)", len(done), untold)
+	cr.figuresAfter(t, hit, killed)
+}
+
+// inTheMiddle returns while a tool of one of those talkers' sessions has done what it does and has not
+// told yet.
+func (s *site) inTheMiddle(cr *crowd, of []*talker) {
+	s.t.Helper()
+	before := s.world.deeds(s.t)
+	await.True(s.t, "a tool of the gateway is at work\n"+cr.String(), func() bool {
+		for key, d := range s.world.deeds(s.t) {
+			if _, old := before[key]; !old && d[0].Tool == toolLinger && slices.ContainsFunc(of, func(c *talker) bool { return c.session() == d[0].Session }) {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"voicegw/internal/await"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/store"
+)
+
+// takersSessions is how many sessions two gateways want to take at once.
+const takersSessions = 8
+
+// left is a session whose gateway is gone, and what its client knows.
+type left struct {
+	id, token string
+	seq       int64
+}
+
+// begin begins a session at a gateway over one of the wires, has a turn in it, and lets it be known.
+func (s *site) begin(gateway int, provider string) left {
+	s.t.Helper()
+	c, err := protocol.Dial(s.t.Context(), "ws://"+s.gateways[gateway].addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Abort)
+	say(s.t, c, &protocol.Start{Provider: provider, InputRate: callerRate, OutputRate: answerRate})
+	var began protocol.SessionStarted
+	next(s.t, c, "session.started", &began)
+	say(s.t, c, &protocol.InputText{Text: "my colour is turquoise"})
+	var over protocol.TurnEnded
+	return left{id: began.SessionID, token: began.ResumeToken, seq: next(s.t, c, "turn.ended", &over)}
+}
+
+// open returns what the store has of the gateways, as a program beside them sees it.
+func (s *site) open() *store.Store {
+	s.t.Helper()
+	kept, err := store.Open(s.t.Context(), store.Options{URL: s.nats.url(), Replicas: clusterSize})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = kept.Close() })
+	return kept
+}
+
+// noted waits until a session's checkpoint says so much.
+func (l left) noted(t *testing.T, kept *store.Store) {
+	t.Helper()
+	await.True(t, l.id+" has a checkpoint of its first turn", func() bool {
+		c, err := kept.Checkpoints().Load(t.Context(), l.id)
+		return err == nil && strings.Contains(fmt.Sprint(c.History), "turquoise") && strings.Contains(fmt.Sprint(c.History), "Noted")
+	})
+}
+
+// tried is what came of an attempt to come back.
+type tried struct {
+	in     bool                 // the session went on
+	answer string               // to what was asked then; empty if the connection was over before
+	code   websocket.StatusCode // with which the connection was closed; 0 if it was not
+	told   protocol.Error       // by a message before that
+}
+
+// comeBack comes back to the session through a gateway and asks something. It returns when the answer has
+// come, or the connection is over; gone then follows the connection to its end.
+func (l left) comeBack(t *testing.T, addr string) (got tried, gone func() tried, leave func()) {
+	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		t.Error(err)
+		return got, func() tried { return got }, func() {}
+	}
+	send := func(m protocol.ClientMessage) {
+		text, err := protocol.EncodeClient(m)
+		if err != nil {
+			t.Error(err)
+		}
+		_ = c.WriteText(text) // the reader is told
+	}
+	send(&protocol.Start{InputRate: callerRate, OutputRate: answerRate, Resume: &protocol.Resume{SessionID: l.id, Token: l.token, LastSeq: l.seq}})
+	words := map[string]string{}
+	asked := 0 // the turn of the question
+	read := func(until func() bool) tried {
+		for !until() {
+			f, err := c.Read()
+			if err != nil {
+				got.code = protocol.CloseStatus(err)
+				return got
+			}
+			m, err := protocol.ParseServer(f.Data)
+			if f.Audio || err != nil {
+				continue
+			}
+			switch m := m.(type) {
+			case *protocol.SessionStarted:
+				got.in = m.Resumed && m.SessionID == l.id
+				send(&protocol.InputText{Text: "what is my colour"})
+			case *protocol.TurnStarted:
+				asked = m.Turn
+			case *protocol.Transcript:
+				if m.Role != "user" && m.Turn == asked {
+					words[m.ID] = m.Text
+				}
+			case *protocol.TurnEnded:
+				if m.Turn == asked && m.Status == "completed" {
+					for _, w := range words {
+						got.answer += w
+					}
+				}
+			case *protocol.Error:
+				got.told = *m
+			}
+		}
+		return got
+	}
+	got = read(func() bool { return got.answer != "" })
+	return got, func() tried { return read(func() bool { return false }) }, func() { send(&protocol.End{}) }
+}
+
+// TestNodesTwoTakers: a gateway is killed, and the client of each of its sessions comes back through both
+// others at the same moment, with the same token. One of them goes on with the session, and remembers
+// what was said; the other is told something once. No session runs twice.
+func TestNodesTwoTakers(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{})
+	kept := s.open()
+	var all []left
+	for i := range takersSessions {
+		all = append(all, s.begin(0, talkerWires[i%len(talkerWires)]))
+	}
+	for _, l := range all {
+		l.noted(t, kept)
+	}
+	s.gateways[0].kill()
+	var meeting sync.WaitGroup
+	for _, l := range all {
+		meeting.Go(func() { l.twoCome(t, s) })
+	}
+	meeting.Wait()
+	for _, l := range all {
+		await.True(t, l.id+" is over", func() bool {
+			r, err := kept.Directory().Find(t.Context(), l.id)
+			if err == nil && r.Epoch != 2 {
+				t.Errorf("%s has epoch %d, so it was taken %d times", l.id, r.Epoch, r.Epoch-1)
+				return true
+			}
+			return err == nil && r.State == store.SessionOver
+		})
+	}
+	s.close()
+}
+
+// twoCome comes back through two gateways at once, and hangs up.
+func (l left) twoCome(t *testing.T, s *site) {
+	type end struct {
+		tried
+		gone  func() tried
+		leave func()
+	}
+	ends := make(chan end, 2) // from the two; nobody closes it
+	begin := make(chan struct{})
+	for _, i := range []int{1, 2} {
+		go func() {
+			<-begin
+			got, gone, leave := l.comeBack(t, s.gateways[i].addr)
+			ends <- end{got, gone, leave}
+		}()
+	}
+	close(begin)
+	a, b := await.Next(t, "one", ends), await.Next(t, "the other", ends)
+	if a.answer == "" {
+		a, b = b, a
+	}
+	if b.answer != "" { // both were in, one after the other: the earlier one is displaced
+		ga, gb := make(chan tried, 1), make(chan tried, 1)
+		go func() { ga <- a.gone() }()
+		go func() { gb <- b.gone() }()
+		select {
+		case b.tried = <-gb:
+		case a.tried = <-ga:
+			a, b = b, a
+			ga, gb = gb, ga
+		}
+		a.leave()
+		await.Next(t, "the end", ga)
+	} else {
+		a.leave()
+		a.gone()
+	}
+	if !strings.Contains(a.answer, "turquoise") {
+		t.Errorf("%s: one was told %+v, the other %+v", l.id, a.tried, b.tried)
+	}
+	switch b.code {
+	case closecode.ResumedElsewhere, closecode.Moving, closecode.Ticket, closecode.TryLater:
+	default:
+		t.Errorf("%s: the other one ended with %+v", l.id, b.tried)
+	}
+}

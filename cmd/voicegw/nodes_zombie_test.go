@@ -1,0 +1,65 @@
+package main
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"voicegw/internal/await"
+)
+
+// TestNodesZombie: one of three gateways is stopped with SIGSTOP, in the middle of what tools do,
+// for longer than its lease. The others take its sessions. When it is woken with SIGCONT it ends them and
+// begins nothing, so that no effect happens twice.
+func TestNodesZombie(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{})
+	cr := everybody(t, s, func(c *talker) { c.writes, c.typed = toolLinger, true })
+	stopped, ids := s.busiest()
+	zombie := s.gateways[stopped]
+	hit := cr.of(ids)
+	s.inTheMiddle(cr, hit)
+	began := time.Now()
+	zombie.signal(syscall.SIGSTOP)
+	// A balancer ends the connections to a gateway that does not answer any more.
+	await.True(t, "the balancer passes it over", func() bool { return !s.balancer.backends[stopped].is() })
+	s.balancer.cut(stopped)
+	went := cr.goOn(t, began, 2)
+	before := s.doneBy(zombie)
+	zombie.signal(syscall.SIGCONT)
+	await.True(t, "it gives its sessions up", func() bool {
+		list, err := s.sessions(stopped)
+		own := 0
+		for _, l := range list {
+			if l.Node == "" {
+				own++
+			}
+		}
+		return err == nil && own == 0
+	})
+	if n := cr.goOn(t, time.Now(), 2); n != went || n != len(cr.talkers) {
+		t.Errorf("%d of %d go on while it is stopped, %d once it is awake", went, len(cr.talkers), n)
+	}
+	if after := s.doneBy(zombie); after != before {
+		t.Errorf("it has done %d things since it is awake", after-before)
+	}
+	cr.hang()
+	if n := cr.check(t); n != len(cr.talkers) {
+		t.Errorf("%d of %d have nothing to complain of", n, len(cr.talkers))
+	}
+	s.close()
+	s.world.once(t, s.audits())
+	cr.figuresAfter(t, hit, began)
+}
+
+// doneBy counts what the tools of a gateway have done.
+func (s *site) doneBy(n *node) (times int) {
+	for _, all := range s.world.deeds(s.t) {
+		for _, d := range all {
+			if d.PID == n.cmd.Process.Pid {
+				times++
+			}
+		}
+	}
+	return times
+}
