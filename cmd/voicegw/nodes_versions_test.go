@@ -36,10 +36,11 @@ func TestNodesNewerRecords(t *testing.T) {
 		of     left
 	}{{sessionsBucket, inDirectory}, {checkpointsBucket, inCheckpoint}} {
 		wrote := s.makeNewer(newer.bucket, newer.of.id)
-		got, gone, _ := newer.of.comeBack(t, s.gateways[1].addr)
+		got, gone, leave := newer.of.comeBack(t, s.gateways[1].addr)
 		if got.in || got.code < 1000 || got.told.Code == "" && got.code != closecode.Moving {
 			t.Errorf("%s: whoever comes back is told %+v", newer.bucket, got)
 		}
+		leave() // if it is in
 		gone()
 		if now := s.record(newer.bucket, newer.of.id); now != wrote {
 			t.Errorf("%s: the newer record\n%s\nhas become\n%s", newer.bucket, wrote, now)
