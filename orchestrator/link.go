@@ -173,6 +173,8 @@ func (m *machine) rotate() {
 	}
 	switch {
 	case !m.at.Before(l.by):
+	case m.moves():
+		return // the quiet moment is for that, and quietAt with it
 	case m.at.Before(l.from) || !m.quiet() && (m.at.Before(l.lateAt()) || !m.idle()):
 		l.quietAt = time.Time{}
 		l.deferred = l.deferred || !m.at.Before(l.from) && m.calls.UnderWay() > 0
