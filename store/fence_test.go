@@ -201,6 +201,36 @@ func TestANodeThatIsNotHeard(t *testing.T) {
 	}
 }
 
+// TestNobodyIsGoneAfterAnOutage: a node that could not reach the store until a moment ago takes
+// nobody for gone, because the others could not give a sign of life either.
+func TestNobodyIsGoneAfterAnOutage(t *testing.T) {
+	a, b := twoNodes(t)
+	silent := a.nodes.own()
+	a.conn.Close() // it is not back yet
+	m := b.member.Load()
+	m.lost()
+	m.found()
+	if gone, err := b.Nodes().Gone(t.Context(), silent); gone || err != nil {
+		t.Errorf("while it may still come back: gone %t, %v", gone, err)
+	}
+	h, err := b.nodes.bucket.get(t.Context(), keyOf(silent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.nodes.bucket.remove(t.Context(), keyOf(silent), h.revision); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := b.Nodes().Gone(t.Context(), silent); gone || err != nil {
+		t.Errorf("when its record has lapsed: gone %t, %v", gone, err)
+	}
+	m.mu.Lock()
+	m.back = m.back.Add(-nodeLife)
+	m.mu.Unlock()
+	if gone, err := b.Nodes().Gone(t.Context(), silent); !gone || err != nil {
+		t.Errorf("when it has had the time to come back: gone %t, %v", gone, err)
+	}
+}
+
 // TestNodesOfNewerVersions: a node of a newer version counts as alive, and its unknown form is
 // refused with words.
 func TestNodesOfNewerVersions(t *testing.T) {

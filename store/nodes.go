@@ -130,20 +130,25 @@ func (n *Nodes) Find(ctx context.Context, id string) (Node, error) {
 // of a process is known at once; a node that cannot be asked, or whose machine is gone, counts as
 // alive until its life of 6 s is over. A node that is wrongly taken for gone, because it has lost
 // its connection to the store, learns from the fences what others have taken from it. An empty id
-// is never gone. The error wraps ErrUnavailable.
+// is never gone. Nobody is for 6 s after this process could not reach the store, because then the
+// others may not have reached it either. The error wraps ErrUnavailable.
 func (n *Nodes) Gone(ctx context.Context, id string) (bool, error) {
 	if id == "" || id == n.own() {
 		return false, nil
 	}
 	is, err := n.Find(ctx, id)
 	switch {
+	case err == nil && !is.Answers:
+		return false, nil
+	case (err == nil || errors.Is(err, ErrUnknown)) && n.justBack():
+		return false, nil
 	case errors.Is(err, ErrUnknown):
 		return true, nil
 	case errors.Is(err, ErrVersion), errors.Is(err, ErrCorrupt):
 		return false, nil // it has a life, and nothing else is known of it
 	case err != nil:
 		return false, err
-	case !is.Answers || n.answers(ctx, id):
+	case n.answers(ctx, id):
 		return false, nil
 	}
 	select {
@@ -152,6 +157,18 @@ func (n *Nodes) Gone(ctx context.Context, id string) (bool, error) {
 		return false, classed(ctx, ctx.Err())
 	}
 	return !n.answers(ctx, id), nil
+}
+
+// justBack reports whether this process could not reach the store until a moment ago: other nodes may
+// still be on their way back, and their signs of life have lapsed meanwhile.
+func (n *Nodes) justBack() bool {
+	m := n.bucket.store.member.Load()
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.back.IsZero() && time.Since(m.back) < nodeLife
 }
 
 // answers asks a node for a sign of life. It is false only if nobody is there who could answer:
@@ -201,6 +218,7 @@ type Membership struct {
 	connected bool
 	// absences counts how often others may have taken this node for gone.
 	absences uint64
+	back     time.Time // when the last absence was over; zero without one
 
 	// revision is owned by begin and then by keep.
 	revision uint64
@@ -299,7 +317,7 @@ func (m *Membership) lost() {
 func (m *Membership) found() {
 	m.mu.Lock()
 	m.absences++
-	m.connected = true
+	m.connected, m.back = true, time.Now()
 	m.mu.Unlock()
 	m.poke()
 }
@@ -333,6 +351,7 @@ func (m *Membership) sign(ctx context.Context) error {
 	defer m.mu.Unlock()
 	if !m.asked.IsZero() && time.Since(m.asked) >= nodeFence {
 		m.absences++
+		m.back = time.Now()
 	}
 	m.asked = asked
 	return nil

@@ -11,8 +11,6 @@ import (
 	"voicegw/internal/await"
 )
 
-var nodesAll = flag.Bool("nodes.all", false, "run the tests of several gateways that do not pass every time, too")
-
 // The stories of several gateways are this size by default; make cluster has them larger.
 var nodesSessions = flag.Int("nodes.sessions", 12, "how many sessions talk in the tests of several gateways")
 
