@@ -25,7 +25,7 @@ type Options struct {
 	// wait for it. Nil refuses every client.
 	Accept func(h Hello, c *Client)
 	// End ends a session of this node for an operator of another one, and reports whether this node
-	// runs it. Nil ends none.
+	// runs it. If it is nil, no session is ended.
 	End func(id string) bool
 	// Runs reports whether this node runs a session. A client of any other session is refused before
 	// its bytes are passed on, so that the node which has it can still take it elsewhere. Nil takes

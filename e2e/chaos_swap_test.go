@@ -40,9 +40,9 @@ func (v *visit) overtalk() {
 	v.speak()
 }
 
-// plannedReplacements are S9 and S10: a planned replacement shows nothing unless it took long, makes no
-// gap in what is heard, loses nothing of what is said meanwhile, and none comes while a call runs,
-// before it must.
+// plannedReplacements are S9 and S10. A planned replacement shows nothing unless it took long, makes no
+// gap in what is heard, and loses nothing of what is said meanwhile. While a call runs, no planned
+// replacement begins before its deadline.
 func (e *evidence) plannedReplacements(f *findings) {
 	running := map[string][]*run{}
 	for _, r := range e.runs {

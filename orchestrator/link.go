@@ -295,7 +295,7 @@ func (m *machine) linkBack(in LinkBack) {
 }
 
 // goOnSpeaking lets the new connection hear what the user was saying when the one before was lost.
-// Where that is not kept, a model that reports speech knows of none, and the user must begin anew.
+// If that was not kept, a model that reports speech has heard nothing, and the user must begin anew.
 func (m *machine) goOnSpeaking(kept bool) {
 	switch {
 	case kept:

@@ -10,7 +10,7 @@ import (
 )
 
 // TestCheckpoints: as soon as the user's words are known, and again when they were answered, a
-// checkpoint holds what another node needs. A session that is over leaves none.
+// checkpoint holds what another node needs. A session that is over leaves no checkpoint.
 func TestCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newShelf()

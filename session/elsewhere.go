@@ -42,7 +42,8 @@ type Taken struct {
 	Place Place
 	// Record is the session's record at its new epoch; its State is the one that it was found in.
 	Record store.SessionRecord
-	// Checkpoint is the newest one of the owner of before. It has no SessionID if there is none.
+	// Checkpoint is the newest one that the previous owner wrote. If the store has no checkpoint of
+	// the session, it is the zero Checkpoint, with an empty SessionID.
 	Checkpoint store.Checkpoint
 }
 

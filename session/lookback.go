@@ -12,9 +12,9 @@ import (
 	"voicegw/transport"
 )
 
-// The bounds of what is kept of the user's speech in case the model's connection breaks: lookLong of
-// words that the model has not answered yet, lookShort of sound in which speech may just begin, and
-// lookAll bytes in all sessions together.
+// The user's speech is kept in case the model's connection breaks, within these bounds: lookLong bounds
+// speech that the model has not answered yet, lookShort bounds sound in which speech may just be
+// beginning, and lookAll bounds all sessions together, in bytes.
 const (
 	lookLong  = 8 * time.Second
 	lookShort = time.Second

@@ -162,7 +162,7 @@ func TestLookbackIsBounded(t *testing.T) {
 	kept(time.Second/2, time.Second/2)
 	hears(silence, time.Minute)
 	kept(lookLong, lookLong+spare)
-	l.answered() // an answer while the user speaks is none to what they say
+	l.answered() // an answer that comes while the user speaks does not answer what they are saying
 	kept(lookLong, lookLong+spare)
 	l.stops()
 	hears(silence, time.Minute)

@@ -135,7 +135,7 @@ func (s *session) goOn() {
 }
 
 // voiceLost ends a session that may no longer be the only one of its conversation. While the session
-// is given up, it is the one that takes it who has the conversation.
+// is being given up, that is expected: the node that takes it holds the conversation.
 func (s *session) voiceLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -364,7 +364,7 @@ func TestTheNextOwnerHasTheConversation(t *testing.T) {
 	}
 }
 
-// TestUnsureSessionsStay: while this node may have lost its sessions, it gives none up.
+// TestUnsureSessionsStay: while this node may have lost its sessions, it does not give any of them up.
 func TestUnsureSessionsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)

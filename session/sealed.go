@@ -23,7 +23,7 @@ func keyOf(token string) sealKey { return sha256.Sum256([]byte("voicegw question
 func (k sealKey) aead() (cipher.AEAD, error) {
 	block, err := aes.NewCipher(k[:])
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a key of that length has none
+		return nil, err //nolint:wrapcheck // it cannot fail with a key of that length
 	}
 	return cipher.NewGCM(block) //nolint:wrapcheck // a block of that size has none
 }

@@ -138,7 +138,7 @@ type session struct {
 	keeper      *handoff.Keeper   // nil with story
 	telling     *audit.Record     // the record that the next command makes true; nil without one
 	giving      *giving           // nil unless the session is being given up
-	way         *way              // to another link; nil if none is walked
+	way         *way              // to another link; nil while the session keeps its link
 	shown       orchestrator.View // the view that an inspecting client got last
 }
 

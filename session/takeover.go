@@ -55,7 +55,7 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session,
 		case errors.Is(err, ErrNoSession), unknown && try > 0:
 			return nil, m.refuseResume(id)
 		case !errors.Is(err, ErrElsewhere):
-			g.logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
+			m.opts.Logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
 			return nil, causeStore
 		}
 		select {

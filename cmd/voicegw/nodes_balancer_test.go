@@ -113,7 +113,7 @@ func (b *balancer) accept() {
 	}
 }
 
-// pass carries a client's connection to a gateway that takes it, and aborts it if there is none.
+// pass carries a client's connection to a gateway that is ready, and aborts it if no gateway is.
 func (b *balancer) pass(client *net.TCPConn) {
 	gateway, to := b.dial()
 	if gateway == nil {

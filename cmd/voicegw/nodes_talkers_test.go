@@ -109,7 +109,7 @@ type talker struct {
 	crowd  *crowd
 	writes string // the tool with a business key that it uses
 	keep   bool   // what is said to it
-	// typed means that it speaks no word: of what is spoken without a connection, a client keeps 2 s.
+	// typed means that it types every turn. Without a connection, a client keeps only the last 2 s of speech.
 	typed bool
 
 	mu        sync.Mutex // guards the following fields
@@ -117,7 +117,7 @@ type talker struct {
 	id        string
 	exchanges []*exchange
 	returns   []returned
-	away      time.Time // when its connection was lost, as long as it has none
+	away      time.Time // when its connection was lost; zero while it is connected
 	lost      time.Time // when its connection was lost last
 	unheard   int       // what it has spoken and nobody has heard, because of that
 	tries     int       // to come back that have failed

@@ -21,7 +21,7 @@ import (
 // the tools of the project.
 const worldEnv = "TEST_WORLD"
 
-// The tools of the world. Both write; book has a business key, and note has none. linger takes a while
+// The tools of the world. Both write; book has a business key, note does not. linger takes a while
 // after its effect, so that its gateway can be killed between the two.
 const (
 	toolBook   = "book"

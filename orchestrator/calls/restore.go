@@ -35,7 +35,7 @@ type OpenCall struct {
 	Args      json.RawMessage `json:"args,omitempty"`
 	Key       string          `json:"key,omitempty"`
 	Business  string          `json:"business,omitempty"`
-	By        By              `json:"by,omitempty"`        // who has approved it; empty if nobody had to
+	By        By              `json:"by,omitempty"`        // who approved the call; empty if it needed no approval
 	Reference string          `json:"reference,omitempty"` // the short name of that question
 }
 

@@ -36,7 +36,8 @@ func (y *Story) History() (entries []conversation.Entry, dropped int) {
 	return entries, y.dropped
 }
 
-// quoted returns an answer as JSON: one that was cut off is none, and becomes a string.
+// quoted returns an answer as JSON. An answer that was cut off is invalid JSON, so it becomes a JSON
+// string.
 func quoted(output json.RawMessage) json.RawMessage {
 	if json.Valid(output) {
 		return output
