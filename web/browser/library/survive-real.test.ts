@@ -63,6 +63,20 @@ function expectOnce(page: TalkPage): void {
   expect(new Set(seqs).size).toBe(seqs.length);
 }
 
+/** A page whose connection is cut for a second while the user speaks, when the model has said how long that was. */
+async function cutWhileSpeaking(provider: string) {
+  const { gateway, page } = await talking(provider);
+  await message(page, "speech.started");
+  await gateway.front.cutFor(1000);
+  const { text } = await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("seconds"));
+  const end = async (): Promise<void> => {
+    await page.leave();
+    await gateway.close();
+  };
+  const stats = await page.page.evaluate(() => window.talk.session!.stats());
+  return { page, stats, seconds: Number(/spoke for ([\d.]+) seconds/.exec(text)?.[1]), end };
+}
+
 describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", (provider) => {
   test("whose connection is cut for three seconds while the model speaks sounds as if nothing had been", async () => {
     const { gateway, page } = await talking(provider);
@@ -86,25 +100,25 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
   });
 
   test("whose connection is cut for a second while the user speaks hears every word", async () => {
-    const { gateway, page } = await talking(provider);
-    await message(page, "speech.started");
-    await gateway.front.cutFor(1000);
-    const { text } = await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("seconds"));
-    const seconds = Number(/spoke for ([\d.]+) seconds/.exec(text)?.[1]);
+    let cut = await cutWhileSpeaking(provider);
+    // A busy machine may be away for longer than the 2 s of speech that are kept, which is another story.
+    for (let tries = 1; cut.stats.lostMs > 2000 && tries < 5; tries++) {
+      await cut.end();
+      cut = await cutWhileSpeaking(provider);
+    }
+    const { page, seconds, stats } = cut;
     const microphone = await page.visitor.microphone();
     const said = voiced(microphone, 0, SAID[1] - SAID[0] + 1);
     const alike = likeness(await page.visitor.uplink(), pcm16(microphone, 16000, SAID[1] - SAID[0]), 16000);
-    console.log(`${provider}: the model heard ${seconds} s of ${said.toFixed(2)} s, through a second without a network; the uplink correlates ${alike.correlation.toFixed(4)}, lost ${alike.lostMs.toFixed(0)} ms`);
+    console.log(`${provider}: the model heard ${seconds} s of ${said.toFixed(2)} s, through ${stats.lostMs} ms without a network; the uplink correlates ${alike.correlation.toFixed(4)}, lost ${alike.lostMs.toFixed(0)} ms`);
     expect(Math.abs(seconds - said)).toBeLessThan(0.15);
     expect(alike.correlation).toBeGreaterThan(0.98);
     expect(alike.lostMs).toBeLessThan(100);
     expect(new Set(told(page, "transcript").filter(({ role }) => role === "user").map(({ id }) => id)).size).toBe(1);
-    const stats = await page.page.evaluate(() => window.talk.session!.stats());
     expect([stats.resumes, stats.unnoticed, stats.droppedOffline]).toEqual([1, 1, 0]);
     expect([...page.all("reconnecting"), ...page.all("reconnected")]).toEqual([]);
     expectOnce(page);
-    await page.leave();
-    await gateway.close();
+    await cut.end();
   });
 
   test("goes on when its page is loaded again in the middle of an answer", async () => {
