@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -42,6 +43,12 @@ func TestNodesZombie(t *testing.T) {
 	}
 	if after := s.doneBy(zombie); after != before {
 		t.Errorf("it has done %d things since it is awake", after-before)
+	}
+	for _, id := range ids {
+		ended := regexp.MustCompile(`"msg":"session ended","session_id":"` + id + `","reason":"([a-z_]+)"`).FindStringSubmatch(zombie.said.String())
+		if len(ended) != 2 || ended[1] != "taken_over" {
+			t.Errorf("session %s has ended with %q, not because another gateway has taken it", id, ended)
+		}
 	}
 	cr.hang()
 	if n := cr.check(t); n != len(cr.talkers) {
