@@ -410,14 +410,18 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 		c.player.caughtUp(now)
 		c.endDoubtful(now)
 	}
-	if x := c.cur; c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken) {
-		if x.Turn.Act == turn.Type && !x.taken && x.Bytes == 0 {
-			// It was lost with the gateway, or came when that had given the session up.
-			c.send(&protocol.InputText{Text: x.Words.Text})
-			x.Spoken, c.word, c.sign = now, now, now
-		} else {
-			x.Completed = true // its end was among the messages that are lost
-		}
+	switch x := c.cur; {
+	case c.unheard(x):
+		c.send(&protocol.InputText{Text: x.Words.Text})
+		x.Spoken, c.word, c.sign = now, now, now
+	case c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken):
+		x.Completed = true // its end was among the messages that are lost
 	}
 	c.way.snapshot = false
+}
+
+// unheard reports whether the text of an exchange was lost with the connection that broke, or with the
+// gateway: it was sent before, and nothing that came since tells of it.
+func (c *Conversation) unheard(x *Exchange) bool {
+	return x != nil && x.Turn.Act == turn.Type && x.Index >= 0 && !x.taken && x.Bytes == 0 && x.Onset.Before(c.way.lost)
 }

@@ -229,6 +229,13 @@ func (c *talker) complains(format string, args ...any) {
 	c.broken = append(c.broken, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
+// complaints are what it has complained of.
+func (c *talker) complaints() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.broken)
+}
+
 // Heard is part of voice.Observer.
 func (c *talker) Heard(_ time.Time, m protocol.ServerMessage) {
 	c.mu.Lock()

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"flag"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 )
 
 // The buckets of the store that say which gateway runs which session, and what another one needs to go on
@@ -55,8 +57,8 @@ func TestNodesNewerRecords(t *testing.T) {
 var nodesOld = flag.String("nodes.old", "", "a program of an older version, for the test of two versions")
 
 // TestNodesOlderProgram: one of three gateways is an older version of the program. Clients come back to
-// its sessions through the others, and to the others' through it. When it is killed, its clients go on or
-// are told something; the others' sessions go on.
+// its sessions through the others, and to the others' through it. When it is killed, its clients go on or,
+// if it has left no checkpoint, are told to start again; the others' sessions go on.
 func TestNodesOlderProgram(t *testing.T) {
 	t.Parallel()
 	if *nodesOld == "" {
@@ -84,9 +86,14 @@ func TestNodesOlderProgram(t *testing.T) {
 		t.Errorf("%d of %d go on, and %d sessions ran on newer gateways:\n%s", went, len(cr.talkers), least, cr)
 	}
 	t.Logf("%d sessions ran on the older program, %d of all go on", len(theirs), went)
+	for _, c := range theirs {
+		if refused := strings.Contains(strings.Join(c.complaints(), "\n"), errcode.ResumeRefused); c.isOver() && !refused {
+			t.Errorf("client %d of the older gateway has not gone on, and was not told to start again: %v", c.n, c.complaints())
+		}
+	}
 	for _, c := range cr.talkers {
 		if c.isOver() && !slices.Contains(theirs, c) {
-			t.Errorf("client %d of a newer gateway has not gone on: %v", c.n, c.broken)
+			t.Errorf("client %d of a newer gateway has not gone on: %v", c.n, c.complaints())
 		}
 	}
 	cr.hang()
