@@ -30,7 +30,13 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     gateways.push(gateway);
     const console = await ConsolePage.open(browser, gateway);
     await console.press("Start talking");
-    for (const title of ["Listening", "You are speaking", "Thinking", "Speaking", "You are speaking", "Thinking", "Speaking", "Listening"]) {
+    await console.says("Listening");
+    await console.says("You are speaking");
+    // A page that is held up while the user speaks gets all frames at once.
+    await console.page.evaluate(() => {
+      for (const until = performance.now() + 300; performance.now() < until; );
+    });
+    for (const title of ["Thinking", "Speaking", "You are speaking", "Thinking", "Speaking", "Listening"]) {
       await console.says(title);
     }
     await console.line("Tell me a story.");

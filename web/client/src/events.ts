@@ -33,8 +33,13 @@ export interface LocalEvents {
   sent: { type: string; [field: string]: unknown };
   /** Levels as RMS, 0 to 1, 25 a second, for each side while it is on. */
   level: { side: "user" | "model"; level: number };
-  /** What was sent: PCM16 at the uplink's rate. Costs nothing while nobody listens. */
-  uplink: { pcm: Int16Array; at: number };
+  /**
+   * What was sent: PCM16 at the uplink's rate, complete at `at` (performance.now()). `clockMs` says the same on the
+   * microphone's audio clock, which nothing makes late: a frame without a gap before it is its own length later than
+   * the one before, within 10 ms.
+   * Costs nothing while nobody listens.
+   */
+  uplink: { pcm: Int16Array; at: number; clockMs: number };
   /** What came in, before it is played: PCM16 at the downlink's rate. */
   downlink: { item: string; pcm: Int16Array; at: number };
   /**

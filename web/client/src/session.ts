@@ -3,6 +3,7 @@ import { onDeviceChange } from "./audio/devices.js";
 import { Microphone } from "./audio/microphone.js";
 import { AudioSetup } from "./audio/setup.js";
 import { Speaker } from "./audio/speaker.js";
+import type { UplinkFrame } from "./audio/worklets/messages.js";
 import { DISPLACED } from "./connection/codes.js";
 import { Line } from "./connection/line.js";
 import { Outage } from "./connection/outage.js";
@@ -88,7 +89,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       options.speakerId,
     );
     this.microphone = new Microphone(typeof options.microphone === "object" ? options.microphone : {}, {
-      frame: (pcm, at) => this.#onFrame(pcm, at),
+      frame: (frame) => this.#onFrame(frame),
       level: (level) => this.emit("level", { side: "user", level }),
       changed: (event) => this.#onMicrophone(event),
       failed: (error) => this.emit("warning", error),
@@ -262,9 +263,8 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     if (this.#pressed) {
       this.#tellPress();
     }
-    const now = performance.now() - Date.now();
-    for (const { pcm, at } of this.#line.sendHeld()) {
-      this.#onSent(pcm, at + now);
+    for (const frame of this.#line.sendHeld()) {
+      this.#onSent(frame);
     }
     this.#tellPress();
     for (const kept of this.#outbox.take(same)) {
@@ -398,23 +398,24 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.emit("microphone", event);
   }
 
-  #onFrame(pcm: ArrayBuffer, madeAt: number): void {
+  #onFrame(frame: UplinkFrame): void {
     if (this.#current !== "open" && this.#current !== "reconnecting") {
       return;
     }
-    const at = performance.now();
-    const became = this.#line.sendAudio(pcm, madeAt);
+    const became = this.#line.sendAudio(frame);
+    const now = performance.now();
     if (became === "sent") {
-      this.#onSent(pcm, at);
-    } else if (became === "slow" && at - this.#slowAt >= SLOW_EVERY_MS) {
-      this.#slowAt = at;
+      this.#onSent(frame);
+    } else if (became === "slow" && now - this.#slowAt >= SLOW_EVERY_MS) {
+      this.#slowAt = now;
       this.emit("warning", new VoiceError("slow"));
     }
   }
 
-  #onSent(pcm: ArrayBuffer, at: number): void {
+  #onSent({ pcm, at: madeAt, clockMs }: UplinkFrame): void {
+    const at = performance.now() - (Date.now() - madeAt);
     this.#uplink.sent(pcm.byteLength / 2, at);
-    this.emit("uplink", { pcm: new Int16Array(pcm), at });
+    this.emit("uplink", { pcm: new Int16Array(pcm), at, clockMs });
   }
 
   #press(active: boolean): void {

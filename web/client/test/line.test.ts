@@ -608,7 +608,7 @@ describe("the microphone without a connection", () => {
 
   /** Says so many frames of 20 ms each, with numbers from one on. */
   function say(caller: Caller, from: number, count: number): string[] {
-    return Array.from({ length: count }, (_, i) => caller.line.sendAudio(frame(from + i), Date.now()));
+    return Array.from({ length: count }, (_, i) => caller.line.sendAudio({ pcm: frame(from + i), at: Date.now(), clockMs: 0 }));
   }
 
   test("is kept for two seconds, and sent before what is said next", async () => {
@@ -931,13 +931,13 @@ describe("traffic", () => {
     const caller = await Caller.started({ inputRate: 8000 });
     FakeWebSocket.last.audio(960);
     FakeWebSocket.last.say({ type: "weather.report", seq: 2, rain: true });
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "sent");
+    assert.equal(caller.line.sendAudio({ pcm: new ArrayBuffer(320), at: Date.now(), clockMs: 0 }), "sent");
     FakeWebSocket.last.bufferedAmount = 2 * 8000 * 2;
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "sent", "two seconds may wait");
+    assert.equal(caller.line.sendAudio({ pcm: new ArrayBuffer(320), at: Date.now(), clockMs: 0 }), "sent", "two seconds may wait");
     FakeWebSocket.last.bufferedAmount++;
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "slow");
+    assert.equal(caller.line.sendAudio({ pcm: new ArrayBuffer(320), at: Date.now(), clockMs: 0 }), "slow");
     FakeWebSocket.last.drop();
-    assert.equal(caller.line.sendAudio(new ArrayBuffer(320), Date.now()), "offline");
+    assert.equal(caller.line.sendAudio({ pcm: new ArrayBuffer(320), at: Date.now(), clockMs: 0 }), "offline");
     const stats = caller.tally;
     const { messagesSent, messagesReceived, audioFramesSent, audioFramesReceived, droppedSlow, droppedOffline, unknownMessages } = stats;
     assert.deepEqual(

@@ -27,7 +27,7 @@ function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
     sent: [] as string[],
   };
   const microphone = new Microphone(options, {
-    frame: (pcm) => {
+    frame: ({ pcm }) => {
       told.frames.push(new Int16Array(pcm)[0]!);
       told.sent.push(`frame ${new Int16Array(pcm)[0]}`);
     },
@@ -45,7 +45,7 @@ function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
 }
 
 function frame(node: FakeWorkletNode, sample: number, level = 0.5): void {
-  node.tell({ pcm: Int16Array.of(sample).buffer, level, at: Date.now() });
+  node.tell({ pcm: Int16Array.of(sample).buffer, level, at: Date.now(), clockMs: 0 });
 }
 
 const track = (i: number) => browser.streams.at(i)!.track;

@@ -95,7 +95,7 @@ async function reconnect(fields: Record<string, unknown> = {}): Promise<void> {
   FakeWebSocket.last.start(fields);
 }
 
-const frame = (ageMs = 0): void => devices.microphone.frame(new ArrayBuffer(640), Date.now() - ageMs);
+const frame = (ageMs = 0): void => devices.microphone.frame({ pcm: new ArrayBuffer(640), at: Date.now() - ageMs, clockMs: 0 });
 const question = (token: string): { type: string; [field: string]: unknown } => ({ type: "confirmation.request", seq: 2, turn: 1, token, tool: "send", args: {}, preview: "Send?", expires_at: "" });
 
 beforeEach(() => {

@@ -92,7 +92,7 @@ function begin(session: VoiceSession): void {
 }
 
 const resumed = (seq: number, more: object = {}): Record<string, unknown> => ({ seq, resumed: true, resume_token: `rt_${seq}`, conversation_id: "c-7", ...more });
-const frame = (n = 0): void => devices.microphone.frame(Int16Array.from({ length: 320 }, () => n).buffer, Date.now());
+const frame = (n = 0): void => devices.microphone.frame({ pcm: Int16Array.from({ length: 320 }, () => n).buffer, at: Date.now(), clockMs: 0 });
 const say = (message: { type: string; [field: string]: unknown }): void => FakeWebSocket.last.say(message);
 const stored = (): string => JSON.stringify({ ...sessionStorage });
 

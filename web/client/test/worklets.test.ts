@@ -72,6 +72,8 @@ test("capture makes frames of 20 ms of what comes in, and of silence where nothi
   assert.equal(spoken.length + silent.length, 19, "one frame waits for the filter's look-ahead");
   assert.ok(silent.slice(2).every(({ level }) => level < 1e-6));
   assert.ok(out.every((x) => x === 0), "what it gives out is not heard");
+  const clock = [...spoken, ...silent].map(({ clockMs }) => clockMs);
+  assert.ok(clock.slice(1).every((ms, i) => Math.abs(ms - clock[i]! - 20) < 10), "the audio clock tells that they follow each other");
 });
 
 test("off, capture gives a second of silence more, whatever comes in, and goes on when it is on again", () => {
@@ -85,7 +87,9 @@ test("off, capture gives a second of silence more, whatever comes in, and goes o
   assert.ok(tail.slice(2).every(({ level }) => level < 1e-6));
   capture.send("on");
   capture.run(200, voice);
-  assert.ok(capture.told().length >= 9);
+  const again = capture.told();
+  assert.ok(again.length >= 9);
+  assert.ok(again[0]!.clockMs - tail.at(-1)!.clockMs > 1900, "the audio clock has gone on");
 });
 
 test("capture is over when it is closed", () => {

@@ -434,7 +434,7 @@ test("everything that happens is told to the instruments, sound with its rate", 
   console.talk();
   session().info = { input_rate: 16000, output_rate: 24000 };
   session().opened();
-  session().noticed("uplink", { pcm: new Int16Array(320), at: 0 });
+  session().noticed("uplink", { pcm: new Int16Array(320), at: 0, clockMs: 20 });
   session().noticed("downlink", { item: "i", pcm: new Int16Array(480), at: 0 });
   const kinds = happened.map((happening) => (happening.kind === "received" ? happening.message.type : happening.kind === "noticed" ? happening.name : happening.kind));
   assert.deepEqual(kinds, ["session.started", "opened", "state", "microphone", "uplink", "downlink"]);

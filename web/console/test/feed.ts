@@ -22,8 +22,8 @@ export function sent(at: number, type: string, fields: object = {}): Happening {
   return { ...moment(at), kind: "sent", side: "voice", message: { type, ...fields } };
 }
 
-export function uplink(at: number, pcm: Int16Array, rate = 16000): Happening {
-  return { ...moment(at), kind: "uplink", side: "voice", pcm, rate };
+export function uplink(at: number, pcm: Int16Array, rate = 16000, clockMs = at): Happening {
+  return { ...moment(at), kind: "uplink", side: "voice", pcm, rate, clockMs };
 }
 
 export function downlink(at: number, item: string, pcm: Int16Array, rate = 24000): Happening {

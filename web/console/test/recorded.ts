@@ -3,6 +3,9 @@ import type { Happening } from "../src/model/feed.js";
 import { downlink, moment, uplink } from "./feed.js";
 import conversation from "./testdata/conversation.jsonl?raw";
 
+const RATE = 16000;
+const FRAME_MS = 20;
+
 type Audio = [side: "u" | "d", at: number, samples: number, peak: number, item?: string];
 
 /** Samples that are as loud as those that were recorded. */
@@ -10,17 +13,19 @@ function samples(count: number, peak: number): Int16Array {
   return Int16Array.from({ length: count }, (_, i) => (i % 2 === 0 ? peak : -peak));
 }
 
-function happening(line: string): Happening {
+function happening(line: string, clockMs: number): Happening {
   const told = JSON.parse(line) as Audio | Happening;
   if (!Array.isArray(told)) {
     return { ...told, ...moment(told.at) };
   }
   const [side, at, count, peak, item] = told;
-  return side === "u" ? uplink(at, samples(count, peak)) : downlink(at, item!, samples(count, peak));
+  return side === "u" ? uplink(at, samples(count, peak), RATE, clockMs) : downlink(at, item!, samples(count, peak));
 }
 
 /** testdata/conversation.jsonl; its first line says what it is. */
 export function recorded(): Happening[] {
   const [, ...lines] = conversation.trimEnd().split("\n");
-  return lines.map(happening);
+  // The microphone's clock was not recorded; it went on without a gap.
+  let clockMs = 0;
+  return lines.map((line) => happening(line, line.startsWith('["u"') ? (clockMs += FRAME_MS) : clockMs));
 }

@@ -122,6 +122,20 @@ test("the newest minutes are kept, of both sides", () => {
   assert.equal(read(recording.wav(1, 60, "model", 99_000)).channels[0]![0], 71);
 });
 
+test("a page that was busy while the user spoke has all of it, in order", () => {
+  const { recording, take } = watched();
+  take(opened(0));
+  for (let clock = 20; clock <= 4000; clock += 20) {
+    // For 400 ms the page takes nothing, and then all at once.
+    const at = clock > 1200 && clock < 1600 ? 1600 : clock;
+    take(uplink(at, ms(20, 16000, clock), 16000, clock));
+  }
+  take(received(1200, "speech.started", { turn: 1, audio_ms: 1000 }), received(2400, "speech.stopped", { turn: 1, audio_ms: 2000 }));
+  const [channel] = read(recording.wav(1, 1, "user", 9000)).channels;
+  const frames = Array.from({ length: channel!.length / 320 }, (_, i) => channel![i * 320]);
+  assert.deepEqual(frames, Array.from({ length: frames.length }, (_, i) => 720 + 20 * i));
+});
+
 test("a gap in what was sent is silence", () => {
   const { recording, take } = watched();
   take(opened(0), uplink(1000, ms(1000, 16000, 5)), uplink(3000, ms(1000, 16000, 6)));

@@ -7,7 +7,7 @@ import { Capture } from "./capture.js";
 import { onMicrophoneChange } from "./devices.js";
 import { FRAME_MS } from "./framer.js";
 import { PushToTalk } from "./pushtotalk.js";
-import type { CapturedFrame } from "./worklets/messages.js";
+import type { CapturedFrame, UplinkFrame } from "./worklets/messages.js";
 
 /** A microphone that gives silence for so long is said to. */
 const SILENCED_MS = 1000;
@@ -16,8 +16,8 @@ const FRAMES_PER_LEVEL = 40 / FRAME_MS;
 
 /** What the microphone tells of. */
 export interface MicrophoneHandlers {
-  /** One uplink frame of 20 ms, PCM16, that was made at Date.now(). */
-  frame(pcm: ArrayBuffer, at: number): void;
+  /** One uplink frame of 20 ms. */
+  frame(frame: UplinkFrame): void;
   /** RMS of what was said, 25 times a second while frames come. */
   level(level: number): void;
   changed(event: LocalEvents["microphone"]): void;
@@ -343,13 +343,13 @@ export class Microphone {
     }
   }
 
-  #onFrame({ pcm, level, at }: CapturedFrame): void {
+  #onFrame({ pcm, level, at, clockMs }: CapturedFrame): void {
     const heard = this.#talk?.active ?? true;
     if (!heard) {
       new Uint8Array(pcm).fill(0);
     }
     this.#loudest = Math.max(this.#loudest, heard ? level : 0);
-    this.#handlers.frame(pcm, at);
+    this.#handlers.frame({ pcm, at, clockMs });
     this.#talk?.frameSent();
     if (++this.#frames % FRAMES_PER_LEVEL === 0) {
       this.#handlers.level(this.#loudest);

@@ -1,11 +1,7 @@
+import type { UplinkFrame } from "../audio/worklets/messages.js";
+
 /** So much of the microphone is kept while there is no connection, in ms. */
 export const HELD_MS = 2000;
-
-/** One uplink frame of PCM16, made at `at` on the clock of Date.now(). */
-export interface HeldFrame {
-  pcm: ArrayBuffer;
-  at: number;
-}
 
 /**
  * What is said while there is no connection: the newest two seconds. They are sent first
@@ -13,7 +9,7 @@ export interface HeldFrame {
  */
 export class Held {
   readonly #most: number;
-  #frames: HeldFrame[] = [];
+  #frames: UplinkFrame[] = [];
   #bytes = 0;
 
   /** rate of the uplink in Hz. */
@@ -22,7 +18,7 @@ export class Held {
   }
 
   /** Keeps a frame, and returns how many older ones had to go for it. */
-  push(frame: HeldFrame): number {
+  push(frame: UplinkFrame): number {
     this.#frames.push(frame);
     this.#bytes += frame.pcm.byteLength;
     let gone = 0;
@@ -34,7 +30,7 @@ export class Held {
   }
 
   /** All that is kept, oldest first. Nothing is kept afterwards. */
-  take(): HeldFrame[] {
+  take(): UplinkFrame[] {
     const frames = this.#frames;
     this.#frames = [];
     this.#bytes = 0;

@@ -1,4 +1,5 @@
 // The way to the gateway: one connection after another, for one conversation.
+import type { UplinkFrame } from "../audio/worklets/messages.js";
 import { VoiceError, closeError } from "../errors.js";
 import type { Kept } from "../kept.js";
 import type { ConnectOptions } from "../options.js";
@@ -6,7 +7,7 @@ import type { AudioPosition, ClientMessage, ErrorMessage, Pong, ServerMessage, S
 import type { Tally } from "../stats.js";
 import { DISPLACED, LIMIT, MOVING, reconnects } from "./codes.js";
 import { Heartbeat } from "./heartbeat.js";
-import { Held, type HeldFrame } from "./held.js";
+import { Held } from "./held.js";
 import { Order } from "./order.js";
 import { whyUnopened } from "./probe.js";
 import { Wait, tries } from "./retry.js";
@@ -128,15 +129,15 @@ export class Line {
   }
 
   /**
-   * One frame of PCM16, made at Date.now(). While a session waits to be taken up again the
+   * One frame. While a session waits to be taken up again the
    * newest two seconds are kept, for sendHeld. What is dropped is counted.
    */
-  sendAudio(pcm: ArrayBuffer, at: number): "sent" | "slow" | "kept" | "offline" {
+  sendAudio(frame: UplinkFrame): "sent" | "slow" | "kept" | "offline" {
     if (this.#phase === "open" && this.#socket !== null) {
-      return this.#socket.sendAudio(pcm, at, this.#options.inputRate ?? 16000);
+      return this.#socket.sendAudio(frame.pcm, frame.at, this.#options.inputRate ?? 16000);
     }
     if (this.#resume !== undefined && this.#openedAt !== undefined && this.#phase !== "ending" && this.#phase !== "over") {
-      this.#tally.droppedOffline += this.#held.push({ pcm, at });
+      this.#tally.droppedOffline += this.#held.push(frame);
       return "kept";
     }
     this.#tally.droppedOffline++;
@@ -144,7 +145,7 @@ export class Line {
   }
 
   /** Sends what was kept of the microphone, before anything newer; returns what was sent. */
-  sendHeld(): HeldFrame[] {
+  sendHeld(): UplinkFrame[] {
     const frames = this.#held.take();
     this.#socket?.sendHeld(frames.map(({ pcm }) => pcm));
     this.#tally.audioFramesKept += frames.length;

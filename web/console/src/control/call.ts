@@ -154,7 +154,7 @@ export class Call {
         happened({ kind: "noticed", side: "voice", ...({ name, event } as Noticed) });
       });
     }
-    session.on("uplink", ({ pcm }) => happened({ kind: "uplink", side: "voice", pcm, rate: settings.inputRate }));
+    session.on("uplink", ({ pcm, clockMs }) => happened({ kind: "uplink", side: "voice", pcm, rate: settings.inputRate, clockMs }));
     session.on("downlink", ({ item, pcm }) => {
       happened({ kind: "downlink", side: "voice", item, pcm, rate: session.info?.output_rate ?? settings.outputRate });
     });

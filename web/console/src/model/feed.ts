@@ -38,7 +38,7 @@ export type Happening = { at: number; wall: number } & (
   /** A new voice session begins; what is on the waveform starts anew. Rates in Hz. */
   | { kind: "opened"; side: "voice"; inputRate: number; outputRate: number }
   /** Audio, PCM16: of the user as it was sent, of the model as it came. */
-  | { kind: "uplink"; side: "voice"; pcm: Int16Array; rate: number }
+  | { kind: "uplink"; side: "voice"; pcm: Int16Array; rate: number; clockMs: number }
   | { kind: "downlink"; side: "voice"; item: string; pcm: Int16Array; rate: number }
   /** The time of a question is up, and the gateway does not tell of it: the text agent's side. */
   | { kind: "lapsed"; side: Side; token: string }

@@ -4,14 +4,13 @@ import { resampled } from "./resampled.js";
 import type { Item, Sound, Span } from "./sound.js";
 import { BLOCK_MS, Stretch } from "./stretch.js";
 import { turnKey } from "./turns.js";
+import { spokenAt, type UplinkPlace } from "./uplinkclock.js";
 import { wavFile } from "./wav.js";
 
 /** So much of each side is kept, the newest: some 20 MB of the user and 30 MB of the model. */
 export const RECORDED_MS = 600_000;
 /** The user's side of a turn begins before the speech that was heard, and ends after it. */
 const MARGIN_MS = 300;
-/** Frames that are further from where they belong are a new stretch. */
-const GAP_MS = 40;
 
 /** user and model: one side alone, all of it. both: in two channels, as it sounded. */
 export type Which = "user" | "model" | "both";
@@ -22,9 +21,16 @@ export interface Recorded {
   modelMs: number;
 }
 
+/** What the user said without a gap. */
+interface Spoken {
+  /** Where it begins. */
+  readonly from: UplinkPlace;
+  readonly samples: Stretch;
+}
+
 /** The newest ten minutes of each side. */
 export class Recording implements Watcher {
-  private user: Stretch[] = [];
+  private user: Spoken[] = [];
   private readonly model = new Map<Item, Stretch>();
 
   /** `sound` has to take each happening before this does. */
@@ -35,7 +41,7 @@ export class Recording implements Watcher {
 
   take(happening: Happening): void {
     if (happening.kind === "uplink") {
-      this.spoken(happening.pcm, happening.rate, this.sound.newestFrame);
+      this.spoken(happening.pcm, happening.rate, this.sound.newestFrame!);
     } else if (happening.kind === "downlink") {
       this.answered(happening.item, happening.pcm, happening.rate);
     } else if (happening.kind === "anew") {
@@ -47,7 +53,10 @@ export class Recording implements Watcher {
   /** What there is of a turn; null for nothing. */
   of(session: number, turn: number): Recorded | null {
     const [from, to] = this.userRange(session, turn);
-    const userMs = this.user.reduce((sum, s) => sum + Math.max(0, Math.min(to, s.at + (s.end * 1000) / s.rate) - Math.max(from, s.at + (s.begin * 1000) / s.rate)), 0);
+    const userMs = this.user.reduce((sum, spoken) => {
+      const [began, ended] = times(spoken);
+      return sum + Math.max(0, Math.min(to, ended) - Math.max(from, began));
+    }, 0);
     const modelMs = this.answers(session, turn).reduce((sum, [, stretch]) => sum + stretch.ms, 0);
     return userMs > 0 || modelMs > 0 ? { userMs, modelMs } : null;
   }
@@ -57,7 +66,7 @@ export class Recording implements Watcher {
     switch (which) {
       case "user": {
         const [from, to] = this.userRange(session, turn);
-        const rate = this.user.at(-1)?.rate ?? 0;
+        const rate = this.user.at(-1)?.samples.rate ?? 0;
         return to > from && rate > 0 ? wavFile([this.userBetween(from, to, rate)], rate) : null;
       }
       case "model": {
@@ -78,7 +87,7 @@ export class Recording implements Watcher {
       from = Math.min(from, span.at);
       to = Math.max(to, span.at + (span.to - span.from));
     }
-    const userRate = this.user.at(-1)?.rate;
+    const userRate = this.user.at(-1)?.samples.rate;
     const rate = Math.max(userRate ?? 0, ...[...answers.values()].map((stretch) => stretch.rate));
     if (to <= from || rate <= 0) {
       return null;
@@ -92,15 +101,15 @@ export class Recording implements Watcher {
     return wavFile([left, right], rate);
   }
 
-  private spoken(pcm: Int16Array, rate: number, at: number): void {
+  private spoken(pcm: Int16Array, rate: number, from: UplinkPlace): void {
     let last = this.user.at(-1);
-    if (last === undefined || last.rate !== rate || Math.abs(at - (last.at + (last.end * 1000) / rate)) > GAP_MS) {
-      last = new Stretch(rate, at);
+    if (last === undefined || last.from.stretch !== from.stretch) {
+      last = { from, samples: new Stretch(rate) };
       this.user.push(last);
     }
-    last.push(pcm);
-    while (this.user.reduce((sum, { ms }) => sum + ms, 0) > this.limitMs) {
-      if (!this.user[0]!.drop()) {
+    last.samples.push(pcm);
+    while (this.user.reduce((sum, { samples }) => sum + samples.ms, 0) > this.limitMs) {
+      if (!this.user[0]!.samples.drop()) {
         this.user.shift();
       }
     }
@@ -113,7 +122,7 @@ export class Recording implements Watcher {
     }
     let stretch = this.model.get(item);
     if (stretch === undefined) {
-      stretch = new Stretch(rate, 0);
+      stretch = new Stretch(rate);
       this.model.set(item, stretch);
     }
     stretch.push(pcm);
@@ -152,9 +161,9 @@ export class Recording implements Watcher {
 
   private userBetween(from: number, to: number, rate: number): Int16Array {
     const out = new Int16Array(Math.round(((to - from) * rate) / 1000));
-    for (const stretch of this.user.filter((s) => s.rate === rate)) {
-      const begin = Math.round(((from - stretch.at) * rate) / 1000);
-      stretch.read(begin, begin + out.length, out, 0);
+    for (const spoken of this.user.filter(({ samples }) => samples.rate === rate)) {
+      const begin = Math.round(((from - spokenAt(spoken.from)) * rate) / 1000);
+      spoken.samples.read(begin, begin + out.length, out, 0);
     }
     return out;
   }
@@ -163,6 +172,12 @@ export class Recording implements Watcher {
 /** The file's name for a turn. */
 export function fileName(session: number, turn: number, which: Which): string {
   return `voicegw-${turnKey(session, turn).replace(".", "-turn-")}-${which}.wav`;
+}
+
+/** When the first and the last sample that are kept were spoken (performance.now()). */
+function times({ from, samples }: Spoken): [number, number] {
+  const at = spokenAt(from);
+  return [at + (samples.begin * 1000) / samples.rate, at + (samples.end * 1000) / samples.rate];
 }
 
 /** Puts what was heard of an item where it was heard. */

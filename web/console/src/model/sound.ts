@@ -1,7 +1,7 @@
 // When what was said sounded, on this page's clock (performance.now(), in ms): of the user
 // by counting what was sent, of the model by what the loudspeaker reports.
 import type { Happening, Watcher } from "./feed.js";
-import { UplinkClock } from "./uplinkclock.js";
+import { UplinkClock, type UplinkPlace } from "./uplinkclock.js";
 
 /** So far (in ms) the loudspeaker may be from where it was thought to be. */
 const DRIFT_MS = 60;
@@ -65,7 +65,7 @@ export class Sound implements Watcher {
   readonly speeches: Speech[] = [];
   readonly marks: Mark[] = [];
   private uplink = new UplinkClock();
-  private frameBegan = 0;
+  private newest: UplinkPlace | undefined;
 
   take(happening: Happening): void {
     switch (happening.kind) {
@@ -77,7 +77,7 @@ export class Sound implements Watcher {
         this.uplink = new UplinkClock();
         break;
       case "uplink":
-        this.frameBegan = this.uplink.push((happening.pcm.length * 1000) / happening.rate, happening.at);
+        this.newest = this.uplink.push((happening.pcm.length * 1000) / happening.rate, happening.at, happening.clockMs);
         break;
       case "downlink": {
         const item = this.item(happening.item) ?? this.begin(happening.item, undefined);
@@ -109,9 +109,9 @@ export class Sound implements Watcher {
     }
   }
 
-  /** When the newest frame of the user began to be spoken. */
-  get newestFrame(): number {
-    return this.frameBegan;
+  /** Where the newest frame of the user begins; undefined before the first. */
+  get newestFrame(): UplinkPlace | undefined {
+    return this.newest;
   }
 
   /** A session runs: time goes on. */

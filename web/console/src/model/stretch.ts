@@ -9,11 +9,8 @@ export class Stretch {
   /** Samples that were dropped at the beginning. */
   private dropped = 0;
 
-  /** Of the user, when its first sample was spoken. */
-  constructor(
-    readonly rate: number,
-    readonly at: number,
-  ) {}
+  /** rate in Hz. */
+  constructor(readonly rate: number) {}
 
   get end(): number {
     return this.filled;

@@ -1,6 +1,7 @@
 // What both sides sound like over time, small enough to be drawn at any moment.
 import type { Happening, Watcher } from "./feed.js";
 import type { Sound } from "./sound.js";
+import { spokenAt } from "./uplinkclock.js";
 
 /** One column is the lowest and the highest sample of so many ms. */
 export const COLUMN_MS = 10;
@@ -111,7 +112,7 @@ export class Wave implements Watcher {
         this.items.clear();
         break;
       case "uplink":
-        columns(happening.pcm, happening.rate, this.sound.newestFrame, this.ring);
+        columns(happening.pcm, happening.rate, spokenAt(this.sound.newestFrame!), this.ring);
         break;
       case "downlink": {
         const all = this.items.get(happening.item) ?? this.begin(happening.item, happening.at);

@@ -19,7 +19,7 @@ class CaptureProcessor extends AudioWorkletProcessor {
     super(options);
     const { rate } = options.processorOptions as CaptureOptions;
     this.#framer = new Framer(sampleRate, rate, (pcm, level) => {
-      const frame: CapturedFrame = { pcm: pcm.buffer, level, at: Date.now() };
+      const frame: CapturedFrame = { pcm: pcm.buffer, level, at: Date.now(), clockMs: (currentFrame * 1000) / sampleRate };
       this.port.postMessage(frame, [pcm.buffer]);
     });
     this.port.onmessage = (event: MessageEvent<CaptureCommand>) => this.#obey(event.data);

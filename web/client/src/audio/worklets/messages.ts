@@ -18,12 +18,19 @@ export interface CaptureOptions {
  */
 export type CaptureCommand = "on" | "off" | "close";
 
-/** Capture to page, once per 20 ms. */
-export interface CapturedFrame {
+/** One uplink frame of PCM16. */
+export interface UplinkFrame {
   pcm: ArrayBuffer;
-  level: number;
-  /** Date.now(), the only clock that both have: a page that was held up gets it late. */
+  /** When it was made, as Date.now(), the only clock that both have: a page that was held up gets it late. */
   at: number;
+  /** When it was made, on the audio clock, in ms: see the event `uplink`. */
+  clockMs: number;
+}
+
+/** Capture to page, once per 20 ms. */
+export interface CapturedFrame extends UplinkFrame {
+  /** RMS. */
+  level: number;
 }
 
 /** Options of the playback worklet. */
