@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,9 +82,7 @@ func New(o Options) *Log {
 	if l.queue <= 0 {
 		l.queue = defaultQueue
 	}
-	if l.logger == nil {
-		l.logger = slog.New(slog.DiscardHandler)
-	}
+	l.logger = cmp.Or(l.logger, slog.New(slog.DiscardHandler))
 	if o.Stream != nil {
 		l.stream = newLane(l, "stream", streamWriter(o.Stream))
 		l.lanes = append(l.lanes, l.stream)

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -69,21 +70,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Name == "" {
-		o.Name = defaults.AgentName
-	}
-	if o.MaxMessage == 0 {
-		o.MaxMessage = conversation.MaxText
-	}
-	if o.MaxHistory == 0 {
-		o.MaxHistory = 48_000
-	}
-	if o.TurnTime == 0 {
-		o.TurnTime = 5 * time.Minute
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Name = cmp.Or(o.Name, defaults.AgentName)
+	o.MaxMessage = cmp.Or(o.MaxMessage, conversation.MaxText)
+	o.MaxHistory = cmp.Or(o.MaxHistory, 48_000)
+	o.TurnTime = cmp.Or(o.TurnTime, 5*time.Minute)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Rules.Mode = registry.ModeText
 	return o
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -115,9 +116,7 @@ func (l *loader) readFile() {
 	data, err := l.read(l.source.File)
 	if err != nil {
 		from := l.source.FileFrom
-		if from == "" {
-			from = l.source.File
-		}
+		from = cmp.Or(from, l.source.File)
 		l.problems.add(from, "The configuration file %s %v.", l.source.File, err)
 		return
 	}

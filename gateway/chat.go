@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -164,9 +165,7 @@ func messageID(r *http.Request, field string) (id, wrong string) {
 	if id != "" && field != "" && id != field {
 		return "", "message_id and Idempotency-Key name the message differently; give one of them."
 	}
-	if id == "" {
-		id = field
-	}
+	id = cmp.Or(id, field)
 	return id, ""
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -45,9 +46,7 @@ func troubleOf(e *protocol.Error) openaiTrouble {
 			t.status = http.StatusServiceUnavailable
 		}
 	}
-	if t.param == "" {
-		t.param = e.Ref
-	}
+	t.param = cmp.Or(t.param, e.Ref)
 	return t
 }
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,9 +107,7 @@ type Server struct {
 
 // New returns a Server.
 func New(opts Options) *Server {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	opts.Turns = opts.Turns.withDefaults()
 	s := &Server{opts: opts, guard: newGuard(opts.APIKey), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
 	s.opts.Hosts = withHostOf(opts.Hosts, opts.VoiceURL)

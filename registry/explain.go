@@ -169,9 +169,7 @@ func (e *explainer) problems(f fact) []Problem {
 		return []Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
 	}
 	message := f.word()
-	if message == "" {
-		message = "is not valid: " + f.message
-	}
+	message = cmp.Or(message, "is not valid: "+f.message)
 	return []Problem{{Path: f.place.String(), Message: message}}
 }
 

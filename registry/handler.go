@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding"
 	"encoding/json"
@@ -199,9 +200,7 @@ func jsonFields(t reflect.Type) map[string]reflect.Type {
 		if !field.IsExported() || name == "-" || (field.Anonymous && name == "") {
 			continue
 		}
-		if name == "" {
-			name = field.Name
-		}
+		name = cmp.Or(name, field.Name)
 		fields[name] = field.Type
 	}
 	return fields

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -89,9 +90,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 		Preview:              r.text("preview", false, 1000),
 		Parameters:           raw["parameters"],
 	}
-	if s.TimeoutMS == 0 {
-		s.TimeoutMS = DefaultTimeoutMS
-	}
+	s.TimeoutMS = cmp.Or(s.TimeoutMS, DefaultTimeoutMS)
 	r.rules(&s)
 	r.problems = append(r.problems, legible(object, nil)...)
 	if strings.TrimSpace(s.Description) != "" && Wordless(s.Description) {

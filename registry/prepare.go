@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -180,9 +181,7 @@ func invalidArguments(tool string, problems []Problem) *Error {
 			break
 		}
 		place := p.Path
-		if place == "" {
-			place = "the arguments"
-		}
+		place = cmp.Or(place, "the arguments")
 		said = append(said, shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
 	}
 	details, _ := marshal(struct { // it holds only strings: it cannot fail

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -55,9 +56,7 @@ func Load(data []byte, opts Options) (*Registry, error) {
 	if opts.MaxDataBytes <= 0 {
 		opts.MaxDataBytes = defaultMaxDataBytes
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	r := &Registry{opts: opts, stats: newStats()}
 	snapshot, err := r.load(data)
 	if err != nil {

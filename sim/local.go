@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,7 @@ type Local struct {
 
 // Start listens on addr ("127.0.0.1:0" if it is empty) and serves until Close.
 func Start(ctx context.Context, addr string, o Options) (*Local, error) {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
+	addr = cmp.Or(addr, "127.0.0.1:0")
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("sim: listen on %s: %w", addr, err)

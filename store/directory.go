@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,9 +190,7 @@ func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) 
 		return nil, errors.New("store: a session needs an id")
 	}
 	r.Epoch, r.Unknown = 1, nil
-	if r.State == "" {
-		r.State = SessionLive
-	}
+	r.State = cmp.Or(r.State, SessionLive)
 	data, err := d.encode(r)
 	if err != nil {
 		return nil, err

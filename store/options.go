@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,9 +112,7 @@ func (o Options) complete() (Options, error) {
 		o.ConversationBytes = min(o.ConversationBytes, memoryConversations)
 		o.AnswerBytes = min(o.AnswerBytes, memoryAnswers)
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := o.checkPlace(); err != nil {
 		return o, err
 	}

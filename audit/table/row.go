@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -65,9 +66,7 @@ func outcomeOf(r audit.Record) (outcome, colour string) {
 	switch {
 	case !r.OK:
 		outcome, colour = string(r.ErrorType), red
-		if outcome == "" {
-			outcome = "failed"
-		}
+		outcome = cmp.Or(outcome, "failed")
 	case r.CacheHit:
 		outcome, colour = "cached", yellow
 	default:

@@ -1,6 +1,7 @@
 package contacts
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -196,9 +197,7 @@ func (x *Extractor) normalURL(text string) (string, bool) {
 	if port != "" {
 		u.Host += ":" + port
 	}
-	if u.Path == "" {
-		u.Path = "/"
-	}
+	u.Path = cmp.Or(u.Path, "/")
 	normal := u.String()
 	return normal, !strings.ContainsFunc(normal, unicode.IsControl)
 }

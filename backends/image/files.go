@@ -2,6 +2,7 @@ package image
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -94,9 +95,7 @@ func OpenFiles(o FilesOptions) (*Files, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaults.ImageMB << 20
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("image: the folder of images: %w", err)
 	}

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []err
 			return made, spoilt, fmt.Errorf("%w: %w", ErrKeep, err)
 		}
 		m := Made{ID: id, Info: info, Prompt: g.Prompt, ExpiresAt: expires}
-		if m.Prompt == "" {
-			m.Prompt = r.Prompt
-		}
+		m.Prompt = cmp.Or(m.Prompt, r.Prompt)
 		made = append(made, m)
 	}
 	if len(made) == 0 {

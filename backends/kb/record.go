@@ -1,6 +1,7 @@
 package kb
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -100,9 +101,7 @@ func (r *Record) Normalize() {
 	r.URL = strings.TrimSpace(r.URL)
 	r.SourceType = strings.TrimSpace(r.SourceType)
 	r.LastUpdated = r.LastUpdated.UTC().Truncate(time.Millisecond)
-	if r.Namespace == "" {
-		r.Namespace = NamespaceStudio
-	}
+	r.Namespace = cmp.Or(r.Namespace, NamespaceStudio)
 	if prefix, _, ok := strings.Cut(r.ID, ":"); ok && r.Type == "" {
 		r.Type = Type(prefix)
 	}

@@ -1,6 +1,7 @@
 package completions
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -121,9 +122,7 @@ func (a *answer) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error 
 	if d.ID != "" {
 		p.id = d.ID
 	}
-	if p.name == "" {
-		p.name = d.Function.Name
-	}
+	p.name = cmp.Or(p.name, d.Function.Name)
 	args := d.Function.Arguments // some servers send an object, which the library returns unparsed
 	if a.argBytes += len(args); a.argBytes > maxArgs {
 		return &unreadable{fmt.Sprintf("the arguments of the tool calls have more than %d bytes", maxArgs)}

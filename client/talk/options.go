@@ -1,6 +1,7 @@
 package talk
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -91,18 +92,14 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Approval == turn.ApprovalAsk && o.Answers == nil {
 		return o, fmt.Errorf("%w: Approval asks, but there are no Answers", ErrOptions)
 	}
-	if o.URL == "" {
-		o.URL = DefaultURL
-	}
+	o.URL = cmp.Or(o.URL, DefaultURL)
 	if o.Patience <= 0 {
 		o.Patience = defaultPatience
 	}
 	if o.InputRate == 0 {
 		o.InputRate = o.ownRate()
 	}
-	if o.OutputRate == 0 {
-		o.OutputRate = defaultOutputRate
-	}
+	o.OutputRate = cmp.Or(o.OutputRate, defaultOutputRate)
 	if err := o.checkRates(); err != nil {
 		return o, err
 	}

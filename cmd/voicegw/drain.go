@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -29,9 +30,7 @@ type operatorDrain struct {
 
 // Begin implements gateway.Drain.
 func (d *operatorDrain) Begin(limit time.Duration) {
-	if limit == 0 {
-		limit = d.s.cfg.DrainTimeout
-	}
+	limit = cmp.Or(limit, d.s.cfg.DrainTimeout)
 	until := time.Now().Add(limit)
 	d.mu.Lock()
 	defer d.mu.Unlock()

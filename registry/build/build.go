@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,9 +83,7 @@ type project struct {
 }
 
 func open(dir string) (*project, error) {
-	if dir == "" {
-		dir = "."
-	}
+	dir = cmp.Or(dir, ".")
 	root, err := openProject(dir)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package completions
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -100,9 +101,7 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	if err := json.Unmarshal(body, r); err != nil {
 		return nil, wrongType(err)
 	}
-	if r.Model == "" {
-		r.Model = deployment
-	}
+	r.Model = cmp.Or(r.Model, deployment)
 	if bad := checkModel(r.Model, azure); bad != nil {
 		return nil, bad
 	}

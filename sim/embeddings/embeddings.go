@@ -1,6 +1,7 @@
 package embeddings
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -82,9 +83,7 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 		return nil, rest.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
 	}
 	r := &request{model: raw.Model}
-	if r.model == "" {
-		r.model = deployment
-	}
+	r.model = cmp.Or(r.model, deployment)
 	m, ok := models[r.model]
 	switch {
 	case r.model == "":

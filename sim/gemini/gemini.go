@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -66,9 +67,7 @@ func NewWith(o Options) *Handler {
 		chunkMS: o.ChunkMS, speed: o.Speed, firstAudioMS: o.FirstAudioMS,
 	}
 	h.limits.fill()
-	if h.limits.playback == 0 {
-		h.limits.playback = 1
-	}
+	h.limits.playback = cmp.Or(h.limits.playback, 1)
 	return h
 }
 

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -384,8 +385,6 @@ func (s *session) instructionTokens() int {
 // pace are the delivery options of this model.
 func (s *session) pace() pace.Options {
 	o := pace.Options{ChunkMS: s.limits.chunkMS, FirstAudioMS: s.limits.firstAudioMS, Speed: s.limits.speed}
-	if o.ChunkMS == 0 {
-		o.ChunkMS = s.cfg.habits.chunkMS
-	}
+	o.ChunkMS = cmp.Or(o.ChunkMS, s.cfg.habits.chunkMS)
 	return o
 }

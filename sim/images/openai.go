@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -77,9 +78,7 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 	if err := json.Unmarshal(body, &r); err != nil {
 		return r, o, rest.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
 	}
-	if r.Model == "" {
-		r.Model = deployment
-	}
+	r.Model = cmp.Or(r.Model, deployment)
 	switch {
 	case r.Model == "":
 		return r, o, rest.Invalid("", "", "you must provide a model parameter")

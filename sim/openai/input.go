@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -184,9 +185,7 @@ func (c *conn) commitByHand() *apiError {
 	data := in.since(now-in.length.Milliseconds(), now)
 	length := in.length
 	spoken := in.speechIn(data)
-	if spoken == 0 {
-		spoken = length
-	}
+	spoken = cmp.Or(spoken, length)
 	in.forget()
 	c.addSpeech(id, data, length, spoken, false)
 	return nil

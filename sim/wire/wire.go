@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -69,9 +70,7 @@ func (o Options) WithDefaults() Options {
 	if o.Scenario == nil {
 		o.Scenario = scenario.Default()
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Stats == nil {
 		o.Stats = &Stats{}
 	}

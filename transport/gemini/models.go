@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -142,9 +143,7 @@ func rowFor(model string, vertex bool) row {
 // error that explains why the model does not accept it.
 func (r *row) thinkingConfig(choice string) (*genai.ThinkingConfig, error) {
 	t := r.thinking
-	if choice == "" {
-		choice = t.standard
-	}
+	choice = cmp.Or(choice, t.standard)
 	switch tokens, err := strconv.ParseInt(choice, 10, 32); {
 	case choice == "":
 		return nil, nil

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,9 +68,7 @@ func (t *Transport) setupFrame(model string, r *row, setup transport.Setup) ([]b
 }
 
 func speechConfig(voice, standard, language string) *genai.SpeechConfig {
-	if voice == "" {
-		voice = standard
-	}
+	voice = cmp.Or(voice, standard)
 	if voice == "" && language == "" {
 		return nil
 	}

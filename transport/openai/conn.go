@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,9 +150,7 @@ func (c *conn) overdue() {
 // the goroutines that read or write.
 func (c *conn) end(cause *transport.Error) {
 	c.mu.Lock()
-	if c.cause == nil {
-		c.cause = cause
-	}
+	c.cause = cmp.Or(c.cause, cause)
 	c.mu.Unlock()
 	// A second caller waits for the first: the socket is closed when end returns.
 	c.closing.Do(func() {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,9 +117,7 @@ func (c *chain) answer(p transport.PastAssistant, kind string) {
 	if p.Interrupted {
 		status = "incomplete"
 	}
-	if kind == "" {
-		kind = "output_text"
-	}
+	kind = cmp.Or(kind, "output_text")
 	id := c.nextID()
 	frame, err := json.Marshal(struct {
 		EventID  string  `json:"event_id"`
@@ -134,9 +133,7 @@ func (c *chain) tool(p transport.PastTool) {
 	c.calls++
 	id := "past_call_" + strconv.Itoa(c.calls)
 	args := string(p.Args)
-	if args == "" {
-		args = "{}"
-	}
+	args = cmp.Or(args, "{}")
 	call := realtime.ConversationItemParamOfFunctionCall(args, p.Name)
 	call.OfFunctionCall.CallID = param.NewOpt(id)
 	c.add(call, call.OfFunctionCall)

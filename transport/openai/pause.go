@@ -1,5 +1,7 @@
 package openai
 
+import "cmp"
+
 // pauseMarginMS is added to the silence that ends a phrase, in ms. unknownSilenceMS is used
 // if the provider has not reported how long that silence is.
 const (
@@ -47,9 +49,7 @@ func (c *conn) pause() error {
 		return nil
 	}
 	silence := c.silenceMS
-	if silence == 0 {
-		silence = unknownSilenceMS
-	}
+	silence = cmp.Or(silence, unknownSilenceMS)
 	silence += pauseMarginMS
 	at := c.sentBytes / bytesPerMS
 	c.mu.Lock()

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,9 +59,7 @@ func (t *Transport) Name() string { return t.opts.Name }
 
 // Capabilities implements transport.Transport.
 func (t *Transport) Capabilities(model string) transport.Capabilities {
-	if model == "" {
-		model = t.opts.Model
-	}
+	model = cmp.Or(model, t.opts.Model)
 	return t.capabilities(rowOf(model))
 }
 
@@ -68,12 +67,8 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 // the setup as session.update and waits for session.updated, and then does the same with the
 // history. If an error event answers either, it is returned as the error.
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
-	if setup.Model == "" {
-		setup.Model = t.opts.Model
-	}
-	if setup.Voice == "" {
-		setup.Voice = t.opts.Voice
-	}
+	setup.Model = cmp.Or(setup.Model, t.opts.Model)
+	setup.Voice = cmp.Or(setup.Voice, t.opts.Voice)
 	if setup.Model == "" {
 		return nil, t.fault("setup", transport.KindInvalid, "",
 			fmt.Errorf("Options.Model: %w: with Azure it is the name of your deployment and has no default", ErrBadOption))

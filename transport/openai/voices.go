@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -19,9 +20,7 @@ func (t *Transport) Model() string { return t.opts.Model }
 // Voices lists the voices that the provider documents for model, the default
 // one first; nil if it documents none. An empty model means the default one.
 func (t *Transport) Voices(model string) []string {
-	if model == "" {
-		model = t.opts.Model
-	}
+	model = cmp.Or(model, t.opts.Model)
 	row := rowOf(model)
 	if !inFamily(model, row.prefix) {
 		return nil // rowOf has returned the nearest family

@@ -2,6 +2,7 @@ package caldav
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -63,9 +64,7 @@ func New(o Options) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil {
 		return nil, fmt.Errorf("caldav: the server's address must be a whole URL that begins with https:// or http://, without a password")
 	}
-	if base.Path == "" {
-		base.Path = "/"
-	}
+	base.Path = cmp.Or(base.Path, "/")
 	if o.Now == nil {
 		o.Now = time.Now
 	}

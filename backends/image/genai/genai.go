@@ -7,6 +7,7 @@
 package genai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func New(ctx context.Context, o Options) (*Generator, error) {
 	if o.APIKey == "" {
 		return nil, errors.New("image/genai: there is no API key")
 	}
-	if o.Model == "" {
-		o.Model = DefaultModel
-	}
+	o.Model = cmp.Or(o.Model, DefaultModel)
 	backend, most := genai.BackendGeminiAPI, int64(maxAnswer)
 	if imagen(o.Model) {
 		backend, most = genai.BackendVertexAI, maxPrediction

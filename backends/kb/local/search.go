@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -20,9 +21,7 @@ func (x *Index) Search(ctx context.Context, q kb.Query) (kb.Results, error) {
 		return kb.Results{}, err
 	}
 	defer x.calls.Done()
-	if q.Limit == 0 {
-		q.Limit = kb.DefaultLimit
-	}
+	q.Limit = cmp.Or(q.Limit, kb.DefaultLimit)
 	f := newFilter(&q)
 
 	// The Embedder is remote, so the words are looked up meanwhile. Its goroutine sends one

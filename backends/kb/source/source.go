@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,9 +97,7 @@ func Open(ctx context.Context, index kb.Index, o Options) (*Source, error) {
 	if o.Poll <= 0 {
 		o.Poll = 30 * time.Second
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Source{index: index, options: o, log: o.Logger, refused: map[string]bool{}, logged: map[kb.Problem]bool{}, backoff: firstRetry}
 	if o.Path == "" {
 		s.scanner.root = Demo()

@@ -3,6 +3,7 @@
 package vectors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,9 +42,7 @@ const logEvery = time.Minute
 
 // New makes a Guard. A nil logger means no logging.
 func New(embedder kb.Embedder, log *slog.Logger, purpose string, o Options) *Guard {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Guard{embedder: embedder, log: log, purpose: purpose, options: o}
 }
 
