@@ -102,17 +102,12 @@ var (
 	ErrEmpty             = errors.New("registry: there is no tool_registry.json: run `voicegw tools build` (or `make tools`)")
 	errMissingCapability = errors.New("registry: a capability was not handed to Run")
 	errNothingOpened     = errors.New("a schema refers to nothing outside itself")
-
-	// ErrVersion is returned by [Registry.CheckVersion]; a [LoadError] matches it if the
-	// file's version does not fit its content.
-	ErrVersion = errors.New("registry: the version does not fit")
 )
 
 // LoadError lists everything that keeps a registry from being loaded.
 type LoadError struct {
 	// Problems is never empty; paths are pointers into tool_registry.json.
 	Problems []Problem
-	version  bool
 }
 
 // Error lists all problems, one per line.
@@ -124,9 +119,6 @@ func (e *LoadError) Error() string {
 	}
 	return b.String()
 }
-
-// Is reports whether target is ErrVersion and the version is among the problems.
-func (e *LoadError) Is(target error) bool { return target == ErrVersion && e.version }
 
 // The causes that end a call, only for the log.
 var (

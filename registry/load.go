@@ -13,7 +13,6 @@ import (
 type loader struct {
 	opts      *Options
 	problems  []Problem
-	version   bool // the version is wrong
 	providers map[Mode][]provider
 	snapshot  *Snapshot
 }
@@ -31,7 +30,7 @@ func (r *Registry) load(data []byte) (*Snapshot, error) {
 	l.file(data)
 	l.handlers()
 	if len(l.problems) > 0 {
-		return nil, &LoadError{Problems: l.problems, version: l.version}
+		return nil, &LoadError{Problems: l.problems}
 	}
 	for _, b := range builtins() {
 		l.builtin(b)
@@ -68,7 +67,6 @@ func (l *loader) file(data []byte) {
 	}
 	l.snapshot.version, _ = object["version"].(string)
 	if want := contentVersion(tools); l.snapshot.version != want {
-		l.version = true
 		l.problem(pointer{"version"}, "The version is %s and the content's is %q: the file was changed after the build. Run `voicegw tools build`.", show(object["version"]), want)
 	}
 	var raw struct {

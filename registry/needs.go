@@ -63,8 +63,8 @@ func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[M
 		return nil, []Problem{{Message: fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
 	}
 	var problems []Problem
-	for i := range h.needs.NumField() {
-		if field := h.needs.Field(i); !field.IsExported() {
+	for field := range h.needs.Fields() {
+		if !field.IsExported() {
 			problems = append(problems, Problem{Message: fmt.Sprintf("The field %s of the handler's needs (%s) begins with a small letter, so nothing can be put into it and it would be nil; write it with a capital.", field.Name, field.Type)})
 		}
 	}

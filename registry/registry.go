@@ -3,7 +3,6 @@ package registry
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"sync"
@@ -25,7 +24,7 @@ type Options struct {
 	// ModeCapabilities are those that only calls of one mode bring along; a tool that
 	// needs one and also allows another mode is refused.
 	ModeCapabilities map[Mode][]reflect.Type
-	// Dev allows Reload after Lock and makes CheckVersion strict.
+	// Dev allows Reload after Lock.
 	Dev bool
 	// MaxDataBytes bounds the JSON of a result's data; zero means 256 KiB.
 	MaxDataBytes int
@@ -92,21 +91,6 @@ func (r *Registry) Reload(data []byte) error {
 
 // Snapshot returns the current state of the registry.
 func (r *Registry) Snapshot() *Snapshot { return r.current.Load() }
-
-// CheckVersion compares the version with which a resumed session started to the
-// current one. If they differ it returns an error that is [ErrVersion] with Options.Dev,
-// otherwise it logs a warning and returns nil.
-func (r *Registry) CheckVersion(version string) error {
-	current := r.Snapshot().Version()
-	if version == current {
-		return nil
-	}
-	if r.opts.Dev {
-		return fmt.Errorf("%w: the session started with tools %q and these are %q; start a new session", ErrVersion, version, current)
-	}
-	r.opts.Logger.Warn("session goes on with other tools", "session_tools_version", version, "tools_version", current)
-	return nil
-}
 
 // Stats returns a copy of the counters of every tool that was called since Load, by id;
 // calls of unknown tools are counted under [UnknownTool].

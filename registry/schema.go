@@ -80,7 +80,7 @@ func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
 	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
 		tree.measure(tree.nodes[place]) // those to which nothing refers
 	}
-	check := &schemaCheck{root: doc, problems: tree.problems}
+	check := &schemaCheck{problems: tree.problems}
 	check.all(tree, root)
 	compiler, schema, compileProblems := compileSchema(raw)
 	problems = mergeProblems(check.problems, compileProblems)

@@ -52,7 +52,6 @@ var refusedKeywords = map[string]string{
 
 // schemaCheck looks for what the meta-schema allows and the gateway does not.
 type schemaCheck struct {
-	root     any
 	problems []Problem
 	closed   map[*node]bool // results of node.closed, cached
 }

@@ -1,5 +1,7 @@
 package registry
 
+import "slices"
+
 import "encoding/json"
 
 // Mode is the kind of conversation from which a tool is called.
@@ -96,12 +98,7 @@ type Spec struct {
 
 // Allows reports whether the tool may be called in mode.
 func (s *Spec) Allows(mode Mode) bool {
-	for _, m := range s.AllowedModes {
-		if m == mode {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.AllowedModes, mode)
 }
 
 // Problem is one error in a document that a person wrote or a build made.

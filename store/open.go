@@ -376,8 +376,7 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 		one, stop := context.WithTimeout(bounded, min(wait/3, attemptWait))
 		err := attempt(one)
 		stop()
-		var last final
-		if errors.As(err, &last) {
+		if last, ok := errors.AsType[final](err); ok {
 			return fmt.Errorf("store: %s: %w", what, last.error)
 		}
 		if err = classed(ctx, err); !errors.Is(err, ErrUnavailable) {

@@ -143,8 +143,7 @@ func (o *Client) send(ctx context.Context, method, path string, body io.Reader, 
 }
 
 func (o *Client) unreachable(err error) error {
-	var ue *url.Error // it repeats the URL
-	if errors.As(err, &ue) {
+	if ue, ok := errors.AsType[*url.Error](err); ok { // it repeats the URL
 		err = ue.Err
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {

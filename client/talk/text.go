@@ -121,8 +121,7 @@ func (c *TextClient) post(ctx context.Context, turn TextTurn) (*http.Response, e
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		var at *url.Error // it repeats the address
-		if errors.As(err, &at) {
+		if at, ok := errors.AsType[*url.Error](err); ok { // it repeats the address
 			err = at.Err
 		}
 		return nil, fmt.Errorf("%w at %s: %w", ErrConnect, c.BaseURL, err)

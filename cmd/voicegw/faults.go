@@ -34,8 +34,7 @@ func (s *simulator) Faults() []gateway.Fault {
 // the session knows as its own. So the simulator gets nothing that a provider would not get.
 func (s *simulator) Commit(addr string, o gateway.FaultOrder) (gateway.FaultMoment, error) {
 	a, err := fault.Press(o.Do, o.For, o.Code)
-	var wrong *fault.PressError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*fault.PressError](err); ok {
 		return "", &gateway.FaultError{Field: wrong.Field, Message: wrong.Message}
 	}
 	switch err := s.local.Server.Inject(addr, a); {

@@ -63,8 +63,7 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 		}
 	}
 	c, warnings, err := config.Load(source)
-	var found config.Problems
-	if errors.As(err, &found) {
+	if found, ok := errors.AsType[config.Problems](err); ok {
 		problems = append(problems, found...)
 	} else if err != nil {
 		return nil, warnings, err

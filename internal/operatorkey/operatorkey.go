@@ -66,8 +66,7 @@ func Read(dir string) (string, error) {
 
 // bare is an error of the file system without the path that it repeats.
 func bare(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
 	}
 	return err

@@ -385,7 +385,10 @@ func TestModelOfDeeds(t *testing.T) {
 // taken for a shorter one, and the deed was done again.
 func TestModelFindsWhatTheMarkMends(t *testing.T) {
 	for _, promise := range []string{neverAbsent, onceOnly} {
-		m := deedModel{judge: witness.Overlook, only: promise, calls: 2, crashes: 1, losses: 1}
+		overlook := func(witness.Known, map[witness.Bucket]witness.Held, time.Time) witness.Verdict {
+			return witness.Verdict{}
+		}
+		m := deedModel{judge: overlook, only: promise, calls: 2, crashes: 1, losses: 1}
 		m.learn(t)
 		modeltest.Breaks(t, m.protocol(), promise)
 	}

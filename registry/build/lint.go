@@ -84,9 +84,8 @@ func (l *linter) schema(s *source, t *tool) *node {
 	file := s.file(schemaFile)
 	tree, err := parseJSON(s.schema)
 	if err != nil {
-		var se *syntaxError
 		line := 0
-		if errors.As(err, &se) {
+		if se, ok := errors.AsType[*syntaxError](err); ok {
 			line, err = se.line, errors.New(se.text)
 		}
 		l.add(file, line, "", ruleSchema, "%s", sentence(err.Error()))
@@ -265,8 +264,7 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 
 func (l *linter) exampleSyntax(file string, b block, err error) {
 	line, text := b.line, err.Error()
-	var se *syntaxError
-	if errors.As(err, &se) {
+	if se, ok := errors.AsType[*syntaxError](err); ok {
 		line, text = b.line+se.line-1, se.text
 	}
 	l.add(file, line, "", ruleExamples, "The example is not valid JSON: %s", strings.TrimPrefix(sentence(text), "This is not valid JSON: "))

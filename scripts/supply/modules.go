@@ -54,8 +54,7 @@ func programModules() ([]module, error) {
 // goList returns the output of "go list"; the error contains its error output.
 func goList(args ...string) ([]byte, error) {
 	text, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("go list: %w: %s", err, failed.Stderr)
 	}
 	return text, err

@@ -22,7 +22,6 @@ const (
 	reasonInternal        = "Internal error encountered."
 	reasonAborted         = "The operation was aborted."
 	reasonGoAwayIgnored   = "Connection aborted because the client failed to close the connection after receiving a GoAway signal once the session duration expired."
-	reasonUnavailable     = "The service is currently unavailable."
 	reasonDeadline        = "Deadline expired before operation could complete."
 	reasonVoices          = "Cannot extract voices from a non-audio request."
 )

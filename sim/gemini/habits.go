@@ -58,8 +58,6 @@ type habits struct {
 	// blockingAllowed honours behavior BLOCKING; a model that does not refuses
 	// the setup.
 	blockingAllowed bool
-	// cancelOnInput cancels blocking calls when new input arrives.
-	cancelOnInput bool
 	// statusAlways sends interactionStatus with every turnComplete, otherwise
 	// only in sessions with tools, where it has a meaning.
 	status, statusAlways bool
@@ -161,7 +159,7 @@ func modelHabits(gen generation, native bool, short string, vertex bool) habits 
 		h.chunkMS, h.together, h.emptyContent, h.wholeInput = 160, true, true, true
 		h.thoughts, h.voiceActivity, h.unaskedHandles, h.handleAtSetup = false, true, true, true
 		h.emptyMessages, h.role, h.wordsPerPiece, h.overhead = true, true, 4, 300
-		h.asyncByDefault, h.cancelOnInput, h.status = true, true, true
+		h.asyncByDefault, h.status = true, true
 		h.extended = strings.HasSuffix(short, "-extended-thinking")
 		h.statusAlways, h.blockingAllowed = h.extended, !h.extended
 		h.callID = func(ids *wire.IDs) string { return "fc_" + ids.Digits(19) }

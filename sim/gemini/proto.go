@@ -106,12 +106,12 @@ func protoType(t reflect.Type, seen map[reflect.Type]*node) *node {
 
 func protoFields(t reflect.Type, seen map[reflect.Type]*node) map[string]*protoField {
 	fields := make(map[string]*protoField, 2*t.NumField())
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
-		f := &protoField{camel: name, snake: snakeCase(name), node: protoType(t.Field(i).Type, seen)}
+		f := &protoField{camel: name, snake: snakeCase(name), node: protoType(field.Type, seen)}
 		fields[f.camel] = f
 		fields[f.snake] = f
 	}

@@ -99,8 +99,7 @@ func (x *Exchange) serve(key *Error, handle Handle) error {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.Request.Body, maxBody))
 	if err != nil {
-		var long *http.MaxBytesError
-		if errors.As(err, &long) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return &Error{Status: http.StatusRequestEntityTooLarge, Type: "invalid_request_error", Message: fmt.Sprintf("The body has more than %d bytes.", maxBody)}
 		}
 		return x.end()

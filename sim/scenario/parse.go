@@ -23,7 +23,7 @@ const (
 )
 
 // Parse reads a scenario from YAML; docs/simulator.md lists every key. All
-// problems are reported together as an *Error, each with its line. name is the
+// problems are reported together as a *strict.Error, each with its line. name is the
 // file's name for the error.
 func Parse(name string, data []byte) (*Scenario, error) {
 	p := &parser{Reader: strict.NewReader(name)}

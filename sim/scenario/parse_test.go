@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/internal/strict"
 )
 
 // problems lists the problems from Parse as "line: text", cut at the first colon or comma.
@@ -15,7 +17,7 @@ func problems(t *testing.T, text string) string {
 	if err == nil {
 		return ""
 	}
-	var e *Error
+	var e *strict.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("%T: %v", err, err)
 	}
@@ -169,7 +171,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, said string) {
 		s, err := Parse("f", []byte(text))
 		if err != nil {
-			var e *Error
+			var e *strict.Error
 			if !errors.As(err, &e) || len(e.Problems) == 0 {
 				t.Fatalf("%T %v", err, err)
 			}

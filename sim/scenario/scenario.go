@@ -107,6 +107,3 @@ var loadDefault = sync.OnceValue(func() *Scenario {
 
 // Default returns the built-in scenario.
 func Default() *Scenario { return loadDefault() }
-
-// DefaultYAML returns the source of Default, as a start for a file of one's own.
-func DefaultYAML() []byte { return append([]byte(nil), defaultYAML...) }

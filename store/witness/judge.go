@@ -244,10 +244,6 @@ func Judge(known Known, held map[Bucket]Held, now time.Time) Verdict {
 	return v
 }
 
-// Overlook is Judge without the comparison: it takes the streams' content for complete, as the
-// store did before it had a witness. Models use it to show what the comparison prevents.
-func Overlook(Known, map[Bucket]Held, time.Time) Verdict { return Verdict{} }
-
 func judgeClaim(c Claim, held Held, now time.Time) (Kind, bool) {
 	if c.Going || !now.Before(c.Until) {
 		return "", true

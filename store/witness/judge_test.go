@@ -65,9 +65,6 @@ func TestJudge(t *testing.T) {
 			if v.Blind() != (test.broken != "") {
 				t.Errorf("blind: %t", v.Blind())
 			}
-			if Overlook(known, map[Bucket]Held{Ledger: test.held}, now).Refused() {
-				t.Error("Overlook refuses")
-			}
 		})
 	}
 }

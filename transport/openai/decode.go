@@ -138,8 +138,7 @@ type turnDetectionValue struct {
 // the frame is invalid JSON.
 func decodeEvent(frame []byte, into any) (misfit string, err error) {
 	err = json.Unmarshal(frame, into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return wrong.Field, nil
 	}
 	return "", err

@@ -125,8 +125,7 @@ func parseLine(name string, line int, data []byte, modified time.Time) (kb.Recor
 
 // jsonMessage says what is wrong without naming Go types.
 func jsonMessage(err error) string {
-	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) {
+	if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if typed.Field == "" {
 			return fmt.Sprintf("it is a JSON %s, not an object", typed.Value)
 		}

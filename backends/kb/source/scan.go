@@ -119,8 +119,7 @@ func (s *scanner) scan(dirty map[string]bool) *scanned {
 
 // reason is the error without the path, which is printed beside it.
 func reason(err error) string {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err.Error()
 	}
 	return err.Error()

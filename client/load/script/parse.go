@@ -63,30 +63,21 @@ type parser struct {
 
 func (p *parser) top(m strict.Map) {
 	s := p.script
-	word := func(key string, into *string) {
-		if n := m.Get(key); n != nil {
-			*into, _ = p.Text(n, key)
-		}
-	}
-	word("name", &s.Name)
-	word("provider", &s.Provider)
-	word("agent", &s.Agent)
-	word("voice", &s.Voice)
+	s.Name, _ = p.Text(m.Get("name"), "name")
+	s.Provider, _ = p.Text(m.Get("provider"), "provider")
+	s.Agent, _ = p.Text(m.Get("agent"), "agent")
+	s.Voice, _ = p.Text(m.Get("voice"), "voice")
 	if n := m.Get("user"); n != nil {
 		s.User = p.filled(n, "user")
 		if _, err := user.Parse(Variables{Session: 1, Call: 1}.Fill(s.User)); err != nil && s.User != "" {
 			p.Problem(n, "user %v", err)
 		}
 	}
-	if n := m.Get("microphone"); n != nil {
-		on, ok := p.Bool(n, "microphone")
-		s.NoMicrophone = ok && !on
-	}
-	if n := m.Get("push_to_talk"); n != nil {
-		s.PushToTalk, _ = p.Bool(n, "push_to_talk")
-		if s.PushToTalk && s.NoMicrophone {
-			p.Problem(n, "there is nothing to push without a microphone")
-		}
+	on, ok := p.Bool(m.Get("microphone"), "microphone")
+	s.NoMicrophone = ok && !on
+	s.PushToTalk, _ = p.Bool(m.Get("push_to_talk"), "push_to_talk")
+	if s.PushToTalk && s.NoMicrophone {
+		p.Problem(m.Get("push_to_talk"), "there is nothing to push without a microphone")
 	}
 	if n := m.Get("pause"); n != nil {
 		p.pause, _ = p.Duration(n, "pause", maxWait)
@@ -129,12 +120,8 @@ func (p *parser) begin(n *yaml.Node) *Begin {
 	if m.Has("chat") == m.Has("pending_request") {
 		p.Problem(n, "begin needs either chat (what the text agent is told) or pending_request")
 	}
-	if v := m.Get("chat"); v != nil {
-		b.Chat = p.filled(v, "chat")
-	}
-	if v := m.Get("pending_request"); v != nil {
-		b.PendingRequest = p.filled(v, "pending_request")
-	}
+	b.Chat = p.filled(m.Get("chat"), "chat")
+	b.PendingRequest = p.filled(m.Get("pending_request"), "pending_request")
 	if v := m.Get("expect"); v != nil {
 		b.Expect = p.expect(v)
 		if b.Expect.FlushWithin > 0 {
@@ -384,9 +371,7 @@ func (p *parser) expect(n *yaml.Node) Expect {
 	e.Said = p.pattern(m.Get("said"), "said")
 	e.Within = p.limit(m.Get("within"), "within")
 	e.FlushWithin = p.limit(m.Get("flush_within"), "flush_within")
-	if v := m.Get("error"); v != nil {
-		e.Error = p.text(v, "error", maxSpoken)
-	}
+	e.Error = p.text(m.Get("error"), "error", maxSpoken)
 	for _, tool := range e.Tools {
 		if slices.Contains(e.NoTools, tool) || slices.Contains(e.NoTools, AnyTool) {
 			p.Problem(m.Get("no_tool"), "%s cannot be both called and not called", tool)
@@ -400,9 +385,6 @@ func (p *parser) expect(n *yaml.Node) Expect {
 
 // limit reads a time that something may take.
 func (p *parser) limit(n *yaml.Node, what string) time.Duration {
-	if n == nil {
-		return 0
-	}
 	d, ok := p.Duration(n, what, maxWait)
 	if ok && d == 0 {
 		p.Problem(n, "nothing comes within no time; leave %s out or raise it", what)
@@ -433,9 +415,6 @@ func (p *parser) names(n *yaml.Node, what string) []string {
 
 // pattern reads a regular expression; capital and small letters are the same.
 func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
-	if n == nil {
-		return nil
-	}
 	text := p.text(n, what, maxSpoken)
 	if text == "" {
 		return nil
@@ -452,7 +431,8 @@ func (p *parser) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	return re
 }
 
-// text reads a text that says something, of at most so many characters.
+// text reads a text that says something, of at most so many characters. Like the methods of
+// [strict.Reader] it takes nil for a key that is missing.
 func (p *parser) text(n *yaml.Node, what string, longest int) string {
 	s, ok := p.Text(n, what)
 	switch {
