@@ -8,7 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"voicegw/internal/nonblock"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
 	"voicegw/session"
 )
 
@@ -30,6 +35,51 @@ func TestBehindTakesNobody(t *testing.T) {
 				t.Errorf("behind %t, %s: %d %s", l.Behind, path, resp.StatusCode, body)
 			}
 		}
+	}
+}
+
+// TestBehindLetsClientsBack: a client whose connection broke comes back to its session while the gateway
+// is behind, and one that shows a wrong token or asks for a new session does not get in.
+func TestBehindLetsClientsBack(t *testing.T) {
+	var late atomic.Pointer[nonblock.Lateness]
+	late.Store(&nonblock.Lateness{})
+	opts := sessionOptions()
+	opts.Policy.ResumeGrace = time.Minute
+	srv, m := startOf(t, opts, func(o *Options) { o.Lateness = func() nonblock.Lateness { return *late.Load() } })
+	begin := func(back *protocol.Resume) (*protocol.Conn, protocol.ServerMessage) {
+		t.Helper()
+		c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", protocol.DialOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Abort)
+		say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: back})
+		return c, hear(t, c)
+	}
+	first, m1 := begin(nil)
+	was, ok := m1.(*protocol.SessionStarted)
+	if !ok || was.ResumeToken == "" {
+		t.Fatalf("the gateway answered %+v", m1)
+	}
+	first.Abort()
+	late.Store(&nonblock.Lateness{Behind: true, Since: time.Now(), Longest: 7 * time.Second})
+	for name, tc := range map[string]struct {
+		back *protocol.Resume
+		code string
+		end  websocket.StatusCode
+	}{
+		"a new session": {nil, errcode.Limit, closecode.TryLater},
+		"a wrong token": {&protocol.Resume{SessionID: was.SessionID, Token: "wrong"}, errcode.ResumeRefused, closecode.Ticket},
+	} {
+		c, told := begin(tc.back)
+		e, _ := told.(*protocol.Error)
+		if _, err := c.Read(); e == nil || e.Code != tc.code || protocol.CloseStatus(err) != tc.end {
+			t.Errorf("%s is answered with %+v, %v", name, told, err)
+		}
+	}
+	_, told := begin(&protocol.Resume{SessionID: was.SessionID, Token: was.ResumeToken, LastSeq: was.Seq})
+	if back, ok := told.(*protocol.SessionStarted); !ok || !back.Resumed || back.SessionID != was.SessionID || m.Running() != 1 {
+		t.Errorf("the gateway answered %+v, and %d sessions run", told, m.Running())
 	}
 }
 

@@ -181,14 +181,19 @@ func withHostOf(hosts origin.Hosts, address string) origin.Hosts {
 // voice upgrades a request to a voice session.
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	addr := s.clientAddr(r)
-	if late := s.lateness(r); late.Behind {
+	late := s.lateness(r)
+	admit := s.opts.Sessions.Admit
+	if late.Behind {
+		admit = s.opts.Sessions.AdmitReturning // a session that runs already costs nothing more
+	}
+	admission, err := admit(addr)
+	switch {
+	case errors.Is(err, session.ErrBehind):
 		s.seldom.Info("session refused", "behind", "addr", addr.String(), "late", late.Longest)
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "behind", behindWords(late))
 		return
-	}
-	admission, err := s.opts.Sessions.Admit(addr)
-	if err != nil {
+	case err != nil:
 		s.refuse(w, addr, err)
 		return
 	}

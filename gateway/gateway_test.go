@@ -62,6 +62,12 @@ func startWith(t *testing.T, limits session.Limits, change func(*Options)) (*htt
 	t.Helper()
 	opts := sessionOptions()
 	opts.Limits = limits
+	return startOf(t, opts, change)
+}
+
+// startOf does so for sessions of these options.
+func startOf(t *testing.T, opts session.Options, change func(*Options)) (*httptest.Server, *session.Manager) {
+	t.Helper()
 	m, err := session.NewManager(opts)
 	if err != nil {
 		t.Fatal(err)

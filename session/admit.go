@@ -19,6 +19,9 @@ var (
 	ErrFull = errors.New("the gateway is full")
 	// ErrAddressLimit: the client's address has too many sessions, or starts them too fast.
 	ErrAddressLimit = errors.New("too many sessions from this address")
+	// ErrBehind: the gateway takes no new session because it is late, and there is no session that
+	// a client may come back to.
+	ErrBehind = errors.New("the gateway is behind")
 )
 
 // Admission admits one connection: first to the waiting room and, once its session.start has
@@ -38,6 +41,8 @@ type Admission struct {
 	m       *Manager
 	addr    netip.Addr
 	carried bool // another node carries the client
+	// returns is set if the connection may only come back to a session.
+	returns bool
 	// ctx is done when the connection must leave the waiting room; its cause is a *Cause.
 	ctx   func() context.Context
 	evict context.CancelCauseFunc
@@ -68,9 +73,16 @@ func (e *UnreachableError) Error() string { return "no provider can be reached" 
 // [*UnreachableError]. While there is a session that a client may come back to, here or on another
 // node, only ErrAddressLimit is returned, for connections that come too fast: whether there is a
 // place is decided when session.start has come.
-func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
+func (m *Manager) Admit(addr netip.Addr) (*Admission, error) { return m.admit(addr, false) }
+
+// AdmitReturning is Admit for a gateway that is behind: the connection may only come back to a
+// session, and is refused if its session.start asks for a new one. While there is no session that a
+// client may come back to, the error is ErrBehind, or that of Admit.
+func (m *Manager) AdmitReturning(addr netip.Addr) (*Admission, error) { return m.admit(addr, true) }
+
+func (m *Manager) admit(addr netip.Addr, returns bool) (*Admission, error) {
 	addr = addr.Unmap()
-	a := &Admission{m: m, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
+	a := &Admission{m: m, returns: returns, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
 	in, reachable := m.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,6 +90,8 @@ func (m *Manager) Admit(addr netip.Addr) (*Admission, error) {
 	switch {
 	case m.draining && !back:
 		return nil, ErrDraining
+	case returns && !back:
+		return nil, ErrBehind
 	case m.running >= m.opts.Limits.Sessions && !back:
 		return nil, ErrFull
 	case !reachable && !back:

@@ -79,6 +79,8 @@ var (
 	// The causes for a client that gets no place.
 	causeFull = &Cause{Reason: "full", Close: closecode.TryLater,
 		Code: errcode.Limit, Message: "The gateway has as many sessions as it takes; try again in a moment."}
+	causeBehind = &Cause{Reason: "behind", Close: closecode.TryLater,
+		Code: errcode.Limit, Message: "The gateway is late with the sessions that run and takes no new one; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: closecode.Limit,
 		Code: errcode.Limit, Message: "Too many sessions from your address; end one, or try again in a moment."}
 	causeCrowded = &Cause{Reason: "crowded_out", Close: closecode.TryLater,
@@ -133,7 +135,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeTooMany, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,

@@ -28,6 +28,9 @@ type startMessage = protocol.Start
 // open finds out who the user is that has sent g.start, and connects to the model that the client
 // asks for. If the cause is not nil, nothing is left open except what g.leave releases.
 func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transport.Conn, *Cause) {
+	if a.returns {
+		return nil, causeBehind
+	}
 	cause := a.seat()
 	if cause != nil {
 		return nil, cause

@@ -157,10 +157,7 @@ func (r *returning) start(audio string) string {
 
 func (r *returning) dial(text, origin string) *testClient {
 	r.t.Helper()
-	a, err := r.st.m.Admit(netip.MustParseAddr("198.51.100.9"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	a := r.st.admit(netip.MustParseAddr("198.51.100.9"))
 	a.Origin = origin
 	a.Anonymous = user.Anonymous(someone, true)
 	c := newTestClient()

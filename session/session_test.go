@@ -39,6 +39,8 @@ type stage struct {
 	t    *testing.T
 	fake *transporttest.Fake
 	m    *Manager
+	// behind: the gateway is, and clients that connect may only come back.
+	behind bool
 }
 
 func newStage(t *testing.T, caps transport.Capabilities, change func(*Options)) *stage {
@@ -71,13 +73,24 @@ func pass(d time.Duration) { <-time.After(d) }
 
 var someone = netip.MustParseAddr("203.0.113.7")
 
-// connect begins a session whose client says hello with text.
-func (st *stage) connect(text string) *testClient {
+// admit admits a connection as the gateway does.
+func (st *stage) admit(addr netip.Addr) *Admission {
 	st.t.Helper()
-	a, err := st.m.Admit(someone)
+	admit := st.m.Admit
+	if st.behind {
+		admit = st.m.AdmitReturning
+	}
+	a, err := admit(addr)
 	if err != nil {
 		st.t.Fatal(err)
 	}
+	return a
+}
+
+// connect begins a session whose client says hello with text.
+func (st *stage) connect(text string) *testClient {
+	st.t.Helper()
+	a := st.admit(someone)
 	a.Anonymous = user.Anonymous(someone, true)
 	c := newTestClient()
 	if text != "" {

@@ -81,6 +81,29 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
+// TestABehindGatewayLetsClientsBack: a gateway that is behind takes no new session, and lets clients come
+// back: to a session that it runs, and to one whose node is gone.
+func TestABehindGatewayLetsClientsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
+		for _, resumed := range []string{"where it runs", "after its node has died"} {
+			r.st.behind = true
+			fresh := r.st.connect(startText)
+			synctest.Wait()
+			fresh.ended(t, closecode.TryLater)
+			r.comeBack(r.position())
+			synctest.Wait()
+			r.read(-1)
+			if started := r.conn.last(t, "session.started"); started["session_id"] != r.id || started["resumed"] != true {
+				t.Errorf("%s: the client was told %v", resumed, started)
+			}
+			f.kill("a")
+			r.st = f.stage(t, "b", remembering, nil)
+		}
+	})
+}
+
 // TestTakeoverWhileSpeechIsOwed: a turn that was open is asked again on the new node, and its answer
 // comes under the number that the client knows. An item that was never finished is ended.
 func TestTakeoverWhileSpeechIsOwed(t *testing.T) {
