@@ -369,6 +369,7 @@ func (m *machine) askForSpeech(kept bool) {
 		m.sayAgain()
 		m.turn.owedFrom, m.turn.owedBy = m.at, m.link.awayAt.Add(linkPatience)
 	default:
+		m.answers()
 		m.do(Failed{Turn: m.nextTurn(), Failure: FailureNoAnswer, Retryable: true})
 	}
 }

@@ -50,11 +50,11 @@ type Notice struct {
 // Memory returns what another process must know of the session. It shares nothing that Step changes.
 func (s State) Memory() Memory {
 	m := Memory{
-		Turn: s.turns.last, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.worded > s.turns.last,
+		Turn: s.turns.last, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
 	}
 	if t := s.turn; t != nil && t.stage != done && t.cut == uncut {
-		m.Open = &OpenTurn{Number: t.number, Worded: s.user.worded >= t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff}
+		m.Open = &OpenTurn{Number: t.number, Worded: s.user.final >= t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff}
 	}
 	for _, n := range s.notices {
 		m.Notices = append(m.Notices, Notice{Text: n.text, Shown: n.shown, Record: n.record})
@@ -86,6 +86,10 @@ type Restored struct {
 	Given bool
 	// Handle resumes the conversation at the provider; empty without one.
 	Handle string
+	// SettledMS is up to where the user's speech is settled; see [State.Settled]. SaidAgain means that
+	// the client sends again what came after it: LinkBack does not wait for that.
+	SettledMS int64
+	SaidAgain bool
 }
 
 func (Restored) input() {}
@@ -111,12 +115,14 @@ func (m *machine) restored(in Restored) {
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true}
 		if o.Worded {
-			m.user.worded = o.Number
+			m.user.worded, m.user.final = o.Number, o.Number
 		}
 	}
 	if m.user.unanswered, m.user.since, m.user.known = was.Unanswered, m.at, m.at; was.Worded {
 		m.user.worded = m.nextTurn()
+		m.user.final = m.user.worded
 	}
+	m.user.settled.upTo = in.SettledMS
 	lost := m.calls.Restore(was.Calls, "call_"+strconv.FormatUint(in.Epoch, 10)+"_")
 	m.carryOut(lost)
 	if in.Given { // the process before records what came of its calls
@@ -128,7 +134,22 @@ func (m *machine) restored(in Restored) {
 	}
 	m.link.handle, m.link.fresh = in.Handle, in.Handle != ""
 	m.unlink(LinkTaken)
+	if in.SaidAgain {
+		m.saidAgain()
+	}
 	if !m.link.told {
 		m.tellAway()
+	}
+}
+
+// saidAgain takes it that the client sends the user's speech again whose words are not known: that
+// brings the answer, as speech does that is said while there is no connection.
+func (m *machine) saidAgain() {
+	m.user.settled.owed, m.user.settled.from = true, m.user.settled.upTo
+	if m.user.worded <= m.turns.last {
+		m.link.speech = false
+	}
+	if t := m.turn; t != nil && m.user.worded < t.number && !t.spoke && t.told == "" {
+		t.queued = m.link.count
 	}
 }

@@ -214,9 +214,10 @@ func (w words) input() Input {
 
 // restored is a session that another process has run until now: turns=n, open=n if that turn was open,
 // with worded, spoke or told=text; call=name or read=name if that call of pay or search was under way,
-// and question=token if that question was open. given means that the other process has given it up.
+// and question=token if that question was open. given means that the other process has
+// given it up, again that the client says again what nobody has handled.
 func (w words) restored() Input {
-	m := Memory{Turn: int(w.num("turns")), Phase: PhaseActive, Unanswered: w.has("unanswered"), Worded: w.has("unanswered")}
+	m := Memory{Turn: int(w.num("turns")), Phase: PhaseActive, Unanswered: w.has("unanswered"), Worded: w.has("unanswered") && !w.has("wordless")}
 	if w.has("phase") {
 		m.Phase = Phase(w.id("phase"))
 	}
@@ -235,7 +236,7 @@ func (w words) restored() Input {
 	if w.has("notice") {
 		m.Notices = []Notice{{Text: w.text("notice")}}
 	}
-	return Restored{Memory: m, StartedAt: epoch.Add(-time.Hour), Epoch: 2, Given: w.has("given"), Handle: w.id("handle")}
+	return Restored{Memory: m, StartedAt: epoch.Add(-time.Hour), Epoch: 2, Given: w.has("given"), Handle: w.id("handle"), SaidAgain: w.has("again")}
 }
 
 // clientBack is the return of the client: has=item:ms,... is audio that it lacks the rest of, gone=item,...

@@ -38,6 +38,7 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 	m.lastActive, m.user.spokenAt = m.at, in.At
 	m.user.earAt, m.user.earMS = m.at, in.AudioMS
 	m.user.item, m.user.since = in.Item, in.At
+	m.user.settled.begins(in.AudioMS)
 	m.remember(in.Item, m.nextTurn(), in.At)
 	m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	if !m.caps.InterruptNotice {
@@ -51,6 +52,7 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 		return
 	}
 	m.speechOver(in.EndAt)
+	m.user.settled.stops(in.AudioMS)
 	m.user.item, m.user.acted = in.Item, true
 	m.lastActive, m.user.quietAt = m.at, m.at.Add(quietTime)
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
@@ -102,7 +104,9 @@ func (m *machine) watchSpeech() {
 	m.link.midway = false // it is given up
 	m.lastActive, m.user.quietAt = m.at, m.at
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
+	m.user.settled.stops(m.user.earMS)
 	if m.turn == nil {
+		m.answers()
 		m.do(Failed{Turn: m.nextTurn(), Failure: FailureNoAnswer, Retryable: true})
 	}
 }
@@ -118,6 +122,7 @@ func (m *machine) userActivity(in UserActivity) {
 		m.user.voice, m.user.spokenAt = pressing, m.at
 		m.user.item, m.user.since = "", m.at
 		m.user.earAt, m.user.earMS = m.at, in.AudioMS
+		m.user.settled.begins(in.AudioMS)
 		m.do(SpeechStarted{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 		m.interrupt(FlushUserSpeech)
 		m.send(transport.ActivityStart{})
@@ -127,6 +132,7 @@ func (m *machine) userActivity(in UserActivity) {
 		return
 	}
 	m.speechOver(m.at)
+	m.user.settled.stops(in.AudioMS)
 	m.user.quietAt = m.at.Add(quietTime)
 	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
 	m.send(transport.ActivityEnd{})
@@ -141,6 +147,7 @@ func (m *machine) userInterrupt() {
 		return
 	}
 	m.lastActive, m.user.acted = m.at, true
+	m.answers() // the user wants no answer
 	m.interrupt(FlushUserStop)
 	if m.caps.RespondNeeded && !m.response.underWay() {
 		m.cancel() // an answer may have been requested that has not begun
@@ -234,6 +241,7 @@ func (m *machine) audioBegan(in AudioBegan) {
 		m.turn.modelAt = m.at
 	}
 	m.turn.spoke = true
+	m.answers()
 	if m.suppressed.audio && (!m.ending() || m.farewell.item != "") {
 		return
 	}
@@ -304,12 +312,16 @@ func (m *machine) transcript(ev transport.Transcript) {
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
 	if ev.Role == transport.RoleUser && strings.TrimSpace(ev.Text) != "" {
 		m.user.worded = max(m.user.worded, u.turn)
+		if ev.Final {
+			m.words(ev.Item, u.turn)
+		}
 	}
 	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
 	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) && strings.TrimSpace(ev.Text) != "" {
 		// A model that answers in text alone has answered. Late words that it said before it called
 		// a tool do not answer the tool's result.
 		t.spoke = true
+		m.answers()
 	}
 }
 

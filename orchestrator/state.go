@@ -171,6 +171,8 @@ type user struct {
 	earMS      int64       // the same on the client's audio clock
 	unanswered bool        // speech has ended for which no turn has begun
 	worded     int         // the last turn of which the user's words are known
+	final      int         // the last turn of which they are complete
+	settled    settled     // how far the user's speech is settled
 	acted      bool        // the user has said or typed something since the last turn began
 	spokenAt   time.Time   // when the user last began to speak, or typed
 	quietAt    time.Time   // from then on, the user has been quiet long enough for a notice

@@ -95,6 +95,7 @@ func (m *machine) failTurn(f Failure, retryable bool) {
 	t := m.turn
 	m.turn = nil
 	m.lastActive = m.at
+	m.answers()
 	m.do(Failed{Turn: t.number, Failure: f, Retryable: retryable},
 		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Latency: t.latency()})
 }
@@ -364,6 +365,6 @@ func (m *machine) say(id, text string) {
 
 // show shows text of the user's side to the client.
 func (m *machine) show(id, text string) {
-	m.user.worded = m.turns.last
+	m.user.worded, m.user.final = m.turns.last, m.turns.last
 	m.do(Transcript{Turn: m.turns.last, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }

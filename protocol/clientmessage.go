@@ -35,6 +35,15 @@ type Resume struct {
 	LastSeq int64 `json:"last_seq"`
 	// Audio is missing if the client has no audio of the session any more.
 	Audio *ResumeAudio `json:"audio,omitempty"`
+	// Input is what the client has kept of the user's speech; nil if it keeps nothing.
+	Input *ResumeInput `json:"input,omitempty"`
+}
+
+// ResumeInput is a piece of the audio that the client has recorded, sent or not, in ms on the session's
+// input clock: see SessionStarted.InputMS. It ends with what was recorded last.
+type ResumeInput struct {
+	FromMS int64 `json:"from_ms"`
+	ToMS   int64 `json:"to_ms"`
 }
 
 // ResumeAudio is how much of the model's speech a client has: everything before an item, and a

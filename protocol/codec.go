@@ -317,6 +317,12 @@ func checkResume(r *Resume) error {
 		return invalid("resume.token", "session.start: the field resume.token is missing.")
 	case r.LastSeq < 0:
 		return invalid("resume.last_seq", "session.start: the field resume.last_seq is negative (%d).", r.LastSeq)
+	}
+	if in := r.Input; in != nil && (in.FromMS < 0 || in.ToMS < in.FromMS || in.ToMS > maxInputMS) {
+		return invalid("resume.input", "session.start: the field resume.input is invalid (from_ms %d, to_ms %d); from_ms may not be negative, nor higher than to_ms, and to_ms not higher than %d.",
+			in.FromMS, in.ToMS, int64(maxInputMS))
+	}
+	switch {
 	case r.Audio == nil:
 		return nil
 	case r.Audio.ItemID == "":
@@ -326,6 +332,9 @@ func checkResume(r *Resume) error {
 	}
 	return nil
 }
+
+// maxInputMS bounds a position on a session's input clock: about 34 years.
+const maxInputMS = 1 << 40
 
 func checkLength(typ, field, text string) error {
 	if n := utf8.RuneCountInString(text); n > MaxTextChars {

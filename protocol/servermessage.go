@@ -71,6 +71,12 @@ type SessionStarted struct {
 	// Snapshot means that not everything that the client has missed is still known: instead of it,
 	// the state of things follows, in messages with new numbers.
 	Snapshot bool `json:"snapshot,omitempty"`
+	// InputMS is where the audio that the client sends next stands on the session's input clock: as
+	// much has been taken of all that it has sent so far, in ms.
+	InputMS int64 `json:"input_ms,omitempty"`
+	// InputAgain asks the client to send again first, as fast as it can, what it has kept from InputMS
+	// to the ToMS of its ResumeInput: the audio was lost with the gateway that had it.
+	InputAgain bool `json:"input_again,omitempty"`
 	// Voice is the model's voice if the client or the operator chose one; empty means the
 	// provider's default.
 	Voice string `json:"voice,omitempty"`

@@ -17,6 +17,7 @@ type audioClock struct {
 	until  time.Time      // until then nothing counts as a pause: audio for a late reader is on its way
 	origin time.Time      // when the first sample was read; marks count from it
 	marks  *[80]clockMark // a ring, allocated with the first sample
+	again  time.Duration  // so much may come at once, first
 	next   int            // index of the next mark
 	count  int            // number of marks
 }
@@ -56,7 +57,10 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 		c.until = later(c.until, now.Add(late))
 	}
 	if c.marks == nil {
-		c.start, c.origin, c.marks = since, now, new([80]clockMark)
+		c.start, c.origin, c.marks = since.Add(-audio.Duration(c.rate, int(c.bytes))-c.again), now, new([80]clockMark)
+		if c.again > 0 {
+			c.until = later(c.until, now.Add(c.again))
+		}
 	}
 	ahead = audio.Duration(c.rate, int(c.bytes)+n) - now.Sub(c.start)
 	if ahead > most {
@@ -70,6 +74,15 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	c.bytes += int64(n)
 	c.mark(clockMark{ms: audio.MS(c.rate, int(c.bytes)), since: now.Sub(c.origin)})
 	return ahead, true
+}
+
+// goOn sets the clock of a session that another process has run until now, before any audio: it stands
+// at ms, and again of the audio that follows was recorded before, and may come as fast as the network
+// brings it.
+func (c *audioClock) goOn(ms int64, again time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes, c.again = int64(audio.Bytes(c.rate, time.Duration(ms)*time.Millisecond)), again
 }
 
 // mark keeps the newest mark, and one for each markEvery ms before it. The caller must hold mu.

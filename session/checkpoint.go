@@ -22,6 +22,9 @@ type remembered struct {
 	Mark string `json:"mark,omitempty"`
 	// Transcripts are the newest ones of the last two turns, as the client knows them.
 	Transcripts []*protocol.Transcript `json:"transcripts,omitempty"`
+	// SettledMS is up to where the user's speech is settled, on the client's audio clock; nil if an
+	// older version of the program has written it.
+	SettledMS *int64 `json:"settled_ms,omitempty"`
 }
 
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
@@ -30,8 +33,8 @@ func (s *session) keepsCheckpoints() bool {
 	return s.movable() && s.story != nil && s.redial != nil && !s.isOver()
 }
 
-// note has a checkpoint written if a step has changed what another process would have to know: a turn
-// began or ended, the user's words became known, a question was asked or is over, a call that writes
+// note has a checkpoint written if a step has changed what another process would have to know: the user
+// began to speak, a turn began or ended, the user's words became known, a question was asked or is over, a call that writes
 // began or ended, or the provider has given a handle. The caller must hold mu.
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 	if s.movable() && (handles(in) || changes(actions)) {
@@ -66,7 +69,7 @@ func handles(in orchestrator.Input) bool {
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.SwitchLink:
+		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.SwitchLink:
 			return true
 		case orchestrator.Transcript:
 			if a.Role == transport.RoleUser && a.Final {
@@ -98,7 +101,8 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
-	state, err := json.Marshal(remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts})
+	settled := s.state.Settled(s.clock.ms())
+	state, err := json.Marshal(remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled})
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
 	}

@@ -207,7 +207,7 @@ func (st *stage) only() *session {
 func TestTinyAudioWaitsInLargeFrames(t *testing.T) {
 	u := newUplink(160_000, 3200, nil)
 	for range 200_000 {
-		u.pushAudio([]byte{1, 2})
+		u.pushAudio([]byte{1, 2}, false)
 	}
 	n := 0
 	for _, e := range u.entries {

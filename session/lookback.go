@@ -16,7 +16,7 @@ import (
 // speech that the model has not answered yet, lookShort bounds sound in which speech may just be
 // beginning, and lookAll bounds all sessions together, in bytes.
 const (
-	lookLong  = 8 * time.Second
+	lookLong  = 10 * time.Second
 	lookShort = time.Second
 	lookAll   = 64 << 20
 )
@@ -48,7 +48,8 @@ type stretch struct {
 
 func newLookback(rate int, all *atomic.Int64) *lookback { return &lookback{rate: rate, all: all} }
 
-// sent takes audio that was sent to the model; again says that it came from take.
+// sent takes audio that was sent to the model; again says that it was sent before, to
+// another connection or process.
 func (l *lookback) sent(pcm []byte, again bool) {
 	if l == nil {
 		return

@@ -84,6 +84,8 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 		s.tooFast(ahead)
 		return
 	}
+	again := s.again > 0
+	s.again = max(s.again-len(pcm), 0)
 	if s.muted.Load() {
 		return
 	}
@@ -95,8 +97,8 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 	if len(pcm) == 0 {
 		return
 	}
-	if !s.sendDirect(pcm) {
-		s.up.pushAudio(pcm)
+	if !s.sendDirect(pcm, again) {
+		s.up.pushAudio(pcm, again)
 	}
 	switch {
 	case s.listens && !s.modelHears.Load():

@@ -333,9 +333,9 @@ func (s *session) install(l *link, how orchestrator.LinkHow) error {
 	s.way = nil
 	s.linked.Store(l)
 	s.up.first()
-	kept := s.look.ms()
+	kept, waits := s.look.ms(), audio.MS(l.info.InputRate, s.up.queued())
 	s.step(orchestrator.LinkBack{Caps: l.info.Capabilities, How: how, Kept: kept >= leastKept}, time.Now())
-	l.offsetMS = s.clock.ms() - audio.MS(l.info.InputRate, s.up.queued()) - (kept - s.look.ms())
+	l.offsetMS = s.clock.ms() - waits - (kept - s.look.ms())
 	s.up.flow()
 	s.showState()
 	s.wind()

@@ -90,6 +90,10 @@ func (s *session) beginAgain(at *restoring) {
 	now, r := time.Now(), at.taken.Record
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
+	again := false
+	if settled := at.was.SettledMS; settled != nil {
+		again = s.hearAgain(*settled, at.back.Input)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token := s.tokens.next(at.back.Token, now)
@@ -99,7 +103,9 @@ func (s *session) beginAgain(at *restoring) {
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
 		is.State, is.ToolsVersion = store.SessionLive, s.toolsVersion()
 	})
-	first := append([]protocol.ServerMessage{s.startedMessage(token, true, true)}, s.recall.messages()...)
+	started := s.startedMessage(token, true, true)
+	started.InputAgain = again
+	first := append([]protocol.ServerMessage{started}, s.recall.messages()...)
 	if has := at.back.Audio; has != nil {
 		// The item may never have been finished, and nothing more of it comes.
 		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
@@ -112,7 +118,8 @@ func (s *session) beginAgain(at *restoring) {
 	if at.taken.Checkpoint.HandleFresh {
 		handle = at.taken.Checkpoint.Handle
 	}
-	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle}, now)
+	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle,
+		SettledMS: s.clock.ms(), SaidAgain: again}, now)
 	for _, q := range at.was.State.Calls.Questions {
 		if outcome, over := at.fates[q.Token]; over {
 			s.step(orchestrator.OfCall{In: calls.Resolved{Token: q.Token, Outcome: outcome, By: calls.ByAPI}}, now)

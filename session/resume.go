@@ -109,7 +109,9 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	if s.state.Questions() > 0 {
 		s.noteNow() // their tokens are sealed with the client's, which is new
 	}
-	first := []protocol.ServerMessage{s.startedMessage(token, true, back.snapshot)}
+	started := s.startedMessage(token, true, back.snapshot)
+	started.InputAgain = s.hearRest(r.Input)
+	first := []protocol.ServerMessage{started}
 	if back.snapshot {
 		first = append(first, recalled...)
 	}

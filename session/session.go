@@ -88,6 +88,7 @@ type session struct {
 	listens    bool             // the model has no speech detection of its own
 	upBuf      []byte
 	directIn   transport.AudioIn
+	again      int       // bytes that the client sends again; see beginAgain
 	tooFastAt  time.Time // when the client was last told that its audio comes too fast
 	dropped    int       // frames dropped since then
 	control    *rate.Limiter
@@ -303,7 +304,7 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
 		Provider: info.Provider, Model: info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
-		Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
+		InputMS: s.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
 	}
 }
 

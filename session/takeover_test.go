@@ -30,9 +30,15 @@ func (f *shelf) stage(t *testing.T, id string, caps transport.Capabilities, chan
 // beginsAt begins a session on a node.
 func beginsAt(t *testing.T, st *stage) (*returning, *transporttest.Conn) {
 	t.Helper()
+	return beginsAtWith(t, st, `{"type":"session.start","input_rate":16000,"output_rate":24000}`)
+}
+
+// beginsAtWith is beginsAt with another session.start.
+func beginsAtWith(t *testing.T, st *stage, start string) (*returning, *transporttest.Conn) {
+	t.Helper()
 	r := &returning{t: t, st: st, seen: map[int64]int{}, leads: map[int64]bool{}, first: map[string]int64{}, audio: map[string][]byte{}, flushed: map[string]bool{}}
-	c, model := st.started()
-	r.conn = c
+	r.conn = st.connect(start)
+	model := st.fake.Accept(t)
 	synctest.Wait()
 	r.read(-1)
 	return r, model

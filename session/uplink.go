@@ -39,7 +39,7 @@ type uplink struct {
 // upEntry is audio or a command.
 type upEntry struct {
 	frame *frame
-	again bool // the audio was sent before, to another connection; it is outside of the bound
+	again bool // the audio was sent before, to another connection or process; it is outside of the bound
 	cmd   transport.Command
 	// record is the audit record that sending cmd makes true; nil without one.
 	record *audit.Record
@@ -85,17 +85,19 @@ func (u *uplink) start() {
 	u.writer.Go(u.write)
 }
 
-// pushAudio queues a copy of pcm.
-func (u *uplink) pushAudio(pcm []byte) {
+// pushAudio queues a copy of pcm. again says that it was sent before, to another process.
+func (u *uplink) pushAudio(pcm []byte, again bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
 		return
 	}
-	if n := len(u.entries); n == 0 || !u.entries[n-1].frame.extend(pcm, u.maxFrame) {
-		u.entries = append(u.entries, upEntry{frame: newFrame(pcm)})
+	if n := len(u.entries); n == 0 || u.entries[n-1].again != again || !u.entries[n-1].frame.extend(pcm, u.maxFrame) {
+		u.entries = append(u.entries, upEntry{frame: newFrame(pcm), again: again})
 	}
-	u.audio += len(pcm)
+	if !again {
+		u.audio += len(pcm)
+	}
 	for u.audio > u.maxAudio {
 		u.dropOldest()
 	}
@@ -237,10 +239,15 @@ func (u *uplink) flow() {
 }
 
 // queued returns how many bytes of audio wait.
-func (u *uplink) queued() int {
+func (u *uplink) queued() (bytes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.audio
+	for _, e := range u.entries {
+		if e.frame != nil {
+			bytes += len(e.frame.pcm)
+		}
+	}
+	return bytes
 }
 
 // resample converts the audio that waits to another rate, and bounds it at that rate.

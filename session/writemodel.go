@@ -59,8 +59,9 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 }
 
 // sendDirect sends audio on the goroutine that read it, which saves a hop, as long as nothing is
-// queued and the network accepts it at once. It reports whether it sent the audio.
-func (s *session) sendDirect(pcm []byte) bool {
+// queued and the network accepts it at once; again is that of uplink.pushAudio. It reports whether it
+// sent the audio.
+func (s *session) sendDirect(pcm []byte, again bool) bool {
 	if l := s.linked.Load(); !l.conn.Ready() || !s.up.claim() {
 		return false
 	}
@@ -70,7 +71,7 @@ func (s *session) sendDirect(pcm []byte) bool {
 	s.directIn.PCM = pcm
 	// The connection keeps what the network does not accept.
 	err := l.conn.Send(noDeadline, &s.directIn)
-	s.look.sent(pcm, false)
+	s.look.sent(pcm, again)
 	if err != nil {
 		l.lost("send", err)
 	}

@@ -12,12 +12,12 @@ import (
 
 // History returns what was said until now for a checkpoint, oldest first, with the calls and their
 // answers, and how many older entries the story no longer has; empty for a nil Story. All audio that
-// has come counts as heard. The tokens of questions, which are secrets, are left out.
+// has come counts as heard. Words of the user that are not complete are left out. The tokens of questions, which are secrets, are left out.
 func (y *Story) History() (entries []conversation.Entry, dropped int) {
 	if y == nil {
 		return nil, 0
 	}
-	entries = y.SoFar().Entries
+	entries = y.withoutDraft().SoFar().Entries
 	answers := map[string]transport.PastTool{}
 	for _, s := range y.said {
 		for _, t := range s.tools {
@@ -34,6 +34,18 @@ func (y *Story) History() (entries []conversation.Entry, dropped int) {
 		}
 	}
 	return entries, y.dropped
+}
+
+// withoutDraft returns the story without what the user said last, if not all its words are known and it
+// is not answered: another process hears it again.
+func (y *Story) withoutDraft() *Story {
+	n := len(y.said)
+	if n == 0 || !y.said[n-1].draft || y.said[n-1].entry.Role != conversation.RoleUser || y.said[n-1].entry.Turn <= y.ended {
+		return y
+	}
+	z := *y
+	z.said = y.said[:n-1]
+	return &z
 }
 
 // quoted returns an answer as JSON. An answer that was cut off is invalid JSON, so it becomes a JSON

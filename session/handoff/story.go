@@ -35,6 +35,7 @@ func NewStory(of Said) *Story { return &Story{of: of} }
 type saying struct {
 	entry conversation.Entry
 	id    string // of the transcript; empty for calls and notices
+	draft bool   // more of the text may come
 	// audioMS is the length of its audio so far, or in all.
 	audioMS int64
 	ended   bool // audioMS is the length in all
@@ -170,6 +171,7 @@ func (y *Story) transcript(a orchestrator.Transcript) {
 		text = string([]rune(text)[:conversation.MaxText])
 	}
 	y.bytes += len(text) - len(s.entry.Text)
+	s.draft = !a.Final
 	s.entry.Text, s.entry.At, s.entry.Turn = text, a.StartedAt.UTC(), a.Turn
 	y.newest(s)
 	y.bound()

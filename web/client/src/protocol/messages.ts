@@ -19,6 +19,12 @@ export interface AudioPosition {
   received_ms: number;
 }
 
+/** A piece of what the user has said, in ms on the session's input clock. */
+export interface InputRange {
+  from_ms: number;
+  to_ms: number;
+}
+
 /** Takes up a session that has lost its connection. */
 export interface ResumeRequest {
   session_id: string;
@@ -28,6 +34,8 @@ export interface ResumeRequest {
   last_seq: number;
   /** The newest item: it goes on from there. Without it what was not heard is dropped. */
   audio?: AudioPosition;
+  /** What is kept of what the user has said, up to what was recorded last. */
+  input?: InputRange;
 }
 
 /** Opens the session. Must be the first frame, within 10 s of the handshake. */
@@ -138,6 +146,10 @@ export interface SessionStarted extends Numbered {
   resumed: boolean;
   /** What was missed is not kept any more: how things stand is said anew. */
   snapshot?: boolean;
+  /** Where the audio that is sent next stands on the session's input clock, in ms. Absent: 0. */
+  input_ms?: number;
+  /** What was kept from input_ms on is sent again first: another gateway goes on with the session. */
+  input_again?: boolean;
   /** inspect.* messages will come. */
   inspect?: boolean;
 }

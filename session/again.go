@@ -1,0 +1,39 @@
+package session
+
+import (
+	"time"
+
+	"voicegw/audio"
+	"voicegw/protocol"
+)
+
+// hearAgain sets the clock of the client's audio to where the user's speech is settled, in ms, and
+// reports whether the client is to send again what it has kept of what came after it. has is nil for a
+// client that keeps nothing. The caller must hold inbound, and not hearing or mu.
+func (s *session) hearAgain(settled int64, has *protocol.ResumeInput) bool {
+	from, again := settled, time.Duration(0)
+	if has != nil && from < has.ToMS {
+		from = max(from, has.FromMS, has.ToMS-lookLong.Milliseconds())
+		again = time.Duration(has.ToMS-from) * time.Millisecond
+	}
+	s.clock.goOn(from, again)
+	s.hearing.Lock()
+	s.earFrom = from
+	s.hearing.Unlock()
+	s.again = audio.Bytes(s.start.InputRate, again)
+	if again > 0 {
+		s.logger.Info("the client sends again what the model may not have heard", "from_ms", from, "audio_ms", again.Milliseconds())
+	}
+	return again > 0
+}
+
+// hearRest reports whether a client that was lost while it sent audio again is to send the rest of it.
+// The caller must hold inbound.
+func (s *session) hearRest(has *protocol.ResumeInput) bool {
+	rest := 0
+	if at := s.clock.ms(); s.again > 0 && has != nil {
+		rest = min(s.again, audio.Bytes(s.start.InputRate, time.Duration(has.ToMS-at)*time.Millisecond))
+	}
+	s.again = max(rest, 0)
+	return s.again > 0
+}
