@@ -76,6 +76,7 @@ type Conversation struct {
 
 	way     way
 	order   order
+	spoken  spoken
 	outages []int // how often each outage has come or was passed over
 
 	id        string // of the session
@@ -155,6 +156,12 @@ func (c *Conversation) Forget(x *Exchange) {
 }
 
 func (c *Conversation) send(m protocol.ClientMessage) { c.out = append(c.out, m) }
+
+// press tells the gateway that the push-to-talk button was pressed or released.
+func (c *Conversation) press(m *protocol.InputActivity) {
+	c.send(m)
+	c.spoken.press(m)
+}
 
 // report tells the gateway what was heard, and what has come, so that it need not keep that. What was
 // heard without a connection is told by the next report.
@@ -338,7 +345,7 @@ func (c *Conversation) say(now time.Time, interrupts *Exchange) {
 // speak begins a recording.
 func (c *Conversation) speak(now time.Time, x *Exchange, r *speech.Recording) {
 	if c.o.PushToTalk {
-		c.send(&protocol.InputActivity{Active: true})
+		c.press(&protocol.InputActivity{Active: true})
 	}
 	start := c.mic.say(now, r)
 	x.Onset, x.Spoken = start.Add(r.Onset()), start.Add(r.End())

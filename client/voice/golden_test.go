@@ -103,6 +103,9 @@ func (s *stage) prepare(verb, rest string) {
 	case "approve": // what is asked in the next turn, after half a second
 		s.approval, s.o.ThinkTime = turn.ApprovalYes, 500*time.Millisecond
 		return
+	case "push-to-talk":
+		s.o.PushToTalk = true
+		return
 	case "every":
 		f := strings.Fields(rest)
 		s.o.Outages = append(s.o.Outages, turn.Outage{Act: turn.Act(f[0]), First: s.duration(f[1]), Every: s.duration(f[2])})

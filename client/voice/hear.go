@@ -56,6 +56,7 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 	case *protocol.SpeechStarted:
 		c.hearSpeechStarted(now)
 	case *protocol.SpeechStopped:
+		c.spoken.stops(m)
 		c.hearSpeechStopped(now)
 	case *protocol.TurnStarted:
 		c.hearTurnStarted(now, m)
@@ -146,6 +147,9 @@ func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
 		c.tellText(now, NotCut, nil, noToken)
 	}
 	if c.o.Microphone {
+		if c.way.token != "" {
+			c.spoken.begins(s.InputRate, m.InputMS)
+		}
 		c.mic = newMicrophone(s.InputRate, c.o.Frame, c.o.Silence, now)
 	}
 	if s.Ticket != "" {
@@ -200,6 +204,7 @@ func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
 
 func (c *Conversation) hearTurnEnded(now time.Time, m *protocol.TurnEnded) {
 	delete(c.opened, m.Turn)
+	c.spoken.ended(m.Turn)
 	c.word = now
 	x := c.turns[m.Turn]
 	if x == nil {
@@ -328,6 +333,9 @@ func (c *Conversation) hearToolEnded(now time.Time, m *protocol.ToolEnded) {
 
 func (c *Conversation) hearError(now time.Time, m *protocol.Error) {
 	c.lastError = m
+	if m.Code == errcode.AudioTooFast || m.Code == errcode.InvalidAudio {
+		c.spoken.doubt() // the gateway has not counted a frame
+	}
 	if x := c.About(m.Turn); x != nil {
 		x.Codes = note(x.Codes, m.Code)
 	}

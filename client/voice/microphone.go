@@ -21,7 +21,6 @@ type microphone struct {
 	says *speech.Recording // nil for silence
 	from int64             // the frame that it begins with
 	at   int               // bytes of it taken
-	last []byte            // the last frame of a recording, filled up with silence
 }
 
 func newMicrophone(rate int, length time.Duration, silence []byte, now time.Time) *microphone {
@@ -43,7 +42,7 @@ func (m *microphone) say(now time.Time, r *speech.Recording) time.Time {
 // idle says whether there is nothing left to say.
 func (m *microphone) idle() bool { return m.says == nil }
 
-// take returns the next frame. It is valid until the next call, and must not be changed.
+// take returns the next frame, which must not be changed.
 func (m *microphone) take() []byte {
 	m.n++
 	if m.says == nil || m.n <= m.from {
@@ -57,13 +56,16 @@ func (m *microphone) take() []byte {
 		}
 		return rest[:m.bytes]
 	}
-	if m.last == nil {
-		m.last = make([]byte, m.bytes)
-	}
-	clear(m.last[copy(m.last, rest):])
+	last := make([]byte, m.bytes)
+	copy(last, rest)
 	m.at += m.bytes
 	m.says = nil
-	return m.last
+	return last
+}
+
+// recorded returns how many bytes wait to be taken.
+func (m *microphone) recorded(now time.Time) int64 {
+	return max(int64(now.Sub(m.began)/m.length)-m.n, 0) * int64(m.bytes)
 }
 
 // skip throws away the frames that are older than a time, and returns how many.

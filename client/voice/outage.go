@@ -59,6 +59,7 @@ func (c *Conversation) cut(now time.Time, act turn.Act, away time.Duration) {
 		return
 	case turn.Reload:
 		c.player.reload(now)
+		c.spoken.doubt()
 		c.wish(wishGoAway)
 	default:
 		c.wish(wishReset)

@@ -3,6 +3,7 @@ package voice
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -85,8 +86,10 @@ type way struct {
 	settling float64
 	// snapshot means that turns may have ended of which nothing will be said.
 	snapshot bool
-	catching bool      // what the microphone has kept is being sent
-	replaced time.Time // since when a connection that was replaced is still open; zero if there is no such connection
+	again    bool          // what was said is said again
+	catching bool          // what the microphone has kept is being sent
+	keeps    time.Duration // how much that may be
+	replaced time.Time     // since when a connection that was replaced is still open; zero if there is no such connection
 }
 
 // wish is something that the conversation wants done to its connections.
@@ -326,6 +329,9 @@ func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 		w.named = i.ID
 		w.start.Resume.Audio = &protocol.ResumeAudio{ItemID: i.ID, ReceivedMS: audio.MS(c.o.Start.OutputRate, i.position())}
 	}
+	if c.mic != nil {
+		w.start.Resume.Input = c.spoken.kept(c.mic.recorded(now))
+	}
 	c.player.incomingItem = nil
 	c.order.ask()
 	c.lastError = nil
@@ -369,21 +375,35 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 		c.player.doubt()
 		c.doubtQuestions()
 	}
-	w.snapshot = m.Snapshot
+	w.snapshot, w.again = m.Snapshot, m.InputAgain
 	if m.Snapshot && c.cur != nil {
 		c.cur.taken = false // the snapshot tells
 	}
 	c.sign, c.word, c.news = now, now, true
 	if c.mic != nil {
-		if n := c.mic.skip(now.Add(-kept)); n > 0 {
-			c.observer.Happened(now, Event{Kind: Unsaid, N: n})
-		}
+		c.saysAgain(now, m)
 	}
 	c.observer.Happened(now, Event{Kind: CameBack, X: c.cur, Returned: &Returned{
 		Act: w.act, Away: now.Sub(w.lost), Took: now.Sub(w.asked), Tries: w.tries, Snapshot: m.Snapshot,
 	}})
 	if w.token != "" {
 		w.settling = c.ping(now)
+	}
+}
+
+// saysAgain sends what a gateway asks for again that has taken the session over, and otherwise the
+// newest of what was recorded without a connection.
+func (c *Conversation) saysAgain(now time.Time, m *protocol.SessionStarted) {
+	before := now.Add(-kept)
+	c.way.keeps = kept
+	skip := c.spoken.resumed(m)
+	if m.InputAgain {
+		c.way.keeps = keptSpeech
+		before = c.mic.due().Add(time.Duration(skip/int64(c.mic.bytes)) * c.mic.length)
+		c.out = slices.DeleteFunc(c.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
+	}
+	if n := c.mic.skip(before); n > 0 {
+		c.observer.Happened(now, Event{Kind: Unsaid, N: n})
 	}
 }
 
@@ -414,6 +434,8 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	case c.unheard(x):
 		c.send(&protocol.InputText{Text: x.Words.Text})
 		x.Spoken, c.word, c.sign = now, now, now
+	case x != nil && x.Turn.Act == turn.Say && c.way.again && x.Bytes == 0:
+		// It is said again, and brings its answer.
 	case c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken):
 		x.Completed = true // its end was among the messages that are lost
 	}

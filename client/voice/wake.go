@@ -12,21 +12,30 @@ func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool)
 	if c.mic == nil || c.phase >= phaseLeaving || c.Away() {
 		return nil, due, false
 	}
+	if one, ok := c.spoken.next(); ok {
+		if one.activity != nil {
+			c.press(one.activity)
+			return nil, due, false
+		}
+		c.spoken.sent(one.pcm)
+		return one.pcm, now, true
+	}
 	if due = c.mic.due(); now.Before(due) {
 		c.way.catching = false
 		return nil, due, false
 	}
 	late := behind
 	if c.way.catching {
-		late += kept
+		late += c.way.keeps
 	}
 	if now.Sub(due) > late {
 		c.observer.Happened(now, Event{Kind: Dropped, N: c.mic.skip(now.Add(-c.mic.length))})
 		due = c.mic.due()
 	}
 	pcm = c.mic.take()
+	c.spoken.sent(pcm)
 	if x := c.cur; c.o.PushToTalk && x != nil && x.Turn.Act == turn.Say && x.Known.IsZero() && !x.Spoken.After(c.mic.due().Add(-c.mic.length)) {
-		c.send(&protocol.InputActivity{})
+		c.press(&protocol.InputActivity{})
 		x.Known = now
 	}
 	return pcm, due, true
