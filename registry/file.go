@@ -40,9 +40,10 @@ type File struct {
 	// JSON of everything but Version, GeneratedAt and GitCommit, the tools sorted by
 	// id. See [File.ContentVersion].
 	Version string `json:"version"`
-	// GeneratedAt is the time of the build, RFC 3339 UTC with milliseconds; not hashed.
+	// GeneratedAt is the time of the build, or of SOURCE_DATE_EPOCH, RFC 3339 UTC with
+	// milliseconds; not hashed.
 	GeneratedAt string `json:"generatedAt"`
-	// GitCommit is the commit of the build, empty if it is unknown; not hashed.
+	// GitCommit is the last commit that changed the tools, empty if it is unknown; not hashed.
 	GitCommit string  `json:"gitCommit"`
 	Tools     []Entry `json:"tools"`
 }

@@ -47,9 +47,10 @@ func TimeOf(epoch string) (time.Time, error) {
 	return time.Unix(s, 0), nil
 }
 
-// CommitOf returns the commit of the work tree that holds dir; it may be empty.
+// CommitOf returns the last commit that changed the tools of the project in dir; it may be empty. A
+// commit that changes something else gives the same registry, so that nothing is compiled again.
 func CommitOf(ctx context.Context, dir string) string {
-	out, err := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "--verify", "HEAD").Output()
+	out, err := exec.CommandContext(ctx, "git", "-C", dir, "log", "-1", "--format=%H", "--", toolsDir).Output()
 	if err != nil {
 		return "" // no git, no work tree, no commit
 	}
