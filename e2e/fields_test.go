@@ -373,8 +373,10 @@ var alwaysReplaced = map[string][]field{
 // replaced by, the turn ends, and the session goes on or ends with an error. Where the member
 // is not what the event is about, the answer is heard, and a tool runs once.
 func TestFieldsOfOtherTypes(t *testing.T) {
+	t.Parallel()
 	for _, wire := range providers {
 		t.Run(wire, func(t *testing.T) {
+			t.Parallel()
 			all := &tamperer{seen: map[field]map[string]bool{}}
 			plain, ran := converse(t, wire, all, fieldQuestions...)
 			if len(plain) != len(fieldQuestions) || ran != 1 || slices.ContainsFunc(plain, func(a told) bool { return a.over != "turn.ended completed" || !a.spoken }) {

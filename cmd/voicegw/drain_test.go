@@ -79,6 +79,7 @@ func (c *mover) comesBack(addr string) {
 // is told to come again, and goes on with its session at the next process: the same id, the next
 // turn.
 func TestSessionsOutliveTheirProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, "--data-dir", dir, "--drain-timeout", "1m")
 	c := moves(t, r.addr)
@@ -162,6 +163,7 @@ func TestSignalMovesSessions(t *testing.T) {
 // TestSecondSignalEndsADrain: sessions that wait for their turn to move do not keep a gateway that
 // gets a second signal.
 func TestSecondSignalEndsADrain(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--drain-timeout", "24h")
 	first, second := moves(t, r.addr), moves(t, r.addr)
 	r.signals <- syscall.SIGTERM
@@ -178,6 +180,7 @@ func TestSecondSignalEndsADrain(t *testing.T) {
 // TestDrainCommand: an operator drains a gateway. The command shows what happens and returns when
 // nothing is left; the gateway serves on, takes no session, and ends at its signal.
 func TestDrainCommand(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--drain-timeout", "24h")
 	c := moves(t, r.addr)
 	var out, shown bytes.Buffer
