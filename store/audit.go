@@ -69,17 +69,11 @@ func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
 	return a, nil
 }
 
-// Append stores one line, without its line end. It is durable when Append returns.
-// Lines of callers who wait at the same time are stored together, so many lines cost
-// little more than one. The errors wrap ErrUnavailable, after which the line may have
-// been stored, or ErrTooBig, or say why the line is invalid.
-func (a *AuditStream) Append(ctx context.Context, line []byte) error {
-	return a.AppendAll(ctx, [][]byte{line})
-}
-
-// AppendAll stores lines as Append does, in their order, with as few syncs of the disk
-// as there are packs of 256 KiB. All are durable when it returns; after an error the
-// first of them may have been stored.
+// AppendAll stores lines, each without its line end, in their order, with as few syncs of the
+// disk as there are packs of 256 KiB. All are durable when it returns. Lines of callers who wait
+// at the same time are stored together, so many lines cost little more than one. The errors wrap
+// ErrUnavailable, after which the first of the lines may have been stored, or ErrTooBig, or say
+// why a line is invalid.
 func (a *AuditStream) AppendAll(ctx context.Context, lines [][]byte) error {
 	most := a.store.most()
 	for _, line := range lines {

@@ -142,5 +142,5 @@ func benchBlocked(b *testing.B, s *Store, _ int) func(int) error {
 
 func benchAppend(_ *testing.B, s *Store, _ int) func(int) error {
 	line := fmt.Appendf(nil, `{"event":"tool_execution","args":"%0300d"}`, 0)
-	return func(int) error { return s.Audit().Append(context.Background(), line) }
+	return func(int) error { return s.Audit().AppendAll(context.Background(), [][]byte{line}) }
 }

@@ -35,7 +35,7 @@ func testAudit(t *testing.T, s *Store) {
 	var many [][]byte
 	for i := range 4 {
 		want = append(want, key(t, fmt.Sprint(i)))
-		if err := s.Audit().Append(t.Context(), []byte(want[i])); err != nil {
+		if err := s.Audit().AppendAll(t.Context(), [][]byte{[]byte(want[i])}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func testAudit(t *testing.T, s *Store) {
 		t.Error(diff)
 	}
 	for _, wrong := range []string{"", "two\nlines"} {
-		if err := s.Audit().Append(t.Context(), []byte(wrong)); err == nil || errors.Is(err, ErrUnavailable) {
+		if err := s.Audit().AppendAll(t.Context(), [][]byte{[]byte(wrong)}); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
@@ -67,7 +67,7 @@ func testAudit(t *testing.T, s *Store) {
 func testAuditRace(t *testing.T, s *Store) {
 	racers(32, func(i int) {
 		for n := range 20 {
-			if err := s.Audit().Append(t.Context(), fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)); err != nil {
+			if err := s.Audit().AppendAll(t.Context(), [][]byte{fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)}); err != nil {
 				t.Error(err)
 			}
 		}

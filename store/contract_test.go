@@ -230,10 +230,10 @@ func testLimits(t *testing.T, s *Store) {
 	if got, _ := reserve(t, l, k); len(got.Envelope) != s.most()-300 {
 		t.Errorf("%d bytes came back", len(got.Envelope))
 	}
-	if err := s.Audit().Append(t.Context(), bytes.Repeat([]byte("x"), s.most())); !errors.Is(err, ErrTooBig) {
+	if err := s.Audit().AppendAll(t.Context(), [][]byte{bytes.Repeat([]byte("x"), s.most())}); !errors.Is(err, ErrTooBig) {
 		t.Errorf("a long audit line: %v", err)
 	}
-	if err := s.Audit().Append(t.Context(), bytes.Repeat([]byte("x"), s.most()-1)); err != nil {
+	if err := s.Audit().AppendAll(t.Context(), [][]byte{bytes.Repeat([]byte("x"), s.most()-1)}); err != nil {
 		t.Errorf("the longest audit line: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func (e *estate) extend(t *testing.T, s *Store, name string, n int) {
 		one := fmt.Sprintf("%s %d", name, i)
 		entry, _ := reserve(t, s.Ledger(), one)
 		check(s.Ledger().Finish(ctx, entry, fmt.Appendf(nil, `{"did":"%s","note":"%0200d"}`, one, 0)))
-		check(s.Audit().Append(ctx, fmt.Appendf(nil, `{"did":"%s"}`, one)))
+		check(s.Audit().AppendAll(ctx, [][]byte{fmt.Appendf(nil, `{"did":"%s"}`, one)}))
 		e.done = append(e.done, one)
 		if i%3 > 0 {
 			continue

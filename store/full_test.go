@@ -26,7 +26,7 @@ func fill(dir string) {
 	}
 	line, stored := bytes.Repeat([]byte("x"), 100_000), 0
 	for err = s.Ready(ctx); err == nil && stored < 1000; stored++ {
-		err = s.Audit().Append(ctx, line)
+		err = s.Audit().AppendAll(ctx, [][]byte{line})
 	}
 	fmt.Fprintf(os.Stdout, "stored %d\nunavailable %t\nready %v\n", stored-1, errors.Is(err, ErrUnavailable), s.Ready(ctx))
 	os.Exit(0)
@@ -59,7 +59,7 @@ func TestDiskFull(t *testing.T) {
 	if err := s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { found++; return nil }); err != nil || found < stored {
 		t.Errorf("%d were acknowledged, %d are there: %v", stored, found, err)
 	}
-	if err := errors.Join(s.Audit().Append(t.Context(), []byte("x")), s.Ready(t.Context())); err != nil {
+	if err := errors.Join(s.Audit().AppendAll(t.Context(), [][]byte{[]byte("x")}), s.Ready(t.Context())); err != nil {
 		t.Error(err)
 	}
 }

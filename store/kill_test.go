@@ -50,7 +50,7 @@ func writeAll(o Options) error {
 		if _, err := fmt.Fprintln(os.Stdout, "finished", name); err != nil {
 			return err
 		}
-		if err := s.Audit().Append(ctx, []byte(name)); err != nil {
+		if err := s.Audit().AppendAll(ctx, [][]byte{[]byte(name)}); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(os.Stdout, "audited", name); err != nil {

@@ -31,7 +31,7 @@ func TestReopen(t *testing.T) {
 				s.Ledger().Finish(t.Context(), done, json.RawMessage(`{"ok":true}`)),
 				s.Confirmations().Create(t.Context(), q),
 				s.Blocks().Block(t.Context(), "ada", until),
-				s.Audit().Append(t.Context(), []byte(key(t, "line"))),
+				s.Audit().AppendAll(t.Context(), [][]byte{[]byte(key(t, "line"))}),
 				s.Close(),
 				s.Close(),
 			} {
@@ -168,7 +168,7 @@ func TestClosed(t *testing.T) {
 	_, shown := s.Confirmations().Get(t.Context(), "a")
 	for what, err := range map[string]error{
 		"reserve": reserved, "get": shown,
-		"append": s.Audit().Append(t.Context(), []byte("a")),
+		"append": s.Audit().AppendAll(t.Context(), [][]byte{[]byte("a")}),
 		"read":   s.Audit().Read(t.Context(), time.Time{}, func([]byte) error { return nil }),
 		"block":  s.Blocks().Block(t.Context(), "a", time.Now().Add(time.Hour)),
 		"ready":  s.Ready(t.Context()),
@@ -188,7 +188,7 @@ func TestCloseWhileWriting(t *testing.T) {
 	closed := make(chan error, 1)
 	racers(8, func(i int) {
 		for n := range 100_000 {
-			err := s.Audit().Append(context.Background(), fmt.Appendf(nil, "%s %d %d", t.Name(), i, n))
+			err := s.Audit().AppendAll(context.Background(), [][]byte{fmt.Appendf(nil, "%s %d %d", t.Name(), i, n)})
 			if errors.Is(err, errClosed) {
 				return
 			} else if err != nil {
@@ -238,7 +238,7 @@ func TestPrefixes(t *testing.T) {
 	if _, fresh := reserve(t, b.Ledger(), "k"); !fresh {
 		t.Error("the other prefix sees it")
 	}
-	if err := a.Audit().Append(t.Context(), []byte(key(t, "a"))); err != nil {
+	if err := a.Audit().AppendAll(t.Context(), [][]byte{[]byte(key(t, "a"))}); err != nil {
 		t.Fatal(err)
 	}
 	if lines := audited(t, b, time.Time{}); len(lines) != 0 {

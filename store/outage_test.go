@@ -115,7 +115,7 @@ func TestServerStops(t *testing.T) {
 		},
 		"block":   func(ctx context.Context) error { return s.Blocks().Block(ctx, "cid", time.Now().Add(time.Hour)) },
 		"unblock": func(ctx context.Context) error { _, err := s.Blocks().Unblock(ctx, "ada"); return err },
-		"append":  func(ctx context.Context) error { return s.Audit().Append(ctx, []byte("x")) },
+		"append":  func(ctx context.Context) error { return s.Audit().AppendAll(ctx, [][]byte{[]byte("x")}) },
 		"read": func(ctx context.Context) error {
 			return s.Audit().Read(ctx, time.Time{}, func([]byte) error { return nil })
 		},
@@ -201,7 +201,7 @@ func TestClusterLosesServers(t *testing.T) {
 	if e, fresh := reserve(t, s.Ledger(), "before"); fresh || e.State != Done {
 		t.Errorf("with two servers: %t %+v", fresh, e)
 	}
-	if err := s.Audit().Append(t.Context(), []byte("a")); err != nil {
+	if err := s.Audit().AppendAll(t.Context(), [][]byte{[]byte("a")}); err != nil {
 		t.Errorf("with two servers: %v", err)
 	}
 	if err := s.Blocks().Block(t.Context(), "ada", time.Now().Add(time.Hour)); err != nil || !blockedOn(t, s, "ada") {

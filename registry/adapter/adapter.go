@@ -26,25 +26,6 @@ func All(canonical json.RawMessage) (Forms, error) {
 	return Forms{OpenAI: openAI, Gemini: gemini}, nil
 }
 
-// OpenAIParameters returns the parameter schema of both OpenAI forms: plain JSON Schema
-// that accepts exactly the same values as the canonical one, with references inlined and
-// allOf merged if that is possible. Keywords come in the order of [Keywords]; members of
-// properties in the order of the schema's text. The error is [Problems].
-func OpenAIParameters(canonical json.RawMessage) (json.RawMessage, error) {
-	return openAIForm(canonical)
-}
-
-// GeminiParameters returns a Schema of Gemini: upper-case types, propertyOrdering in the
-// order of the schema's text. Members come as type, title, description, nullable, format,
-// enum, default, example, pattern, minLength, maxLength, minimum, maximum, minItems,
-// maxItems, items, minProperties, maxProperties, properties, propertyOrdering, required;
-// a schema of alternatives has anyOf and no other member, since the server accepts no
-// others beside it. It is nil, without error, for an object without properties. The
-// error is [Problems].
-func GeminiParameters(canonical json.RawMessage) (json.RawMessage, error) {
-	return geminiForm(canonical)
-}
-
 // geminiParam matches the name of a parameter that Gemini accepts (FunctionDeclaration, read
 // 2026-11-20).
 var geminiParam = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)

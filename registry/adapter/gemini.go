@@ -54,7 +54,14 @@ type gemini struct {
 
 func (g *gemini) gap() { g.gaps = true }
 
-func geminiForm(text []byte) (json.RawMessage, error) {
+// GeminiParameters returns a Schema of Gemini: upper-case types, propertyOrdering in the
+// order of the schema's text. Members come as type, title, description, nullable, format,
+// enum, default, example, pattern, minLength, maxLength, minimum, maximum, minItems,
+// maxItems, items, minProperties, maxProperties, properties, propertyOrdering, required;
+// a schema of alternatives has anyOf and no other member, since the server accepts no
+// others beside it. It is nil, without error, for an object without properties. The
+// error is [Problems].
+func GeminiParameters(text json.RawMessage) (json.RawMessage, error) {
 	form, _, err := makeGemini(text)
 	return form, err
 }

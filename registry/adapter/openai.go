@@ -10,7 +10,11 @@ var rootRefused = []string{"anyOf", "oneOf", "allOf", "enum", "not"}
 
 const rootMend = "describe the properties one by one; what binds them together is for the handler to check and for the description to say"
 
-func openAIForm(text []byte) (json.RawMessage, error) {
+// OpenAIParameters returns the parameter schema of both OpenAI forms: plain JSON Schema
+// that accepts exactly the same values as the canonical one, with references inlined and
+// allOf merged if that is possible. Keywords come in the order of [Keywords]; members of
+// properties in the order of the schema's text. The error is [Problems].
+func OpenAIParameters(text json.RawMessage) (json.RawMessage, error) {
 	var p problems
 	o := canonical(text, &p)
 	if o == nil || o.unknown {
