@@ -258,9 +258,23 @@ func (p *place) Leave() {
 	p.over = true
 	p.mu.Unlock()
 	p.stop()
-	if over {
-		return
+	if !over {
+		p.writeEnd(busy)
 	}
+}
+
+// End implements session.Place.
+func (p *place) End() {
+	p.mu.Lock()
+	busy := p.writing
+	p.over = true
+	p.mu.Unlock()
+	p.stop()
+	p.writeEnd(busy)
+}
+
+// writeEnd writes that the session is over, once the goroutine that closes busy has ended.
+func (p *place) writeEnd(busy <-chan struct{}) {
 	p.n.writes.Go(func() {
 		<-p.entered
 		if busy != nil {

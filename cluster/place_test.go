@@ -32,8 +32,17 @@ func TestARecordKeepsItsState(t *testing.T) {
 		t.Errorf("the record is %+v, %v", r, err)
 	}
 	p.Leave()
+	if q := n.Enter(store.SessionRecord{ID: "voice-2", User: "ada"}); q.Give(t.Context(), store.Checkpoint{}) != nil {
+		t.Error("the session cannot be given up")
+	} else {
+		q.End()
+		q.Leave()
+	}
 	n.Close()
 	if r := found(); r.State != store.SessionOver {
 		t.Errorf("after its end the record is %+v, %v", r, err)
+	}
+	if r, err := kept.Directory().Find(t.Context(), "voice-2"); r.State != store.SessionOver {
+		t.Errorf("the record of a session that was ended although it was given up is %+v, %v", r, err)
 	}
 }

@@ -72,9 +72,11 @@ func TestBehindLetsClientsBack(t *testing.T) {
 		"a wrong token": {&protocol.Resume{SessionID: was.SessionID, Token: "wrong"}, errcode.ResumeRefused, closecode.Ticket},
 	} {
 		c, told := begin(tc.back)
-		e, _ := told.(*protocol.Error)
-		if _, err := c.Read(); e == nil || e.Code != tc.code || protocol.CloseStatus(err) != tc.end {
-			t.Errorf("%s is answered with %+v, %v", name, told, err)
+		if e, ok := told.(*protocol.Error); !ok || e.Code != tc.code {
+			t.Fatalf("%s is answered with %+v", name, told)
+		}
+		if _, err := c.Read(); protocol.CloseStatus(err) != tc.end {
+			t.Errorf("%s ends with %v", name, err)
 		}
 	}
 	_, told := begin(&protocol.Resume{SessionID: was.SessionID, Token: was.ResumeToken, LastSeq: was.Seq})

@@ -13,7 +13,9 @@ import (
 // JSON form is kept in checkpoints, so its fields are only ever added to.
 type Memory struct {
 	// Turn is the number of the last turn.
-	Turn  int       `json:"turn,omitempty"`
+	Turn int `json:"turn,omitempty"`
+	// Gaps is how many numbers up to Turn belong to no turn.
+	Gaps  int       `json:"gaps,omitempty"`
 	Open  *OpenTurn `json:"open,omitempty"` // nil between turns
 	Phase Phase     `json:"phase,omitempty"`
 	// Unanswered means that the user had said something for which no turn had begun, Worded that the
@@ -50,7 +52,7 @@ type Notice struct {
 // Memory returns what another process must know of the session. It shares nothing that Step changes.
 func (s State) Memory() Memory {
 	m := Memory{
-		Turn: s.turns.last, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
+		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
 	}
 	if t := s.turn; t != nil && t.stage != done && t.cut == uncut {
@@ -105,7 +107,7 @@ func (m *machine) restored(in Restored) {
 	was := in.Memory
 	m.startedAt, m.phase, m.warned, m.signAt = in.StartedAt, PhaseActive, was.Warned, m.at
 	m.suppressed = suppressed{audio: was.AudioOff, transcript: was.TranscriptOff}
-	m.turns.last, m.turns.began = was.Turn, m.at
+	m.turns.last, m.turns.gaps, m.turns.began = was.Turn, was.Gaps, m.at
 	if !in.Given {
 		m.turns.skip = turnsLeftOut
 	}

@@ -108,6 +108,7 @@ type State struct {
 type turns struct {
 	last  int
 	skip  int              // how many numbers the next turn leaves out
+	gaps  int              // how many numbers were left out
 	began time.Time        // when the last turn began
 	carry transport.Tokens // usage reported between turns, for the next turn
 }
@@ -315,7 +316,7 @@ func (s State) Turn() int {
 }
 
 // Turns returns the number of turns so far.
-func (s State) Turns() int { return s.turns.last }
+func (s State) Turns() int { return s.turns.last - s.turns.gaps }
 
 // Audible reports whether the user still has something to hear.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }

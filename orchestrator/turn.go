@@ -42,7 +42,7 @@ func (m *machine) openTurn(inputEnd time.Time) {
 		}
 		m.endTurn()
 	}
-	m.turns.last, m.turns.skip = m.turns.last+1+m.turns.skip, 0
+	m.turns.last, m.turns.gaps, m.turns.skip = m.turns.last+1+m.turns.skip, m.turns.gaps+m.turns.skip, 0
 	m.turns.began, m.lastActive = m.at, m.at
 	m.stop.pending = false
 	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.turns.carry}

@@ -266,10 +266,11 @@ type Timeout struct {
 	Message         string `json:"message"`
 }
 
-// SessionMoving announces that this gateway will leave. The client should connect again, and come
-// back to its session, which any gateway of the cluster then serves.
+// SessionMoving announces that the session leaves this gateway. The client should connect again, and
+// come back to its session, which any gateway of the cluster then serves.
 type SessionMoving struct {
 	Header
+	// Reason is draining, taken_over or provider_unavailable; a client need not know it.
 	Reason string `json:"reason"`
 	// Deadline is when the gateway will close the connection by itself.
 	Deadline Time `json:"deadline"`

@@ -59,8 +59,9 @@ var (
 	// causeMoving is for a client that goes on with its session once it connects again: here or on
 	// another node. It ends a session that was given up. causeTaken ends one that another node has
 	// taken.
-	causeMoving = &Cause{Reason: "moving", Close: closecode.Moving}
-	causeTaken  = &Cause{Reason: "taken_over", Close: closecode.Moving}
+	causeMoving    = &Cause{Reason: "moving", Close: closecode.Moving}
+	causeUnreached = &Cause{Reason: "moving", Close: closecode.Moving}
+	causeTaken     = &Cause{Reason: "taken_over", Close: closecode.Moving}
 
 	causeIdle   = &Cause{Reason: "idle", Close: closecode.Idle}
 	causeLength = &Cause{Reason: "length_limit", Close: closecode.Length}
@@ -135,7 +136,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,

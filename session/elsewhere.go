@@ -65,8 +65,11 @@ type Place interface {
 	// WhenLost calls f, on a goroutine of its own, once another node has taken the session. It does
 	// not call f after Give or Leave.
 	WhenLost(f func())
-	// Leave records that the session is over.
+	// Leave records that the session is over, unless it was given up.
 	Leave()
+	// End records that a session is over although it was given up. If another node has taken it since,
+	// nothing changes.
+	End()
 }
 
 // nowhere is the place of a session that no other node may know.
@@ -80,6 +83,7 @@ func (nowhere) Give(context.Context, store.Checkpoint) error { return errNowhere
 func (nowhere) Sure() bool                                   { return true }
 func (nowhere) WhenLost(func())                              {}
 func (nowhere) Leave()                                       {}
+func (nowhere) End()                                         {}
 
 // Visitor is a client that wants to come back to a session that this node does not run.
 type Visitor struct {

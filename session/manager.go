@@ -181,7 +181,7 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 	m.forget(s)
 	a.is(PhaseSettling, g.SessionID)
 	s.settle()
-	if cause == causeMoving {
+	if cause == causeMoving || cause == causeUnreached {
 		m.mu.Lock()
 		m.moved++
 		m.mu.Unlock()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"voicegw/orchestrator"
@@ -23,6 +24,8 @@ type giving struct {
 	waiting    []orchestrator.Input // in the order in which they came
 	dropped    int
 	voiceLost  bool // the lease of the conversation was lost meanwhile
+	// away means that the session leaves because no model can be reached from here.
+	away bool
 
 	// over is closed when it is known whether the session has left.
 	over chan struct{}
@@ -88,12 +91,34 @@ func (s *session) give(g *giving) (left bool) {
 	err := s.place.Give(ctx, g.checkpoint)
 	if err == nil {
 		g.left = true
-		s.end(causeMoving)
+		if s.endsGiven(g) {
+			s.place.End()
+		}
 		return true
 	}
 	s.logger.Warn("the session could not be given to another gateway and goes on here", "error", err)
 	s.goOn()
 	return false
+}
+
+// endsGiven ends a session that was given up. It reports whether the session is over for good: its client
+// has hung up meanwhile, or something else has ended it.
+func (s *session) endsGiven(g *giving) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hungUp := func(in orchestrator.Input) bool {
+		_, is := in.(orchestrator.HungUp)
+		return is
+	}
+	if slices.ContainsFunc(g.waiting, hungUp) {
+		s.end(causeHungUp)
+	}
+	if g.away {
+		s.end(causeUnreached)
+	}
+	s.end(causeMoving)
+	cause := s.cause()
+	return !cause.moved() && cause != causeShutdown
 }
 
 // whyEnded returns why the session is over. One that ends with its process while it is given up has
@@ -147,4 +172,15 @@ func (s *session) voiceLost() {
 }
 
 // moved reports whether the session is over because another process goes on with it, or may.
-func (c *Cause) moved() bool { return c == causeMoving || c == causeTaken }
+func (c *Cause) moved() bool { return c == causeMoving || c == causeTaken || c == causeUnreached }
+
+// whyMoves returns what a client is told of why its session leaves this process.
+func (c *Cause) whyMoves() string {
+	switch c {
+	case causeTaken:
+		return c.Reason
+	case causeUnreached:
+		return causeUnavailable.Reason
+	}
+	return "draining"
+}

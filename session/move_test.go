@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
@@ -51,6 +53,13 @@ type giver struct {
 	at    time.Time
 	sure  bool
 	lost  func()
+	ended bool
+}
+
+func (p *giver) End() {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	p.ended = true
 }
 
 func (p *giver) Give(ctx context.Context, c store.Checkpoint) error {
@@ -241,6 +250,44 @@ func TestNothingHappensWhileASessionIsGivenUp(t *testing.T) {
 			t.Errorf("the client was told %q, and the session given up %d times", c.log(), len(all.of(0).given))
 		}
 	})
+}
+
+// TestEndedWhileItIsGiven: a session that an operator ends, or whose client hangs up, while the store
+// takes it is over: nobody goes on with it. One that was given up before does not run here any more.
+func TestEndedWhileItIsGiven(t *testing.T) {
+	for name, tc := range map[string]struct {
+		end  func(m *Manager, c *testClient, id string) bool
+		told string
+		code websocket.StatusCode
+	}{
+		"an operator":     {func(m *Manager, _ *testClient, id string) bool { return m.End(id) }, "session.ended operator_ended", closecode.Done},
+		"the client":      {func(_ *Manager, c *testClient, _ string) bool { c.say(`{"type":"session.end"}`); return true }, "session.ended client_ended", closecode.Done},
+		"nobody, in time": {func(*Manager, *testClient, string) bool { return false }, "session.moving draining", closecode.Moving},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st, all := moving(t, nil)
+				all.stall = make(chan struct{})
+				c, model := st.begin()
+				synctest.Wait()
+				s := st.only()
+				wait := st.drain(30 * time.Second)
+				model.WaitClosed(t)
+				ends := tc.end(st.m, c, s.id)
+				if name == "an operator" && !ends {
+					t.Error("the session does not run here")
+				}
+				synctest.Wait()
+				close(all.stall)
+				wait()
+				c.expect(t, tc.told)
+				c.ended(t, tc.code)
+				if p := all.of(0); len(p.given) != 1 || p.ended != ends {
+					t.Errorf("it was given up %d times, and its record is over: %t", len(p.given), p.ended)
+				}
+			})
+		})
+	}
 }
 
 // TestMoveFails: the store does not take the session. It goes on with another connection to the

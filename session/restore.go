@@ -144,7 +144,7 @@ func (s *session) givesBack(w *way) bool {
 		return false
 	}
 	w.gaveBack = true
-	s.giving, s.way = &giving{checkpoint: c, over: make(chan struct{})}, w
+	s.giving, s.way = &giving{checkpoint: c, away: true, over: make(chan struct{})}, w
 	return true
 }
 

@@ -183,7 +183,7 @@ func (s *session) letGo(now time.Time) {
 }
 
 // End ends the session with that id, whether its client is away or not, for an operator. It
-// reports whether the session runs on this node.
+// reports whether the session runs on this node: one that was given up does not.
 func (m *Manager) End(id string) bool {
 	s := m.visit(id)
 	if s == nil {
@@ -191,7 +191,7 @@ func (m *Manager) End(id string) bool {
 	}
 	defer s.visitors.Done()
 	s.end(causeOperator)
-	return true
+	return !s.cause().moved()
 }
 
 // Runs reports whether the session with that id runs on this node, so that its client can come back

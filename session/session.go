@@ -362,11 +362,7 @@ func (s *session) goodbye(cause *Cause) {
 func (s *session) lastWords(cause *Cause, said handoff.Said, lasted time.Duration) (last []protocol.ServerMessage) {
 	if cause.moved() {
 		s.handed = s.keeper.Leave()
-		reason := "draining"
-		if cause == causeTaken {
-			reason = cause.Reason
-		}
-		return []protocol.ServerMessage{&protocol.SessionMoving{Reason: reason, Deadline: protocol.Time{Time: time.Now().UTC()}}}
+		return []protocol.ServerMessage{&protocol.SessionMoving{Reason: cause.whyMoves(), Deadline: protocol.Time{Time: time.Now().UTC()}}}
 	}
 	handback, handed := s.keeper.Return(said, handoff.Ending{Lasted: lasted, Gone: cause == causeGone, Lost: cause == causeVoiceLost})
 	s.handed = handed

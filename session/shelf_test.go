@@ -177,6 +177,15 @@ func (p *shelfPlace) WhenLost(f func()) {
 	p.lost = append(p.lost, f)
 }
 
+func (p *shelfPlace) End() {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if r := p.n.records[p.id]; r.Epoch == p.epoch {
+		delete(p.n.records, p.id)
+		delete(p.n.kept, p.id)
+	}
+}
+
 func (p *shelfPlace) Leave() {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()

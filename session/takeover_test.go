@@ -81,8 +81,12 @@ func TestTakeover(t *testing.T) {
 		synctest.Wait()
 		answers(r.conn, next, "r1", "a1", "In Rome.")
 		r.conn.expect(t, "session.started", "transcript", "turn.started", "audio.start l1001.a1", "turn.ended completed")
-		if kept, m := f.checkpoint(t, id); len(kept.History) != 4 || m.State.Turn <= 1 || kept.Epoch != 2 {
+		kept, m := f.checkpoint(t, id)
+		if len(kept.History) != 4 || m.State.Turn <= 1 || kept.Epoch != 2 {
 			t.Errorf("the checkpoint is %+v, %+v", kept, m.State)
+		}
+		if n := r.st.only().turns(); n != 2 || m.State.Turn-m.State.Gaps != n {
+			t.Errorf("%d turns were counted, want 2; the checkpoint has %+v", n, m.State)
 		}
 	})
 }
@@ -246,7 +250,7 @@ func TestTakeoverWithoutAModel(t *testing.T) {
 		pass(linkBudget + time.Second)
 		synctest.Wait()
 		r.read(-1)
-		r.conn.expect(t, "session.started", "provider.reconnecting", "session.moving")
+		r.conn.expect(t, "session.started", "provider.reconnecting", "session.moving provider_unavailable")
 		r.conn.ended(t, closecode.Moving)
 		if rec := f.record(r.id); rec.State != store.SessionMoving || rec.Epoch != 2 {
 			t.Errorf("the record is %+v", rec)

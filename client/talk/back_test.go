@@ -113,22 +113,30 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAMoveIsToldOnlyIfItCanBeNoticed: for 2 s what is said is kept, and what has come is played.
+// TestAMoveIsToldOnlyIfItCanBeNoticed: for 2 s what is said is kept, and what has come is played. If the
+// first attempt meets a gateway that does not take the session yet, one calm line says that the call goes on.
 func TestAMoveIsToldOnlyIfItCanBeNoticed(t *testing.T) {
 	for _, tc := range []struct {
-		act  turn.Act
-		away time.Duration
-		want []string
+		act    turn.Act
+		away   time.Duration
+		failed int // attempts
+		want   []string
 	}{
-		{turn.Move, 300 * time.Millisecond, nil},
-		{turn.Move, 3 * time.Second, []string{EventBack}},
-		{turn.Drop, 300 * time.Millisecond, []string{EventAway, EventBack}},
+		{turn.Move, 300 * time.Millisecond, 0, nil},
+		{turn.Move, 1500 * time.Millisecond, 3, []string{EventMoving}},
+		{turn.Move, 3 * time.Second, 0, []string{EventBack}},
+		{turn.Move, 3 * time.Second, 3, []string{EventMoving, EventBack}},
+		{turn.Drop, 300 * time.Millisecond, 0, []string{EventAway, EventBack}},
+		{turn.Drop, 300 * time.Millisecond, 2, []string{EventAway, EventRetrying, EventRetrying, EventBack}},
 	} {
 		var events []Event
 		tk := &talker{o: Options{Events: func(e Event) { events = append(events, e) }}}
 		tk.returning(time.Now(), voice.Event{Kind: voice.WentAway, Act: tc.act, Err: io.EOF})
+		for range tc.failed {
+			tk.returning(time.Now(), voice.Event{Kind: voice.Retrying, Err: io.EOF})
+		}
 		tk.returning(time.Now(), voice.Event{Kind: voice.CameBack, Returned: &voice.Returned{Act: tc.act, Away: tc.away, Snapshot: true}})
-		if got := names(events, EventAway, EventBack); !slices.Equal(got, tc.want) {
+		if got := names(events, EventAway, EventRetrying, EventMoving, EventBack); !slices.Equal(got, tc.want) {
 			t.Errorf("a %s of %v told %v, want %v", tc.act, tc.away, got, tc.want)
 		}
 	}

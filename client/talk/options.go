@@ -165,6 +165,7 @@ const (
 	EventUnanswered   = "unanswered"          // a question has expired
 	EventAway         = "connection_lost"     // the connection is gone; Text says why
 	EventRetrying     = "reconnecting"        // an attempt to come back has failed
+	EventMoving       = "moving"              // the session moves to another gateway, which takes a moment
 	EventBack         = "connection_restored" // the session goes on; Text says after what time
 	EventNotBack      = "not_restored"        // the session cannot be continued
 	EventUnsaid       = "not_sent"            // speech was lost, because there was no connection

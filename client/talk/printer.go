@@ -116,7 +116,7 @@ func (p *Printer) own(e Event) {
 		p.line("network", "the connection is lost ("+e.Text+"); trying to come back")
 	case EventRetrying:
 		p.line("network", "an attempt to come back failed: "+e.Text)
-	case EventBack, EventNotBack, EventUnsaid:
+	case EventMoving, EventBack, EventNotBack, EventUnsaid:
 		p.line("network", e.Text)
 	case EventUnanswerable:
 		p.line("confirm", "nobody can answer here (--approve and --deny do); it will expire")

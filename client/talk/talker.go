@@ -34,6 +34,9 @@ type talker struct {
 	underruns  int
 	staleBytes int64
 	err        error
+
+	moves  bool // the connection that was lost last was lost by a move of the session
+	moving bool // the user was told that it takes a moment
 }
 
 func (t *talker) emit(now time.Time, e Event) {
@@ -147,13 +150,21 @@ const unheard = 2 * time.Second
 func (t *talker) returning(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.WentAway:
-		if e.Act == turn.Move {
+		if t.moves = e.Act == turn.Move; t.moves {
 			return // what is heard of it is told when the session goes on
 		}
 		t.emit(now, Event{Event: EventAway, Text: e.Err.Error()})
 	case voice.Retrying:
-		t.emit(now, Event{Event: EventRetrying, Text: e.Err.Error()})
+		switch {
+		case !t.moves:
+			t.emit(now, Event{Event: EventRetrying, Text: e.Err.Error()})
+		case !t.moving:
+			// The first gateway that was tried may be the one that leaves.
+			t.moving = true
+			t.emit(now, Event{Event: EventMoving, Text: "the gateway is being stopped; the call goes on at another one, or here once it runs again"})
+		}
 	case voice.CameBack:
+		t.moving = false
 		if e.Returned.Act == turn.Move && e.Returned.Away < unheard {
 			return
 		}
