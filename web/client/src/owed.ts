@@ -9,16 +9,18 @@ const MOST = 32;
  */
 export class Owed {
   /** Typed texts, by the ids of their transcripts. */
-  readonly #texts = new Set<string>();
+  readonly #texts = new Map<string, ClientMessage>();
   /** Answers to questions, by the questions' tokens. */
   readonly #answers = new Map<string, ClientMessage>();
   /** Those of both that were on their way when a connection broke. */
   #doubtful = new Set<string>();
+  /** The newest turn that has begun. */
+  #turn = 0;
 
   /** A message was sent. */
   sent(message: ClientMessage): void {
     if (message.type === "input.text" && message.id !== undefined) {
-      this.#texts.add(message.id);
+      this.#texts.set(message.id, message);
     } else if (message.type === "confirmation.resolve") {
       this.#answers.set(message.token, message);
     }
@@ -34,9 +36,10 @@ export class Owed {
   told(message: ServerMessage): void {
     if (message.type === "transcript") {
       this.#texts.delete(message.id);
-    } else if (message.type === "turn.ended") {
+    } else if (message.type === "turn.ended" || (message.type === "turn.started" && (message.turn ?? 0) > this.#turn)) {
       // Its transcript may have been withheld.
       this.#texts.clear();
+      this.#turn = Math.max(this.#turn, message.turn ?? 0);
     } else if (message.type === "confirmation.ended") {
       this.#answers.delete(message.token);
     }
@@ -44,26 +47,24 @@ export class Owed {
 
   /** The session was taken up again: what is owed may not have arrived. */
   resumed(): void {
-    this.#doubtful = new Set([...this.#texts, ...this.#answers.keys()]);
+    this.#doubtful = new Set([...this.#texts.keys(), ...this.#answers.keys()]);
   }
 
   /**
-   * The gateway has said again what was missed. What is still owed has not arrived: answers
-   * to questions may be sent again, since each counts once; a text may not, since nobody can
-   * be sure that it was not heard.
+   * The gateway has said again what was missed, or how things stand. What is still owed has not
+   * arrived and is returned, to be sent again: the gateway shows each text that it has got, and
+   * each answer counts once.
    */
-  caughtUp(): { answers: ClientMessage[]; textLost: boolean } {
+  caughtUp(): ClientMessage[] {
     const doubtful = this.#doubtful;
     this.#doubtful = new Set();
-    const answers = [...this.#answers].filter(([token]) => doubtful.has(token)).map(([, answer]) => answer);
-    const texts = [...this.#texts].filter((id) => doubtful.has(id));
-    texts.forEach((id) => this.#texts.delete(id));
-    return { answers, textLost: texts.length > 0 };
+    return [...this.#texts, ...this.#answers].filter(([id]) => doubtful.has(id)).map(([, message]) => message);
   }
 
   /** Another session goes on: nothing is answered any more. Whether a text was owed. */
   lose(): boolean {
     const lost = this.#texts.size > 0;
+    this.#turn = 0;
     this.#texts.clear();
     this.#answers.clear();
     this.#doubtful.clear();

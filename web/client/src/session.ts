@@ -260,6 +260,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   /** Sends what was said and done without a connection, in the order in which it was. */
   #catchUp(same: boolean): void {
+    this.#pressTold = this.#line.sendAgain() ?? this.#pressTold;
     if (this.#pressed) {
       this.#tellPress();
     }
@@ -307,11 +308,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#tally.bestRttMs = Math.min(rttMs, this.#tally.bestRttMs ?? rttMs);
     this.#items.caughtUp();
     this.#questions.caughtUp().forEach((ended) => this.#onMessage(ended));
-    const { answers, textLost } = this.#owed.caughtUp();
-    answers.forEach((answer) => this.#deliver(answer));
-    if (textLost) {
-      this.emit("warning", new VoiceError("unsent"));
-    }
+    this.#owed.caughtUp().forEach((lost) => this.#deliver(lost));
     this.emit("network", { rttMs });
   }
 

@@ -18,6 +18,8 @@ export class FakeWebSocket {
   onmessage: ((event: { data: unknown }) => void) | null = null;
   onclose: ((event: { code: number }) => void) | null = null;
   readonly texts: ClientMessage[] = [];
+  /** All that was sent, in order. */
+  readonly sent: (string | ArrayBuffer)[] = [];
   /** The frames of the uplink. */
   readonly audio16: Int16Array[] = [];
   /** The code that this side closed with. */
@@ -40,6 +42,7 @@ export class FakeWebSocket {
   }
 
   send(data: string | ArrayBuffer): void {
+    this.sent.push(data);
     if (typeof data === "string") {
       this.texts.push(JSON.parse(data) as ClientMessage);
     } else {

@@ -347,7 +347,7 @@ describe("a session that is taken up", () => {
     assert.equal(devices.calls.at(-1), "flush 0 item_1");
   });
 
-  test("gets an answer to a question again where it was lost on the way, and warns of a text", async () => {
+  test("gets an answer to a question, and a text, again where they were lost on the way", async () => {
     const session = await open();
     say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
     session.resolve("cf_1", true);
@@ -359,11 +359,12 @@ describe("a session that is taken up", () => {
     assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve"), [], "it may have arrived");
     say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
     assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve").map((m) => [m.token, m.approved]), [["cf_1", true]]);
-    assert.deepEqual(told.of("warning").map((e) => e.code), ["unsent"]);
+    assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), ["Hello"]);
+    assert.deepEqual(told.types, []);
     await pass(5000);
     say({ type: "pong", seq: 7, t: FakeWebSocket.last.of("ping")[1]!.t });
     assert.equal(FakeWebSocket.last.of("confirmation.resolve").length, 1, "once");
-    assert.equal(told.types.length, 1);
+    assert.equal(FakeWebSocket.last.of("input.text").length, 1, "once");
   });
 
   test("gets nothing again of what has arrived", async () => {
@@ -379,6 +380,73 @@ describe("a session that is taken up", () => {
     say({ type: "transcript", seq: 4, turn: 1, id, role: "user", text: "Hello", final: true, started_at: "" });
     say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
     assert.deepEqual([FakeWebSocket.last.of("confirmation.resolve"), told.types], [[], []]);
+  });
+
+  describe("whose gateway has died", () => {
+    /** The marks of the frames that the newest connection got, and what the button did between them. */
+    const heard = (): unknown[] =>
+      FakeWebSocket.last.sent.flatMap((one): (number | boolean | undefined)[] => {
+        if (typeof one !== "string") {
+          return [new Int16Array(one)[0]];
+        }
+        const message = JSON.parse(one) as { type: string; active?: boolean };
+        return message.type === "input.activity" ? [message.active] : [];
+      });
+    const frames = (from: number, to: number): void => {
+      for (let n = from; n <= to; n++) {
+        frame(n);
+      }
+    };
+    /** The gateway is lost, `meanwhile` happens, and another one takes the session up. Returns what it was offered. */
+    const comeBack = async (fields: object, meanwhile = (): void => undefined): Promise<unknown> => {
+      FakeWebSocket.last.drop();
+      meanwhile();
+      await pass(2000);
+      FakeWebSocket.last.start(resumed(1009, fields));
+      return FakeWebSocket.last.of("session.start")[0]!.resume?.input;
+    };
+    const again = (ms: number): object => ({ snapshot: true, input_ms: ms, input_again: true });
+
+    test("sends again what the user was saying, before what was said since, and once", async () => {
+      await open();
+      frames(1, 10);
+      assert.deepEqual(await comeBack(again(100), () => frames(11, 12)), { from_ms: 0, to_ms: 240 });
+      frames(13, 13);
+      assert.deepEqual(heard(), [6, 7, 8, 9, 10, 11, 12, 13]);
+      assert.deepEqual(await comeBack({ input_ms: 240 }), { from_ms: 100, to_ms: 260 });
+      frames(14, 14);
+      assert.deepEqual(heard(), [14], "the gateway has it, but for what was on its way");
+      assert.deepEqual(await comeBack(again(220)), { from_ms: 100, to_ms: 260 });
+      assert.deepEqual(heard(), [12, 14]);
+    });
+
+    test("keeps nothing of what was answered, and ten seconds at most", async () => {
+      await open();
+      frames(1, 100);
+      say({ type: "speech.stopped", seq: 2, turn: 1, audio_ms: 1500 });
+      say({ type: "turn.ended", seq: 3, turn: 1, status: "completed", usage: {} });
+      assert.deepEqual(await comeBack(again(1500)), { from_ms: 1500, to_ms: 2000 });
+      assert.equal(heard().length, 25);
+      frames(101, 700);
+      assert.deepEqual(await comeBack(again(13_000)), { from_ms: 4000, to_ms: 14_000 });
+      assert.equal(heard().length, 50);
+      say({ type: "error", seq: 1010, code: "audio_too_fast", message: "", retryable: true });
+      frames(701, 702);
+      assert.equal(await comeBack({}), undefined, "both sides do not count alike");
+    });
+
+    test("sends the presses of the button again where they were", async () => {
+      await open({ turnDetection: "client" });
+      frames(1, 2);
+      devices.microphone.activity(true);
+      frames(3, 4);
+      devices.microphone.activity(false);
+      frames(5, 5);
+      devices.microphone.activity(true);
+      frames(6, 6);
+      await comeBack(again(60), () => frames(7, 7));
+      assert.deepEqual(heard(), [true, 4, false, 5, true, 6, 7]);
+    });
   });
 
   describe("with a snapshot", () => {

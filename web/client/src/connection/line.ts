@@ -12,6 +12,7 @@ import { Order } from "./order.js";
 import { whyUnopened } from "./probe.js";
 import { Wait, tries } from "./retry.js";
 import { ABANDONED, Socket, voiceUrl, type Closed } from "./socket.js";
+import { Spoken, type Said } from "./spoken.js";
 import { randomConversation, sessionStart, type Opening, type Resume } from "./start.js";
 
 /** Longer than the gateway's own three tries at a provider; a ticket is got in it, too. */
@@ -64,6 +65,9 @@ export class Line {
   readonly #heartbeat = new Heartbeat({ ping: () => this.#ping(), lost: () => this.#silent() });
   readonly #wait = new Wait(() => void this.#dial());
   readonly #held: Held;
+  readonly #spoken: Spoken;
+  /** What the gateway has asked to be sent again. */
+  #again: Said[] | undefined;
   /** The newest try at restoring, from 1; counts from 0 again after a connection that lasted. */
   #attempt = 0;
   /** When the newest session began; undefined before the first. */
@@ -84,6 +88,7 @@ export class Line {
     this.#handlers = handlers;
     this.#order = new Order(tally);
     this.#held = new Held(options.inputRate ?? 16000);
+    this.#spoken = new Spoken(options.inputRate ?? 16000);
     this.#conversation = options.conversationId ?? randomConversation();
   }
 
@@ -124,6 +129,9 @@ export class Line {
     if (this.#phase !== "open" || this.#socket?.send(message) !== true) {
       return false;
     }
+    if (message.type === "input.activity") {
+      this.#spoken.sent(message.active);
+    }
     this.#handlers.sent(message);
     return true;
   }
@@ -134,7 +142,11 @@ export class Line {
    */
   sendAudio(frame: UplinkFrame): "sent" | "slow" | "kept" | "offline" {
     if (this.#phase === "open" && this.#socket !== null) {
-      return this.#socket.sendAudio(frame.pcm, frame.at, this.#options.inputRate ?? 16000);
+      const became = this.#socket.sendAudio(frame.pcm, frame.at, this.#options.inputRate ?? 16000);
+      if (became === "sent") {
+        this.#spoken.sent(frame);
+      }
+      return became;
     }
     if (this.#resume !== undefined && this.#openedAt !== undefined && this.#phase !== "ending" && this.#phase !== "over") {
       this.#tally.droppedOffline += this.#held.push(frame);
@@ -144,10 +156,32 @@ export class Line {
     return "offline";
   }
 
+  /**
+   * Sends again what the user was saying, if the gateway that goes on with the session has asked
+   * for it, before anything else of the microphone. Returns whether the gateway then takes the
+   * push-to-talk button for pressed; undefined where nothing was asked for.
+   */
+  sendAgain(): boolean | undefined {
+    let pressed = false;
+    for (const one of this.#again ?? []) {
+      if (typeof one === "boolean") {
+        pressed = one;
+        this.send({ type: "input.activity", active: one });
+      } else {
+        this.#socket?.sendHeld([one.pcm]);
+        this.#spoken.sent(one);
+      }
+    }
+    return this.#again === undefined ? undefined : pressed;
+  }
+
   /** Sends what was kept of the microphone, before anything newer; returns what was sent. */
   sendHeld(): UplinkFrame[] {
-    const frames = this.#held.take();
+    const { frames, unwanted } = this.#held.take(this.#again !== undefined);
+    this.#again = undefined;
+    this.#tally.droppedOffline += unwanted;
     this.#socket?.sendHeld(frames.map(({ pcm }) => pcm));
+    frames.forEach((frame) => this.#spoken.sent(frame));
     this.#tally.audioFramesKept += frames.length;
     return frames;
   }
@@ -215,7 +249,8 @@ export class Line {
       return undefined;
     }
     const audio = this.#handlers.position();
-    return { ...this.#resume, last_seq: this.#order.complete, ...(audio === undefined ? {} : { audio }) };
+    const input = this.#spoken.range(this.#held.bytes);
+    return { ...this.#resume, last_seq: this.#order.complete, ...(audio === undefined ? {} : { audio }), ...(input === undefined ? {} : { input }) };
   }
 
   #connect(start: SessionStart): void {
@@ -261,7 +296,11 @@ export class Line {
     clearTimeout(this.#timer);
     if (!started.resumed) {
       this.#order = new Order(this.#tally);
-      this.#tally.droppedOffline += this.#held.take().length;
+      this.#tally.droppedOffline += this.#held.take(true).frames.length;
+      this.#spoken.begin(0);
+    } else {
+      const again = this.#spoken.resumed(started);
+      this.#again = started.input_again === true ? again : undefined;
     }
     if (started.snapshot === true) {
       // Of what was missed nothing comes again, and a gateway that has taken the session over begins far above it.
@@ -304,10 +343,19 @@ export class Line {
         return;
       case "error":
         this.#said = message;
+        if (message.code === "audio_too_fast" || message.code === "invalid_audio") {
+          this.#spoken.doubt(); // the gateway has not counted a frame
+        }
         return;
+      case "speech.stopped":
+        this.#spoken.stopped(message.audio_ms, message.turn ?? 0);
+        break;
+      case "turn.ended":
+        this.#spoken.ended(message.turn ?? 0);
+        this.#answered = true;
+        break;
       case "audio.start":
       case "tool.started":
-      case "turn.ended":
         this.#answered = true;
     }
     if (message.type !== "session.ended") {
