@@ -27,6 +27,9 @@ func TestNodesKilled(t *testing.T) {
 	if most := (len(cr.talkers) + 99) / 100; *nodesSessions >= 100 && content < len(cr.talkers)-most || *nodesSessions < 100 && content != len(cr.talkers) {
 		t.Errorf("%d of %d go on, %d have nothing to complain of", went, len(cr.talkers), content)
 	}
+	if n := cr.unanswered(hit, killed); n != 0 {
+		t.Errorf("%d users were not answered who were speaking when their gateway was killed", n)
+	}
 	s.close()
 	done, untold := s.world.once(t, s.audits())
 	t.Logf("%d things were done, %d of them are in no audit (their gateway was killed before it was written)", len(done), untold)

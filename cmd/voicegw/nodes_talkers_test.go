@@ -138,6 +138,7 @@ type exchange struct {
 	ref            string
 	began, settled time.Time
 	first          time.Time // audio
+	spoken         bool      // and not typed
 	failed         string    // why it has failed
 	words          string    // of the answer
 }
@@ -296,7 +297,7 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 	defer c.mu.Unlock()
 	switch e.Kind {
 	case voice.Began:
-		x := &exchange{index: e.X.Index, count: e.X.Number, began: now}
+		x := &exchange{index: e.X.Index, count: e.X.Number, began: now, spoken: e.X.Turn.Act == turn.Say}
 		if _, ref, ok := strings.Cut(e.X.Words.Text, " "); ok && (e.X.Index == turnBook || e.X.Index == turnNote) {
 			x.ref = ref
 		}
@@ -341,6 +342,20 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 var kindNames = map[voice.Kind]string{
 	voice.Refused: "refused", voice.Lost: "lost", voice.NotBack: "not back", voice.Violation: "violation",
 	voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioAgain: "audio again", voice.Dropped: "dropped",
+}
+
+// unanswered counts the turns of talkers that were being spoken or answered at a moment, and have failed.
+func (cr *crowd) unanswered(of []*talker, at time.Time) (n int) {
+	for _, c := range of {
+		c.mu.Lock()
+		for _, x := range c.exchanges {
+			if x.spoken && x.failed != "" && x.began.Before(at) && x.settled.After(at) {
+				n++
+			}
+		}
+		c.mu.Unlock()
+	}
+	return n
 }
 
 // answered counts the exchanges that began after a moment and were answered.
