@@ -27,5 +27,8 @@ if [ ! -x "$CHROMIUM" ]; then
 fi
 cd ..
 . ./scripts/program.sh
+# The store that two gateways have in common.
+go build -o "$work/nats-server" github.com/nats-io/nats-server/v2
+export NATS_SERVER="$work/nats-server"
 cd web
 npm run --silent test:browser -- "$@"

@@ -43,6 +43,9 @@ export interface VisitorOptions {
   stoppable?: boolean;
 }
 
+/** So long audio that has come to a busy page may be on its way to the audio thread, in seconds. */
+const ON_ITS_WAY = 0.15;
+
 /** Samples that an audio thread renders at a time. */
 const BLOCK = 128;
 
@@ -203,6 +206,27 @@ export class Visitor {
       throw new Error(`${type} of ${item} has not come to the page`);
     }
     return frame;
+  }
+
+  /**
+   * Which audio came too late to sound without a gap, whatever is made of it: the first sample that came has sounded at the
+   * frame `begins`, and each one is due when those before it have sounded. Empty where all came in time.
+   */
+  async late(begins: number): Promise<string> {
+    const { rate, came } = await this.page.evaluate(() => ({
+      rate: window.spy.contexts.at(-1)!.sampleRate,
+      came: window.spy.arrivals.filter(({ type }) => type === "audio").map(({ frame, samples }) => ({ frame, samples: samples! })),
+    }));
+    const seconds = (frame: number) => ((frame - begins) / rate).toFixed(2);
+    let due = begins;
+    for (const { frame, samples } of came) {
+      const onItsWay = Math.min(ON_ITS_WAY * rate, (due - begins) / 4); // little waits when an answer begins
+      if (due > begins && frame + onItsWay > due) {
+        return `the audio that is due after ${seconds(due)} s of the answer came after ${seconds(frame)} s`;
+      }
+      due += samples;
+    }
+    return "";
   }
 
   /** Waits until everything is given back: closing a context takes the browser a moment. */

@@ -5,10 +5,18 @@ import type { Sound } from "./signals.ts";
 import { pcm16 } from "./signals.ts";
 import { writeWav } from "./wav.ts";
 
+const ends: (() => void)[] = [];
+process.once("exit", () => ends.forEach((end) => end()));
+
+/** Does something when this process ends. */
+export function atEnd(deed: () => void): void {
+  ends.push(deed);
+}
+
 /** A folder of a test's own. It goes with the process. */
 export function ownFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "voicegw-browser-"));
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 

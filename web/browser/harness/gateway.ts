@@ -22,8 +22,16 @@ export interface AuditRecord {
   [field: string]: unknown;
 }
 
+/** A line of the gateway's own log. */
+export interface LogLine {
+  msg: string;
+  [field: string]: unknown;
+}
+
 export class Gateway {
   private said = "";
+  /** What was said before the process was started again. */
+  private saidBefore = "";
   private child: ChildProcess | undefined;
   private ended: Promise<number | null> = Promise.resolve(null);
   private readonly folder = ownFolder();
@@ -91,20 +99,47 @@ export class Gateway {
     });
   }
 
-  /** SIGTERM; it must end in good order. */
+  /** SIGTERM; it must end in good order. Nothing where it does not run. */
   async stop(): Promise<void> {
-    this.child?.kill("SIGTERM");
+    if (this.child === undefined) {
+      return;
+    }
+    this.child.kill("SIGTERM");
     const code = await this.ended;
+    this.child = undefined;
     if (code !== 0) {
       throw new Error(`the gateway ended with ${code}: ${this.said}`);
     }
-    this.said = "";
+    this.forget();
   }
 
   /** SIGKILL: it has no time for anything. */
   async kill(): Promise<void> {
     this.child?.kill("SIGKILL");
     await this.ended;
+    this.child = undefined;
+    this.forget();
+  }
+
+  /** `voicegw drain`: returns when none of its sessions is left. The process goes on. */
+  async drain(): Promise<void> {
+    const asked = spawn(program(), ["drain", "--url", `http://${this.front.target}`, "--data-dir", join(this.folder, "data")], { stdio: ["ignore", "ignore", "pipe"] });
+    let problem = "";
+    asked.stderr.setEncoding("utf8").on("data", (text: string) => (problem += text));
+    const code = await new Promise((done) => asked.once("close", done));
+    if (code !== 0) {
+      throw new Error(`voicegw drain ended with ${code}: ${problem}`);
+    }
+  }
+
+  /** The lines of its log with this message, also of the processes before this one. */
+  told(msg: string): LogLine[] {
+    const lines = (this.saidBefore + this.said).split("\n").filter((line) => line.startsWith("{") && line.endsWith("}"));
+    return lines.map((line) => JSON.parse(line) as LogLine).filter((line) => line.msg === msg);
+  }
+
+  private forget(): void {
+    this.saidBefore += this.said;
     this.said = "";
   }
 

@@ -1,13 +1,16 @@
 /** How long anything is waited for, in ms. Only a failing test waits that long. */
 export const PATIENCE = 60_000;
 
+/** So many entries are in the error of somebody who waited in vain. */
+const SHOWN = 40;
+
 /** Keeps what has come, in order, and lets a test wait for what it wants. */
 export class Mailbox<T> {
   readonly all: T[] = [];
   private read = 0;
   private readonly waiting = new Set<() => void>();
 
-  /** `shown` is how an entry looks in the error of somebody who waited in vain. */
+  /** `shown` is how an entry looks in the error of somebody who waited in vain; an empty text leaves it out. */
   constructor(private readonly shown: (entry: T) => string) {}
 
   put(entry: T): void {
@@ -45,7 +48,7 @@ export class Mailbox<T> {
     await new Promise<void>((resolve, reject) => {
       const late = setTimeout(() => {
         this.waiting.delete(look);
-        reject(new Error(`waited ${PATIENCE / 1000} s for ${what}; there came: ${this.all.slice(-20).map(this.shown).join("\n  ")}`));
+        reject(new Error(`waited ${PATIENCE / 1000} s for ${what}; there came: ${this.all.map(this.shown).filter(Boolean).slice(-SHOWN).join("\n  ")}`));
       }, PATIENCE);
       const look = () => {
         if (holds()) {

@@ -13,9 +13,14 @@ export interface Told {
 /** Options of the library that JSON can carry. */
 export type PlainOptions = Omit<ConnectOptions, "ticket" | "key" | "url" | "worklets" | "audioContext" | "signal"> & { ticket?: string; url?: string };
 
+/** Pings and their answers say nothing of what happened. */
+function isPulse(event: unknown): boolean {
+  return ["ping", "pong"].includes((event as { type?: string } | null)?.type ?? "");
+}
+
 export class TalkPage {
   /** Every event of the library but `level`, in order. */
-  readonly events = new Mailbox<Told>((told) => `${told.type} ${JSON.stringify(told.event)}`);
+  readonly events = new Mailbox<Told>(({ type, event }) => (isPulse(event) ? "" : `${type} ${JSON.stringify(event)}`));
 
   private constructor(
     readonly visitor: Visitor,
@@ -70,7 +75,7 @@ export class TalkPage {
 
   /** The next event of a type that is wanted. */
   async next<T extends keyof LocalEvents>(type: T, wanted: (event: LocalEvents[T]) => boolean = () => true): Promise<LocalEvents[T]> {
-    const told = await this.events.next(`the event ${type}`, (t) => t.type === type && wanted(t.event as LocalEvents[T]));
+    const told = await this.events.next(`the event ${type} that is wanted by ${String(wanted)}`, (t) => t.type === type && wanted(t.event as LocalEvents[T]));
     return told.event as LocalEvents[T];
   }
 

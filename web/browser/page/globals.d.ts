@@ -28,8 +28,8 @@ declare global {
     microphone: { frame: number; samples: Float32Array }[];
     /** The frames of PCM16 that were sent. */
     uplink: Int16Array[];
-    /** What came from the gateway, and when; `closed` for the end of a connection. */
-    arrivals: { type: string; item?: string; frame: number; at: number }[];
+    /** What came from the gateway, and when; `closed` for the end of a connection, `audio` for so many samples of it. */
+    arrivals: { type: string; item?: string; samples?: number; frame: number; at: number }[];
     /** Takes the browser's own processing out of the way, so that samples can be compared. */
     plain: boolean;
     /** No microphone is there. Set by plug. */

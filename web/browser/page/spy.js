@@ -57,15 +57,15 @@
   window.WebSocket = class extends WebSocket {
     constructor(/** @type {string | URL} */ url, /** @type {string | string[] | undefined} */ protocols) {
       super(url, protocols);
-      /** @type {(type: string, item?: string) => void} */
-      const note = (type, item) => {
+      /** @type {(type: string, item?: string, samples?: number) => void} */
+      const note = (type, item, samples) => {
         const context = spy.contexts.at(-1);
         const frame = context === undefined ? -1 : Math.round(context.currentTime * context.sampleRate);
-        spy.arrivals.push({ type, ...(item === undefined ? {} : { item }), frame, at: performance.now() });
+        spy.arrivals.push({ type, ...(item === undefined ? {} : { item }), ...(samples === undefined ? {} : { samples }), frame, at: performance.now() });
       };
       this.addEventListener("message", ({ data }) => {
-        const { type, item_id: item } = typeof data === "string" ? JSON.parse(data) : { type: "audio" };
-        note(type, item);
+        const { type, item_id: item, samples } = typeof data === "string" ? JSON.parse(data) : { type: "audio", samples: data.byteLength / 2 };
+        note(type, item, samples);
       });
       this.addEventListener("close", () => note("closed"));
     }

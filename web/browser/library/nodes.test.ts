@@ -1,0 +1,127 @@
+// Two gateways with one store behind a balancer, on both wires: the one that has the call is killed, drained or
+// stopped in the middle of an answer, or the network changes. The call goes on through the other one, and what
+// the user hears has no gap.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import type { ServerMessage } from "@voicegw/client";
+import { openChromium } from "../harness/chromium.ts";
+import { recording } from "../harness/folder.ts";
+import type { Gateway } from "../harness/gateway.ts";
+import { utterances } from "../harness/scenarios.ts";
+import { Site } from "../harness/site.ts";
+import { starvedBy, unlessStarved } from "../harness/starved.ts";
+import { TalkPage } from "../harness/talkpage.ts";
+
+/** When the user speaks, in seconds of the recording: whole syllables. */
+const SAID = [1.65, 4.1] as const;
+const RATE = 24_000;
+/** A ramp against clicks where an item begins may last so long, and as long the end of one is in the resampler. */
+const RAMP = 0.01 * RATE;
+
+/**
+ * Twenty seconds, sent eight times as fast as it sounds: what waits in the page lasts through a change of the gateway. A
+ * connection that is told the conversation, and hears the text of the user in it, tells the end.
+ */
+const SPEED = 8;
+const STORY = `
+name: story
+rules:
+  - when: {utterance: 1}
+    heard: Tell me a story.
+    do:
+      - say: >-
+          Once there was a lighthouse at the end of the world, and in the lighthouse lived a keeper who had never seen a ship.
+          Every evening he climbed the hundred and seven steps, lit the lamp, and wrote into his book that nobody had come.
+          Then one night, when the wind had blown the stars away, he heard somebody knock at the door of the lighthouse.
+  - when: {text: 'green'}
+    do: [{say: "Green it is, like the door of the lighthouse."}]
+  - when: {text: any}
+    do: [{say: "And so the keeper took the small star in, and hung it up beside the lamp."}]
+otherwise: auto
+`;
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await openChromium(recording(utterances([...SAID]), 40));
+});
+afterAll(() => browser.close());
+
+function messages<T extends ServerMessage["type"]>(page: TalkPage, type: T): Extract<ServerMessage, { type: T }>[] {
+  return (page.all("message") as ServerMessage[]).filter((m): m is Extract<ServerMessage, { type: T }> => m.type === type);
+}
+
+/** What the user has heard since the first sound: the value of each frame of the audio clock, and where the first is. */
+async function heardBy(page: TalkPage): Promise<{ begins: number; heard: Map<number, number> }> {
+  const { rate, blocks } = await page.visitor.sound();
+  expect(rate).toBe(RATE);
+  const heard = new Map(blocks.flatMap(({ frame, samples }) => samples.map((x, i): [number, number] => [frame + i, Math.round(x * 32768)])));
+  return { begins: [...heard].find(([, x]) => x !== 0)![0], heard };
+}
+
+/**
+ * A page hears the beginning of a story. What `happens` to the gateway that runs its session is done; then the
+ * page is asked for, by whoever runs it now.
+ */
+async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => Promise<void>, { taken }: { taken: boolean }): Promise<void> {
+  const site = await Site.open({ scenario: STORY, speed: SPEED });
+  const page = await TalkPage.open(browser, site);
+  page.visitor.expect(/WebSocket connection to .* failed/);
+  expect(await page.connect({ provider, reconnect: { tries: 100, firstMs: 100, longestMs: 200 } }, RATE)).toBeNull();
+  await page.page.evaluate(() => {
+    window.talk.downlink = [];
+    window.talk.session?.on("downlink", ({ pcm }) => window.talk.downlink.push(...pcm));
+  });
+  const { item } = await page.next("played", ({ playedMs }) => playedMs >= 1000);
+  const [{ session_id: session }] = messages(page, "session.started") as [Extract<ServerMessage, { type: "session.started" }>];
+  const [runs, other] = site.running(session);
+  const before = page.events.all.length;
+  await happens(runs, site);
+  await page.events.until("the session on a new connection", () => messages(page, "session.started").length > 1);
+  const again = messages(page, "session.started")[1]!;
+  expect([again.session_id, again.resumed, again.snapshot ?? false]).toEqual([session, true, taken]);
+  expect(other.told("a session was taken over").length, "sessions that the other gateway has taken").toBe(taken ? 1 : 0);
+  // All that has come of the first item is heard, and the story is told on to its end.
+  await page.next("played", (played) => played.item === item && played.done);
+  await page.events.until("the end of the turn, and of its audio", () => {
+    const items = messages(page, "audio.start").map(({ item_id }) => item_id);
+    const done = new Set(page.all("played").filter((played) => played.done).map((played) => played.item));
+    // A snapshot that names no turn says that the last one is over.
+    const over = messages(page, "turn.ended").length > 0 || (taken && messages(page, "provider.reconnected").length > 0 && messages(page, "turn.started").length === 1);
+    return over && items.every((id) => done.has(id));
+  });
+  const told = page.all("message") as ServerMessage[];
+  const { begins, heard } = await heardBy(page);
+  const came = await page.page.evaluate(() => window.talk.downlink);
+  const first = came.findIndex((x) => x !== 0);
+  const late = await page.visitor.late(begins - first);
+  const stats = await page.page.evaluate(() => window.talk.session!.stats());
+  await page.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+  await page.next("message", (m) => m.type === "transcript" && m.role === "assistant" && (m as Extract<ServerMessage, { type: "transcript" }>).text.includes("Green it is"));
+  await page.leave();
+  await site.close();
+
+  const starts = messages(page, "audio.start").map(({ item_id }) => item_id);
+  console.log(`${provider}: away for ${stats.lostMs} ms; heard ${(came.length / RATE).toFixed(1)} s in ${new Set(starts).size} items; ${page.events.all.length - before} events since`);
+  expect(new Set(told.map(({ seq }) => seq)).size, "messages that were told once").toBe(told.length);
+  expect(told.filter((m) => m.type === "turn.ended" && m.status !== "completed")).toEqual([]);
+  const ends = messages(page, "transcript").filter(({ role, final }) => role === "assistant" && final).map(({ text }) => text);
+  expect(ends.join(" ")).toMatch(taken ? /hung it up beside the lamp|knock at the door/ : /knock at the door/);
+  starvedBy(late);
+  starvedBy(stats.lostMs < 2000 ? "" : `the page was away for ${stats.lostMs} ms, and keeps 2000 ms of what is said`);
+  const wrong = came.findIndex((x, i) => i >= first + RAMP && i < came.length - RAMP && Math.abs((heard.get(begins - first + i) ?? 0) - x) > 1);
+  expect(wrong, "the first sample that does not sound where it belongs").toBe(-1);
+  expect(page.all("underrun")).toEqual([]);
+  // Nobody could notice it, so nobody is told.
+  expect([stats.resumes, stats.unnoticed, ...page.all("reconnecting"), ...page.all("reconnected"), ...page.all("warning")]).toEqual([1, 1]);
+}
+
+describe.concurrent("a call whose gateway, one of two,", () => {
+  test.each(["gemini", "openai"])("is killed in the middle of an answer goes on through the other one, on the wire of %s", (provider) =>
+    unlessStarved(() => goesOn(provider, (runs) => runs.kill(), { taken: true })));
+
+  test("is drained goes on through the other one", () => unlessStarved(() => goesOn("gemini", (runs) => runs.drain(), { taken: true })));
+
+  test("is stopped goes on through the other one", () => unlessStarved(() => goesOn("openai", (runs) => runs.stop(), { taken: true })));
+
+  test("runs it while the user comes to the other one is carried there", () => unlessStarved(() => goesOn("openai", async (_runs, site) => site.front.cut(), { taken: false })));
+});
