@@ -1,4 +1,4 @@
-// Two gateways with one store behind a balancer, on both wires: the one that has the call is killed, drained or
+// Two gateways with one store behind a balancer: the one that has the call is killed, drained or
 // stopped in the middle of an answer, or the network changes. The call goes on through the other one, and what
 // the user hears has no gap.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -116,8 +116,7 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
 }
 
 describe.concurrent("a call whose gateway, one of two,", () => {
-  test.each(["gemini", "openai"])("is killed in the middle of an answer goes on through the other one, on the wire of %s", (provider) =>
-    unlessStarved(() => goesOn(provider, (runs) => runs.kill(), { taken: true })));
+  test("is killed in the middle of an answer goes on through the other one", () => unlessStarved(() => goesOn("openai", (runs) => runs.kill(), { taken: true })));
 
   test("is drained goes on through the other one", () => unlessStarved(() => goesOn("gemini", (runs) => runs.drain(), { taken: true })));
 
