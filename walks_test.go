@@ -32,7 +32,7 @@ var stepLine = regexp.MustCompile("^[0-9]+\\. `([a-z0-9_/-]+\\.go)` `([A-Za-z0-9
 // TestWalks holds the walks of ARCHITECTURE.md against the code: each function is in its file,
 // and an earlier one of the walk names it.
 func TestWalks(t *testing.T) {
-	for _, title := range []string{"A microphone frame", "A tool call"} {
+	for _, title := range []string{"A microphone frame", "A tool call", "A takeover"} {
 		t.Run(title, func(t *testing.T) {
 			walk := readWalk(t, title)
 			named := map[string]bool{} // by the functions so far

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"voicegw/internal/mark"
@@ -11,6 +13,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
+	"voicegw/protocol"
 	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/transport"
@@ -137,12 +140,10 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	if cause := a.seat(); cause != nil {
 		return nil, false, cause
 	}
-	var was remembered
-	if t.Checkpoint.State != nil {
-		if err := json.Unmarshal(t.Checkpoint.State, &was); err != nil {
-			g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
-			was = remembered{}
-		}
+	was, err := readState(t.Checkpoint.State)
+	if err != nil {
+		g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
+		was.State.Turn = max(t.Checkpoint.Turn, 0) // no number comes twice
 	}
 	g.Ticket = handoff.Ticket{
 		SessionID: r.ID, User: who, Vouched: r.Vouched, Scopes: r.Scopes, Agent: r.Agent, ConversationID: r.Conversation,
@@ -168,6 +169,27 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	m.begun(s, g)
 	s.beginAgain(at)
 	return s, false, nil
+}
+
+// readState reads what a checkpoint holds of a session beside what was said; nothing without data. The
+// data may come from another version of the program.
+func readState(data []byte) (remembered, error) {
+	var was remembered
+	if len(data) == 0 {
+		return was, nil
+	}
+	if err := json.Unmarshal(data, &was); err != nil {
+		return remembered{}, fmt.Errorf("session: the state in the checkpoint: %w", err)
+	}
+	m := was.State
+	switch {
+	case m.Turn < 0 || m.Gaps < 0 || m.Gaps > m.Turn:
+		return remembered{}, fmt.Errorf("session: the state in the checkpoint: turn %d, of which %d numbers belong to no turn", m.Turn, m.Gaps)
+	case m.Open != nil && (m.Open.Number < 1 || m.Open.Number > m.Turn):
+		return remembered{}, fmt.Errorf("session: the state in the checkpoint: turn %d is open, and the last one is %d", m.Open.Number, m.Turn)
+	}
+	was.Transcripts = slices.DeleteFunc(was.Transcripts, func(said *protocol.Transcript) bool { return said == nil })
+	return was, nil
 }
 
 // adopt makes this node the one that writes into the session's conversation. After a cause, end says
