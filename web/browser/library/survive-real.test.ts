@@ -162,6 +162,24 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await gateway.close();
   });
 
+  test("whose gateway is killed while the user speaks is answered, and the model hears all that was said", async () => {
+    const { gateway, page } = await talking(provider);
+    page.visitor.expect(/Failed to load resource/);
+    await message(page, "speech.started");
+    await gateway.kill();
+    await gateway.start();
+    const started = await message(page, "session.started", ({ resumed }) => resumed);
+    expect([started.snapshot, started.input_again]).toEqual([true, true]);
+    const { text } = await message(page, "transcript", ({ role, text: said }) => role === "assistant" && said.includes("seconds"));
+    const seconds = Number(/spoke for ([\d.]+) seconds/.exec(text)?.[1]);
+    console.log(`${provider}: the model heard ${seconds} s through the death of a gateway`);
+    expect(Math.abs(seconds - voiced(await page.visitor.microphone(), 0, SAID[1] - SAID[0] + 1))).toBeLessThan(0.15);
+    expect(told(page, "transcript").filter(({ role, text: said }) => role === "assistant" && said.includes("You spoke")).length).toBeGreaterThan(0);
+    expectOnce(page);
+    await page.leave();
+    await gateway.close();
+  });
+
   test("goes over to a second tab with its token, and the first one is told", async () => {
     const { gateway, page: first } = await talking(provider);
     await message(first, "session.started");
