@@ -116,7 +116,8 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
 }
 
 describe.concurrent("a call whose gateway, one of two,", () => {
-  test("is killed in the middle of an answer goes on through the other one", () => unlessStarved(() => goesOn("openai", (runs) => runs.kill(), { taken: true })));
+  test.each(["gemini", "openai"])("is killed in the middle of an answer goes on through the other one, on the wire of %s", (provider) =>
+    unlessStarved(() => goesOn(provider, (runs) => runs.kill(), { taken: true })));
 
   test("is drained goes on through the other one", () => unlessStarved(() => goesOn("gemini", (runs) => runs.drain(), { taken: true })));
 
