@@ -56,7 +56,10 @@ describe.concurrent("a conversation", () => {
     visit.cut();
 
     const again = await gateway.visit();
-    expect((await again.started()).resume).toEqual({ session_id: "voice-1", token: "token-1", last_seq: 2, audio: { item_id: "before", received_ms: 3000 } });
+    // How much of the microphone it has depends on how soon that began.
+    const { input, ...resume } = (await again.started()).resume!;
+    expect(resume).toEqual({ session_id: "voice-1", token: "token-1", last_seq: 2, audio: { item_id: "before", received_ms: 3000 } });
+    expect(input?.from_ms ?? 0).toBe(0);
     await again.welcome({ resumed: true });
     await again.hears(8000);
     again.send({ type: "audio.end", turn: 1, item_id: "before", audio_ms: 3000 });
