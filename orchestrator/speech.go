@@ -118,6 +118,9 @@ func (m *machine) userActivity(in UserActivity) {
 		return
 	}
 	m.lastActive, m.user.acted = m.at, true
+	if in.Active && m.user.voice == pressing {
+		return // the client was not sure that the press had arrived
+	}
 	if in.Active {
 		m.user.voice, m.user.spokenAt = pressing, m.at
 		m.user.item, m.user.since = "", m.at
