@@ -56,9 +56,16 @@ export class FakeGateway {
         socket.end(`HTTP/1.1 ${gateway.refusing} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
         return;
       }
-      sockets.handleUpgrade(request, socket, head, (ws) => gateway.visits.put(new Visit(ws, request)));
+      sockets.handleUpgrade(request, socket, head, (ws) => gateway.visits.put(new Visit(ws, request, () => gateway.heardSamples())));
     });
     return gateway;
+  }
+
+  /** So many samples of the uplink have come of the newest session, on all its connections. */
+  private heardSamples(): number {
+    const all = this.visits.all;
+    const first = all.findLastIndex((visit) => visit.opened);
+    return all.slice(Math.max(0, first)).reduce((sum, visit) => sum + visit.samples, 0);
   }
 
   /** The next session of the page. */
@@ -95,13 +102,21 @@ export class Visit {
   readonly frames = new Mailbox<Heard>((frame) => `${frame.pcm.length} samples`);
   /** Resolves when the connection has ended, with its close code. */
   readonly gone: Promise<number>;
+  /** It has opened a session, and does not go on with one. */
+  opened = false;
   private seq = 0;
+  /** Nothing that comes now is heard any more. */
+  private over = false;
 
   constructor(
     private readonly ws: WebSocket,
     readonly request: IncomingMessage,
+    private readonly heardSamples: () => number,
   ) {
     ws.on("message", (data: Buffer, binary) => {
+      if (this.over) {
+        return;
+      }
       if (binary) {
         const pcm = new Int16Array(data.length >> 1);
         pcm.forEach((_, i) => (pcm[i] = data.readInt16LE(2 * i)));
@@ -127,10 +142,12 @@ export class Visit {
   async welcome(more: Partial<Extract<Sent, { type: "session.started" }>> = {}): Promise<void> {
     const start = await this.started();
     this.seq = more.resumed === true ? (start.resume?.last_seq ?? 0) : 0;
+    this.opened = more.resumed !== true;
+    const heard = this.opened ? {} : { input_ms: Math.floor((this.heardSamples() * 1000) / start.input_rate) };
     this.send({
       type: "session.started", session_id: "voice-1", resume_token: "token-1", provider: start.provider ?? "gemini", model: "a-model",
       agent: start.agent ?? "default", conversation_id: start.conversation_id ?? "c-1", tools_version: "1.0.0", input_rate: start.input_rate,
-      output_rate: start.output_rate, expires_at: null, resumed: false, ...more,
+      output_rate: start.output_rate, expires_at: null, resumed: false, ...heard, ...more,
     });
   }
 
@@ -172,9 +189,14 @@ export class Visit {
     return all;
   }
 
+  /** So many samples of the uplink have come. */
+  get samples(): number {
+    return this.frames.all.reduce((sum, frame) => sum + frame.pcm.length, 0);
+  }
+
   /** Waits for so many samples of the uplink in all. */
   async hears(samples: number): Promise<Int16Array> {
-    await this.frames.until(`${samples} samples`, () => this.frames.all.reduce((sum, frame) => sum + frame.pcm.length, 0) >= samples);
+    await this.frames.until(`${samples} samples`, () => this.samples >= samples);
     return this.heard();
   }
 
@@ -187,11 +209,13 @@ export class Visit {
   }
 
   close(code: number, reason = ""): void {
+    this.over = true;
     this.ws.close(code, reason);
   }
 
   /** Ends the connection without a word, as a broken network does. */
   cut(): void {
+    this.over = true;
     this.ws.terminate();
   }
 }

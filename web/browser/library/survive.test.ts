@@ -108,8 +108,6 @@ describe.concurrent("a connection that is cut for three seconds", () => {
   test("while the user speaks loses what is older than two seconds, and nothing else", async () => {
     const { gateway, page, said, before, after, stats } = await cutWhileSpeaking(3000);
     const { lostMs } = await page.next("reconnected");
-    // In whole frames, and what was on its way when the connection broke. A busy browser's microphone is slower than the clock.
-    expect(stats.droppedOffline * 20).toBeLessThan(lostMs - 2000 + 150);
     expect(stats.droppedOffline).toBeGreaterThan(0);
     expect(stats.audioFramesKept).toBe(100);
     const first = likeness(before, said.subarray(0, 16000), 16000);
@@ -118,6 +116,8 @@ describe.concurrent("a connection that is cut for three seconds", () => {
     console.log(`gone for ${lostMs} ms, lost ${stats.droppedOffline * 20} ms: correlation ${first.correlation.toFixed(4)} before, ${second.correlation.toFixed(4)} after (${((said.length - from) / 16000).toFixed(1)} s)`);
     expect(first.correlation).toBeGreaterThan(0.98);
     expect(second.correlation).toBeGreaterThan(0.98);
+    // The first sample that is compared lies 100 ms behind what was kept.
+    expect(Math.abs(second.begins - 1600), "samples between what the page says that it has lost and what is missing").toBeLessThan(FRAME);
     expect(second.lostMs, "between what was kept and what was said then").toBeLessThan(100);
     await page.leave();
     await gateway.close();

@@ -54,6 +54,21 @@
     }
   };
 
+  // Where the first sample of the uplink stands on the session's input clock.
+  let begins = 0;
+  /** @type {(to: number) => void} */
+  const arrived = (to) => {
+    if (spy.uplink.length === 0) {
+      begins = to;
+    }
+    let sent = begins + spy.uplink.reduce((sum, frame) => sum + frame.length, 0);
+    // What was sent beyond it was lost with its connection.
+    for (let frame = spy.uplink.at(-1); frame !== undefined && sent - frame.length / 2 > to; frame = spy.uplink.at(-1)) {
+      sent -= frame.length;
+      spy.uplink.pop();
+    }
+  };
+
   window.WebSocket = class extends WebSocket {
     constructor(/** @type {string | URL} */ url, /** @type {string | string[] | undefined} */ protocols) {
       super(url, protocols);
@@ -64,8 +79,11 @@
         spy.arrivals.push({ type, ...(item === undefined ? {} : { item }), ...(samples === undefined ? {} : { samples }), frame, at: performance.now() });
       };
       this.addEventListener("message", ({ data }) => {
-        const { type, item_id: item, samples } = typeof data === "string" ? JSON.parse(data) : { type: "audio", samples: data.byteLength / 2 };
+        const { type, item_id: item, samples, input_ms: heardMs = 0, input_rate: rate } = typeof data === "string" ? JSON.parse(data) : { type: "audio", samples: data.byteLength / 2 };
         note(type, item, samples);
+        if (type === "session.started") {
+          arrived((heardMs * rate) / 1000);
+        }
       });
       this.addEventListener("close", () => note("closed"));
     }

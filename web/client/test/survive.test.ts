@@ -415,9 +415,38 @@ describe("a session that is taken up", () => {
       assert.deepEqual(heard(), [6, 7, 8, 9, 10, 11, 12, 13]);
       assert.deepEqual(await comeBack({ input_ms: 240 }), { from_ms: 100, to_ms: 260 });
       frames(14, 14);
-      assert.deepEqual(heard(), [14], "the gateway has it, but for what was on its way");
-      assert.deepEqual(await comeBack(again(220)), { from_ms: 100, to_ms: 260 });
-      assert.deepEqual(heard(), [12, 14]);
+      assert.deepEqual(heard(), [13, 14], "what was on its way");
+      assert.deepEqual(await comeBack(again(220)), { from_ms: 100, to_ms: 280 });
+      assert.deepEqual(heard(), [12, 13, 14]);
+    });
+
+    test("sends to the same gateway what has not arrived, before what was said since", async () => {
+      const session = await open();
+      frames(1, 10);
+      await comeBack({ input_ms: 100 }, () => frames(11, 12));
+      assert.deepEqual(heard(), [6, 7, 8, 9, 10, 11, 12]);
+      await comeBack({ input_ms: 240 }, () => frames(13, 14));
+      assert.deepEqual(heard(), [13, 14], "all has arrived");
+      frames(15, 20);
+      await comeBack({ input_ms: 280 }, () => frames(21, 118));
+      assert.deepEqual([heard()[0], heard().length, session.stats().droppedOffline], [19, 100, 4], "two seconds at most");
+      frames(119, 120);
+      await comeBack({}, () => frames(121, 121));
+      assert.deepEqual(heard(), [121], "a gateway that does not tell how much has arrived may have it all");
+    });
+
+    test("presses the button again where that was lost on the way", async () => {
+      await open({ turnDetection: "client" });
+      frames(1, 2);
+      devices.microphone.activity(true);
+      frames(3, 4);
+      await comeBack({ input_ms: 40 }, () => frames(5, 5));
+      assert.deepEqual(heard(), [true, 3, 4, 5]);
+      await comeBack({ input_ms: 60 });
+      assert.deepEqual(heard(), [4, 5], "the press has arrived");
+      devices.microphone.activity(false);
+      await comeBack({ input_ms: 100 });
+      assert.deepEqual(heard(), [false]);
     });
 
     test("keeps nothing of what was answered, and ten seconds at most", async () => {

@@ -5,9 +5,9 @@ import { SPOKEN_MS } from "./spoken.js";
 export const HELD_MS = 2000;
 
 /**
- * What is said while there is no connection. The newest two seconds of it are sent first when
- * the session is taken up again, so that a short outage cuts no word; all of it, ten seconds at
- * most, where another gateway goes on with the session and needs what the user was saying.
+ * What is said while there is no connection, after what was lost with the connection. The newest
+ * two seconds of it are sent first when the session is taken up again, so that a short outage
+ * cuts no word; all of it, ten seconds at most, where another gateway goes on with the session and needs what the user was saying.
  */
 export class Held {
   readonly #most: number;
@@ -31,6 +31,12 @@ export class Held {
     }
     this.#frames.splice(0, gone);
     return gone;
+  }
+
+  /** Puts frames before those that are kept: they were sent, and have not arrived. */
+  putBack(frames: readonly UplinkFrame[]): void {
+    this.#frames.unshift(...frames);
+    this.#bytes += frames.reduce((sum, { pcm }) => sum + pcm.byteLength, 0);
   }
 
   /** How many bytes are kept. */

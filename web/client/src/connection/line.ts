@@ -68,6 +68,8 @@ export class Line {
   readonly #spoken: Spoken;
   /** What the gateway has asked to be sent again. */
   #again: Said[] | undefined;
+  /** Whether the gateway takes the push-to-talk button for pressed, where a press of it was lost with the connection. */
+  #toldPress: boolean | undefined;
   /** The newest try at restoring, from 1; counts from 0 again after a connection that lasted. */
   #attempt = 0;
   /** When the newest session began; undefined before the first. */
@@ -159,11 +161,16 @@ export class Line {
   /**
    * Sends again what the user was saying, if the gateway that goes on with the session has asked
    * for it, before anything else of the microphone. Returns whether the gateway then takes the
-   * push-to-talk button for pressed; undefined where nothing was asked for.
+   * push-to-talk button for pressed; undefined where that is as it was.
    */
   sendAgain(): boolean | undefined {
+    if (this.#again === undefined) {
+      const told = this.#toldPress;
+      this.#toldPress = undefined;
+      return told;
+    }
     let pressed = false;
-    for (const one of this.#again ?? []) {
+    for (const one of this.#again) {
       if (typeof one === "boolean") {
         pressed = one;
         this.send({ type: "input.activity", active: one });
@@ -172,7 +179,7 @@ export class Line {
         this.#spoken.sent(one);
       }
     }
-    return this.#again === undefined ? undefined : pressed;
+    return pressed;
   }
 
   /** Sends what was kept of the microphone, before anything newer; returns what was sent. */
@@ -301,6 +308,9 @@ export class Line {
     } else {
       const again = this.#spoken.resumed(started);
       this.#again = started.input_again === true ? again : undefined;
+      if (this.#again === undefined) {
+        this.#putBack(again);
+      }
     }
     if (started.snapshot === true) {
       // Of what was missed nothing comes again, and a gateway that has taken the session over begins far above it.
@@ -321,6 +331,13 @@ export class Line {
       // The first frame tells the gateway that its answer has come: the old token is over.
       this.#ping();
     }
+  }
+
+  /** What was sent and has not arrived is sent before what was recorded since. */
+  #putBack(lost: readonly Said[]): void {
+    this.#held.putBack(lost.filter((one) => typeof one !== "boolean"));
+    const press = lost.find((one) => typeof one === "boolean");
+    this.#toldPress = press === undefined ? undefined : !press;
   }
 
   #onUnknown(message: { type: string; seq?: unknown }): void {

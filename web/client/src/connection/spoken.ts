@@ -75,13 +75,20 @@ export class Spoken {
     return { from_ms: Math.floor(this.#from / this.#bytesPerMs), to_ms: Math.floor((this.#to + recorded) / this.#bytesPerMs) };
   }
 
-  /** The session goes on. Returns what is to be sent again, oldest first. */
-  resumed({ input_ms = 0, input_again = false }: SessionStarted): Said[] {
-    const at = this.#at(input_ms);
-    if (!this.#known || !input_again) {
-      this.#cut(at);
-      this.#known = true;
+  /**
+   * The session goes on. Returns what is to be sent again, oldest first: what the gateway asks
+   * for, or what was sent before and has not arrived.
+   */
+  resumed({ input_ms, input_again = false }: SessionStarted): Said[] {
+    const at = this.#at(input_ms ?? 0);
+    if (!this.#known) {
+      this.begin(input_ms ?? 0);
       return [];
+    }
+    if (!input_again) {
+      const lost = this.#cut(at);
+      // A gateway that does not tell how much has arrived may have it all.
+      return input_ms === undefined ? [] : lost;
     }
     this.#dropBefore(at);
     const again = [...(this.#pressed ? [true] : []), ...this.#said];
@@ -91,26 +98,24 @@ export class Spoken {
     if (skip > 0 && frame !== undefined && typeof frame !== "boolean") {
       again[first] = { ...frame, pcm: frame.pcm.slice(skip) };
     }
-    this.begin(input_ms);
+    this.begin(input_ms ?? 0);
     return again;
   }
 
-  /** Forgets what was sent after a position: it has not arrived. */
-  #cut(at: number): void {
-    if (!this.#known) {
-      this.begin(at / this.#bytesPerMs);
-      return;
-    }
-    while (this.#said.length > 0) {
-      const bytes = size(this.#said.at(-1)!);
-      if (this.#to - bytes / 2 <= at) {
+  /** Takes away what was sent after a position, and presses of the button at it, which may have arrived. */
+  #cut(at: number): Said[] {
+    let arrived = this.#said.length;
+    while (arrived > 0) {
+      const one = this.#said[arrived - 1]!;
+      if (typeof one !== "boolean" && this.#to - size(one) / 2 <= at) {
         break;
       }
-      this.#to -= bytes;
-      this.#said.pop();
+      this.#to -= size(one);
+      arrived--;
     }
     this.#from += at - this.#to;
     this.#to = at;
+    return this.#said.splice(arrived);
   }
 
   /** Forgets what ends before a position. */
