@@ -175,12 +175,37 @@ func (p *place) ours(c store.Checkpoint) store.Checkpoint {
 	return c
 }
 
-// Give implements session.Place.
-func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
+// Keep implements session.Place.
+func (p *place) Keep(ctx context.Context, c store.Checkpoint) error {
+	if err := p.awaitEntry(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	owned, over := p.owned, p.over
+	p.mu.Unlock()
+	switch {
+	case over:
+		return errOver
+	case owned == nil:
+		return nil // nobody can find it
+	}
+	return p.n.o.Checkpoints.Save(ctx, p.ours(c)) //nolint:wrapcheck // it names the store
+}
+
+// awaitEntry waits until the first record is written, or never will be.
+func (p *place) awaitEntry(ctx context.Context) error {
 	select {
 	case <-p.entered:
+		return nil
 	case <-ctx.Done():
 		return ctx.Err() //nolint:wrapcheck // the caller's own
+	}
+}
+
+// Give implements session.Place.
+func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
+	if err := p.awaitEntry(ctx); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	owned, over := p.owned, p.over
@@ -218,7 +243,10 @@ func (p *place) giveBack(ctx context.Context) error {
 	return p.owned.Update(ctx, func(r *store.SessionRecord) { r.State = store.SessionMoving }) //nolint:wrapcheck // it names the store
 }
 
-var errNotEntered = errors.New("cluster: the session is not in the directory")
+var (
+	errNotEntered = errors.New("cluster: the session is not in the directory")
+	errOver       = errors.New("cluster: the session was given up or is over")
+)
 
 // Sure implements session.Place. A session that is not in the directory cannot be taken.
 func (p *place) Sure() bool {

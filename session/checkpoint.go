@@ -121,8 +121,8 @@ const (
 	maxKeptAsked  = 8 << 10
 )
 
-// trim bounds what a checkpoint holds of long texts. A call whose arguments are left out is not
-// recognised when it is repeated, and a question about a longer call can be answered by the API only.
+// trim bounds what a checkpoint holds of long texts. A call whose arguments are left out is recognised by
+// their sum when it is repeated; a question about a longer call can be answered by the API only.
 func trim(m *orchestrator.Memory) {
 	for i := range m.Notices {
 		if len(m.Notices[i].Text) > maxKeptNotice {

@@ -47,8 +47,8 @@ type Taken struct {
 	Checkpoint store.Checkpoint
 }
 
-// Place is a session's place in the directory. Its methods may be called concurrently; only Give
-// waits.
+// Place is a session's place in the directory. Its methods may be called concurrently; only Keep and
+// Give wait.
 type Place interface {
 	// Update changes the session's record: change is called at once, and what it has changed is
 	// written soon, in the order of the calls.
@@ -56,6 +56,10 @@ type Place interface {
 	// Note has a checkpoint written soon. SessionID and Epoch are set by Note; the slices must not
 	// change any more.
 	Note(c store.Checkpoint)
+	// Keep writes a checkpoint, or a newer one that was noted meanwhile. It is durable when Keep returns
+	// nil, or no other node can take the session. The error wraps store.ErrUnavailable, store.ErrTooBig
+	// or store.ErrFenced, or the session was given up.
+	Keep(ctx context.Context, c store.Checkpoint) error
 	// Give writes a checkpoint and gives the session up: any node may take it then. Both are durable
 	// when Give returns nil, and nothing is written after them. After an error the session is still
 	// this node's, and Give can be called again.
@@ -79,6 +83,7 @@ var errNowhere = errors.New("session: no other node can go on with the session")
 
 func (nowhere) Update(func(*store.SessionRecord))            {}
 func (nowhere) Note(store.Checkpoint)                        {}
+func (nowhere) Keep(context.Context, store.Checkpoint) error { return nil }
 func (nowhere) Give(context.Context, store.Checkpoint) error { return errNowhere }
 func (nowhere) Sure() bool                                   { return true }
 func (nowhere) WhenLost(func())                              {}

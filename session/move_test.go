@@ -82,6 +82,8 @@ func (p *giver) Give(ctx context.Context, c store.Checkpoint) error {
 	return err
 }
 
+func (p *giver) Keep(context.Context, store.Checkpoint) error { return nil }
+
 func (p *giver) Sure() bool {
 	p.all.mu.Lock()
 	defer p.all.mu.Unlock()

@@ -19,6 +19,7 @@ type shelf struct {
 	kept    map[string][]byte // checkpoints
 	owners  map[string]*shelfPlace
 	dead    map[string]bool // nodes
+	late    bool            // checkpoints that are noted wait
 }
 
 func newShelf() *shelf {
@@ -136,7 +137,19 @@ func (p *shelfPlace) Update(change func(*store.SessionRecord)) {
 func (p *shelfPlace) Note(c store.Checkpoint) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
+	if !p.n.late {
+		p.keep(c)
+	}
+}
+
+func (p *shelfPlace) Keep(_ context.Context, c store.Checkpoint) error {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if !p.mine() {
+		return store.ErrUnavailable
+	}
 	p.keep(c)
+	return nil
 }
 
 func (p *shelfPlace) keep(c store.Checkpoint) {

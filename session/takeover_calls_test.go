@@ -160,6 +160,35 @@ func TestCallLostWithItsNode(t *testing.T) {
 	})
 }
 
+// TestCallBeforeItsCheckpoint (S3): a node dies while a call that writes runs, of which no checkpoint was
+// due yet. The next node knows of it all the same: when the model repeats the call, with arguments of any
+// length, it is not done again.
+func TestCallBeforeItsCheckpoint(t *testing.T) {
+	for name, to := range map[string]string{"a short call": "Bob", "one whose arguments no checkpoint holds": strings.Repeat("Bob ", maxKeptArgs/4)} {
+		t.Run(name, func(t *testing.T) {
+			onTillNodes(t, func(t *testing.T, n tillNodes) {
+				args := fmt.Sprintf(`{"to":%q,"amount":5}`, to)
+				c, model := n.talk()
+				n.takes = 5 * time.Second
+				n.shelf.mu.Lock()
+				n.shelf.late = true
+				n.shelf.mu.Unlock()
+				n.calls(model, "u1", "add", args)
+				r := n.back(t, c)
+				b := n.takeOver(t, r)
+				next := b.fake.Accept(t)
+				synctest.Wait()
+				pass(10 * time.Second) // what the dead node had begun is done by now
+				n.calls(next, "u2", "add", args)
+				pass(10 * time.Second)
+				if paid := n.payments(); len(paid) != 1 {
+					t.Errorf("it was done %d times", len(paid))
+				}
+			})
+		})
+	}
+}
+
 // TestNoTokenInACheckpoint: the tokens that answer questions do not stand in a checkpoint, wherever
 // they were quoted.
 func TestNoTokenInACheckpoint(t *testing.T) {

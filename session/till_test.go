@@ -54,7 +54,7 @@ func newTill(t *testing.T, change func(*Options)) *till {
 	tools, err := registry.Load(registrytest.File(t, tillTools("1.0.0")...), registry.Options{
 		Dev: true, SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		Handlers: map[string]registry.Handler{
-			"pay": registry.Bind(tl.pay), "search": registry.Bind(tl.search), "bye": registry.Bind(bye), "ban": registry.Bind(ban),
+			"pay": registry.Bind(tl.pay), "add": registry.Bind(tl.pay), "search": registry.Bind(tl.search), "bye": registry.Bind(bye), "ban": registry.Bind(ban),
 		},
 	})
 	if err != nil {
@@ -82,7 +82,10 @@ func tillTools(payVersion string) []registry.Entry {
 		e.Parameters = json.RawMessage(`{"type":"object","properties":{"amount":{"type":"integer"},"to":{"type":"string"},"top_k":{"type":"integer","default":5}},"additionalProperties":false}`)
 		e.Forms.OpenAI, e.Forms.OpenAIChat = e.Parameters, e.Parameters
 	}
-	return []registry.Entry{pay, search, entry("bye", "1.0.0"), entry("ban", "1.0.0")}
+	add := entry("add", "1.0.0")
+	add.Category, add.SideEffects, add.Idempotent, add.Parameters = registry.CategoryAction, registry.SideEffectsWrites, false, pay.Parameters
+	add.Forms.OpenAI, add.Forms.OpenAIChat = add.Parameters, add.Parameters
+	return []registry.Entry{pay, search, entry("bye", "1.0.0"), entry("ban", "1.0.0"), add}
 }
 
 func (tl *till) pay(_ context.Context, c registry.Call[payment, struct{}]) (registry.Result, error) {

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"voicegw/audit"
@@ -25,7 +27,36 @@ func (s *session) beginCalls() {
 		Capabilities: []any{registry.Messenger(messenger{s})},
 		Report:       func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },
 		Sure:         func() bool { return s.place.Sure() },
+		Remember:     s.remember,
 	})
+}
+
+var errMoved = errors.New("session: it was given up for another gateway")
+
+// remember makes durable that the calls of this session have begun. While the session is given up it
+// waits for what comes of that.
+func (s *session) remember(ctx context.Context) error {
+	if g := s.given(); g != nil {
+		select {
+		case <-g.over:
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // the caller's own
+		}
+		if g.left {
+			return errMoved
+		}
+	}
+	s.mu.Lock()
+	if !s.keepsCheckpoints() {
+		s.mu.Unlock()
+		return nil
+	}
+	c, err := s.checkpoint("")
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.place.Keep(ctx, c) //nolint:wrapcheck // it names the store
 }
 
 // toolsVersion returns the version of the session's registry.

@@ -142,7 +142,8 @@ func (s *Store) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
 // is fenced, as by [Owned.Update].
 func (c *Checkpoints) Note(of Checkpoint) { c.queue.note(of.SessionID, &of) }
 
-// Save writes a checkpoint now, instead of any that waits. It is durable when Save returns.
+// Save writes a checkpoint now, instead of any that waits, or a newer one that was noted meanwhile. It
+// is durable when Save returns nil.
 // ErrFenced: another node has taken the session. The other errors wrap ErrUnavailable or ErrTooBig.
 func (c *Checkpoints) Save(ctx context.Context, of Checkpoint) error {
 	return c.queue.now(ctx, of.SessionID, &of)

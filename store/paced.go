@@ -41,6 +41,7 @@ type paced struct {
 // pacedSession is what paced knows of a session. The mutex of paced guards what follows writing.
 type pacedSession struct {
 	writing sync.Mutex // held for a write
+	result  error      // of the newest write; guarded by writing
 
 	waits    bool        // pending is to be written
 	busy     bool        // a goroutine of run writes it
@@ -87,17 +88,30 @@ func (p *paced) note(id string, of *Checkpoint) {
 	}
 }
 
-// now writes a checkpoint at once, in the place of one that waits.
+// now writes a checkpoint at once, in the place of one that waits, or a newer one that was noted
+// meanwhile.
 func (p *paced) now(ctx context.Context, id string, of *Checkpoint) error {
 	p.mu.Lock()
 	s := p.session(id)
+	s.waits, s.pending = true, of
 	p.mu.Unlock()
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	_, err := p.newest(ctx, id, s)
+	return err
+}
+
+// newest writes what waits of a session, and returns it. If nothing waits, another goroutine has
+// written it, and newest returns what came of that. The caller must hold s.writing.
+func (p *paced) newest(ctx context.Context, id string, s *pacedSession) (*Checkpoint, error) {
 	p.mu.Lock()
+	waits, of := s.waits, s.pending
 	s.waits, s.pending = false, nil
 	p.mu.Unlock()
-	return p.carryOut(ctx, id, s, of)
+	if waits {
+		s.result = p.carryOut(ctx, id, s, of)
+	}
+	return of, s.result
 }
 
 // carryOut writes, and notes what is known of the session then. The caller must hold s.writing.
@@ -178,13 +192,9 @@ func (p *paced) one(ctx context.Context, id string, s *pacedSession) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	p.mu.Lock()
-	waits, of := s.waits, s.pending
-	s.waits, s.pending = false, nil
+	waits := s.waits
 	p.mu.Unlock()
-	var err error
-	if waits {
-		err = p.carryOut(ctx, id, s, of)
-	}
+	of, err := p.newest(ctx, id, s)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.busy = false

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -60,6 +61,13 @@ func pace(t *testing.T, story func(p *paced, w *written)) (did []string) {
 	return did
 }
 
+// waiting returns the checkpoint of a session that is to be written.
+func (p *paced) waiting(id string) *Checkpoint {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session(id).pending
+}
+
 func at(session string, turn int) *Checkpoint {
 	return &Checkpoint{SessionID: session, Epoch: 1, Turn: turn}
 }
@@ -104,6 +112,29 @@ func TestPace(t *testing.T) {
 			synctest.Wait()
 			p.note("a", at("a", 2))
 			if err := p.now(context.Background(), "a", at("a", 3)); err != nil {
+				panic(err)
+			}
+		}, []string{"a turn 1 at 0s", "a turn 3 at 0s"}},
+		"now, while another is written": {func(p *paced, w *written) {
+			writing, goOn := make(chan struct{}), make(chan struct{})
+			first := sync.OnceFunc(func() {
+				close(writing)
+				<-goOn
+			})
+			w.set(func() error {
+				first()
+				return nil
+			})
+			p.note("a", at("a", 1))
+			<-writing
+			kept := make(chan error)
+			go func() { kept <- p.now(context.Background(), "a", at("a", 2)) }()
+			for p.waiting("a") == nil {
+				runtime.Gosched() // a goroutine that waits for a mutex keeps synctest.Wait from returning
+			}
+			p.note("a", at("a", 3))
+			close(goOn)
+			if err := <-kept; err != nil {
 				panic(err)
 			}
 		}, []string{"a turn 1 at 0s", "a turn 3 at 0s"}},

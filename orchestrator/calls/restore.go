@@ -1,6 +1,8 @@
 package calls
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"time"
@@ -33,6 +35,7 @@ type OpenCall struct {
 	// Writes means that the tool changes something and may have begun to.
 	Writes    bool            `json:"writes,omitempty"`
 	Args      json.RawMessage `json:"args,omitempty"`
+	Sum       string          `json:"sum,omitempty"` // of the arguments, which may be left out; older versions of the program wrote no sum
 	Key       string          `json:"key,omitempty"`
 	Business  string          `json:"business,omitempty"`
 	By        By              `json:"by,omitempty"`        // who approved the call; empty if it needed no approval
@@ -77,7 +80,7 @@ func (c *Calls) Memory() Memory {
 
 func (k *call) openCall() OpenCall {
 	o := OpenCall{
-		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business,
+		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Args: k.args, Sum: sum(k.args), Key: k.keys.Idempotency, Business: k.keys.Business,
 		Writes: k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == registry.SideEffectsWrites,
 	}
 	if k.approval != nil {
@@ -167,8 +170,18 @@ func (c *Calls) loses(o OpenCall) Action {
 // meets gives a call that repeats a lost one the key of that one.
 func (c *Calls) meets(k *call, p *registry.Prepared) {
 	for _, o := range c.lost {
-		if o.Reference == "" && o.Runs == p.Tool().ToolID && string(o.Args) == string(p.Args()) {
+		same := string(o.Args) == string(p.Args())
+		if o.Sum != "" {
+			same = o.Sum == sum(p.Args())
+		}
+		if o.Reference == "" && o.Runs == p.Tool().ToolID && same {
 			k.keys.Idempotency = o.Key
 		}
 	}
+}
+
+// sum identifies the arguments of a call.
+func sum(args json.RawMessage) string {
+	s := sha256.Sum256(args)
+	return hex.EncodeToString(s[:16])
 }

@@ -27,7 +27,7 @@ func (c *Runner) Ask(j calls.Ask) {
 		in := calls.Recorded{Call: j.Call, Refused: j.Prepared.Check(c.over(), c.session(j.Turn), c.c.Capabilities...)}
 		if in.Refused == nil {
 			err := errUnsure
-			if c.sure() {
+			if c.c.sure() {
 				err = c.e.ask(calls.Run(j), c.c.Session, &in)
 			}
 			if err != nil {
@@ -219,6 +219,6 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := calls.Run{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
-	env, _ := e.run(ctx, j, session, caps, func() bool { return true })
+	env, _ := e.run(ctx, j, session, Conversation{Capabilities: caps})
 	return env, p
 }

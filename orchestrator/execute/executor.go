@@ -111,6 +111,11 @@ type Conversation struct {
 	// Sure reports whether the conversation is still this process's: otherwise no call that writes
 	// begins and no question is asked. It must not wait. Nil means that it always is.
 	Sure func() bool
+	// Remember makes durable what another process must know of the calls that have begun, so that it
+	// recognises one that is repeated there. It is called before a call that writes, if the tool makes
+	// no key by which the ledger would recognise it, and bounded by ctx; after an error the call does not
+	// begin. Nil means that no other process can go on with the conversation.
+	Remember func(ctx context.Context) error
 }
 
 // Runner runs the calls of one conversation. Its methods may be called concurrently and do not

@@ -45,21 +45,21 @@ func handlerKey(name string) string {
 }
 
 // run runs a call, and returns its answer and when its handler began. A call that writes is
-// first entered in the ledger, and does not run if the deed was done before or may have been, nor
-// while sure is false, which is asked last: a process that was stopped meanwhile may have lost the
-// conversation to another one.
-func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, caps []any, sure func() bool) (env registry.Envelope, begunAt time.Time) {
+// first entered in the ledger, and does not run if the deed was done before or may have been, nor if
+// another process would not recognise it, nor while the conversation is not surely this process's,
+// which is asked last: a process that was stopped meanwhile may have lost it to another one.
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c Conversation) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
-		return e.try(ctx, p, session, caps)
+		return e.try(ctx, p, session, c.Capabilities)
 	}
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return e.try(ctx, p, session, caps) // it answers that the call has not begun
+		return e.try(ctx, p, session, c.Capabilities) // it answers that the call has not begun
 	}
-	if !sure() {
+	if !c.sure() {
 		return e.unsure(j, session), time.Time{}
 	}
 	name := deed(j, session)
@@ -69,20 +69,31 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	})
 	switch {
 	case err != nil:
-		e.opts.Logger.Error("a side effect could not be entered in the ledger and was not begun", "tool", p.Tool().ToolID, "session_id", session.ID, "call_id", j.Call, "error", err)
-		return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.NotRecorded())), time.Time{}
+		return e.unrecorded(j, session, "ledger", err), time.Time{}
 	case !fresh:
 		return e.found(entry, j), time.Time{}
 	}
-	if !sure() {
+	if err := c.remember(ctx, j); err != nil {
+		env = e.unrecorded(j, session, "checkpoint", err)
+		e.record(entry, env, j, session)
+		return env, time.Time{}
+	}
+	if !c.sure() {
 		env = e.unsure(j, session)
 		e.record(entry, env, j, session)
 		return env, time.Time{}
 	}
 	p.SetIdempotencyKey(handlerKey(name))
-	env, begunAt = e.try(ctx, p, session, caps)
+	env, begunAt = e.try(ctx, p, session, c.Capabilities)
 	e.record(entry, env, j, session)
 	return env, begunAt
+}
+
+// unrecorded refuses a call that nobody would know of later.
+func (e *Executor) unrecorded(j calls.Run, session registry.Session, where string, err error) registry.Envelope {
+	tool := j.Prepared.Tool().ToolID
+	e.opts.Logger.Error("a side effect could not be entered in the "+where+" and was not begun", "tool", tool, "session_id", session.ID, "call_id", j.Call, "error", err)
+	return j.Prepared.Refuse(registry.NewError(registry.ErrorTransient, toolerror.NotRecorded()))
 }
 
 // unsure refuses a call of a conversation that another process may have.

@@ -29,7 +29,7 @@ func (c *Runner) Run(r calls.Run) {
 		if !wasApproved(r) && c.over().Err() != nil {
 			cancel(errOver) // the conversation is over: the call must not begin
 		}
-		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c.Capabilities, c.sure)
+		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c)
 		c.mu.Lock()
 		delete(c.cancels, r.Call)
 		c.mu.Unlock()
@@ -38,8 +38,18 @@ func (c *Runner) Run(r calls.Run) {
 	})
 }
 
-// sure reports whether the conversation is still this process's; see Conversation.Sure.
-func (c *Runner) sure() bool { return c.c.Sure == nil || c.c.Sure() }
+// sure reports whether the conversation is still this process's.
+func (c *Conversation) sure() bool { return c.Sure == nil || c.Sure() }
+
+// remember makes durable that a call has begun; cancelling the call does not interrupt that.
+func (c *Conversation) remember(ctx context.Context, r calls.Run) error {
+	if c.Remember == nil || r.Keys.Business != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	return c.Remember(ctx)
+}
 
 // session describes the conversation to a call of that turn, now.
 func (c *Runner) session(turn int) registry.Session {
