@@ -11,6 +11,7 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 60_000,
     reporters: ["verbose"],
+    setupFiles: ["harness/cleanup.ts"],
     projects: [
       // Those that talk mostly wait, for what is said and heard in real time. More pages at once than these four are late.
       { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: 2, sequence: { groupOrder: 0 } } },

@@ -44,10 +44,10 @@ describe.concurrent("the instruments", () => {
     await tools.getByText("you approved").waitFor();
     await take(console, looks, "instruments-tools");
     const latency = await console.tab("Latency");
-    await latency.getByText(/typed/).first().waitFor();
+    await console.shows(latency, /typed/);
     await take(console, looks, "instruments-latency");
     const state = await console.tab("State");
-    await state.getByText("The conversation goes on").waitFor();
+    await console.shows(state, "The conversation goes on");
     await take(console, looks, "instruments-state");
     const events = await console.tab("Events");
     await events.getByRole("searchbox").fill("session.started");

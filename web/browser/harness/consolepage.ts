@@ -123,6 +123,13 @@ export class ConsolePage {
     await expect.poll(() => this.focused(), { timeout: PATIENCE }).toBe(name);
   }
 
+  /** Waits until a panel holds a text; it tells what it holds where that does not come. */
+  async shows(panel: Locator, text: string | RegExp): Promise<void> {
+    await panel.getByText(text).first().waitFor().catch(async (cause: unknown) => {
+      throw new Error(`waited for ${text}; there is:\n${await panel.innerText()}\nthe lines are:\n${(await this.lines()).join("\n")}`, { cause });
+    });
+  }
+
   private async appears(what: Locator, name: string): Promise<void> {
     await what.waitFor().catch(async (cause: unknown) => {
       throw new Error(`waited for ${name}; the lines are:\n${(await this.lines()).join("\n")}`, { cause });

@@ -6,14 +6,18 @@ import { pcm16 } from "./signals.ts";
 import { writeWav } from "./wav.ts";
 
 const ends: (() => void)[] = [];
-process.once("exit", () => ends.forEach((end) => end()));
 
-/** Does something when this process ends. */
+/** Does something when the tests of a file are over, however they ended. */
 export function atEnd(deed: () => void): void {
   ends.push(deed);
 }
 
-/** A folder of a test's own. It goes with the process. */
+/** Does it; harness/cleanup.ts calls this. A process of tests is killed when they are over: it has no end of its own. */
+export function end(): void {
+  ends.splice(0).reverse().forEach((deed) => deed());
+}
+
+/** A folder of a test's own. It goes when the tests of the file are over. */
 export function ownFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "voicegw-browser-"));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));

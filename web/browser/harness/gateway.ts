@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ownFolder } from "./folder.ts";
+import { atEnd, ownFolder } from "./folder.ts";
 import { Front } from "./front.ts";
 import { PATIENCE } from "./mailbox.ts";
 
@@ -84,6 +84,7 @@ export class Gateway {
     line.push(...Object.entries(settings ?? {}).flatMap(([key, value]) => ["--set", `${key}=${value}`]));
     const child = spawn(program(), line, { stdio: ["ignore", "ignore", "pipe"] });
     this.child = child;
+    atEnd(() => child.kill("SIGKILL"));
     this.ended = new Promise((ended) => child.once("exit", ended).once("error", () => ended(null)));
     this.front.target = await new Promise<string>((serving, failed) => {
       const late = setTimeout(() => failed(new Error(`the gateway does not serve: ${this.said}`)), PATIENCE);

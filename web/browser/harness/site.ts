@@ -82,7 +82,7 @@ class Helper {
     private readonly ended: Promise<unknown>,
   ) {}
 
-  /** Starts it and waits until it says where it serves, which comes back too. It ends with this process. */
+  /** Starts it and waits until it says where it serves, which comes back too. */
   static async start(program: string, line: readonly string[], serving: RegExp): Promise<[Helper, address: string]> {
     const child = spawn(program, line, { stdio: ["ignore", "pipe", "pipe"] });
     atEnd(() => child.kill("SIGKILL"));
