@@ -84,6 +84,21 @@ export class TalkPage {
     return this.events.all.filter((told) => told.type === type).map((told) => told.event as LocalEvents[T]);
   }
 
+  /** From now on what comes of the model's voice is kept. */
+  async keepDownlink(): Promise<void> {
+    await this.page.evaluate(() => {
+      window.talk.downlink = [];
+      window.talk.session?.on("downlink", ({ pcm }) => window.talk.downlink.push(pcm.slice() as Int16Array<ArrayBuffer>));
+    });
+  }
+
+  /** What has come of it. A page that gave the samples as numbers would be held up for seconds, and its microphone with it. */
+  async downlink(): Promise<Int16Array> {
+    const text = await this.page.evaluate(() => window.talk.downlinkText());
+    const bytes = Uint8Array.from(Buffer.from(text, "base64"));
+    return new Int16Array(bytes.buffer);
+  }
+
   async leave(): Promise<void> {
     await this.visitor.leave();
   }

@@ -51,10 +51,7 @@ async function talking(provider: string): Promise<{ gateway: Gateway; page: Talk
   const page = await TalkPage.open(browser, gateway);
   page.visitor.expect(/WebSocket connection to .* failed/);
   expect(await page.connect({ provider, ...REPEATS }, RATE)).toBeNull();
-  await page.page.evaluate(() => {
-    window.talk.downlink = [];
-    window.talk.session?.on("downlink", ({ pcm }) => window.talk.downlink.push(...pcm));
-  });
+  await page.keepDownlink();
   return { gateway, page };
 }
 
@@ -86,7 +83,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await page.next("played", (played) => played.item === item && played.done);
     await message(page, "turn.ended", ({ status }) => status === "completed");
     const sound = await page.visitor.sound();
-    const came = await page.page.evaluate(() => window.talk.downlink);
+    const came = await page.downlink();
     const heard = new Map(sound.blocks.flatMap(({ frame, samples }) => samples.map((x, i): [number, number] => [frame + i, Math.round(x * 32768)])));
     const first = came.findIndex((x) => x !== 0);
     const begin = [...heard].find(([, x]) => x !== 0)![0] - first;

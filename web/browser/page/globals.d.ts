@@ -8,7 +8,8 @@ declare global {
     talk: {
       session: VoiceSession | null;
       /** What came of the model's voice, where a test has listened to it. */
-      downlink: number[];
+      downlink: Int16Array<ArrayBuffer>[];
+      downlinkText(): Promise<string>;
       open(options: ConnectOptions, context?: number): Promise<unknown>;
       listMicrophones(): Promise<Device[]>;
     };

@@ -11,9 +11,19 @@ const EVENTS = [
 class Talk {
   /** @type {VoiceSession | null} */
   session = null;
-  /** @type {number[]} */
+  /** @type {Int16Array<ArrayBuffer>[]} */
   downlink = [];
   listMicrophones = listMicrophones;
+
+  /** The downlink in base64. */
+  async downlinkText() {
+    const reader = new FileReader();
+    const url = await new Promise((read) => {
+      reader.onload = () => read(reader.result);
+      reader.readAsDataURL(new Blob(this.downlink));
+    });
+    return url.slice(url.indexOf(",") + 1);
+  }
 
   /**
    * Opens a session. `context`: the rate in Hz of an AudioContext of the page's own.
