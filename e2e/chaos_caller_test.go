@@ -25,18 +25,38 @@ type caller struct {
 	proxy  *faultproxy.Proxy // before the gateway
 	url    string            // of the proxy
 	visits int               // so far
+
+	mu sync.Mutex // guards the following field
+	to *chaosNode // where the newest connection leads
+}
+
+// route picks the gateway for a connection.
+func (c *caller) route() string {
+	n := c.crowd.balance()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to = n
+	return n.address
+}
+
+// routed is where the newest connection leads.
+func (c *caller) routed() *chaosNode {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.to
 }
 
 // crowd is what all callers share.
 type crowd struct {
 	// Fixed.
-	seed   uint64
-	url    string
-	client *http.Client
-	speech map[int][]byte // a phrase for each input rate, in Hz
-	over   <-chan struct{}
-	pulse  *pulse
-	links  *linkSide
+	seed    uint64
+	balance func() *chaosNode
+	door    *faultproxy.Proxy // to the gateways, for thieves
+	client  *http.Client
+	speech  map[int][]byte // a phrase for each input rate, in Hz
+	over    <-chan struct{}
+	pulse   *pulse
+	links   *linkSide
 
 	mu     sync.Mutex // guards the following fields
 	visits []*visit
@@ -47,8 +67,15 @@ type crowd struct {
 // chaosRates are the input rates that callers use.
 var chaosRates = []int{16000, 24000, 48000}
 
-func newCrowd(seed uint64, url string, over <-chan struct{}, p *pulse, links *linkSide) *crowd {
-	c := &crowd{seed: seed, url: url, over: over, pulse: p, links: links, client: &http.Client{Transport: &http.Transport{}}, speech: map[int][]byte{}}
+func newCrowd(ch *chaos) *crowd {
+	c := &crowd{
+		seed: ch.seed, balance: ch.balance, over: ch.over, pulse: ch.pulse, links: ch.links, speech: map[int][]byte{},
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // each connection may lead elsewhere
+	}
+	var err error
+	if c.door, err = faultproxy.Balance("127.0.0.1:0", func() string { return ch.balance().address }); err != nil {
+		ch.t.Fatal(err)
+	}
 	for _, rate := range chaosRates {
 		c.speech[rate] = append(audiotest.SpeechLike(rate, time.Second, 11), audiotest.Silence(rate, 1200*time.Millisecond)...)
 	}
@@ -57,12 +84,13 @@ func newCrowd(seed uint64, url string, over <-chan struct{}, p *pulse, links *li
 
 // call lets a caller call until the test is over.
 func (c *crowd) call(n int) {
-	proxy, err := faultproxy.Listen("127.0.0.1:0", strings.TrimPrefix(c.url, "http://"))
-	if err != nil {
+	who := &caller{n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers are one user
+	var err error
+	if who.proxy, err = faultproxy.Balance("127.0.0.1:0", who.route); err != nil {
 		panic(err) // a port of this machine
 	}
-	defer func() { _ = proxy.Close() }()                                                                                                    // it has no connection any more
-	who := &caller{proxy: proxy, url: "http://" + proxy.Addr() + "/v1/voice", n: n, seed: c.seed, crowd: c, user: fmt.Sprint("user-", n/2)} // two callers are one user
+	defer func() { _ = who.proxy.Close() }() // it has no connection any more
+	who.url = "http://" + who.proxy.Addr() + "/v1/voice"
 	rng := rand.New(rand.NewPCG(c.seed, uint64(n)))
 	if !who.rest(between(rng, 0, 2*time.Second)) {
 		return
@@ -242,6 +270,7 @@ func (v *visit) voice() string { return fmt.Sprintf("c%dv%d", v.caller.n, v.numb
 func (v *visit) begins(m *protocol.SessionStarted) {
 	if v.session == "" {
 		v.session = m.SessionID
+		v.owner, v.begunAt = v.at.node, time.Now()
 		v.next()
 	} else {
 		v.isBack(m)

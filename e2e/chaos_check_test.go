@@ -18,10 +18,13 @@ type evidence struct {
 	side   *gatewaySide
 	links  *linkSide
 	log    *chaosLog
-	ledger *moodyLedger
-	file   []audit.Record
+	moods  *moods
+	file   []audit.Record // of all gateways
 	stream []audit.Record
 	pulse  *pulse
+	kills  int // gateways
+	drains int // gateways
+	moved  int // sessions
 
 	// What check has found to have happened.
 	planned    int // links that were replaced by a plan
@@ -59,6 +62,8 @@ func (e *evidence) check() []string {
 	e.nothingUnapproved(&f)
 	e.plannedReplacements(&f)
 	e.refusals(&f)
+	e.oneOwner(&f)
+	e.neverSilent(&f)
 	for promise, n := range f.times {
 		if n > maxFindings {
 			f.said = append(f.said, fmt.Sprintf("%s: %d more", promise, n-maxFindings))
@@ -75,13 +80,13 @@ func (v *visit) name() string {
 func (e *evidence) nothingTwice(f *findings) {
 	const promise = "no side effect twice"
 	did := map[string]int{}
-	wishes := map[string]int{}
+	wishes, unknown := map[string]int{}, map[string]int{}
 	for _, r := range e.runs {
 		spec, _ := named(r.tool)
 		if !spec.writes {
 			continue
 		}
-		if at := e.ledger.doneAt(r.deed); !at.IsZero() && r.at.After(at) {
+		if at := e.moods.doneAt(r.deed); !at.IsZero() && r.at.After(at) {
 			f.add(promise, "%s was run again %v after the ledger had it as done", r.deedOf(), r.at.Sub(at))
 		}
 		if !r.did {
@@ -92,6 +97,9 @@ func (e *evidence) nothingTwice(f *findings) {
 		}
 		if r.tool == "note" && r.ref != "spoken" {
 			wishes[r.ref]++
+			if e.lost(r) {
+				unknown[r.ref]++ // its record may be lost with the gateway
+			}
 		}
 	}
 	// The same against the wire: a call is known by the id that the provider gave it, one
@@ -115,7 +123,7 @@ func (e *evidence) nothingTwice(f *findings) {
 		calls[args.Ref]++
 	}
 	for ref, n := range wishes {
-		if n > calls[ref] {
+		if n > calls[ref]+unknown[ref] {
 			f.add(promise, "the note %s was made %d times; the model had called for it %d times;%s", ref, n, calls[ref], e.story(ref))
 		}
 	}
@@ -192,6 +200,7 @@ func (l *line) agree(f *findings, c *wireCall, r audit.Record, p *pulse) {
 	switch {
 	case (r.Delivered || r.NotDelivered == "superseded") && answered == 0 && c.cancelled.IsZero() && p.between(r.Time, l.ended) > lostTime:
 		f.add(promise, "%s of %s stands as answered (%q), %v before the connection's end, and was not", c.tool, l.provider, r.NotDelivered, l.ended.Sub(r.Time))
+	case r.NotDelivered == "node_lost": // the gateway after the one that had the call knows nothing of its answer
 	case !r.Delivered && r.NotDelivered != "superseded" && answered > 0:
 		f.add(promise, "%s of %s stands as not answered (%s), and was", c.tool, l.provider, r.NotDelivered)
 	}
@@ -205,17 +214,20 @@ func (e *evidence) auditTellsAll(f *findings) {
 		session, tool, args string
 		turn                int
 	}
-	records := map[call]audit.Record{}
+	records := map[call][]audit.Record{}
 	ran, answered := map[made]int{}, map[made]int{}
 	for _, r := range e.file {
 		if r.Event != audit.EventTool {
 			continue
 		}
 		k := call{r.SessionID, r.CallID}
-		if _, twice := records[k]; twice {
-			f.add(promise, "%s of %s stands there twice", r.CallID, r.SessionID)
+		for _, before := range records[k] {
+			// A gateway may have been killed before the next one could know that the call had ended.
+			if (r.NotDelivered == "node_lost") == (before.NotDelivered == "node_lost") || !e.cutShort(r.SessionID, before.Time, before.Time) && !e.cutShort(r.SessionID, r.Time, r.Time) {
+				f.add(promise, "%s of %s stands there twice;%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}))
+			}
 		}
-		records[k] = r
+		records[k] = append(records[k], r)
 		if !r.CacheHit {
 			ran[made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}]++
 		}
@@ -225,21 +237,29 @@ func (e *evidence) auditTellsAll(f *findings) {
 	}
 	for _, v := range e.visits {
 		for id, seen := range v.tools {
-			r, ok := records[call{v.session, id}]
+			all := records[call{v.session, id}]
+			told := slices.ContainsFunc(all, func(r audit.Record) bool {
+				return r.ToolID == seen.tool && (seen.ended == nil || r.OK == seen.ended.OK && r.CacheHit == seen.ended.Deduplicated)
+			})
 			switch {
-			case !ok:
+			case told, e.cutShort(v.session, seen.began, seen.endedAt):
+			case len(all) == 0:
 				f.add(promise, "%s of %s, which the client saw, does not stand there", id, v.name())
-			case r.ToolID != seen.tool, seen.ended != nil && (r.OK != seen.ended.OK || r.CacheHit != seen.ended.Deduplicated):
-				f.add(promise, "%s of %s stands there as %s, ok %v; the client was told %s, %+v", id, v.name(), r.ToolID, r.OK, seen.tool, seen.ended)
+			default:
+				f.add(promise, "%s of %s stands there as%s;\n\tthe client was told %s, %+v", id, v.name(), tell(all), seen.tool, seen.ended)
 			}
 		}
 	}
-	began := map[made]int{}
+	began, lost := map[made]int{}, map[made]int{}
 	for _, r := range e.runs {
-		began[made{r.session, r.tool, r.args, r.turn}]++
+		k := made{r.session, r.tool, r.args, r.turn}
+		began[k]++
+		if e.lost(r) {
+			lost[k]++
+		}
 	}
 	for k, n := range began {
-		if ran[k] < n {
+		if ran[k] < n-lost[k] {
 			f.add(promise, "%s ran %d times in turn %d of %s with %s and stands there %d times", k.tool, n, k.turn, k.session, k.args, ran[k])
 		}
 	}
@@ -262,13 +282,13 @@ func (e *evidence) samePlaces(f *findings, promise string) {
 		missing[name(r)] = 1
 	}
 	for _, r := range e.stream {
-		if _, there := missing[name(r)]; !there {
+		if _, there := missing[name(r)]; !there && !e.cutShort(r.SessionID, r.Time, r.Time) {
 			f.add(promise, "%s of %s stands in the stream and not in the file", r.CallID, r.SessionID)
 		}
 		missing[name(r)] = 0
 	}
 	for _, r := range e.file {
-		if missing[name(r)] > 0 {
+		if missing[name(r)] > 0 && !e.cutShort(r.SessionID, r.Time, r.Time) {
 			f.add(promise, "%s of %s stands in the file and not in the stream", r.CallID, r.SessionID)
 		}
 	}

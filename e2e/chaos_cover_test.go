@@ -35,7 +35,7 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 		must("a question that was "+outcome, 0)
 	}
 	for _, kind := range []moodKind{moodSlow, moodRefuses, moodLoses} {
-		must("a ledger that is or does: "+string(kind), e.ledger.counts()[kind])
+		must("a ledger that is or does: "+string(kind), e.moods.counts()[kind])
 	}
 	for _, kind := range chaosFaultKinds() {
 		must("the fault "+kind, int(faults[fault.Kind(kind)]))
@@ -46,6 +46,11 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 	must("a client that comes back after the grace", 0)
 	must("a snapshot", 0)
 	must("two tabs with one token", 0)
+	must("a gateway that is killed", e.kills)
+	must("a gateway that is drained", e.drains)
+	must("a session that moves", e.moved)
+	must("a session that is taken from a gateway that was killed", 0)
+	must("a turn that the next gateway asks again", 0)
 	for _, v := range e.visits {
 		for how, n := range v.outages {
 			must("a client that loses its connection: "+how, n)
@@ -68,6 +73,8 @@ func (e *evidence) missing(faults map[fault.Kind]int64) []string {
 		}
 		must("a snapshot", v.snapshots)
 		must("two tabs with one token", v.twins)
+		must("a turn that the next gateway asks again", v.again)
+		must("a session that is taken from a gateway that was killed", min(v.taken, len(e.links.deaths(v.session))))
 	}
 	var missing []string
 	for what, n := range happened {

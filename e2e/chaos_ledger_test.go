@@ -11,27 +11,31 @@ import (
 	"voicegw/store"
 )
 
-// moodyLedger is a ledger that is not always well, and remembers what it was told to
-// have been done.
-type moodyLedger struct {
+// moods are how well the ledger is, at all gateways at once, and what it was told to have been done.
+type moods struct {
 	// Fixed.
-	inner execute.Ledger
 	began time.Time
-	moods []mood
+	all   []mood
 
 	mu   sync.Mutex           // guards the following fields
 	done map[string]time.Time // when the ledger had entered that a deed was done
 	met  map[moodKind]int
 }
 
-func newMoodyLedger(inner execute.Ledger, moods []mood) *moodyLedger {
-	return &moodyLedger{inner: inner, began: time.Now(), moods: moods, done: map[string]time.Time{}, met: map[moodKind]int{}}
+// moodyLedger is a gateway's ledger that is not always well.
+type moodyLedger struct {
+	inner execute.Ledger
+	*moods
+}
+
+func newMoods(all []mood) *moods {
+	return &moods{began: time.Now(), all: all, done: map[string]time.Time{}, met: map[moodKind]int{}}
 }
 
 // mood is that of the moment; empty if it is well.
-func (l *moodyLedger) mood() moodKind {
+func (l *moods) mood() moodKind {
 	at := time.Since(l.began)
-	for _, m := range l.moods {
+	for _, m := range l.all {
 		if at >= m.from && at < m.to {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -46,7 +50,7 @@ func (l *moodyLedger) mood() moodKind {
 const moodTime = 300 * time.Millisecond
 
 // through does an operation in the mood of the moment.
-func (l *moodyLedger) through(ctx context.Context, do func() error) error {
+func (l *moods) through(ctx context.Context, do func() error) error {
 	away := fmt.Errorf("the chaos test wants it: %w", store.ErrUnavailable)
 	switch l.mood() {
 	case moodSlow:
@@ -66,7 +70,7 @@ func (l *moodyLedger) through(ctx context.Context, do func() error) error {
 	return do()
 }
 
-func (l *moodyLedger) Reserve(ctx context.Context, r store.Reservation) (e store.Entry, fresh bool, err error) {
+func (l moodyLedger) Reserve(ctx context.Context, r store.Reservation) (e store.Entry, fresh bool, err error) {
 	err = l.through(ctx, func() error {
 		var err error
 		e, fresh, err = l.inner.Reserve(ctx, r)
@@ -78,7 +82,7 @@ func (l *moodyLedger) Reserve(ctx context.Context, r store.Reservation) (e store
 	return e, fresh, nil
 }
 
-func (l *moodyLedger) Finish(ctx context.Context, e store.Entry, envelope json.RawMessage) error {
+func (l moodyLedger) Finish(ctx context.Context, e store.Entry, envelope json.RawMessage) error {
 	return l.through(ctx, func() error {
 		err := l.inner.Finish(ctx, e, envelope)
 		if err == nil {
@@ -90,18 +94,18 @@ func (l *moodyLedger) Finish(ctx context.Context, e store.Entry, envelope json.R
 	})
 }
 
-func (l *moodyLedger) Release(ctx context.Context, e store.Entry) error {
+func (l moodyLedger) Release(ctx context.Context, e store.Entry) error {
 	return l.through(ctx, func() error { return l.inner.Release(ctx, e) })
 }
 
 // doneAt is when the ledger had it that a deed was done; zero if it never had.
-func (l *moodyLedger) doneAt(deed string) time.Time {
+func (l *moods) doneAt(deed string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.done[deed]
 }
 
-func (l *moodyLedger) counts() map[moodKind]int {
+func (l *moods) counts() map[moodKind]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.met

@@ -13,20 +13,26 @@ import (
 // linkSide is what happens to the gateway's connections to models. A visit is known by the voice
 // that it asks for, of which the provider is not told.
 type linkSide struct {
-	mu     sync.Mutex // guards the following field, and everything in it
+	mu     sync.Mutex // guards the following fields, and everything in them
 	visits map[string]*visitLinks
+	owners map[string][]ownership // by session, in their order
 }
 
 // visitLinks are the connections of one visit.
 type visitLinks struct {
 	links  []*chaosLink
-	failed int               // attempts to connect since the latest link was opened
-	speech map[string][]byte // what the model said, by the gateway's name of the item; nil once the visit is over
-	swap   chan struct{}     // tells the visit that the gateway closes a link; nil before it listens
+	byGen  map[int]*chaosLink // by the gateway's number of the connection
+	epoch  uint64             // of the gateway that has the session
+	newest int                // the gateway's number of the newest connection
+	failed int                // attempts to connect since the latest link was opened
+	speech map[string][]byte  // what the model said, by the gateway's name of the item; nil once the visit is over
+	swap   chan struct{}      // tells the visit that the gateway closes a link; nil before it listens
 }
 
 // chaosLink is one connection to a model.
 type chaosLink struct {
+	node   *chaosNode
+	gen    int
 	failed int // attempts before it
 	opened time.Time
 	closed time.Time // when the gateway closed it; zero if it was lost before that
@@ -36,12 +42,14 @@ type chaosLink struct {
 	by     time.Time // when it must be replaced even if a call is open; zero if nothing was announced
 }
 
-func newLinkSide() *linkSide { return &linkSide{visits: map[string]*visitLinks{}} }
+func newLinkSide() *linkSide {
+	return &linkSide{visits: map[string]*visitLinks{}, owners: map[string][]ownership{}}
+}
 
 // of returns the visit with that name. mu is held.
 func (s *linkSide) of(visit string) *visitLinks {
 	if s.visits[visit] == nil {
-		s.visits[visit] = &visitLinks{speech: map[string][]byte{}}
+		s.visits[visit] = &visitLinks{speech: map[string][]byte{}, byGen: map[int]*chaosLink{}}
 	}
 	return s.visits[visit]
 }
@@ -79,7 +87,7 @@ func (s *linkSide) replaced() int {
 }
 
 // connected notes the end of an attempt to connect.
-func (s *linkSide) connected(visit string, c transport.Conn, err error) (l *chaosLink, gen int) {
+func (s *linkSide) connected(visit string, n *chaosNode, c transport.Conn, err error) (l *chaosLink, gen int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.of(visit)
@@ -87,9 +95,14 @@ func (s *linkSide) connected(visit string, c transport.Conn, err error) (l *chao
 		v.failed++
 		return nil, 0
 	}
-	l = &chaosLink{failed: v.failed, opened: time.Now()}
+	v.newest++
+	l = &chaosLink{node: n, gen: v.newest, failed: v.failed, opened: time.Now()}
+	if !n.alive(func() {}) {
+		l.lost = n.death()
+	}
 	v.failed = 0
 	v.links = append(v.links, l)
+	v.byGen[l.gen] = l
 	info := c.Info()
 	at := info.ExpiresAt
 	if life := info.Capabilities.ConnectionLife; !at.After(l.opened) && life > 0 {
@@ -98,7 +111,7 @@ func (s *linkSide) connected(visit string, c transport.Conn, err error) (l *chao
 	if life := at.Sub(l.opened); life > 0 {
 		l.by = at.Add(-min(life/20, time.Minute))
 	}
-	return l, len(v.links)
+	return l, l.gen
 }
 
 // event notes what a link has said.
@@ -204,6 +217,9 @@ func (l *chaosLog) Write(line []byte) (int, error) {
 	}
 	switch in.Msg {
 	case "session ended":
+		if in.Reason == "moving" || in.Reason == "taken_over" {
+			break // another gateway goes on with it
+		}
 		l.ended[in.Session] = sessionEnd{in.Time, in.Reason}
 	case "the model's connection is replaced":
 		l.switched[in.Session] = append(l.switched[in.Session], linkSwitch{in.Time, in.Reason, in.Link, in.Calls})

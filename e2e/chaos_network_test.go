@@ -30,6 +30,9 @@ const (
 	lossRoam   loss = "roam"   // the caller comes from elsewhere while the old connection is fine
 	lossTwice  loss = "twice"  // coming back, it loses the connection before it knows whether it worked
 	lossTwin   loss = "twin"   // two tabs come back with one token at once
+
+	// lossGateway is not drawn: a gateway was killed, or drains.
+	lossGateway loss = "a gateway's end"
 )
 
 var losses = weighted[loss]{
@@ -57,23 +60,30 @@ func drawOutage(rng *rand.Rand) outage {
 // attached is one connection of a visit.
 type attached struct {
 	conn *protocol.Conn
+	node *chaosNode     // where it leads
 	in   chan happening // from its reader, closed when the connection is over; 256 frames are some seconds
 	work sync.WaitGroup // its reader and whoever ends it
 	code websocket.StatusCode
 	left bool // the caller has come from elsewhere meanwhile
 }
 
-// dial opens a connection and lets its reader run.
+// dial opens a connection and lets its reader run. A gateway that has just been killed refuses it; then
+// the next one is tried.
 func (v *visit) dial() bool {
-	conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client})
-	if err != nil {
-		v.complain("it could not connect: %v", err)
-		return false
+	for since := time.Now(); ; <-time.After(20 * time.Millisecond) {
+		conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client})
+		if err != nil && v.caller.routed().troubled() && v.caller.crowd.pulse.between(since, time.Now()) < chaosPatience {
+			continue
+		}
+		if err != nil {
+			v.complain("it could not connect: %v", err)
+			return false
+		}
+		at := &attached{conn: conn, node: v.caller.routed(), in: make(chan happening, 256)}
+		at.work.Go(at.read)
+		v.become(at)
+		return true
 	}
-	at := &attached{conn: conn, in: make(chan happening, 256)}
-	at.work.Go(at.read)
-	v.become(at)
-	return true
 }
 
 // become makes a connection the visit's.
@@ -123,7 +133,8 @@ func (v *visit) hangUp() {
 			}
 		}
 		a.work.Wait()
-		if a.left && a.code != closecode.ResumedElsewhere && a.code > 0 && v.reason == "" && v.refusedAt.IsZero() {
+		moved := a.code == closecode.Moving || a.code == closecode.ServerLeaving
+		if a.left && a.code != closecode.ResumedElsewhere && !moved && a.code > 0 && v.reason == "" && v.refusedAt.IsZero() {
 			v.complain("the connection that was left ended with %d", a.code)
 		}
 	}
@@ -175,18 +186,54 @@ func (v *visit) lose(o outage) {
 
 // lost is called when the connection is over, and reports whether the caller will come back.
 func (v *visit) lost() bool {
-	if !v.losing || v.reason != "" || v.vanished {
-		switch {
-		case v.away && !v.vanished:
-			v.refusedAt = time.Now()
-		case v.reason == "" && !v.vanished && !v.closing && v.session != "":
-			v.complain("its connection ended with %d without a word%s", v.code, v.lately())
-		}
+	switch {
+	case v.vanished:
+		return false
+	case v.away:
+		return v.turnedAway()
+	case v.reason != "" || v.session == "":
+		return false
+	case v.losing:
+		v.awayAs(v.outage)
+	case v.closing:
+		return false
+	case v.byGateway():
+		v.losingAt = time.Now()
+		v.lostTimes = append(v.lostTimes, v.losingAt)
+		v.awayAs(outage{how: lossGateway, away: 20 * time.Millisecond})
+		v.outages[string(lossGateway)]++
+	default:
+		v.complain("its connection ended with %d without a word%s", v.code, v.lately())
 		return false
 	}
-	v.holes += v.early
-	v.losing, v.away, v.in, v.lostAt = false, true, nil, time.Now()
 	v.after(v.outage.away, v.back)
+	return true
+}
+
+// awayAs notes that the connection is lost.
+func (v *visit) awayAs(o outage) {
+	v.holes += v.early
+	v.losing, v.away, v.in, v.outage, v.lostAt = false, true, nil, o, time.Now()
+	v.openBefore = v.openTurn()
+}
+
+// byGateway reports whether a gateway has ended the connection that is over: it has moved the session, or
+// was killed, be it the one that the connection leads to or the one that has the session.
+func (v *visit) byGateway() bool {
+	owner := v.caller.crowd.links.owner(v.session)
+	return v.code == closecode.Moving || v.at.node.troubled() || owner != nil && owner.troubled()
+}
+
+// turnedAway is called when a connection on which the caller was coming back is over. It tries again,
+// unless the session is over.
+func (v *visit) turnedAway() bool {
+	waited := v.caller.crowd.pulse.between(v.lostAt, time.Now())
+	if v.reason != "" || v.code >= closecode.BadProtocol || waited > hushPatience {
+		v.refusedAt = time.Now()
+		return false
+	}
+	v.in = nil
+	v.after(100*time.Millisecond, v.back)
 	return true
 }
 
@@ -236,6 +283,7 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	if m.Snapshot {
 		v.forget(v.seq)
 	}
+	v.takenOver()
 	for token, answer := range v.unanswered() {
 		v.after(150*time.Millisecond, func() {
 			if v.questions[token] == "" {

@@ -66,7 +66,14 @@ type record struct {
 	understood   []time.Time // when speech was written down, or failed
 	turnAt       []time.Time // when turns began
 	typedAt      []time.Time
-	latest       []string // the latest messages, for whoever reads of a complaint
+	begunAt      time.Time  // when the session had begun
+	owner        *chaosNode // that had the session when the caller was last there
+	taken        int        // how often another gateway has taken the session
+	openBefore   bool       // a turn was waited for when the connection was lost
+	askedAgain   time.Time  // since when a turn is waited for that another gateway asks again; zero if none is
+	again        int        // turns that another gateway has asked again
+	toldTwice    int        // ends of tools that were told again, as the gateway before was killed
+	latest       []string   // the latest messages, for whoever reads of a complaint
 }
 
 // maxLatest bounds record.latest.
@@ -79,8 +86,10 @@ type turnSeen struct {
 }
 
 type toolSeen struct {
-	tool  string
-	ended *protocol.ToolEnded
+	tool    string
+	began   time.Time
+	ended   *protocol.ToolEnded
+	endedAt time.Time
 }
 
 // approval is one that the client has sent.
@@ -115,6 +124,7 @@ func (v *visit) take(h happening) {
 		return
 	}
 	v.remember(h)
+	v.hearsAgain(h.msg)
 	switch m := h.msg.(type) {
 	case *protocol.SessionStarted:
 		v.begins(m)
@@ -138,7 +148,7 @@ func (v *visit) take(h happening) {
 	case *protocol.TurnEnded:
 		v.takeTurnEnd(m)
 	case *protocol.ToolStarted, *protocol.ToolEnded:
-		v.takeTool(m)
+		v.takeTool(h.at, m)
 	case *protocol.ConfirmationRequest:
 		v.questions[m.Token] = ""
 		v.caller.crowd.expose(v.session, m.Token)
@@ -260,23 +270,27 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 }
 
 // takeTool takes tool.started and tool.ended.
-func (v *visit) takeTool(m protocol.ServerMessage) {
+func (v *visit) takeTool(at time.Time, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.ToolStarted:
 		if v.tools[m.CallID] != nil && v.snapshots == 0 {
 			v.complain("%s started twice", m.CallID)
 		}
-		v.tools[m.CallID] = &toolSeen{tool: m.Tool}
+		v.tools[m.CallID] = &toolSeen{tool: m.Tool, began: at}
 	case *protocol.ToolEnded:
 		seen := v.tools[m.CallID]
 		if seen == nil && v.snapshots > 0 {
+			return
+		}
+		if seen != nil && seen.ended != nil && v.killedAfter(seen.endedAt) {
+			v.toldTwice++ // the next gateway did not know of its end
 			return
 		}
 		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
 			v.complain("%s of %s ended without being under way", m.CallID, m.Tool)
 			return
 		}
-		seen.ended = m
+		seen.ended, seen.endedAt = m, at
 	}
 }
 

@@ -23,6 +23,7 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	var gap time.Duration
 	var heard, approvals int64
 	began, returns, refused, snapshots, repeated := 0, 0, 0, 0, 0
+	taken, again, twice := 0, 0, 0
 	outages := map[string]int{}
 	for _, v := range e.visits {
 		wires[v.habits.provider]++
@@ -33,6 +34,7 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 		add(errors, v.errors)
 		add(outages, v.outages)
 		returns, snapshots, repeated = returns+v.returns, snapshots+v.snapshots, repeated+v.repeats
+		taken, again, twice = taken+v.taken, again+v.again, twice+v.toldTwice
 		if !v.refusedAt.IsZero() {
 			refused++
 		}
@@ -47,6 +49,8 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	row("sessions", began, list(wires)+fmt.Sprintf("; %d did not begin", len(e.visits)-began))
 	row("  ended", "", list(ends))
 	row("came back", returns, list(outages)+fmt.Sprintf("; %d refused, %d snapshots, %d messages again", refused, snapshots, repeated))
+	row("gateways ended", e.kills+e.drains, fmt.Sprintf("%d killed, %d drained; %d sessions moved, %d were taken by another gateway; %d turns asked again, %d ends of tools told again",
+		e.kills, e.drains, e.moved, taken, again, twice))
 	row("models' connections", e.links.replaced(), "replaced: "+list(e.log.reasons()))
 	row("turns", sum(turns), list(turns))
 	row("errors told to clients", sum(errors), list(errors))
@@ -59,7 +63,7 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	}
 	row("faults of the provider", sum(byKind), list(byKind))
 	moods := map[string]int{}
-	for k, n := range e.ledger.counts() {
+	for k, n := range e.moods.counts() {
 		moods[string(k)] = n
 	}
 	row("bad moments of the ledger", sum(moods), list(moods))

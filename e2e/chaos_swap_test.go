@@ -49,16 +49,20 @@ func (e *evidence) plannedReplacements(f *findings) {
 		running[r.session] = append(running[r.session], r)
 	}
 	for _, v := range e.visits {
-		links := e.links.of(v.voice()).links
+		links := e.links.of(v.voice()).byGen
 		mayShow := map[string]int{}
 		for _, sw := range e.log.switched[v.session] {
-			if sw.gen > len(links) {
-				f.add("the log agrees with the wire", "link %d of %s was replaced; %d were opened", sw.gen, v.name(), len(links))
+			if sw.gen%chaosLinksPerEpoch == 0 {
+				mayShow[sw.reason]++ // another gateway had the connection
 				continue
 			}
-			l := links[sw.gen-1]
+			l, next := links[sw.gen], links[sw.gen+1]
+			if l == nil {
+				f.add("the log agrees with the wire", "link %d of %s was replaced, and was never opened", sw.gen, v.name())
+				continue
+			}
 			forced := !l.by.IsZero() && !sw.at.Before(l.by)
-			slow := sw.gen == len(links) || links[sw.gen].failed > 0 || links[sw.gen].opened.Sub(sw.at) > 400*time.Millisecond
+			slow := next == nil || next.failed > 0 || next.opened.Sub(sw.at) > 400*time.Millisecond
 			if sw.reason != "expiring" || slow {
 				mayShow[sw.reason]++
 			}
@@ -120,6 +124,7 @@ func (e *evidence) refusals(f *findings) {
 		}
 		end, over := e.log.ended[v.session]
 		switch {
+		case e.unwritten(v):
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
 			f.add(promise, "%s was refused with %d, and its session had not ended: %+v\n\t%s", v.name(), v.code, end, strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:

@@ -5,29 +5,20 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"go.uber.org/goleak"
 
 	"voicegw/audit"
-	"voicegw/gateway"
-	"voicegw/orchestrator"
-	"voicegw/orchestrator/execute"
-	"voicegw/registry"
-	"voicegw/session"
 	"voicegw/sim"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
-	"voicegw/store"
-	"voicegw/transport"
 )
 
 // The chaos test is this size by default; make chaos has it larger.
@@ -83,65 +74,57 @@ func TestChaos(t *testing.T) {
 
 // chaos is the stage of the test.
 type chaos struct {
-	t      *testing.T
-	seed   uint64
-	began  time.Time
-	sim    *sim.Server
-	tap    *wiretap
-	side   *gatewaySide
-	links  *linkSide
-	tools  *registry.Registry
-	world  *counter
-	store  *store.Store
-	ledger *moodyLedger
-	audit  *audit.Log
-	path   string // of the audit's file
-	manage *session.Manager
-	server *httptest.Server
-	crowd  *crowd
-	over   chan struct{} // closed by run when the time is over
-	pulse  *pulse
+	t        *testing.T
+	seed     uint64
+	began    time.Time
+	dir      string
+	sim      *sim.Server
+	tap      *wiretap
+	side     *gatewaySide
+	links    *linkSide
+	toolFile []byte // the registry
+	world    *counter
+	nats     *server.Server // with the store
+	moods    *moods
+	held     int // messages that a gateway keeps for a client
+	fates    []gatewayFate
+	crowd    *crowd
+	over     chan struct{} // closed by run when the time is over
+	pulse    *pulse
+	log      *lockedBuffer
+	lives    *chaosLog
+	buried   sync.WaitGroup // what is left of dead gateways
+
+	born int // gateways; owned by whoever starts them
+
+	mu     sync.Mutex // guards the following fields
+	nodes  []*chaosNode
+	turn   int // of the gateways, in which they get connections
+	kills  int
+	drains int
+	moved  int // sessions
 	broken []string
-	log    *lockedBuffer
-	lives  *chaosLog
 }
 
 func newChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	ch := &chaos{
-		t: t, seed: seed, began: time.Now(), over: make(chan struct{}), log: &lockedBuffer{}, pulse: &pulse{},
-		links: newLinkSide(), lives: newChaosLog(),
+		t: t, seed: seed, began: time.Now(), over: make(chan struct{}), log: &lockedBuffer{}, pulse: &pulse{}, dir: t.TempDir(),
+		links: newLinkSide(), lives: newChaosLog(), toolFile: chaosToolFile(t), world: &counter{},
 		side: &gatewaySide{cancelled: map[string]time.Time{}, answering: map[string][]time.Time{}},
 	}
-	logger := slog.New(slog.NewTextHandler(ch.log, &slog.HandlerOptions{Level: slog.LevelError}))
-	ch.tools, ch.world = newChaosTools(t)
 	ch.openSim(rng)
-	ch.openStore(rng, logger)
-	executor := execute.New(execute.Options{
-		Ledger: ch.ledger, Confirmations: ch.store.Confirmations(), Life: 3 * time.Second, Grace: 2 * time.Second, Logger: logger,
-	})
-	transports := map[string]transport.Transport{}
-	for _, provider := range providers {
-		transports[provider] = watched{newTransport(t, provider, secret, ch.tap.url), ch.side, ch.links}
+	ch.openNATS()
+	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
+	ch.held = 8 + rng.IntN(16)
+	ch.fates = gatewayFates(rng, *chaosFor)
+	for range chaosGateways {
+		if _, err := ch.newNode(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	var err error
-	ch.manage, err = session.NewManager(session.Options{
-		Limits:     session.Limits{ExemptLoopback: true, Held: 8 + rng.IntN(16)},
-		Transports: transports, Provider: providers[0], Tools: ch.tools.Snapshot, Executor: executor, Audit: ch.audit.Write,
-		Logger: slog.New(slog.NewJSONHandler(ch.lives, nil)),
-		Policy: orchestrator.Policy{
-			ResumeGrace: chaosGrace, NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second, FarewellWait: 3 * time.Second, ProgressEvery: 500 * time.Millisecond,
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ch.server = httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: ch.manage}))
-	ch.server.Config.ConnContext = gateway.ConnContext
-	ch.server.Listener = gateway.Listen(ch.server.Listener, gateway.NewLoops(nil))
-	ch.server.Start()
-	ch.crowd = newCrowd(seed, ch.server.URL, ch.over, ch.pulse, ch.links)
+	ch.crowd = newCrowd(ch)
 	return ch
 }
 
@@ -159,28 +142,14 @@ func (ch *chaos) openSim(rng *rand.Rand) {
 	ch.tap = newWiretap(ch.t, ch.sim)
 }
 
-// openStore opens what is kept on disk: the ledger, the confirmations and the audit.
-func (ch *chaos) openStore(rng *rand.Rand, logger *slog.Logger) {
-	dir := ch.t.TempDir()
-	var err error
-	if ch.store, err = store.Open(ch.t.Context(), store.Options{Dir: filepath.Join(dir, "store"), Sync: store.SyncAlways, Logger: logger}); err != nil {
-		ch.t.Fatal(err)
-	}
-	ch.ledger = newMoodyLedger(ch.store.Ledger(), chaosMoods(rng, *chaosFor))
-	ch.path = filepath.Join(dir, "audit.jsonl")
-	file, err := audit.OpenFile(audit.FileOptions{Path: ch.path, Logger: logger})
-	if err != nil {
-		ch.t.Fatal(err)
-	}
-	ch.audit = audit.New(audit.Options{Stream: ch.store.Audit(), Lines: file, Arguments: audit.ArgumentsFull, Logger: logger})
-}
-
 // run lets the callers call until the time is over, and says now and then how it goes.
 func (ch *chaos) run(out io.Writer) {
 	var callers sync.WaitGroup
 	for n := range *chaosSessions {
 		callers.Go(func() { ch.crowd.call(n) })
 	}
+	var fate sync.WaitGroup
+	fate.Go(ch.direct)
 	over := time.After(*chaosFor)
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
@@ -199,7 +168,18 @@ func (ch *chaos) run(out io.Writer) {
 		}
 	}
 	close(ch.over)
+	fate.Wait()
 	callers.Wait()
+	ch.buried.Wait()
+}
+
+// running is how many sessions run.
+func (ch *chaos) running() int {
+	n := 0
+	for _, node := range ch.living() {
+		n += node.manage.Running()
+	}
+	return n
 }
 
 // tell says how it goes.
@@ -208,7 +188,7 @@ func (ch *chaos) tell(out io.Writer) {
 	visits := len(ch.crowd.visits)
 	ch.crowd.mu.Unlock()
 	fmt.Fprintf(out, "  %4.0f s: %d sessions run, %d are over, %d calls, %d handlers begun, %d faults\n", time.Since(ch.began).Seconds(),
-		ch.manage.Running(), visits, ch.sim.Stats().Calls.Load(), ch.world.begun(), ch.sim.Stats().Faults.Load())
+		ch.running(), visits, ch.sim.Stats().Calls.Load(), ch.world.begun(), ch.sim.Stats().Faults.Load())
 }
 
 // leak looks for goroutines that are left, for as long as they may take to end.
@@ -224,40 +204,29 @@ func (ch *chaos) leak(before goleak.Option) error {
 
 // close ends what writes, and collects the evidence.
 func (ch *chaos) close() *evidence {
-	for since := time.Now(); ch.manage.Running() > 0; <-time.After(10 * time.Millisecond) {
+	for since := time.Now(); ch.running() > 0; <-time.After(10 * time.Millisecond) {
 		if ch.pulse.between(since, time.Now()) > chaosPatience {
-			ch.broke("%d sessions run although all callers have gone: %v", ch.manage.Running(), ch.manage.Left())
+			ch.broke("%d sessions run although all callers have gone", ch.running())
 			break
 		}
 	}
-	over, end := context.WithCancel(context.Background())
-	end()
-	if err := ch.manage.Drain(over); err != nil {
-		ch.broke("draining: %v", err)
+	e := &evidence{
+		visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, links: ch.links, log: ch.lives, moods: ch.moods, pulse: ch.pulse,
+		kills: ch.kills, drains: ch.drains, moved: ch.moved,
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
-	if err := ch.tools.Wait(ctx); err != nil {
-		ch.broke("handlers are still running: %v", err)
+	living := ch.living()
+	for _, n := range living {
+		n.manage.Close()
 	}
-	if err := ch.audit.Close(ctx); err != nil {
-		ch.broke("closing the audit: %v", err)
+	for _, n := range living {
+		n.retire()
 	}
-	if n := ch.audit.Stats().Late; n > 0 {
-		ch.broke("%d records came after the end of the audit", n)
+	for _, n := range ch.nodes {
+		e.read(ctx, ch, n)
 	}
-	if ch.lives.leaked || strings.Contains(ch.log.String(), secret) {
-		ch.broke("the provider's key is in the log")
-	}
-	e := &evidence{visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, links: ch.links, log: ch.lives, ledger: ch.ledger, pulse: ch.pulse}
-	report, err := audit.ReadFiles(ctx, ch.path, func(r audit.Record, _ []byte) error {
-		e.file = append(e.file, r)
-		return nil
-	})
-	if err != nil || report.Foreign+report.TooLong > 0 || report.Torn {
-		ch.broke("reading the audit's file: %+v, %v", report, err)
-	}
-	err = ch.store.Audit().Read(ctx, time.Time{}, func(line []byte) error {
+	err := living[0].store.Audit().Read(ctx, time.Time{}, func(line []byte) error {
 		r, err := audit.ParseLine(line)
 		e.stream = append(e.stream, r)
 		return err
@@ -265,24 +234,42 @@ func (ch *chaos) close() *evidence {
 	if err != nil {
 		ch.broke("reading the audit's stream: %v", err)
 	}
+	for _, n := range living {
+		n.shut()
+	}
+	if ch.lives.leaked || strings.Contains(ch.log.String(), secret) {
+		ch.broke("the provider's key is in the log")
+	}
 	return e
 }
 
+// read reads the file of a gateway's audit.
+func (e *evidence) read(ctx context.Context, ch *chaos, n *chaosNode) {
+	report, err := audit.ReadFiles(ctx, n.path, func(r audit.Record, _ []byte) error {
+		e.file = append(e.file, r)
+		return nil
+	})
+	if err != nil || report.Foreign+report.TooLong > 0 || report.Torn {
+		ch.broke("reading the audit's file of %s: %+v, %v", n.name, report, err)
+	}
+}
+
 func (ch *chaos) broke(format string, args ...any) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
 	ch.broken = append(ch.broken, fmt.Sprintf(format, args...))
 }
 
 // stop closes everything.
 func (ch *chaos) stop() {
-	ch.server.Close()
+	_ = ch.crowd.door.Close() // it has no connection any more
 	ch.crowd.client.CloseIdleConnections()
 	if err := ch.sim.Close(); err != nil {
 		ch.t.Error("closing the simulator:", err)
 	}
 	ch.tap.close()
-	if err := ch.store.Close(); err != nil {
-		ch.t.Error("closing the store:", err)
-	}
+	ch.nats.Shutdown()
+	ch.nats.WaitForShutdown()
 }
 
 // tooQuiet says what has to happen in a run and has not yet; empty for one that shows

@@ -76,10 +76,9 @@ func (v *visit) thief() {
 
 // breakIn tries to come in, over a network that works.
 func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
-	conn, err := protocol.Dial(context.Background(), c.url+"/v1/voice", protocol.DialOptions{Client: c.client})
+	conn, err := protocol.Dial(context.Background(), "http://"+c.door.Addr()+"/v1/voice", protocol.DialOptions{Client: c.client})
 	if err != nil {
-		g.complain("a thief could not connect: %v", err)
-		return
+		return // a gateway was killed just now; whoever cannot connect steals nothing
 	}
 	defer conn.Abort()
 	stuck := time.AfterFunc(4*chaosPatience, func() {
@@ -96,7 +95,7 @@ func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 	for {
 		f, err := conn.Read()
 		if err != nil {
-			if code := protocol.CloseStatus(err); code != closecode.Ticket && code != closecode.Limit && code > 0 {
+			if code := protocol.CloseStatus(err); code != closecode.Ticket && code != closecode.Limit && code != closecode.Moving && code != closecode.ServerLeaving && code > 0 {
 				g.complain("a thief with %s was turned away with %d", way, code)
 			}
 			return

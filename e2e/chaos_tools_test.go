@@ -42,6 +42,7 @@ const (
 
 // run is one time that a handler was begun.
 type run struct {
+	node                *chaosNode
 	tool, session, user string
 	turn                int
 	args                string // in canonical JSON
@@ -52,27 +53,33 @@ type run struct {
 	ended               time.Time // when the handler returned
 }
 
-// counter is the world that the tools change: it counts what is done to it.
+// counter is the world that the tools change: it counts what is done to it. A dead gateway does nothing
+// to it.
 type counter struct {
 	mu   sync.Mutex // guards the following field
 	runs []*run
 }
 
-func (c *counter) begin(call registry.Call[chaosArgs, struct{}], args string) *run {
+func (c *counter) begin(n *chaosNode, call registry.Call[chaosArgs, struct{}], args string) *run {
 	r := &run{
+		node: n,
 		tool: call.Tool, session: call.Session.ID, user: call.Session.UserID, turn: call.Session.Turn, args: args,
 		ref: call.Args.Ref, slot: call.Args.Slot, deed: call.IdempotencyKey, at: time.Now(),
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runs = append(c.runs, r)
+	n.alive(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.runs = append(c.runs, r)
+	})
 	return r
 }
 
 func (c *counter) do(r *run) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.did = true
+	r.node.alive(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		r.did = true
+	})
 }
 
 func (c *counter) end(r *run) {
@@ -96,9 +103,9 @@ func (c *counter) all() []*run {
 }
 
 // handle is the handler of every tool.
-func (c *counter) handle(spec chaosTool) registry.Handler {
+func (c *counter) handle(spec chaosTool, n *chaosNode) registry.Handler {
 	return registry.Bind(func(ctx context.Context, call registry.Call[chaosArgs, struct{}]) (registry.Result, error) {
-		r := c.begin(call, spec.canonical(call.Args))
+		r := c.begin(n, call, spec.canonical(call.Args))
 		defer c.end(r)
 		switch call.Args.How {
 		case "slow":
@@ -196,21 +203,23 @@ func (c chaosTool) entry() registry.Entry {
 	}
 }
 
-// newChaosTools loads the tools over a world of their own.
-func newChaosTools(t testing.TB) (*registry.Registry, *counter) {
+// chaosToolFile writes the registry's file, from which each gateway loads its tools.
+func chaosToolFile(t testing.TB) []byte {
 	t.Helper()
-	c := &counter{}
-	handlers := map[string]registry.Handler{}
 	var entries []registry.Entry
 	for _, spec := range chaosTools {
-		handlers[spec.id] = c.handle(spec)
 		entries = append(entries, spec.entry())
 	}
-	tools, err := registry.Load(registrytest.File(t, entries...), registry.Options{Handlers: handlers})
-	if err != nil {
-		t.Fatal(err)
+	return registrytest.File(t, entries...)
+}
+
+// tools loads the tools of a gateway. All gateways have the same world.
+func (c *counter) tools(file []byte, n *chaosNode) (*registry.Registry, error) {
+	handlers := map[string]registry.Handler{}
+	for _, spec := range chaosTools {
+		handlers[spec.id] = c.handle(spec, n)
 	}
-	return tools, c
+	return registry.Load(file, registry.Options{Handlers: handlers})
 }
 
 // named is a chaosTool by its id.

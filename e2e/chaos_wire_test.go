@@ -267,6 +267,7 @@ type watched struct {
 	transport.Transport
 	side  *gatewaySide
 	links *linkSide
+	node  *chaosNode
 }
 
 func (w watched) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
@@ -279,7 +280,7 @@ func (w watched) Connect(ctx context.Context, setup transport.Setup) (transport.
 		}
 	}
 	c, err := w.Transport.Connect(ctx, setup)
-	link, gen := w.links.connected(visit, c, err)
+	link, gen := w.links.connected(visit, w.node, c, err)
 	if err != nil {
 		return nil, err
 	}

@@ -219,12 +219,17 @@ func newTransport(t testing.TB, provider, key, base string) transport.Transport 
 // name with a project in it is Vertex's.
 func newModel(t testing.TB, provider, model, key, base string, reach *http.Client) transport.Transport {
 	t.Helper()
+	return newModelOver(t, provider, model, key, base, nonblock.Client(reach, &nonblock.Loops{}))
+}
+
+// newModelOver is newModel with the client that the adapter uses as it is.
+func newModelOver(t testing.TB, provider, model, key, base string, client *http.Client) transport.Transport {
+	t.Helper()
 	var tr transport.Transport
 	var err error
 	if strings.HasPrefix(model, "projects/") {
 		base += "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
 	}
-	client := nonblock.Client(reach, &nonblock.Loops{})
 	if provider == "gemini" {
 		tr, err = gemini.New(gemini.Options{APIKey: key, BaseURL: base, Model: model, HTTPClient: client})
 	} else {

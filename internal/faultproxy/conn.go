@@ -59,7 +59,7 @@ func (c *conn) serve(ctx context.Context) {
 		return
 	}
 	d := net.Dialer{Timeout: dialTime}
-	raw, err := d.DialContext(ctx, "tcp", c.p.target)
+	raw, err := d.DialContext(ctx, "tcp", c.p.target())
 	if err != nil {
 		c.abort() // the client sees that nobody is there
 		return

@@ -26,7 +26,7 @@ const dialTime = 10 * time.Second
 type Proxy struct {
 	// Fixed after Listen.
 	listener net.Listener
-	target   string
+	target   func() string
 	cancel   context.CancelFunc // ends dials
 	work     sync.WaitGroup     // the accepting goroutine, and two for each connection
 
@@ -43,6 +43,12 @@ type Proxy struct {
 // Listen listens on addr, such as "127.0.0.1:0", and passes connections on to target, host:port.
 // The target need not be there yet.
 func Listen(addr, target string) (*Proxy, error) {
+	return Balance(addr, func() string { return target })
+}
+
+// Balance is Listen for several targets: target names that of each connection, as host:port, when
+// the client has connected. It is called concurrently and must not wait.
+func Balance(addr string, target func() string) (*Proxy, error) {
 	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)

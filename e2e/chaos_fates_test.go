@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// chaosGateways is how many gateways there are at a time, except while one is away.
+const chaosGateways = 2
+
+// gatewayEnd is how a gateway ends.
+type gatewayEnd string
+
+const (
+	endKill  gatewayEnd = "killed"
+	endDrain gatewayEnd = "drained"
+)
+
+// gatewayFate is the end of a gateway, after which another one takes its place.
+type gatewayFate struct {
+	after  time.Duration // since the one before
+	end    gatewayEnd
+	which  int           // of those that live, the oldest first
+	within time.Duration // that a drain has
+	away   time.Duration // until another one takes its place
+}
+
+// gatewayFates draws them: for a run of the smallest size one or two.
+func gatewayFates(rng *rand.Rand, lasting time.Duration) []gatewayFate {
+	ends := weighted[gatewayEnd]{{endKill, 3}, {endDrain, 2}}
+	var all []gatewayFate
+	rest := lasting + 10*time.Second // more for a run that goes on
+	for rest > 0 {
+		f := gatewayFate{
+			after: between(rng, 1500*time.Millisecond, 3*time.Second), end: ends.draw(rng), which: rng.IntN(chaosGateways),
+			within: between(rng, 1500*time.Millisecond, 5*time.Second), away: between(rng, 0, 1500*time.Millisecond),
+		}
+		if len(all) > 0 {
+			f.after += between(rng, 0, 4*time.Second)
+		}
+		rest -= f.after + f.away
+		all = append(all, f)
+	}
+	return all
+}
+
+// direct ends gateways and starts others, until the time is over. There is always one that lives.
+func (ch *chaos) direct() {
+	wait := func(d time.Duration) bool {
+		select {
+		case <-ch.over:
+			return false
+		case <-time.After(d):
+			return true
+		}
+	}
+	for _, f := range ch.fates {
+		if !wait(f.after) {
+			return
+		}
+		n := ch.living()[f.which]
+		if f.end == endKill {
+			ch.count(&ch.kills)
+			n.kill()
+		} else {
+			ch.count(&ch.drains)
+			n.drain(f.within)
+		}
+		more := wait(f.away)
+		if _, err := ch.newNode(); err != nil {
+			ch.broke("%v", err)
+			return
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+func (ch *chaos) count(n *int) {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	*n++
+}
+
+// living are the gateways that serve, or drain; the oldest first.
+func (ch *chaos) living() []*chaosNode {
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	var all []*chaosNode
+	for _, n := range ch.nodes {
+		if n.serves() {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// serves reports whether clients can connect.
+func (n *chaosNode) serves() bool {
+	n.life.RLock()
+	defer n.life.RUnlock()
+	return n.died.IsZero() && !n.left
+}
+
+// balance picks the gateway for a connection: one after another. Like a balancer that asks only now and
+// then who is ready, it gives connections to gateways that drain as well.
+func (ch *chaos) balance() *chaosNode {
+	all := ch.living()
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.turn++
+	return all[ch.turn%len(all)]
+}

@@ -1,0 +1,362 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"voicegw/audit"
+	"voicegw/cluster"
+	"voicegw/gateway"
+	"voicegw/internal/await"
+	"voicegw/internal/faultproxy"
+	"voicegw/internal/nonblock"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/execute"
+	"voicegw/registry"
+	"voicegw/session"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+// chaosNode is one life of a gateway of the chaos test, from its start to its death or its drain.
+type chaosNode struct {
+	// Fixed after newNode.
+	name      string
+	ch        *chaos
+	address   string  // for clients
+	cut       *cutter // its connections to clients, models and other gateways
+	toStore   *faultproxy.Proxy
+	store     *store.Store
+	member    *store.Membership
+	elsewhere *cluster.Node
+	tools     *registry.Registry
+	audit     *audit.Log
+	path      string // of the audit's file
+	manage    *session.Manager
+	servers   []*http.Server
+	serving   sync.WaitGroup
+
+	life    sync.RWMutex // held for reading by whatever a dead process cannot do; guards the following fields
+	died    time.Time    // zero while it lives
+	leaving time.Time    // when its drain began; zero before
+	left    bool         // it has drained, and serves nobody any more
+}
+
+// cutter holds connections, to be closed all at once.
+type cutter struct {
+	mu    sync.Mutex // guards the following fields
+	conns []net.Conn
+	over  bool
+}
+
+// add keeps a connection, and returns it as it is.
+func (c *cutter) add(conn net.Conn) net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		_ = conn.Close()
+	} else {
+		c.conns = append(c.conns, conn)
+	}
+	return conn
+}
+
+// now closes all connections, and those that come later. The errors only mean that they were closed
+// before.
+func (c *cutter) now() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+}
+
+// cutListener gives its connections to a cutter.
+type cutListener struct {
+	net.Listener
+	cut *cutter
+}
+
+func (l cutListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return l.cut.add(c), nil
+}
+
+// alive does something that a dead process could not do, unless the node is dead; it reports whether it
+// was done.
+func (n *chaosNode) alive(do func()) bool {
+	n.life.RLock()
+	defer n.life.RUnlock()
+	if !n.died.IsZero() {
+		return false
+	}
+	do()
+	return true
+}
+
+// death is when the node was killed; zero if it was not.
+func (n *chaosNode) death() time.Time {
+	n.life.RLock()
+	defer n.life.RUnlock()
+	return n.died
+}
+
+// troubled reports whether the node was killed, or drains.
+func (n *chaosNode) troubled() bool {
+	n.life.RLock()
+	defer n.life.RUnlock()
+	return !n.died.IsZero() || !n.leaving.IsZero()
+}
+
+// whileAlive is a writer to which a dead process writes nothing.
+type whileAlive struct {
+	n  *chaosNode
+	to interface{ Write([]byte) (int, error) }
+}
+
+func (w whileAlive) Write(p []byte) (written int, err error) {
+	if !w.n.alive(func() { written, err = w.to.Write(p) }) {
+		return len(p), nil
+	}
+	return written, err
+}
+
+// auditLines is the file of a node's audit.
+type auditLines struct {
+	whileAlive
+	file *audit.File
+}
+
+func (l auditLines) Close() error { return l.file.Close() }
+
+// chaosSecret is what the gateways have in common.
+const chaosSecret = "a-secret-that-all-gateways-have-in-common"
+
+// openNATS starts the server that all gateways keep their store in. It syncs each write to the disk.
+func (ch *chaos) openNATS() {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: ch.t.TempDir(), SyncAlways: true, NoSigs: true, NoLog: true})
+	if err != nil {
+		ch.t.Fatal(err)
+	}
+	s.Start()
+	ch.nats = s
+	if !s.ReadyForConnections(await.Limit) {
+		ch.t.Fatal("the NATS server does not start")
+	}
+}
+
+// newNode starts a gateway.
+func (ch *chaos) newNode() (*chaosNode, error) {
+	ch.born++
+	n := &chaosNode{name: fmt.Sprint("node ", ch.born), ch: ch, cut: &cutter{}}
+	logger := slog.New(slog.NewTextHandler(whileAlive{n, ch.log}, &slog.HandlerOptions{Level: slog.LevelError}))
+	if err := n.open(logger); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", n.name, err)
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	ch.nodes = append(ch.nodes, n)
+	return n, nil
+}
+
+// open makes the parts of a gateway, and has it serve.
+func (n *chaosNode) open(logger *slog.Logger) error {
+	ch := n.ch
+	var err error
+	if n.toStore, err = faultproxy.Listen("127.0.0.1:0", strings.TrimPrefix(ch.nats.ClientURL(), "nats://")); err != nil {
+		return err
+	}
+	if n.store, err = store.Open(ch.t.Context(), store.Options{URL: "nats://" + n.toStore.Addr(), Logger: logger}); err != nil {
+		return err
+	}
+	n.path = filepath.Join(ch.dir, fmt.Sprintf("audit-%d.jsonl", ch.born))
+	file, err := audit.OpenFile(audit.FileOptions{Path: n.path, Logger: logger})
+	if err != nil {
+		return err
+	}
+	n.audit = audit.New(audit.Options{
+		Stream: n.store.Audit(), Lines: auditLines{whileAlive{n, file}, file}, Arguments: audit.ArgumentsFull, Logger: logger,
+	})
+	if n.tools, err = ch.world.tools(ch.toolFile, n); err != nil {
+		return err
+	}
+	lives := slog.New(slog.NewJSONHandler(whileAlive{n, ch.lives}, nil))
+	clients, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	others, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return errors.Join(err, clients.Close())
+	}
+	n.address = clients.Addr().String()
+	peers, err := cluster.New(cluster.Options{
+		Secret: []byte(chaosSecret),
+		Accept: func(h cluster.Hello, c *cluster.Client) { n.manage.Start(n.manage.AdmitCarried(h.Visitor()), c) },
+		End:    func(id string) bool { return n.manage.End(id) },
+		Runs:   func(id string) bool { return n.manage.Runs(id) },
+	})
+	if err != nil {
+		return err
+	}
+	n.elsewhere = cluster.NewNode(cluster.NodeOptions{
+		Directory: n.store.Directory(), Nodes: n.store.Nodes(), Checkpoints: n.store.Checkpoints(), Logger: lives, Peers: peers,
+		Self: func() string { return n.member.Node().ID },
+	})
+	executor := execute.New(execute.Options{
+		Ledger: moodyLedger{n.store.Ledger(), ch.moods}, Confirmations: n.store.Confirmations(), Life: 3 * time.Second, Grace: 2 * time.Second, Logger: logger,
+	})
+	if n.manage, err = session.NewManager(session.Options{
+		Limits:     session.Limits{ExemptLoopback: true, Held: ch.held},
+		Transports: n.transports(), Provider: providers[0], Tools: n.tools.Snapshot, Executor: executor,
+		Audit:   func(r audit.Record) { n.alive(func() { n.audit.Write(r) }) },
+		Cluster: watchedCluster{n.elsewhere, n},
+		Logger:  lives,
+		Policy: orchestrator.Policy{
+			ResumeGrace: chaosGrace, NudgeAfter: 1200 * time.Millisecond, NoAnswerAfter: 3 * time.Second, FarewellWait: 3 * time.Second, ProgressEvery: 500 * time.Millisecond,
+		},
+	}); err != nil {
+		return err
+	}
+	if n.member, err = n.store.Nodes().Join(ch.t.Context(), store.Node{URL: "http://" + others.Addr().String()}, n.manage.Running); err != nil {
+		return err
+	}
+	n.serve(clients, gateway.New(gateway.Options{Sessions: n.manage}))
+	n.serve(others, peers.Handler())
+	return nil
+}
+
+func (n *chaosNode) serve(ln net.Listener, h http.Handler) {
+	srv := &http.Server{Handler: h, ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
+	n.servers = append(n.servers, srv)
+	n.serving.Go(func() { _ = srv.Serve(cutListener{gateway.Listen(ln, gateway.NewLoops(nil)), n.cut}) }) // until it is closed
+}
+
+// transports are the ways to the models. A dead node cannot dial.
+func (n *chaosNode) transports() map[string]transport.Transport {
+	client := nonblock.Client(nil, &nonblock.Loops{})
+	reach := client.Transport.(*http.Transport)
+	dial := reach.DialContext
+	reach.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return n.cut.add(c), nil
+	}
+	all := map[string]transport.Transport{}
+	for _, provider := range providers {
+		all[provider] = watched{newModelOver(n.ch.t, provider, "", secret, n.ch.tap.url, client), n.ch.side, n.ch.links, n}
+	}
+	return all
+}
+
+// kill ends the gateway as SIGKILL ends a process: at one moment, it does nothing more that anybody could
+// notice, and all of its connections are closed. What is left of it in this process ends behind that.
+func (n *chaosNode) kill() {
+	n.life.Lock()
+	n.died = time.Now()
+	n.life.Unlock()
+	for _, srv := range n.servers {
+		_ = srv.Close() // its listener
+	}
+	n.cut.now()
+	_ = n.toStore.Close()
+	n.ch.links.died(n)
+	n.ch.buried.Go(func() {
+		_ = n.store.Close() // it cannot say goodbye
+		n.manage.Close()
+		n.elsewhere.Close()
+		n.end(func(string, ...any) {}) // a dead process has nothing to say
+	})
+}
+
+// drain ends the gateway as SIGTERM does: its sessions move.
+func (n *chaosNode) drain(within time.Duration) {
+	n.life.Lock()
+	n.leaving = time.Now()
+	n.life.Unlock()
+	n.member.Drain()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if err := n.manage.Drain(ctx); err != nil {
+		n.ch.broke("draining %s: %v", n.name, err)
+	}
+	moved := n.manage.DrainState().Moved
+	n.ch.mu.Lock()
+	n.ch.moved += moved
+	n.ch.mu.Unlock()
+	n.retire()
+	n.shut()
+}
+
+// retire ends what serves and what the sessions have used, once there are none.
+func (n *chaosNode) retire() {
+	n.life.Lock()
+	n.left = true
+	n.life.Unlock()
+	for _, srv := range n.servers {
+		_ = srv.Close()
+	}
+	n.end(n.ch.broke)
+}
+
+// shut leaves the other gateways and the store.
+func (n *chaosNode) shut() {
+	n.elsewhere.Close()
+	n.member.Leave()
+	if err := n.store.Close(); err != nil {
+		n.ch.broke("closing the store of %s: %v", n.name, err)
+	}
+	n.cut.now()
+	_ = n.toStore.Close()
+}
+
+// end ends the tools and the audit.
+func (n *chaosNode) end(broke func(format string, args ...any)) {
+	n.serving.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	if err := n.tools.Wait(ctx); err != nil {
+		broke("handlers of %s are still running: %v", n.name, err)
+	}
+	if err := n.audit.Close(ctx); err != nil {
+		broke("closing the audit of %s: %v", n.name, err)
+	}
+	if late := n.audit.Stats().Late; late > 0 {
+		broke("%d records came after the end of the audit of %s", late, n.name)
+	}
+}
+
+// watchedCluster tells the chaos test which node has which session.
+type watchedCluster struct {
+	*cluster.Node
+	n *chaosNode
+}
+
+func (w watchedCluster) Enter(r store.SessionRecord) session.Place {
+	w.n.ch.links.owns(r, w.n)
+	return w.Node.Enter(r)
+}
+
+func (w watchedCluster) Take(ctx context.Context, v session.Visitor) (*session.Taken, error) {
+	taken, err := w.Node.Take(ctx, v)
+	if err == nil {
+		w.n.ch.links.owns(taken.Record, w.n)
+	}
+	return taken, err
+}

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"strings"
+	"time"
+
+	"voicegw/protocol"
+)
+
+// takenOver is called when the caller is back. Where another gateway has taken the session, it asks the
+// turn again that was open.
+func (v *visit) takenOver() {
+	owner := v.caller.crowd.links.owner(v.session)
+	before := v.owner
+	if v.owner = owner; before == nil || owner == before {
+		return
+	}
+	v.taken++
+	if v.openBefore {
+		v.askedAgain = time.Now()
+	}
+}
+
+// openTurn reports whether the caller waits for an answer of which nothing has come.
+func (v *visit) openTurn() bool {
+	for _, t := range v.turns {
+		if t.status == "" && !t.audio && !t.failed {
+			return true
+		}
+	}
+	return false
+}
+
+// hearsAgain takes what shows that a turn goes on that was open when its gateway ended.
+func (v *visit) hearsAgain(m protocol.ServerMessage) {
+	if v.askedAgain.IsZero() {
+		return
+	}
+	switch m.(type) {
+	case *protocol.TurnStarted, *protocol.TurnEnded, *protocol.Error, *protocol.AudioStart:
+		v.askedAgain = time.Time{}
+		v.again++
+	}
+}
+
+// neverSilent: a turn that was open when its gateway ended is asked again by the next one, or fails with
+// words.
+func (e *evidence) neverSilent(f *findings) {
+	for _, v := range e.visits {
+		if v.askedAgain.IsZero() || e.pulse.between(v.askedAgain, v.overAt) < chaosPatience {
+			continue
+		}
+		f.add("a turn is asked again by the next gateway", "%s waited for a turn when its gateway ended, and %v after it was back nothing had come of it\n\t%s", v.name(),
+			v.overAt.Sub(v.askedAgain), strings.Join(v.latest, "\n\t"))
+	}
+}
+
+// killedAfter reports whether a gateway that had the session was killed soon after a moment.
+func (v *visit) killedAfter(at time.Time) bool {
+	for _, died := range v.caller.crowd.links.deaths(v.session) {
+		if died.After(at) && v.caller.crowd.pulse.between(at, died) < keptLate {
+			return true
+		}
+	}
+	return false
+}
+
+// unwritten reports whether the gateway that had a visit's session was killed so soon after it had given
+// the client its newest token that the store may not have it.
+func (e *evidence) unwritten(v *visit) bool {
+	given := v.begunAt
+	if n := len(v.backAt); n > 0 {
+		given = v.backAt[n-1]
+	}
+	for _, died := range e.links.deaths(v.session) {
+		if died.After(given) && e.pulse.between(given, died) < keptLate/2 {
+			return true
+		}
+	}
+	return false
+}
