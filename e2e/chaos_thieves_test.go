@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,5 +161,49 @@ func (v *visit) twin(r *protocol.Resume) {
 	v.at, v.in = winner, winner.in
 	for _, h := range came[winner] {
 		v.take(h)
+	}
+}
+
+// stealResume returns the token of another session.
+func (c *crowd) stealResume(session string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.ways) - 1; i >= 0; i-- {
+		if owner, token, _ := cutToken(c.ways[i]); owner != session {
+			return token
+		}
+	}
+	return "nobodys"
+}
+
+// exposeResume lets thieves know of a token to come back with.
+func (c *crowd) exposeResume(session, token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ways = append(c.ways, session+" "+token)
+	if len(c.ways) > 64 {
+		c.ways = slices.Delete(c.ways, 0, 32)
+	}
+}
+
+// steal returns a token of another visit, or one that nobody has.
+func (c *crowd) steal(session string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.tokens) - 1; i >= 0; i-- {
+		if owner, token, _ := cutToken(c.tokens[i]); owner != session {
+			return token
+		}
+	}
+	return "cf_nobodys"
+}
+
+// expose lets thieves know of a token.
+func (c *crowd) expose(session, token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tokens = append(c.tokens, session+" "+token)
+	if len(c.tokens) > 64 {
+		c.tokens = slices.Delete(c.tokens, 0, 32)
 	}
 }

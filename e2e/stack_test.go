@@ -210,12 +210,7 @@ func newSim(t testing.TB, set setting) http.Handler {
 	return s
 }
 
-func newTransport(t testing.TB, provider, key, base string) transport.Transport {
-	t.Helper()
-	return newModel(t, provider, "", key, base, http.DefaultClient)
-}
-
-// newModel is newTransport with a model; empty means the adapter's own choice. A
+// newModel is the way to a provider's model; an empty name means the adapter's own choice. A
 // name with a project in it is Vertex's.
 func newModel(t testing.TB, provider, model, key, base string, reach *http.Client) transport.Transport {
 	t.Helper()

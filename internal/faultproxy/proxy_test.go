@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -435,4 +436,34 @@ func FuzzReadCommand(f *testing.F) {
 			t.Fatalf("%+v", c)
 		}
 	})
+}
+
+// TestBalance: each connection leads to the target that is named when it is made.
+func TestBalance(t *testing.T) {
+	var targets []net.Listener
+	for range 2 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = ln.Close() })
+		targets = append(targets, ln)
+	}
+	var turn atomic.Int32
+	p, err := Balance("127.0.0.1:0", func() string { return targets[(turn.Add(1)-1)%2].Addr().String() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	for i := range 4 {
+		client, err := net.Dial("tcp", p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := targets[i%2].Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = client.Close(), server.Close()
+	}
 }
