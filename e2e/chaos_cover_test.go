@@ -10,7 +10,9 @@ import (
 
 // fullSize reports whether the run is as large as that of make chaos: everything that a seed may draw
 // then happens many times.
-func fullSize() bool { return *chaosSessions >= 200 && *chaosFor >= 3*time.Minute }
+func fullSize() bool {
+	return *chaosSessions >= 200 && *chaosFor >= 3*time.Minute && *chaosGateways > 1
+}
 
 // missing names the kinds of events that a seed may draw and that have not happened.
 func (e *evidence) missing(faults map[fault.Kind]int64) []string {

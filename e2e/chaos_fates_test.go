@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// chaosGateways is how many gateways there are at a time, except while one is away.
-const chaosGateways = 2
-
 // gatewayEnd is how a gateway ends.
 type gatewayEnd string
 
@@ -32,7 +29,7 @@ func gatewayFates(rng *rand.Rand, lasting time.Duration) []gatewayFate {
 	rest := lasting + 10*time.Second // more for a run that goes on
 	for rest > 0 {
 		f := gatewayFate{
-			after: between(rng, 1500*time.Millisecond, 3*time.Second), end: ends.draw(rng), which: rng.IntN(chaosGateways),
+			after: between(rng, 1500*time.Millisecond, 3*time.Second), end: ends.draw(rng), which: rng.IntN(*chaosGateways),
 			within: between(rng, 1500*time.Millisecond, 5*time.Second), away: between(rng, 0, 1500*time.Millisecond),
 		}
 		if len(all) > 0 {

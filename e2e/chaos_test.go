@@ -26,6 +26,7 @@ var (
 	chaosSessions = flag.Int("chaos.sessions", 20, "how many sessions of the chaos test run at once")
 	chaosFor      = flag.Duration("chaos.for", 6*time.Second, "how long the chaos test lasts")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "what the chaos test draws from; 0 is the clock")
+	chaosGateways = flag.Int("chaos.gateways", 1, "how many gateways the chaos test has; of more than one, they are killed and drained")
 	chaosSpeed    = flag.Float64("chaos.speed", 4, "seconds of speech that the model makes in a second")
 )
 
@@ -119,7 +120,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
 	ch.held = 8 + rng.IntN(16)
 	ch.fates = gatewayFates(rng, *chaosFor)
-	for range chaosGateways {
+	for range *chaosGateways {
 		if _, err := ch.newNode(); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,9 @@ func (ch *chaos) run(out io.Writer) {
 		callers.Go(func() { ch.crowd.call(n) })
 	}
 	var fate sync.WaitGroup
-	fate.Go(ch.direct)
+	if *chaosGateways > 1 {
+		fate.Go(ch.direct)
+	}
 	over := time.After(*chaosFor)
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
