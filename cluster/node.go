@@ -72,10 +72,10 @@ func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (
 	if !ok || n.o.Peers == nil {
 		return false, nil
 	}
-	relay, err := n.reach(ctx, v)
+	relay, err := n.reach(ctx, v, conn)
 	id := v.Start.Resume.SessionID
 	switch {
-	case errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, errClientGone):
 		return false, nil
 	case err != nil:
 		n.o.Logger.Warn("a client is not carried to its session", "session_id", id, "addr", v.Addr.String(), "error", err)
@@ -92,8 +92,10 @@ func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (
 	return true, nil
 }
 
+var errClientGone = errors.New("cluster: the client is gone")
+
 // reach connects with the node that runs a client's session.
-func (n *Node) reach(ctx context.Context, v session.Visitor) (*Relay, error) {
+func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn) (*Relay, error) {
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
 	r, err := n.o.Directory.Find(ctx, v.Start.Resume.SessionID)
@@ -110,6 +112,9 @@ func (n *Node) reach(ctx context.Context, v session.Visitor) (*Relay, error) {
 	start, err := protocol.EncodeClient(v.Start)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the message
+	}
+	if conn.Gone() {
+		return nil, errClientGone // the owner would take it for the newest connection of the client
 	}
 	relay, err := n.o.Peers.Dial(ctx, node.URL, Hello{
 		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(), MayInspect: v.MayInspect,

@@ -195,6 +195,11 @@ func (c *Conn) TryRead() (f Frame, ok bool, err error) {
 // be called concurrently.
 func (c *Conn) Ready() bool { return c.ws.Ready() }
 
+// Gone reports whether the other side has closed or reset the connection, as far as the kernel knows,
+// although what has arrived before may not have been read yet. It is false if that is unknown. It may
+// be called concurrently.
+func (c *Conn) Gone() bool { return c.ws.Gone() }
+
 // WriteAudio sends PCM16 as one binary frame. The slice belongs to the caller again
 // when WriteAudio returns.
 func (c *Conn) WriteAudio(pcm []byte) error {

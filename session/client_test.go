@@ -32,6 +32,7 @@ type testClient struct {
 	code   websocket.StatusCode
 	reason string
 	over   bool
+	gone   bool          // the client was gone when its session.start was read
 	stall  chan struct{} // writes wait for it
 }
 
@@ -154,6 +155,13 @@ func (c *testClient) Abort() {
 		c.over = true
 		close(c.closed)
 	}
+}
+
+// Gone implements Client.
+func (c *testClient) Gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over || c.gone
 }
 
 // Ready implements Client: false while writes are stalled.

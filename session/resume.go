@@ -73,6 +73,9 @@ func (m *Manager) refuseResume(id string) *Cause {
 // then start the attachment.
 func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attachment, *Cause) {
 	now, r := time.Now(), start.Resume
+	if c.Gone() {
+		return nil, causeGone // it may have come back on another connection since, which this one must not displace
+	}
 	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) {
 		return nil, causeResume
 	}

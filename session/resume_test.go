@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -257,6 +258,31 @@ func TestNewestConnectionWins(t *testing.T) {
 		synctest.Wait()
 		r.read(-1)
 		r.sameAudio("a1", speech(4800, 1))
+	})
+}
+
+// TestAClientThatIsGoneDisplacesNobody: an attempt to come back is late, because its gateway had to wait,
+// and its client has come back on another connection since.
+func TestAClientThatIsGoneDisplacesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := comingBack(t, nil)
+		r.read(-1)
+		before := r.start("")
+		r.conn.Abort()
+		r.comeBack("")
+		late := newTestClient()
+		late.gone = true
+		late.say(before)
+		r.st.m.Start(r.st.admit(netip.MustParseAddr("198.51.100.9")), late)
+		synctest.Wait()
+		r.conn.say(`{"type":"input.text","text":"still here"}`)
+		synctest.Wait()
+		if r.conn.isOver() {
+			t.Errorf("the client that was back was displaced with %d", r.conn.closedWith())
+		}
+		if late.count("session.started") > 0 {
+			t.Error("a client that was gone has the session")
+		}
 	})
 }
 

@@ -34,6 +34,7 @@ type Client interface {
 	WriteAudio(pcm []byte) error
 	WriteText(message []byte) error
 	Ready() bool
+	Gone() bool
 	Close(code websocket.StatusCode, reason string) error
 	Abort()
 }

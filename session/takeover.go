@@ -33,6 +33,9 @@ const (
 func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session, *Cause) {
 	id := g.start.Resume.SessionID
 	for try := range elsewhereTries {
+		if c.Gone() {
+			return nil, causeGone // it asks again on another connection
+		}
 		carried, unknown := m.carry(a, c, g.start)
 		switch {
 		case carried:

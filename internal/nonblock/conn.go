@@ -73,6 +73,18 @@ func (c *Conn) Ready() bool {
 	return !c.draining && c.err == nil
 }
 
+// Gone reports whether the peer has closed or reset the connection, as far as the kernel knows, although
+// what has arrived before may not have been read yet. It never waits, and may be called concurrently. It
+// is false if that is unknown: on another system than Linux, and for a connection that is not a socket.
+func (c *Conn) Gone() bool {
+	sc, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	return err == nil && hungUp(raw)
+}
+
 // Full reports that a Write may wait for the peer.
 func (c *Conn) Full() bool {
 	c.mu.Lock()

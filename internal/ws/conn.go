@@ -92,6 +92,9 @@ func bottom(c net.Conn) *nonblock.Conn {
 // writes have left.
 func (c *Conn) Ready() bool { return c.under.Ready() }
 
+// Gone reports whether the other side has closed or reset the connection; see [nonblock.Conn.Gone].
+func (c *Conn) Gone() bool { return c.under.Gone() }
+
 // LocalAddr returns this side's address, as host:port for TCP; empty if it is unknown.
 func (c *Conn) LocalAddr() string {
 	if local := c.under.LocalAddr(); local != nil {
