@@ -95,9 +95,9 @@ func (ch *chaos) living() []*chaosNode {
 
 // serves reports whether clients can connect.
 func (n *chaosNode) serves() bool {
-	n.life.RLock()
-	defer n.life.RUnlock()
-	return n.died.IsZero() && !n.left
+	n.life.Lock()
+	defer n.life.Unlock()
+	return !n.dead && !n.left
 }
 
 // balance picks the gateway for a connection: one after another. Like a balancer that asks only now and

@@ -145,12 +145,15 @@ func (v *visit) lose(o outage) {
 	if v.away || v.losing || v.closing || v.session == "" {
 		return
 	}
+	if o.busy {
+		o.busy = false
+		v.typedAt = append(v.typedAt, time.Now())
+		v.say(&protocol.InputText{Text: fmt.Sprintf("lookups ok c%dv%db%d s1", v.caller.n, v.number, v.step)})
+		v.after(50*time.Millisecond, func() { v.lose(o) }) // or the loss takes the wish with it
+		return
+	}
 	v.losingAt = time.Now()
 	v.lostTimes = append(v.lostTimes, v.losingAt)
-	if o.busy {
-		v.typedAt = append(v.typedAt, v.losingAt)
-		v.say(&protocol.InputText{Text: fmt.Sprintf("batch ok c%dv%db%d s1", v.caller.n, v.number, v.step)})
-	}
 	command := faultproxy.Command{}
 	switch o.how {
 	case lossReset, lossTwice, lossTwin:

@@ -46,10 +46,13 @@ type chaosNode struct {
 	servers   []*http.Server
 	serving   sync.WaitGroup
 
-	life    sync.RWMutex // held for reading by whatever a dead process cannot do; guards the following fields
-	died    time.Time    // zero while it lives
-	leaving time.Time    // when its drain began; zero before
-	left    bool         // it has drained, and serves nobody any more
+	life    sync.Mutex // guards the following fields
+	idle    *sync.Cond // told when doing becomes 0; its lock is life
+	doing   int        // what is being done that a dead process cannot do
+	dead    bool       // it does nothing more of that
+	died    time.Time  // when nothing of that was done any more; zero while it lives
+	leaving time.Time  // when its drain began; zero before
+	left    bool       // it has drained, and serves nobody any more
 }
 
 // cutter holds connections, to be closed all at once.
@@ -97,29 +100,49 @@ func (l cutListener) Accept() (net.Conn, error) {
 }
 
 // alive does something that a dead process could not do, unless the node is dead; it reports whether it
-// was done.
+// was done. What is done may call alive as well: the node's death waits for it, and it never waits for
+// the death.
 func (n *chaosNode) alive(do func()) bool {
-	n.life.RLock()
-	defer n.life.RUnlock()
-	if !n.died.IsZero() {
+	n.life.Lock()
+	if n.dead {
+		n.life.Unlock()
 		return false
 	}
+	n.doing++
+	n.life.Unlock()
+	defer func() {
+		n.life.Lock()
+		defer n.life.Unlock()
+		if n.doing--; n.doing == 0 {
+			n.idle.Broadcast()
+		}
+	}()
 	do()
 	return true
 }
 
+// die makes the node dead.
+func (n *chaosNode) die() {
+	n.life.Lock()
+	defer n.life.Unlock()
+	for n.dead = true; n.doing > 0; {
+		n.idle.Wait()
+	}
+	n.died = time.Now()
+}
+
 // death is when the node was killed; zero if it was not.
 func (n *chaosNode) death() time.Time {
-	n.life.RLock()
-	defer n.life.RUnlock()
+	n.life.Lock()
+	defer n.life.Unlock()
 	return n.died
 }
 
 // troubled reports whether the node was killed, or drains.
 func (n *chaosNode) troubled() bool {
-	n.life.RLock()
-	defer n.life.RUnlock()
-	return !n.died.IsZero() || !n.leaving.IsZero()
+	n.life.Lock()
+	defer n.life.Unlock()
+	return n.dead || !n.leaving.IsZero()
 }
 
 // whileAlive is a writer to which a dead process writes nothing.
@@ -163,6 +186,7 @@ func (ch *chaos) openNATS() {
 func (ch *chaos) newNode() (*chaosNode, error) {
 	ch.born++
 	n := &chaosNode{name: fmt.Sprint("node ", ch.born), ch: ch, cut: &cutter{}}
+	n.idle = sync.NewCond(&n.life)
 	logger := slog.New(slog.NewTextHandler(whileAlive{n, ch.log}, &slog.HandlerOptions{Level: slog.LevelError}))
 	if err := n.open(logger); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", n.name, err)
@@ -268,9 +292,7 @@ func (n *chaosNode) transports() map[string]transport.Transport {
 // kill ends the gateway as SIGKILL ends a process: at one moment, it does nothing more that anybody could
 // notice, and all of its connections are closed. What is left of it in this process ends behind that.
 func (n *chaosNode) kill() {
-	n.life.Lock()
-	n.died = time.Now()
-	n.life.Unlock()
+	n.die()
 	for _, srv := range n.servers {
 		_ = srv.Close() // its listener
 	}
@@ -281,7 +303,9 @@ func (n *chaosNode) kill() {
 		_ = n.store.Close() // it cannot say goodbye
 		n.manage.Close()
 		n.elsewhere.Close()
-		n.end(func(string, ...any) {}) // a dead process has nothing to say
+		given, up := context.WithCancel(context.Background())
+		up()
+		n.end(given, func(string, ...any) {}) // a dead process writes no audit, and has nothing to say
 	})
 }
 
@@ -312,7 +336,9 @@ func (n *chaosNode) retire() {
 	for _, srv := range n.servers {
 		_ = srv.Close()
 	}
-	n.end(n.ch.broke)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	n.end(ctx, n.ch.broke)
 }
 
 // shut leaves the other gateways and the store.
@@ -326,15 +352,15 @@ func (n *chaosNode) shut() {
 	_ = n.toStore.Close()
 }
 
-// end ends the tools and the audit.
-func (n *chaosNode) end(broke func(format string, args ...any)) {
+// end ends the tools and the audit, which is given up when writing is over.
+func (n *chaosNode) end(writing context.Context, broke func(format string, args ...any)) {
 	n.serving.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()
 	if err := n.tools.Wait(ctx); err != nil {
 		broke("handlers of %s are still running: %v", n.name, err)
 	}
-	if err := n.audit.Close(ctx); err != nil {
+	if err := n.audit.Close(writing); err != nil {
 		broke("closing the audit of %s: %v", n.name, err)
 	}
 	if late := n.audit.Stats().Late; late > 0 {

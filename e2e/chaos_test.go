@@ -26,7 +26,7 @@ var (
 	chaosSessions = flag.Int("chaos.sessions", 20, "how many sessions of the chaos test run at once")
 	chaosFor      = flag.Duration("chaos.for", 6*time.Second, "how long the chaos test lasts")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "what the chaos test draws from; 0 is the clock")
-	chaosGateways = flag.Int("chaos.gateways", 1, "how many gateways the chaos test has; of more than one, they are killed and drained")
+	chaosGateways = flag.Int("chaos.gateways", 2, "how many gateways the chaos test has; of more than one, they are killed and drained")
 	chaosSpeed    = flag.Float64("chaos.speed", 4, "seconds of speech that the model makes in a second")
 )
 
@@ -118,7 +118,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	ch.openSim(rng)
 	ch.openNATS()
 	ch.moods = newMoods(chaosMoods(rng, *chaosFor))
-	ch.held = 8 + rng.IntN(16)
+	ch.held = 8 + rng.IntN(5) // what a busy caller has asked for is more
 	ch.fates = gatewayFates(rng, *chaosFor)
 	for range *chaosGateways {
 		if _, err := ch.newNode(); err != nil {
