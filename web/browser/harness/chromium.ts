@@ -195,8 +195,16 @@ export class Visitor {
 
   /** What was sent to the gateway of the microphone: PCM16, from its first sound on. */
   async uplink(): Promise<Int16Array> {
-    const all = await this.page.evaluate(() => window.spy.uplink.flatMap((frame) => [...frame]));
-    return Int16Array.from(all.slice(Math.max(0, all.findIndex((x) => x !== 0))));
+    const text = await this.page.evaluate(async () => {
+      const reader = new FileReader();
+      const url = await new Promise<string>((read) => {
+        reader.onload = () => read(reader.result as string);
+        reader.readAsDataURL(new Blob(window.spy.uplink as Int16Array<ArrayBuffer>[]));
+      });
+      return url.slice(url.indexOf(",") + 1);
+    });
+    const all = new Int16Array(Uint8Array.from(Buffer.from(text, "base64")).buffer);
+    return all.slice(Math.max(0, all.findIndex((x) => x !== 0)));
   }
 
   /** The audio clock's frame at which a message about an item came. */
