@@ -53,6 +53,7 @@ describe.concurrent("a conversation", () => {
     visit.send({ type: "audio.start", turn: 1, item_id: "before" });
     visit.sendAudio(pcm16(babble, 24000, 3));
     await page.next("sounding", ({ item }) => item === "before");
+    await page.visitor.came("audio", 75); // all of it: what sounds first is only its beginning
     visit.cut();
 
     const again = await gateway.visit();
