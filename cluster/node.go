@@ -167,12 +167,14 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	p.holds(owned)
 	taken := &session.Taken{Place: p, Record: owned.Record()}
 	taken.Record.State = found.State
-	// The owner of before writes nothing more: it is gone, or fenced by the new epoch.
-	taken.Checkpoint, err = n.o.Checkpoints.Load(ctx, found.ID)
+	if taken.Checkpoint, err = n.o.Checkpoints.Load(ctx, found.ID); err == nil {
+		// At the new epoch, which keeps the owner of before from writing another one.
+		err = p.Keep(ctx, taken.Checkpoint)
+	}
 	switch {
-	case err == nil:
-		p.Note(taken.Checkpoint) // at the new epoch, which fences the owner of before
-	case errors.Is(err, store.ErrUnknown):
+	case err == nil, errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrFenced):
+		return nil, session.ErrElsewhere
 	case errors.Is(err, store.ErrCorrupt):
 		n.o.Logger.Error("a session goes on without its checkpoint, which cannot be read", "session_id", found.ID, "error", err)
 	default:

@@ -108,6 +108,9 @@ func TestAZombieNode(t *testing.T) {
 	if taken.Record.Epoch != 2 || taken.Checkpoint.Turn != 3 {
 		t.Errorf("it was taken as %+v with %+v", taken.Record, taken.Checkpoint)
 	}
+	if c, err := kept.Checkpoints().Load(t.Context(), "voice-1"); err != nil || c.Epoch != 2 || c.Turn != 3 {
+		t.Errorf("when the session is taken its checkpoint is %+v, %v: the zombie could replace it", c, err)
+	}
 	taken.Place.Note(store.Checkpoint{At: time.Now(), Turn: 4})
 	if lost.Load() {
 		t.Error("the zombie knows already")
