@@ -85,12 +85,12 @@ func TestStoreElsewhere(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(data, "store")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is used: %v", err)
 	}
-	if got := r.status("/readyz"); got != http.StatusOK {
-		t.Errorf("GET /readyz: %d", got)
+	if got := r.readiness(); got == "unavailable" {
+		t.Error("it is not ready")
 	}
 	nats.Shutdown()
 	nats.WaitForShutdown()
-	await.True(t, "it is not ready", func() bool { return r.status("/readyz") == http.StatusServiceUnavailable })
+	await.True(t, "it is not ready", func() bool { return r.readiness() == "unavailable" })
 	if got := r.status("/healthz"); got != http.StatusOK {
 		t.Errorf("GET /healthz: %d", got)
 	}
@@ -105,7 +105,7 @@ func TestStoreElsewhere(t *testing.T) {
 	}
 
 	startNATS(t, options)
-	await.True(t, "it is ready again", func() bool { return r.status("/readyz") == http.StatusOK })
+	await.True(t, "it is ready again", func() bool { return r.readiness() == "ready" })
 }
 
 func startNATS(t *testing.T, options *natsserver.Options) *natsserver.Server {

@@ -126,6 +126,25 @@ func (r *running) ended() int {
 
 func (r *running) status(path string) int {
 	r.t.Helper()
+	status, _ := r.fetch(path)
+	return status
+}
+
+// readiness returns the status that /readyz tells. On a busy machine it may be "behind" at any time.
+func (r *running) readiness() string {
+	r.t.Helper()
+	var told struct {
+		Status string `json:"status"`
+	}
+	if _, body := r.fetch("/readyz"); json.Unmarshal(body, &told) != nil {
+		r.t.Fatalf("GET /readyz: %s", body)
+	}
+	return told.Status
+}
+
+// fetch returns the status and the body of an answer.
+func (r *running) fetch(path string) (int, []byte) {
+	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.addr+path, nil)
 	if err != nil {
 		r.t.Fatal(err)
@@ -135,10 +154,11 @@ func (r *running) status(path string) int {
 		r.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	return resp.StatusCode
+	return resp.StatusCode, body
 }
 
 // connect opens a session.
@@ -175,11 +195,12 @@ func closedWith(conn *protocol.Conn) (code int, last string) {
 
 func TestServesAndStops(t *testing.T) {
 	r := start(t)
-	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/readyz": 200, "/nothing": 404} {
+	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/nothing": 404} {
 		if got := r.status(path); got != want {
 			t.Errorf("GET %s: %d, want %d", path, got, want)
 		}
 	}
+	await.True(t, "it is ready", func() bool { return r.readiness() == "ready" })
 	r.signals <- syscall.SIGTERM
 	if code := r.ended(); code != exitOK {
 		t.Errorf("exit code %d\n%s", code, r.err.String())
@@ -196,8 +217,8 @@ func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
 	defer conn.Abort()
 	r.signals <- syscall.SIGTERM
 	r.logged("draining")
-	if got := r.status("/readyz"); got != http.StatusServiceUnavailable {
-		t.Errorf("GET /readyz: %d", got)
+	if got := r.readiness(); got != "draining" {
+		t.Errorf("GET /readyz: %s", got)
 	}
 	end, err := protocol.EncodeClient(&protocol.End{})
 	if err != nil {
