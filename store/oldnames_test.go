@@ -36,6 +36,8 @@ func TestABlockOfAnOldName(t *testing.T) {
 			t.Errorf("after the end of Ada's, %q is blocked: %t", name, is)
 		}
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if n := len(b.odd); n != 0 {
 		t.Errorf("%d old names are left", n)
 	}
