@@ -33,7 +33,7 @@ export class Outage {
       return;
     }
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.show(), left);
+    this.#timer = setTimeout(() => this.show(), Math.ceil(left)); // a fraction of a ms would be cut off
   }
 
   /** Something is missing now: it is told, if there is an outage and it was not told before. */
