@@ -146,6 +146,11 @@ export class Visitor {
     await expect.poll(() => this.page.evaluate((type) => window.spy.arrivals.filter((a) => a.type === type).length, type), { timeout: PATIENCE, message: type }).toBeGreaterThanOrEqual(count);
   }
 
+  /** Waits until the taps of what runs listen: what sounds before that is not kept. */
+  async listens(): Promise<void> {
+    await this.page.waitForFunction(() => window.spy.taps.every(({ context, listens }) => listens || context.state !== "running"), undefined, { timeout: PATIENCE });
+  }
+
   /** What went to the loudspeaker: blocks in order, without silence; and the clock's rate. */
   async sound(): Promise<{ rate: number; blocks: Block[] }> {
     return this.blocks("sound");
@@ -207,12 +212,10 @@ export class Visitor {
     return all.slice(Math.max(0, all.findIndex((x) => x !== 0)));
   }
 
-  /** The audio clock's frame at which a message about an item came. */
+  /** Waits for a message about an item, and returns the audio clock's frame at which it came to the page. */
   async arrived(type: string, item: string): Promise<number> {
-    const frame = await this.page.evaluate(([type, item]) => window.spy.arrivals.find((a) => a.type === type && a.item === item)?.frame, [type, item] as const);
-    if (frame === undefined) {
-      throw new Error(`${type} of ${item} has not come to the page`);
-    }
+    const found = await this.page.waitForFunction(([type, item]) => window.spy.arrivals.find((a) => a.type === type && a.item === item), [type, item] as const, { timeout: PATIENCE });
+    const { frame } = (await found.jsonValue())!;
     return frame;
   }
 

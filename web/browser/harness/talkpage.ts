@@ -70,7 +70,9 @@ export class TalkPage {
 
   /** Opens a session; resolves with the error where there is none. `context`: rate of an AudioContext of the page's own. */
   async connect(options: PlainOptions = {}, context?: number): Promise<unknown> {
-    return this.page.evaluate(([options, context]) => window.talk.open(options, context), [options, context] as const);
+    const error = await this.page.evaluate(([options, context]) => window.talk.open(options, context), [options, context] as const);
+    await this.visitor.listens();
+    return error;
   }
 
   /** The next event of a type that is wanted. */

@@ -106,7 +106,7 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
   const ends = messages(page, "transcript").filter(({ role, final }) => role === "assistant" && final).map(({ text }) => text);
   expect(ends.join(" ")).toMatch(taken ? /hung it up beside the lamp|knock at the door/ : /knock at the door/);
   starvedBy(late);
-  starvedBy(stats.lostMs < 2000 ? "" : `the page was away for ${stats.lostMs} ms, and keeps 2000 ms of what is said`);
+  starvedBy(stats.lostMs < 2000 ? "" : `the page was without a connection for ${stats.lostMs} ms, and it keeps only 2000 ms of speech`);
   const wrong = came.findIndex((x, i) => i >= first + RAMP && i < came.length - RAMP && Math.abs((heard.get(begins - first + i) ?? 0) - x) > 1);
   expect(wrong, "the first sample that does not sound where it belongs").toBe(-1);
   expect(page.all("underrun")).toEqual([]);

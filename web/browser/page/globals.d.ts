@@ -23,6 +23,8 @@ declare global {
     streams: MediaStream[];
     /** The constraints of each getUserMedia. */
     wishes: MediaStreamConstraints[];
+    /** What listens, and whether it does already: a worklet takes a moment to begin. */
+    taps: { context: BaseAudioContext; listens: boolean }[];
     /** The blocks that sounded. */
     sound: { frame: number; samples: Float32Array }[];
     /** The same of what came from the microphone. */

@@ -2,7 +2,7 @@
 // released, and listens to what really goes to the loudspeaker, on the audio clock.
 (() => {
   /** @type {Spy} */
-  const spy = { contexts: [], streams: [], wishes: [], sound: [], microphone: [], uplink: [], arrivals: [], plain: false, unplugged: false };
+  const spy = { contexts: [], streams: [], wishes: [], taps: [], sound: [], microphone: [], uplink: [], arrivals: [], plain: false, unplugged: false };
   window.spy = spy;
 
   if (!isSecureContext) {
@@ -27,9 +27,17 @@
   const connect = /** @type {(this: AudioNode, to: AudioNode | AudioParam, ...rest: number[]) => AudioNode} */ (AudioNode.prototype.connect);
   /** @type {(from: AudioNode, into: Spy["sound"]) => Promise<void>} */
   const listen = async (from, into) => {
+    const state = { context: from.context, listens: false };
+    spy.taps.push(state);
     await tapped(from.context.audioWorklet);
     const tap = new AudioWorkletNode(from.context, "tap");
-    tap.port.onmessage = ({ data }) => into.push(data);
+    tap.port.onmessage = ({ data }) => {
+      if (data === null) {
+        state.listens = true;
+      } else {
+        into.push(data);
+      }
+    };
     connect.call(from, tap);
     connect.call(tap, from.context.destination);
   };
