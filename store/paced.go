@@ -97,8 +97,21 @@ func (p *paced) now(ctx context.Context, id string, of *Checkpoint) error {
 	p.mu.Unlock()
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	_, err := p.newest(ctx, id, s)
+	newest, err := p.newest(ctx, id, s)
+	if newest != nil && errors.Is(err, ErrUnavailable) {
+		p.again(id, newest)
+	}
 	return err
+}
+
+// again has a checkpoint that could not be written written later, unless there is a newer one.
+func (p *paced) again(id string, of *Checkpoint) {
+	p.mu.Lock()
+	waits := p.session(id).waits
+	p.mu.Unlock()
+	if !waits {
+		p.note(id, of)
+	}
 }
 
 // newest writes what waits of a session, and returns it. If nothing waits, another goroutine has
@@ -126,10 +139,14 @@ func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Ch
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.revision = revision
-	if now := time.Now(); s.next.Before(now) {
+	now := time.Now()
+	if s.next.Before(now) {
 		s.next = now
 	}
 	s.next = s.next.Add(checkpointEvery)
+	if latest := now.Add((1 + checkpointBurst) * checkpointEvery); s.next.After(latest) {
+		s.next = latest // writes that do not wait hold up the next one for no longer than one that does
+	}
 	if (of == nil && err == nil || errors.Is(err, ErrFenced)) && !s.waits && p.sessions[id] == s {
 		delete(p.sessions, id)
 	}

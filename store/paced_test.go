@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -138,6 +139,23 @@ func TestPace(t *testing.T) {
 				panic(err)
 			}
 		}, []string{"a turn 1 at 0s", "a turn 3 at 0s"}},
+		"after many that did not wait": {func(p *paced, _ *written) {
+			for turn := range 8 {
+				if err := p.now(context.Background(), "a", at("a", turn)); err != nil {
+					panic(err)
+				}
+			}
+			p.note("a", at("a", 8))
+		}, []string{"a turn 0 at 0s", "a turn 1 at 0s", "a turn 2 at 0s", "a turn 3 at 0s", "a turn 4 at 0s", "a turn 5 at 0s", "a turn 6 at 0s", "a turn 7 at 0s", "a turn 8 at 1s"}},
+		"now, while the store is away": {func(p *paced, w *written) {
+			w.set(func() error { return fmt.Errorf("%w: away", ErrUnavailable) })
+			p.note("a", at("a", 1))
+			synctest.Wait()
+			if err := p.now(context.Background(), "a", at("a", 2)); !errors.Is(err, ErrUnavailable) {
+				panic(err)
+			}
+			w.set(nil)
+		}, []string{"a turn 2 at 1s"}},
 		"removed": {func(p *paced, _ *written) {
 			p.note("a", at("a", 1))
 			synctest.Wait()
