@@ -34,8 +34,8 @@ func (s *session) keepsCheckpoints() bool {
 }
 
 // note has a checkpoint written if a step has changed what another process would have to know: the user
-// began to speak, a turn began or ended, the user's words became known, a question was asked or is over, a call that writes
-// began or ended, or the provider has given a handle. The caller must hold mu.
+// began to speak, a turn began or ended, the user's words became known, a question was asked or is over,
+// a call that writes began or ended, or the provider has given a handle. The caller must hold mu.
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 	if s.movable() && (handles(in) || changes(actions)) {
 		s.noteNow()
@@ -132,7 +132,7 @@ func trim(m *orchestrator.Memory) {
 	for _, all := range [][]calls.OpenCall{m.Calls.Open, m.Calls.Lost} {
 		for i := range all {
 			if len(all[i].Args) > maxKeptArgs {
-				all[i].Args = nil
+				all[i].LeaveOutArgs()
 			}
 		}
 	}

@@ -35,7 +35,7 @@ type OpenCall struct {
 	// Writes means that the tool changes something and may have begun to.
 	Writes    bool            `json:"writes,omitempty"`
 	Args      json.RawMessage `json:"args,omitempty"`
-	Sum       string          `json:"sum,omitempty"` // of the arguments, which may be left out; older versions of the program wrote no sum
+	Sum       string          `json:"sum,omitempty"` // of arguments that were left out; see LeaveOutArgs
 	Key       string          `json:"key,omitempty"`
 	Business  string          `json:"business,omitempty"`
 	By        By              `json:"by,omitempty"`        // who approved the call; empty if it needed no approval
@@ -80,7 +80,7 @@ func (c *Calls) Memory() Memory {
 
 func (k *call) openCall() OpenCall {
 	o := OpenCall{
-		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Args: k.args, Sum: sum(k.args), Key: k.keys.Idempotency, Business: k.keys.Business,
+		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business,
 		Writes: k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == registry.SideEffectsWrites,
 	}
 	if k.approval != nil {
@@ -170,14 +170,21 @@ func (c *Calls) loses(o OpenCall) Action {
 // meets gives a call that repeats a lost one the key of that one.
 func (c *Calls) meets(k *call, p *registry.Prepared) {
 	for _, o := range c.lost {
-		same := string(o.Args) == string(p.Args())
-		if o.Sum != "" {
-			same = o.Sum == sum(p.Args())
-		}
-		if o.Reference == "" && o.Runs == p.Tool().ToolID && same {
+		if o.Reference == "" && o.Runs == p.Tool().ToolID && o.asks(p.Args()) {
 			k.keys.Idempotency = o.Key
 		}
 	}
+}
+
+// LeaveOutArgs leaves out the arguments of a call; their sum remains, by which a repetition is recognised.
+func (o *OpenCall) LeaveOutArgs() { o.Args, o.Sum = nil, sum(o.Args) }
+
+// asks reports whether a call had these arguments.
+func (o *OpenCall) asks(args json.RawMessage) bool {
+	if o.Sum != "" {
+		return o.Sum == sum(args)
+	}
+	return string(o.Args) == string(args)
 }
 
 // sum identifies the arguments of a call.

@@ -12,7 +12,8 @@ import (
 
 // History returns what was said until now for a checkpoint, oldest first, with the calls and their
 // answers, and how many older entries the story no longer has; empty for a nil Story. All audio that
-// has come counts as heard. Words of the user that are not complete are left out. The tokens of questions, which are secrets, are left out.
+// has come counts as heard. Words of the user that are not complete are left out, and so are the tokens
+// of questions, which are secrets.
 func (y *Story) History() (entries []conversation.Entry, dropped int) {
 	if y == nil {
 		return nil, 0
