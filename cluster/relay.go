@@ -27,10 +27,10 @@ type Options struct {
 	// End ends a session of this node for an operator of another one, and reports whether this node
 	// runs it. If it is nil, no session is ended.
 	End func(id string) bool
-	// Runs reports whether this node runs a session. A client of any other session is refused before
+	// Holds reports whether this node runs a session or is taking it over. A client of any other session is refused before
 	// its bytes are passed on, so that the node which has it can still take it elsewhere. Nil takes
 	// every client.
-	Runs func(id string) bool
+	Holds func(id string) bool
 	// TLS is used for nodes whose address is https; nil means the system's roots.
 	TLS *tls.Config
 	// MaxMessageBytes is the largest message of a client, in bytes; zero means

@@ -80,7 +80,7 @@ func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This node takes no clients of other nodes.", http.StatusUpgradeRequired)
 		return
 	}
-	if p.opts.Runs != nil && !p.opts.Runs(h.SessionID) {
+	if p.opts.Holds != nil && !p.opts.Holds(h.SessionID) {
 		http.Error(w, "This node does not run the session.", http.StatusNotFound)
 		return
 	}

@@ -232,7 +232,7 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 		Secret: []byte(chaosSecret),
 		Accept: func(h cluster.Hello, c *cluster.Client) { n.manage.Start(n.manage.AdmitCarried(h.Visitor()), c) },
 		End:    func(id string) bool { return n.manage.End(id) },
-		Runs:   func(id string) bool { return n.manage.Runs(id) },
+		Holds:  func(id string) bool { return n.manage.Holds(id) },
 	})
 	if err != nil {
 		return err
@@ -328,7 +328,7 @@ func (n *chaosNode) drain(within time.Duration) {
 	n.shut()
 }
 
-// retire ends what serves and what the sessions have used, once there are none.
+// retire ends what serves and what the sessions have used, once no session is left.
 func (n *chaosNode) retire() {
 	n.life.Lock()
 	n.left = true

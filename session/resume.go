@@ -206,6 +206,15 @@ func (m *Manager) Runs(id string) bool {
 	return s != nil && !s.isOver()
 }
 
+// Holds reports whether the session with that id runs on this node or is being taken over by it. A client
+// that comes meanwhile is to try again, and not to be told that there is no such session.
+func (m *Manager) Holds(id string) bool {
+	m.mu.Lock()
+	taking := m.taking[id]
+	m.mu.Unlock()
+	return taking || m.Runs(id)
+}
+
 // EndDetached ends the voice sessions of a user's conversation whose client is away, because the
 // conversation is continued elsewhere. It waits until what was said has been handed back, but no
 // longer than ctx.

@@ -20,6 +20,7 @@ type shelf struct {
 	owners  map[string]*shelfPlace
 	dead    map[string]bool // nodes
 	late    bool            // checkpoints that are noted wait
+	taking  func()          // called while a node takes a session over; nil does nothing
 }
 
 func newShelf() *shelf {
@@ -97,6 +98,9 @@ func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
 		return nil, ErrNoSession
 	case r.State != store.SessionMoving && !n.dead[r.Node]:
 		return nil, ErrElsewhere
+	}
+	if n.taking != nil {
+		n.taking()
 	}
 	taken := &Taken{Record: r}
 	taken.Record.Node, taken.Record.Epoch = n.id, r.Epoch+1

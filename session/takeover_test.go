@@ -231,6 +231,27 @@ func TestTwoTakers(t *testing.T) {
 	})
 }
 
+// TestHeldWhileItIsTaken: a node that is taking a session over has it for the other nodes, so that a client
+// which another node carries to it meanwhile tries again.
+func TestHeldWhileItIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
+		f.kill("a")
+		r.st = f.stage(t, "b", remembering, nil)
+		m := r.st.m
+		before, meanwhile := m.Holds(r.id), false
+		f.taking = func() { meanwhile = m.Holds(r.id) && !m.Runs(r.id) }
+		r.comeBack("")
+		if before || !meanwhile || !m.Holds(r.id) {
+			t.Errorf("it was held before: %t, while it was taken: %t, and is afterwards: %t", before, meanwhile, m.Holds(r.id))
+		}
+		if m.Holds("voice-unknown") {
+			t.Error("an unknown session is held")
+		}
+	})
+}
+
 // TestTakeoverWithoutAModel: a node that cannot reach the model gives the session up again, and the
 // client goes on with it through another one.
 func TestTakeoverWithoutAModel(t *testing.T) {

@@ -30,7 +30,7 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	carrier, err := cluster.New(cluster.Options{
 		Secret: []byte(c.Secret.Reveal()), MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		End:    func(id string) bool { return s.sessions.End(id) },
-		Runs:   func(id string) bool { return s.sessions.Runs(id) },
+		Holds:  func(id string) bool { return s.sessions.Holds(id) },
 		Accept: func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
 	})
 	if err != nil {
