@@ -115,8 +115,7 @@ func (l *loader) readFile() {
 	}
 	data, err := l.read(l.source.File)
 	if err != nil {
-		from := l.source.FileFrom
-		from = cmp.Or(from, l.source.File)
+		from := cmp.Or(l.source.FileFrom, l.source.File)
 		l.problems.add(from, "The configuration file %s %v.", l.source.File, err)
 		return
 	}

@@ -168,8 +168,7 @@ func (e *explainer) problems(f fact) []Problem {
 	case "":
 		return []Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
 	}
-	message := f.word()
-	message = cmp.Or(message, "is not valid: "+f.message)
+	message := cmp.Or(f.word(), "is not valid: "+f.message)
 	return []Problem{{Path: f.place.String(), Message: message}}
 }
 

@@ -180,8 +180,7 @@ func invalidArguments(tool string, problems []Problem) *Error {
 			said = append(said, fmt.Sprintf("and %d more", len(problems)+more-i))
 			break
 		}
-		place := p.Path
-		place = cmp.Or(place, "the arguments")
+		place := cmp.Or(p.Path, "the arguments")
 		said = append(said, shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
 	}
 	details, _ := marshal(struct { // it holds only strings: it cannot fail

@@ -59,8 +59,7 @@ func (s *Studio) Make(ctx context.Context, r Request) (made []Made, spoilt []err
 		if err != nil {
 			return made, spoilt, fmt.Errorf("%w: %w", ErrKeep, err)
 		}
-		m := Made{ID: id, Info: info, Prompt: g.Prompt, ExpiresAt: expires}
-		m.Prompt = cmp.Or(m.Prompt, r.Prompt)
+		m := Made{ID: id, Info: info, Prompt: cmp.Or(g.Prompt, r.Prompt), ExpiresAt: expires}
 		made = append(made, m)
 	}
 	if len(made) == 0 {

@@ -20,8 +20,7 @@ type Problem struct {
 
 // String returns path, keyword and message on one line.
 func (p Problem) String() string {
-	where := p.Path
-	where = cmp.Or(where, "(root)")
+	where := cmp.Or(p.Path, "(root)")
 	if p.Keyword == "" {
 		return where + ": " + p.Message
 	}

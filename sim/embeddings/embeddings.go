@@ -82,8 +82,7 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	if err := json.Unmarshal(body, &raw); err != nil {
 		return nil, rest.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
 	}
-	r := &request{model: raw.Model}
-	r.model = cmp.Or(r.model, deployment)
+	r := &request{model: cmp.Or(raw.Model, deployment)}
 	m, ok := models[r.model]
 	switch {
 	case r.model == "":
