@@ -295,14 +295,15 @@ func (e *evidence) samePlaces(f *findings, promise string) {
 }
 
 // nothingUnapproved is invariant 9: each run of a tool that needs it has an approval of
-// exactly its arguments, by a client of its session, before it.
+// exactly its arguments, by a client of its session, before it. An approval is used by one run, and by
+// another one if the gateway of the first was killed just after that had done nothing.
 func (e *evidence) nothingUnapproved(f *findings) {
 	approvals := map[string][]approval{}
 	for _, v := range e.visits {
 		approvals[v.session] = append(approvals[v.session], v.approvals...)
 	}
 	for _, r := range e.runs {
-		if spec, _ := named(r.tool); !spec.confirm {
+		if spec, _ := named(r.tool); !spec.confirm || e.goesOn(r) {
 			continue
 		}
 		i := slices.IndexFunc(approvals[r.session], func(a approval) bool {
@@ -314,4 +315,12 @@ func (e *evidence) nothingUnapproved(f *findings) {
 		}
 		approvals[r.session] = slices.Delete(approvals[r.session], i, i+1) // it is used
 	}
+}
+
+// goesOn reports whether a run is that of an action which another gateway began, and did not do, before it
+// was killed.
+func (e *evidence) goesOn(r *run) bool {
+	return slices.ContainsFunc(e.runs, func(first *run) bool {
+		return first != r && first.session == r.session && first.deed == r.deed && first.args == r.args && !first.did && first.at.Before(r.at) && e.lost(first)
+	})
 }
