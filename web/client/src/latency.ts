@@ -75,6 +75,8 @@ interface Turn {
   begun?: Begun;
   firstItem?: string;
   sounding?: { at: number; cushionMs: number };
+  /** What the gateway said of itself at the turn's end. */
+  ended?: { latency: Latency; bestRttMs: number | null };
 }
 
 /** So many turns are open at most; older ones are forgotten. */
@@ -102,16 +104,24 @@ export class TurnLatencies {
     remember(this.#acts, id, at);
   }
 
-  /** The first sample of an item sounds, after it waited for cushionMs. */
-  sounding(item: string, at: number, cushionMs: number): void {
-    for (const turn of this.#turns.values()) {
+  /**
+   * The first sample of an item sounds, after it waited for cushionMs. Returns the latency of a
+   * turn that has ended already: a page that is held up may hear of the sound after the end.
+   */
+  sounding(item: string, at: number, cushionMs: number): TurnLatency | undefined {
+    for (const [number, turn] of this.#turns) {
       if (turn.firstItem === item) {
         turn.sounding = { at, cushionMs };
+        return this.#settled(number, turn);
       }
     }
+    return undefined;
   }
 
-  /** A message that came at `at`; bestRttMs is the fastest round trip so far. Returns what is known at a turn's end. */
+  /**
+   * A message that came at `at`; bestRttMs is the fastest round trip so far. Returns the latency
+   * of a turn that ends and whose answer sounded.
+   */
   message(message: ServerMessage, at: number, bestRttMs: number | null): TurnLatency | undefined {
     switch (message.type) {
       case "speech.stopped":
@@ -152,11 +162,22 @@ export class TurnLatencies {
   }
 
   #ended(number: number | undefined, latency: Latency | undefined, bestRttMs: number | null): TurnLatency | undefined {
-    const { begun, sounding } = this.#turn(number);
-    this.#turns.delete(number ?? 0);
-    if (number === undefined || latency === undefined || begun === undefined || sounding === undefined) {
+    const turn = this.#turn(number);
+    if (number === undefined || latency === undefined || turn.begun === undefined || turn.firstItem === undefined) {
+      this.#turns.delete(number ?? 0);
       return undefined;
     }
+    turn.ended = { latency, bestRttMs };
+    return this.#settled(number, turn);
+  }
+
+  /** The latency of a turn that has ended and sounded; the turn is forgotten then. */
+  #settled(number: number, { begun, sounding, ended }: Turn): TurnLatency | undefined {
+    if (begun === undefined || sounding === undefined || ended === undefined) {
+      return undefined;
+    }
+    this.#turns.delete(number);
+    const { latency, bestRttMs } = ended;
     const detectionMs = latency.detection_ms ?? 0;
     // What providers call the end of speech may be later than it was, by the silence that
     // they wait for. But the end had been for detectionMs when the gateway learnt of it, and

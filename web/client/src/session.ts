@@ -11,7 +11,7 @@ import { Outbox } from "./connection/outbox.js";
 import { VoiceError, gatewayError } from "./errors.js";
 import { Emitter, type Ended, type LocalEvents, type SessionState, type VoiceEvents } from "./events.js";
 import { Items } from "./items.js";
-import { TurnLatencies, UplinkClock } from "./latency.js";
+import { TurnLatencies, UplinkClock, type TurnLatency } from "./latency.js";
 import type { ConnectOptions } from "./options.js";
 import { Owed } from "./owed.js";
 import type { ClientMessage, PlaybackReport, ServerMessage, SessionStarted } from "./protocol/messages.js";
@@ -360,7 +360,10 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     if (message.type === "error" && this.#line.connected) {
       this.emit("warning", gatewayError(message));
     }
-    const latency = this.#latencies.message(message, performance.now(), this.#tally.bestRttMs);
+    this.#tellLatency(this.#latencies.message(message, performance.now(), this.#tally.bestRttMs));
+  }
+
+  #tellLatency(latency: TurnLatency | undefined): void {
     if (latency !== undefined) {
       addTurn(this.#tally, latency);
       this.emit("latency", latency);
@@ -430,10 +433,10 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   #onSounding(event: LocalEvents["sounding"]): void {
     const { item, own } = this.#items.named(event.item);
     this.#tally.cushionMs = event.cushionMs;
-    if (own) {
-      this.#latencies.sounding(item, event.at, event.at - event.firstByteAt);
-    }
     this.emit("sounding", { ...event, item });
+    if (own) {
+      this.#tellLatency(this.#latencies.sounding(item, event.at, event.at - event.firstByteAt));
+    }
   }
 
   #onPlayed(event: LocalEvents["played"]): void {

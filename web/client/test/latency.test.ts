@@ -19,7 +19,14 @@ class Trace {
   }
 
   at(ms: number, message: object): this {
-    const latency = this.latencies.message({ seq: 1, ...message } as ServerMessage, ms, this.rtt);
+    return this.tell(this.latencies.message({ seq: 1, ...message } as ServerMessage, ms, this.rtt));
+  }
+
+  sounds(item: string, at: number, cushionMs: number): this {
+    return this.tell(this.latencies.sounding(item, at, cushionMs));
+  }
+
+  tell(latency: TurnLatency | undefined): this {
     if (latency !== undefined) {
       this.told.push(latency);
     }
@@ -104,6 +111,22 @@ test("an approval of somebody else is no button here", () => {
     .at(1021, { type: "turn.started", turn: 2 })
     .answer(2, 2000, 60, { detection_ms: 0, provider_ms: 700, gateway_ms: 200 });
   assert.deepEqual(trace.told, []);
+});
+
+test("a page that is held up hears of the sound after the turn's end, and tells the wait then", () => {
+  const parts = { detection_ms: 0, provider_ms: 400, gateway_ms: 1 };
+  const trace = new Trace();
+  trace.latencies.acted("typed-1", 1000);
+  trace
+    .at(1020, { type: "turn.started", turn: 1 })
+    .at(1021, { type: "transcript", turn: 1, id: "typed-1", role: "user", text: "…", final: true, started_at: "" })
+    .at(1440, { type: "audio.start", turn: 1, item_id: "item_1" })
+    .at(1445, { type: "turn.ended", turn: 1, status: "completed", latency: parts });
+  assert.deepEqual(trace.told, []);
+  trace.sounds("item_1", 1500, 60).sounds("item_1", 1500, 60);
+  assert.deepEqual(trace.told, [
+    { turn: 1, by: "text", totalMs: 500, detectionMs: 0, providerMs: 400, gatewayMs: 1, cushionMs: 60, networkMs: 39 },
+  ]);
 });
 
 describe("there is nothing to tell", () => {
