@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
 . ./scripts/npm-install.sh
 root=$PWD
-most=16000
+most=16384
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

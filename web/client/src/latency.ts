@@ -26,9 +26,8 @@ export class UplinkClock {
   readonly #rate: number;
   #marks: { endMs: number; at: number }[] = [];
   #samples = 0;
-  /** What is before that is forgotten. */
+  /** What is before that is forgotten, or not known any more: then it is infinite. */
   #fromMs = 0;
-  #lost = false;
 
   /** rate in Hz. */
   constructor(rate: number) {
@@ -40,7 +39,7 @@ export class UplinkClock {
     this.#samples += samples;
     this.#marks.push({ endMs: (this.#samples * 1000) / this.#rate, at });
     if (this.#marks.length >= 2 * MARKS) {
-      this.#fromMs = this.#marks[MARKS - 1]!.endMs;
+      this.#fromMs = Math.max(this.#fromMs, this.#marks[MARKS - 1]!.endMs);
       this.#marks = this.#marks.slice(MARKS);
     }
   }
@@ -50,13 +49,13 @@ export class UplinkClock {
    * has counted. From here on the clock knows nothing.
    */
   lose(): void {
-    this.#lost = true;
+    this.#fromMs = Infinity;
   }
 
   /** When the sample at ms was captured; the newest for one that is yet to come, null for one that is not known. */
   at(ms: number): number | null {
     const mark = this.#marks[this.#marks.findLastIndex((m) => m.endMs < ms) + 1] ?? this.#marks.at(-1);
-    if (mark === undefined || this.#lost || ms < this.#fromMs) {
+    if (mark === undefined || ms < this.#fromMs) {
       return null;
     }
     return mark.at - Math.max(0, mark.endMs - ms);
@@ -76,7 +75,7 @@ interface Turn {
   firstItem?: string;
   sounding?: { at: number; cushionMs: number };
   /** What the gateway said of itself at the turn's end. */
-  ended?: { latency: Latency; bestRttMs: number | null };
+  ended?: { latency: Latency; bestRttMs: number | null } | undefined;
 }
 
 /** So many turns are open at most; older ones are forgotten. */
@@ -161,19 +160,15 @@ export class TurnLatencies {
     }
   }
 
-  #ended(number: number | undefined, latency: Latency | undefined, bestRttMs: number | null): TurnLatency | undefined {
+  #ended(number = 0, latency: Latency | undefined, bestRttMs: number | null): TurnLatency | undefined {
     const turn = this.#turn(number);
-    if (number === undefined || latency === undefined || turn.begun === undefined || turn.firstItem === undefined) {
-      this.#turns.delete(number ?? 0);
-      return undefined;
-    }
-    turn.ended = { latency, bestRttMs };
+    turn.ended = latency && { latency, bestRttMs };
     return this.#settled(number, turn);
   }
 
   /** The latency of a turn that has ended and sounded; the turn is forgotten then. */
   #settled(number: number, { begun, sounding, ended }: Turn): TurnLatency | undefined {
-    if (begun === undefined || sounding === undefined || ended === undefined) {
+    if (!begun || !sounding || !ended) {
       return undefined;
     }
     this.#turns.delete(number);
