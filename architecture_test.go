@@ -19,6 +19,7 @@ import (
 var foreign = map[string][]string{
 	"audio":                          {"github.com/segmentio/asm", "golang.org/x/sys"},
 	"config":                         {yaml},
+	"cost":                           {yaml},
 	"registry":                       {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"internal/mark":                  {"golang.org/x/text"},
 	"internal/user":                  {"golang.org/x/text"},

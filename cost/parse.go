@@ -1,0 +1,206 @@
+package cost
+
+import (
+	"cmp"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/strict"
+)
+
+// formVersion is the version of the form of the file. A file of another one is refused.
+const formVersion = 1
+
+// mostModels bounds a table.
+const mostModels = 2000
+
+//go:embed prices.yaml
+var builtIn []byte
+
+// BuiltIn returns the table that is part of the program.
+var BuiltIn = sync.OnceValue(func() *Table {
+	t, err := Parse("prices.yaml", builtIn)
+	if err != nil {
+		panic(err) // a test reads it
+	}
+	return t
+})
+
+// Parse reads a price table. It is YAML without anything guessed; all problems are reported together
+// as a *strict.Error, each with its line. name is the file's name in them.
+//
+//	version: 1
+//	date: 2026-11-25
+//	prices:
+//	  - models: [gpt-realtime-2.1]
+//	    source: developers.openai.com/api/docs/models/gpt-realtime-2.1, read 2026-11-25
+//	    from: 2026-11-25                      # a day in UTC; may be left out
+//	    input: {text: 4, audio: 32, image: 5} # dollars for a million tokens
+//	    cached: {text: 0.4, audio: 0.4}
+//	    output: {text: 24, audio: 64}
+//
+// A kind of token that is left out is unpriced, but for a cached one, which then costs as much as one
+// that is not. Only a price that is written as 0 is free.
+func Parse(name string, data []byte) (*Table, error) {
+	r := &reader{Reader: strict.NewReader(name), table: &Table{models: map[string][]row{}}}
+	if top := r.Document(data); top != nil {
+		r.file(top)
+	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	for _, rows := range r.table.models {
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(b.from, a.from) })
+	}
+	return r.table, nil
+}
+
+// With returns a table in which own replaces all rows of the models that it has. The version then
+// names both: the date of t, and the sum of own's content.
+func (t *Table) With(own *Table) *Table {
+	all := Table{Date: t.Date, models: maps.Clone(t.models)}
+	maps.Copy(all.models, own.models)
+	all.Version = t.Version + "+" + own.Date + "-" + own.sum()
+	return &all
+}
+
+// sum identifies the content of a table in eight letters.
+func (t *Table) sum() string {
+	h := sha256.New()
+	for _, name := range t.Models() {
+		for _, r := range t.models[name] {
+			write(h, name, r)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:4])
+}
+
+// reader reads one file.
+type reader struct {
+	*strict.Reader
+	table *Table
+}
+
+func (r *reader) file(top *yaml.Node) {
+	m, ok := r.Map(top, "the file", "version", "date", "prices")
+	if !ok {
+		return
+	}
+	if !m.Has("version") {
+		r.Problem(top, "the file has no version; begin it with version: %d", formVersion)
+	} else {
+		r.Int(m.Get("version"), "version", formVersion, formVersion)
+	}
+	r.table.Date = r.day(m.Get("date"), "date")
+	if !m.Has("date") {
+		r.Problem(top, "the table has no date; say when its prices were read, such as date: 2026-11-25")
+	}
+	r.table.Version = r.table.Date
+	if !m.Has("prices") {
+		r.Problem(top, "the table has no prices; give it prices: with a list of models")
+		return
+	}
+	for _, n := range r.List(m.Get("prices"), "prices") {
+		r.row(n)
+	}
+}
+
+func (r *reader) row(n *yaml.Node) {
+	m, ok := r.Map(n, "the price", "models", "source", "from", "input", "cached", "output")
+	if !ok {
+		return
+	}
+	if source, _ := r.Text(m.Get("source"), "source"); strings.TrimSpace(source) == "" {
+		r.Problem(n, "the price has no source; say where it stands and when it was read")
+	}
+	one := row{from: r.day(m.Get("from"), "from"), prices: Prices{
+		InputText: Unknown, InputAudio: Unknown, InputImage: Unknown,
+		CachedText: Unknown, CachedAudio: Unknown, CachedImage: Unknown,
+		OutputText: Unknown, OutputAudio: Unknown,
+	}}
+	p := &one.prices
+	r.kinds(m.Get("input"), "input", map[string]*Price{"text": &p.InputText, "audio": &p.InputAudio, "image": &p.InputImage})
+	r.kinds(m.Get("cached"), "cached", map[string]*Price{"text": &p.CachedText, "audio": &p.CachedAudio, "image": &p.CachedImage})
+	r.kinds(m.Get("output"), "output", map[string]*Price{"text": &p.OutputText, "audio": &p.OutputAudio})
+	if !m.Has("input") || !m.Has("output") {
+		r.Problem(n, "the price needs input and output")
+	}
+	if !m.Has("models") {
+		r.Problem(n, "the price is for no model; give it models: [name]")
+		return
+	}
+	for _, is := range r.List(m.Get("models"), "models") {
+		r.model(is, one)
+	}
+}
+
+// modelName is what a model may be called in a table.
+var modelName = regexp.MustCompile(`^[a-z0-9][a-z0-9._:-]{0,127}$`)
+
+func (r *reader) model(n *yaml.Node, one row) {
+	name, ok := r.Text(n, "the name of a model")
+	switch {
+	case !ok:
+	case !modelName.MatchString(name):
+		r.Problem(n, "%q cannot be the name of a model: it is at most 128 small letters, digits and . _ : -, without the path before it", name)
+	case slices.ContainsFunc(r.table.models[name], func(o row) bool { return o.from == one.from }):
+		r.Problem(n, "the model %s has another price from the same day; remove one", name)
+	case len(r.table.models) >= mostModels:
+		r.Problem(n, "the table has more than %d models", mostModels)
+	default:
+		r.table.models[name] = append(r.table.models[name], one)
+	}
+}
+
+// kinds reads the prices of one direction.
+func (r *reader) kinds(n *yaml.Node, what string, into map[string]*Price) {
+	if n == nil {
+		return
+	}
+	m, ok := r.Map(n, what, slices.Sorted(maps.Keys(into))...)
+	if !ok {
+		return
+	}
+	if len(m.Keys()) == 0 {
+		r.Problem(n, "%s is empty; leave it out or give it a price", what)
+	}
+	for _, kind := range m.Keys() {
+		r.price(m.Get(kind), what+"."+kind, into[kind])
+	}
+}
+
+// price reads dollars with at most six decimals, exactly: a float would not be.
+func (r *reader) price(n *yaml.Node, what string, into *Price) {
+	text, ok := r.Text(n, what)
+	if !ok {
+		return
+	}
+	micros, ok := ParseDollars(text)
+	if !ok || micros > mostPrice {
+		r.Problem(n, "%s must be dollars for a million tokens, such as 0.75, with at most six decimals and at most %d, not %q", what, mostPrice/1_000_000, text)
+		return
+	}
+	*into = Price(micros)
+}
+
+// day reads a day; empty if n is nil.
+func (r *reader) day(n *yaml.Node, what string) string {
+	text, ok := r.Text(n, what)
+	if !ok {
+		return ""
+	}
+	if _, err := time.Parse(time.DateOnly, text); err != nil {
+		r.Problem(n, "%s must be a day such as 2026-11-25, not %q", what, text)
+		return ""
+	}
+	return text
+}
