@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-compare bench-baseline bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-compare bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,11 +60,8 @@ bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
 bench-floods: ## Talking sessions beside floods of each kind: gaps, pings, memory (FLOOD_FOR=3s)
 	go test -run '^$$' -bench Floods -benchtime 1x -timeout 30m ./e2e
 
-bench-compare: ## CPU and memory compared with the last release (other relays: scripts/bench/compare.sh)
+bench-compare: ## CPU and memory beside those of the last release (beside nginx: scripts/bench/compare.sh)
 	./scripts/bench/compare.sh check
-
-bench-baseline: ## Keep the figures of this release for bench-compare
-	./scripts/bench/compare.sh baseline
 
 bench-web: ## Figures of the page in real Chromium (BENCH_MINUTES=2)
 	./scripts/bench-web.sh

@@ -62,7 +62,7 @@ var foreign = map[string][]string{
 	"cmd/voicegw":                    {"github.com/alecthomas/kong", "github.com/lmittmann/tint"},
 	"internal/terminal":              {"golang.org/x/term"},
 
-	"scripts/bench/relaybench": {"golang.org/x/sys"},
+	"scripts/bench/relaybench": {"golang.org/x/sys", websocket},
 	"scripts/supply":           {"github.com/CycloneDX/cyclonedx-go"},
 	"internal/ws":              {websocket},
 	"internal/nonblock":        {"golang.org/x/sys"},

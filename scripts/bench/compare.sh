@@ -1,15 +1,15 @@
 #!/bin/sh
-# Compares voicegw with nginx, a relay in Node and a direct connection, on the same work,
-# in turns, each run with fresh processes:
+# Compares voicegw with nginx and a direct connection, on the same work, in turns, each run with
+# fresh processes:
 #
-#     scripts/bench/compare.sh            a quarter of an hour
-#     scripts/bench/compare.sh --quick    one minute
-#     scripts/bench/compare.sh --large    with 5000 idle sessions; an hour
-#     scripts/bench/compare.sh check      against baseline.json, the last release's figures
-#     scripts/bench/compare.sh baseline   writes baseline.json
+#     scripts/bench/compare.sh               a quarter of an hour
+#     scripts/bench/compare.sh --quick       one minute
+#     scripts/bench/compare.sh --large       with 5000 idle sessions; an hour
+#     scripts/bench/compare.sh check [REV]   beside the program of a revision, by default the last
+#                                            release's, which the file release names
 #
 # Linux only. nginx is Debian's; it is installed if it is missing and this runs as root.
-# A missing relay is left out, with a message.
+# Without nginx the gateway is measured alone, with a message.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -17,13 +17,14 @@ cd "$here/../.."
 
 what=compare
 size=
+revision=${2:-}
 case "${1:-}" in
 "") ;;
 --quick) size=-quick ;;
 --large) size=-large ;;
-check | baseline) what=$1 ;;
+check) what=check ;;
 *)
-	echo "compare.sh: $1 is not known; say --quick, --large, check or baseline, or nothing." >&2
+	echo "compare.sh: $1 is not known; say --quick, --large or check, or nothing." >&2
 	exit 2
 	;;
 esac
@@ -54,29 +55,17 @@ build "$PWD" "$version" "$work/voicegw"
 go build -o "$work/relaybench" ./scripts/bench/relaybench
 set -- -gateway "$work/voicegw"
 
-case $what in
-baseline)
-	"$work/relaybench" baseline "$@" -file "$here/baseline.json" -version "$version"
-	exit
-	;;
-check)
-	verdict=0
-	"$work/relaybench" check "$@" -file "$here/baseline.json" || verdict=$?
-	[ $verdict = 3 ] || exit $verdict
-	# The figures may be of another machine: if the release is available, it decides.
-	release=$(sed -n 's/.*"version": "\(.*\)".*/\1/p' "$here/baseline.json")
+if [ $what = check ]; then
+	release=${revision:-$(cat "$here/release")}
 	if ! git archive --prefix=release/ -o "$work/release.tar" "$release" 2>"$work/git.log"; then
 		echo "compare.sh: $release is not in this clone, so that it cannot be measured here: $(cat "$work/git.log")" >&2
-		exit $verdict
+		exit 1
 	fi
-	echo
-	echo "Worse than the figures that $release left. They may be of another machine: both programs, in turns, on this one."
 	tar -x -C "$work" -f "$work/release.tar"
 	build "$work/release" "$release" "$work/voicegw-release"
-	"$work/relaybench" beside "$@" -release "$work/voicegw-release" -version "$release"
+	"$work/relaybench" check "$@" -release "$work/voicegw-release" -version "$release"
 	exit
-	;;
-esac
+fi
 
 find_nginx() { command -v nginx || command -v /usr/sbin/nginx; }
 if ! find_nginx >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -89,16 +78,5 @@ if nginx=$(find_nginx); then
 else
 	echo "compare.sh: there is no nginx: apt-get install nginx-light (as root). It is left out." >&2
 fi
-if command -v node >/dev/null && command -v npm >/dev/null; then
-	(
-		cd "$here/noderelay"
-		. "$here/../npm-install.sh"
-		npm_install
-	)
-	set -- "$@" -node-relay "$here/noderelay/relay.mjs"
-else
-	echo "compare.sh: there is no node with npm (20 or newer). Its relay is left out." >&2
-fi
-
 echo "$version, $(nproc) cores, $(uname -sr), $(go version | cut -d ' ' -f 3)${nginx:+, $("$nginx" -v 2>&1 | sed 's/.*: //')}"
 "$work/relaybench" compare $size "$@"

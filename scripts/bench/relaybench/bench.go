@@ -17,12 +17,11 @@ import (
 
 // bench holds the paths of everything that a run needs.
 type bench struct {
-	self      string // this program
-	dir       string // for temporary files; removed at the end
-	gateway   string // voicegw, with the probe
-	nginx     string
-	nodeRelay string
-	out       io.Writer
+	self    string // this program
+	dir     string // for temporary files; removed at the end
+	gateway string // voicegw, with the probe
+	nginx   string
+	out     io.Writer
 
 	// The cores of this run's relay, and those of everything else; empty means all.
 	relayOn, othersOn string

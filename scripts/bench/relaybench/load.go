@@ -3,12 +3,13 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,14 +17,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coder/websocket"
 	"golang.org/x/sys/unix"
+
+	"voicegw/internal/nonblock"
+	"voicegw/internal/ws"
 )
 
 // The protocols between a load and a relay.
 const (
 	speakVoicegw = "voicegw" // voicegw.v1: raw audio in binary frames
 	speakGemini  = "gemini"  // the provider's own, which the relay passes on
-	speakOpenAI  = "openai"
 )
 
 // loadOptions configure a load.
@@ -56,18 +60,20 @@ type loadResult struct {
 	Failure       string  // why the run does not count; empty if it does
 }
 
-// load is many clients of one relay.
+// load is many clients of one relay. Loops read its connections, which costs far less than a
+// goroutine for each: a load takes processor time away from the relay.
 type load struct {
 	opts   loadOptions
-	poll   *poll
+	client *http.Client
 	conns  []*loadConn
 	audio  []byte // one frame of audio, ready to send
+	kind   websocket.MessageType
 	failed atomic.Pointer[error]
 
 	from, to atomic.Int64 // the time of the measurement, in ns since the epoch
 
-	// Owned by receive.
-	trips []uint32 // round trips in microseconds
+	mu    sync.Mutex // guards the following fields
+	trips []uint32   // round trips in microseconds
 	got   int64
 	// Owned by send.
 	late []uint32
@@ -77,24 +83,21 @@ type load struct {
 // flying is how many frames of a session may be in flight.
 const flying = 256
 
+// loadConn is one session.
 type loadConn struct {
-	fd     int
-	frames frameReader
-	sent   int64                // owned by send
-	got    int64                // owned by receive
-	at     [flying]atomic.Int64 // when the last frames were sent
-	heard  atomic.Int64         // bytes of audio that have come back
-	told   int64                // when the gateway was last told so, ns; owned by send
+	*ws.Conn
+	sent  int64                // owned by send
+	got   int64                // owned by the turns of the connection
+	at    [flying]atomic.Int64 // when the last frames were sent
+	heard atomic.Int64         // bytes of audio that have come back
+	told  int64                // when the gateway was last told so, ns; owned by send
 }
 
 // runLoad connects the sessions and reports this on out with a line; then, after the line "go",
 // it sends, prints "begin" and "end" around the measurement, and its result. It ends with in.
 func runLoad(in io.Reader, out io.Writer, opts loadOptions) error {
-	l := &load{opts: opts, audio: audioFrame(opts)}
-	var err error
-	if l.poll, err = newPoll(); err != nil {
-		return err
-	}
+	l := &load{opts: opts, client: nonblock.Client(nil, &nonblock.Loops{})}
+	l.kind, l.audio = audioFrame(opts)
 	if err := l.connect(); err != nil {
 		return err
 	}
@@ -106,20 +109,17 @@ func runLoad(in io.Reader, out io.Writer, opts loadOptions) error {
 	if err := json.NewEncoder(out).Encode(l.run(out)); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, in)
+	_, err := io.Copy(io.Discard, in)
 	return err
 }
 
-// audioFrame returns the frame that a session sends repeatedly.
-func audioFrame(opts loadOptions) []byte {
+// audioFrame returns the message that a session sends repeatedly.
+func audioFrame(opts loadOptions) (websocket.MessageType, []byte) {
 	pcm := hum(frameBytes(opts.Frame))
-	switch opts.Speak {
-	case speakGemini:
-		return appendFrame(nil, opText, []byte(`{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"`+base64.StdEncoding.EncodeToString(pcm)+`"}}}`), true)
-	case speakOpenAI:
-		return appendFrame(nil, opText, []byte(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(pcm)+`"}`), true)
+	if opts.Speak == speakGemini {
+		return websocket.MessageText, []byte(`{"realtimeInput":{"audio":{"mimeType":"audio/pcm;rate=16000","data":"` + base64.StdEncoding.EncodeToString(pcm) + `"}}}`)
 	}
-	return appendFrame(nil, opBinary, pcm, true)
+	return websocket.MessageBinary, pcm
 }
 
 // connecting is how many sessions are opened concurrently.
@@ -152,56 +152,53 @@ func (l *load) failure() error {
 	return nil
 }
 
-// open opens one session and passes it to receive.
+// open opens one session, whose connection a loop reads from then on.
 func (l *load) open(i int) error {
-	path, subprotocol := "/v1/voice", "voicegw.v1"
-	switch l.opts.Speak {
-	case speakGemini:
-		path, subprotocol = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent", ""
-	case speakOpenAI:
-		path, subprotocol = "/v1/realtime", ""
+	path, shake := "/v1/voice", &websocket.DialOptions{HTTPClient: l.client, Subprotocols: []string{"voicegw.v1"}}
+	if l.opts.Speak == speakGemini {
+		path, shake.Subprotocols = pathGemini, nil
 	}
-	conn, err := dialWS(l.opts.Addr, path, subprotocol)
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
+	defer cancel()
+	conn, _, err := ws.Dial(ctx, "ws://"+l.opts.Addr+path, shake, ws.Options{}) //nolint:bodyclose // an upgrade has none
 	if err != nil {
 		return err
 	}
+	end := context.AfterFunc(ctx, func() { _ = conn.CloseNow() }) // it takes too long
 	if err := l.begin(conn); err != nil {
-		return errors.Join(err, conn.Close())
+		return errors.Join(err, conn.CloseNow())
 	}
-	c := &loadConn{}
-	if c.fd, err = detach(conn); err != nil {
-		return err
+	if !end() {
+		return ctx.Err()
 	}
+	c := &loadConn{Conn: conn}
 	l.conns[i] = c
-	return l.poll.add(c.fd, int32(i))
+	c.Notify(func() {
+		if err := l.readable(c); err != nil {
+			l.fail(fmt.Errorf("session %d: %w", i+1, err))
+			_ = c.CloseNow()
+		}
+	})
+	return nil
 }
 
 // begin exchanges the first messages of a session.
-func (l *load) begin(conn net.Conn) error {
-	if err := conn.SetDeadline(time.Now().Add(handshakeTime)); err != nil {
-		return err
-	}
+func (l *load) begin(conn *ws.Conn) error {
 	first, answer := `{"setup":{"model":"models/bench"}}`, "setupComplete"
-	switch l.opts.Speak {
-	case speakVoicegw:
+	if l.opts.Speak == speakVoicegw {
 		first = fmt.Sprintf(`{"type":"session.start","provider":%q,"input_rate":%d,"output_rate":%d}`, l.opts.Provider, l.startRate(), outputRate)
 		answer = "session.started"
-	case speakOpenAI:
-		first, answer = `{"type":"session.update","session":{"type":"realtime"}}`, "session.updated"
 	}
-	if _, err := conn.Write(appendFrame(nil, opText, []byte(first), true)); err != nil {
+	if err := conn.Write(websocket.MessageText, []byte(first)); err != nil {
 		return err
 	}
-	var frames frameReader
-	for buf := make([]byte, 1); ; {
-		if _, err := io.ReadFull(conn, buf); err != nil {
+	for {
+		_, message, err := conn.Read()
+		switch seen := string(message); {
+		case err != nil:
 			return err
-		}
-		var seen string
-		frames.feed(buf, func(f frame) { seen = string(f.head) })
-		switch {
 		case strings.Contains(seen, answer):
-			return conn.SetDeadline(time.Time{})
+			return nil
 		case strings.Contains(seen, `"error"`):
 			return fmt.Errorf("the relay answered %s", seen)
 		}
@@ -224,9 +221,7 @@ func (l *load) run(out io.Writer) loadResult {
 	to := from.Add(l.opts.Measure)
 	l.from.Store(from.UnixNano())
 	l.to.Store(to.UnixNano())
-	stop := make(chan struct{}) // closed when nothing more will arrive
-	var sending, receiving sync.WaitGroup
-	receiving.Go(func() { l.receive(stop) })
+	var sending sync.WaitGroup
 	sending.Go(func() { l.send(start, to) })
 	sending.Go(func() {
 		<-time.After(time.Until(from))
@@ -236,8 +231,6 @@ func (l *load) run(out io.Writer) loadResult {
 	})
 	sending.Wait()
 	<-time.After(lastFrames)
-	close(stop)
-	receiving.Wait()
 	return l.result()
 }
 
@@ -261,11 +254,7 @@ func (l *load) send(start, to time.Time) {
 		c, now := l.conns[k%n], time.Now().UnixNano()
 		c.at[c.sent%flying].Store(now)
 		c.sent++
-		if err := writeAll(c.fd, l.audio); err != nil {
-			l.fail(err)
-			return
-		}
-		if err := l.report(c, now); err != nil {
+		if err := errors.Join(c.Write(l.kind, l.audio), l.report(c, now)); err != nil {
 			l.fail(err)
 			return
 		}
@@ -286,62 +275,38 @@ func (l *load) report(c *loadConn, now int64) error {
 	}
 	c.told = now
 	ms := c.heard.Load() / (outputRate / 1000 * 2)
-	return writeAll(c.fd, appendFrame(nil, opText, fmt.Appendf(nil, `{"type":"playback","item_id":"item_1","played_ms":%d,"received_ms":%d}`, ms, ms), true))
+	return c.Write(websocket.MessageText, fmt.Appendf(nil, `{"type":"playback","item_id":"item_1","played_ms":%d,"received_ms":%d}`, ms, ms))
 }
 
 func (l *load) counts(at int64) bool { return at >= l.from.Load() && at < l.to.Load() }
 
 func micros(ns int64) uint32 { return uint32(max(ns, 0) / 1000) }
 
-// receive counts the frames that come back.
-func (l *load) receive(stop <-chan struct{}) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+// readable counts the frames that have come back.
+func (l *load) readable(c *loadConn) error {
 	for {
-		select {
-		case <-stop:
-			return
-		default:
+		typ, message, ok, err := c.TryRead()
+		if err != nil || !ok {
+			return err
 		}
-		if err := l.poll.wait(20, l.readable); err != nil {
-			l.fail(err)
+		if typ != l.kind || len(message) < smallestAudio {
+			continue
 		}
-		if l.failure() != nil {
-			return
-		}
-	}
-}
-
-func (l *load) readable(id int32) {
-	c := l.conns[id]
-	b, err := l.poll.read(c.fd)
-	if err != nil {
-		l.fail(fmt.Errorf("session %d: %w", id+1, err))
-		return
-	}
-	now := time.Now().UnixNano()
-	c.frames.feed(b, func(f frame) {
-		if !l.isAudio(f) {
-			return
-		}
-		at := c.at[c.got%flying].Load()
+		now, at := time.Now().UnixNano(), c.at[c.got%flying].Load()
 		c.got++
-		c.heard.Add(int64(f.length))
+		c.heard.Add(int64(len(message)))
 		if l.counts(at) {
+			l.mu.Lock()
 			l.got++
 			l.trips = append(l.trips, micros(now-at))
+			l.mu.Unlock()
 		}
-	})
-}
-
-func (l *load) isAudio(f frame) bool {
-	if l.opts.Speak == speakVoicegw {
-		return f.opcode == opBinary
 	}
-	return f.opcode == opText && f.length >= smallestAudio
 }
 
 func (l *load) result() loadResult {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	slices.Sort(l.trips)
 	slices.Sort(l.late)
 	r := loadResult{

@@ -3,13 +3,11 @@
 // The command relaybench compares voice gateways with other relays: it is the clients, the
 // provider and the judge. scripts/bench/compare.sh builds and calls it.
 //
-//	relaybench compare  [-quick|-large] ...   measures all relays and prints the results
-//	relaybench baseline -file F -version V    writes voicegw's figures, in multiples of a calibration
-//	relaybench check    -file F               exit code 3 if voicegw needs more than that
-//	relaybench beside   -release P -version V exit code 3 if it needs more than the program P
+//	relaybench compare [-quick|-large] ...    measures all relays and prints the results
+//	relaybench check   -release P -version V  fails if voicegw needs more than the program P
 //
-// It calls itself as provider, load and splice, each in a process of its own, so that a relay's
-// CPU time is only the relay's.
+// It calls itself as provider and load, each in a process of its own, so that a relay's CPU time
+// is only the relay's.
 package main
 
 import (
@@ -18,15 +16,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 )
 
 func main() {
 	if err := command(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "relaybench:", err)
-		if errors.Is(err, errWorse) {
-			os.Exit(3) // only then: compare.sh checks for it
-		}
 		os.Exit(1)
 	}
 }
@@ -34,7 +30,7 @@ func main() {
 // command runs the command that the arguments name.
 func command(args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("say what to do: compare, baseline, check or beside")
+		return errors.New("say what to do: compare or check")
 	}
 	set := flag.NewFlagSet("relaybench "+args[0], flag.ContinueOnError)
 	switch args[0] {
@@ -45,12 +41,6 @@ func command(args []string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		return serveProvider(in, out, frameBytes(*frame), *cert)
-	case "splice":
-		to := set.String("to", "", "host:port")
-		if err := set.Parse(args[1:]); err != nil {
-			return err
-		}
-		return runSplice(in, out, *to)
 	case "load":
 		opts := loadFlags(set)
 		if err := set.Parse(args[1:]); err != nil {
@@ -78,10 +68,8 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	b := &bench{out: out}
 	set.StringVar(&b.gateway, "gateway", "", "voicegw, built with the probe")
 	set.StringVar(&b.nginx, "nginx", "", "the nginx program; if empty, nginx is left out")
-	set.StringVar(&b.nodeRelay, "node-relay", "", "the file noderelay/relay.mjs; if empty, this relay is left out")
-	file := set.String("file", "", "the baseline")
-	version := set.String("version", "unknown", "version of the gateway, for the baseline and for beside")
-	release := set.String("release", "", "the release's program, built with its probe, for beside")
+	version := set.String("version", "unknown", "version of the release, for check")
+	release := set.String("release", "", "the release's program, built with its probe, for check")
 	quick := set.Bool("quick", false, "a run of a minute")
 	large := set.Bool("large", false, "more rounds, longer, and 5000 idle sessions")
 	if err := set.Parse(args); err != nil {
@@ -98,14 +86,10 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	switch what {
 	case "compare":
 		return b.compare(*quick, *large)
-	case "baseline":
-		return b.writeBaseline(*file, *version)
 	case "check":
-		return b.compareBaseline(*file)
-	case "beside":
-		return b.compareRelease(*release, *version)
+		return b.check(*release, *version)
 	}
-	return fmt.Errorf("%q is not known: say compare, baseline, check or beside", what)
+	return fmt.Errorf("%q is not known: say compare or check", what)
 }
 
 // compare runs a plan with all relays that are installed.
@@ -128,13 +112,10 @@ func (b *bench) compare(quick, large bool) error {
 	return nil
 }
 
-// present leaves out relays that are not installed.
-func (b *bench) present(kinds []kind) (out []kind) {
-	for _, k := range kinds {
+// present leaves out nginx if it is not installed.
+func (b *bench) present(kinds []kind) []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
 		name, _ := k.plain()
-		if (name != nginx.name || b.nginx != "") && (name != node.name || b.nodeRelay != "") {
-			out = append(out, k)
-		}
-	}
-	return out
+		return name == nginx.name && b.nginx == ""
+	})
 }

@@ -43,24 +43,24 @@ func (s scenario) also(what string) scenario {
 func fullPlan() []step {
 	const warm, measure = 2 * time.Second, 5 * time.Second
 	const short, long = 20 * time.Millisecond, 100 * time.Millisecond
-	all := []kind{direct, splice, nginx, node, gatewayKind, gatewayOther}
+	all := []kind{direct, nginx, gatewayKind, gatewayOther}
 	apart := talking(200, short, warm, measure).also("the relay on a core of its own")
 	apart.apart = true
-	secure := []kind{nginx.overTLS(), node.overTLS(), gatewayKind.overTLS(), gatewayOther.overTLS(), gatewayKind}
+	secure := []kind{nginx.overTLS(), gatewayKind.overTLS(), gatewayOther.overTLS(), gatewayKind}
 	return []step{
 		{talking(200, short, warm, measure), all, 3},
-		{apart, []kind{direct, nginx, node, gatewayKind, gatewayOther}, 3},
-		{talking(1000, long, warm, measure), []kind{direct, splice, nginx, node, gatewayKind}, 2},
-		{talking(500, short, warm, measure), []kind{splice, nginx, node, gatewayKind}, 1},
+		{apart, all, 3},
+		{talking(1000, long, warm, measure), []kind{direct, nginx, gatewayKind}, 2},
+		{talking(500, short, warm, measure), []kind{nginx, gatewayKind}, 1},
 		{talking(100, short, warm, measure).also("TLS to the provider"), secure, 2},
-		{idle(2000, 8*time.Second), append([]kind{nginx, node, gatewayOther}, secure...), 1},
+		{idle(2000, 8*time.Second), append([]kind{nginx, gatewayOther}, secure...), 1},
 	}
 }
 
 func quickPlan() []step {
 	return []step{
-		{talking(100, 20*time.Millisecond, time.Second, 3*time.Second), []kind{direct, splice, nginx, node, gatewayKind}, 1},
-		{idle(500, 3*time.Second), []kind{nginx, node, gatewayKind}, 1},
+		{talking(100, 20*time.Millisecond, time.Second, 3*time.Second), []kind{direct, nginx, gatewayKind}, 1},
+		{idle(500, 3*time.Second), []kind{nginx, gatewayKind}, 1},
 	}
 }
 

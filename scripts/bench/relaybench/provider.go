@@ -5,15 +5,20 @@ package main
 import (
 	"crypto/tls"
 	"encoding/base64"
-	"errors"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
-	"sync"
+	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/coder/websocket"
+
+	"voicegw/internal/nonblock"
+	"voicegw/internal/ws"
 )
 
 // smallestAudio distinguishes a message with audio from others, in bytes: the shortest
@@ -22,9 +27,9 @@ const smallestAudio = 500
 
 // answers are the provider's messages on one of the wires.
 type answers struct {
-	hello []byte // at once
-	setup []byte // to the first message
-	audio []byte // to each message with audio
+	hello []string // at once
+	setup []string // to the first message
+	audio []byte   // to each message with audio
 }
 
 // The wires of the provider.
@@ -33,26 +38,26 @@ const (
 	wireOpenAI = "openai"
 )
 
+// The paths at which the wires are served.
+const (
+	pathGemini = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+	pathOpenAI = "/v1/realtime"
+)
+
 // answersOn returns the answers of one wire, with frameBytes of audio in each.
 func answersOn(wire string, frameBytes int) answers {
-	text := func(parts ...string) (frames []byte) {
-		for _, s := range parts {
-			frames = appendFrame(frames, opText, []byte(s), false)
-		}
-		return frames
-	}
 	pcm := base64.StdEncoding.EncodeToString(hum(frameBytes))
 	if wire == wireGemini {
 		return answers{
-			setup: text(`{"setupComplete":{}}`),
-			audio: text(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + pcm + `"}}]}}}`),
+			setup: []string{`{"setupComplete":{}}`},
+			audio: []byte(`{"serverContent":{"modelTurn":{"parts":[{"inlineData":{"mimeType":"audio/pcm;rate=24000","data":"` + pcm + `"}}]}}}`),
 		}
 	}
 	session := `{"type":"session.%s","event_id":"e","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime","audio":{"input":{},"output":{}}}}`
 	return answers{
-		hello: text(fmt.Sprintf(session, "created")),
-		setup: text(fmt.Sprintf(session, "updated"), `{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`),
-		audio: text(`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"` + pcm + `"}`),
+		hello: []string{fmt.Sprintf(session, "created")},
+		setup: []string{fmt.Sprintf(session, "updated"), `{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`},
+		audio: []byte(`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"` + pcm + `"}`),
 	}
 }
 
@@ -68,46 +73,30 @@ func hum(n int) []byte {
 }
 
 // provider answers each frame of audio with one of the same length, on either wire. Its own
-// CPU time is not measured.
-type provider struct {
-	poll   *poll
-	gemini answers
-	openai answers
-
-	mu    sync.Mutex // guards conns
-	conns []*providerConn
-}
-
-type providerConn struct {
-	fd      int // without TLS
-	write   func([]byte) error
-	answers *answers
-	frames  frameReader
-	begun   bool // the first message has arrived
-}
+// CPU time is not measured, but takes processor time away from the relay: loops read its
+// connections.
+type provider struct{ gemini, openai answers }
 
 // serveProvider prints its address on out and answers until in ends. If a file's path is given
 // it speaks TLS, and writes the certificate to trust to that file.
 func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string) error {
-	p := &provider{gemini: answersOn(wireGemini, frameBytes), openai: answersOn(wireOpenAI, frameBytes)}
-	var err error
-	if p.poll, err = newPoll(); err != nil {
-		return err
-	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+	ln = nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}}
 	if certFile != "" {
 		if ln, err = overTLS(ln, certFile); err != nil {
 			return err
 		}
 	}
 	say(out, "%s\n", ln.Addr())
-	failed := make(chan error, 3) // one for each goroutine; never closed
-	server := &http.Server{Handler: p, ReadHeaderTimeout: handshakeTime}
+	server := &http.Server{
+		Handler:           provider{answersOn(wireGemini, frameBytes), answersOn(wireOpenAI, frameBytes)},
+		ReadHeaderTimeout: handshakeTime,
+	}
+	failed := make(chan error, 2) // one for each goroutine; never closed
 	go func() { failed <- server.Serve(ln) }()
-	go func() { failed <- p.answer() }()
 	go func() {
 		_, err := io.Copy(io.Discard, in)
 		failed <- err
@@ -115,102 +104,79 @@ func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string)
 	return <-failed
 }
 
-// ServeHTTP accepts a connection and passes it to answer.
-func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	conn, err := acceptWS(w, r)
+// handshakeTime bounds what opening one connection takes.
+const handshakeTime = 30 * time.Second
+
+// overTLS serves TLS on a listener's connections, with the certificate for 127.0.0.1 that Go has
+// for tests. It is written to certFile, as PEM, for the clients that must trust it.
+func overTLS(ln net.Listener, certFile string) (net.Listener, error) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(certFile, text, 0o600); err != nil {
+		return nil, err
+	}
+	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: server.TLS.Certificates}), nil
+}
+
+// ServeHTTP accepts a connection. If one ends early, the load reports missing frames.
+func (p provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	conn, err := ws.Accept(w, r, nil, ws.Options{})
 	if err != nil {
-		return // the load reports missing frames
+		return
 	}
-	if p.open(conn, r.URL.Path) != nil {
-		_ = conn.Close() // likewise
+	c := &providerConn{Conn: conn, answers: p.openai}
+	if strings.Contains(r.URL.Path, "BidiGenerateContent") {
+		c.answers = p.gemini
 	}
+	if c.text(c.answers.hello) != nil {
+		_ = c.CloseNow()
+		return
+	}
+	c.Notify(c.readable)
 }
 
-func (p *provider) open(conn net.Conn, path string) (err error) {
-	c := &providerConn{answers: &p.openai}
-	if strings.Contains(path, "BidiGenerateContent") {
-		c.answers = &p.gemini
-	}
-	if _, ok := conn.(*tls.Conn); ok {
-		return c.overTLS(conn)
-	}
-	if c.fd, err = detach(conn); err != nil {
-		return err
-	}
-	c.write = func(b []byte) error { return writeAll(c.fd, b) }
-	if err := c.write(c.answers.hello); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	id := int32(len(p.conns))
-	p.conns = append(p.conns, c)
-	p.mu.Unlock()
-	return p.poll.add(c.fd, id)
+// providerConn is one connection of the provider.
+type providerConn struct {
+	*ws.Conn
+	answers answers
+	begun   bool // the first message has arrived
 }
 
-// answer answers incoming frames.
-func (p *provider) answer() error {
+// readable answers the messages that have arrived.
+func (c *providerConn) readable() {
 	for {
-		if err := p.poll.wait(-1, p.readable); err != nil {
-			return err
+		_, message, ok, err := c.TryRead()
+		if err == nil && !ok {
+			return
 		}
-	}
-}
-
-func (p *provider) readable(id int32) {
-	p.mu.Lock()
-	c := p.conns[id]
-	p.mu.Unlock()
-	b, err := p.poll.read(c.fd)
-	if err == nil {
-		err = c.feed(b)
-	}
-	if err != nil {
-		_ = unix.Close(c.fd) // the load reports missing frames
-	}
-}
-
-// feed answers the frames that b completes.
-func (c *providerConn) feed(b []byte) (err error) {
-	c.frames.feed(b, func(f frame) { err = errors.Join(err, c.take(f)) })
-	return err
-}
-
-// overTLS answers frames until the connection ends, on the connection's goroutine: a TLS
-// connection has state that poll does not know.
-func (c *providerConn) overTLS(conn net.Conn) error {
-	c.write = func(b []byte) error {
-		_, err := conn.Write(b)
-		return err
-	}
-	if err := c.write(c.answers.hello); err != nil {
-		return err
-	}
-	for buf := make([]byte, tlsRoom); ; {
-		n, err := conn.Read(buf)
 		if err == nil {
-			err = c.feed(buf[:n])
+			err = c.take(message)
 		}
 		if err != nil {
-			return err
+			_ = c.CloseNow()
+			return
 		}
 	}
 }
 
-// take answers one frame.
-func (c *providerConn) take(f frame) error {
-	switch {
-	case f.opcode == opClose:
-		return errClosed
-	case f.opcode == opPing:
-		return c.write(appendFrame(nil, opPong, f.head, false))
-	case f.opcode == opPong:
-		return nil
-	case !c.begun:
+// take answers one message.
+func (c *providerConn) take(message []byte) error {
+	if !c.begun {
 		c.begun = true
-		return c.write(c.answers.setup)
-	case f.length >= smallestAudio:
-		return c.write(c.answers.audio)
+		return c.text(c.answers.setup)
+	}
+	if len(message) < smallestAudio {
+		return nil
+	}
+	return c.Write(websocket.MessageText, c.answers.audio)
+}
+
+func (c *providerConn) text(messages []string) error {
+	for _, m := range messages {
+		if err := c.Write(websocket.MessageText, []byte(m)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

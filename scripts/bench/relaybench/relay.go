@@ -62,19 +62,15 @@ func (k kind) beside(other kind) kind {
 	return other
 }
 
-// The relays. Those whose clients speak the provider's protocol pass bytes on; the others
+// The relays. Those whose clients speak the provider's protocol pass bytes on; the gateway
 // must also convert.
 var (
 	direct       = kind{"direct", "no relay at all", speakGemini, wireGemini, startDirect}
-	splice       = kind{"splice", "one loop that copies bytes: the measure", speakGemini, wireGemini, startSplice}
 	nginx        = kind{"nginx", "proxies WebSockets, converts nothing", speakGemini, wireGemini, startNginx}
-	node         = kind{"node", "ws, JSON and base64: converts", speakVoicegw, wireGemini, startNode}
 	gatewayKind  = kind{"voicegw", "voicegw serve, Gemini's wire", speakVoicegw, wireGemini, startGateway}
 	gatewayOther = kind{"voicegw/openai", "voicegw serve, OpenAI's wire", speakVoicegw, wireOpenAI, startGateway}
 )
 
-// kindNamed returns a kind by its name, followed by +tls for one that speaks TLS to its
-// provider. A gateway may have an @ and the path of a program, so that two builds take
 // build returns a gateway that is another program than the one that is measured by default.
 func (k kind) build(program string) kind {
 	k.name += "@" + program
@@ -96,24 +92,6 @@ func (r *relay) stop() {
 }
 
 func startDirect(_ *bench, to upstream) (*relay, error) { return &relay{addr: to.addr}, nil }
-
-func startSplice(b *bench, to upstream) (*relay, error) {
-	p, err := start(b.relayOn, nil, b.self, "splice", "-to", to.addr)
-	if err != nil {
-		return nil, err
-	}
-	return announced(p)
-}
-
-// announced waits for the line with a relay's address.
-func announced(p *process) (*relay, error) {
-	addr, err := p.line()
-	if err != nil {
-		p.stop()
-		return nil, err
-	}
-	return &relay{addr: addr, proc: p}, nil
-}
 
 // nginxConf is a WebSocket proxy in one process, as in nginx's documentation
 // (nginx.org/en/docs/http/websocket.html), without a log.
@@ -159,14 +137,6 @@ func startNginx(b *bench, to upstream) (*relay, error) {
 		return nil, err
 	}
 	return listening(p, addr)
-}
-
-func startNode(b *bench, to upstream) (*relay, error) {
-	p, err := start(b.relayOn, []string{"NODE_EXTRA_CA_CERTS=" + to.cert}, "node", b.nodeRelay, to.url("ws"))
-	if err != nil {
-		return nil, err
-	}
-	return announced(p)
 }
 
 func startGateway(b *bench, to upstream) (*relay, error) {

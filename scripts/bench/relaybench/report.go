@@ -56,7 +56,7 @@ func (res result) print(out io.Writer) {
 	}
 	say(out, "\n%s\n", res.step.scenario.name)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	say(w, "relay\tCPU us/frame (min..max)\tx nginx\tx node\tx splice\tp50 us\tadded\tp99 us\tadded\tKB/session\tmallocs/frame\tdelivered\tothers\tclean\n")
+	say(w, "relay\tCPU us/frame (min..max)\tx nginx\tp50 us\tadded\tp99 us\tadded\tKB/session\tmallocs/frame\tdelivered\tothers\tclean\n")
 	var invalid []string // after the table, which has no columns for them
 	for i, k := range res.step.kinds {
 		runs := res.runs[i]
@@ -65,9 +65,9 @@ func (res result) print(out io.Writer) {
 			invalid = append(invalid, fmt.Sprintf("%s: INVALID, %s", k.name, runs[len(runs)-1].dirty()))
 			continue
 		}
-		say(w, "%s\t%.1f (%.1f..%.1f)\t%s\t%s\t%s\t%.0f\t%s\t%.0f\t%s\t%.0f\t%s\t%.1f %%\t%.0f %%\t%d of %d\n", k.name,
+		say(w, "%s\t%.1f (%.1f..%.1f)\t%s\t%.0f\t%s\t%.0f\t%s\t%.0f\t%s\t%.1f %%\t%.0f %%\t%d of %d\n", k.name,
 			median(cpu), slices.Min(cpu), slices.Max(cpu),
-			ratio(median(cpu), res.of(k.beside(nginx), microsPF)), ratio(median(cpu), res.of(k.beside(node), microsPF)), ratio(median(cpu), res.of(splice, microsPF)),
+			ratio(median(cpu), res.of(k.beside(nginx), microsPF)),
 			median(clean(runs, p50)), added(median(clean(runs, p50)), res.of(direct, p50)),
 			median(clean(runs, p99)), added(median(clean(runs, p99)), res.of(direct, p99)),
 			median(clean(runs, weight)), mallocs(k, runs),
