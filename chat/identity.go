@@ -26,7 +26,7 @@ const MaxMessageID = 256
 type identity struct {
 	// key is a hash, equal in each attempt at a message.
 	key string
-	// content is a hash of what is said: the same key with other content is an error.
+	// content is a hash of the text: the same key with other content is an error.
 	content      string
 	conversation string // as requested; may be empty
 	// named means that the key was made from an id that the client gave, or from a whole

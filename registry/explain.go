@@ -299,7 +299,7 @@ func (e *explainer) unknown(f fact) []Problem {
 		if _, ok := props[name]; ok || slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return re.MatchString(name) }) {
 			continue
 		}
-		message := "is not a known parameter; there are none here, leave it out"
+		message := "is not a known parameter: this object takes no parameters, leave it out"
 		if len(problems) < maxArgProblems && len(known) > 0 { // the others are only counted
 			message = fmt.Sprintf("is not a known parameter%s; known here: %s", didYouMean(name, known), shorten(strings.Join(known, ", "), 150))
 		}

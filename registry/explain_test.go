@@ -38,7 +38,7 @@ func TestExplain(t *testing.T) {
 			[]string{`/o/x: is required and missing`, `/q: is required and missing: The words.`}},
 		{"unknown, each by its own path", object(`"top_k":{"type":"integer"},"query":{"type":"string"}`), `{"topk":1,"zzz":2}`,
 			[]string{`/topk: is not a known parameter; did you mean "top_k"?; known here: query, top_k`, `/zzz: is not a known parameter; known here: query, top_k`}},
-		{"unknown where there are none", object(``), `{"a/b":1}`, []string{`/a~1b: is not a known parameter; there are none here, leave it out`}},
+		{"unknown where there are none", object(``), `{"a/b":1}`, []string{`/a~1b: is not a known parameter: this object takes no parameters, leave it out`}},
 		{"names that must be escaped", object(`"a/b~c d%":{"type":"integer"}`), `{"a/b~c d%":true}`, []string{`/a~1b~0c d%: must be an integer, got the boolean true`}},
 		{"names that are keywords", object(`"type":{"type":"integer"},"anyOf":{"type":"object","properties":{"minimum":{"type":"integer","minimum":2,"maximum":1}},"additionalProperties":false},"required":{"type":"string"}`),
 			`{"type":"x","anyOf":{"minimum":1.5},"required":1}`,
@@ -59,7 +59,7 @@ func TestExplain(t *testing.T) {
 		{"false", object(`"a":false`), `{"a":3}`, []string{`/a: is not allowed here; leave it out`}},
 		{"unevaluated", `{"type":"object","allOf":[{"properties":{"a":{"type":"integer"}}}],"unevaluatedProperties":false}`, `{"b":1}`, []string{`/b: is not a known parameter; leave it out`}},
 		{"names of properties", `{"type":"object","patternProperties":{"^[a-z]*$":{"type":"integer"}},"propertyNames":{"maxLength":2},"additionalProperties":false}`, `{"abc":1,"X":1}`,
-			[]string{`/X: is not a known parameter; there are none here, leave it out`, `/abc: must have at most 2 characters, has 3`}},
+			[]string{`/X: is not a known parameter: this object takes no parameters, leave it out`, `/abc: must have at most 2 characters, has 3`}},
 		{"count of properties", object(`"a":{"type":"integer"}`, `,"minProperties":1`), `{}`, []string{`: must have at least 1 properties, has 0`}},
 		{"long values", object(`"a":{"type":"integer"}`), `{"a":"` + strings.Repeat("x", 1000) + `"}`, []string{`/a: must be an integer, got the string "` + strings.Repeat("x", 60) + `…"`}},
 	}

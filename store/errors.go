@@ -19,7 +19,7 @@ var (
 	ErrTooBig = errors.New("store: too big")
 	// ErrUnknown says that there is no such confirmation, ticket or conversation, or
 	// that the confirmation is another session's.
-	ErrUnknown = errors.New("store: there is none of that name")
+	ErrUnknown = errors.New("store: nothing has that name")
 	// ErrUsed says that a confirmation was answered before, that a ticket was used or
 	// replaced, or that something which must be new exists already.
 	ErrUsed = errors.New("store: used already")

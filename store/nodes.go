@@ -294,7 +294,7 @@ func (m *Membership) begin(ctx context.Context) error {
 // was taken.
 func (m *Membership) heard(msg *nats.Msg) {
 	if msg.Reply != "" {
-		_ = msg.Respond(nil) // who asks waits for no longer than askWait
+		_ = msg.Respond(nil) // the node that asks waits for at most askWait
 		return
 	}
 	m.nodes.bucket.store.directory.doubt(string(msg.Data))

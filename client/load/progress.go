@@ -37,10 +37,10 @@ type Status struct {
 	CPU, RSSMB float64
 }
 
-// Intervals of what is looked at.
+// How often a run is looked at, and how many samples of it are kept.
 const (
 	tellEvery = time.Second
-	maxPoints = 600 // of a series
+	maxPoints = 600 // in a series
 )
 
 // sample looks at a run until all callers have hung up: every second for whoever watches,

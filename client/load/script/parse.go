@@ -90,7 +90,7 @@ func (p *parser) top(m strict.Map) {
 	}
 	turns := m.Get("turns")
 	if turns == nil {
-		p.Problem(m.Node, "the key turns is missing; it holds the list of what is said")
+		p.Problem(m.Node, "the key turns is missing; it holds the list of the things to say")
 		return
 	}
 	list := p.List(turns, "turns")

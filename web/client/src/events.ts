@@ -64,8 +64,8 @@ export interface LocalEvents {
   devices: void;
   /**
    * The connection broke lostMs ago, with error; the try of that number (from 1) is made in
-   * delayMs, or sooner. resumable: the same session may go on, and of what is said the newest
-   * 2 s are kept. Not told as long as nobody can notice: see the README, Reconnection.
+   * delayMs, or sooner. resumable: the same session may go on, and the newest
+   * 2 s of the user's speech are kept. Not told as long as nobody can notice: see the README, Reconnection.
    */
   reconnecting: { attempt: number; delayMs: number; lostMs: number; resumable: boolean; error: VoiceError };
   /**

@@ -231,7 +231,7 @@ function noticed(type: string, event: unknown): Content {
   return { type, direction: "here", content: { type, ...fields } };
 }
 
-// The fields of an event. An error's message is none that JSON would show, and times of
+// The fields of an event. JSON leaves out an error's message, and times of
 // this page have more digits than they mean.
 function plain(event: object): Record<string, unknown> {
   const fields: Record<string, unknown> = event instanceof Error ? { message: event.message } : {};

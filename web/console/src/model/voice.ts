@@ -25,7 +25,7 @@ export interface Retry {
   readonly keptUntil: number;
 }
 
-/** The client library keeps so much of what is said, in ms. */
+/** How much of the user's speech the client library keeps, in ms. */
 const KEPT_MS = 2000;
 
 /** turn: the model going on makes it untrue. microphone, sound: these working again. call: nothing does. */

@@ -48,7 +48,7 @@ export interface Chip {
 
 const REFUSAL: Readonly<Record<string, [text: string, title: string]>> = {
   VALIDATION: ["wrong arguments", "The arguments did not fit the tool. The model was told which, and may try again."],
-  NOT_FOUND: ["no such tool", "The model called a tool that there is not."],
+  NOT_FOUND: ["no such tool", "The model called a tool that does not exist."],
   INTERNAL: ["fault in the tool", "The tool failed in a way that nobody expected."],
   MODE_RESTRICTED: ["not allowed here", "The tool may not be used in this kind of conversation."],
   BUDGET_EXCEEDED: ["over budget", "The turn had used up its calls. Nothing was run."],
