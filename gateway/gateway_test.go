@@ -21,7 +21,6 @@ import (
 	"voicegw/protocol/closecode"
 	"voicegw/session"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 func TestMain(m *testing.M) {
@@ -42,7 +41,7 @@ func (k keyed) Run() int {
 
 // sessionOptions are those of sessions with a fake model.
 func sessionOptions() session.Options {
-	fake := transporttest.New(transport.Capabilities{SpeechEvents: true})
+	fake := quiet{transport.Capabilities{SpeechEvents: true}}
 	return session.Options{Transports: map[string]transport.Transport{"fake": fake, "other": fake}, Provider: "fake"}
 }
 

@@ -7,11 +7,10 @@ import (
 
 	"voicegw/session"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // telling is a transport that says what it offers.
-type telling struct{ *transporttest.Fake }
+type telling struct{ quiet }
 
 func (telling) Model() string { return "model-1" }
 
@@ -20,7 +19,7 @@ func (telling) Voices(string) []string { return []string{"first", "second"} }
 // TestProvidersAreTold: all that a client may ask for, the default first; of a provider
 // that tells nothing its name.
 func TestProvidersAreTold(t *testing.T) {
-	fake := transporttest.New(transport.Capabilities{})
+	fake := quiet{}
 	m, err := session.NewManager(session.Options{
 		Transports: map[string]transport.Transport{"b": telling{fake}, "a": fake, "c": fake}, Provider: "b",
 		Agent: session.Agent{Name: "anna", Voices: map[string]string{"b": "second"}},

@@ -22,7 +22,6 @@ import (
 	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // desk is a Voice that notes what it is asked for.
@@ -52,7 +51,7 @@ func (d *desk) Conversation(_ context.Context, id string) (*conversation.Convers
 
 func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 	t.Helper()
-	fake := transporttest.New(transport.Capabilities{})
+	fake := quiet{}
 	m, err := session.NewManager(session.Options{Transports: map[string]transport.Transport{"fake": fake}, Provider: "fake"})
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,10 @@ import (
 
 	"voicegw/audio/audiotest"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // heardAll returns all audio that a connection got.
-func heardAll(model *transporttest.Conn) []byte {
+func heardAll(model *fakeConn) []byte {
 	_, pcm := heardOf(model)
 	return pcm
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestBreaker: three sessions that fail to reach a provider keep others from it for a while; then
@@ -15,7 +14,7 @@ import (
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 1000; o.Limits.PerAddress = 1000 })
-		st.fake.Refuse(breakerFailures*connectTries, transporttest.Error("dial", transport.KindRetry))
+		st.fake.Refuse(breakerFailures*connectTries, scriptedError("dial", transport.KindRetry))
 		for range breakerFailures {
 			c := st.connect(startText)
 			for !c.isOver() {
@@ -68,7 +67,7 @@ func TestOneTriesAfterTheRest(t *testing.T) {
 // conversation, with that one's voice, and at its rates.
 func TestFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other := transporttest.New(remembering)
+		other := newFakeModel(remembering)
 		other.Provider, other.Info = "other", transport.Info{InputRate: 24000, OutputRate: 24000}
 		st := newStage(t, remembering, func(o *Options) {
 			o.Transports["other"], o.Fallback = other, "other"
@@ -78,7 +77,7 @@ func TestFailover(t *testing.T) {
 		model := st.fake.Accept(t)
 		c.say(`{"type":"input.text","text":"where is Ada"}`)
 		synctest.Wait()
-		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindRetry))
+		st.fake.Refuse(1000, scriptedError("dial", transport.KindRetry))
 		model.FailRecv(broken())
 		synctest.Wait()
 		for range 50 {
@@ -110,13 +109,13 @@ func TestFailover(t *testing.T) {
 // provider, and none to ask the first one again.
 func TestFailoverOfAnAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other := transporttest.New(remembering)
+		other := newFakeModel(remembering)
 		other.Provider = "other"
 		st := newStage(t, remembering, func(o *Options) { o.Transports["other"], o.Fallback = other, "other" })
 		c, model := st.started()
 		synctest.Wait()
-		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindQuota))
-		model.FailRecv(transporttest.Error("recv", transport.KindQuota))
+		st.fake.Refuse(1000, scriptedError("dial", transport.KindQuota))
+		model.FailRecv(scriptedError("recv", transport.KindQuota))
 		other.Accept(t)
 		synctest.Wait()
 		if n := st.fake.Attempts(); n > 2 || c.isOver() {

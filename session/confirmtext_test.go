@@ -13,7 +13,6 @@ import (
 	"voicegw/registry/registrytest"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestAPIConfirmsText: what was asked in a text conversation runs with all that text
@@ -43,7 +42,7 @@ func TestAPIConfirmsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := NewManager(Options{
-		Transports: map[string]transport.Transport{"fake": transporttest.New(hearing)}, Provider: "fake",
+		Transports: map[string]transport.Transport{"fake": newFakeModel(hearing)}, Provider: "fake",
 		Tools: tools.Snapshot, Executor: execute.New(execute.Options{Confirmations: asked}),
 	})
 	if err != nil {

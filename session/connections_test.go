@@ -14,7 +14,6 @@ import (
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // wrapping is a listener whose connections do not say that they are sockets.
@@ -51,31 +50,31 @@ func TestEveryKindOfConnection(t *testing.T) {
 // endings are the ways in which a conversation ends, and what its client is closed with; 0
 // where it is not asked.
 var endings = map[string]struct {
-	by   func(t *testing.T, st *stage, client *protocol.Conn, model *transporttest.Conn)
+	by   func(t *testing.T, st *stage, client *protocol.Conn, model *fakeConn)
 	code int
 }{
-	"the client says so": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+	"the client says so": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		write(t, client, `{"type":"session.end"}`)
 	}, int(closecode.Done)},
-	"the client is gone": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+	"the client is gone": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		client.Abort()
 	}, 0},
-	"the client says goodbye": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+	"the client says goodbye": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		if err := client.Close(closecode.Done, ""); err != nil {
 			t.Error(err)
 		}
 	}, 0},
-	"the client floods": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *transporttest.Conn) {
+	"the client floods": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		for range 2*protocol.FrameBurst + 1 {
 			if client.WriteText([]byte(`{"type":"ping","t":1}`)) != nil {
 				return // it has been told
 			}
 		}
 	}, int(closecode.Limit)},
-	"the model is lost": {func(_ *testing.T, _ *stage, _ *protocol.Conn, model *transporttest.Conn) {
-		model.FailRecv(transporttest.Error("recv", transport.KindRetry))
+	"the model is lost": {func(_ *testing.T, _ *stage, _ *protocol.Conn, model *fakeConn) {
+		model.FailRecv(scriptedError("recv", transport.KindRetry))
 	}, int(closecode.ProviderLost)},
-	"the gateway ends it": {func(_ *testing.T, st *stage, _ *protocol.Conn, _ *transporttest.Conn) {
+	"the gateway ends it": {func(_ *testing.T, st *stage, _ *protocol.Conn, _ *fakeConn) {
 		st.m.Close()
 	}, int(closecode.ServerLeaving)},
 }
@@ -89,7 +88,7 @@ func write(t *testing.T, client *protocol.Conn, text string) {
 
 // talkOver holds a short conversation over connections of a listener, which ends by end.
 func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, end struct {
-	by   func(t *testing.T, st *stage, client *protocol.Conn, model *transporttest.Conn)
+	by   func(t *testing.T, st *stage, client *protocol.Conn, model *fakeConn)
 	code int
 },
 ) {

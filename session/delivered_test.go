@@ -11,7 +11,6 @@ import (
 	"voicegw/audit"
 	"voicegw/registry"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestWhatWaitsIsNotDelivered: a record whose command is dropped with the queue, or comes after
@@ -39,31 +38,31 @@ func (s seen) EvidenceIDs() []string { return s }
 // model's connection, and not delivered where it never is, whatever was decided.
 func TestDeliveredIsWritten(t *testing.T) {
 	for name, c := range map[string]struct {
-		before func(model *transporttest.Conn) (after func()) // the answers are there
-		end    func(st *stage, c *testClient, model *transporttest.Conn)
+		before func(model *fakeConn) (after func()) // the answers are there
+		end    func(st *stage, c *testClient, model *fakeConn)
 		want   bool
 	}{
 		"written": {want: true},
-		"the model is gone": {before: func(model *transporttest.Conn) func() {
+		"the model is gone": {before: func(model *fakeConn) func() {
 			model.FailSend(errors.New("broken pipe"))
 			return nil
 		}},
 		"it waits behind another one, and the client leaves": {
-			before: func(model *transporttest.Conn) func() { return model.StallSend() },
-			end:    func(_ *stage, c *testClient, _ *transporttest.Conn) { c.Abort() },
+			before: func(model *fakeConn) func() { return model.StallSend() },
+			end:    func(_ *stage, c *testClient, _ *fakeConn) { c.Abort() },
 		},
-		"it waits, and is written": {before: func(model *transporttest.Conn) func() { return model.StallSend() }, want: true},
+		"it waits, and is written": {before: func(model *fakeConn) func() { return model.StallSend() }, want: true},
 		"it waits, and the client ends the session": {
-			before: func(model *transporttest.Conn) func() { return model.StallSend() },
-			end:    func(_ *stage, c *testClient, _ *transporttest.Conn) { c.say(`{"type":"session.end"}`) },
+			before: func(model *fakeConn) func() { return model.StallSend() },
+			end:    func(_ *stage, c *testClient, _ *fakeConn) { c.say(`{"type":"session.end"}`) },
 		},
 		"it waits, and the gateway shuts down": {
-			before: func(model *transporttest.Conn) func() { return model.StallSend() },
-			end:    func(st *stage, _ *testClient, _ *transporttest.Conn) { st.m.Close() },
+			before: func(model *fakeConn) func() { return model.StallSend() },
+			end:    func(st *stage, _ *testClient, _ *fakeConn) { st.m.Close() },
 		},
 		"it waits, and the model is lost": {
-			before: func(model *transporttest.Conn) func() { return model.StallSend() },
-			end: func(_ *stage, _ *testClient, model *transporttest.Conn) {
+			before: func(model *fakeConn) func() { return model.StallSend() },
+			end: func(_ *stage, _ *testClient, model *fakeConn) {
 				model.FailRecv(&transport.Error{Provider: "fake", Op: "recv", Kind: transport.KindRetry})
 			},
 		},

@@ -15,13 +15,12 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/session/handoff"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // deaf is a provider that heeds nothing until it is released: neither the context of Connect,
 // nor Close.
 type deaf struct {
-	*transporttest.Fake
+	*fakeModel
 	release          chan struct{}
 	connects, closes bool // which of both it is deaf in
 }
@@ -30,7 +29,7 @@ func (d *deaf) Connect(ctx context.Context, setup transport.Setup) (transport.Co
 	if d.connects {
 		<-d.release
 	}
-	c, err := d.Fake.Connect(ctx, setup)
+	c, err := d.fakeModel.Connect(ctx, setup)
 	if err != nil || !d.closes {
 		return c, err
 	}
@@ -74,7 +73,7 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				provider := &deaf{Fake: transporttest.New(hearing), release: release, connects: tc.connects, closes: tc.closes}
+				provider := &deaf{fakeModel: newFakeModel(hearing), release: release, connects: tc.connects, closes: tc.closes}
 				tl := newTill(t, func(o *Options) {
 					o.Transports = map[string]transport.Transport{"fake": provider}
 					if tc.handback {

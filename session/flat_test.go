@@ -13,7 +13,6 @@ import (
 
 	"voicegw/registry"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestNothingHeldGrowsWithOutages (S12): of two sessions with the same conversation, one whose client
@@ -37,7 +36,7 @@ func TestNothingHeldGrowsWithOutages(t *testing.T) {
 func inventory(t *testing.T, losses, rotations int) (counts map[string]int) {
 	onStage(t, func(o *Options) {
 		withGrace(o)
-		o.Transports["fake"] = transporttest.New(remembering)
+		o.Transports["fake"] = newFakeModel(remembering)
 	}, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		r := tl.back(t, c)
@@ -111,7 +110,7 @@ func (r *returning) outage(way int) {
 }
 
 // rotate replaces the model's connection, by a plan or because it breaks.
-func (tl *till) rotate(model *transporttest.Conn, way int) *transporttest.Conn {
+func (tl *till) rotate(model *fakeConn, way int) *fakeConn {
 	if way%2 == 0 {
 		model.Emit(transport.GoAway{TimeLeft: 50 * time.Second})
 	} else {
@@ -143,7 +142,7 @@ type visited struct {
 }
 
 var leftOut = []reflect.Type{
-	reflect.TypeFor[*slog.Logger](), reflect.TypeFor[*registry.Snapshot](), reflect.TypeFor[*transporttest.Conn](), reflect.TypeFor[*testClient](),
+	reflect.TypeFor[*slog.Logger](), reflect.TypeFor[*registry.Snapshot](), reflect.TypeFor[*fakeConn](), reflect.TypeFor[*testClient](),
 	reflect.TypeFor[Options](), reflect.TypeFor[*Options](), reflect.TypeFor[*time.Timer](),
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // announcing is a model that announces interruptions and cannot be told what was heard.
@@ -21,7 +20,7 @@ var announcing = transport.Capabilities{InterruptNotice: true, ToolCancelNotice:
 const second = 48000
 
 // speaks lets the model say an item of so many bytes, to its end.
-func speaks(model *transporttest.Conn, item string, bytes int) {
+func speaks(model *fakeConn, item string, bytes int) {
 	for n := 0; n < bytes; n += 4800 {
 		model.EmitAudio(item, make([]byte, min(4800, bytes-n)))
 	}
@@ -60,7 +59,7 @@ func TestFlushesOfManyItems(t *testing.T) {
 type babble struct {
 	rng     *rand.Rand
 	c       *testClient
-	model   *transporttest.Conn
+	model   *fakeConn
 	items   int
 	open    string
 	stalled bool

@@ -18,7 +18,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // audits keeps the records of a session.
@@ -72,7 +71,7 @@ func (st *stage) enter(text string, change func(*Admission)) *testClient {
 }
 
 // callTool lets the model call a tool and waits for what comes of it.
-func callTool(model *transporttest.Conn, turn, tool, args string) {
+func callTool(model *fakeConn, turn, tool, args string) {
 	model.Emit(transport.InputCommitted{Item: "u" + turn}, transport.ResponseStarted{ID: "r" + turn},
 		transport.ToolCall{Call: "c" + turn, ID: "call_of_the_model_" + turn, Name: tool, Args: json.RawMessage(args)},
 		transport.ResponseDone{ID: "r" + turn, Status: transport.ResponseCompleted})
@@ -369,7 +368,7 @@ func TestLatencyInWholeMilliseconds(t *testing.T) {
 
 // TestModelAddr: the session knows by which address its model knows it, until it is over.
 func TestModelAddr(t *testing.T) {
-	fake := transporttest.New(hearing)
+	fake := newFakeModel(hearing)
 	fake.Info.LocalAddr = "192.0.2.1:40000"
 	st := newStage(t, hearing, func(o *Options) {
 		o.Transports = map[string]transport.Transport{"fake": fake}

@@ -12,7 +12,6 @@ import (
 	"voicegw/internal/nonblock"
 	"voicegw/protocol"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // lateStage is a session whose client is read by a loop that the test can hold, over real
@@ -22,7 +21,7 @@ type lateStage struct {
 	at     atomic.Int64 // the time, Unix ns
 	loops  *nonblock.Loops
 	client *protocol.Conn
-	model  *transporttest.Conn
+	model  *fakeConn
 	wakes  net.Conn           // a byte for the loop's other connection, whose turn then takes a gate
 	gates  chan chan struct{} // each keeps a turn until it is closed
 	held   chan struct{}      // a turn is kept

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestNamesOfLinks: each id that comes from a model gets the link's name, and each that goes there
@@ -125,7 +124,7 @@ func TestAnOlderLinkIsNotHeard(t *testing.T) {
 		if n := s.turns(); n != 0 {
 			t.Errorf("the older link began %d turns", n)
 		}
-		old.FailRecv(transporttest.Error("recv", transport.KindRetry))
+		old.FailRecv(scriptedError("recv", transport.KindRetry))
 		synctest.Wait()
 		if s.isOver() {
 			t.Fatalf("the older link's end ended the session: %v", s.cause())

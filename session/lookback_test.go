@@ -12,7 +12,6 @@ import (
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // says sends speech in frames of 20 ms.
@@ -25,7 +24,7 @@ func (c *testClient) says(pcm []byte) {
 
 // heardOf returns the audio that a connection got, and the text commands and button presses around
 // it, in order.
-func heardOf(model *transporttest.Conn) (order string, pcm []byte) {
+func heardOf(model *fakeConn) (order string, pcm []byte) {
 	for _, cmd := range model.Commands() {
 		switch cmd := cmd.(type) {
 		case *transport.AudioIn:

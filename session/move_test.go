@@ -20,7 +20,6 @@ import (
 	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // givers is a Cluster whose sessions can be given up.
@@ -135,7 +134,7 @@ func (st *stage) drain(limit time.Duration) (wait func() (took time.Duration)) {
 }
 
 // begin begins a session on another address, and returns both ends.
-func (st *stage) begin() (*testClient, *transporttest.Conn) {
+func (st *stage) begin() (*testClient, *fakeConn) {
 	st.t.Helper()
 	a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"))
 	if err != nil {
@@ -153,7 +152,7 @@ func (st *stage) begin() (*testClient, *transporttest.Conn) {
 func TestDrainMovesSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, all := moving(t, nil)
-		clients, models := make([]*testClient, 10), make([]*transporttest.Conn, 10)
+		clients, models := make([]*testClient, 10), make([]*fakeConn, 10)
 		for i := range clients {
 			clients[i], models[i] = st.begin()
 			synctest.Wait()
@@ -337,9 +336,9 @@ func TestMoveWhileTheModelIsAway(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			st, all := moving(t, func(o *Options) {
-				o.Transports = map[string]transport.Transport{"fake": &slowAgain{Fake: transporttest.New(remembering), release: release, deaf: late}}
+				o.Transports = map[string]transport.Transport{"fake": &slowAgain{fakeModel: newFakeModel(remembering), release: release, deaf: late}}
 			})
-			st.fake = st.m.opts.Transports["fake"].(*slowAgain).Fake
+			st.fake = st.m.opts.Transports["fake"].(*slowAgain).fakeModel
 			c, model := st.begin()
 			c.say(`{"type":"input.text","text":"where is Ada"}`)
 			synctest.Wait()
@@ -364,7 +363,7 @@ func TestMoveWhileTheModelIsAway(t *testing.T) {
 // slowAgain is a provider whose second connection waits for release, if deaf also when nobody wants it
 // any more.
 type slowAgain struct {
-	*transporttest.Fake
+	*fakeModel
 	release chan struct{}
 	deaf    bool
 	begun   atomic.Bool
@@ -378,10 +377,10 @@ func (s *slowAgain) Connect(ctx context.Context, setup transport.Setup) (transpo
 		select {
 		case <-s.release:
 		case <-ctx.Done():
-			return nil, transporttest.Error("dial", transport.KindRetry)
+			return nil, scriptedError("dial", transport.KindRetry)
 		}
 	}
-	return s.Fake.Connect(ctx, setup)
+	return s.fakeModel.Connect(ctx, setup)
 }
 
 // TestTheNextOwnerHasTheConversation: the node that takes the session may adopt its conversation
@@ -436,13 +435,13 @@ func TestSessionsThatCannotMove(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"no resume":  func(o *Options) { o.Policy.ResumeGrace = 0 },
 		"no others":  func(o *Options) { o.Cluster = nil },
-		"no history": func(o *Options) { o.Transports = map[string]transport.Transport{"fake": transporttest.New(hearing)} },
+		"no history": func(o *Options) { o.Transports = map[string]transport.Transport{"fake": newFakeModel(hearing)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st, _ := moving(t, change)
 				if name == "no history" {
-					st.fake = st.m.opts.Transports["fake"].(*transporttest.Fake)
+					st.fake = st.m.opts.Transports["fake"].(*fakeModel)
 				}
 				c, model := st.begin()
 				synctest.Wait()
@@ -618,9 +617,9 @@ func callCutOff(t *testing.T, slow bool) {
 		}
 		tl := newTill(t, func(o *Options) {
 			o.Cluster, o.Policy = all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
-			o.Transports = map[string]transport.Transport{"fake": transporttest.New(remembering)}
+			o.Transports = map[string]transport.Transport{"fake": newFakeModel(remembering)}
 		})
-		tl.stage.fake = tl.m.opts.Transports["fake"].(*transporttest.Fake)
+		tl.stage.fake = tl.m.opts.Transports["fake"].(*fakeModel)
 		tl.takes = 29 * time.Second
 		c, model := tl.talk()
 		resolve(c, tl.asksToPay(c, model, "u1"), true)

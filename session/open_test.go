@@ -12,7 +12,6 @@ import (
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestWrongStartIsRefused: what is wrong with the first frame, and how the client
@@ -86,7 +85,7 @@ func TestConnectingIsTriedAgain(t *testing.T) {
 		t.Run(fmt.Sprint(tc.kind, tc.refusals), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStage(t, hearing, nil)
-				st.fake.Refuse(tc.refusals, transporttest.Error("dial", tc.kind))
+				st.fake.Refuse(tc.refusals, scriptedError("dial", tc.kind))
 				c := st.connect(startText)
 				pass(9 * time.Second)
 				synctest.Wait()

@@ -10,11 +10,10 @@ import (
 	"voicegw/audio/audiotest"
 	"voicegw/orchestrator"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // pauses counts how often the model was told of a pause.
-func pauses(model *transporttest.Conn) (n int) {
+func pauses(model *fakeConn) (n int) {
 	for _, cmd := range model.Commands() {
 		if _, ok := cmd.(transport.AudioPause); ok {
 			n++

@@ -10,7 +10,6 @@ import (
 
 	"voicegw/audio/audiotest"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // remembering is hearing that takes a history, and waiting one that resumes as well.
@@ -25,10 +24,10 @@ func with(c transport.Capabilities, change func(*transport.Capabilities)) transp
 }
 
 // broken is how a connection breaks.
-func broken() *transport.Error { return transporttest.Error("recv", transport.KindRetry) }
+func broken() *transport.Error { return scriptedError("recv", transport.KindRetry) }
 
 // answers lets the model speak one answer of 100 ms, and the client hear it.
-func answers(c *testClient, model *transporttest.Conn, response, item, text string) {
+func answers(c *testClient, model *fakeConn, response, item, text string) {
 	model.Emit(transport.ResponseStarted{ID: response}, transport.Transcript{Item: item, Role: transport.RoleAssistant, Text: text, Final: true})
 	model.EmitAudio(item, make([]byte, 4800))
 	model.Emit(transport.AudioDone{Item: item}, transport.ResponseDone{ID: response, Status: transport.ResponseCompleted})
@@ -264,7 +263,7 @@ func TestHandleIsSpentOnce(t *testing.T) {
 			model.Emit(transport.ResumeHandle{Handle: "newer", Resumable: true})
 			synctest.Wait()
 			if refused {
-				st.fake.Refuse(1, transporttest.Error("setup", transport.KindInvalid))
+				st.fake.Refuse(1, scriptedError("setup", transport.KindInvalid))
 			}
 			model.Emit(transport.GoAway{TimeLeft: time.Minute})
 			st.fake.Accept(t)
@@ -288,7 +287,7 @@ func TestHistoryIsRefused(t *testing.T) {
 		c, model := st.started()
 		c.say(`{"type":"input.text","text":"where is Ada"}`)
 		synctest.Wait()
-		st.fake.Refuse(1, transporttest.Error(transport.OpHistory, transport.KindInvalid))
+		st.fake.Refuse(1, scriptedError(transport.OpHistory, transport.KindInvalid))
 		model.FailRecv(broken())
 		st.fake.Accept(t)
 		synctest.Wait()
@@ -360,7 +359,7 @@ func TestNobodyAnswersTheDial(t *testing.T) {
 		st := newStage(t, remembering, nil)
 		c, model := st.started()
 		synctest.Wait()
-		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindRetry))
+		st.fake.Refuse(1000, scriptedError("dial", transport.KindRetry))
 		model.FailRecv(broken())
 		lost := time.Now()
 		for !c.isOver() && time.Since(lost) < time.Minute {
@@ -380,7 +379,7 @@ func TestFinalRefusal(t *testing.T) {
 		st := newStage(t, remembering, nil)
 		c, model := st.started()
 		synctest.Wait()
-		st.fake.Refuse(1000, transporttest.Error("dial", transport.KindAuth))
+		st.fake.Refuse(1000, scriptedError("dial", transport.KindAuth))
 		model.FailRecv(broken())
 		synctest.Wait()
 		if n := st.fake.Attempts(); n != 2 || !c.isOver() {

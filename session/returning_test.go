@@ -11,7 +11,6 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // returning is a client that loses its connection and comes back. It reads as the protocol says:
@@ -40,13 +39,13 @@ type returning struct {
 }
 
 // comingBack begins a session whose client may be away for half a minute.
-func comingBack(t *testing.T, change func(*Options)) (*returning, *transporttest.Conn) {
+func comingBack(t *testing.T, change func(*Options)) (*returning, *fakeConn) {
 	t.Helper()
 	return comingBackTo(t, hearing, change)
 }
 
 // comingBackTo is comingBack with a model of other capabilities.
-func comingBackTo(t *testing.T, caps transport.Capabilities, change func(*Options)) (*returning, *transporttest.Conn) {
+func comingBackTo(t *testing.T, caps transport.Capabilities, change func(*Options)) (*returning, *fakeConn) {
 	t.Helper()
 	st := newStage(t, caps, func(o *Options) {
 		o.Policy = orchestrator.Policy{ResumeGrace: 30 * time.Second}
@@ -55,7 +54,7 @@ func comingBackTo(t *testing.T, caps transport.Capabilities, change func(*Option
 		}
 	})
 	r := &returning{t: t, st: st, seen: map[int64]int{}, leads: map[int64]bool{}, first: map[string]int64{}, audio: map[string][]byte{}, flushed: map[string]bool{}}
-	var model *transporttest.Conn
+	var model *fakeConn
 	r.conn, model = st.started()
 	synctest.Wait()
 	return r, model

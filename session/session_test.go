@@ -20,7 +20,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/protocol/closecode"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +36,7 @@ const startText = `{"type":"session.start","input_rate":16000,"output_rate":2400
 // stage is a Manager with a fake model behind it.
 type stage struct {
 	t    *testing.T
-	fake *transporttest.Fake
+	fake *fakeModel
 	m    *Manager
 	// behind: the gateway is, and clients that connect may only come back.
 	behind bool
@@ -45,11 +44,11 @@ type stage struct {
 
 func newStage(t *testing.T, caps transport.Capabilities, change func(*Options)) *stage {
 	t.Helper()
-	fake := transporttest.New(caps)
+	fake := newFakeModel(caps)
 	opts := Options{Transports: map[string]transport.Transport{"fake": fake}, Provider: "fake"}
 	if change != nil {
 		change(&opts)
-		if f, ok := opts.Transports["fake"].(*transporttest.Fake); ok {
+		if f, ok := opts.Transports["fake"].(*fakeModel); ok {
 			fake = f
 		}
 	}
@@ -101,7 +100,7 @@ func (st *stage) connect(text string) *testClient {
 }
 
 // started begins a session and returns both ends.
-func (st *stage) started() (*testClient, *transporttest.Conn) {
+func (st *stage) started() (*testClient, *fakeConn) {
 	st.t.Helper()
 	c := st.connect(startText)
 	return c, st.fake.Accept(st.t)
@@ -404,7 +403,7 @@ func TestModelEndsByKind(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStage(t, hearing, nil)
 				c, model := st.started()
-				model.FailRecv(transporttest.Error("recv", tc.kind))
+				model.FailRecv(scriptedError("recv", tc.kind))
 				synctest.Wait()
 				c.expect(t, "error provider_lost", "session.ended "+tc.reason)
 				c.ended(t, closecode.ProviderLost)
@@ -475,7 +474,7 @@ func TestNothingIsLeft(t *testing.T) {
 			case 1:
 				c.Abort()
 			case 2:
-				model.FailRecv(transporttest.Error("recv", transport.KindRetry))
+				model.FailRecv(scriptedError("recv", transport.KindRetry))
 			case 3:
 				model.StallSend()
 				c.speak(make([]byte, 640))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestStubbornModel: a model that calls the same tool again and again for ten minutes, with
@@ -23,7 +22,7 @@ func TestStubbornModel(t *testing.T) {
 		for answer, most := range map[string]int{"denies": 3, "lets it expire": 3, "approves": 3} {
 			t.Run(wire+", the user "+answer, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					fake := transporttest.New(caps)
+					fake := newFakeModel(caps)
 					tl := newTill(t, func(o *Options) { o.Transports["fake"] = fake })
 					tl.fake = fake
 					c, model := tl.talk()

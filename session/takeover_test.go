@@ -13,7 +13,6 @@ import (
 	"voicegw/protocol/closecode"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // node makes a node of the shelf whose models have these capabilities.
@@ -28,13 +27,13 @@ func (f *shelf) stage(t *testing.T, id string, caps transport.Capabilities, chan
 }
 
 // beginsAt begins a session on a node.
-func beginsAt(t *testing.T, st *stage) (*returning, *transporttest.Conn) {
+func beginsAt(t *testing.T, st *stage) (*returning, *fakeConn) {
 	t.Helper()
 	return beginsAtWith(t, st, `{"type":"session.start","input_rate":16000,"output_rate":24000}`)
 }
 
 // beginsAtWith is beginsAt with another session.start.
-func beginsAtWith(t *testing.T, st *stage, start string) (*returning, *transporttest.Conn) {
+func beginsAtWith(t *testing.T, st *stage, start string) (*returning, *fakeConn) {
 	t.Helper()
 	r := &returning{t: t, st: st, seen: map[int64]int{}, leads: map[int64]bool{}, first: map[string]int64{}, audio: map[string][]byte{}, flushed: map[string]bool{}}
 	r.conn = st.connect(start)
@@ -265,7 +264,7 @@ func TestTakeoverWithoutAModel(t *testing.T) {
 		f.kill("a")
 
 		r.st = f.stage(t, "b", remembering, nil)
-		r.st.fake.Refuse(1000, transporttest.Error("dial", transport.KindRetry))
+		r.st.fake.Refuse(1000, scriptedError("dial", transport.KindRetry))
 		r.comeBack(r.position())
 		r.conn.say(`{"type":"input.text","text":"and Bob"}`)
 		pass(linkBudget + time.Second)

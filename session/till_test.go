@@ -18,7 +18,6 @@ import (
 	"voicegw/registry/registrytest"
 	"voicegw/store"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // payment are the arguments of pay.
@@ -132,7 +131,7 @@ func (tl *till) payments() []payment {
 }
 
 // talk begins a session of ada.
-func (tl *till) talk() (*testClient, *transporttest.Conn) {
+func (tl *till) talk() (*testClient, *fakeConn) {
 	tl.t.Helper()
 	c := tl.connect(adaStart)
 	model := tl.fake.Accept(tl.t)
@@ -141,7 +140,7 @@ func (tl *till) talk() (*testClient, *transporttest.Conn) {
 }
 
 // calls lets the model call a tool in the turn of the user's item.
-func (tl *till) calls(model *transporttest.Conn, item, tool, args string) {
+func (tl *till) calls(model *fakeConn, item, tool, args string) {
 	model.Emit(transport.InputCommitted{Item: item}, transport.ResponseStarted{ID: "r" + item},
 		transport.ToolCall{Call: "m" + item, ID: "call_of_" + item, Name: tool, Args: json.RawMessage(args)},
 		transport.ResponseDone{ID: "r" + item, Status: transport.ResponseCompleted})
@@ -149,7 +148,7 @@ func (tl *till) calls(model *transporttest.Conn, item, tool, args string) {
 }
 
 // says lets the model say something, and the client hear it to its end.
-func says(c *testClient, model *transporttest.Conn, item string) {
+func says(c *testClient, model *fakeConn, item string) {
 	model.Emit(transport.ResponseStarted{ID: "s" + item})
 	model.EmitAudio(item, make([]byte, 4800))
 	model.Emit(transport.AudioDone{Item: item}, transport.ResponseDone{ID: "s" + item, Status: transport.ResponseCompleted})
@@ -160,7 +159,7 @@ func says(c *testClient, model *transporttest.Conn, item string) {
 
 // asksToPay lets the model ask for a payment of 5 to Bob, and returns the token that the
 // client was sent. The turn is over then.
-func (tl *till) asksToPay(c *testClient, model *transporttest.Conn, item string) string {
+func (tl *till) asksToPay(c *testClient, model *fakeConn, item string) string {
 	tl.t.Helper()
 	tl.calls(model, item, "pay", `{"to":"Bob","amount":5}`)
 	says(c, model, "question_"+item)
@@ -178,7 +177,7 @@ func resolve(c *testClient, token string, approved bool) {
 }
 
 // told returns what the model was told as a user's text.
-func told(model *transporttest.Conn) []string {
+func told(model *fakeConn) []string {
 	var all []string
 	for _, cmd := range model.Commands() {
 		if text, ok := cmd.(transport.UserText); ok {

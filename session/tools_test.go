@@ -17,7 +17,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // noArgs are the arguments of the tools here; N only tells calls apart.
@@ -70,7 +69,7 @@ func withToolsOf(t *testing.T, caps transport.Capabilities, e registry.Entry, f 
 
 // asked lets the model call a tool as often as there are names for the calls, each time
 // with other arguments.
-func asked(model *transporttest.Conn, tool string, calls ...string) {
+func asked(model *fakeConn, tool string, calls ...string) {
 	model.Emit(transport.InputCommitted{Item: "u1"}, transport.ResponseStarted{ID: "r1"})
 	for i, call := range calls {
 		model.Emit(transport.ToolCall{Call: call, ID: "id-" + call, Name: tool, Args: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
@@ -80,7 +79,7 @@ func asked(model *transporttest.Conn, tool string, calls ...string) {
 }
 
 // results are the envelopes that the model was sent, by call.
-func results(t *testing.T, model *transporttest.Conn) map[string]registry.Envelope {
+func results(t *testing.T, model *fakeConn) map[string]registry.Envelope {
 	t.Helper()
 	all := map[string]registry.Envelope{}
 	for _, cmd := range model.Commands() {
@@ -166,7 +165,7 @@ func TestSessionKeepsItsSnapshot(t *testing.T) {
 		synctest.Wait()
 		for _, s := range []struct {
 			client               *testClient
-			model                *transporttest.Conn
+			model                *fakeConn
 			version, tool, about string
 		}{
 			{old, oldModel, version, "1.0.0", "A tool of a test."},

@@ -29,7 +29,6 @@ import (
 	"voicegw/registry/registrytest"
 	"voicegw/session"
 	"voicegw/transport"
-	"voicegw/transport/transporttest"
 )
 
 // TestWhatDoesNotEndIsLeft: a part that does not end holds the program for its time, or until
@@ -74,10 +73,12 @@ func TestWhatDoesNotEndIsLeft(t *testing.T) {
 }
 
 // unreachable is a provider that never answers, and heeds no context.
-type unreachable struct {
-	transport.Transport
-	release chan struct{}
-}
+type unreachable struct{ release chan struct{} }
+
+func (unreachable) Name() string                                   { return "fake" }
+func (unreachable) Model() string                                  { return "" }
+func (unreachable) Voices(string) []string                         { return nil }
+func (unreachable) Capabilities(string) (c transport.Capabilities) { return c }
 
 func (u unreachable) Connect(context.Context, transport.Setup) (transport.Conn, error) {
 	<-u.release
@@ -131,7 +132,7 @@ func TestASessionThatHangsIsLeft(t *testing.T) {
 				release := make(chan struct{})
 				defer func() { close(release); synctest.Wait() }()
 				m, err := session.NewManager(session.Options{Provider: "fake", Transports: map[string]transport.Transport{
-					"fake": unreachable{transporttest.New(transport.Capabilities{}), release},
+					"fake": unreachable{release},
 				}})
 				if err != nil {
 					t.Fatal(err)

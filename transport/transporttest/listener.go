@@ -72,3 +72,11 @@ func (l *Listener) next() (transport.Event, error) {
 	l.heard = l.heard[1:]
 	return ev, nil
 }
+
+// wake puts a token into ch unless it holds one already.
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

@@ -1,4 +1,4 @@
-package transporttest
+package session
 
 import (
 	"cmp"
@@ -11,12 +11,12 @@ import (
 	"voicegw/transport"
 )
 
-// Conn is one connection of a [Fake]. The code under test uses it as a [transport.Conn];
+// fakeConn is one connection of a [fakeModel]. The code under test uses it as a [transport.Conn];
 // the test uses it as the provider's end. The provider's methods may be called
 // concurrently at any time.
-type Conn struct {
+type fakeConn struct {
 	// Fixed after Connect.
-	fake   *Fake
+	fake   *fakeModel
 	setup  transport.Setup
 	info   transport.Info
 	closed chan struct{} // closed by Close, or when a context in use ends
@@ -44,12 +44,12 @@ type Conn struct {
 	stats   transport.Stats
 }
 
-func newConn(f *Fake, setup transport.Setup) *Conn {
+func newFakeConn(f *fakeModel, setup transport.Setup) *fakeConn {
 	info := f.Info
 	info.Provider, info.Model, info.Capabilities = f.Name(), setup.Model, f.caps
 	info.InputRate = cmp.Or(info.InputRate, 16000)
 	info.OutputRate = cmp.Or(info.OutputRate, 24000)
-	return &Conn{
+	return &fakeConn{
 		fake: f, setup: setup, info: info,
 		closed:   make(chan struct{}),
 		wakeRecv: make(chan struct{}, 1),
@@ -58,10 +58,10 @@ func newConn(f *Fake, setup transport.Setup) *Conn {
 }
 
 // Info implements [transport.Conn].
-func (c *Conn) Info() transport.Info { return c.info }
+func (c *fakeConn) Info() transport.Info { return c.info }
 
 // Stats implements [transport.Conn]; see SetStats.
-func (c *Conn) Stats() transport.Stats {
+func (c *fakeConn) Stats() transport.Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stats
@@ -69,9 +69,9 @@ func (c *Conn) Stats() transport.Stats {
 
 // Send implements [transport.Conn]. It records the command (audio as a copy) unless
 // Send is made to stall or fail. Two Sends at once panic.
-func (c *Conn) Send(ctx context.Context, cmd transport.Command) error {
+func (c *fakeConn) Send(ctx context.Context, cmd transport.Command) error {
 	if !c.sending.TryLock() {
-		panic("transporttest: two goroutines in Send of one connection")
+		panic("session: two goroutines in Send of one connection")
 	}
 	defer c.sending.Unlock()
 	if err := c.mayGo(ctx, "send"); err != nil {
@@ -98,12 +98,12 @@ func (c *Conn) Send(ctx context.Context, cmd transport.Command) error {
 		cmd = &transport.AudioIn{PCM: append([]byte(nil), in.PCM...)}
 	}
 	c.sent = append(c.sent, cmd)
-	wake(c.wakeNext)
+	wakeUp(c.wakeNext)
 	return nil
 }
 
 // Notify implements [transport.Conn]. The goroutine that calls f ends after Close.
-func (c *Conn) Notify(f func()) {
+func (c *fakeConn) Notify(f func()) {
 	turn := func() {
 		c.turn.Lock()
 		defer c.turn.Unlock()
@@ -124,9 +124,9 @@ func (c *Conn) Notify(f func()) {
 // Recv implements [transport.Conn]. It returns the emitted events in order, then nil. It
 // overwrites the AudioOut that it returned before, to expose a caller that keeps one. It
 // panics outside the function given to Notify.
-func (c *Conn) Recv() (transport.Event, error) {
+func (c *fakeConn) Recv() (transport.Event, error) {
 	if c.turn.TryLock() {
-		panic("transporttest: Recv is called outside of the function of Notify")
+		panic("session: Recv is called outside of the function of Notify")
 	}
 	for i := range c.audio.PCM {
 		c.audio.PCM[i] = 0xA5
@@ -138,7 +138,7 @@ func (c *Conn) Recv() (transport.Event, error) {
 }
 
 // pop takes the next event, if there is one. An error stays in the queue, because it is final.
-func (c *Conn) pop() (transport.Event, error) {
+func (c *fakeConn) pop() (transport.Event, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.events) == 0 {
@@ -158,7 +158,7 @@ func (c *Conn) pop() (transport.Event, error) {
 	}
 }
 
-func (c *Conn) mayGo(ctx context.Context, op string) error {
+func (c *fakeConn) mayGo(ctx context.Context, op string) error {
 	if c.isClosed() {
 		return c.gone(op)
 	}
@@ -168,18 +168,18 @@ func (c *Conn) mayGo(ctx context.Context, op string) error {
 	return nil
 }
 
-func (c *Conn) gone(op string) error {
+func (c *fakeConn) gone(op string) error {
 	return c.fake.fail(op, transport.KindClosed, net.ErrClosed)
 }
 
 // cancelled ends the connection, as the contract demands when a context in use ends.
-func (c *Conn) cancelled(ctx context.Context, op string) error {
+func (c *fakeConn) cancelled(ctx context.Context, op string) error {
 	_ = c.Close()
 	return c.fake.fail(op, transport.KindClosed, context.Cause(ctx))
 }
 
 // Close implements [transport.Conn].
-func (c *Conn) Close() error {
+func (c *fakeConn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -191,13 +191,13 @@ func (c *Conn) Close() error {
 }
 
 // Ready implements [transport.Conn]. It returns false while StallSend is in effect.
-func (c *Conn) Ready() bool {
+func (c *fakeConn) Ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stalled == nil
 }
 
-func (c *Conn) isClosed() bool {
+func (c *fakeConn) isClosed() bool {
 	select {
 	case <-c.closed:
 		return true
@@ -207,11 +207,11 @@ func (c *Conn) isClosed() bool {
 }
 
 // Setup returns the Setup with which the connection was opened.
-func (c *Conn) Setup() transport.Setup { return c.setup }
+func (c *fakeConn) Setup() transport.Setup { return c.setup }
 
 // Emit makes Recv return events, after those emitted before. The audio of an
 // AudioOut is copied. It never blocks.
-func (c *Conn) Emit(events ...transport.Event) {
+func (c *fakeConn) Emit(events ...transport.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ev := range events {
@@ -220,26 +220,26 @@ func (c *Conn) Emit(events ...transport.Event) {
 		}
 		c.events = append(c.events, ev)
 	}
-	wake(c.wakeRecv)
+	wakeUp(c.wakeRecv)
 }
 
 // EmitAudio emits one piece of speech.
-func (c *Conn) EmitAudio(item string, pcm []byte) {
+func (c *fakeConn) EmitAudio(item string, pcm []byte) {
 	c.Emit(&transport.AudioOut{Item: item, PCM: pcm})
 }
 
 // FailRecv makes Recv return err permanently, after the events emitted so far; Send
-// fails with err at once. Adapters return a [*transport.Error]; see [Error].
-func (c *Conn) FailRecv(err error) {
+// fails with err at once. Adapters return a [*transport.Error]; see [scriptedError].
+func (c *fakeConn) FailRecv(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, err)
 	c.sendErr = err
-	wake(c.wakeRecv)
+	wakeUp(c.wakeRecv)
 }
 
 // FailSend makes every later Send return err and does not affect Recv.
-func (c *Conn) FailSend(err error) {
+func (c *fakeConn) FailSend(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sendErr = err
@@ -247,7 +247,7 @@ func (c *Conn) FailSend(err error) {
 
 // StallSend makes Send block, as if the provider had stopped reading, until release
 // is called, the connection is closed or the Send's context ends.
-func (c *Conn) StallSend() (release func()) {
+func (c *fakeConn) StallSend() (release func()) {
 	stalled := make(chan struct{})
 	c.mu.Lock()
 	c.stalled = stalled
@@ -263,28 +263,28 @@ func (c *Conn) StallSend() (release func()) {
 }
 
 // SetStats sets what Stats returns.
-func (c *Conn) SetStats(s transport.Stats) {
+func (c *fakeConn) SetStats(s transport.Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats = s
 }
 
 // Pending returns the number of emitted events that Recv has not returned yet.
-func (c *Conn) Pending() int {
+func (c *fakeConn) Pending() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.events)
 }
 
 // Commands returns every command sent so far, in order, audio as copies.
-func (c *Conn) Commands() []transport.Command {
+func (c *fakeConn) Commands() []transport.Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]transport.Command(nil), c.sent...)
 }
 
 // Audio returns all the user's audio sent so far, concatenated.
-func (c *Conn) Audio() []byte {
+func (c *fakeConn) Audio() []byte {
 	var pcm []byte
 	for _, cmd := range c.Commands() {
 		if in, ok := cmd.(*transport.AudioIn); ok {
@@ -296,13 +296,13 @@ func (c *Conn) Audio() []byte {
 
 // Next waits for the next command that neither Next nor NextControl has returned or
 // skipped, and fails the test if none comes.
-func (c *Conn) Next(t testing.TB) transport.Command {
+func (c *fakeConn) Next(t testing.TB) transport.Command {
 	t.Helper()
 	return c.next(t, func(transport.Command) bool { return true })
 }
 
 // NextControl is like Next for commands other than audio: it skips AudioIn.
-func (c *Conn) NextControl(t testing.TB) transport.Command {
+func (c *fakeConn) NextControl(t testing.TB) transport.Command {
 	t.Helper()
 	return c.next(t, func(cmd transport.Command) bool {
 		_, audio := cmd.(*transport.AudioIn)
@@ -310,9 +310,9 @@ func (c *Conn) NextControl(t testing.TB) transport.Command {
 	})
 }
 
-func (c *Conn) next(t testing.TB, want func(transport.Command) bool) transport.Command {
+func (c *fakeConn) next(t testing.TB, want func(transport.Command) bool) transport.Command {
 	t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(fakePatience)
 	defer timeout.Stop()
 	for {
 		c.mu.Lock()
@@ -328,26 +328,26 @@ func (c *Conn) next(t testing.TB, want func(transport.Command) bool) transport.C
 		select {
 		case <-c.wakeNext:
 		case <-timeout.C:
-			t.Fatal("transporttest: no further command was sent")
+			t.Fatal("session: no further command was sent")
 		}
 	}
 }
 
 // WaitClosed waits until the code under test has closed the connection, and fails
 // the test if it does not.
-func (c *Conn) WaitClosed(t testing.TB) {
+func (c *fakeConn) WaitClosed(t testing.TB) {
 	t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(fakePatience)
 	defer timeout.Stop()
 	select {
 	case <-c.closed:
 	case <-timeout.C:
-		t.Fatal("transporttest: the connection was not closed")
+		t.Fatal("session: the connection was not closed")
 	}
 }
 
-// wake puts a token into ch unless it holds one already.
-func wake(ch chan struct{}) {
+// wakeUp puts a token into ch unless it holds one already.
+func wakeUp(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

@@ -1,4 +1,4 @@
-package transporttest
+package session
 
 import (
 	"bytes"
@@ -11,9 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/transport"
+	"voicegw/transport/transporttest"
 )
 
-func open(t *testing.T, f *Fake) (transport.Conn, *Conn) {
+func openFake(t *testing.T, f *fakeModel) (transport.Conn, *fakeConn) {
 	t.Helper()
 	conn, err := f.Connect(context.Background(), transport.Setup{Model: "m"})
 	if err != nil {
@@ -24,7 +25,7 @@ func open(t *testing.T, f *Fake) (transport.Conn, *Conn) {
 
 func TestFakeDeliversInOrderAndTakesAudioBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, peer := open(t, New(transport.Capabilities{}))
+		conn, peer := openFake(t, newFakeModel(transport.Capabilities{}))
 		pcm := []byte{1, 2}
 		peer.Emit(transport.ResponseStarted{ID: "r"})
 		peer.EmitAudio("i", pcm)
@@ -57,7 +58,7 @@ func TestFakeDeliversInOrderAndTakesAudioBack(t *testing.T) {
 
 func TestFakeRecordsCommandsAsCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, peer := open(t, New(transport.Capabilities{}))
+		conn, peer := openFake(t, newFakeModel(transport.Capabilities{}))
 		in := &transport.AudioIn{PCM: []byte{1, 2}}
 		for _, cmd := range []transport.Command{in, transport.UserText{Text: "a"}, in, transport.Interrupt{}} {
 			if err := conn.Send(context.Background(), cmd); err != nil {
@@ -82,7 +83,7 @@ func TestFakeRecordsCommandsAsCopies(t *testing.T) {
 
 func TestFakeStallsUntilReleaseCloseOrContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, peer := open(t, New(transport.Capabilities{}))
+		conn, peer := openFake(t, newFakeModel(transport.Capabilities{}))
 		release := peer.StallSend()
 		done := make(chan error, 1)
 		go func() { done <- conn.Send(context.Background(), transport.Interrupt{}) }()
@@ -112,11 +113,11 @@ func TestFakeStallsUntilReleaseCloseOrContext(t *testing.T) {
 
 func TestFakeFailsAfterWhatWasEmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, peer := open(t, New(transport.Capabilities{}))
-		want := Error("recv", transport.KindExpired)
+		conn, peer := openFake(t, newFakeModel(transport.Capabilities{}))
+		want := scriptedError("recv", transport.KindExpired)
 		peer.Emit(transport.Interrupted{})
 		peer.FailRecv(want)
-		listener := Listen(conn)
+		listener := transporttest.Listen(conn)
 		if ev, err := listener.Recv(context.Background()); err != nil || ev != (transport.Interrupted{}) {
 			t.Fatalf("%#v, %v", ev, err)
 		}
@@ -134,8 +135,8 @@ func TestFakeFailsAfterWhatWasEmitted(t *testing.T) {
 
 func TestFakeContextInUseEndsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := New(transport.Capabilities{})
-		conn, peer := open(t, f)
+		f := newFakeModel(transport.Capabilities{})
+		conn, peer := openFake(t, f)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		defer peer.StallSend()()
@@ -151,8 +152,8 @@ func TestFakeContextInUseEndsConnection(t *testing.T) {
 
 func TestFakeRefusesAndStallsConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := New(transport.Capabilities{Cancel: true})
-		f.Refuse(2, Error("dial", transport.KindRetry))
+		f := newFakeModel(transport.Capabilities{Cancel: true})
+		f.Refuse(2, scriptedError("dial", transport.KindRetry))
 		for range 2 {
 			if _, err := f.Connect(context.Background(), transport.Setup{}); transport.KindOf(err) != transport.KindRetry {
 				t.Errorf("refused Connect: %v", err)
@@ -165,7 +166,7 @@ func TestFakeRefusesAndStallsConnect(t *testing.T) {
 			t.Errorf("stalled Connect: %v", err)
 		}
 		release()
-		conn, _ := open(t, f)
+		conn, _ := openFake(t, f)
 		if info := conn.Info(); !info.Capabilities.Cancel || info.InputRate != 16000 || info.OutputRate != 24000 {
 			t.Errorf("info %+v", info)
 		}
@@ -177,7 +178,7 @@ func TestFakeRefusesAndStallsConnect(t *testing.T) {
 
 // TestFakePanicsOnRecvOutsideOfATurn: the contract allows Recv within the function of Notify.
 func TestFakePanicsOnRecvOutsideOfATurn(t *testing.T) {
-	conn, _ := open(t, New(transport.Capabilities{}))
+	conn, _ := openFake(t, newFakeModel(transport.Capabilities{}))
 	defer func() {
 		if recover() == nil {
 			t.Error("Recv was let in")

@@ -1,4 +1,4 @@
-package transporttest
+package session
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"voicegw/transport"
 )
 
-// patience is how long the helpers that take a testing.TB wait before they fail the
+// fakePatience is how long the helpers that take a testing.TB wait before they fail the
 // test. Inside a synctest bubble this is fake time and passes only when every
 // goroutine is blocked.
-const patience = 3 * time.Minute
+const fakePatience = 3 * time.Minute
 
-// Fake is a scripted [transport.Transport]. Make one with [New]. Its methods may be
+// fakeModel is a scripted [transport.Transport]. Make one with [newFakeModel]. Its methods may be
 // called concurrently.
-type Fake struct {
+type fakeModel struct {
 	// Provider is the result of Name; empty means "fake". Set it before the first
 	// Connect.
 	Provider string
@@ -33,19 +33,19 @@ type Fake struct {
 	refuse   []error    // answers to the next Connects; nil accepts
 	stalled  chan struct{}
 	setups   []transport.Setup
-	conns    []*Conn
+	conns    []*fakeConn
 	taken    int           // connections that Accept has returned
 	changed  chan struct{} // closed and replaced when conns grows
 	attempts int
 }
 
-// New returns a fake in which every model has the capabilities caps.
-func New(caps transport.Capabilities) *Fake {
-	return &Fake{caps: caps, changed: make(chan struct{})}
+// newFakeModel returns a fake in which every model has the capabilities caps.
+func newFakeModel(caps transport.Capabilities) *fakeModel {
+	return &fakeModel{caps: caps, changed: make(chan struct{})}
 }
 
 // Name implements [transport.Transport].
-func (f *Fake) Name() string {
+func (f *fakeModel) Name() string {
 	if f.Provider == "" {
 		return "fake"
 	}
@@ -53,17 +53,17 @@ func (f *Fake) Name() string {
 }
 
 // Model implements [transport.Transport].
-func (f *Fake) Model() string { return "" }
+func (f *fakeModel) Model() string { return "" }
 
 // Voices implements [transport.Transport].
-func (f *Fake) Voices(string) []string { return nil }
+func (f *fakeModel) Voices(string) []string { return nil }
 
 // Capabilities implements [transport.Transport].
-func (f *Fake) Capabilities(string) transport.Capabilities { return f.caps }
+func (f *fakeModel) Capabilities(string) transport.Capabilities { return f.caps }
 
 // Connect implements [transport.Transport]. It opens a connection at once unless
 // Refuse or StallConnect changed that.
-func (f *Fake) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
+func (f *fakeModel) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	f.mu.Lock()
 	f.attempts++
 	f.setups = append(f.setups, setup)
@@ -87,20 +87,20 @@ func (f *Fake) Connect(ctx context.Context, setup transport.Setup) (transport.Co
 		f.refuse = f.refuse[1:]
 		return nil, err
 	}
-	c := newConn(f, setup)
+	c := newFakeConn(f, setup)
 	f.conns = append(f.conns, c)
 	close(f.changed)
 	f.changed = make(chan struct{})
 	return c, nil
 }
 
-func (f *Fake) fail(op string, kind transport.Kind, err error) *transport.Error {
+func (f *fakeModel) fail(op string, kind transport.Kind, err error) *transport.Error {
 	return &transport.Error{Provider: f.Name(), Op: op, Kind: kind, Err: err}
 }
 
 // Refuse makes the next Connects fail with err, as many as times says, after those that
-// earlier calls of Refuse made fail. Adapters return a [*transport.Error]; see [Error].
-func (f *Fake) Refuse(times int, err error) {
+// earlier calls of Refuse made fail. Adapters return a [*transport.Error]; see [scriptedError].
+func (f *fakeModel) Refuse(times int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for range times {
@@ -109,7 +109,7 @@ func (f *Fake) Refuse(times int, err error) {
 }
 
 // StallConnect makes Connect wait until release is called or its context ends.
-func (f *Fake) StallConnect() (release func()) {
+func (f *fakeModel) StallConnect() (release func()) {
 	stalled := make(chan struct{})
 	f.mu.Lock()
 	f.stalled = stalled
@@ -126,9 +126,9 @@ func (f *Fake) StallConnect() (release func()) {
 
 // Accept waits for the next connection that has not been accepted yet, in the order
 // in which they were opened, and fails the test if none comes.
-func (f *Fake) Accept(t testing.TB) *Conn {
+func (f *fakeModel) Accept(t testing.TB) *fakeConn {
 	t.Helper()
-	timeout := time.NewTimer(patience)
+	timeout := time.NewTimer(fakePatience)
 	defer timeout.Stop()
 	for {
 		f.mu.Lock()
@@ -143,29 +143,29 @@ func (f *Fake) Accept(t testing.TB) *Conn {
 		select {
 		case <-changed:
 		case <-timeout.C:
-			t.Fatal("transporttest: no connection was opened")
+			t.Fatal("session: no connection was opened")
 		}
 	}
 }
 
 // Setups returns the Setup of every Connect so far, including refused ones.
-func (f *Fake) Setups() []transport.Setup {
+func (f *fakeModel) Setups() []transport.Setup {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]transport.Setup(nil), f.setups...)
 }
 
 // Attempts returns how often Connect was called.
-func (f *Fake) Attempts() int {
+func (f *fakeModel) Attempts() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.attempts
 }
 
 // Open returns the number of connections that are open now.
-func (f *Fake) Open() int {
+func (f *fakeModel) Open() int {
 	f.mu.Lock()
-	conns := append([]*Conn(nil), f.conns...)
+	conns := append([]*fakeConn(nil), f.conns...)
 	f.mu.Unlock()
 	n := 0
 	for _, c := range conns {
@@ -176,11 +176,11 @@ func (f *Fake) Open() int {
 	return n
 }
 
-// errLost is the cause inside the errors that Error makes.
-var errLost = errors.New("scripted failure")
+// errScripted is the cause inside the errors that scriptedError makes.
+var errScripted = errors.New("scripted failure")
 
-// Error returns an error as an adapter would return it, with the kind by which
+// scriptedError returns an error as an adapter would return it, with the kind by which
 // the caller decides.
-func Error(op string, kind transport.Kind) *transport.Error {
-	return &transport.Error{Provider: "fake", Op: op, Kind: kind, Code: "scripted", Err: errLost}
+func scriptedError(op string, kind transport.Kind) *transport.Error {
+	return &transport.Error{Provider: "fake", Op: op, Kind: kind, Code: "scripted", Err: errScripted}
 }
