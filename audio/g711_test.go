@@ -89,7 +89,7 @@ func TestG711SignalToNoise(t *testing.T) {
 	for _, law := range []g711{ulaw, alaw} {
 		for _, level := range []float64{-3, -10, -20, -30} {
 			got := law.decode(nil, law.encode(nil, audiotest.Tone(8000, 1020, level, time.Second)))
-			if snr := audiotest.SNR(got, 8000, 1020); snr < 35 {
+			if snr := snrOf(got, 8000, 1020); snr < 35 {
 				t.Errorf("%s: a tone of %v dBFS has an SNR of %.1f dB, want 35", law.name, level, snr)
 			}
 		}

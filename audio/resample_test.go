@@ -75,7 +75,7 @@ func TestResampleQuality(t *testing.T) {
 			lower := float64(min(in, out))
 			for _, hz := range []float64{300.7, 1000, 0.42 * lower} {
 				got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
-				snr, level := audiotest.SNR(steady(out, got), out, hz), audiotest.ToneLevel(steady(out, got), out, hz)
+				snr, level := snrOf(steady(out, got), out, hz), toneLevelOf(steady(out, got), out, hz)
 				t.Logf("%7.1f Hz: SNR %.1f dB, gain %+.4f dB", hz, snr, level+1)
 				if snr < 90 {
 					t.Errorf("%.1f Hz comes through with an SNR of %.1f dB, want 90", hz, snr)
@@ -91,7 +91,7 @@ func TestResampleQuality(t *testing.T) {
 					continue
 				}
 				got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
-				left := audiotest.Level(steady(out, got)) + 1
+				left := levelOf(steady(out, got)) + 1
 				t.Logf("%7.1f Hz: alias %.1f dB", hz, left)
 				if left > -80 {
 					t.Errorf("%.1f Hz aliases at %.1f dB, want -80", hz, left)
@@ -113,7 +113,7 @@ func TestResampleImages(t *testing.T) {
 		for _, part := range []float64{0.44, 0.46, 0.48, 0.495} {
 			hz := part * float64(in)
 			got := convert(t, in, out, audiotest.Tone(in, hz, -1, 400*time.Millisecond), blocks20(in))
-			if snr := audiotest.SNR(steady(out, got), out, hz) - audiotest.ToneLevel(steady(out, got), out, hz); snr < 80 {
+			if snr := snrOf(steady(out, got), out, hz) - toneLevelOf(steady(out, got), out, hz); snr < 80 {
 				t.Errorf("%d to %d: %.0f Hz leaves an image at -%.1f dB", in, out, hz, snr)
 			}
 		}

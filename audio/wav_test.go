@@ -267,7 +267,7 @@ func TestClipResample(t *testing.T) {
 	if err != nil || got.Rate != 24000 || got.Duration() != time.Second {
 		t.Fatalf("%d Hz, %v, %v", got.Rate, got.Duration(), err)
 	}
-	if snr := audiotest.SNR(steady(24000, got.PCM), 24000, 440); snr < 90 {
+	if snr := snrOf(steady(24000, got.PCM), 24000, 440); snr < 90 {
 		t.Errorf("SNR %.1f dB", snr)
 	}
 	if same, err := c.Resample(44100); err != nil || !bytes.Equal(same.PCM, c.PCM) {

@@ -1,4 +1,4 @@
-// Package audiotest makes sounds for tests and measures them. All PCM is
+// Package audiotest makes sounds for tests. All PCM is
 // 16-bit little-endian mono, levels are in dBFS (0 is full scale), and the same
 // arguments always give the same bytes.
 package audiotest
