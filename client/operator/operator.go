@@ -101,9 +101,36 @@ func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 
 // send is Ask with a body of JSON; nil means no body.
 func (o *Client) send(ctx context.Context, method, path string, body io.Reader, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, body)
+	status, answer, err := o.fetch(ctx, method, path, body)
 	if err != nil {
 		return err
+	}
+	if status >= http.StatusMultipleChoices {
+		var problem struct {
+			Error struct{ Code, Message string }
+		}
+		if json.Unmarshal(answer, &problem) != nil || problem.Error.Code == "" {
+			return o.stranger(status)
+		}
+		if problem.Error.Code == "not_found" {
+			return fmt.Errorf("the gateway at %s has no endpoint %s: it is older than this program, or has no store", o.Base, path)
+		}
+		return &Refused{o.Base, status, problem.Error.Code, problem.Error.Message}
+	}
+	if out == nil {
+		return nil
+	}
+	if json.Unmarshal(answer, out) != nil {
+		return o.stranger(status)
+	}
+	return nil
+}
+
+// fetch sends one request and returns the answer's status and body, whatever they say.
+func (o *Client) fetch(ctx context.Context, method, path string, body io.Reader) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, body)
+	if err != nil {
+		return 0, nil, err
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -113,33 +140,14 @@ func (o *Client) send(ctx context.Context, method, path string, body io.Reader, 
 	}
 	resp, err := o.http.Do(req)
 	if err != nil {
-		return o.unreachable(err)
+		return 0, nil, o.unreachable(err)
 	}
 	// It was only read.
 	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return o.unreachable(err)
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		return 0, nil, o.unreachable(err)
 	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		var problem struct {
-			Error struct{ Code, Message string }
-		}
-		if json.Unmarshal(answer, &problem) != nil || problem.Error.Code == "" {
-			return o.stranger(resp)
-		}
-		if problem.Error.Code == "not_found" {
-			return fmt.Errorf("the gateway at %s has no endpoint %s: it is older than this program, or has no store", o.Base, path)
-		}
-		return &Refused{o.Base, resp.StatusCode, problem.Error.Code, problem.Error.Message}
-	}
-	if out == nil {
-		return nil
-	}
-	if json.Unmarshal(answer, out) != nil {
-		return o.stranger(resp)
-	}
-	return nil
+	return resp.StatusCode, answer, nil
 }
 
 func (o *Client) unreachable(err error) error {
@@ -152,8 +160,8 @@ func (o *Client) unreachable(err error) error {
 	return fmt.Errorf("the gateway at %s cannot be asked: %w; say with --url where it is", o.Base, err)
 }
 
-func (o *Client) stranger(resp *http.Response) error {
-	return fmt.Errorf("what answers at %s is no voicegw gateway (%s); say with --url where it is", o.Base, resp.Status)
+func (o *Client) stranger(status int) error {
+	return fmt.Errorf("what answers at %s is no voicegw gateway (status %d); say with --url where it is", o.Base, status)
 }
 
 // Close ends the connections.

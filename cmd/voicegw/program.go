@@ -41,6 +41,7 @@ type grammar struct {
 	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
 	Drain   drainFlags   `cmd:"" help:"Empty a running gateway: its sessions move to others, and it takes no new ones."`
+	Health  healthFlags  `cmd:"" help:"Ask a running gateway whether it lives, or is ready: the exit code says it."`
 	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`
 	Version versionFlags `cmd:"" help:"Tell the version and how it was built."`
 	Help    helpFlags    `cmd:"" help:"Tell about a command."`

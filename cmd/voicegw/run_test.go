@@ -66,6 +66,12 @@ func (r *running) key() string {
 // and waits until it serves. The test's end is its end.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
+	return startIn(t, nil, args...)
+}
+
+// startIn is start with an environment.
+func startIn(t *testing.T, environ []string, args ...string) *running {
+	t.Helper()
 	r := &running{t: t, signals: make(chan os.Signal, 2), exit: make(chan int, 1)}
 	tools := registrytest.Project(t)
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir()}, args...)
@@ -74,7 +80,7 @@ func start(t *testing.T, args ...string) *running {
 	go func() {
 		defer close(done)
 		r.exit <- Run(ctx, Process{
-			Args: args, Stdin: strings.NewReader(""),
+			Args: args, Stdin: strings.NewReader(""), Environ: environ,
 			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Registry: func() ([]byte, error) { return tools, nil },
 		})
 	}()

@@ -23,6 +23,7 @@ import (
 	"voicegw/internal/debugserver"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
+	"voicegw/internal/sdnotify"
 	"voicegw/internal/terminal"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -231,6 +232,9 @@ func (s *server) run(ctx context.Context, p Process) error {
 	if _, greeted := terminal.Width(p.Stderr); services[0].Simulated && !greeted {
 		s.logger.Warn(simNotice(s.cfg))
 	}
+	manager := s.serviceManager(p)
+	serving.Go(func() { manager.watchdog(watching) })
+	manager.tell(sdnotify.Ready)
 
 	var err error
 	select {
@@ -239,6 +243,7 @@ func (s *server) run(ctx context.Context, p Process) error {
 	case err = <-failed:
 		err = fmt.Errorf("the server has stopped: %w", err)
 	}
+	manager.tell(sdnotify.Stopping)
 	err = errors.Join(err, s.leave(p, func() error {
 		unwatch()
 		serving.Wait()

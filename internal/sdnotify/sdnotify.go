@@ -1,0 +1,89 @@
+// Package sdnotify tells the service manager that started the program how the program is: ready,
+// stopping, alive. The protocol is that of sd_notify(3) and sd_watchdog_enabled(3) of systemd 252,
+// read on 2026-11-25: datagrams to the socket that NOTIFY_SOCKET names.
+package sdnotify
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The states that a program tells of itself.
+const (
+	Ready    = "READY=1"
+	Stopping = "STOPPING=1"
+	Alive    = "WATCHDOG=1"
+)
+
+// Manager is the service manager. The zero value is a program that no manager has started: it tells
+// nobody anything. Its methods may be called concurrently.
+type Manager struct {
+	socket   string
+	watchdog time.Duration
+}
+
+// FromEnvironment returns the manager that the environment, a list of NAME=VALUE, speaks of. The
+// error names a variable that the program cannot use; the manager tells what it can all the same.
+func FromEnvironment(environ []string) (Manager, error) {
+	var m Manager
+	var every, pid string
+	for _, v := range environ {
+		name, value, _ := strings.Cut(v, "=")
+		switch name {
+		case "NOTIFY_SOCKET":
+			m.socket = value
+		case "WATCHDOG_USEC":
+			every = value
+		case "WATCHDOG_PID":
+			pid = value
+		}
+	}
+	if m.socket != "" && m.socket[0] != '/' && m.socket[0] != '@' {
+		bad := m.socket
+		m.socket = ""
+		return m, fmt.Errorf("NOTIFY_SOCKET is %.80q, and only a path or an abstract name (@…) can be used; the service manager is told nothing", bad)
+	}
+	// Without a socket nobody waits for a sign of life; and one that is meant for another process is not
+	// this one's to give.
+	if every == "" || m.socket == "" || pid != "" && pid != strconv.Itoa(os.Getpid()) {
+		return m, nil
+	}
+	usec, err := strconv.ParseInt(every, 10, 64)
+	if err != nil || usec <= 0 || usec > int64(24*time.Hour/time.Microsecond) {
+		return m, fmt.Errorf("WATCHDOG_USEC is %.40q, and must be a number of microseconds up to a day; the watchdog gets no sign of life", every)
+	}
+	m.watchdog = time.Duration(usec) * time.Microsecond
+	return m, nil
+}
+
+// WatchdogInterval is how often the manager must be told Alive: half of the time after which it
+// believes the program dead. Zero means never.
+func (m Manager) WatchdogInterval() time.Duration { return m.watchdog / 2 }
+
+// Tell sends states, such as Ready, in one message. Without a manager it does nothing.
+func (m Manager) Tell(states ...string) error {
+	if m.socket == "" {
+		return nil
+	}
+	conn, err := net.Dial("unixgram", m.socket)
+	if err != nil {
+		return fmt.Errorf("the service manager cannot be told %s: %w", states[0], err)
+	}
+	_, err = conn.Write([]byte(strings.Join(states, "\n")))
+	if closed := conn.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("the service manager cannot be told %s: %w", states[0], err)
+	}
+	return nil
+}
+
+// Status is a state that a person reads in the manager's list of services. It is one line.
+func Status(text string) string {
+	return "STATUS=" + strings.Join(strings.Fields(text), " ")
+}
