@@ -24,7 +24,6 @@ var mayConnect = map[string]string{
 	"scripts/supply/vulndb.go":                "is a build's, run by hand: bounds its one answer itself",
 	"transport/openai/transport.go":           "makes the client that ws.Dial copies",
 	"transport/transporttest/suite.go":        "is the suite of tests of the adapters",
-	"transport/transporttest/suiteconnect.go": "is the suite of tests of the adapters",
 	"internal/secretwatch/secrettest/main.go": "looks at the answers of servers of tests",
 	"scripts/bench/relaybench/relay.go":       "is a benchmark that asks the program beside it",
 }

@@ -159,6 +159,8 @@ func TestAFailedHandshakeLeavesNoConnection(t *testing.T) {
 		"it refuses":                            {answer: refusal, ends: true},
 		"it accepts another key":                {answer: switching("bogus") + "\r\n", ends: true},
 		"it stops within a body":                {answer: strings.ReplaceAll(refusal, "late", "l")},
+		"within one that the connection ends":   {answer: strings.ReplaceAll(refusal, "Content-Length: 4", "Connection: close")},
+		"it stops within a chunk":               {answer: "HTTP/1.1 429 Too Many Requests\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n{"},
 		"it accepts while the context ends":     {answer: switching("{accept}") + "\r\n"},
 		"it sends one interim answer and waits": {answer: "HTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\n"},
 	} {

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -20,6 +21,7 @@ func TestSuite(t *testing.T) {
 					return &suiteProvider{newProvider(t), model}
 				},
 				Secret: secret,
+				First:  `{"usageMetadata":{"totalTokenCount":1}}`,
 				CloseKinds: map[int]transport.Kind{
 					1000: transport.KindRetry, 1007: transport.KindInvalid, 1008: transport.KindRetry,
 					1011: transport.KindRetry, 1012: transport.KindRetry, 4242: transport.KindRetry,
@@ -53,8 +55,12 @@ func (p *suiteProvider) Transport(client *http.Client) transport.Transport {
 
 func (p *suiteProvider) Refuse(status int)          { p.status = status }
 func (p *suiteProvider) Remember(int)               {} // nothing confirms a history
-func (p *suiteProvider) Mute()                      { p.first = "-"; p.t.Cleanup(func() { p.accept() }) }
 func (p *suiteProvider) Accept() transporttest.Peer { return suitePeer{p.accept()} }
+
+func (p *suiteProvider) Mute(first string) {
+	p.first = cmp.Or(first, "-")
+	p.t.Cleanup(func() { p.accept() })
+}
 
 type suitePeer struct{ *peer }
 
@@ -174,18 +180,3 @@ func (p suitePeer) History() (got []transporttest.Remembered) {
 func (p suitePeer) Unknown()                      { p.send(`{"newThing":{"serverContent":{"turnComplete":true}}}`) }
 func (p suitePeer) Garbage()                      { p.send(`{"serverContent":{"turnComplete":tr`) }
 func (p suitePeer) Close(code int, reason string) { p.close(code, reason) }
-
-// TestProviderFallsSilentInConnect: the context of Connect bounds all that a provider can keep silent in.
-func TestProviderFallsSilentInConnect(t *testing.T) {
-	transporttest.Silences(t, func(t *testing.T, addr string, tls bool, client *http.Client) transport.Transport {
-		base := "http://"
-		if tls {
-			base = "https://"
-		}
-		tr, err := New(Options{APIKey: secret, BaseURL: base + addr, HTTPClient: client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tr
-	}, `{"usageMetadata":{"totalTokenCount":1}}`)
-}

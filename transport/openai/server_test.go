@@ -34,10 +34,10 @@ type server struct {
 	client *http.Client
 	opts   Options // what transport.Options are made of
 
-	status   atomic.Int64 // every handshake is answered with it, if not zero
-	body     atomic.Value // the body then, a string
-	mute     atomic.Bool
-	remember atomic.Int64 // how many items of a history the usual greeting takes
+	status   atomic.Int64           // every handshake is answered with it, if not zero
+	body     atomic.Value           // the body then, a string
+	mute     atomic.Pointer[string] // all that is said
+	remember atomic.Int64           // how many items of a history the usual greeting takes
 	// greet is the opening exchange from the provider's side; nil means the usual one.
 	greet func(*peer)
 
@@ -98,7 +98,10 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.open = append(s.open, p)
 	s.mu.Unlock()
-	if s.mute.Load() {
+	if first := s.mute.Load(); first != nil {
+		if *first != "" {
+			p.send("%s", *first)
+		}
 		return
 	}
 	if s.greet != nil {
@@ -184,7 +187,7 @@ func (s *server) Refuse(status int) {
 }
 
 // Mute implements transporttest.Provider.
-func (s *server) Mute() { s.mute.Store(true) }
+func (s *server) Mute(first string) { s.mute.Store(&first) }
 
 // Accept implements transporttest.Provider.
 func (s *server) Accept() transporttest.Peer { return s.accept() }

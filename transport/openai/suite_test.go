@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"net/http"
 	"testing"
 
 	"voicegw/transport"
@@ -12,6 +11,7 @@ func TestConformance(t *testing.T) {
 	transporttest.Suite(t, transporttest.Harness{
 		Start:  func(t *testing.T) transporttest.Provider { return newServer(t) },
 		Secret: secret,
+		First:  created,
 		CloseKinds: map[int]transport.Kind{
 			1000: transport.KindRetry, 1001: transport.KindExpired, 1002: transport.KindInvalid,
 			1007: transport.KindInvalid, 1008: transport.KindInvalid, 1009: transport.KindInvalid,
@@ -24,19 +24,4 @@ func TestConformance(t *testing.T) {
 			500: transport.KindRetry, 503: transport.KindRetry, 301: transport.KindInvalid, 200: transport.KindInvalid,
 		},
 	})
-}
-
-// TestProviderFallsSilentInConnect: the context of Connect bounds all that a provider can keep silent in.
-func TestProviderFallsSilentInConnect(t *testing.T) {
-	transporttest.Silences(t, func(t *testing.T, addr string, tls bool, client *http.Client) transport.Transport {
-		base := "http://"
-		if tls {
-			base = "https://"
-		}
-		tr, err := New(Options{APIKey: secret, BaseURL: base + addr + "/v1", HTTPClient: client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tr
-	}, `{"type":"session.created","event_id":"event_1","session":{"id":"sess_1"}}`)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +34,12 @@ type Harness struct {
 	// HTTP error, by HTTP status.
 	StatusKinds map[int]transport.Kind
 
-	client *http.Client // name of the subtest
+	// First is a message after which the opening of a conversation still goes on; empty if the
+	// wire has none.
+	First string
+
+	client *http.Client  // name of the subtest
+	open   *atomic.Int64 // connections of the client, if it wraps them
 }
 
 // Provider is a scripted provider that accepts connections. Only the test's goroutine calls
@@ -50,8 +57,8 @@ type Provider interface {
 	// it reads them after the setup, and confirms them if that is its way.
 	Remember(entries int)
 
-	// Mute makes the provider accept later connections but send nothing on them.
-	Mute()
+	// Mute makes the provider accept later connections, but send nothing on them, or only first.
+	Mute(first string)
 
 	// Accept returns the provider's end of the connection that Connect has opened.
 	Accept() Peer
@@ -129,7 +136,8 @@ func Suite(t *testing.T, h Harness) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			for name, client := range clients() {
+			h.open = new(atomic.Int64)
+			for name, client := range clients(h.open) {
 				t.Run("leaves nothing behind, "+name, func(t *testing.T) {
 					h.client = client
 					test.run(t, h)
@@ -140,22 +148,34 @@ func Suite(t *testing.T, h Harness) {
 	}
 }
 
-// clients make connections of each kind.
-func clients() map[string]*http.Client {
+// clients make connections of each kind. open counts those of the last kind that are open.
+func clients(open *atomic.Int64) map[string]*http.Client {
+	// dial returns a connection that does not reveal that it is a socket.
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // the error is the dialer's own
+		}
+		open.Add(1)
+		return &wrapped{Conn: c, closed: sync.OnceFunc(func() { open.Add(-1) })}, nil
+	}
 	return map[string]*http.Client{
 		"heard by a loop":      nonblock.Client(nil, &nonblock.Loops{}),
 		"heard by a goroutine": nonblock.Client(nil, nil),
-		"wrapped":              {Transport: &http.Transport{DialContext: dialWrapped}},
+		"wrapped":              {Transport: &http.Transport{DialContext: dial}},
 	}
 }
 
-// dialWrapped returns a connection that does not reveal that it is a socket.
-func dialWrapped(ctx context.Context, network, addr string) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // the error is the dialer's own
-	}
-	return struct{ net.Conn }{c}, nil
+// wrapped is a connection that says when it is closed.
+type wrapped struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements net.Conn.
+func (w *wrapped) Close() error {
+	defer w.closed()
+	return w.Conn.Close()
 }
 
 // suitePatience is how long a subtest waits for an event that must come.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	wait "voicegw/internal/await"
 	"voicegw/transport"
 )
 
@@ -99,9 +100,18 @@ func checkClosed(t *testing.T, what string, err error) {
 	}
 }
 
+// testConnectDeadline connects to a provider that falls silent once it has accepted, or after its
+// first message. What a handshake may be silent in is tested in package ws.
 func testConnectDeadline(t *testing.T, h Harness) {
+	connectToSilence(t, h, "")
+	if h.First != "" {
+		connectToSilence(t, h, h.First)
+	}
+}
+
+func connectToSilence(t *testing.T, h Harness, first string) {
 	p := h.Start(t)
-	p.Mute()
+	p.Mute(first)
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	ended := make(chan error, 1) // one value, from the goroutine that calls Connect
@@ -116,6 +126,7 @@ func testConnectDeadline(t *testing.T, h Harness) {
 	if !transport.KindOf(err).Retryable() || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Connect: %v, want a retryable *Error that wraps the deadline", err)
 	}
+	wait.True(t, "the connection is closed", func() bool { return h.open.Load() == 0 })
 }
 
 // testConnectContext ends Connect's context and then continues the conversation.

@@ -97,7 +97,7 @@ func (s *tinyServer) Transport(client *http.Client) transport.Transport {
 
 func (s *tinyServer) Refuse(status int)          { s.status.Store(int64(status)) }
 func (s *tinyServer) Remember(int)               {}
-func (s *tinyServer) Mute()                      { s.mute.Store(true) }
+func (s *tinyServer) Mute(string)                { s.mute.Store(true) }
 func (s *tinyServer) Accept() transporttest.Peer { return <-s.peers }
 
 func (p *tinyPeer) write(b []byte) { _ = p.ws.Write(context.Background(), websocket.MessageText, b) }
