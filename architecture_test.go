@@ -34,6 +34,7 @@ var foreign = map[string][]string{
 	"backends/calendar/calendartest": {"github.com/google/go-cmp"},
 	"backends/image/openai":          {"github.com/openai/openai-go/v3"},
 	"backends/image/genai":           {"google.golang.org/genai"},
+	"metrics":                        {"github.com/prometheus/client_golang"},
 	"cluster":                        {"github.com/cenkalti/backoff/v5"},
 	"store":                          {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
 	"store/witness":                  {"golang.org/x/sys"},

@@ -62,6 +62,7 @@ type Config struct {
 	Confirmation Confirmation `key:"confirmation"`
 	Store        Store        `key:"store"`
 	Cluster      Cluster      `key:"cluster"`
+	Metrics      Metrics      `key:"metrics"`
 	Audit        Audit        `key:"audit"`
 	VAD          VAD          `key:"vad"`
 	Limits       Limits       `key:"limits"`
@@ -69,6 +70,15 @@ type Config struct {
 	Log          Log          `key:"log"`
 
 	wires []transport.Wire // the wires that Providers may use
+}
+
+// Metrics is how Prometheus gets the metrics.
+type Metrics struct {
+	// Listen is an address, host:port, on which only the metrics are served, to anybody who can reach
+	// it. Empty means that operators get them at /metrics of the gateway's own address.
+	Listen string `key:"listen"`
+	// Native also makes native histograms.
+	Native bool `key:"native"`
 }
 
 // Agent describes the agent that answers.

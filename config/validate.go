@@ -25,6 +25,7 @@ func (l *loader) validate() {
 	l.validateChat()
 	l.validateStore()
 	l.validateCluster()
+	l.validateMetrics()
 	l.validatePaths()
 	l.validateAPIKey()
 	l.validateOrigins()
@@ -59,6 +60,14 @@ func (l *loader) validateListen() {
 	if !Loopback(c.Listen) && !c.Insecure {
 		l.problems.add(l.at("listen"), "listen is %s, which other machines can reach, and the gateway does not authenticate callers yet. "+
 			"Listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use your provider's key.", c.Listen)
+	}
+}
+
+func (l *loader) validateMetrics() {
+	if at := l.config.Metrics.Listen; at != "" {
+		if text := CheckListen(at); text != "" {
+			l.problems.add(l.at("metrics.listen"), "metrics.listen %s", text)
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.Tools = func() *registry.Snapshot { return &registry.Snapshot{} }
 		o.APIKey, o.Approvals = testKey, noApprovals{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
+		o.Metrics = o.Page
 		o.Directory, o.Nodes, o.Peers, o.Drain = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}
 		// What is missing here is an endpoint that is not asked.
 		for i, v := 0, reflect.ValueOf(*o); i < v.NumField(); i++ {

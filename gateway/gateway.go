@@ -84,6 +84,8 @@ type Options struct {
 	Peers     Peers
 	// Drain empties this gateway at POST /v1/drain; nil means that there is no such endpoint.
 	Drain Drain
+	// Metrics answers GET /metrics, to operators; nil means that there is no such endpoint.
+	Metrics http.Handler
 	// Turns bound the messages of text conversations.
 	Turns TurnLimits
 	// Logger gets one line for each refusal. Nil means no logging.
@@ -144,6 +146,9 @@ func New(opts Options) *Server {
 	if opts.Drain != nil {
 		s.handle("POST /v1/drain", s.forOperators(s.beginDrain))
 		s.handle("GET /v1/drain", s.forOperators(s.showDrain))
+	}
+	if opts.Metrics != nil {
+		s.handle("GET /metrics", s.forMetrics(opts.Metrics.ServeHTTP))
 	}
 	s.handle("GET /v1/sessions", s.forOperators(s.listSessions))
 	s.handle("GET /v1/sessions/{id}", s.forOperators(s.showSession))

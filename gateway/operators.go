@@ -67,6 +67,10 @@ func (s *Server) forOperators(next http.HandlerFunc) http.HandlerFunc {
 	return s.guarded(s.guard.check, next)
 }
 
+// forMetrics passes to next only the requests that may read the metrics: those of operators. It is the
+// one place that decides it.
+func (s *Server) forMetrics(next http.HandlerFunc) http.HandlerFunc { return s.forOperators(next) }
+
 func (s *Server) guarded(check func(*http.Request) *refusal, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		no := check(r)

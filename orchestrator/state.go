@@ -106,11 +106,12 @@ type State struct {
 
 // turns is what the State keeps about all turns so far.
 type turns struct {
-	last  int
-	skip  int              // how many numbers the next turn leaves out
-	gaps  int              // how many numbers were left out
-	began time.Time        // when the last turn began
-	carry transport.Tokens // usage reported between turns, for the next turn
+	last   int
+	skip   int              // how many numbers the next turn leaves out
+	gaps   int              // how many numbers were left out
+	nudges int              // how often a silent model was asked to answer, by this process
+	began  time.Time        // when the last turn began
+	carry  transport.Tokens // usage reported between turns, for the next turn
 }
 
 // response is the model's latest response.
@@ -317,6 +318,9 @@ func (s State) Turn() int {
 
 // Turns returns the number of turns so far.
 func (s State) Turns() int { return s.turns.last - s.turns.gaps }
+
+// Nudges returns how often a silent model was asked to answer, since this process has the session.
+func (s State) Nudges() int { return s.turns.nudges }
 
 // Audible reports whether the user still has something to hear.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }

@@ -326,9 +326,11 @@ func (m *machine) nudge(t *turn) {
 	t.nudge = nudged
 	switch {
 	case !m.caps.RespondNeeded:
+		m.turns.nudges++
 		m.sendNotice(prompts.NudgeNotice)
 	case !m.underWay() || t.calls > 0:
 		// If the model has its results and says nothing, the end of its response may be lost.
+		m.turns.nudges++
 		m.respond(t)
 	}
 }

@@ -73,12 +73,21 @@ func (e *UnreachableError) Error() string { return "no provider can be reached" 
 // [*UnreachableError]. While there is a session that a client may come back to, here or on another
 // node, only ErrAddressLimit is returned, for connections that come too fast: whether there is a
 // place is decided when session.start has come.
-func (m *Manager) Admit(addr netip.Addr) (*Admission, error) { return m.admit(addr, false) }
+func (m *Manager) Admit(addr netip.Addr) (*Admission, error) { return m.admits(addr, false) }
 
 // AdmitReturning is Admit for a gateway that is behind: the connection may only come back to a
 // session, and is refused if its session.start asks for a new one. While there is no session that a
 // client may come back to, the error is ErrBehind, or that of Admit.
-func (m *Manager) AdmitReturning(addr netip.Addr) (*Admission, error) { return m.admit(addr, true) }
+func (m *Manager) AdmitReturning(addr netip.Addr) (*Admission, error) { return m.admits(addr, true) }
+
+// admits is admit, and tells the observer of a refusal.
+func (m *Manager) admits(addr netip.Addr, returns bool) (*Admission, error) {
+	a, err := m.admit(addr, returns)
+	if err != nil {
+		m.told(Refused{notAdmitted(err)})
+	}
+	return a, err
+}
 
 func (m *Manager) admit(addr netip.Addr, returns bool) (*Admission, error) {
 	addr = addr.Unmap()

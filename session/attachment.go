@@ -105,6 +105,9 @@ func (a *attachment) detach(cause *Cause) {
 	s.down.detach()
 	s.seat.vacate()
 	s.place.Update(func(r *store.SessionRecord) { r.State = store.SessionDetached })
+	if cause == causeSlow {
+		s.happened(Slow{})
+	}
 	s.logger.Info("client lost", "reason", cause.Reason, "attachment", a.gen)
 	s.leaving.Go(func() { dismiss(a.conn, cause) })
 }

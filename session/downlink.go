@@ -37,6 +37,7 @@ type downlink struct {
 	items    []outgoing // items with audio or an announcement still to come or be written, oldest first
 	clock    orchestrator.PlayClock
 	flushed  int64 // bytes dropped by flushes, by the end, and of items that were not open
+	sent     int64 // bytes written
 	busy     bool  // somebody is writing for gen: the writer, or the holder of a claim
 	finished bool  // nothing is accepted any more
 
@@ -221,6 +222,7 @@ func (d *downlink) written(gen int, e downEntry) {
 
 // wrote is written for a caller that holds mu. An item that was flushed meanwhile is unknown.
 func (d *downlink) wrote(item string, n int) {
+	d.sent += int64(n)
 	if o := d.outgoing(item); o != nil {
 		o.sent += int64(n)
 		o.until = d.clock.Add(time.Now(), audio.Duration(d.most.rate, n))
@@ -544,6 +546,12 @@ func (d *downlink) flushedBytes() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.flushed
+}
+
+func (d *downlink) sentBytes() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sent
 }
 
 // lastSeq returns the highest seq that was given.

@@ -81,6 +81,9 @@ func (s *session) tellError(m *protocol.Error) {
 	if s.isOver() {
 		return
 	}
+	if clientsFault(m.Code) {
+		s.happened(Rejected{m.Code})
+	}
 	switch v, first := s.errors.pass(m.Code, time.Now()); v {
 	case errorIsFlood:
 		s.end(causeFlood)

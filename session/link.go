@@ -3,6 +3,7 @@ package session
 import (
 	"strconv"
 	"strings"
+	"sync"
 
 	"voicegw/audio"
 	"voicegw/transport"
@@ -23,6 +24,7 @@ type link struct {
 	info     transport.Info
 	prefix   string // empty for the first link, then l2., l3. and so on
 	offsetMS int64  // where its audio begins on the client's audio clock
+	told     func(Event)
 
 	// Guarded by mu.
 	gone   bool  // it was given up, and is no longer the session's
@@ -30,6 +32,8 @@ type link struct {
 
 	// over is closed when hear has seen the connection's end.
 	over chan struct{}
+
+	skipped sync.Once // tells what its messages meant
 
 	// Owned by hear.
 	ended       bool
@@ -47,6 +51,7 @@ type named struct{ theirs, ours string }
 // newLink returns a link that is not yet the session's.
 func (s *session) newLink(gen int, conn transport.Conn) (*link, error) {
 	l := &link{s: s, gen: gen, conn: conn, info: conn.Info(), over: make(chan struct{})}
+	l.told = s.opts.Observe(l.info.Provider, l.info.Model)
 	if gen > 1 {
 		l.prefix = "l" + strconv.Itoa(gen) + "."
 	}
@@ -79,6 +84,11 @@ func (l *link) hear() {
 			l.event(ev)
 		}
 	}
+}
+
+// tellSkipped tells the observer, once, how many of the model's messages meant nothing.
+func (l *link) tellSkipped() {
+	l.skipped.Do(func() { l.told(Skipped{l.conn.Stats()}) })
 }
 
 // finish ends the item that was being spoken when the link was given up.

@@ -32,6 +32,10 @@ type Manager struct {
 	closeIdle, closeEmpty func()
 	// breakers has an entry for each provider.
 	breakers map[string]*breaker
+	// told is told of what concerns no session, and tells of each provider has an entry of its own for
+	// attempts to reach its model.
+	told  func(Event)
+	tells map[string]func(Event)
 
 	mu       sync.Mutex // guards the following fields
 	draining bool
@@ -69,6 +73,7 @@ func NewManager(opts Options) (*Manager, error) {
 	for name := range opts.Transports {
 		m.breakers[name] = new(breaker)
 	}
+	m.told, m.tells = m.opts.Observe("", ""), m.opts.watchers()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.closeIdle, m.closeEmpty = sync.OnceFunc(func() { close(m.idle) }), sync.OnceFunc(func() { close(m.empty) })
 	m.ctx = func() context.Context { return ctx }
@@ -127,6 +132,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	var cause *Cause
 	var model transport.Conn
 	g.start, cause = m.readStart(a, c)
+	g.startedAt = time.Now()
 	if cause == nil && (g.start.Resume != nil || a.carried) {
 		return m.comeBack(a, c, g)
 	}
@@ -136,6 +142,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	logger, start := g.logger, g.start
 	if cause != nil {
 		m.seldom.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
+		m.told(Refused{cause.Reason})
 		turnAway(c, cause)
 		return nil
 	}
@@ -145,9 +152,11 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		if err := model.Close(); err != nil {
 			logger.Debug("closing the model's connection", "error", err)
 		}
+		m.told(Refused{causeInternal.Reason})
 		turnAway(c, causeInternal)
 		return nil
 	}
+	s.happened(g.started())
 	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
@@ -187,6 +196,11 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 		m.mu.Unlock()
 	}
 	stats := s.linked.Load().conn.Stats()
+	s.linked.Load().tellSkipped()
+	s.mu.Lock()
+	s.sumSound()
+	s.mu.Unlock()
+	s.happened(Ended{Reason: cause.Reason, Lasted: time.Since(g.came)})
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
 		"uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),

@@ -15,6 +15,7 @@ import (
 
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
+	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
@@ -43,6 +44,7 @@ func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transp
 			return nil, blocked(until)
 		}
 	}
+	g.knownAt = time.Now()
 	g.provider = m.instead(cmp.Or(g.start.Provider, m.opts.Provider), g.start.Provider != "")
 	g.mark = mark.New()
 	setup := m.setup(g, g.provider, tools)
@@ -50,7 +52,7 @@ func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transp
 	if !m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable
 	}
-	conn, cause := m.connect(m.ctx(), m.opts.Transports[g.provider], setup, g.logger)
+	conn, cause := m.connect(m.ctx(), g.provider, setup, g.logger)
 	m.breakers[g.provider].report(cause != causeUnavailable, time.Now())
 	return conn, cause
 }
@@ -167,14 +169,15 @@ func (m *Manager) voice(g *guest, provider string) string {
 // connectTries is how often a connection is tried if the failure may pass.
 const connectTries = 3
 
-// connect opens the model's connection, and tries again if that may help.
-func (m *Manager) connect(ctx context.Context, tr transport.Transport, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
+// connect opens a connection to a provider's model, and tries again if that may help.
+func (m *Manager) connect(ctx context.Context, provider string, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
+	tr := m.opts.Transports[provider]
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Limits.ConnectTimeout)
 	defer cancel()
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval = 250 * time.Millisecond
 	conn, err := backoff.Retry(ctx, func() (transport.Conn, error) {
-		conn, err := tr.Connect(ctx, setup)
+		conn, err := m.dial(ctx, provider, setup, orchestrator.LinkFresh)
 		if err != nil && !transport.KindOf(err).Retryable() {
 			return nil, backoff.Permanent(err)
 		}
@@ -193,6 +196,18 @@ func (m *Manager) connect(ctx context.Context, tr transport.Transport, setup tra
 		return nil, causeRefused
 	}
 	return nil, causeUnavailable
+}
+
+// dial makes one attempt to reach a provider's model, and tells the observer of it.
+func (m *Manager) dial(ctx context.Context, provider string, setup transport.Setup, how orchestrator.LinkHow) (transport.Conn, error) {
+	began := time.Now()
+	conn, err := m.opts.Transports[provider].Connect(ctx, setup)
+	tried := Dialed{How: how, Took: time.Since(began)}
+	if err != nil {
+		tried.Kind = cmp.Or(transport.KindOf(err), transport.KindRetry)
+	}
+	m.tells[provider](tried)
+	return conn, err
 }
 
 // turnAway tells a client why it gets no session, and closes its connection.

@@ -60,6 +60,8 @@ type Options struct {
 	SilenceMS, PrefixMS int
 	// Logger gets one line for each event of a session's life. Nil means no logging.
 	Logger *slog.Logger
+	// Observe is for whoever counts what happens. Nil means nobody.
+	Observe Observe
 
 	// now is the clock that checks whether a client's audio comes too fast; nil means time.Now.
 	now func() time.Time
@@ -159,6 +161,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Observe == nil {
+		o.Observe = noObserver
 	}
 	if o.Executor == nil {
 		o.Executor = execute.New(execute.Options{Logger: o.Logger})

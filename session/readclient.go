@@ -81,6 +81,7 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 		return
 	}
 	if ahead, ok := s.clock.add(len(pcm), since, s.opts.now(), s.opts.Limits.AudioAhead); !ok {
+		s.aheadBytes.Add(int64(len(pcm)))
 		s.tooFast(ahead)
 		return
 	}

@@ -28,6 +28,15 @@ type redialer struct {
 // errStalled is the loss of a connection that takes no data.
 var errStalled = &transport.Error{Op: "send", Kind: transport.KindRetry, Code: "stalled", Err: errors.New("the model has taken no data for too long")}
 
+// breakOf returns what is told of a connection that ended with err.
+func breakOf(err error) Broken {
+	b := Broken{Kind: transport.KindRetry}
+	if te, ok := errors.AsType[*transport.Error](err); ok {
+		b.Kind, b.Code = te.Kind, te.Code
+	}
+	return b
+}
+
 // relinks reports whether a connection of l that ended with err may be replaced.
 func (l *link) relinks(err error) bool {
 	s := l.s
@@ -54,6 +63,7 @@ func (l *link) lost(op string, err error) {
 	}
 	if l.failed == nil {
 		l.failed = err
+		l.told(breakOf(err))
 		s.logger.Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
 	}
 	again := l.relinks(l.failed)
@@ -112,7 +122,7 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old.gone = true
 	s.up.hold()
 	s.userSpeaks.Store(false)
-	w := &way{s: s, from: old, reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
+	w := &way{s: s, from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
 	s.way = w
 	s.logger.Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
 		"calls", a.Calls, "deferred", a.Deferred)
@@ -136,6 +146,7 @@ func (s *session) past() []transport.Past {
 type way struct {
 	s       *session
 	from    *link
+	began   time.Time
 	reason  orchestrator.LinkReason
 	handle  string // to resume with; empty once it was refused
 	past    []transport.Past
@@ -153,6 +164,7 @@ func (w *way) walk() {
 		s.logger.Debug("closing the model's connection", "error", err)
 	}
 	<-w.from.over // everything that it had sent has been taken
+	w.from.tellSkipped()
 	for {
 		if g := s.given(); g != nil && s.give(g) {
 			return
@@ -166,6 +178,7 @@ func (w *way) walk() {
 			if s.givesBack(w) {
 				continue
 			}
+			w.from.told(Relinked{Why: w.reason, Gap: time.Since(w.began)})
 			s.dispatch(orchestrator.LinkGone{})
 		}
 		return
@@ -258,8 +271,8 @@ func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow
 // try makes one attempt.
 func (w *way) try(ctx context.Context, provider string) (transport.Conn, orchestrator.LinkHow, error) {
 	r := w.s.redial
-	tr, setup, how := w.s.opts.Transports[provider], r.setup(provider), orchestrator.LinkFresh
-	switch caps := tr.Capabilities(setup.Model); {
+	setup, how := r.setup(provider), orchestrator.LinkFresh
+	switch caps := w.s.opts.Transports[provider].Capabilities(setup.Model); {
 	case w.handle != "" && caps.Resume:
 		setup.ResumeHandle, how = w.handle, orchestrator.LinkResumed
 	case len(w.past) > 0 && caps.History != transport.HistoryNone:
@@ -268,7 +281,7 @@ func (w *way) try(ctx context.Context, provider string) (transport.Conn, orchest
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.s.opts.Limits.ConnectTimeout)
 	defer cancel()
-	conn, err := tr.Connect(ctx, setup)
+	conn, err := r.m.dial(ctx, provider, setup, how)
 	return conn, how, err
 }
 
@@ -309,6 +322,7 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 	s.readers.Add(1)
 	l.start()
 	s.expires(l)
+	l.told(Relinked{Why: w.reason, How: how, Gap: time.Since(w.began)})
 	s.logger.Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info.Provider, "model", l.info.Model)
 	return nil
 }

@@ -24,6 +24,7 @@ func (m *Manager) comeBack(a *Admission, c Client, g *guest) *session {
 	}
 	if cause != nil {
 		m.seldom.Info("resume refused", cause.Reason, "session_id", clip(id), "addr", a.addr.String())
+		m.told(Returned{Outcome: cause.Reason})
 		turnAway(c, cause)
 	}
 	return s
@@ -41,7 +42,10 @@ func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause 
 		return m.comeFromElsewhere(a, c, g)
 	}
 	defer s.visitors.Done()
-	return nil, m.resume(s, a, c, g.start)
+	if cause = m.resume(s, a, c, g.start); cause == nil {
+		m.told(Returned{Outcome: ReturnedHere, Took: time.Since(g.came)})
+	}
+	return nil, cause
 }
 
 // resume makes c the client of a session that runs here.

@@ -96,6 +96,9 @@ type session struct {
 
 	errors errorGate // errors to the client
 
+	// aheadBytes counts the client's audio that was dropped because it came too fast.
+	aheadBytes atomic.Int64
+
 	// muted is set when the session ends and the user is no longer listened to.
 	muted atomic.Bool
 
@@ -142,6 +145,12 @@ type session struct {
 	giving      *giving           // nil unless the session is being given up
 	way         *way              // to another link; nil while the session keeps its link
 	shown       orchestrator.View // the view that an inspecting client got last
+
+	// What the observer was told: how much audio, how many nudges. spokeAt is when the user began to
+	// speak last.
+	sounded sounded
+	nudges  int
+	spokeAt time.Time
 }
 
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
@@ -462,6 +471,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 		s.carryOut(a)
 	}
 	s.note(in, actions)
+	s.observe(in, actions, now)
 }
 
 // tell queues a message for the client.

@@ -39,6 +39,7 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session,
 		carried, unknown := m.carry(a, c, g.start)
 		switch {
 		case carried:
+			m.told(Returned{Outcome: ReturnedThere})
 			return nil, nil
 		case m.opts.Cluster == nil:
 			return nil, m.refuseResume(id)
@@ -104,6 +105,12 @@ func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, 
 	if cause == nil {
 		s.logger.Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.given(), "turn", t.Checkpoint.Turn,
 			"checkpoint_age_ms", began.Sub(t.Checkpoint.At).Milliseconds(), "took_ms", time.Since(began).Milliseconds(), "addr", a.addr.String())
+		s.happened(g.started())
+		outcome := ReturnedTaken
+		if t.given() {
+			outcome = ReturnedMoved
+		}
+		m.told(Returned{Outcome: outcome, Took: time.Since(g.came)})
 		return s, nil, nil
 	}
 	g.logger.Warn("a session was taken over and cannot go on here", "reason", cause.Reason, "ended", end)
@@ -155,6 +162,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	asked := &was.State.Calls.Questions
 	*asked = unseal(*asked, was.Questions, r.ID, g.start.Resume.Token)
 	at := &restoring{taken: t, was: was, back: g.start.Resume}
+	g.entry = EntryTakeover
 	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
 	tools := m.snapshot()
 	g.voice = m.setup(g, provider, tools).Voice

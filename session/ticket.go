@@ -33,14 +33,17 @@ type guest struct {
 	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
 	// means that the client may see the inside.
 	handoff.Ticket
-	seat     *Admission // its place; nil if a test has none
-	came     time.Time
-	addr     string
-	start    *startMessage // without the secret of its ticket
-	voice    string        // requested from the model; empty for its default
-	provider string        // of its first connection
-	mark     mark.Mark     // the mark before the gateway's own words to the model
-	logger   *slog.Logger
+	seat *Admission // its place; nil if a test has none
+	came time.Time
+	// When its session.start had come, and when it was known who it is; see started.
+	startedAt, knownAt time.Time
+	entry              Entry
+	addr               string
+	start              *startMessage // without the secret of its ticket
+	voice              string        // requested from the model; empty for its default
+	provider           string        // of its first connection
+	mark               mark.Mark     // the mark before the gateway's own words to the model
+	logger             *slog.Logger
 	// restoring is what a session begins with that another process has run; nil for a new one.
 	restoring *restoring
 }
@@ -70,7 +73,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	case m.opts.TicketRequired:
 		return causeTicketMissing
 	}
-	g.Inspect = g.mayInspect(a, false)
+	g.Inspect, g.entry = g.mayInspect(a, false), EntryOpen
 	g.User = who
 	return m.enter(ctx, g)
 }
@@ -94,7 +97,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		g.logger.Error("a ticket could not be looked up", "error", err)
 		return causeStore
 	}
-	g.Ticket = t
+	g.Ticket, g.entry = t, EntryTicket
 	g.Inspect = g.mayInspect(a, t.Inspect)
 	g.logger = m.opts.Logger.With("session_id", g.SessionID)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent
@@ -128,6 +131,15 @@ func (m *Manager) enter(ctx context.Context, g *guest) *Cause {
 		g.logger.Error("a conversation could not be looked up", "error", err)
 		return causeStore
 	}
+}
+
+// started returns what is told of the guest's session, which begins now.
+func (g *guest) started() Started {
+	now := time.Now()
+	if g.entry == EntryTakeover {
+		return Started{Entry: g.entry, Total: now.Sub(g.came)}
+	}
+	return Started{Entry: g.entry, Waited: g.startedAt.Sub(g.came), Identified: g.knownAt.Sub(g.startedAt), Connected: now.Sub(g.knownAt), Total: now.Sub(g.came)}
 }
 
 // leave releases what the guest's ticket holds.

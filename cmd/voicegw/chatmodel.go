@@ -82,7 +82,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 			return instructions(cfg, registry.ModeText, tools, own)
 		},
 		Rules:  policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
-		Audit:  s.audit.Write,
+		Audit:  s.record,
 		Logger: s.logger,
 	})
 }

@@ -107,6 +107,7 @@ type part struct {
 func (s *server) parts() []part {
 	parts := []part{
 		{"an operator's drain", s.drained.end},
+		{"the metrics", s.scrapes.close},
 		{"the other gateways", s.peers.close},
 		{"the simulator", s.sim.close},
 		{"the audit", func() error { return closeAudit(s.audit) }},

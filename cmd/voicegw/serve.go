@@ -25,6 +25,7 @@ import (
 	"voicegw/internal/origin"
 	"voicegw/internal/sdnotify"
 	"voicegw/internal/terminal"
+	"voicegw/metrics"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/session"
@@ -105,6 +106,8 @@ type server struct {
 	elsewhere    *cluster.Node
 	caps         *capabilities
 	audit        *audit.Log
+	metrics      *metrics.Metrics
+	scrapes      *scrapes // nil if the metrics have no address of their own
 	tools        *registry.Registry
 	reload       *build.Watch // nil without dev
 	sim          *simulator   // nil if no provider is simulated
@@ -162,6 +165,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if d := s.caps.store.Accepted(); d != nil {
 		s.audit.Write(acceptedRecord(d))
 	}
+	s.metrics = s.newMetrics(transports)
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err
@@ -182,7 +186,10 @@ func (s *server) open(ctx context.Context, p Process) error {
 // takeAddress makes the HTTP server and its listener. It comes last, so that every client that can
 // connect is served.
 func (s *server) takeAddress(ctx context.Context, key string) error {
-	var err error
+	measured, err := s.serveMetrics(ctx)
+	if err != nil {
+		return err
+	}
 	s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", s.cfg.Listen, err)
@@ -197,7 +204,7 @@ func (s *server) takeAddress(ctx context.Context, key string) error {
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained,
-		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Ready: s.caps.store.Ready,
+		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Metrics: measured, Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{
 		Handler:           s.gateway,

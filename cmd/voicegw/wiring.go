@@ -118,7 +118,8 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		Desk:     s.caps.handoff,
 		Cluster:  s.elsewhere,
 		Executor: executor,
-		Audit:    s.audit.Write,
+		Audit:    s.record,
+		Observe:  s.metrics.Observe,
 		Policy:   voicePolicy(cfg),
 		Limits: session.Limits{
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,

@@ -1,5 +1,5 @@
 // Package jsoniter stands in for github.com/json-iterator/go, which the index's library
-// for geographic shapes asks for in a version of 2017. The gateway has no shapes. So the
+// for geographic shapes asks for in an old version. The gateway has no shapes. So the
 // two functions that the library calls are the standard library's, and a parser that has
 // not been looked after for years stays out of the program. See docs/dependencies.md.
 package jsoniter

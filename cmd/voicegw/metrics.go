@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/metrics"
+	"voicegw/transport"
+)
+
+// askStore bounds how long the metrics wait for the store's answer whether it is ready.
+const askStore = time.Second
+
+// newMetrics makes what counts for Prometheus.
+func (s *server) newMetrics(transports map[string]transport.Transport) *metrics.Metrics {
+	models := make(map[string]string, len(transports))
+	for name, t := range transports {
+		models[name] = t.Model()
+	}
+	return metrics.New(metrics.Options{
+		Providers: models, Tools: s.tools.Snapshot(), Native: s.cfg.Metrics.Native, Logger: s.logger.With("component", "metrics"),
+	})
+}
+
+// record writes a record of the audit, and counts what it tells.
+func (s *server) record(r audit.Record) {
+	s.metrics.Audited(r)
+	s.audit.Write(r)
+}
+
+// serveMetrics makes what answers GET /metrics. It returns the handler for the gateway's own address,
+// which is nil if the metrics have an address of their own.
+func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
+	h := s.metrics.Handler(metrics.Sources{
+		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
+		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats,
+	})
+	if s.cfg.Metrics.Listen == "" {
+		return h, nil
+	}
+	var err error
+	s.scrapes, err = openScrapes(ctx, s.cfg.Metrics.Listen, h, s.logger)
+	return nil, err
+}
+
+// takesSessions reports what GET /readyz answers.
+func (s *server) takesSessions() bool {
+	if s.sessions.Draining() || s.loops.Lateness().Behind {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askStore)
+	defer cancel()
+	return s.caps.store.Ready(ctx) == nil
+}
+
+// scrapes serves the metrics on an address of their own.
+type scrapes struct {
+	// Fixed after openScrapes.
+	listener net.Listener
+	http     *http.Server
+	serving  sync.WaitGroup
+}
+
+func openScrapes(ctx context.Context, address string, h http.Handler, logger *slog.Logger) (*scrapes, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve the metrics on %s: %w; choose another address with metrics.listen", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", h)
+	s := &scrapes{listener: listener, http: &http.Server{
+		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: time.Minute, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}}
+	s.serving.Go(func() {
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("the metrics are not served any more", "error", err)
+		}
+	})
+	logger.Info("serving the metrics", "addr", listener.Addr().String())
+	return s, nil
+}
+
+// close ends it, and breaks off what is being asked. A nil scrapes has nothing to close.
+func (s *scrapes) close() error {
+	if s == nil {
+		return nil
+	}
+	err := s.http.Close()
+	s.serving.Wait()
+	if err != nil {
+		return fmt.Errorf("the listener for metrics: %w", err)
+	}
+	return nil
+}

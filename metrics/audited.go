@@ -1,0 +1,101 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"voicegw/audit"
+	"voicegw/registry"
+)
+
+// toolKey is a tool in a mode.
+type toolKey struct {
+	tool string
+	mode registry.Mode
+}
+
+// tool counts the calls of a tool in one mode. Everything in it is fixed.
+type tool struct {
+	calls, answers set[prometheus.Counter]
+	took           prometheus.Observer
+	clamped        prometheus.Counter
+	conflicts      prometheus.Counter
+}
+
+// toolCounters looks up the series of all tools and of the unknown one.
+func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
+	all := map[toolKey]*tool{}
+	for _, mode := range modes {
+		ids := []string{unknown}
+		if tools != nil {
+			for _, t := range tools.Tools(mode) {
+				ids = append(ids, t.ToolID)
+			}
+		}
+		for _, id := range ids {
+			all[toolKey{id, mode}] = &tool{
+				calls:     counterSet(m.counters["tool_calls_total"], outcomes(), id, string(mode)),
+				answers:   counterSet(m.counters["confirmations_total"], asked, id),
+				took:      m.histograms["tool_seconds"].WithLabelValues(id),
+				clamped:   m.counters["tool_clamped_total"].WithLabelValues(id, string(mode)),
+				conflicts: m.counters["ledger_conflicts_total"].WithLabelValues(id),
+			}
+		}
+	}
+	return all
+}
+
+// The outcomes of calls that did not fail.
+const (
+	wentWell  = "ok"
+	wasCached = "cached"
+)
+
+// outcomes are the values of the label outcome of tool_calls_total: those, and the types of errors.
+func outcomes() []string {
+	all := []string{wentWell, wasCached}
+	for _, t := range registry.ErrorTypes() {
+		all = append(all, string(t))
+	}
+	return all
+}
+
+// Audited counts what a record of the audit tells of a tool, whether the call was made by voice or
+// by text. Records of anything else are ignored. It does not block.
+func (m *Metrics) Audited(r audit.Record) {
+	if r.Event != audit.EventTool && r.Event != audit.EventConfirmation {
+		return
+	}
+	t := m.tools[toolKey{r.ToolID, r.Mode}]
+	if t == nil {
+		t = m.tools[toolKey{unknown, registry.ModeVoice}]
+		if r.Mode == registry.ModeText {
+			t = m.tools[toolKey{unknown, registry.ModeText}]
+		}
+	}
+	if r.Confirmation != "" {
+		t.answers.with(r.Confirmation).Inc()
+	}
+	if r.Event != audit.EventTool {
+		return
+	}
+	switch {
+	case r.CacheHit:
+		t.calls.with(wasCached).Inc()
+		return // nothing ran
+	case r.OK:
+		t.calls.with(wentWell).Inc()
+	default:
+		t.calls.with(string(r.ErrorType)).Inc()
+	}
+	if r.DurationMS > 0 {
+		t.took.Observe((time.Duration(r.DurationMS) * time.Millisecond).Seconds())
+	}
+	if len(r.Clamped) > 0 {
+		t.clamped.Inc()
+	}
+	if r.ErrorType == registry.ErrorConflict && r.PartialSideEffects {
+		t.conflicts.Inc()
+	}
+}

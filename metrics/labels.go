@@ -1,0 +1,74 @@
+package metrics
+
+import (
+	"strconv"
+
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/protocol/errcode"
+	"voicegw/registry"
+	"voicegw/session"
+	"voicegw/transport"
+)
+
+// The closed sets of values. Whatever a label should have that is not in its set becomes "other".
+var (
+	entries  = []session.Entry{session.EntryOpen, session.EntryTicket, session.EntryTakeover}
+	statuses = []orchestrator.TurnStatus{orchestrator.TurnCompleted, orchestrator.TurnInterrupted, orchestrator.TurnFailed}
+	cutters  = []orchestrator.FlushReason{orchestrator.FlushUserSpeech, orchestrator.FlushUserText, orchestrator.FlushUserStop, orchestrator.FlushUserAction}
+	triggers = []orchestrator.LinkReason{orchestrator.LinkExpired, orchestrator.LinkBroken, orchestrator.LinkUnanswered, orchestrator.LinkMoving}
+	hows     = []orchestrator.LinkHow{orchestrator.LinkResumed, orchestrator.LinkReplayed, orchestrator.LinkFresh}
+	rotated  = append([]orchestrator.LinkHow{failed}, hows...)
+	returned = []string{session.ReturnedHere, session.ReturnedThere, session.ReturnedMoved, session.ReturnedTaken}
+	modes    = []registry.Mode{registry.ModeVoice, registry.ModeText}
+	asked    = []string{"required", "approved", "denied", "expired", "used"}
+	failures = []orchestrator.Failure{
+		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureEnding,
+		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed), orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
+	}
+	rejections = []string{
+		errcode.InvalidMessage, errcode.UnknownType, errcode.InvalidAudio, errcode.AudioTooFast, errcode.AlreadyStarted,
+		errcode.ConfirmationUnknown, errcode.ConfirmationUsed, errcode.ConfirmationExpired, errcode.SessionEnding, errcode.TooLong,
+	}
+	kinds = []transport.Kind{
+		transport.KindRetry, transport.KindExpired, transport.KindRefused, transport.KindAuth, transport.KindQuota, transport.KindInvalid, transport.KindClosed,
+	}
+)
+
+// failed is the outcome of a rotation without a new connection.
+const failed orchestrator.LinkHow = "failed"
+
+// refusals are the reasons for which a connection gets no session.
+func refusals() []string {
+	return append(session.Reasons(), errcode.InvalidMessage, errcode.UnknownType, errcode.NotStarted, errcode.NotAvailable, errcode.UnknownProvider, errcode.UnknownAgent)
+}
+
+// resumeOutcomes are what may come of coming back.
+func resumeOutcomes() []string {
+	return append([]string{"moving", "resume_refused", "too_many_resumes", "invalid_message", "blocked", "client_gone", "server_shutdown", "store_unavailable", "full", "too_many_sessions"}, returned...)
+}
+
+// kindNames are the names of the kinds of a model's errors.
+func kindNames() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// usualCode returns a code of a provider if it is a usual one, else "other": a provider may
+// invent any. Usual ones are none, those of RFC 6455 7.4.1, and HTTP statuses for errors.
+func usualCode(code string) string {
+	n, err := strconv.Atoi(code)
+	switch {
+	case code == "":
+		return "none"
+	case err == nil && len(code) <= 4 && (n >= 1000 && n <= 1015 || n >= 400 && n <= 599 && usualStatus[n]):
+		return code
+	}
+	return other
+}
+
+// usualStatus are the HTTP statuses that providers answer.
+var usualStatus = map[int]bool{400: true, 401: true, 403: true, 404: true, 408: true, 409: true, 429: true, 500: true, 502: true, 503: true, 504: true}

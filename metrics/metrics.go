@@ -1,0 +1,154 @@
+package metrics
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"voicegw/registry"
+)
+
+// Options configure a Metrics.
+type Options struct {
+	// Providers are the configured providers with the name of each one's model. All other names
+	// count as "other".
+	Providers map[string]string
+	// Tools are the tools whose calls are counted under their own ids. All others count as
+	// "unknown". Nil means no tools.
+	Tools *registry.Snapshot
+	// Native also makes native histograms, which Prometheus 2.40 and later takes if it is told to.
+	Native bool
+	// Logger gets a line if the metrics cannot be written. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// Metrics counts. Its methods may be used concurrently.
+type Metrics struct {
+	// Fixed after New.
+	registry   *prometheus.Registry
+	counters   map[string]*prometheus.CounterVec // of the families that events fill, by name
+	histograms map[string]*prometheus.HistogramVec
+	models     map[string]string // Options.Providers
+	refused    set[prometheus.Counter]
+	resumed    set[prometheus.Counter]
+	returns    set[prometheus.Observer] // by the outcome
+	tools      map[toolKey]*tool
+	errors     promLogger
+
+	mu       sync.Mutex                 // guards watchers
+	watchers map[providerModel]*watcher // bounded, since both names are of closed sets
+}
+
+type providerModel struct{ provider, model string }
+
+// The values of labels for whatever is not in their closed set.
+const (
+	other   = "other"
+	unknown = "unknown" // of the label tool
+)
+
+// nativeFactor is how much wider each bucket of a native histogram is than the one before.
+const nativeFactor = 1.1
+
+// New returns a Metrics with all series that can be named in advance, at zero: a series that
+// first appears with its first event hides that event from rate().
+func New(o Options) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
+		models: o.Providers, watchers: map[providerModel]*watcher{}, errors: promLogger{o.Logger},
+	}
+	for i := range families {
+		if f := &families[i]; f.read == nil {
+			m.add(f, o.Native)
+		}
+	}
+	m.refused = counterSet(m.counters["sessions_refused_total"], refusals())
+	m.resumed = counterSet(m.counters["resume_total"], resumeOutcomes())
+	m.returns = observerSet(m.histograms["resume_seconds"], returned)
+	m.tools = m.toolCounters(o.Tools)
+	m.Observe("", "")
+	for provider, model := range o.Providers {
+		m.Observe(provider, model)
+	}
+	return m
+}
+
+// add makes a family that events fill.
+func (m *Metrics) add(f *Family, native bool) {
+	if f.Kind == Histogram {
+		o := prometheus.HistogramOpts{Name: f.FullName(), Help: f.Help, Buckets: f.Buckets}
+		if native {
+			o.NativeHistogramBucketFactor, o.NativeHistogramMaxBucketNumber = nativeFactor, 100
+		}
+		m.histograms[f.Name] = prometheus.NewHistogramVec(o, f.Labels)
+		m.registry.MustRegister(m.histograms[f.Name])
+		return
+	}
+	m.counters[f.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.FullName(), Help: f.Help}, f.Labels)
+	m.registry.MustRegister(m.counters[f.Name])
+}
+
+// provider returns the value of the label provider for a name.
+func (m *Metrics) provider(name string) string {
+	if _, ok := m.models[name]; ok {
+		return name
+	}
+	return other
+}
+
+// model returns the value of the label model for the name of a provider's model.
+func (m *Metrics) model(provider, name string) string {
+	if name != "" && m.models[provider] == name {
+		return name
+	}
+	return other
+}
+
+// set is the series of one family by one label, with a closed set of values.
+type set[T any] struct {
+	of   map[string]T
+	rest T // for all values that are not in the set
+}
+
+func (s set[T]) with(value string) T {
+	if c, ok := s.of[value]; ok {
+		return c
+	}
+	return s.rest
+}
+
+// counterSet makes the series of a family: its labels have the values of before, and the last one
+// each of values.
+func counterSet[T ~string](v *prometheus.CounterVec, values []T, before ...string) set[prometheus.Counter] {
+	return newSet(func(l ...string) prometheus.Counter { return v.WithLabelValues(l...) }, values, before)
+}
+
+// observerSet is counterSet for a histogram.
+func observerSet[T ~string](v *prometheus.HistogramVec, values []T, before ...string) set[prometheus.Observer] {
+	return newSet(func(l ...string) prometheus.Observer { return v.WithLabelValues(l...) }, values, before)
+}
+
+func newSet[S any, T ~string](get func(...string) S, values []T, before []string) set[S] {
+	labels := append(append([]string{}, before...), "")
+	at := func(value string) S {
+		labels[len(before)] = value
+		return get(labels...)
+	}
+	s := set[S]{of: make(map[string]S, len(values))}
+	for _, v := range values {
+		s.of[string(v)] = at(string(v))
+	}
+	s.rest = at(other)
+	return s
+}
+
+// promLogger logs what the library cannot write.
+type promLogger struct{ to *slog.Logger }
+
+// Println implements promhttp.Logger.
+func (l promLogger) Println(v ...any) {
+	if l.to != nil {
+		l.to.Warn("the metrics could not be written", "error", v)
+	}
+}

@@ -1,0 +1,242 @@
+package metrics
+
+import (
+	"bytes"
+	"io"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"voicegw/audit"
+	"voicegw/orchestrator"
+	"voicegw/registry"
+	"voicegw/session"
+	"voicegw/transport"
+)
+
+// sources are those of a gateway in which little happens.
+func sources() Sources {
+	count := map[string]int{"gemini": 3, "openai": 1, "gone": 2}
+	return Sources{
+		Version: "1.2.3", Ready: func() bool { return true },
+		Sessions: func() session.Census {
+			return session.Census{Sessions: 6, Most: 100, Attached: count, Detached: map[string]int{"gemini": 1}, Linked: count, Backlog: 2 * time.Second}
+		},
+		Snapshot: func() *registry.Snapshot { return &registry.Snapshot{} },
+		Tools: func() map[string]registry.ToolStats {
+			return map[string]registry.ToolStats{registry.UnknownTool: {Running: 1}, "kb_search": {Abandoned: 2}}
+		},
+		Audit: func() audit.Stats { return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2}} },
+	}
+}
+
+func newMetrics() *Metrics {
+	return New(Options{Providers: map[string]string{"gemini": "gemini-live", "openai": "gpt-realtime"}})
+}
+
+// scrape reads the metrics as Prometheus does.
+func scrape(t *testing.T, m *Metrics, s Sources) (text string, families map[string]*dto.MetricFamily) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler(s).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	text = w.Body.String()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, families
+}
+
+// expect fails unless the scrape has each line.
+func expect(t *testing.T, text string, lines ...string) {
+	t.Helper()
+	all := strings.Split(text, "\n")
+	for _, line := range lines {
+		if !slices.Contains(all, line) {
+			name, _, _ := strings.Cut(line, "{")
+			var near []string
+			for _, l := range all {
+				if strings.HasPrefix(l, name) && !strings.HasSuffix(l, " 0") {
+					near = append(near, l)
+				}
+			}
+			t.Errorf("the line is missing: %s\nthere is\n%s", line, strings.Join(near, "\n"))
+		}
+	}
+}
+
+// TestEventsAreCounted gives every event once and reads what has become of it.
+func TestEventsAreCounted(t *testing.T) {
+	m := newMetrics()
+	g := m.Observe("gemini", "gemini-live")
+	for _, e := range []session.Event{
+		session.Started{Entry: session.EntryTicket, Waited: time.Second, Identified: time.Second, Connected: time.Second, Total: 3 * time.Second},
+		session.TurnOver{TurnEnded: orchestrator.TurnEnded{Status: orchestrator.TurnCompleted,
+			Usage:   transport.Tokens{Input: 100, InputText: 60, CachedText: 50, InputAudio: 30, Output: 9, OutputAudio: 7, OutputThought: 2},
+			Latency: &orchestrator.Latency{Total: 900 * time.Millisecond, Detection: 500 * time.Millisecond, Provider: 380 * time.Millisecond, Gateway: 20 * time.Millisecond}}},
+		session.Sound{Up: 2 * time.Second, Down: 3 * time.Second, Backlog: time.Second, Ahead: 4 * time.Second, Unheard: 5 * time.Second},
+		session.Failed{Code: orchestrator.FailureNoAnswer},
+		session.Interrupted{By: orchestrator.FlushUserSpeech, After: 200 * time.Millisecond, HeardMS: 400, SentMS: 500},
+		session.Nudged{}, session.Rejected{Code: "audio_too_fast"}, session.Slow{},
+		session.Dialed{How: orchestrator.LinkFresh, Took: time.Second}, session.Dialed{Kind: transport.KindQuota},
+		session.Broken{Kind: transport.KindExpired, Code: "1001"}, session.Broken{Kind: transport.KindRetry, Code: "out of cheese"},
+		session.Skipped{Stats: transport.Stats{UnknownEvents: 3, MalformedEvents: 4}},
+		session.Relinked{Why: orchestrator.LinkExpired, How: orchestrator.LinkResumed, Gap: time.Second}, session.Relinked{Why: orchestrator.LinkBroken},
+		session.Ended{Reason: "idle", Lasted: time.Minute},
+	} {
+		g(e)
+	}
+	none := m.Observe("", "")
+	none(session.Refused{Reason: "full"})
+	none(session.Returned{Outcome: session.ReturnedHere, Took: time.Millisecond})
+	m.Observe("strange", "x")(session.Ended{Reason: "a sentence of somebody", Lasted: time.Second})
+	text, _ := scrape(t, m, sources())
+	expect(t, text,
+		`voicegw_sessions_started_total{entry="ticket",model="gemini-live",provider="gemini"} 1`,
+		`voicegw_session_start_seconds_sum{provider="gemini",stage="total"} 3`,
+		`voicegw_turns_total{model="gemini-live",provider="gemini",status="completed"} 1`,
+		`voicegw_turn_first_audio_seconds_bucket{model="gemini-live",part="total",provider="gemini",le="0.7"} 0`,
+		`voicegw_turn_first_audio_seconds_bucket{model="gemini-live",part="total",provider="gemini",le="1"} 1`,
+		`voicegw_turn_first_audio_seconds_bucket{model="gemini-live",part="gateway",provider="gemini",le="0.025"} 1`,
+		`voicegw_tokens_total{cached="no",direction="input",modality="text",model="gemini-live",provider="gemini"} 10`,
+		`voicegw_tokens_total{cached="yes",direction="input",modality="text",model="gemini-live",provider="gemini"} 50`,
+		`voicegw_tokens_total{cached="no",direction="input",modality="audio",model="gemini-live",provider="gemini"} 30`,
+		`voicegw_tokens_total{cached="no",direction="input",modality="other",model="gemini-live",provider="gemini"} 10`,
+		`voicegw_tokens_total{cached="no",direction="output",modality="other",model="gemini-live",provider="gemini"} 2`,
+		`voicegw_audio_seconds_total{direction="up",provider="gemini"} 2`,
+		`voicegw_audio_dropped_seconds_total{direction="up",reason="ahead"} 4`,
+		`voicegw_turn_failures_total{code="no_answer",provider="gemini"} 1`,
+		`voicegw_interruptions_total{by="user_speech",provider="gemini"} 1`,
+		`voicegw_bargein_seconds_sum{provider="gemini"} 0.2`,
+		`voicegw_truncated_heard_ratio_sum{provider="gemini"} 0.8`,
+		`voicegw_nudges_total{provider="gemini"} 1`,
+		`voicegw_client_messages_rejected_total{code="audio_too_fast"} 1`,
+		`voicegw_slow_clients_total{provider="gemini"} 1`,
+		`voicegw_provider_connects_total{outcome="ok",provider="gemini"} 1`,
+		`voicegw_provider_connects_total{outcome="quota",provider="gemini"} 1`,
+		`voicegw_provider_closes_total{code="1001",kind="expired",provider="gemini"} 1`,
+		`voicegw_provider_closes_total{code="other",kind="retry",provider="gemini"} 1`,
+		`voicegw_provider_events_skipped_total{provider="gemini",why="malformed"} 4`,
+		`voicegw_rotations_total{outcome="resumed",provider="gemini",trigger="expiring"} 1`,
+		`voicegw_rotations_total{outcome="failed",provider="gemini",trigger="lost"} 1`,
+		`voicegw_sessions_ended_total{provider="gemini",reason="idle"} 1`,
+		`voicegw_sessions_ended_total{provider="other",reason="other"} 1`,
+		`voicegw_sessions_refused_total{reason="full"} 1`,
+		`voicegw_resume_total{outcome="local"} 1`,
+		`voicegw_resume_seconds_count{outcome="local"} 1`,
+		`voicegw_sessions_active{provider="gemini",state="attached"} 3`,
+		`voicegw_sessions_active{provider="other",state="attached"} 2`,
+		`voicegw_tool_handlers_running{tool="unknown"} 1`,
+		`voicegw_tool_handlers_abandoned_total{tool="kb_search"} 2`,
+		`voicegw_audit_dropped_total{sink="stream"} 3`,
+		`voicegw_ready 1`,
+	)
+	if strings.Contains(text, "cheese") || strings.Contains(text, "sentence") || strings.Contains(text, "strange") {
+		t.Error("a label has a value that is in no closed set")
+	}
+}
+
+// TestToolsAreCounted reads records of the audit.
+func TestToolsAreCounted(t *testing.T) {
+	m := newMetrics()
+	m.tools[toolKey{"book", registry.ModeVoice}] = m.toolCounters(nil)[toolKey{unknown, registry.ModeVoice}]
+	for _, r := range []audit.Record{
+		{Event: audit.EventTool, ToolID: "invented by a model", Mode: registry.ModeText, OK: true, DurationMS: 40, Clamped: map[string]registry.Clamped{"top_k": {}}},
+		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, OK: true, CacheHit: true},
+		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, ErrorType: registry.ErrorConflict, PartialSideEffects: true},
+		{Event: audit.EventConfirmation, ToolID: "x", Mode: registry.ModeVoice, Confirmation: "denied"},
+		{Event: audit.EventDamage, ToolID: "x"},
+	} {
+		m.Audited(r)
+	}
+	text, _ := scrape(t, m, sources())
+	expect(t, text,
+		`voicegw_tool_calls_total{mode="text",outcome="ok",tool="unknown"} 1`,
+		`voicegw_tool_calls_total{mode="voice",outcome="cached",tool="unknown"} 1`,
+		`voicegw_tool_calls_total{mode="voice",outcome="CONFLICT",tool="unknown"} 1`,
+		`voicegw_tool_seconds_count{tool="unknown"} 1`,
+		`voicegw_tool_clamped_total{mode="text",tool="unknown"} 1`,
+		`voicegw_confirmations_total{outcome="denied",tool="unknown"} 1`,
+		`voicegw_ledger_conflicts_total{tool="unknown"} 1`,
+	)
+}
+
+// TestTable: the rows follow the rules for names, and every row is in a scrape.
+func TestTable(t *testing.T) {
+	m := newMetrics()
+	m.Observe("gemini", "gemini-live")(session.Broken{Kind: transport.KindRetry})
+	text, scraped := scrape(t, m, sources())
+	seen := map[string]bool{}
+	for _, f := range Families() {
+		if seen[f.Name] {
+			t.Errorf("%s stands in the table twice", f.Name)
+		}
+		seen[f.Name] = true
+		if (f.Kind == Counter) != strings.HasSuffix(f.Name, "_total") {
+			t.Errorf("%s: counters, and only they, end in _total", f.Name)
+		}
+		if (f.Kind == Histogram) != (len(f.Buckets) > 0) || !slices.IsSorted(f.Buckets) {
+			t.Errorf("%s has the buckets %v", f.Name, f.Buckets)
+		}
+		if !strings.HasSuffix(f.Help, ".") {
+			t.Errorf("%s: the help is no sentence", f.Name)
+		}
+		for _, forbidden := range []string{"user", "session", "session_id", "conversation", "address", "addr", "origin", "call", "text"} {
+			if slices.Contains(f.Labels, forbidden) {
+				t.Errorf("%s has the label %s", f.Name, forbidden)
+			}
+		}
+		if scraped[f.FullName()] == nil {
+			t.Errorf("%s is in no scrape", f.FullName())
+		}
+	}
+	t.Logf("%d families, %d series, %d bytes", len(families), strings.Count(text, "\n")-strings.Count(text, "# "), len(text))
+}
+
+// TestPromtool lets Prometheus's own tool check a scrape.
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed (Debian's package prometheus)")
+	}
+	text, _ := scrape(t, newMetrics(), sources())
+	check := exec.Command(promtool, "check", "metrics")
+	check.Stdin = strings.NewReader(text)
+	var out bytes.Buffer
+	check.Stdout, check.Stderr = &out, &out
+	if err := check.Run(); err != nil {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+// BenchmarkScrape is one reading of everything.
+func BenchmarkScrape(b *testing.B) {
+	h := newMetrics().Handler(sources())
+	b.ReportAllocs()
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		_, _ = io.Copy(io.Discard, w.Body)
+	}
+}
+
+// BenchmarkTurn is what counting a turn costs.
+func BenchmarkTurn(b *testing.B) {
+	take := newMetrics().Observe("gemini", "gemini-live")
+	e := session.TurnOver{TurnEnded: orchestrator.TurnEnded{Status: orchestrator.TurnCompleted, Usage: transport.Tokens{Input: 10, InputAudio: 10}, Latency: &orchestrator.Latency{Total: time.Second}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		take(e)
+	}
+}

@@ -1,0 +1,95 @@
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"voicegw/audit"
+	"voicegw/registry"
+	"voicegw/session"
+)
+
+// Sources are what is read when the metrics are asked for. All are required, are called
+// concurrently, and must not wait for long.
+type Sources struct {
+	// Version is that of the program.
+	Version string
+	// Ready reports whether new sessions are taken.
+	Ready func() bool
+	// Sessions counts the voice sessions.
+	Sessions func() session.Census
+	// Snapshot returns the tools, and Tools their counters.
+	Snapshot func() *registry.Snapshot
+	Tools    func() map[string]registry.ToolStats
+	// Audit returns the counters of the audit.
+	Audit func() audit.Stats
+
+	// Set for one reading.
+	census session.Census
+	m      *Metrics
+}
+
+func (s *Sources) toolsVersion() string { return s.Snapshot().Version() }
+
+// providers returns a count by provider with the values that the label may have.
+func (s *Sources) providers(count map[string]int) map[string]float64 {
+	all := make(map[string]float64, len(count))
+	for name, n := range count {
+		all[s.m.provider(name)] += float64(n)
+	}
+	return all
+}
+
+// reader reads the families of the table that are not filled by events. It implements
+// prometheus.Collector.
+type reader struct {
+	// Fixed after Handler.
+	m       *Metrics
+	sources Sources
+	descs   map[string]*prometheus.Desc // by the name of the family
+}
+
+// Describe implements prometheus.Collector.
+func (r *reader) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range r.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector: it reads every family once.
+func (r *reader) Collect(out chan<- prometheus.Metric) {
+	s := r.sources // a copy, since readings may overlap
+	s.m, s.census = r.m, s.Sessions()
+	for i := range families {
+		f := &families[i]
+		if f.read == nil {
+			continue
+		}
+		kind := prometheus.GaugeValue
+		if f.Kind == Counter {
+			kind = prometheus.CounterValue
+		}
+		f.read(&s, func(v float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(r.descs[f.Name], kind, v, labels...)
+		})
+	}
+}
+
+// Handler returns what answers GET /metrics, in the text format that Prometheus reads. It may be
+// called once for each Metrics.
+func (m *Metrics) Handler(s Sources) http.Handler {
+	r := &reader{m: m, sources: s, descs: map[string]*prometheus.Desc{}}
+	for i := range families {
+		if f := &families[i]; f.read != nil {
+			r.descs[f.Name] = prometheus.NewDesc(f.FullName(), f.Help, f.Labels, nil)
+		}
+	}
+	m.registry.MustRegister(r, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxReadings, ErrorLog: m.errors})
+}
+
+// maxReadings bounds the scrapes that are answered at once. More are refused with 503.
+const maxReadings = 4

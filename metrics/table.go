@@ -1,0 +1,161 @@
+package metrics
+
+import (
+	"runtime"
+
+	"voicegw/audit"
+	"voicegw/registry"
+)
+
+// families is the table of all families. To add one that is read, a row is enough. One that events
+// fill also needs the line that counts the event, in watch.go or audited.go.
+var families = []Family{
+	// The process.
+	{Name: "build_info", Kind: Gauge, Labels: []string{"version", "go", "tools_version"}, read: readBuild,
+		Help: "Always 1; the labels tell which version runs, and with which tools."},
+	{Name: "ready", Kind: Gauge, read: func(s *Sources, add emit) { add(truth(s.Ready())) },
+		Help: "1 if the gateway takes new sessions, as GET /readyz answers, else 0."},
+	{Name: "draining", Kind: Gauge, read: func(s *Sources, add emit) { add(truth(s.census.Draining)) },
+		Help: "1 if the gateway is shutting down, else 0."},
+
+	// Sessions.
+	{Name: "sessions_active", Kind: Gauge, Labels: []string{"provider", "state"}, read: readSessions,
+		Help: "Running sessions; state is attached, or detached while the client is away and may come back."},
+	{Name: "sessions_limit", Kind: Gauge, read: func(s *Sources, add emit) { add(float64(s.census.Most)) },
+		Help: "How many sessions may run at once (limits.sessions)."},
+	{Name: "clients_waiting", Kind: Gauge, read: func(s *Sources, add emit) { add(float64(s.census.Waiting)) },
+		Help: "Connections that have not sent session.start yet."},
+	{Name: "clients_carried", Kind: Gauge, read: func(s *Sources, add emit) { add(float64(s.census.Carried)) },
+		Help: "Clients whose session another gateway runs, and who are connected through this one."},
+	{Name: "downlink_backlog_seconds", Kind: Gauge, read: func(s *Sources, add emit) { add(s.census.Backlog.Seconds()) },
+		Help: "The most audio that waits for one client."},
+	{Name: "sessions_started_total", Kind: Counter, Labels: []string{"provider", "model", "entry"},
+		Help: "Sessions that began, by how the client came in; takeover means that another gateway had run the session before."},
+	{Name: "sessions_ended_total", Kind: Counter, Labels: []string{"provider", "reason"},
+		Help: "Sessions that ended, by the reason of docs/protocol.md."},
+	{Name: "sessions_refused_total", Kind: Counter, Labels: []string{"reason"},
+		Help: "Connections that got no session, by the reason."},
+	{Name: "session_duration_seconds", Kind: Histogram, Labels: []string{"provider"}, Buckets: lengths,
+		Help: "How long sessions lasted on this gateway."},
+	{Name: "session_start_seconds", Kind: Histogram, Labels: []string{"provider", "stage"}, Buckets: slow,
+		Help: "How long it took to begin a session: wait for session.start, identify the client, connect to the model, and the total."},
+	{Name: "client_messages_rejected_total", Kind: Counter, Labels: []string{"code"},
+		Help: "What clients sent and the gateway refused, by the code of the error."},
+	{Name: "slow_clients_total", Kind: Counter, Labels: []string{"provider"},
+		Help: "Clients that fell too far behind and lost their connection."},
+	{Name: "resume_total", Kind: Counter, Labels: []string{"outcome"},
+		Help: "Clients that wanted to come back to their session: local, relayed, moved and taken_over have, the others are the reasons of refusals."},
+	{Name: "resume_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: slow,
+		Help: "How long coming back took, from the new connection on."},
+
+	// Turns.
+	{Name: "turns_total", Kind: Counter, Labels: []string{"provider", "model", "status"},
+		Help: "Turns by how they ended: completed, interrupted or failed."},
+	{Name: "turn_first_audio_seconds", Kind: Histogram, Labels: []string{"provider", "model", "part"}, Buckets: untilAudio,
+		Help: "From the end of the user's speech to the first audio sent to the client: the total, and the parts that detection, the provider and the gateway took."},
+	{Name: "turn_failures_total", Kind: Counter, Labels: []string{"provider", "code"},
+		Help: "Errors that did not end a session, by their code."},
+	{Name: "interruptions_total", Kind: Counter, Labels: []string{"provider", "by"},
+		Help: "Answers that the user cut off: by speech, by text, with stop, or by an action."},
+	{Name: "bargein_seconds", Kind: Histogram, Labels: []string{"provider"}, Buckets: fast,
+		Help: "From the beginning of the user's speech to the moment when the rest of the answer was dropped."},
+	{Name: "truncated_heard_ratio", Kind: Histogram, Labels: []string{"provider"}, Buckets: ratios,
+		Help: "How much of the audio that was sent of an interrupted answer the user had heard, by the best guess."},
+	{Name: "nudges_total", Kind: Counter, Labels: []string{"provider"},
+		Help: "How often a silent model was asked to answer."},
+	{Name: "audio_seconds_total", Kind: Counter, Labels: []string{"direction", "provider"},
+		Help: "Audio from clients (up) and to clients (down), added at the end of each turn."},
+	{Name: "audio_dropped_seconds_total", Kind: Counter, Labels: []string{"direction", "reason"},
+		Help: "Audio that was dropped: up because it waited too long (backlog) or came too fast (ahead), down because it was interrupted or nobody was there (unheard)."},
+	{Name: "tokens_total", Kind: Counter, Labels: []string{"provider", "model", "direction", "modality", "cached"},
+		Help: "Tokens of voice turns. What a provider counts in no modality has the modality other."},
+
+	// Providers.
+	{Name: "provider_connections_active", Kind: Gauge, Labels: []string{"provider"}, read: readLinks,
+		Help: "Sessions that have a connection to the model."},
+	{Name: "provider_connects_total", Kind: Counter, Labels: []string{"provider", "outcome"},
+		Help: "Attempts to connect to a model: ok, or the kind of the error."},
+	{Name: "provider_connect_seconds", Kind: Histogram, Labels: []string{"provider", "how"}, Buckets: slow,
+		Help: "How long successful attempts took: for a new conversation (fresh), one that the provider remembers (resumed) or is told again (replayed)."},
+	{Name: "provider_closes_total", Kind: Counter, Labels: []string{"provider", "kind", "code"},
+		Help: "Connections that ended although their session went on, by the kind of the error and, if it is a usual one, the provider's code."},
+	{Name: "provider_events_skipped_total", Kind: Counter, Labels: []string{"provider", "why"},
+		Help: "Messages of models that meant nothing to the gateway: of an unknown type, or malformed."},
+	{Name: "rotations_total", Kind: Counter, Labels: []string{"provider", "trigger", "outcome"},
+		Help: "Connections to a model that were replaced: the conversation was resumed, replayed or began afresh, or no connection could be had (failed)."},
+	{Name: "rotation_gap_seconds", Kind: Histogram, Labels: []string{"provider", "trigger"}, Buckets: slow,
+		Help: "How long sessions had no connection to a model while it was replaced."},
+
+	// Tools, by voice and by text.
+	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"},
+		Help: "Calls of tools: ok, cached (an earlier answer was given), or the type of the error."},
+	{Name: "tool_seconds", Kind: Histogram, Labels: []string{"tool"}, Buckets: slow,
+		Help: "How long calls ran."},
+	{Name: "tool_clamped_total", Kind: Counter, Labels: []string{"tool", "mode"},
+		Help: "Calls whose arguments were lowered to a limit."},
+	{Name: "confirmations_total", Kind: Counter, Labels: []string{"tool", "outcome"},
+		Help: "Actions that a person must approve: required, and then approved, denied, expired or used."},
+	{Name: "ledger_conflicts_total", Kind: Counter, Labels: []string{"tool"},
+		Help: "Side effects that were not begun because the ledger knows the same one, without its outcome."},
+	{Name: "tool_handlers_running", Kind: Gauge, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.Running }),
+		Help: "Handlers of tools that run now."},
+	{Name: "tool_handlers_left_behind", Kind: Gauge, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.LeftBehind }),
+		Help: "Handlers that run although their deadline is over or their call was cancelled."},
+	{Name: "tool_handlers_abandoned_total", Kind: Counter, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.Abandoned }),
+		Help: "Handlers that were ever left behind."},
+
+	// The audit.
+	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Written) }),
+		Help: "Records of the audit that a sink accepted."},
+	{Name: "audit_dropped_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Dropped + s.GivenUp) }),
+		Help: "Records of the audit that a sink will never get."},
+	{Name: "audit_failures_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Failed) }),
+		Help: "Failed attempts to write to a sink; the records are written again."},
+	{Name: "audit_waiting_records", Kind: Gauge, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Waiting) }),
+		Help: "Records of the audit that are not written yet."},
+}
+
+func readBuild(s *Sources, add emit) { add(1, s.Version, runtime.Version(), s.toolsVersion()) }
+
+func readSessions(s *Sources, add emit) {
+	for who, n := range s.providers(s.census.Attached) {
+		add(n, who, "attached")
+	}
+	for who, n := range s.providers(s.census.Detached) {
+		add(n, who, "detached")
+	}
+}
+
+func readLinks(s *Sources, add emit) {
+	for who, n := range s.providers(s.census.Linked) {
+		add(n, who)
+	}
+}
+
+// readTools reads one counter of each tool.
+func readTools(of func(registry.ToolStats) int64) func(*Sources, emit) {
+	return func(s *Sources, add emit) {
+		for tool, stats := range s.Tools() {
+			if tool == registry.UnknownTool {
+				tool = unknown
+			}
+			add(float64(of(stats)), tool)
+		}
+	}
+}
+
+// readAudit reads one counter of each sink of the audit.
+func readAudit(of func(audit.SinkStats) float64) func(*Sources, emit) {
+	return func(s *Sources, add emit) {
+		stats := s.Audit()
+		add(of(stats.Stream), "stream")
+		add(of(stats.Lines), "file")
+	}
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
