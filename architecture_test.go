@@ -57,6 +57,7 @@ var foreign = map[string][]string{
 	"sim/gemini":                     {websocket, "google.golang.org/genai"},
 	"sim/openai":                     {websocket, "github.com/openai/openai-go/v3"},
 	"client/load/script":             {yaml},
+	"client/talk":                    {"github.com/openai/openai-go/v3"},
 	"client/load/measure":            {"github.com/HdrHistogram/hdrhistogram-go"},
 	"registry/adapter":               {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"registry/format":                {"github.com/santhosh-tekuri/jsonschema/v5"},

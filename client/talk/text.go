@@ -1,7 +1,6 @@
 package talk
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"voicegw/internal/bounded"
 	"voicegw/protocol"
@@ -77,22 +78,24 @@ func (c *TextClient) Turn(ctx context.Context, turn TextTurn, event func(protoco
 	// It was only read.
 	defer func() { _ = resp.Body.Close() }()
 	var done *protocol.Done
-	err = readEvents(resp.Body, func(data []byte) error {
-		m, err := protocol.ParseServer(data)
+	events := ssestream.NewDecoder(resp)
+	for events.Next() {
+		m, err := protocol.ParseServer(bytes.TrimSpace(events.Event().Data)) // what an event is called stands there too
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrProtocol, err)
+			return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
 		if event != nil {
 			event(m)
 		}
 		done, _ = m.(*protocol.Done)
-		return nil
-	})
+	}
+	err = events.Err()
+	over, bound := bounded.As(err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.Is(err, ErrProtocol):
-		return nil, err
+	case bound && !over.Passing():
+		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrLost, err)
 	case done == nil:
@@ -143,41 +146,4 @@ func refusal(resp *http.Response) error {
 		return fmt.Errorf("what answers is no voicegw gateway with a text agent (%s)", resp.Status)
 	}
 	return &TextRefused{Status: resp.StatusCode, Code: told.Error.Code, Message: told.Error.Message}
-}
-
-// readEvents reads server-sent events (html.spec.whatwg.org, section 9.2.6, read
-// 2026-11-21) and hands on the data of each, until the end or an error of event. What an
-// event is called stands in its data too. One that the end cuts off does not count.
-func readEvents(r io.Reader, event func(data []byte) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxEvent)
-	var data []byte
-	has := false
-	for lines.Scan() {
-		line := lines.Bytes()
-		if len(line) == 0 {
-			if has {
-				if err := event(data); err != nil {
-					return err
-				}
-			}
-			data, has = data[:0], false
-			continue
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		if string(name) != "data" {
-			continue
-		}
-		if len(data)+len(value) > maxEvent {
-			return fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEvent)
-		}
-		if has {
-			data = append(data, '\n')
-		}
-		data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
-	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("%w: an event has more than %d bytes", ErrProtocol, maxEvent)
-	}
-	return lines.Err()
 }

@@ -1,7 +1,6 @@
 package talk
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -91,33 +90,5 @@ func TestTextTurnFails(t *testing.T) {
 	leave(left)
 	if _, err := (&TextClient{BaseURL: "http://127.0.0.1:1"}).Turn(ctx, TextTurn{Message: "x"}, nil); !errors.Is(err, left) {
 		t.Error(err)
-	}
-}
-
-// FuzzEvents: whatever comes, each event is one that stood there whole.
-func FuzzEvents(f *testing.F) {
-	f.Add([]byte(turnStream))
-	f.Add([]byte("data: a\ndata: b\n\ndata:c\r\n\r\ndata\n\n:x\n\nevent: y\n\n"))
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		size := 0
-		err := readEvents(bytes.NewReader(raw), func(data []byte) error {
-			size += len(data)
-			return nil
-		})
-		if size > len(raw) {
-			t.Errorf("%d bytes of events in %d bytes, %v", size, len(raw), err)
-		}
-	})
-}
-
-// TestEvents: the forms of the specification.
-func TestEvents(t *testing.T) {
-	var got []string
-	err := readEvents(strings.NewReader("data: a\ndata: b\n\ndata:c\r\n\r\ndata\n\n:x\n\nevent: y\n\ndata: cut"), func(data []byte) error {
-		got = append(got, string(data))
-		return nil
-	})
-	if diff := cmp.Diff([]string{"a\nb", "c", ""}, got); diff != "" || err != nil {
-		t.Error(diff, err)
 	}
 }
