@@ -3,11 +3,14 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -37,18 +40,36 @@ type node struct {
 // serve serves h as a node does, over connections that loops may watch.
 func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
+	return serveOver(t, h, nil)
+}
+
+// serveOver does so, over TLS unless config is nil.
+func serveOver(t *testing.T, h http.Handler, config *tls.Config) string {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := &http.Server{Handler: h}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}}) })
+	var over net.Listener = nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}}
+	scheme := "http://"
+	if config != nil {
+		over, scheme = tls.NewListener(over, config), "https://"
+	}
+	serving.Go(func() { _ = server.Serve(over) })
 	t.Cleanup(func() {
 		server.Close()
 		serving.Wait()
 	})
-	return "http://" + ln.Addr().String()
+	return scheme + ln.Addr().String()
+}
+
+// secured is a server with a certificate for tests, and a client that trusts it.
+func secured() (*tls.Config, *http.Client) {
+	srv := httptest.NewTLSServer(nil)
+	srv.Close()
+	return &tls.Config{Certificates: srv.TLS.Certificates}, srv.Client()
 }
 
 // owner returns a node that runs the session; accept gets its clients.
@@ -93,10 +114,16 @@ func echo(c *Client) (first string, ended error) {
 // entrance returns a node that passes every client on to the owner, and tells how it went.
 func entrance(t *testing.T, ctx context.Context, p *Peers, ownerURL string) (url string, went <-chan error) {
 	t.Helper()
+	return entranceOver(t, ctx, p, ownerURL, nil)
+}
+
+// entranceOver does so for clients that speak TLS, unless config is nil.
+func entranceOver(t *testing.T, ctx context.Context, p *Peers, ownerURL string, config *tls.Config) (url string, went <-chan error) {
+	t.Helper()
 	results := make(chan error, 1)
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
-	url = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url = serveOver(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := protocol.Accept(w, r, protocol.AcceptOptions{})
 		if err != nil {
 			results <- err
@@ -119,13 +146,15 @@ func entrance(t *testing.T, ctx context.Context, p *Peers, ownerURL string) (url
 			relay.Run(ctx, Stream{Conn: stream, Unread: unread})
 			results <- nil
 		})
-	}))
+	}), config)
 	return url, results
 }
 
 func dial(t *testing.T, url string) *protocol.Conn {
 	t.Helper()
-	c, err := protocol.Dial(t.Context(), url, protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	_, client := secured()
+	t.Cleanup(client.CloseIdleConnections)
+	c, err := protocol.Dial(t.Context(), url, protocol.DialOptions{Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +164,16 @@ func dial(t *testing.T, url string) *protocol.Conn {
 
 // A client that reaches another node speaks with its session as if nothing were between: what it
 // sends right behind its session.start arrives, frames of every size in order, and close codes of
-// both sides.
+// both sides. It may speak TLS.
 func TestRelayIsUnseen(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { relayIsUnseen(t, nil) })
+	t.Run("TLS", func(t *testing.T) {
+		config, _ := secured()
+		relayIsUnseen(t, config)
+	})
+}
+
+func relayIsUnseen(t *testing.T, config *tls.Config) {
 	type met struct {
 		h     Hello
 		first string
@@ -150,7 +187,7 @@ func TestRelayIsUnseen(t *testing.T) {
 			sessions <- met{h, first, ended}
 		}()
 	})
-	url, went := entrance(t, t.Context(), o.peers, o.url)
+	url, went := entranceOver(t, t.Context(), o.peers, o.url, config)
 	c := dial(t, url)
 	frames := [][]byte{[]byte(testStart), []byte(`{"type":"ping","t":1}`)}
 	for i := range 200 {
@@ -213,6 +250,53 @@ func TestOwnersLastWords(t *testing.T) {
 	}
 	if err := <-went; err != nil {
 		t.Error(err)
+	}
+}
+
+// What a client over TLS does not take stays with the owner: a write to it waits until the kernel has
+// it, as without TLS.
+func TestWritesToAClientOverTLSWait(t *testing.T) {
+	config, client := secured()
+	conns := make(chan *nonblock.Conn, 1)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	under := nonblock.Listener{Listener: ln}
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() {
+		trust := client.Transport.(*http.Transport).TLSClientConfig.Clone()
+		trust.ServerName = "example.com"
+		c, err := tls.Dial("tcp", ln.Addr().String(), trust)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		for far := <-conns; far.Ready(); { // it reads nothing until something is pending
+			runtime.Gosched()
+		}
+		_, _ = io.Copy(io.Discard, c) // until the other side closes it
+	})
+	plain, err := under.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tls.Server(plain, config)
+	defer c.Close()
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	conns <- plain.(*nonblock.Conn)
+	for range 200 {
+		if _, err := waiting(c).Write(make([]byte, 60_000)); err != nil {
+			t.Fatal(err)
+		}
+		if !plain.(*nonblock.Conn).Ready() {
+			t.Fatal("a write has returned although something is pending")
+		}
 	}
 }
 

@@ -205,8 +205,33 @@ func waiting(client io.ReadWriteCloser) io.Writer {
 	if under, ok := client.(*nonblock.Conn); ok {
 		return under.Conn
 	}
+	if under := underTLS(client); under != nil {
+		return flushing{client, under}
+	}
 	return client
 }
+
+// underTLS returns the connection under a client's TLS; nil if the client speaks none.
+func underTLS(client any) *nonblock.Conn {
+	c, _ := client.(net.Conn)
+	return nonblock.Under(c)
+}
+
+// flushing is a writer over TLS that waits until the connection under it has taken everything.
+type flushing struct {
+	io.Writer
+	under *nonblock.Conn
+}
+
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	f.under.Flush()
+	return n, err //nolint:wrapcheck // this is the same writer
+}
+
+// tlsBlock is the buffer for what a client sends over TLS, which is held while nothing comes: the
+// library reads into it, and cannot ask for it later. It holds 60 ms of audio.
+const tlsBlock = 2 << 10
 
 // carry writes first, and then everything that comes from src, to dst; it returns how many bytes
 // dst has taken.
@@ -223,6 +248,10 @@ func carry(dst io.Writer, src io.Reader, first []byte) int64 {
 	})
 	if !ok {
 		conn, isConn := src.(net.Conn)
+		if underTLS(src) != nil {
+			n, _ := io.CopyBuffer(struct{ io.Writer }{dst}, struct{ io.Reader }{src}, make([]byte, tlsBlock))
+			return done + n
+		}
 		if !isConn {
 			n, _ := io.Copy(dst, src) // either side's end ends the relay, whatever its error
 			return done + n

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,19 +29,28 @@ func (w wrapping) Accept() (net.Conn, error) {
 // goroutine of the connection's own where there is no loop or no socket. It ends for whatever
 // reason, and nothing of it is left.
 func TestEveryKindOfConnection(t *testing.T) {
+	secure := httptest.NewTLSServer(nil)
+	defer secure.Close()
 	for name, wrap := range map[string]func(net.Listener) net.Listener{
 		"a loop":      func(ln net.Listener) net.Listener { return nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}} },
 		"a goroutine": func(ln net.Listener) net.Listener { return nonblock.Listener{Listener: ln} },
 		"no socket": func(ln net.Listener) net.Listener {
 			return nonblock.Listener{Listener: wrapping{ln}, Loops: &nonblock.Loops{}}
 		},
+		"TLS": func(ln net.Listener) net.Listener {
+			return tls.NewListener(nonblock.Listener{Listener: ln, Loops: &nonblock.Loops{}}, secure.TLS)
+		},
 		"net/http's": func(ln net.Listener) net.Listener { return ln },
 	} {
+		scheme := "http"
+		if name == "TLS" {
+			scheme = "https"
+		}
 		t.Run(name, func(t *testing.T) {
 			for end, by := range endings {
 				t.Run(end, func(t *testing.T) {
 					defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-					talkOver(t, wrap, by)
+					talkOver(t, wrap, scheme, secure.Client(), by)
 				})
 			}
 		})
@@ -87,7 +97,7 @@ func write(t *testing.T, client *protocol.Conn, text string) {
 }
 
 // talkOver holds a short conversation over connections of a listener, which ends by end.
-func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, end struct {
+func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, scheme string, reach *http.Client, end struct {
 	by   func(t *testing.T, st *stage, client *protocol.Conn, model *fakeConn)
 	code int
 },
@@ -111,7 +121,7 @@ func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, end struct {
 	srv.Start()
 	defer srv.Close()
 	defer st.m.Close()
-	client, err := protocol.Dial(t.Context(), srv.URL, protocol.DialOptions{Client: srv.Client()})
+	client, err := protocol.Dial(t.Context(), scheme+"://"+srv.Listener.Addr().String(), protocol.DialOptions{Client: reach})
 	if err != nil {
 		t.Fatal(err)
 	}

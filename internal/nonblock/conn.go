@@ -1,6 +1,7 @@
 package nonblock
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -10,8 +11,11 @@ import (
 )
 
 // MaxPending is how many bytes a Conn keeps for a peer that does not accept them. A
-// Write that would exceed it waits.
+// Write that would exceed it waits, except after MakeRoom.
 const MaxPending = 256 << 10
+
+// ErrFull is returned by a Write after MakeRoom that would leave too much pending. It is final.
+var ErrFull = errors.New("nonblock: the peer accepts nothing, and too much is pending")
 
 // Conn is a net.Conn whose Write does not wait for the peer while no more than
 // MaxPending bytes are pending. All methods may be called concurrently.
@@ -29,6 +33,7 @@ type Conn struct {
 	mu       sync.Mutex // guards the fields below
 	room     sync.Cond  // pending has shrunk, or err is set
 	pending  []byte     // accepted by Write, but not yet by the kernel
+	most     int        // pending bytes at which Write fails; 0: it waits instead
 	draining bool       // the drainer runs, or the loop writes the pending bytes
 	err      error      // the first failure of a write; final
 	closed   bool       // Close was called
@@ -51,6 +56,21 @@ func Wrap(stream io.ReadWriteCloser) *Conn {
 		}
 	}
 	return n
+}
+
+// Under returns the Conn at the bottom of c, which may be c itself: it unwraps connections that
+// have a method NetConn, as those of crypto/tls. It is nil if there is none.
+func Under(c net.Conn) *Conn {
+	for {
+		switch is := c.(type) {
+		case *Conn:
+			return is
+		case interface{ NetConn() net.Conn }:
+			c = is.NetConn()
+		default:
+			return nil
+		}
+	}
 }
 
 // standIn turns a stream into a net.Conn.
@@ -101,8 +121,11 @@ func (c *Conn) Write(p []byte) (int, error) {
 	if !c.draining && c.err == nil {
 		done, c.err = c.try(p)
 	}
-	for c.err == nil && len(c.pending)+len(p)-done > MaxPending && len(c.pending) > 0 {
-		c.room.Wait()
+	switch more := len(p) - done; {
+	case c.most == 0:
+		c.awaitRoom(more)
+	case len(c.pending)+more > c.most && c.err == nil:
+		c.err = ErrFull
 	}
 	if c.err != nil {
 		return done, c.err
@@ -119,6 +142,35 @@ func (c *Conn) Write(p []byte) (int, error) {
 		c.wg.Go(c.drain)
 	}
 	return len(p), nil
+}
+
+// awaitRoom waits until n more bytes may be pending. c.mu must be held.
+func (c *Conn) awaitRoom(n int) {
+	for c.err == nil && len(c.pending)+n > MaxPending && len(c.pending) > 0 {
+		c.room.Wait()
+	}
+}
+
+// MakeRoom waits as a Write of n bytes would, and from then on no Write waits: the caller has
+// waited before. It is for a connection under TLS. There a Write holds a lock that reading may
+// need as well, to answer what the peer sends (KeyUpdate), and a turn must not wait for it. What
+// is written without MakeRoom, such as that answer, is bounded: see ErrFull.
+func (c *Conn) MakeRoom(n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.awaitRoom(n)
+	c.most = 2 * (MaxPending + n) // TLS makes a few bytes more of n
+	return c.err
+}
+
+// Flush waits until the kernel has accepted everything that was written, or nothing can be written
+// any more. It must not be called within a turn.
+func (c *Conn) Flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.draining && c.err == nil {
+		c.room.Wait()
+	}
 }
 
 // drain writes the pending bytes, and ends when nothing is pending.

@@ -3,10 +3,15 @@ package nonblock
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 )
@@ -243,5 +248,77 @@ func TestReadIntoAllocatesNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations for each read", n)
+	}
+}
+
+// TestMakeRoom: it waits as a Write does, and then no Write waits; one without it fails when too much
+// is pending, and so does every one after that.
+func TestMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		c := Wrap(near)
+		defer c.Close()
+		big := make([]byte, 3*MaxPending)
+		if err := c.MakeRoom(len(big)); err != nil {
+			t.Fatal(err)
+		}
+		for _, half := range [][]byte{big[:MaxPending], big[MaxPending:]} {
+			if n, err := c.Write(half); n != len(half) || err != nil {
+				t.Fatal(n, err)
+			}
+			synctest.Wait() // the drainer has taken the first half
+		}
+		var room sync.WaitGroup
+		var made atomic.Bool
+		room.Go(func() {
+			if err := c.MakeRoom(10); err != nil {
+				t.Error(err)
+			}
+			made.Store(true)
+		})
+		synctest.Wait()
+		if made.Load() {
+			t.Error("there is room although the peer has read nothing")
+		}
+		if _, err := io.ReadFull(far, make([]byte, len(big))); err != nil {
+			t.Fatal(err)
+		}
+		room.Wait()
+		c.Flush()
+		if !c.Ready() {
+			t.Error("something is pending after Flush")
+		}
+		var err error
+		written := 0
+		for err == nil && written < 4*MaxPending {
+			_, err = c.Write(make([]byte, 1000))
+			written += 1000
+		}
+		if !errors.Is(err, ErrFull) || written > 3*MaxPending {
+			t.Errorf("after %d bytes: %v", written, err)
+		}
+		if _, err := c.Write([]byte{1}); !errors.Is(err, ErrFull) {
+			t.Errorf("then: %v", err)
+		}
+		c.Flush() // it returns, because nothing will be written
+	})
+}
+
+// TestUnder finds a Conn under others, and nothing where there is none.
+func TestUnder(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	c := Wrap(near)
+	for name, tc := range map[string]struct {
+		over net.Conn
+		want *Conn
+	}{
+		"itself": {c, c}, "under TLS": {tls.Client(c, nil), c}, "under both": {struct{ *tls.Conn }{tls.Client(c, nil)}, c},
+		"another": {near, nil}, "TLS over another": {tls.Client(near, nil), nil}, "nil": {nil, nil},
+	} {
+		if got := Under(tc.over); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

@@ -20,7 +20,7 @@ func Accept(w http.ResponseWriter, r *http.Request, shake *websocket.AcceptOptio
 	if err != nil {
 		return nil, err
 	}
-	under, stream := bottom(h.conn), io.ReadWriteCloser(h.conn)
+	under, stream := nonblock.Under(h.conn), io.ReadWriteCloser(h.conn)
 	if under == nil {
 		under = nonblock.Wrap(h.conn)
 		stream = under

@@ -11,7 +11,7 @@ import (
 // now on, stream carries the client's frames. early is what has been read from stream already, at
 // most 4 KiB. A stream that is a *nonblock.Conn may be watched by its loops.
 func Adopt(stream net.Conn, early []byte, opts Options) *Conn {
-	under := bottom(stream)
+	under := nonblock.Under(stream)
 	if under == nil {
 		under = nonblock.Wrap(stream)
 		stream = under

@@ -8,7 +8,8 @@ import (
 )
 
 // Budget bounds how much the other side may send, of any kind: every frame costs 1,
-// and 1 more for each full 2 KiB of its payload. The zero value means no bound.
+// 1 more for each full 2 KiB of its payload and, over TLS, 1 for each record after the first that
+// begins no other frame. The zero value means no bound.
 type Budget struct {
 	// PerSecond is how much may be sent continuously.
 	PerSecond int
@@ -48,11 +49,13 @@ func (p *purse) pay(length uint64) bool {
 	return p.left >= 0
 }
 
-// A turn ends after this many frames, of any kind, and after this many bytes, so that other
-// connections get theirs. Within a turn TryRead returns at most this many messages.
+// A turn ends after this many frames, of any kind, after this many bytes and, over TLS, after this
+// many records, so that other connections get theirs. Within a turn TryRead returns at most this many
+// messages. crypto/tls reads at most 16 records without data together with one that has some.
 const (
-	turnFrames = 64
-	turnBytes  = 4 * blockSize
+	turnFrames  = 64
+	turnBytes   = 4 * blockSize
+	turnRecords = turnFrames
 )
 
 // errTurnOver ends a turn, as nonblock.ErrWouldBlock does, although there may be more to read.
@@ -60,8 +63,9 @@ var errTurnOver = errors.New("the turn is over")
 
 // share is what a turn has used.
 type share struct {
-	frames, bytes int
-	over          bool // something may be left for the next turn
+	frames, bytes, records int
+
+	over bool // something may be left for the next turn
 }
 
 // giveTurn calls f, which reads messages, and requests the next turn if this one ended

@@ -1,7 +1,6 @@
 package ws
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +31,7 @@ type Conn struct {
 	in      input
 	at      progress
 	purse   purse
+	records int      // over TLS, those read since a frame began
 	long    *Message // the buffer of the last long message; nil for a message within a block
 	failed  error    // the error that ended the reading; final
 
@@ -69,23 +69,6 @@ func newConn(stream io.ReadWriteCloser, under *nonblock.Conn, client bool, opts 
 		c.limit = defaultLimit
 	}
 	return c
-}
-
-// bottom returns the connection under TLS; nil if it is unknown or not one of package
-// nonblock.
-func bottom(c net.Conn) *nonblock.Conn {
-	for {
-		switch under := c.(type) {
-		case *nonblock.Conn:
-			return under
-		case *dialled:
-			return under.Conn
-		case *tls.Conn:
-			c = under.NetConn()
-		default:
-			return nil
-		}
-	}
 }
 
 // Ready reports that a write of a few KB will most likely not wait for the other side: earlier
@@ -149,6 +132,9 @@ func (c *Conn) CaughtUp() time.Time { return c.under.CaughtUp() }
 // frames or 64 KiB.
 func (c *Conn) Notify(f func()) {
 	c.heard.Store(true) // before the first turn
+	if !c.direct {
+		_ = c.under.MakeRoom(0) // the first turn reports a connection that is broken
+	}
 	c.under.Notify(func() { c.giveTurn(f) })
 	c.under.Nudge() // something may have been read already
 }

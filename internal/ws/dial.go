@@ -112,6 +112,9 @@ type dialled struct {
 	sealed *atomic.Bool // the handshake's
 }
 
+// NetConn is for nonblock.Under.
+func (d *dialled) NetConn() net.Conn { return d.Conn }
+
 // Read implements io.Reader.
 func (d *dialled) Read(p []byte) (int, error) {
 	if d.sealed.Load() {
@@ -168,7 +171,7 @@ func (kept) Close() error                { return nil }
 
 // take makes a Conn of the connection that has answered, and ends the handshake.
 func (h *handshake) take(opts Options) *Conn {
-	under := bottom(h.answering)
+	under := nonblock.Under(h.answering)
 	h.end(under)
 	if under == nil {
 		under = nonblock.Wrap(h.stream)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,22 +15,30 @@ import (
 	"voicegw/internal/nonblock"
 )
 
-// line makes connections whose near end is read or heard: that of a server or, over TLS, that
-// of a client.
+// line makes connections whose near end is read or heard.
 type line struct {
 	*httptest.Server
+	kind
 	loops    *nonblock.Loops
-	tls      bool
 	opts     Options // of the near ends
 	accepted chan *Conn
 	one      sync.Mutex // held while one connects
 }
 
-func newLine(t *testing.T, tls bool, loops *nonblock.Loops, opts Options) *line {
+// kind says what the near ends of a line are.
+type kind struct {
+	name    string
+	tls     bool
+	clients bool // otherwise they are servers
+}
+
+var kinds = []kind{{name: "servers"}, {name: "servers, TLS", tls: true}, {name: "clients, TLS", tls: true, clients: true}}
+
+func newLine(t *testing.T, k kind, loops *nonblock.Loops, opts Options) *line {
 	t.Helper()
-	l := &line{loops: loops, tls: tls, opts: opts, accepted: make(chan *Conn, 1)}
+	l := &line{loops: loops, kind: k, opts: opts, accepted: make(chan *Conn, 1)}
 	l.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := Accept(w, r, nil, l.side(!tls))
+		c, err := Accept(w, r, nil, l.side(!k.clients))
 		if err != nil {
 			t.Error(err)
 			return
@@ -39,7 +46,7 @@ func newLine(t *testing.T, tls bool, loops *nonblock.Loops, opts Options) *line 
 		l.accepted <- c
 	}))
 	l.Listener = nonblock.Listener{Listener: l.Listener, Loops: l.loops}
-	if tls {
+	if k.tls {
 		l.StartTLS()
 	} else {
 		l.Start()
@@ -62,13 +69,13 @@ func (l *line) connect(t *testing.T) (far, near *Conn) {
 	t.Cleanup(h.CloseIdleConnections)
 	l.one.Lock()
 	defer l.one.Unlock()
-	client, _, err := Dial(t.Context(), l.URL, &websocket.DialOptions{HTTPClient: h}, l.side(l.tls))
+	client, _, err := Dial(t.Context(), l.URL, &websocket.DialOptions{HTTPClient: h}, l.side(l.clients))
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := <-l.accepted
 	t.Cleanup(func() { client.CloseNow(); server.CloseNow() })
-	if l.tls {
+	if l.clients {
 		return server, client
 	}
 	return client, server
@@ -78,7 +85,7 @@ func (l *line) connect(t *testing.T) (far, near *Conn) {
 func (l *line) frame(first, opcode byte, payload []byte) []byte {
 	m := NewMessage()
 	m.B = append(m.B, payload...)
-	b := bytes.Clone((&Conn{client: !l.tls}).seal(opcode, m))
+	b := bytes.Clone((&Conn{client: !l.clients}).seal(opcode, m))
 	b[0] = first | opcode
 	return b
 }
@@ -90,6 +97,9 @@ func pour(t *testing.T, to *Conn, f flood, first int) {
 		t.Fatal(err)
 	}
 	chunk := bytes.Repeat(f.again, max(1, 4096/len(f.again)))
+	if f.alone {
+		chunk, first = f.again, max(1, first>>8) // the network holds fewer of them
+	}
 	onTheWay := make(chan struct{})
 	var wg sync.WaitGroup
 	t.Cleanup(func() { to.CloseNow(); wg.Wait() })
@@ -109,11 +119,14 @@ func pour(t *testing.T, to *Conn, f flood, first int) {
 }
 
 // flood is frames without end: the first, and then one that is sent again and again.
-type flood struct{ first, again []byte }
+type flood struct {
+	first, again []byte
+	alone        bool // each is written for itself, which over TLS makes a record of it
+}
 
 // floods are of each kind.
 func (l *line) floods() map[string]flood {
-	return map[string]flood{
+	all := map[string]flood{
 		"pongs":           {again: l.frame(finBit, opPong, nil)},
 		"pings":           {again: l.frame(finBit, opPing, []byte("x"))},
 		"empty messages":  {again: l.frame(finBit, opBinary, nil)},
@@ -121,15 +134,21 @@ func (l *line) floods() map[string]flood {
 		"empty fragments": {first: l.frame(0, opText, nil), again: l.frame(0, opContinuation, nil)},
 		"long messages":   {again: l.frame(finBit, opBinary, make([]byte, 30_000))},
 	}
+	if l.kind.tls {
+		const long = 30_000
+		frame := l.frame(finBit, opBinary, make([]byte, long))
+		all["tiny records"] = flood{first: frame[:len(frame)-long], again: []byte("x"), alone: true}
+	}
+	return all
 }
 
 // TestAFloodLeavesOthersTheirTurns: two connections on which there is always something to read
 // take no more than their turns while a ping of a third waits, however they fill them.
 func TestAFloodLeavesOthersTheirTurns(t *testing.T) {
-	for _, tls := range []bool{false, true} {
-		l := newLine(t, tls, &nonblock.Loops{Most: 1}, Options{Budget: Budget{PerSecond: 1, Burst: muchLater}})
+	for _, k := range kinds {
+		l := newLine(t, k, &nonblock.Loops{Most: 1}, Options{Budget: Budget{PerSecond: 1, Burst: muchLater}})
 		for name, frames := range l.floods() {
-			t.Run(name+", TLS "+strconv.FormatBool(tls), func(t *testing.T) { l.answersBeside(t, frames) })
+			t.Run(name+", "+k.name, func(t *testing.T) { l.answersBeside(t, frames) })
 		}
 	}
 }
@@ -222,7 +241,7 @@ func TestWhatATurnLeavesIsHeard(t *testing.T) {
 // heard by a goroutine each.
 func eachWay(t *testing.T, opts Options, test func(t *testing.T, l *line, hear func(*Conn) peer)) {
 	t.Helper()
-	for _, tls := range []bool{false, true} {
+	for _, k := range kinds {
 		for name, way := range map[string]struct {
 			loops *nonblock.Loops
 			hear  func(c *Conn) peer
@@ -231,8 +250,8 @@ func eachWay(t *testing.T, opts Options, test func(t *testing.T, l *line, hear f
 			"heard by a loop":      {&nonblock.Loops{}, hear},
 			"heard by a goroutine": {nil, hear},
 		} {
-			l := newLine(t, tls, way.loops, opts)
-			t.Run("TLS "+strconv.FormatBool(tls)+", "+name, func(t *testing.T) {
+			l := newLine(t, k, way.loops, opts)
+			t.Run(k.name+", "+name, func(t *testing.T) {
 				t.Parallel()
 				test(t, l, way.hear)
 			})

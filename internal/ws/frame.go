@@ -121,7 +121,13 @@ func (c *Conn) put(opcode byte, frame []byte) error {
 		return net.ErrClosed
 	}
 	c.closeSent = opcode == opClose
-	_, err := c.stream.Write(frame)
+	var err error
+	if !c.direct {
+		err = c.under.MakeRoom(len(frame)) // here, and not in TLS: see there
+	}
+	if err == nil {
+		_, err = c.stream.Write(frame)
+	}
 	if err != nil && c.closed.Load() {
 		return net.ErrClosed
 	}

@@ -78,20 +78,33 @@ func (c *Conn) fill() error {
 		return ended(n, err)
 	case in.block == nil:
 		// Nothing is there: wait for the first bytes with as small a buffer as possible.
-		n, err := c.stream.Read(in.tiny[:])
+		n, err := c.readRecord(in.tiny[:])
 		in.put(in.tiny[:max(n, 0)])
 		return ended(n, err)
 	}
-	n, err := c.stream.Read(in.take())
+	n, err := c.readRecord(in.take())
 	in.w += n
 	return ended(n, err)
+}
+
+// readRecord reads from TLS: at most what one record holds. A record costs the other side as much
+// as a frame if no frame begins in it or before its end: whoever sends each byte in a record of its
+// own makes much work with few bytes.
+func (c *Conn) readRecord(p []byte) (int, error) {
+	n, err := c.stream.Read(p)
+	if n > 0 {
+		if c.records++; c.records > 1 && !c.purse.pay(0) {
+			return 0, ErrFlood
+		}
+	}
+	return n, err
 }
 
 // tryFill is fill within a turn: it does not wait, but returns
 // nonblock.ErrWouldBlock, and errTurnOver when it has read enough.
 func (c *Conn) tryFill() (err error) {
 	in := &c.in
-	if c.share.bytes >= turnBytes {
+	if c.share.bytes >= turnBytes || c.share.records >= turnRecords {
 		return errTurnOver
 	}
 	var n int
@@ -99,7 +112,8 @@ func (c *Conn) tryFill() (err error) {
 		n, err = c.under.TryReadInto(in)
 		in.w += n
 	} else {
-		n, err = c.stream.Read(in.take())
+		c.share.records++
+		n, err = c.readRecord(in.take())
 		in.w += n
 		if n == 0 {
 			in.GiveBack()
@@ -189,6 +203,7 @@ func (c *Conn) header() (need int, err error) {
 		return 0, ErrFlood // the session sends the reason in its close frame
 	}
 	c.in.r += h.size
+	c.records = 0
 	c.at.h, c.at.framed, c.at.left, c.at.key = h, true, h.length, h.key
 	return 0, nil
 }

@@ -129,12 +129,18 @@ var settings = []setting{
 	{name: "heard, wrapped", ourServer: true, ourClient: true, heard: true, hides: true},
 	{name: "heard, wrapped, TLS", ourServer: true, ourClient: true, heard: true, hides: true, tls: true},
 	ourServerHeard,
+	{name: "our server, TLS", ourServer: true, tls: true},
+	ourServerHeardTLS,
+	{name: "our server, heard by a goroutine, TLS", ourServer: true, heard: true, goroutine: true, tls: true},
 	{name: "our server, heard by a goroutine", ourServer: true, heard: true, goroutine: true},
 	{name: "our client, heard by a loop", ourClient: true, heard: true},
 	{name: "our client, heard by a goroutine", ourClient: true, heard: true, goroutine: true},
 }
 
-var ourServerHeard = setting{name: "our server, heard by a loop", ourServer: true, heard: true}
+var (
+	ourServerHeard    = setting{name: "our server, heard by a loop", ourServer: true, heard: true}
+	ourServerHeardTLS = setting{name: "our server, heard by a loop, TLS", ourServer: true, heard: true, tls: true}
+)
 
 // loops returns new loops, if the platform has any.
 func (s setting) loops() *nonblock.Loops {
@@ -580,7 +586,13 @@ func TestSilentConnectionHoldsNoBuffer(t *testing.T) {
 // TestStuckWriterDelaysNoReader: while a writer waits for a peer that reads nothing, pings
 // are not answered, but the loop goes on reading; when the peer reads again, they are.
 func TestStuckWriterDelaysNoReader(t *testing.T) {
-	client, server := ourServerHeard.connect(t, Options{})
+	for _, s := range []setting{ourServerHeard, ourServerHeardTLS} {
+		t.Run(s.name, func(t *testing.T) { stuckWriter(t, s) })
+	}
+}
+
+func stuckWriter(t *testing.T, s setting) {
+	client, server := s.connect(t, Options{})
 	w := server.(*hearing)
 	var writer, pinger sync.WaitGroup
 	var enough atomic.Bool
