@@ -55,7 +55,7 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 	}
 	srv := echoProvider(rate / 50 * 2)
 	defer srv.Close()
-	r := startRelay(b, provider, srv.URL)
+	r := startRelay(b, provider, srv.URL, false)
 	talkers := make([]*talker, talking)
 	for i := range talkers {
 		talkers[i] = &talker{conn: benchClient(b, r.url, rate)}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -36,13 +37,14 @@ import (
 
 // relayEnv makes the test binary run as a gateway of its own process, so that its
 // CPU and memory can be told from those of its clients and of the provider. Its
-// value is "provider base-URL".
+// value is "provider base-URL", and "provider base-URL tls" for clients that speak TLS.
 const relayEnv = "VOICEGW_E2E_RELAY"
 
 // runRelay is the gateway's process: it prints its address, then its memory for
 // each line of input, and ends with it.
 func runRelay(target string) error {
-	name, base, _ := strings.Cut(target, " ")
+	words := strings.Fields(target)
+	name, base, secure := words[0], words[1], len(words) > 2
 	transports := make(map[string]transport.Transport)
 	loops := gateway.NewLoops(nil)
 	client := nonblock.Client(nil, loops)
@@ -67,9 +69,14 @@ func runRelay(target string) error {
 		return err
 	}
 	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
-	go srv.Serve(gateway.Listen(ln, loops))
+	scheme, clients := "http", gateway.Listen(ln, loops)
+	if secure {
+		scheme = "https"
+		clients = gateway.ListenTLS(ln, loops, &tls.Config{Certificates: exampleTLS().TLS.Certificates}, nil)
+	}
+	go srv.Serve(clients)
 	defer srv.Close()
-	fmt.Println("http://" + ln.Addr().String())
+	fmt.Println(scheme + "://" + ln.Addr().String())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		for in.Text() == "away" && m.Away() < m.Running() {
 			runtime.Gosched()
@@ -88,6 +95,14 @@ func runRelay(target string) error {
 	return nil
 }
 
+// exampleTLS is a server, already closed, with the certificate for 127.0.0.1 that Go has for tests,
+// and with a client that trusts it.
+func exampleTLS() *httptest.Server {
+	srv := httptest.NewTLSServer(nil)
+	srv.Close()
+	return srv
+}
+
 // relayMemory is what the gateway's process says of itself, in bytes.
 type relayMemory struct {
 	Heap, Stack, Mallocs, Allocated uint64
@@ -101,10 +116,14 @@ type relay struct {
 	ask func(what string) (relayMemory, error)
 }
 
-func startRelay(b testing.TB, provider, base string) *relay {
+// startRelay starts it; secure says whether its clients speak TLS.
+func startRelay(b testing.TB, provider, base string, secure bool) *relay {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), relayEnv+"="+provider+" "+base)
+	if secure {
+		cmd.Env[len(cmd.Env)-1] += " tls"
+	}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -209,14 +228,30 @@ func echoProvider(frame int) *httptest.Server {
 	}))
 }
 
+// relayWay says what a relay speaks on both sides.
+type relayWay struct {
+	provider string
+	secure   bool // its clients speak TLS
+}
+
+var relayWays = []relayWay{{"gemini", false}, {"gemini", true}, {"openai", false}, {"openai", true}}
+
+func (w relayWay) name() string {
+	if w.secure {
+		return w.provider + "-tls"
+	}
+	return w.provider
+}
+
 // BenchmarkRelay holds 200 sessions through a gateway process of its own, each
 // sending 20 ms of audio every 20 ms and getting as much back, and reports what
 // the gateway spends: CPU and allocations for a relayed frame (one direction), and
 // memory for a session that is idle.
 func BenchmarkRelay(b *testing.B) {
 	const sessions = 200
-	for _, provider := range []string{"gemini", "openai"} {
-		b.Run(provider, func(b *testing.B) {
+	for _, w := range relayWays {
+		provider := w.provider
+		b.Run(w.name(), func(b *testing.B) {
 			rate := 16000
 			if provider == "openai" {
 				rate = 24000
@@ -224,7 +259,7 @@ func BenchmarkRelay(b *testing.B) {
 			frame := rate / 50 * 2
 			srv := echoProvider(frame)
 			defer srv.Close()
-			r := startRelay(b, provider, srv.URL)
+			r := startRelay(b, provider, srv.URL, w.secure)
 			empty, err := r.ask("settle")
 			if err != nil {
 				b.Fatal(err)
@@ -249,9 +284,12 @@ func BenchmarkRelay(b *testing.B) {
 	}
 }
 
+// trusting trusts the relay's certificate.
+var trusting = exampleTLS().Client()
+
 func benchClient(b testing.TB, url string, rate int) *protocol.Conn {
 	b.Helper()
-	c, err := protocol.Dial(context.Background(), url+"/v1/voice", protocol.DialOptions{})
+	c, err := protocol.Dial(context.Background(), url+"/v1/voice", protocol.DialOptions{Client: trusting})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -103,14 +103,24 @@ func (c *boundConn) leave() {
 	c.listener.room.Leave(&c.guest)
 }
 
-// upgraded says that a connection no longer carries HTTP and is bounded elsewhere. Nobody may
-// read from it meanwhile.
-func upgraded(c *nonblock.Conn) {
-	if c == nil {
-		return
+// boundOf returns the connection of a boundListener that c, of a listener of Listen, is over; nil if
+// there is none.
+func boundOf(c net.Conn) *boundConn {
+	if n := nonblock.Under(c); n != nil {
+		b, _ := n.Conn.(*boundConn)
+		return b
 	}
-	if b, ok := c.Conn.(*boundConn); ok {
+	return nil
+}
+
+// upgraded says that a connection no longer carries HTTP and is bounded elsewhere. Nobody may
+// read from it meanwhile, and no loop may watch it yet.
+func upgraded(c net.Conn) {
+	if b := boundOf(c); b != nil {
 		b.leave()
 		b.framing = nil
+	}
+	if p, ok := c.(*plainHTTP); ok {
+		p.framing = nil
 	}
 }

@@ -202,19 +202,19 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, addr, err)
 		return
 	}
-	under := connOf(r.Context())
 	// enter has checked the page, by the only rule for pages.
 	opts := protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
-	if under != nil {
-		limitSendBuffer(under)
-	}
 	conn, err := protocol.Accept(w, r, opts)
 	if err != nil {
 		admission.Release()
 		s.seldom.Info("connection refused", "handshake", "addr", addr.String(), "error", err)
 		return
 	}
-	upgraded(under)
+	client, _ := r.Context().Value(connKey{}).(net.Conn)
+	if under := nonblock.Under(client); under != nil {
+		limitSendBuffer(under)
+	}
+	upgraded(client)
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
 	// Only operators may see the inside of a session, and a ticket's owner if the operator
 	// allowed it.
@@ -318,13 +318,10 @@ func clip(s string) string {
 type connKey struct{}
 
 // ConnContext is for http.Server.ConnContext: it lets the server reach a request's connection.
-// Together with a listener of [Listen] it lets a session write to its client without waiting,
-// and keeps its send buffer small.
+// Together with a listener of [Listen] or [ListenTLS] it lets a session write to its client without
+// waiting, and keeps its send buffer small.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if n, ok := c.(*nonblock.Conn); ok {
-		return context.WithValue(ctx, connKey{}, n)
-	}
-	return ctx
+	return context.WithValue(ctx, connKey{}, c)
 }
 
 // Listen returns a listener whose connections do not make a writer wait, and are read by
@@ -343,8 +340,9 @@ func NewLoops(logger *slog.Logger) *nonblock.Loops {
 	return loops
 }
 
-// connOf returns the connection under a request, or nil.
+// connOf returns the connection under a request, and under its TLS; nil if it is not one of
+// package nonblock.
 func connOf(ctx context.Context) *nonblock.Conn {
-	c, _ := ctx.Value(connKey{}).(*nonblock.Conn)
-	return c
+	c, _ := ctx.Value(connKey{}).(net.Conn)
+	return nonblock.Under(c)
 }
