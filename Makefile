@@ -2,10 +2,13 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-compare bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help image run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-compare bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+image: ## The container image voicegw:local, with buildah or docker (IMAGE=name:tag)
+	./scripts/image
 
 run: build ## Build and serve on http://127.0.0.1:8080 (ARGS="--provider openai")
 	./bin/voicegw serve $(ARGS)
