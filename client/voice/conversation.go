@@ -354,6 +354,7 @@ func (c *Conversation) speak(now time.Time, x *Exchange, r *speech.Recording) {
 // begin makes an exchange the current one.
 func (c *Conversation) begin(now time.Time, x *Exchange) {
 	c.cur, c.sign, c.word = x, now, now
+	x.returns = c.way.returns
 	c.tell(now, Began, x)
 }
 

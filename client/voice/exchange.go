@@ -54,6 +54,7 @@ type Exchange struct {
 	Usage   protocol.Usage
 	Latency *protocol.Latency
 
+	returns   int  // how often the conversation had come back when it began
 	taken     bool // the gateway has shown that it knows of it, since the last snapshot
 	earlyOver bool // an early answer has ended, and nothing has begun since
 	failed    bool // the gateway has ended its turn as failed

@@ -57,7 +57,7 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 		c.hearSpeechStarted(now)
 	case *protocol.SpeechStopped:
 		c.spoken.stops(m)
-		c.hearSpeechStopped(now)
+		c.hearSpeechStopped(now, m)
 	case *protocol.TurnStarted:
 		c.hearTurnStarted(now, m)
 	case *protocol.TurnEnded:
@@ -175,10 +175,17 @@ func (c *Conversation) hearSpeechStarted(now time.Time) {
 	}
 }
 
-func (c *Conversation) hearSpeechStopped(now time.Time) {
+func (c *Conversation) hearSpeechStopped(now time.Time, m *protocol.SpeechStopped) {
 	x := c.cur
-	if x != nil && x.Turn.Act == turn.Say && !c.o.PushToTalk && x.First.IsZero() && !now.Before(x.Spoken) {
+	if x == nil || x.Turn.Act != turn.Say {
+		return
+	}
+	if !c.o.PushToTalk && x.First.IsZero() && !now.Before(x.Spoken) {
 		x.Known = now
+	}
+	if c.opened[m.Turn] && !x.Settled && !now.Before(x.Onset) {
+		// A turn that was open already, and has had no answer, answers this too.
+		c.turns[m.Turn] = x
 	}
 }
 

@@ -70,6 +70,8 @@ type way struct {
 	roaming bool      // another connection is being opened while this one is used
 	began   time.Time // when the session did; zero before
 
+	returns int // how often the conversation has come back
+
 	token string   // for the next resume; empty if the gateway has given no token
 	act   turn.Act // what took the connection away; empty if it was lost by itself
 	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
@@ -369,6 +371,7 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 		c.tellText(now, Violation, c.cur, fmt.Sprintf("a resume of %s was answered with session.started of %s, resumed %v", c.id, m.SessionID, m.Resumed))
 	}
 	w.state, w.token, w.heard, w.catching = online, m.ResumeToken, now, true
+	w.returns++
 	if m.Snapshot {
 		c.order.skip(m.Seq)
 		clear(c.opened)
@@ -431,19 +434,21 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 		c.endDoubtful(now)
 	}
 	switch x := c.cur; {
+	case x == nil || x.returns == c.way.returns:
+		// Nothing of it can have been lost: it began on this connection.
 	case c.unheard(x):
 		c.send(&protocol.InputText{Text: x.Words.Text})
 		x.Spoken, c.word, c.sign = now, now, now
-	case x != nil && x.Turn.Act == turn.Say && c.way.again && x.Bytes == 0:
+	case x.Turn.Act == turn.Say && c.way.again && x.Bytes == 0:
 		// It is said again, and brings its answer.
-	case c.way.snapshot && len(c.opened) == 0 && x != nil && !now.Before(x.Spoken):
+	case c.way.snapshot && len(c.opened) == 0 && !now.Before(x.Spoken):
 		x.Completed = true // its end was among the messages that are lost
 	}
 	c.way.snapshot = false
 }
 
-// unheard reports whether the text of an exchange was lost with the connection that broke, or with the
-// gateway: it was sent before, and nothing that came since tells of it.
+// unheard reports whether the text of an exchange that began on an earlier connection was lost with it, or
+// with the gateway: nothing that came since tells of it.
 func (c *Conversation) unheard(x *Exchange) bool {
-	return x != nil && x.Turn.Act == turn.Type && x.Index >= 0 && !x.taken && x.Bytes == 0 && x.Onset.Before(c.way.lost)
+	return x.Turn.Act == turn.Type && x.Index >= 0 && !x.taken && x.Bytes == 0
 }
