@@ -357,7 +357,11 @@ func (m *machine) ask(t *turn) {
 // its audio are known, the user must say it again.
 func (m *machine) askForSpeech(kept bool) {
 	switch {
-	case !m.link.speech || m.user.speaks():
+	case m.user.speaks():
+	case !m.link.speech:
+		if kept && m.user.settled.owed { // the client has said again what no model has taken notice of
+			m.do(SayAgain{})
+		}
 	case m.user.worded > m.turns.last:
 		m.openUserTurn(m.user.since)
 		m.turn.knownAt = m.user.known

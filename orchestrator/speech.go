@@ -62,13 +62,13 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 		// The model was quicker than the detector: its answer has shown that the speech is over.
 		t.inputEnd, t.unheard = in.EndAt, false
 		return
-	case t != nil && t.stage != done && t.modelAt.IsZero():
+	case t != nil && t.stage != done && t.cut == uncut && t.modelAt.IsZero():
 		t.inputEnd, t.knownAt = in.EndAt, m.at
 		return
 	case in.EndAt.Before(m.turns.began):
 		return // the previous turn has already answered it
 	}
-	if !m.caps.SpeechEvents && !m.underWay() && !m.Audible(m.at) &&
+	if !m.caps.SpeechEvents && (!m.underWay() || m.response.held()) && !m.Audible(m.at) &&
 		in.SpeechMS >= minSpeech.Milliseconds() {
 		m.openUserTurn(in.EndAt)
 		return
@@ -184,8 +184,8 @@ func (m *machine) interrupt(reason FlushReason) {
 		return
 	}
 	m.response.hold()
-	if t := m.turn; t != nil && t.response == m.response.id {
-		// Otherwise the notice is about a response of an earlier turn.
+	if t := m.turn; t != nil && t.response == m.response.id && (reason != FlushUserSpeech || m.stopped(t)) {
+		// Otherwise the notice is about a response of an earlier turn, or the model alone has heard something.
 		t.interrupt(m.at)
 	}
 	if reason == FlushUserStop {

@@ -366,6 +366,7 @@ func (s State) WakeAt() time.Time {
 	sooner(s.unendedAt())
 	sooner(s.unfinishedAt())
 	sooner(s.speechLostAt())
+	sooner(s.overlookedAt())
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		sooner(s.line.lastAt(s.ending()))
 	}

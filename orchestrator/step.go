@@ -221,6 +221,8 @@ func (m *machine) end(reason EndReason) {
 //	                            |                               | played, the item counts as complete
 //	the user's speech           | the model's report of its end | after SpeechSilence without speech
 //	                            |                               | in the gateway's ear, it is over
+//	speech that has ended       | the report that the model has | NudgeAfter after the end, its turn
+//	                            | taken it, or an answer        | begins, and the model is asked
 //	push-to-talk                | the release of the button     | only MaxLength ends the session; a
 //	                            |                               | client that is away holds it for
 //	                            |                               | releaseWait
@@ -330,6 +332,7 @@ func (m *machine) settle() {
 		return
 	}
 	m.settleTurn()
+	m.watchOverlooked()
 	m.rotate()
 	if m.turn == nil {
 		m.betweenTurns()

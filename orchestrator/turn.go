@@ -183,6 +183,26 @@ func (m *machine) watchUnended() {
 	m.line.settle(m.at)
 }
 
+// overlookedAt returns when speech gets a turn of which the model has told the end and nothing more; zero
+// without such speech. The gateway's own ear may have heard the loudspeaker: what it hears over an answer gets
+// no turn.
+func (s State) overlookedAt() time.Time {
+	if !s.user.unanswered || s.user.speaks() || !s.caps.SpeechEvents || s.turn != nil || s.ending() || s.away() {
+		return time.Time{}
+	}
+	return s.user.known.Add(s.policy.NudgeAfter)
+}
+
+// watchOverlooked opens the turn of such speech, and asks for its answer.
+func (m *machine) watchOverlooked() {
+	if at := m.overlookedAt(); !at.IsZero() && !m.at.Before(at) {
+		known := m.user.known
+		m.openUserTurn(m.user.since)
+		m.turn.knownAt, m.turn.owedFrom = known, m.at
+		m.nudge(m.turn)
+	}
+}
+
 // underWay reports whether the open turn's own response is under way. Nothing waits for a
 // response of an earlier turn: its end may never be reported.
 func (s State) underWay() bool {
@@ -282,13 +302,15 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 	case ev.Status == transport.ResponseFailed:
 		m.failTurn(FailureProvider, ev.Err != nil && ev.Err.Kind.Retryable())
 		return
-	case ev.Status == transport.ResponseInterrupted:
-		switch {
-		case m.user.voice == muted:
-			t.cut = uncut // the user hears the farewell, as far as it has come, to its end
-		case t.cut == uncut:
+	case ev.Status == transport.ResponseInterrupted && m.user.voice == muted:
+		t.cut = uncut // the user hears the farewell, as far as it has come, to its end
+	case ev.Status == transport.ResponseInterrupted && (t.cut != uncut || m.stopped(t)):
+		if t.cut == uncut {
 			t.cut = cutOff
 		}
+	case ev.Status == transport.ResponseInterrupted:
+		m.waitOn(t)
+		return
 	case t.calls > 0 && m.caps.RespondNeeded || m.calls.Owed(t.number):
 		// The model waits for results, or must be asked for its answer.
 		t.stage = owing
@@ -304,6 +326,12 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 	m.missesSpeech(t)
 }
 
+// stopped reports whether there is somebody who can have stopped an answer that the model breaks off: one
+// that has neither spoken nor called a tool is waited for, unless the user has begun to speak since the turn did.
+func (m *machine) stopped(t *turn) bool {
+	return t.spoke || t.calls > 0 || m.user.speaks() && m.user.spokenAt.After(t.startedAt)
+}
+
 // missesSpeech handles an answer that is complete but was not spoken: the model is asked once
 // more, and then the turn fails.
 func (m *machine) missesSpeech(t *turn) {
@@ -312,7 +340,14 @@ func (m *machine) missesSpeech(t *turn) {
 	case t.nudge == nudged:
 		m.failTurn(FailureNoAnswer, true)
 	default:
-		t.stage = answering
+		m.waitOn(t)
+	}
+}
+
+// waitOn waits for another response that answers the turn. The model is asked for it soon, but once only.
+func (m *machine) waitOn(t *turn) {
+	t.stage = answering
+	if t.nudge != nudged {
 		t.nudge, t.nudgeAt = nudgeSoon, m.at.Add(nudgeGrace)
 	}
 }

@@ -1,0 +1,442 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/transport"
+)
+
+// dialogue is a user, their client, and a model that answers in an orderly way, with a session between them.
+// Everything takes its time, which a seed draws: what the user says reaches the model late, and so do commands
+// and events. Connections to the model are lost, the session moves, its process dies, and what the user said is
+// said again to the next one. The model ends some answers without a word.
+type dialogue struct {
+	t     *testing.T
+	rng   *rand.Rand
+	caps  transport.Capabilities
+	state State
+	at    time.Time
+	plan  []planned
+	log   strings.Builder
+
+	serial int  // names what must be unique
+	tidy   bool // from now on the model speaks in each answer
+	over   bool // the session is
+
+	model *farEnd
+	upAt  time.Time // when the newest thing that was sent to the model reaches it
+	back  bool      // the step that takes LinkBack is being made
+	front []func()  // commands of that step, which go first
+	held  []func()  // what waits for a connection
+	clock PlayClock
+
+	said   []*phrase
+	keeps  bool      // this process has sent some of it
+	waits  time.Time // since when the user waits for an answer; zero if they do not
+	epoch  uint64    // counts the processes
+	memory []byte    // the newest checkpoint
+	upTo   int64     // up to where speech was settled in it
+}
+
+// planned is something that will happen.
+type planned struct {
+	at time.Time
+	n  int // orders what happens at the same time
+	do func()
+}
+
+// phrase is something that the user says, on the client's audio clock.
+type phrase struct {
+	from, to int64 // to is 0 while the phrase goes on
+	sent     bool  // its beginning was sent to the present model
+	known    bool  // the step knows of it
+}
+
+func newDialogue(t *testing.T, seed uint64, caps transport.Capabilities) *dialogue {
+	caps.History = transport.HistoryItems
+	d := &dialogue{t: t, rng: rand.New(rand.NewPCG(seed, 9)), caps: caps, at: epoch, epoch: 1}
+	d.begin()
+	d.take(Began{})
+	d.checkpoint()
+	return d
+}
+
+// begin makes a process go on with an empty state.
+func (d *dialogue) begin() {
+	d.state = NewState(d.caps, Policy{Relink: true, ResumeGrace: 30 * time.Second}, toolbox(), testMark, d.at)
+	d.model, d.held, d.clock, d.keeps = &farEnd{d: d}, nil, PlayClock{}, false
+}
+
+// ms is the time on the client's audio clock.
+func (d *dialogue) ms() int64 { return d.at.Sub(epoch).Milliseconds() }
+
+// soon is a short time, and now and then a long one. Two of them are less than leadTime.
+func (d *dialogue) soon() time.Duration {
+	if d.rng.IntN(8) == 0 {
+		return time.Duration(d.rng.IntN(450)) * time.Millisecond
+	}
+	return time.Duration(d.rng.IntN(40)) * time.Millisecond
+}
+
+func (d *dialogue) after(wait time.Duration, do func()) {
+	d.serial++
+	d.plan = append(d.plan, planned{d.at.Add(max(wait, 0)), d.serial, do})
+}
+
+// pass lets time pass: what falls due meanwhile happens when it is due.
+func (d *dialogue) pass(wait time.Duration) {
+	until := d.at.Add(wait)
+	for !d.over {
+		next := planned{at: until}
+		at := -1
+		for i, p := range d.plan {
+			if p.at.Before(next.at) || at >= 0 && p.at.Equal(next.at) && p.n < next.n {
+				at, next = i, p
+			}
+		}
+		if due := d.state.WakeAt(); !due.IsZero() && !due.After(next.at) {
+			d.at = later(d.at, due)
+			d.take(Tick{})
+			continue
+		}
+		d.at = later(d.at, next.at)
+		if at < 0 {
+			return
+		}
+		d.plan = slices.Delete(d.plan, at, at+1)
+		next.do()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (d *dialogue) note(format string, args ...any) {
+	fmt.Fprintf(&d.log, "%8d %s\n", d.ms(), fmt.Sprintf(format, args...))
+}
+
+// take makes a step, and does what it asks for.
+func (d *dialogue) take(in Input) {
+	if d.over {
+		return
+	}
+	if _, speech := in.(UserSpeechStarted); speech {
+		d.said[len(d.said)-1].known = true
+	}
+	next, actions := Step(d.state, d.at, in)
+	if _, tick := in.(Tick); !tick || len(actions) > 0 {
+		d.note("%T %+v", in, in)
+	}
+	d.state = next
+	for _, a := range actions {
+		d.note("    %s", show(a))
+		d.tells(a)
+		d.carryOut(a)
+	}
+}
+
+// tells looks at what the client is told, and notes what a session notes for another process.
+func (d *dialogue) tells(a Action) {
+	switch a := a.(type) {
+	case OpenItem, Failed:
+		d.waits = time.Time{}
+	case Transcript:
+		if a.Role == transport.RoleAssistant && strings.TrimSpace(a.Text) != "" {
+			d.waits = time.Time{}
+		}
+		if a.Role == transport.RoleUser && a.Final {
+			d.checkpoint()
+		}
+	case SpeechStopped:
+		if p := d.speaks(); p != nil {
+			p.known = false // its rest is new to the next connection
+		}
+	case SpeechStarted, TurnStarted, TurnEnded, SwitchLink, Moving:
+		d.checkpoint()
+	}
+}
+
+func (d *dialogue) carryOut(a Action) {
+	switch a := a.(type) {
+	case OpenItem:
+		d.inThisProcess(20*time.Millisecond, func() {
+			d.take(AudioSent{Item: a.Item, Sent: 900 * time.Millisecond, Until: d.clock.Add(d.at, 900*time.Millisecond)})
+		})
+	case FlushItem:
+		d.clock.Cut(d.at)
+	case End:
+		d.over = true
+	case Command:
+		d.command(func() { d.send(func() { d.model.told(a.Command) }) })
+	case SayAgain:
+		last := d.said[len(d.said)-1]
+		last.sent = false
+		d.command(func() { d.hears(last) })
+	case SwitchLink, Moving:
+		d.model.gone = true
+		d.model, d.held = &farEnd{d: d}, nil
+		for _, p := range d.said {
+			p.sent = p.to > 0 // what was said to its end is lost with the connection
+		}
+		d.after(10*time.Millisecond+d.soon(), d.connect)
+	}
+}
+
+// inThisProcess is after, for something that dies with the process.
+func (d *dialogue) inThisProcess(wait time.Duration, do func()) {
+	epoch := d.epoch
+	d.after(wait, func() {
+		if d.epoch == epoch {
+			do()
+		}
+	})
+}
+
+// command sends something to the model, or keeps it for the next connection.
+func (d *dialogue) command(do func()) {
+	switch {
+	case d.back:
+		d.front = append(d.front, do)
+	case d.state.down():
+		d.held = append(d.held, do)
+	default:
+		do()
+	}
+}
+
+// connect opens another connection, or has another process go on.
+func (d *dialogue) connect() {
+	switch {
+	case !d.state.down():
+		return
+	case d.state.leaving():
+		d.takeOver(true)
+		return
+	case d.rng.IntN(4) == 0:
+		d.after(d.soon(), d.connect)
+		return
+	}
+	// Now and then there was no room to keep what the user said.
+	kept := d.keeps && (d.rng.IntN(2) == 0 || !d.caps.SpeechEvents || !d.said[len(d.said)-1].known)
+	d.back, d.front = true, nil
+	d.take(LinkBack{Caps: d.caps, How: LinkReplayed, Kept: kept})
+	d.back = false
+	for _, do := range append(d.front, d.held...) {
+		do()
+	}
+	d.held = nil
+	if p := d.speaks(); p != nil {
+		d.hears(p) // the rest of it
+	}
+}
+
+// checkpoint notes what another process would have to know.
+func (d *dialogue) checkpoint() {
+	var err error
+	if d.memory, err = json.Marshal(d.state.Memory()); err != nil {
+		d.t.Fatal(err)
+	}
+	d.upTo = d.state.Settled(d.ms())
+}
+
+// takeOver has another process go on from the newest checkpoint. The client says again what came after it.
+func (d *dialogue) takeOver(given bool) {
+	var m Memory
+	if err := json.Unmarshal(d.memory, &m); err != nil {
+		d.t.Fatal(err)
+	}
+	upTo := d.upTo
+	d.epoch++
+	d.note("another process goes on; speech is settled up to %d", upTo)
+	d.model.gone = true
+	d.begin()
+	d.take(Restored{Memory: m, StartedAt: epoch, Epoch: d.epoch, Given: given, SettledMS: upTo, SaidAgain: true})
+	wait := d.soon()
+	for _, p := range d.said {
+		if p.sent, p.known = false, false; p.to > 0 && p.to <= upTo+200 {
+			p.known = true
+			continue
+		}
+		p.from = max(p.from, upTo)
+		d.inThisProcess(wait, func() {
+			d.hears(p)
+			d.earBegins()
+			if p.to > 0 {
+				d.earEnds(p)
+			}
+		})
+	}
+}
+
+// speaks returns what the user is saying; nil if they are silent.
+func (d *dialogue) speaks() *phrase {
+	if n := len(d.said); n > 0 && d.said[n-1].to == 0 {
+		return d.said[n-1]
+	}
+	return nil
+}
+
+// begins and ends are the user's speech.
+func (d *dialogue) begins() {
+	d.note("the user speaks")
+	p := &phrase{from: d.ms()}
+	d.said, d.waits = append(d.said, p), time.Time{}
+	d.hears(p)
+	d.earBegins()
+}
+
+func (d *dialogue) ends() {
+	p := d.speaks()
+	if spoken := d.ms() - p.from; spoken < minSpeech.Milliseconds() {
+		d.pass(minSpeech) // a cough deserves no answer
+	}
+	d.note("the user is silent")
+	p.to, d.waits = d.ms(), d.at
+	if p.sent {
+		d.send(func() { d.model.speechEnds(p) })
+	}
+	d.earEnds(p)
+}
+
+// hears sends a phrase to the model, as far as it has come.
+func (d *dialogue) hears(p *phrase) {
+	switch {
+	case d.state.down():
+		d.held = append(d.held, func() { d.hears(p) })
+		return
+	case p.sent:
+		return
+	}
+	p.sent, d.keeps = true, true
+	d.send(func() { d.model.speechBegins(p) })
+	if p.to > 0 {
+		d.send(func() { d.model.speechEnds(p) })
+	}
+}
+
+// earBegins and earEnds are what the gateway's own ear hears, for a model that does not tell where the user
+// speaks.
+func (d *dialogue) earBegins() {
+	if !d.caps.SpeechEvents {
+		d.inThisProcess(200*time.Millisecond, func() { d.take(UserSpeechStarted{AudioMS: d.ms(), At: d.at.Add(-200 * time.Millisecond)}) })
+	}
+}
+
+func (d *dialogue) earEnds(p *phrase) {
+	if end := d.at; !d.caps.SpeechEvents {
+		d.inThisProcess(500*time.Millisecond, func() { d.take(UserSpeechStopped{AudioMS: d.ms(), EndAt: end, SpeechMS: p.to - p.from}) })
+	}
+}
+
+// send lets something reach the model, behind everything that was sent before.
+func (d *dialogue) send(do func()) {
+	model := d.model
+	d.upAt = later(d.upAt, d.at.Add(d.soon()))
+	d.after(d.upAt.Sub(d.at), func() {
+		if !model.gone {
+			do()
+		}
+	})
+}
+
+// dialogues is how many TestEverythingSaidIsAnswered holds with each sort of model.
+var dialogues = flag.Int("dialogues", 1500, "how many random dialogues are held with each sort of model")
+
+// patience is longer than everything that the step waits for.
+const patience = time.Minute
+
+// chat is a conversation of n things, after which the model is tidy. It returns what the user has to complain of.
+func (d *dialogue) chat(n int) (complaint string) {
+	for range n {
+		d.pass(time.Duration(d.rng.IntN(1500)) * time.Millisecond)
+		if complaint = d.happens(); complaint != "" || d.over {
+			return complaint
+		}
+	}
+	if d.speaks() != nil {
+		d.ends()
+	}
+	d.tidy = true
+	if !d.answered() {
+		return "nothing came of the last that the user said"
+	}
+	for range 2 {
+		d.begins()
+		d.pass(2 * time.Second)
+		d.ends()
+		switch {
+		case !d.answered():
+			return "the session is deaf"
+		case d.state.turn != nil && !d.over:
+			return "a turn is left open"
+		}
+	}
+	return ""
+}
+
+// answered waits, and reports whether the user waits no longer.
+func (d *dialogue) answered() bool {
+	d.pass(patience)
+	return d.over || d.waits.IsZero()
+}
+
+// happens does one random thing.
+func (d *dialogue) happens() (complaint string) {
+	speaks := d.speaks() != nil
+	switch k := d.rng.IntN(20); {
+	case speaks && k < 12:
+		d.ends()
+	case !speaks && k < 7:
+		d.begins()
+	case !speaks && k < 9:
+		d.take(UserText{Text: "hi"})
+		d.waits = d.at
+	case k < 14:
+		d.take(Move{By: d.at.Add(time.Duration(d.rng.IntN(4000)) * time.Millisecond)})
+	case k < 15 && !d.state.down():
+		d.takeOver(false)
+	case k < 17 && d.mayLose():
+		d.take(LinkLost{})
+	case k < 18 && !speaks && !d.answered():
+		return "nothing came of what the user said"
+	}
+	return ""
+}
+
+// mayLose reports whether the step can know of all that goes with the connection: that the user has begun to speak
+// is known from the model, or from the client, which says it again.
+func (d *dialogue) mayLose() bool {
+	n := len(d.said)
+	return n == 0 || d.said[n-1].known || d.state.user.settled.owed
+}
+
+// TestEverythingSaidIsAnswered: whatever the order in which speech that is said again, the reports of it,
+// requests for answers and their ends come, and whatever is lost meanwhile, each thing that the user says is
+// followed by speech, words or an error, and no session is left deaf (invariants 2 and 12).
+func TestEverythingSaidIsAnswered(t *testing.T) {
+	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "stopped": capsStopped} {
+		t.Run(name, func(t *testing.T) {
+			many := *dialogues
+			if testing.Short() {
+				many /= 10
+			}
+			for seed := range uint64(many) {
+				d := newDialogue(t, seed, caps)
+				if complaint := d.chat(3 + int(seed%20)); complaint != "" {
+					t.Fatalf("seed %d: %s\n%s", seed, complaint, d.log.String())
+				}
+			}
+		})
+	}
+}
