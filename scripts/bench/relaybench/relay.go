@@ -155,15 +155,17 @@ func startBuild(b *bench, program string, to upstream) (*relay, error) {
 		return nil, err
 	}
 	socket := filepath.Join(data, "probe")
-	env := []string{"RELAYBENCH_PROBE=" + socket}
+	// In the environment, because a release of before ignores a setting there that it does not know.
+	env := []string{
+		"RELAYBENCH_PROBE=" + socket,
+		"VOICEGW_LIMITS_SESSIONS=20000", "VOICEGW_LIMITS_WAITING=20000", "VOICEGW_LIMITS_EXEMPT_LOOPBACK=true",
+		"VOICEGW_PROVIDERS_GEMINI_API_KEY=bench", "VOICEGW_PROVIDERS_GEMINI_BASE_URL=" + to.url("http"),
+		"VOICEGW_PROVIDERS_OPENAI_API_KEY=bench", "VOICEGW_PROVIDERS_OPENAI_BASE_URL=" + to.url("http") + "/v1",
+	}
 	if to.cert != "" {
 		env = append(env, "SSL_CERT_FILE="+to.cert)
 	}
-	p, err := start(b.relayOn, env, program, "serve",
-		"--listen", addr, "--data-dir", data, "--log-level", "warn",
-		"--set", "limits.sessions=20000", "--set", "limits.waiting=20000", "--set", "limits.exempt_loopback=true",
-		"--set", "providers.gemini.api_key=bench", "--set", "providers.gemini.base_url="+to.url("http"),
-		"--set", "providers.openai.api_key=bench", "--set", "providers.openai.base_url="+to.url("http")+"/v1")
+	p, err := start(b.relayOn, env, program, "serve", "--listen", addr, "--data-dir", data, "--log-level", "warn")
 	if err != nil {
 		return nil, err
 	}
