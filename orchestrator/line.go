@@ -51,6 +51,8 @@ type line struct {
 	reports bool      // the client has sent a report before
 	passed  time.Time // when the client last reported the end of an item
 	stopped time.Time // when the line's time was stopped; zero while it runs
+
+	recent []SpokenItem // the latest items that were let through to the client, oldest first
 }
 
 // item is one spoken item on its way to the user.
@@ -77,7 +79,7 @@ func (it item) unsent() time.Duration {
 }
 
 func (l line) clone() line {
-	l.items, l.begun = slices.Clone(l.items), slices.Clone(l.begun)
+	l.items, l.begun, l.recent = slices.Clone(l.items), slices.Clone(l.begun), slices.Clone(l.recent)
 	return l
 }
 
@@ -106,6 +108,7 @@ func (l *line) begin(id string, turn int) bool {
 		return false
 	}
 	l.items = append(l.items, item{id: id, turn: turn})
+	l.note(id, turn)
 	return true
 }
 
@@ -129,6 +132,9 @@ func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 		return item{}, false
 	}
 	l.items[i].ended, l.items[i].audioMS = true, audioMS
+	if it := l.noted(id); it != nil {
+		it.Ended, it.MS = true, audioMS
+	}
 	return l.items[i], true
 }
 

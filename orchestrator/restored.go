@@ -7,6 +7,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/calls"
+	"voicegw/transport"
 )
 
 // Memory is what another process must know of a session, beside what was said, to go on with it. Its
@@ -15,9 +16,14 @@ type Memory struct {
 	// Turn is the number of the last turn.
 	Turn int `json:"turn,omitempty"`
 	// Gaps is how many numbers up to Turn belong to no turn.
-	Gaps  int       `json:"gaps,omitempty"`
-	Open  *OpenTurn `json:"open,omitempty"` // nil between turns
-	Phase Phase     `json:"phase,omitempty"`
+	Gaps int       `json:"gaps,omitempty"`
+	Open *OpenTurn `json:"open,omitempty"` // nil between turns
+	// Answered is the last turn if its answer is complete, although the client may not have all of it
+	// yet; nil if it is open, failed or was interrupted. Spoken are the latest items, oldest first.
+	// Heard needs both.
+	Answered *OpenTurn    `json:"answered,omitempty"`
+	Spoken   []SpokenItem `json:"spoken,omitempty"`
+	Phase    Phase        `json:"phase,omitempty"`
 	// Unanswered means that the user had said something for which no turn had begun, Worded that the
 	// words are known.
 	Unanswered    bool         `json:"unanswered,omitempty"`
@@ -32,13 +38,16 @@ type Memory struct {
 // OpenTurn is a turn whose answer is not complete.
 type OpenTurn struct {
 	Number int `json:"number"`
-	// Worded means that the user's words are known, Told is the gateway's own words that opened the
-	// turn; without either, nobody knows what was to be answered.
+	// Worded means that the user's words are known, or that none have caused the turn. Told is the
+	// gateway's own words that opened the turn. Without either, nobody knows what was to be answered.
 	Worded bool   `json:"worded,omitempty"`
 	Told   string `json:"told,omitempty"`
 	// Spoke means that the user has heard the beginning of the answer.
 	Spoke    bool `json:"spoke,omitempty"`
 	ToolsOff bool `json:"tools_off,omitempty"`
+	// AgainMS is from where on the client can say again what is being answered, on its audio clock;
+	// nil if the words are known, or if nothing answers them yet.
+	AgainMS *int64 `json:"again_ms,omitempty"`
 }
 
 // Notice is text that the model is still to be told.
@@ -55,13 +64,28 @@ func (s State) Memory() Memory {
 		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
 	}
-	if t := s.turn; t != nil && t.stage != done && t.cut == uncut {
-		m.Open = &OpenTurn{Number: t.number, Worded: s.user.final >= t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff}
+	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
+	if t := s.turn; t != nil && t.cut == uncut {
+		if t.stage == done {
+			m.Answered = s.remembered(t)
+		} else {
+			m.Open = s.remembered(t)
+		}
 	}
 	for _, n := range s.notices {
 		m.Notices = append(m.Notices, Notice{Text: n.text, Shown: n.shown, Record: n.record})
 	}
 	return m
+}
+
+// remembered returns what another process must know of a turn.
+func (s State) remembered(t *turn) *OpenTurn {
+	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff}
+	o.Worded = s.user.final >= t.number || t.caused && !t.modelAt.IsZero()
+	if a := s.user.settled.answered; !o.Worded && a.turn == t.number {
+		o.AgainMS = &a.fromMS
+	}
+	return o
 }
 
 // Handle returns the provider's handle from which the conversation can be resumed, and whether
@@ -88,6 +112,8 @@ type Restored struct {
 	Given bool
 	// Handle resumes the conversation at the provider; empty without one.
 	Handle string
+	// Unheard means that the client lacks a part of the last answer; see [Memory.Heard].
+	Unheard bool
 	// SettledMS is up to where the user's speech is settled; see [State.Settled]. SaidAgain means that
 	// the client sends again what came after it: LinkBack does not wait for that.
 	SettledMS int64
@@ -116,6 +142,9 @@ func (m *machine) restored(in Restored) {
 	}
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true}
+		if o.AgainMS != nil {
+			m.user.settled.answered = answeredSpeech{turn: o.Number, fromMS: *o.AgainMS}
+		}
 		if o.Worded {
 			m.user.worded, m.user.final = o.Number, o.Number
 		}
@@ -125,6 +154,7 @@ func (m *machine) restored(in Restored) {
 		m.user.final = m.user.worded
 	}
 	m.user.settled.upTo = in.SettledMS
+	m.turns.answered, m.line.recent = was.Answered, slices.Clone(was.Spoken[max(len(was.Spoken)-maxSpoken, 0):])
 	lost := m.calls.Restore(was.Calls, "call_"+strconv.FormatUint(in.Epoch, 10)+"_")
 	m.carryOut(lost)
 	if in.Given { // the process before records what came of its calls
@@ -133,6 +163,9 @@ func (m *machine) restored(in Restored) {
 	if was.Phase == PhaseEnding || was.Phase == PhaseEnded {
 		m.end(EndTool)
 		return
+	}
+	if in.Unheard && m.caps.History != transport.HistoryNone {
+		in.Handle = "" // the provider believes that the user has heard everything
 	}
 	m.link.handle, m.link.fresh = in.Handle, in.Handle != ""
 	m.unlink(LinkTaken)

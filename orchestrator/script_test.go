@@ -215,7 +215,9 @@ func (w words) input() Input {
 // restored is a session that another process has run until now: turns=n, open=n if that turn was open,
 // with worded, spoke or told=text; call=name or read=name if that call of pay or search was under way,
 // and question=token if that question was open. given means that the other process has
-// given it up, again that the client says again what nobody has handled.
+// given it up, again that the client says again what nobody has handled. answered instead of open is a turn
+// whose answer is complete; spoken=item:turn:ms,... are the latest items, of which those have ended that have
+// no + behind them, and those with a ! were cut off; has=item:ms and seq=n are what the client has received.
 func (w words) restored() Input {
 	m := Memory{Turn: int(w.num("turns")), Phase: PhaseActive, Unanswered: w.has("unanswered"), Worded: w.has("unanswered") && !w.has("wordless")}
 	if w.has("phase") {
@@ -223,6 +225,12 @@ func (w words) restored() Input {
 	}
 	if w.has("open") {
 		m.Open = &OpenTurn{Number: int(w.num("open")), Worded: w.has("worded"), Spoke: w.has("spoke"), Told: w.text("told")}
+	}
+	if w.has("answered") {
+		m.Answered = &OpenTurn{Number: int(w.num("answered")), Worded: w.has("worded"), Spoke: true, Told: w.text("told")}
+	}
+	for one := range strings.FieldsFuncSeq(w.id("spoken"), func(r rune) bool { return r == ',' }) {
+		m.Spoken = append(m.Spoken, w.spoken(one))
 	}
 	args := json.RawMessage(`{"name":"Ada","time":"8"}`)
 	for _, kind := range []string{"writes", "reads"} {
@@ -236,7 +244,44 @@ func (w words) restored() Input {
 	if w.has("notice") {
 		m.Notices = []Notice{{Text: w.text("notice")}}
 	}
-	return Restored{Memory: m, StartedAt: epoch.Add(-time.Hour), Epoch: 2, Given: w.has("given"), Handle: w.id("handle"), SaidAgain: w.has("again")}
+	var unheard []Unheard
+	if w.has("seq") {
+		item, ms := w.itemMS("has")
+		m, unheard = m.Heard(Received{Item: item, MS: ms, Seq: w.num("seq")})
+	}
+	return Restored{Memory: m, StartedAt: epoch.Add(-time.Hour), Epoch: 2, Given: w.has("given"), Handle: w.id("handle"), Unheard: len(unheard) > 0, SaidAgain: w.has("again")}
+}
+
+// spoken is an item: its name, its turn, and its length in ms with a + if there is more to come, and with
+// a ! if it was cut off.
+func (w words) spoken(text string) SpokenItem {
+	w.t.Helper()
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 {
+		w.t.Fatalf("an item is name:turn:ms, not %q", text)
+	}
+	ms, cut := strings.CutSuffix(parts[2], "!")
+	ms, more := strings.CutSuffix(ms, "+")
+	turn, err := strconv.Atoi(parts[1])
+	length, err2 := strconv.ParseInt(ms, 10, 64)
+	if err := errors.Join(err, err2); err != nil {
+		w.t.Fatal(err)
+	}
+	return SpokenItem{Item: parts[0], Turn: turn, MS: length, Ended: !more, Cut: cut, Seq: int64(10 * turn)}
+}
+
+// itemMS is an item and a position in it; nothing without the key.
+func (w words) itemMS(key string) (item string, ms int64) {
+	w.t.Helper()
+	item, text, ok := strings.Cut(w.id(key), ":")
+	if !ok {
+		return "", 0
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return item, ms
 }
 
 // clientBack is the return of the client: has=item:ms,... is audio that it lacks the rest of, gone=item,...

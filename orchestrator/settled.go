@@ -10,6 +10,15 @@ type settled struct {
 	start  int64 // where the latest speech began
 	end    int64 // where the latest speech ended; of speech that goes on, where the one before it ended
 	before int64 // where the speech before the latest one ended
+
+	answered answeredSpeech
+}
+
+// answeredSpeech is what the model has begun to answer in a turn although its words were not known:
+// speech from fromMS on. If the answer does not reach the client, it is said again.
+type answeredSpeech struct {
+	turn   int
+	fromMS int64
 }
 
 // leadTime is how long before speech is reported it may have begun, in ms.
@@ -41,7 +50,12 @@ func (s *settled) settle(all bool) {
 
 // answers records that the user's speech is answered, but for what they are saying and what is still to
 // get a turn.
-func (m *machine) answers() { m.user.settled.settle(!m.user.speaks() && !m.user.unanswered) }
+func (m *machine) answers() {
+	if s := &m.user.settled; m.turn != nil && s.owed && s.answered.turn != m.turn.number {
+		s.answered = answeredSpeech{turn: m.turn.number, fromMS: s.wanted(s.from)}
+	}
+	m.user.settled.settle(!m.user.speaks() && !m.user.unanswered)
+}
 
 // words records that the words of an utterance are complete.
 func (m *machine) words(item string, turn int) {
@@ -56,5 +70,8 @@ func (s State) Settled(now int64) int64 {
 	if u.owed {
 		now = u.from
 	}
-	return max(u.upTo, now-leadTime)
+	return u.wanted(now)
 }
+
+// wanted returns from where speech must be heard that begins at ms.
+func (s settled) wanted(ms int64) int64 { return max(s.upTo, ms-leadTime) }

@@ -217,6 +217,9 @@ func (m *machine) flushThose(reason FlushReason, which func(item) bool) (cutOff 
 		}
 		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason, HeardMS: c.heardMS, SentMS: c.sentMS})
 		m.cuts = append(m.cuts, c)
+		if spoken := m.line.noted(it.id); spoken != nil {
+			spoken.Cut = true
+		}
 		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
 	}
 	m.line.items = kept

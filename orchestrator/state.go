@@ -107,11 +107,13 @@ type State struct {
 // turns is what the State keeps about all turns so far.
 type turns struct {
 	last   int
-	skip   int              // how many numbers the next turn leaves out
-	gaps   int              // how many numbers were left out
-	nudges int              // how often a silent model was asked to answer, by this process
-	began  time.Time        // when the last turn began
-	carry  transport.Tokens // usage reported between turns, for the next turn
+	skip   int       // how many numbers the next turn leaves out
+	gaps   int       // how many numbers were left out
+	nudges int       // how often a silent model was asked to answer, by this process
+	began  time.Time // when the last turn began
+	// answered is what another process must know of the last turn, if it is over and was answered.
+	answered *OpenTurn
+	carry    transport.Tokens // usage reported between turns, for the next turn
 }
 
 // response is the model's latest response.
@@ -220,6 +222,7 @@ type turn struct {
 	calls    int       // number of tool calls in that response
 	owedFrom time.Time // when the model last got a tool result
 	spoke    bool      // since then the model has sent audio, or words that the client was shown
+	caused   bool      // no words of the user have caused it
 	toolsOff bool      // the budget is used up: the model must answer without tools
 	nudge    nudging
 	nudgeAt  time.Time // if nudgeSoon

@@ -24,6 +24,7 @@ func (m *machine) openCausedTurn() {
 	acted := m.user.acted
 	m.user.acted = false
 	m.openTurn(m.at)
+	m.turn.caused = true
 	m.supersede()
 	m.user.acted = acted
 }
@@ -43,7 +44,7 @@ func (m *machine) openTurn(inputEnd time.Time) {
 		m.endTurn()
 	}
 	m.turns.last, m.turns.gaps, m.turns.skip = m.turns.last+1+m.turns.skip, m.turns.gaps+m.turns.skip, 0
-	m.turns.began, m.lastActive = m.at, m.at
+	m.turns.began, m.turns.answered, m.lastActive = m.at, nil, m.at
 	m.stop.pending = false
 	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.turns.carry}
 	m.turns.carry = transport.Tokens{}
@@ -84,7 +85,7 @@ func (m *machine) endTurn() {
 		status = TurnInterrupted
 	}
 	if status == TurnCompleted {
-		m.link.losses = nil
+		m.link.losses, m.turns.answered = nil, m.remembered(t)
 	}
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Latency: t.latency()})
 }

@@ -2,8 +2,10 @@ package session
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
+	"voicegw/conversation"
 	"voicegw/internal/redact"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
@@ -25,6 +27,11 @@ type remembered struct {
 	// SettledMS is up to where the user's speech is settled, on the client's audio clock; nil if an
 	// older version of the program has written it.
 	SettledMS *int64 `json:"settled_ms,omitempty"`
+	// Items are those that have said the newest entries of the history, aligned with its end.
+	Items []string `json:"items,omitempty"`
+	// Draft is what the user said last, as far as the words are known, if they are not complete; nil
+	// otherwise. The history may have it, too.
+	Draft *conversation.Entry `json:"draft,omitempty"`
 }
 
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
@@ -34,13 +41,23 @@ func (s *session) keepsCheckpoints() bool {
 }
 
 // note has a checkpoint written if a step has changed what another process would have to know: the user
-// began to speak, a turn began or ended, the user's words became known, a question was asked or is over,
-// a call that writes began or ended, or the provider has given a handle. The caller must hold mu.
+// began to speak, a turn began or ended, an answer began or is complete, more of the user's words became
+// known, a question was asked or is over, a call that writes began or ended, or the provider has given a
+// handle; and now and then while the model's words come. The caller must hold mu.
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
-	if s.movable() && (handles(in) || changes(actions)) {
+	switch {
+	case !s.movable():
+	case tells(in) || changes(actions):
+		s.noteNow()
+	case slices.ContainsFunc(actions, isTranscript) && time.Since(s.notedAt) >= wordsEvery:
 		s.noteNow()
 	}
 }
+
+// wordsEvery is how often a checkpoint is made while the model's words come. The store writes one a second.
+const wordsEvery = 500 * time.Millisecond
+
+func isTranscript(a orchestrator.Action) bool { _, ok := a.(orchestrator.Transcript); return ok }
 
 // noteNow has a checkpoint written. The caller must hold mu.
 func (s *session) noteNow() {
@@ -53,26 +70,33 @@ func (s *session) noteNow() {
 		return
 	}
 	s.place.Note(c)
+	s.notedAt = time.Now()
 }
 
-// handles reports whether an input is a handle from which the conversation can be resumed.
-func handles(in orchestrator.Input) bool {
+// tells reports whether another process would have to know of an input: a handle from which the
+// conversation can be resumed, or the end of an answer.
+func tells(in orchestrator.Input) bool {
 	m, ok := in.(orchestrator.FromModel)
 	if !ok {
 		return false
 	}
-	h, ok := m.Event.(transport.ResumeHandle)
-	return ok && h.Resumable
+	switch ev := m.Event.(type) {
+	case transport.ResumeHandle:
+		return ev.Resumable
+	case transport.ResponseDone:
+		return true
+	}
+	return false
 }
 
 // changes reports whether another process would have to know of one of the actions.
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.SwitchLink:
+		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.SwitchLink:
 			return true
 		case orchestrator.Transcript:
-			if a.Role == transport.RoleUser && a.Final {
+			if a.Role == transport.RoleUser {
 				return true
 			}
 		case orchestrator.AboutCall:
@@ -101,8 +125,18 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	if err != nil {
 		return store.Checkpoint{}, err
 	}
+	for i := range memory.Spoken {
+		is := &memory.Spoken[i]
+		is.Seq = max(is.Seq, s.down.announcedWith(is.Item))
+		if !is.Ended && !is.Cut {
+			is.MS = s.queuedMS(is.Item)
+		}
+	}
 	settled := s.state.Settled(s.clock.ms())
-	state, err := json.Marshal(remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled})
+	was := remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft()}
+	history, items, dropped := s.story.History()
+	was.Items = items
+	state, err := json.Marshal(was)
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
 	}
@@ -110,7 +144,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	if handle == "" {
 		c.Handle, c.HandleFresh = s.state.Handle()
 	}
-	c.History, c.Dropped = s.story.History()
+	c.History, c.Dropped = history, dropped
 	return c, nil
 }
 

@@ -47,7 +47,8 @@ type downlink struct {
 	charged int64    // bytes that are counted in the hoard, while away
 	short   []string // items of which audio that had to wait was dropped
 	held    holding
-	replays []replay // of which the client may have a part; the newest attachment's is the last
+	known   []announcement // of the latest items, oldest first
+	replays []replay       // of which the client may have a part; the newest attachment's is the last
 }
 
 // outgoing is an item on its way to the client. Its audio is accepted from openItem until the item
@@ -507,6 +508,7 @@ func (d *downlink) numbered(e downEntry) downEntry {
 		d.held.endedWith(e.item, d.seq)
 	}
 	if announced := d.outgoing(e.item); e.frame != nil && announced != nil {
+		d.announced(e.item)
 		d.held.message(d.seq, e.text, e.item, announced.turn)
 	} else {
 		d.held.message(d.seq, e.text, "", 0)

@@ -261,3 +261,46 @@ func (h *holding) endedWith(item string, seq int64) {
 		it.ended, it.whole = seq, it.end
 	}
 }
+
+// announcement is the message that has told the client of an item. It is remembered for longer than
+// the message itself is held.
+type announcement struct {
+	item string
+	seq  int64
+}
+
+// maxAnnounced is how many announcements are remembered: no fewer than a checkpoint has items.
+const maxAnnounced = 8
+
+// announced remembers that the message that is being written announces an item. The caller must hold mu.
+func (d *downlink) announced(item string) {
+	if slices.ContainsFunc(d.known, func(a announcement) bool { return a.item == item }) {
+		return
+	}
+	if len(d.known) == maxAnnounced {
+		d.known = slices.Delete(d.known, 0, 1)
+	}
+	d.known = append(d.known, announcement{item, d.seq})
+}
+
+// announcedWith returns the seq of the message that has announced one of the latest items, or that waits
+// to; zero if there is none.
+func (d *downlink) announcedWith(item string) int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, a := range d.known {
+		if a.item == item {
+			return a.seq
+		}
+	}
+	seq := d.seq
+	for _, e := range d.entries[d.head:] {
+		if e.text != nil && e.kind != repeats {
+			seq++
+		}
+		if e.item == item && e.frame != nil && e.text != nil {
+			return seq
+		}
+	}
+	return 0
+}

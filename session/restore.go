@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"voicegw/conversation"
@@ -21,6 +22,8 @@ type restoring struct {
 	kept  []conversation.Entry // what the conversation has of the session
 	back  *protocol.Resume     // how the client comes back
 	fates map[string]calls.Outcome
+
+	unheard bool // the client lacks a part of the last answer
 }
 
 const (
@@ -56,8 +59,9 @@ func (s *session) restore(at *restoring) {
 	l.gone = true
 	close(l.over)
 	var newer []conversation.Entry
-	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.kept, c.Dropped)
+	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.was.Items, at.kept, c.Dropped)
 	at.was.State = caughtUp(at.was.State, newer)
+	at.hear(s.story)
 	s.down.goOnAfter(max(c.Seq, at.back.LastSeq) + seqLeftOut)
 	s.recall.transcripts = at.was.Transcripts
 	if o := at.was.State.Open; o != nil {
@@ -84,6 +88,72 @@ func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Me
 	return m
 }
 
+// hear ends the story where the client has not received what was said last, so that the model says
+// it again.
+func (at *restoring) hear(story *handoff.Story) {
+	has := orchestrator.Received{Seq: at.back.LastSeq}
+	if a := at.back.Audio; a != nil {
+		has.Item, has.MS = a.ItemID, a.ReceivedMS
+	}
+	var unheard []orchestrator.Unheard
+	at.was.State, unheard = at.was.State.Heard(has)
+	at.unheard = len(unheard) > 0
+	for _, u := range unheard {
+		text := story.Unheard(u)
+		at.was.Transcripts = slices.DeleteFunc(at.was.Transcripts, func(m *protocol.Transcript) bool {
+			if m.ID == u.Item && m.Role == string(transport.RoleAssistant) {
+				m.Text, m.Final = text, true
+				return text == ""
+			}
+			return false
+		})
+	}
+}
+
+// settled returns up to where the user's speech is settled: all of it up to the answer that the client
+// has or, if it has nothing of the answer and nobody knows the words, all that was before them. ok is
+// false if an older version of the program has not noted it.
+func (at *restoring) settled() (ms int64, ok bool) {
+	if at.was.SettledMS == nil {
+		return 0, false
+	}
+	ms = *at.was.SettledMS
+	has := at.back.Input
+	if o := at.was.State.Open; has != nil && o != nil && !o.Spoke && !o.Worded && o.AgainMS != nil && *o.AgainMS+sayAgainFrom >= has.FromMS {
+		ms = min(ms, *o.AgainMS)
+	}
+	return ms, true
+}
+
+// sayAgainFrom is how much of the time before the user's speech the client need not have, in ms.
+const sayAgainFrom = 1000
+
+// settleDraft settles what the user said last, if not all its words are known. again means that the
+// client sends the user's audio again from settled on: then the model hears it, unless it has begun
+// to answer it before that. Otherwise what is known of the words is all that there is.
+func (s *session) settleDraft(at *restoring, settled int64, again bool) {
+	draft, m := at.was.Draft, &at.was.State
+	if draft == nil || draft.Role != conversation.RoleUser {
+		return
+	}
+	if o := m.Open; o != nil && o.Number >= draft.Turn && o.AgainMS != nil && *o.AgainMS < settled || m.Answered != nil && m.Answered.Number >= draft.Turn {
+		again = false // what is heard again is what came after it
+	}
+	s.story.Settle(*draft, again)
+	if again {
+		return
+	}
+	if o := m.Open; o != nil && o.Number == draft.Turn {
+		o.Worded = true
+	}
+	m.Worded = m.Worded || m.Unanswered && draft.Turn > m.Turn
+	for _, said := range s.recall.transcripts {
+		if said.Role == string(transport.RoleUser) && said.Turn == draft.Turn {
+			said.Final = true
+		}
+	}
+}
+
 // beginAgain goes on with a session that another process has run: its client is told where things
 // stand, and a connection to the model is asked for.
 func (s *session) beginAgain(at *restoring) {
@@ -91,11 +161,13 @@ func (s *session) beginAgain(at *restoring) {
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
 	again := false
-	if settled := at.was.SettledMS; settled != nil {
-		again = s.hearAgain(*settled, at.back.Input)
+	settled, ok := at.settled()
+	if ok {
+		again = s.hearAgain(settled, at.back.Input)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.settleDraft(at, settled, again)
 	token := s.tokens.next(at.back.Token, now)
 	s.place.Update(func(is *store.SessionRecord) {
 		s.tokens.enter(is)
@@ -118,7 +190,7 @@ func (s *session) beginAgain(at *restoring) {
 	if at.taken.Checkpoint.HandleFresh {
 		handle = at.taken.Checkpoint.Handle
 	}
-	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle,
+	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle, Unheard: at.unheard,
 		SettledMS: s.clock.ms(), SaidAgain: again}, now)
 	for _, q := range at.was.State.Calls.Questions {
 		if outcome, over := at.fates[q.Token]; over {

@@ -139,6 +139,7 @@ type session struct {
 	state       orchestrator.State
 	tokens      tokens
 	recall      recall
+	notedAt     time.Time         // when a checkpoint was last made
 	story       *handoff.Story    // nil if the session does not continue a conversation
 	keeper      *handoff.Keeper   // nil with story
 	telling     *audit.Record     // the record that the next command makes true; nil without one

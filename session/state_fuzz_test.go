@@ -17,7 +17,8 @@ func FuzzStoredState(f *testing.F) {
 	full, err := json.Marshal(remembered{
 		State: orchestrator.Memory{
 			Turn: 3, Gaps: 1, Open: &orchestrator.OpenTurn{Number: 3, Worded: true}, Phase: orchestrator.PhaseActive, Unanswered: true,
-			Notices: []orchestrator.Notice{{Text: "a notice"}},
+			Notices:  []orchestrator.Notice{{Text: "a notice"}},
+			Answered: &orchestrator.OpenTurn{Number: 2}, Spoken: []orchestrator.SpokenItem{{Item: "a1", Turn: 3, MS: 4000, Ended: true, Seq: 9}},
 			Calls: calls.Memory{
 				Open:      []calls.OpenCall{{}},
 				Questions: []calls.OpenQuestion{{Name: "n1", Turn: 2, Tool: "write"}},
@@ -31,7 +32,7 @@ func FuzzStoredState(f *testing.F) {
 	f.Add(full)
 	for _, text := range []string{
 		``, `null`, `[]`, `{`, `{"transcripts":[null]}`, `{"state":{"turn":-5,"gaps":9}}`, `{"state":{"open":{"number":-1}}}`, `{"state":{"turn":1e99}}`,
-		`{"state":{"phase":"of_the_future","notices":[{}]}}`, `{"questions":[null,""],"state":{"calls":{"open":[{}],"questions":[{}],"lost":[{}]}}}`,
+		`{"state":{"turn":3,"answered":{"number":3},"spoken":[{"item":"a1","turn":3,"ms":-9},{"turn":3}]},"items":["x"],"draft":{}}`, `{"state":{"phase":"of_the_future","notices":[{}]}}`, `{"questions":[null,""],"state":{"calls":{"open":[{}],"questions":[{}],"lost":[{}]}}}`,
 	} {
 		f.Add([]byte(text))
 	}
@@ -48,6 +49,7 @@ func FuzzStoredState(f *testing.F) {
 		unseal(was.State.Calls.Questions, was.Questions, "voice-1", "token")
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		s := orchestrator.NewState(remembering, orchestrator.Policy{Relink: true, ResumeGrace: time.Minute}, nil, mark.Of(was.Mark), now)
+		was.State, _ = was.State.Heard(orchestrator.Received{Item: "a1", MS: 1000, Seq: 10})
 		s, _ = orchestrator.Step(s, now, orchestrator.Restored{Memory: was.State, StartedAt: now, Epoch: 2})
 		s, _ = orchestrator.Step(s, now.Add(time.Second), orchestrator.UserText{Text: "hello"})
 		s, _ = orchestrator.Step(s, now.Add(time.Minute), orchestrator.Tick{})

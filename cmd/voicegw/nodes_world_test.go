@@ -189,6 +189,10 @@ rules:
     do: [{say: "It is ${1}."}]
   - when: {text: 'what is my colour'}
     do: [{say: "I do not know."}]
+  - when: {text: 'broke off', remembers: '^model: (The harbour[a-z ]*)$'}
+    do: [{say: "I go on after ${1}."}]
+  - when: {text: 'waiting for an answer', remembers: '^user: .*harbour'}
+    do: [{say: "` + spokenAnswer + `"}]
   - when: {text: any}
     do: [{say: "Let us go on."}]
 `

@@ -25,6 +25,11 @@ type Memory struct {
 	Lost []OpenCall `json:"lost,omitempty"`
 }
 
+// UnderWay reports whether a call of a turn was under way.
+func (m Memory) UnderWay(turn int) bool {
+	return slices.ContainsFunc(m.Open, func(c OpenCall) bool { return c.Turn == turn })
+}
+
 // OpenCall is a call of which it is not known yet what came.
 type OpenCall struct {
 	Call     string `json:"call"`

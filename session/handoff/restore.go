@@ -4,21 +4,29 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"voicegw/conversation"
 	"voicegw/internal/redact"
+	"voicegw/orchestrator"
 	"voicegw/transport"
 )
 
 // History returns what was said until now for a checkpoint, oldest first, with the calls and their
-// answers, and how many older entries the story no longer has; empty for a nil Story. All audio that
-// has come counts as heard. Words of the user that are not complete are left out, and so are the tokens
-// of questions, which are secrets.
-func (y *Story) History() (entries []conversation.Entry, dropped int) {
+// answers, the items that have said the newest entries, and how many older entries the story no longer
+// has; empty for a nil Story. All audio that has come counts as heard. Words of the user that are not
+// complete are left out, and so are the tokens of questions, which are secrets.
+func (y *Story) History() (entries []conversation.Entry, items []string, dropped int) {
 	if y == nil {
-		return nil, 0
+		return nil, nil, 0
 	}
-	entries = y.withoutDraft().SoFar().Entries
+	line := y.withoutDraft().timeline(func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
+	for i, e := range line {
+		entries = append(entries, e.Entry)
+		if i >= len(line)-maxItems {
+			items = append(items, e.item)
+		}
+	}
 	answers := map[string]transport.PastTool{}
 	for _, s := range y.said {
 		for _, t := range s.tools {
@@ -34,7 +42,59 @@ func (y *Story) History() (entries []conversation.Entry, dropped int) {
 			}
 		}
 	}
-	return entries, y.dropped
+	return entries, items, y.dropped
+}
+
+// maxItems is of how many of the newest entries a checkpoint has the items that have said them.
+const maxItems = 16
+
+// Draft returns what the user said last if not all its words are known; nil otherwise, and for a nil
+// Story.
+func (y *Story) Draft() *conversation.Entry {
+	if y == nil {
+		return nil
+	}
+	for _, s := range slices.Backward(y.said) {
+		if s.entry.Role != conversation.RoleUser {
+			continue
+		}
+		if !s.draft || s.entry.Turn <= y.ended || strings.TrimSpace(s.entry.Text) == "" {
+			return nil
+		}
+		e := s.entry
+		e.Text = redact.Tokens(e.Text)
+		return &e
+	}
+	return nil
+}
+
+// Settle settles what Draft has returned in another process: the words count as said as far as they
+// are known or, with again set, are left out because the user's audio is heard again.
+func (y *Story) Settle(draft conversation.Entry, again bool) {
+	if y == nil {
+		return
+	}
+	i := slices.IndexFunc(y.said, func(s *saying) bool { return s.entry.Role == draft.Role && s.entry.At.Equal(draft.At) })
+	switch {
+	case again && i >= 0:
+		y.bytes -= len(y.said[i].entry.Text)
+		y.said = slices.Delete(y.said, i, i+1)
+	case !again && i < 0:
+		y.add(&saying{entry: draft})
+	}
+}
+
+// Unheard records that the client has only a part of an item, and returns the words of that part.
+func (y *Story) Unheard(u orchestrator.Unheard) (text string) {
+	s := y.find(u.Item, conversation.RoleAssistant)
+	if s == nil {
+		return ""
+	}
+	s.stop(u.HasMS, u.MS)
+	s.sentMS = u.HasMS
+	one := *s
+	one.cutText()
+	return one.entry.Text
 }
 
 // withoutDraft returns the story without what the user said last, if not all its words are known and it
@@ -68,28 +128,35 @@ func unquoted(envelope json.RawMessage) json.RawMessage {
 	return envelope
 }
 
-// RestoreStory returns the story of a session that another process has run: entries are what History
-// has returned there, dropped how many older ones there were. kept are the entries that the
+// RestoreStory returns the story of a session that another process has run: entries and items are what
+// History has returned there, dropped how many older ones there were. kept are the entries that the
 // conversation has of the session; what only these have was said as well, and newer has those of them
 // that are not older than entries, with the session's turns.
-func RestoreStory(of Said, entries, kept []conversation.Entry, dropped int) (y *Story, newer []conversation.Entry) {
+func RestoreStory(of Said, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int) (y *Story, newer []conversation.Entry) {
 	y = NewStory(of)
-	all := slices.Clone(entries)
+	var all []timed
+	for i, e := range entries {
+		one := timed{Entry: e}
+		if n := i - len(entries) + len(items); n >= 0 {
+			one.item = items[n]
+		}
+		all = append(all, one)
+	}
 	before := turnsBefore(entries, kept)
 	for _, k := range kept {
 		k.Turn = max(k.Turn-before, 0)
 		if slices.ContainsFunc(entries, func(e conversation.Entry) bool { return e.At.Equal(k.At) && e.Role == k.Role }) {
 			continue
 		}
-		all = append(all, k)
+		all = append(all, timed{Entry: k})
 		if len(entries) == 0 || k.At.After(entries[0].At) {
 			newer = append(newer, k)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b conversation.Entry) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	y.dropped = dropped
 	for _, e := range all {
-		s := &saying{entry: e}
+		s := &saying{entry: e.Entry, id: e.item}
 		s.entry.Calls = slices.Clone(e.Calls)
 		for i := range s.entry.Calls {
 			c := &s.entry.Calls[i]

@@ -248,9 +248,24 @@ func (y *Story) Said(sounding func(item string) (heardMS, queuedMS int64, ok boo
 	return said
 }
 
+// timed is an entry of the timeline, with the name of the item that has said its words; empty without one.
+type timed struct {
+	conversation.Entry
+	item string
+}
+
 // entries returns the timeline in the order in which things began.
 func (y *Story) entries(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []conversation.Entry {
 	var out []conversation.Entry
+	for _, e := range y.timeline(sounding) {
+		out = append(out, e.Entry)
+	}
+	return out
+}
+
+// timeline is entries with the names of the items.
+func (y *Story) timeline(sounding func(item string) (heardMS, queuedMS int64, ok bool)) []timed {
+	var out []timed
 	for _, s := range y.said {
 		one := *s
 		if one.id != "" && one.entry.Role == conversation.RoleAssistant {
@@ -263,20 +278,24 @@ func (y *Story) entries(sounding func(item string) (heardMS, queuedMS int64, ok 
 			continue
 		}
 		one.entry.Calls = slices.Clone(one.entry.Calls)
-		out = append(out, one.entry)
+		e := timed{Entry: one.entry}
+		if one.entry.Role == conversation.RoleAssistant {
+			e.item = one.id
+		}
+		out = append(out, e)
 	}
-	slices.SortStableFunc(out, func(a, b conversation.Entry) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
+	slices.SortStableFunc(out, func(a, b timed) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	return joined(out)
 }
 
 // joined puts calls and the words that follow them in the same turn into one entry, because
 // they are one answer.
-func joined(entries []conversation.Entry) []conversation.Entry {
-	var out []conversation.Entry
+func joined(entries []timed) []timed {
+	var out []timed
 	for _, e := range entries {
 		if n := len(out); n > 0 && e.Role == conversation.RoleAssistant && e.Turn == out[n-1].Turn &&
 			len(e.Calls) == 0 && len(out[n-1].Calls) > 0 && out[n-1].Text == "" {
-			out[n-1].Text, out[n-1].Interrupted = e.Text, e.Interrupted
+			out[n-1].Text, out[n-1].Interrupted, out[n-1].item = e.Text, e.Interrupted, e.item
 			continue
 		}
 		out = append(out, e)

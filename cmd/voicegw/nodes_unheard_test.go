@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"voicegw/internal/await"
+	"voicegw/protocol"
+	"voicegw/store"
+)
+
+// hearer is a client of one session that reads only as much as the story wants.
+type hearer struct {
+	t     *testing.T
+	conn  *protocol.Conn
+	left  left
+	item  string            // the newest item of which it has audio
+	audio map[string][]byte // by item
+	words map[string]string // of the model, by item
+	ended map[string]bool   // items, and "turn" for the turn
+}
+
+func (h *hearer) connect(addr string, start *protocol.Start) {
+	h.t.Helper()
+	c, err := protocol.Dial(h.t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(c.Abort)
+	h.conn = c
+	start.InputRate, start.OutputRate = callerRate, answerRate
+	say(h.t, c, start)
+}
+
+// hears reads until something is so.
+func (h *hearer) hears(what string, until func() bool) {
+	h.t.Helper()
+	for !until() {
+		f, err := h.conn.Read()
+		if err != nil {
+			h.t.Fatalf("waiting for %s: %v", what, err)
+		}
+		if f.Audio {
+			h.audio[h.item] = append(h.audio[h.item], f.Data...)
+			continue
+		}
+		m, err := protocol.ParseServer(f.Data)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		h.left.seq = max(h.left.seq, protocol.HeaderOf(m).Seq)
+		switch m := m.(type) {
+		case *protocol.SessionStarted:
+			h.left.id, h.left.token = m.SessionID, m.ResumeToken
+		case *protocol.AudioStart:
+			h.item = m.ItemID
+		case *protocol.Transcript:
+			if m.Role != "user" {
+				h.words[m.ID] = m.Text
+			}
+		case *protocol.AudioEnd:
+			h.ended[m.ItemID] = true
+		case *protocol.TurnEnded:
+			h.ended["turn"] = true
+		case *protocol.Error:
+			h.t.Errorf("it was told %s: %s", m.Code, m.Message)
+		}
+	}
+}
+
+// TestNodesUnheardAnswer: a gateway is killed when an answer is complete there, of which the client has
+// received nothing, a part, or everything. The next gateway's model says what the client lacks, and
+// nothing that it has.
+func TestNodesUnheardAnswer(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{simFlags: []string{"--speed=-1"}})
+	kept := s.open()
+	var all []*hearer
+	lacks := []string{"everything", "the end", "nothing"}
+	for _, provider := range talkerWires {
+		for range lacks {
+			h := &hearer{t: t, audio: map[string][]byte{}, words: map[string]string{}, ended: map[string]bool{}}
+			h.connect(s.gateways[0].addr, &protocol.Start{Provider: provider})
+			h.hears("the session", func() bool { return h.left.id != "" })
+			all = append(all, h)
+		}
+	}
+	for i, h := range all {
+		say(t, h.conn, &protocol.InputText{Text: spokenWords})
+		switch lacks[i%len(lacks)] {
+		case "the end":
+			h.hears("some of the answer", func() bool { return len(h.audio[h.item]) >= 2*answerRate })
+		case "nothing":
+			h.hears("the answer", func() bool { return h.ended[h.item] })
+		}
+	}
+	for _, h := range all {
+		await.True(t, h.left.id+" has a checkpoint of its answer", func() bool {
+			c, err := kept.Checkpoints().Load(t.Context(), h.left.id)
+			return err == nil && strings.Contains(string(c.State), `"ended":true`)
+		})
+	}
+	s.gateways[0].kill()
+	var coming sync.WaitGroup
+	whole := make([][]byte, len(all)) // what those have that lack nothing
+	for i, h := range all {
+		whole[i] = h.audio[h.item]
+		coming.Go(func() { h.goesOn(s.gateways[1+i%2].addr, lacks[i%len(lacks)]) })
+	}
+	coming.Wait()
+	for i, h := range all {
+		if want := whole[min(i-i%len(lacks)+2, len(all)-1)]; i%len(lacks) == 0 && !bytes.Equal(h.audio[h.item], want) {
+			t.Errorf("%s hears %d bytes of an answer of %d", h.left.id, len(h.audio[h.item]), len(want))
+		}
+	}
+	for _, h := range all {
+		await.True(t, h.left.id+" is over", func() bool {
+			r, err := kept.Directory().Find(t.Context(), h.left.id)
+			return err == nil && r.State == store.SessionOver
+		})
+	}
+	s.close()
+}
+
+// goesOn comes back through another gateway and hears what it lacks.
+func (h *hearer) goesOn(addr, lack string) {
+	h.conn.Abort()
+	resume := &protocol.Resume{SessionID: h.left.id, Token: h.left.token, LastSeq: h.left.seq}
+	before := h.item
+	if before != "" {
+		resume.Audio = &protocol.ResumeAudio{ItemID: before, ReceivedMS: int64(len(h.audio[before]) / (answerRate / 1000 * 2))}
+	}
+	h.left.id = ""
+	h.connect(addr, &protocol.Start{Resume: resume})
+	h.hears("its session", func() bool { return h.left.id != "" })
+	if lack == "nothing" {
+		say(h.t, h.conn, &protocol.InputText{Text: "my colour is turquoise"})
+	}
+	h.ended["turn"] = false
+	h.hears("an answer", func() bool { return h.ended["turn"] })
+	name := fmt.Sprintf("%s, which lacked %s,", h.left.id, lack)
+	want := map[string]string{"everything": spokenAnswer, "the end": "I go on after The harbour", "nothing": "Noted."}[lack]
+	if h.item == before || !strings.HasPrefix(h.words[h.item], want) {
+		h.t.Errorf("%s hears %q in %s after %s, want %q", name, h.words[h.item], h.item, before, want)
+	}
+	answers := 0
+	for item := range h.audio {
+		if item != before {
+			answers++
+		}
+	}
+	if answers != 1 {
+		h.t.Errorf("%s hears %d more answers", name, answers)
+	}
+	say(h.t, h.conn, &protocol.End{})
+}

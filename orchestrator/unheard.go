@@ -1,0 +1,121 @@
+package orchestrator
+
+import "slices"
+
+// SpokenItem is an item that the model has spoken lately. Its JSON form is kept in checkpoints.
+type SpokenItem struct {
+	Item string `json:"item"`
+	Turn int    `json:"turn"`
+	// MS is how long it is, as far as that is known; it is the whole length if Ended is set.
+	MS    int64 `json:"ms,omitempty"`
+	Ended bool  `json:"ended,omitempty"`
+	// Cut means that it was flushed, or that the story has only the part that was received: nobody
+	// waits for the rest.
+	Cut bool `json:"cut,omitempty"`
+	// Seq is that of the message that has announced it to the client; zero if it was not sent yet.
+	Seq int64 `json:"seq,omitempty"`
+}
+
+// Received is what a client has of a session that comes back to it.
+type Received struct {
+	// Item is the newest item of which it has audio, and MS how much of it; empty without one.
+	Item string
+	MS   int64
+	// Seq is the highest seq that it has received.
+	Seq int64
+}
+
+// Unheard is an item of which the client has only the first HasMS of MS, and never gets the rest.
+type Unheard struct {
+	Item      string
+	HasMS, MS int64
+}
+
+const (
+	// maxSpoken is how many items are remembered for a client that comes back to another process.
+	maxSpoken = 8
+	// leastUnheard is how much of an answer must be missing to be worth a word, in ms: answers end
+	// in silence, and a model that is asked to say half a syllable says a sentence.
+	leastUnheard = 250
+)
+
+// note adds an item that begins to those that were spoken lately.
+func (l *line) note(id string, turn int) {
+	if len(l.recent) == maxSpoken {
+		l.recent = slices.Delete(l.recent, 0, 1)
+	}
+	l.recent = append(l.recent, SpokenItem{Item: id, Turn: turn})
+}
+
+// noted returns what is remembered of an item; nil if it is not one of the latest.
+func (l *line) noted(id string) *SpokenItem {
+	if i := slices.IndexFunc(l.recent, func(it SpokenItem) bool { return it.Item == id }); i >= 0 {
+		return &l.recent[i]
+	}
+	return nil
+}
+
+// received returns how much of the item at index i a client has, whose newest item is at index
+// newest; negative if it has none of those that are remembered.
+func (has Received) received(all []SpokenItem, i, newest int) int64 {
+	it := all[i]
+	switch {
+	case it.Cut:
+		return it.MS
+	case i == newest:
+		return min(max(has.MS, 0), it.MS)
+	case newest >= 0:
+		if i < newest {
+			return it.MS
+		}
+		return 0
+	case it.Seq != 0 && it.Seq <= has.Seq:
+		// It has begun the item. If it names no audio, that was lost with a page, as on any
+		// connection; otherwise it has come to a newer item than this one.
+		return it.MS
+	case has.Item != "" && it.Seq == 0:
+		return it.MS // the item that it names is newer than everything that is remembered
+	}
+	return 0
+}
+
+// Heard returns the memory of a session as it is for a client that has received only so much. If the
+// client lacks a part of the answer to the last turn, that turn counts as open: the model must be asked
+// again or, if the client has the beginning, must go on from there. unheard are the items whose rest the
+// client lacks: what was said ends there. If it has all that there is, the turn counts as answered.
+func (m Memory) Heard(has Received) (is Memory, unheard []Unheard) {
+	t := m.Open
+	if t == nil {
+		t = m.Answered
+	}
+	if t == nil || t.Number != m.Turn {
+		return m, nil
+	}
+	all := slices.Clone(m.Spoken)
+	newest := slices.IndexFunc(all, func(it SpokenItem) bool { return it.Item == has.Item })
+	some, last := false, -1
+	for i := range all {
+		it := &all[i]
+		if it.Turn != t.Number {
+			continue
+		}
+		last = i
+		got := has.received(all, i, newest)
+		some = some || got > 0
+		if it.Cut || it.MS-got < leastUnheard && (got > 0 || it.MS == 0 && it.Ended) {
+			continue
+		}
+		unheard = append(unheard, Unheard{Item: it.Item, HasMS: got, MS: it.MS})
+		it.Cut, it.MS, it.Ended = true, got, true
+	}
+	switch {
+	case len(unheard) > 0:
+		open := *t
+		open.Spoke = some
+		m.Open, m.Answered, m.Spoken = &open, nil, all
+	case last >= 0 && t.Spoke && all[last].Ended && !all[last].Cut && !m.Calls.UnderWay(t.Number):
+		// Some models report the end of an answer only when they think that it was played.
+		m.Open, m.Answered = nil, t
+	}
+	return m, unheard
+}

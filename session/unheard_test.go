@@ -1,0 +1,280 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/prompts"
+	"voicegw/transport"
+)
+
+// replaying is a model like Gemini's: it does not say where the user speaks, answers by itself, and is
+// told what was said.
+var replaying = with(announcing, func(c *transport.Capabilities) { c.History = transport.HistoryItems })
+
+// long is an answer of four seconds, in frames of a tenth of one.
+const long = "It is late in the evening now, so please come back tomorrow morning."
+
+func saysLong(model *fakeConn, item string) {
+	model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: item, Role: transport.RoleAssistant, Text: long, Final: true})
+	for i := range 40 {
+		model.EmitAudio(item, speech(second/10, byte(i)))
+	}
+	model.Emit(transport.AudioDone{Item: item}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+	synctest.Wait()
+}
+
+// readTo reads until the client has that much audio of an item, in ms.
+func (r *returning) readTo(item string, ms int) {
+	r.t.Helper()
+	for len(r.audio[item]) < ms*48 {
+		before := r.taken
+		if r.read(1); r.taken == before {
+			r.t.Fatalf("only %d bytes of %s have come", len(r.audio[item]), item)
+		}
+	}
+}
+
+// toldAll are the texts and requests that a connection got.
+func toldAll(model *fakeConn) (told []string) {
+	for _, cmd := range model.Commands() {
+		switch cmd := cmd.(type) {
+		case transport.UserText:
+			told = append(told, cmd.Text)
+		case transport.Respond:
+			told = append(told, "respond")
+		}
+	}
+	return told
+}
+
+// TestAnUnheardAnswerIsSaidAgain: a node dies when the answer is complete there, while it sounds, when the
+// turn is over by the clock, and while the client is away. What the client has not received is said
+// again by the next model, and nothing of what it has: it is asked again, or to go on.
+func TestAnUnheardAnswerIsSaidAgain(t *testing.T) {
+	for name, caps := range map[string]transport.Capabilities{"asked": remembering, "by itself": replaying} {
+		for _, has := range []int{0, 2000, 4000} {
+			for _, when := range []string{"sounding", "over", "away"} {
+				t.Run(fmt.Sprintf("%s, %d ms, %s", name, has, when), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { unheardAnswer(t, caps, has, when) })
+				})
+			}
+		}
+	}
+}
+
+func unheardAnswer(t *testing.T, caps transport.Capabilities, has int, when string) {
+	f := newShelf()
+	r, model := beginsAt(t, f.stage(t, "a", caps, nil))
+	r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+	synctest.Wait()
+	r.read(-1)
+	if when == "away" && has == 0 {
+		r.lose()
+	}
+	saysLong(model, "a1")
+	if has > 0 {
+		r.readTo("a1", has)
+	}
+	if when == "away" && has > 0 {
+		r.lose()
+	}
+	if when == "over" {
+		pass(20 * time.Second)
+	}
+	f.kill("a")
+
+	r.st = f.stage(t, "b", caps, nil)
+	r.comeBack(r.position())
+	next := r.st.fake.Accept(t)
+	synctest.Wait()
+	setups := r.st.fake.Setups()
+	past, told := setups[len(setups)-1].History, strings.Join(toldAll(next), " ")
+	asked := transport.PastUser{Text: "where is Ada"}
+	switch {
+	case has == 0:
+		want := map[bool]string{true: "respond", false: prompts.NudgeNotice}[caps.RespondNeeded]
+		if !slices.Equal(past, []transport.Past{asked}) || !strings.HasSuffix(told, want) {
+			t.Errorf("the model was told %+v, and then %q", past, told)
+		}
+	case has < 4000:
+		want := []transport.Past{asked, transport.PastAssistant{Text: "It is late in the evening now, so", Interrupted: true}}
+		if !slices.Equal(past, want) || !strings.HasSuffix(told, prompts.GoOnAfterBreak) {
+			t.Errorf("the model was told %+v, and then %q", past, told)
+		}
+	default:
+		if want := []transport.Past{asked, transport.PastAssistant{Text: long}}; !slices.Equal(past, want) || told != "" {
+			t.Errorf("the model was told %+v, and then %q", past, told)
+		}
+		return
+	}
+	answers(r.conn, next, "r1", "b1", "In Vienna.")
+	r.read(-1)
+	if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("error") != 0 {
+		t.Errorf("the client was told %q", r.conn.log())
+	}
+	if kept, m := f.checkpoint(t, r.id); m.State.Open != nil || m.State.Answered == nil || len(kept.History) != 2+min(has, 1) {
+		t.Errorf("the checkpoint is %+v, %+v", kept.History, m.State)
+	}
+}
+
+// TestAnUnheardAnswerSurvivesTwice: the second node dies before its model has gone on, and then when it
+// has. The third node asks for what the client still lacks, and the fourth for nothing.
+func TestAnUnheardAnswerSurvivesTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, model := beginsAt(t, f.stage(t, "a", replaying, nil))
+		r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		saysLong(model, "a1")
+		r.readTo("a1", 2000)
+		f.kill("a")
+		for _, node := range []string{"b", "c"} {
+			r.st = f.stage(t, node, replaying, nil)
+			r.comeBack(r.position())
+			model = r.st.fake.Accept(t)
+			synctest.Wait()
+			if told := toldAll(model); len(told) != 1 || !strings.HasSuffix(told[0], prompts.GoOnAfterBreak) {
+				t.Errorf("the model of %s was told %q", node, told)
+			}
+			r.read(-1)
+			if node == "b" {
+				f.kill(node)
+			}
+		}
+		answers(r.conn, model, "r1", "c1", "Please come back tomorrow.")
+		r.read(-1)
+		f.kill("c")
+		r.st = f.stage(t, "d", replaying, nil)
+		r.comeBack(r.position())
+		model = r.st.fake.Accept(t)
+		synctest.Wait()
+		setups := r.st.fake.Setups()
+		want := []transport.Past{
+			transport.PastUser{Text: "where is Ada"}, transport.PastAssistant{Text: "It is late in the evening now, so", Interrupted: true},
+			transport.PastAssistant{Text: "Please come back tomorrow."},
+		}
+		if got := setups[len(setups)-1].History; !slices.Equal(got, want) || len(toldAll(model)) != 0 {
+			t.Errorf("the model was told %+v, and then %q", got, toldAll(model))
+		}
+	})
+}
+
+// TestAHandleThatKnowsTooMuch: the provider could resume the conversation, and believes that the user
+// has heard the answer. The client has not, so the conversation is told again.
+func TestAHandleThatKnowsTooMuch(t *testing.T) {
+	for _, has := range []int{0, 4000} {
+		t.Run(fmt.Sprintf("%d ms", has), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newShelf()
+				r, model := beginsAt(t, f.stage(t, "a", resuming, nil))
+				r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+				synctest.Wait()
+				r.read(-1)
+				saysLong(model, "a1")
+				model.Emit(transport.ResumeHandle{Handle: "h1", Resumable: true})
+				synctest.Wait()
+				r.readTo("a1", has)
+				f.kill("a")
+				r.st = f.stage(t, "b", resuming, nil)
+				r.comeBack(r.position())
+				r.st.fake.Accept(t)
+				setups := r.st.fake.Setups()
+				if got := setups[len(setups)-1]; (got.ResumeHandle == "h1") != (has > 0) || (len(got.History) == 1) != (has == 0) {
+					t.Errorf("the conversation goes on with %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestAReloadIsNotSaidAgain: the page is loaded again in mid-answer and has no audio, and then its node
+// dies, while the answer sounds and long after it: nothing is said a second time.
+func TestAReloadIsNotSaidAgain(t *testing.T) {
+	for _, later := range []time.Duration{0, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newShelf()
+			r, model := beginsAt(t, f.stage(t, "a", remembering, nil))
+			r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+			synctest.Wait()
+			saysLong(model, "a1")
+			r.read(-1)
+			pass(later)
+			r.read(-1)
+			f.kill("a")
+			r.reload()
+			r.st = f.stage(t, "b", remembering, nil)
+			r.comeBack(r.position())
+			next := r.st.fake.Accept(t)
+			synctest.Wait()
+			if told := toldAll(next); len(told) != 0 || r.conn.count("error") != 0 {
+				t.Errorf("after %v the model was told %q, and the client %q", later, told, r.conn.log())
+			}
+		})
+	}
+}
+
+// TestADraftIsAnswered: a node dies when the user's words are known as a draft only. A client that cannot
+// send its speech again gets an answer to what is known; from another one the model hears the speech,
+// and not the draft as well. That holds while the answer is owed, and when it has begun and nothing of it
+// has reached the client.
+func TestADraftIsAnswered(t *testing.T) {
+	for _, began := range []bool{false, true} {
+		for _, keeps := range []bool{false, true} {
+			t.Run(fmt.Sprintf("began %t, keeps its speech %t", began, keeps), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { draftAnswer(t, began, keeps) })
+			})
+		}
+	}
+}
+
+func draftAnswer(t *testing.T, began, keeps bool) {
+	f := newShelf()
+	r, model := beginsAt(t, f.stage(t, "a", replaying, nil))
+	said := slices.Concat(make([]byte, 2*32000), audiotest.SpeechLike(16000, 3*time.Second, 5), make([]byte, 32000))
+	r.conn.says(said[:5*32000])
+	pass(time.Second)
+	r.conn.says(said[5*32000:])
+	r.read(-1)
+	model.Emit(transport.Transcript{Item: "u1", Role: transport.RoleUser, Text: "Where is Ada"})
+	synctest.Wait()
+	if began {
+		saysLong(model, "a1")
+	}
+	f.kill("a")
+
+	r.st = f.stage(t, "b", replaying, nil)
+	var want []transport.Past
+	if keeps {
+		started := r.comeBackWith(said, 0, 6000)
+		if from := started["input_ms"].(float64); from < 600 || from > 2100 {
+			t.Errorf("the client was told %v", started)
+		}
+	} else {
+		r.comeBack("")
+		want = []transport.Past{transport.PastUser{Text: "Where is Ada"}}
+	}
+	next := r.st.fake.Accept(t)
+	synctest.Wait()
+	setups := r.st.fake.Setups()
+	if got := setups[len(setups)-1].History; !slices.Equal(got, want) {
+		t.Errorf("the model was told %+v, want %+v", got, want)
+	}
+	told := toldAll(next)
+	if keeps && (len(told) != 0 || !bytes.Contains(heardAll(next), said[2200*32:5000*32])) {
+		t.Errorf("the model has heard %d bytes, and was told %q", len(heardAll(next)), told)
+	}
+	if !keeps && (len(told) != 1 || !strings.HasSuffix(told[0], prompts.NudgeNotice)) {
+		t.Errorf("the model was told %q", told)
+	}
+	answers(r.conn, next, "r1", "b1", "In Vienna.")
+	if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("turn.ended") != 1 || r.conn.count("error") != 0 {
+		t.Errorf("the client was told %q", r.conn.log())
+	}
+}
