@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -106,15 +107,19 @@ func (s *spoken) kept(recorded int64) *protocol.ResumeInput {
 }
 
 // resumed takes the session.started of a session that goes on, and returns how much of what was recorded
-// and not sent is not asked for. What was sent beyond InputMS was lost with its connection.
-func (s *spoken) resumed(m *protocol.SessionStarted) (skip int64) {
+// and not sent is not asked for; recorded is all of that. What was sent beyond InputMS was lost with its
+// connection and is sent again: as much as the gateway asks for, otherwise the newest of it.
+func (s *spoken) resumed(m *protocol.SessionStarted, recorded int64) (skip int64) {
 	at := s.bytes(m.InputMS)
 	if !s.known || m.InputAgain && at < s.from {
 		s.begins(s.rate, m.InputMS)
 		return 0
 	}
 	if !m.InputAgain {
-		s.cut(at)
+		lost := s.cut(at)
+		if m.InputMS > 0 { // a gateway that does not tell may have it all
+			s.again = newest(lost, s.bytes(kept.Milliseconds())-recorded)
+		}
 		return 0
 	}
 	s.dropBefore(at)
@@ -134,18 +139,35 @@ func (s *spoken) resumed(m *protocol.SessionStarted) (skip int64) {
 	return skip
 }
 
-// cut forgets what was sent after a position.
-func (s *spoken) cut(pos int64) {
-	for len(s.said) > s.first {
-		n := int64(len(s.said[len(s.said)-1].pcm))
-		if s.to-n/2 <= pos {
+// cut takes away what was sent after a position, and the button at it, which may have arrived: the gateway
+// counts it once.
+func (s *spoken) cut(pos int64) (lost []said) {
+	n := len(s.said)
+	for n > s.first {
+		one := s.said[n-1]
+		if one.pcm != nil && s.to-int64(len(one.pcm))/2 <= pos {
 			break
 		}
-		s.said = s.said[:len(s.said)-1]
-		s.to -= n
+		s.to -= int64(len(one.pcm))
+		n--
 	}
+	lost = slices.Clone(s.said[n:])
+	s.said = s.said[:n]
 	s.from += pos - s.to // a position in ms is not exact
 	s.to = pos
+	return lost
+}
+
+// newest returns of what was lost the newest frames that have room in so many bytes, and the button.
+func newest(lost []said, room int64) (again []said) {
+	for _, one := range slices.Backward(lost) {
+		room -= int64(len(one.pcm))
+		if one.pcm == nil || room >= 0 {
+			again = append(again, one)
+		}
+	}
+	slices.Reverse(again)
+	return again
 }
 
 // next returns what is to be sent again next; ok is false if nothing is.

@@ -122,6 +122,8 @@ func (s *stage) prepare(verb, rest string) {
 			s.t.Fatal(err)
 		}
 		next.Act, words.Recording, s.o.Microphone = turn.Say, r, true
+	case "stop": // the answer to the turn before, after so long
+		next.Act, next.Interrupts, next.InterruptAfter = turn.Stop, true, s.duration(rest)
 	case "wait":
 		next.Act, next.Wait = turn.Wait, s.duration(rest)
 	case "drop", "reload", "roam":

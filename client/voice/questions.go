@@ -14,8 +14,8 @@ type question struct {
 	token, preview string
 	// asks says that a person answers; then answered says that an answer is on its way.
 	asks, answered, approved bool
-	// at is when the answer is given; zero once that was done, and while a person thinks.
-	at time.Time
+	// at is when the answer is given; zero once that was done, and while a person thinks. said is when it was.
+	at, said time.Time
 	// doubtful: a snapshot was announced, and it has not been asked again since.
 	doubtful bool
 	// until is when it is not waited for any more.
@@ -103,13 +103,24 @@ func (c *Conversation) NobodyAnswers(now time.Time) {
 
 // answer sends the answer to a question.
 func (c *Conversation) answer(now time.Time, q *question) {
-	q.answered, q.at = true, time.Time{}
+	q.answered, q.at, q.said = true, time.Time{}, now
 	approval := turn.ApprovalNo
 	if q.approved {
 		approval = turn.ApprovalYes
 	}
 	c.tellQuestion(now, approval, q.preview)
 	c.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})
+}
+
+// answerAgain sends the answers again that were given before the connection broke, if nothing tells what
+// became of their questions: everything has come that was missed. An answer counts once.
+func (c *Conversation) answerAgain(now time.Time) {
+	for i := range c.questions {
+		if q := &c.questions[i]; q.answered && !q.said.IsZero() && q.said.Before(c.way.lost) {
+			q.said = now
+			c.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})
+		}
+	}
 }
 
 // hearAnswered takes what became of a question.
@@ -155,9 +166,9 @@ func (c *Conversation) unrecorded(now time.Time) {
 		switch {
 		case !q.answered || !q.at.IsZero():
 		case q.asks:
-			q.answered, asks = false, true
+			q.answered, q.said, asks = false, time.Time{}, true
 		default:
-			q.at = now.Add(answerRetry)
+			q.at, q.said = now.Add(answerRetry), time.Time{}
 		}
 	}
 	if asks {

@@ -395,14 +395,16 @@ func (c *Conversation) hearResumed(now time.Time, m *protocol.SessionStarted) {
 }
 
 // saysAgain sends what a gateway asks for again that has taken the session over, and otherwise the
-// newest of what was recorded without a connection.
+// newest of what was lost with the connection and of what was recorded without one.
 func (c *Conversation) saysAgain(now time.Time, m *protocol.SessionStarted) {
 	before := now.Add(-kept)
 	c.way.keeps = kept
-	skip := c.spoken.resumed(m)
+	skip := c.spoken.resumed(m, min(c.mic.recorded(now), c.spoken.bytes(kept.Milliseconds())))
 	if m.InputAgain {
 		c.way.keeps = keptSpeech
 		before = c.mic.due().Add(time.Duration(skip/int64(c.mic.bytes)) * c.mic.length)
+	}
+	if m.InputAgain || len(c.spoken.again) > 0 {
 		c.out = slices.DeleteFunc(c.out, func(m protocol.ClientMessage) bool { _, press := m.(*protocol.InputActivity); return press })
 	}
 	if n := c.mic.skip(before); n > 0 {
@@ -433,9 +435,13 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 		c.player.caughtUp(now)
 		c.endDoubtful(now)
 	}
+	c.answerAgain(now)
 	switch x := c.cur; {
 	case x == nil || x.returns == c.way.returns:
 		// Nothing of it can have been lost: it began on this connection.
+	case c.unstopped(x):
+		c.send(&protocol.Interrupt{})
+		x.Onset, x.Spoken, c.word, c.sign = now, now, now, now
 	case c.unheard(x):
 		c.send(&protocol.InputText{Text: x.Words.Text})
 		x.Spoken, c.word, c.sign = now, now, now
@@ -445,6 +451,12 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 		x.Completed = true // its end was among the messages that are lost
 	}
 	c.way.snapshot = false
+}
+
+// unstopped reports whether the stop button of an exchange that began on an earlier connection was lost
+// with it: what it was to stop still sounds.
+func (c *Conversation) unstopped(x *Exchange) bool {
+	return x.Turn.Act == turn.Stop && !x.Settled && x.Flushed.IsZero() && !c.player.idle()
 }
 
 // unheard reports whether the text of an exchange that began on an earlier connection was lost with it, or
