@@ -10,7 +10,7 @@ const MOST = 32;
 export class Owed {
   /** Typed texts, by the ids of their transcripts. */
   readonly #texts = new Map<string, ClientMessage>();
-  /** Answers to questions, by the questions' tokens. */
+  /** Answers to questions, by the questions' tokens, and the newest wish for silence, by "". */
   readonly #answers = new Map<string, ClientMessage>();
   /** Those of both that were on their way when a connection broke. */
   #doubtful = new Set<string>();
@@ -23,6 +23,8 @@ export class Owed {
       this.#texts.set(message.id, message);
     } else if (message.type === "confirmation.resolve") {
       this.#answers.set(message.token, message);
+    } else if (message.type === "interrupt") {
+      this.#answers.set("", message);
     }
     for (const all of [this.#texts, this.#answers]) {
       const oldest = all.keys().next();
@@ -39,7 +41,10 @@ export class Owed {
     } else if (message.type === "turn.ended" || (message.type === "turn.started" && (message.turn ?? 0) > this.#turn)) {
       // Its transcript may have been withheld.
       this.#texts.clear();
+      this.#answers.delete("");
       this.#turn = Math.max(this.#turn, message.turn ?? 0);
+    } else if (message.type === "audio.flush") {
+      this.#answers.delete("");
     } else if (message.type === "confirmation.ended") {
       this.#answers.delete(message.token);
     }

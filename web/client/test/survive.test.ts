@@ -367,6 +367,33 @@ describe("a session that is taken up", () => {
     assert.equal(FakeWebSocket.last.of("input.text").length, 1, "once");
   });
 
+  test("is told again to stop where that was lost on the way, once", async () => {
+    const session = await open();
+    say({ type: "turn.started", seq: 2, turn: 1 });
+    session.interrupt();
+    for (const told of [0, 1]) {
+      FakeWebSocket.last.drop();
+      await pass(500);
+      FakeWebSocket.last.start(resumed(told * 10 + 5));
+      assert.deepEqual(FakeWebSocket.last.of("interrupt"), [], "it may have arrived");
+      say({ type: "pong", seq: told * 10 + 6, t: FakeWebSocket.last.of("ping")[0]!.t });
+      assert.equal(FakeWebSocket.last.of("interrupt").length, 1 - told);
+      say({ type: "audio.flush", seq: told * 10 + 7, turn: 1, item_id: "item_1", reason: "user_stop" });
+    }
+  });
+
+  test.each(["audio.flush", "turn.ended", "turn.started"])("is not told again to stop after %s", async (type) => {
+    const session = await open();
+    say({ type: "turn.started", seq: 2, turn: 1 });
+    session.interrupt();
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start(resumed(5));
+    say({ type, seq: 3, turn: 2, item_id: "item_1", reason: "user_stop", status: "interrupted", usage: {} });
+    say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
+    assert.deepEqual(FakeWebSocket.last.of("interrupt"), []);
+  });
+
   test("gets nothing again of what has arrived", async () => {
     const session = await open();
     say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
@@ -447,6 +474,23 @@ describe("a session that is taken up", () => {
       devices.microphone.activity(false);
       await comeBack({ input_ms: 100 });
       assert.deepEqual(heard(), [false]);
+    });
+
+    test("sends a whole press again that was lost on the way, before the next one", async () => {
+      await open({ turnDetection: "client" });
+      frames(1, 2);
+      devices.microphone.activity(true);
+      frames(3, 4);
+      devices.microphone.activity(false);
+      frames(5, 5);
+      await comeBack({ input_ms: 40 }, () => {
+        devices.microphone.activity(true);
+        frames(6, 6);
+      });
+      assert.deepEqual(heard(), [true, 3, 4, false, 5, true, 6]);
+      devices.microphone.activity(false);
+      await comeBack({ input_ms: 120 }, () => frames(7, 110));
+      assert.deepEqual([heard().slice(0, 2), heard().length], [[false, 11], 101], "however old it is");
     });
 
     test("keeps nothing of what was answered, and ten seconds at most", async () => {

@@ -1,5 +1,5 @@
 import type { UplinkFrame } from "../audio/worklets/messages.js";
-import { SPOKEN_MS } from "./spoken.js";
+import { SPOKEN_MS, size, type Said } from "./spoken.js";
 
 /** So much of what was said without a connection is sent when the session goes on, in ms. */
 export const HELD_MS = 2000;
@@ -33,10 +33,17 @@ export class Held {
     return gone;
   }
 
-  /** Puts frames before those that are kept: they were sent, and have not arrived. */
-  putBack(frames: readonly UplinkFrame[]): void {
-    this.#frames.unshift(...frames);
-    this.#bytes += frames.reduce((sum, { pcm }) => sum + pcm.byteLength, 0);
+  /**
+   * What is still worth being sent of what was sent and has not arrived: the newest of it that makes two
+   * seconds with what is kept, and each press of the button.
+   */
+  beside(lost: readonly Said[]): Said[] {
+    let over = lost.reduce<number>((sum, one) => sum + size(one), this.#bytes - this.#short);
+    return lost.filter((one) => {
+      const old = over > 0 && typeof one !== "boolean";
+      over -= size(one);
+      return !old;
+    });
   }
 
   /** How many bytes are kept. */

@@ -66,10 +66,10 @@ export class Line {
   readonly #wait = new Wait(() => void this.#dial());
   readonly #held: Held;
   readonly #spoken: Spoken;
-  /** What the gateway has asked to be sent again. */
-  #again: Said[] | undefined;
-  /** Whether the gateway takes the push-to-talk button for pressed, where a press of it was lost with the connection. */
-  #toldPress: boolean | undefined;
+  /** What is sent again: what the gateway has asked for, or what was lost with the connection. */
+  #again: Said[] = [];
+  /** The gateway has asked for it. */
+  #asked = false;
   /** The newest try at restoring, from 1; counts from 0 again after a connection that lasted. */
   #attempt = 0;
   /** When the newest session began; undefined before the first. */
@@ -159,17 +159,12 @@ export class Line {
   }
 
   /**
-   * Sends again what the user was saying, if the gateway that goes on with the session has asked
-   * for it, before anything else of the microphone. Returns whether the gateway then takes the
-   * push-to-talk button for pressed; undefined where that is as it was.
+   * Sends again what the user was saying, as far as the gateway has not got it, before anything
+   * else of the microphone. Returns whether the gateway then takes the push-to-talk button for
+   * pressed; undefined where that is as it was.
    */
   sendAgain(): boolean | undefined {
-    if (this.#again === undefined) {
-      const told = this.#toldPress;
-      this.#toldPress = undefined;
-      return told;
-    }
-    let pressed = false;
+    let pressed = this.#asked ? false : undefined;
     for (const one of this.#again) {
       if (typeof one === "boolean") {
         pressed = one;
@@ -179,13 +174,14 @@ export class Line {
         this.#spoken.sent(one);
       }
     }
+    this.#again = [];
     return pressed;
   }
 
   /** Sends what was kept of the microphone, before anything newer; returns what was sent. */
   sendHeld(): UplinkFrame[] {
-    const { frames, unwanted } = this.#held.take(this.#again !== undefined);
-    this.#again = undefined;
+    const { frames, unwanted } = this.#held.take(this.#asked);
+    this.#asked = false;
     this.#tally.droppedOffline += unwanted;
     this.#socket?.sendHeld(frames.map(({ pcm }) => pcm));
     frames.forEach((frame) => this.#spoken.sent(frame));
@@ -306,11 +302,10 @@ export class Line {
       this.#tally.droppedOffline += this.#held.take(true).frames.length;
       this.#spoken.begin(0);
     } else {
-      const again = this.#spoken.resumed(started);
-      this.#again = started.input_again === true ? again : undefined;
-      if (this.#again === undefined) {
-        this.#putBack(again);
-      }
+      const lost = this.#spoken.resumed(started);
+      this.#asked = started.input_again === true;
+      this.#again = this.#asked ? lost : this.#held.beside(lost);
+      this.#tally.droppedOffline += lost.length - this.#again.length;
     }
     if (started.snapshot === true) {
       // Of what was missed nothing comes again, and a gateway that has taken the session over begins far above it.
@@ -331,13 +326,6 @@ export class Line {
       // The first frame tells the gateway that its answer has come: the old token is over.
       this.#ping();
     }
-  }
-
-  /** What was sent and has not arrived is sent before what was recorded since. */
-  #putBack(lost: readonly Said[]): void {
-    this.#held.putBack(lost.filter((one) => typeof one !== "boolean"));
-    const press = lost.find((one) => typeof one === "boolean");
-    this.#toldPress = press === undefined ? undefined : !press;
   }
 
   #onUnknown(message: { type: string; seq?: unknown }): void {

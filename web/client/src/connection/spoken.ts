@@ -137,6 +137,7 @@ export class Spoken {
   }
 }
 
-function size(one: Said): number {
+/** How many bytes of audio it has. */
+export function size(one: Said): number {
   return typeof one === "boolean" ? 0 : one.pcm.byteLength;
 }
