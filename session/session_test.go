@@ -23,10 +23,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// genai depends on opencensus, which starts a goroutine when it is imported.
 	goleak.VerifyTestMain(secrettest.Main(m, secrettest.Need{
 		Kinds: []secretwatch.Kind{secretwatch.Confirmation},
 		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Audit},
-	}))
+	}), goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
 var hearing = transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true}

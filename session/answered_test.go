@@ -1,0 +1,300 @@
+package session
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio"
+	recordings "voicegw/client/speech"
+	"voicegw/client/turn"
+	"voicegw/client/voice"
+	"voicegw/internal/pipenet"
+	"voicegw/internal/user"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/sim"
+	"voicegw/sim/scenario"
+	"voicegw/transport"
+	"voicegw/transport/wires"
+)
+
+// orders is how many conversations TestEverythingIsAnswered holds over each wire, and firstOrder the seed of the
+// first.
+var (
+	orders     = flag.Int("orders", 8, "how many conversations are held over each wire in which a session changes its node")
+	firstOrder = flag.Uint64("orders.from", 0, "the seed of the first of them")
+)
+
+// The words of the harbour.
+const (
+	harbourWords  = "What is new at the harbour?"
+	harbourAnswer = "The harbour is quiet today, and the ferry is late."
+)
+
+// harbour is what the simulated model says. Speech comes as text when another connection is told of it.
+const harbour = `
+name: harbour
+rules:
+  - when: {utterance: any}
+    heard: ` + harbourWords + `
+    do: [{say: "` + harbourAnswer + `"}]
+  - when: {text: 'harbour'}
+    do: [{say: "` + harbourAnswer + `"}]
+  - when: {text: '^linger'}
+    do:
+      - call: {tool: linger, args: {n: 1}}
+      - then: [{say: "Done."}]
+      - on_error: [{say: "That did not work."}]
+  - when: {text: any}
+    do: [{say: "Let us go on."}]
+`
+
+// crossing is two nodes, a caller, and the simulated models, in a bubble. Everything between them takes its time,
+// which a seed draws.
+type crossing struct {
+	t       *testing.T
+	shelf   *shelf
+	here    *stage // the node that the session leaves
+	there   *stage // the node that it comes to
+	network *slowNet
+	lag     func() time.Duration // between the caller and the nodes
+
+	rngMu sync.Mutex // guards the following field
+	rng   *rand.Rand
+
+	mu       sync.Mutex // guards the following fields
+	at       *stage     // which the caller reaches
+	log      []string
+	answered int
+	broken   []string // what the caller complains of
+}
+
+// below returns a number below n.
+func (x *crossing) below(n int) int {
+	x.rngMu.Lock()
+	defer x.rngMu.Unlock()
+	return x.rng.IntN(n)
+}
+
+// lags returns how late things are: a few ms, and one in so many by up to most; never with 0.
+func (x *crossing) lags(one int, most time.Duration) func() time.Duration {
+	return func() time.Duration {
+		if one > 0 && x.below(one) == 0 {
+			return time.Duration(x.below(int(most)))
+		}
+		return time.Duration(x.below(int(5 * time.Millisecond)))
+	}
+}
+
+// newCrossing makes the nodes, and the models of a wire. stop ends all of it.
+func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func()) {
+	t.Helper()
+	x = &crossing{t: t, shelf: newShelf(), rng: rand.New(rand.NewPCG(seed, 77))}
+	script, err := scenario.Parse("harbour.yaml", []byte(harbour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, listener := sim.New(sim.Options{Seed: seed, Scenario: script}), pipenet.Listen()
+	srv := &http.Server{Handler: provider}
+	var served sync.WaitGroup
+	served.Go(func() { _ = srv.Serve(listener) })
+	x.network = &slowNet{dial: listener.Dial, lag: x.lags([]int{0, 30, 8}[x.below(3)], 1500*time.Millisecond)}
+	x.lag = x.lags([]int{0, 30, 8, 1}[x.below(4)], 800*time.Millisecond)
+	dialer := &http.Transport{DialContext: x.network.Dial, DisableKeepAlives: true}
+	all := wires.All()
+	i := slices.IndexFunc(all, func(w transport.Wire) bool { return w.Name == wire })
+	model, err := all[i].New(transport.Provider{
+		Name: wire, APIKey: "sk-test", BaseURL: map[string]string{"openai": "http://sim/v1", "gemini": "http://sim"}[wire], HTTPClient: &http.Client{Transport: dialer},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lingers := handlerFunc(func(context.Context) (registry.Result, error) {
+		pass(700 * time.Millisecond)
+		return registry.Result{Data: "done"}, nil
+	})
+	tools, err := registry.Load(registrytest.File(t, entry("linger", "1.0.0")), registry.Options{Handlers: map[string]registry.Handler{"linger": lingers.bind()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools.Lock()
+	with := func(o *Options) {
+		o.Transports, o.Provider, o.Tools = map[string]transport.Transport{wire: model}, wire, tools.Snapshot
+	}
+	x.here, x.there = x.shelf.stage(t, "a", transport.Capabilities{}, with), x.shelf.stage(t, "b", transport.Capabilities{}, with)
+	x.at = x.here
+	return x, func() {
+		x.here.m.Close()
+		x.there.m.Close()
+		if err := provider.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = srv.Close()
+		dialer.CloseIdleConnections()
+		served.Wait()
+		x.network.work.Wait()
+	}
+}
+
+// dial connects the caller with the node that they reach.
+func (x *crossing) dial(context.Context) (voice.Conn, error) {
+	x.mu.Lock()
+	st := x.at
+	x.mu.Unlock()
+	admit := st.m.AdmitReturning
+	if st == x.here {
+		admit = st.m.Admit
+	}
+	a, err := admit(someone)
+	if err != nil {
+		return nil, err
+	}
+	a.Anonymous = user.Anonymous(someone, true)
+	near, far := newCallerEnd(x.lag)
+	st.m.Start(a, far)
+	return near, nil
+}
+
+// leaves has the session leave its node: in a drain, which may have to cut something off, or because the node is
+// dead.
+func (x *crossing) leaves(dies bool, within time.Duration) {
+	x.mu.Lock()
+	x.at = x.there
+	x.note("the node dies: %v; otherwise the session moves within %v", dies, within)
+	x.mu.Unlock()
+	if dies {
+		x.shelf.kill("a")
+		x.here.m.endAll(causeMoving)
+		return
+	}
+	x.here.m.mu.Lock()
+	all := x.here.m.sessions
+	sessions := make([]*session, 0, len(all))
+	for _, s := range all {
+		sessions = append(sessions, s)
+	}
+	x.here.m.mu.Unlock()
+	for _, s := range sessions {
+		s.askToMove(time.Now().Add(within))
+	}
+}
+
+// note writes down what happens; mu is held.
+func (x *crossing) note(format string, args ...any) {
+	x.log = append(x.log, time.Now().Format("04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// Heard is part of voice.Observer.
+func (x *crossing) Heard(_ time.Time, m protocol.ServerMessage) {
+	if _, words := m.(*protocol.Transcript); words {
+		return
+	}
+	text, err := protocol.EncodeServer(0, m)
+	if err != nil {
+		x.t.Error(err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.note("< %s", text[:min(len(text), 150)])
+	if started, ok := m.(*protocol.SessionStarted); ok && !started.Resumed {
+		dies, within := x.below(4) == 0, time.Duration(x.below(4)*x.below(3000))*time.Millisecond
+		time.AfterFunc(time.Duration(x.below(20_000))*time.Millisecond, func() { x.leaves(dies, within) })
+	}
+}
+
+// HeardAudio, Played and Underrun are parts of voice.Observer.
+func (*crossing) HeardAudio(time.Time, []byte, *voice.Item) {}
+func (*crossing) Played(*voice.Item)                        {}
+func (*crossing) Underrun(int, time.Duration)               {}
+
+// complaints are the events that a caller complains of. A turn may fail only with an error that says why.
+var complaints = map[voice.Kind]string{
+	voice.Failed: "failed", voice.Stuck: "was never answered", voice.Refused: "refused", voice.Lost: "lost", voice.NotBack: "not back",
+	voice.Violation: "violation", voice.MissedMessages: "missed messages", voice.MissedAudio: "missed audio", voice.AudioAgain: "audio again", voice.Dropped: "dropped",
+}
+
+// Happened is part of voice.Observer.
+func (x *crossing) Happened(_ time.Time, e voice.Event) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	what := complaints[e.Kind]
+	if e.X != nil {
+		what = fmt.Sprintf("turn %d (%s) %s", e.X.Number, e.X.Turn.Act, what)
+	}
+	what += fmt.Sprintf(": %s %v", e.Text, e.Err)
+	x.note("* event %d, %s", e.Kind, what)
+	switch told := e.Told != nil && e.Kind == voice.Failed; {
+	case e.Kind == voice.Answered:
+		x.answered++
+	case complaints[e.Kind] != "" && !told:
+		x.broken = append(x.broken, what)
+	}
+}
+
+// callerTurns are what the caller says, again and again.
+func callerTurns() []turn.Turn {
+	const patience = 90 * time.Second
+	var all []turn.Turn
+	for _, act := range []turn.Act{turn.Type, turn.Say, turn.Type, turn.Say} {
+		all = append(all, turn.Turn{Act: act, WaitFor: turn.ForAnswer, Patience: patience})
+	}
+	return all
+}
+
+// converse holds a conversation of a minute, in which the session leaves its node once.
+func (x *crossing) converse(lines *recordings.Library) {
+	const frame = 100 * time.Millisecond
+	talk := voice.New(voice.Options{
+		Start: protocol.Start{InputRate: 16000, OutputRate: 24000}, Turns: callerTurns(),
+		Words: func(index, count, _ int) voice.Words {
+			if index%2 > 0 {
+				return voice.Words{Recording: lines.Line(harbourWords), Text: harbourWords}
+			}
+			return voice.Words{Text: []string{"my colour is blue", fmt.Sprint("linger ", count)}[index/2]}
+		},
+		Microphone: true, Frame: frame, Silence: make([]byte, audio.Bytes(16000, frame)), Until: time.Now().Add(time.Minute),
+		Return:      voice.Return{Within: time.Minute, Random: func() float64 { return float64(x.below(1000)) / 1000 }},
+		ConnectTime: time.Minute, GoodbyeTime: time.Minute, Patience: 90 * time.Second, Buffers: []time.Duration{200 * time.Millisecond},
+	}, x, time.Now())
+	conn, err := x.dial(x.t.Context())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	talk.Run(x.t.Context(), voice.Link{Conn: conn, Dial: x.dial})
+}
+
+// TestEverythingIsAnswered: a caller types and speaks while their session changes its node, in a drain or because
+// the node dies, at any moment: over both wires, with the adapters, the simulated models and a network in which the
+// order of everything is drawn. Each turn is answered, or fails with an error, before and after.
+func TestEverythingIsAnswered(t *testing.T) {
+	lines, err := recordings.Load(recordings.Options{Rate: 16000, Lines: []string{harbourWords}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range wires.All() {
+		for seed := *firstOrder; seed < *firstOrder+uint64(*orders); seed++ {
+			synctest.Test(t, func(t *testing.T) {
+				x, stop := newCrossing(t, w.Name, seed)
+				x.converse(lines)
+				stop()
+				synctest.Wait()
+				if x.answered < 4 {
+					x.broken = append(x.broken, fmt.Sprintf("only %d turns were answered", x.answered))
+				}
+				if len(x.broken) > 0 {
+					t.Errorf("%s, seed %d: %q\n%s", w.Name, seed, x.broken, strings.Join(x.log, "\n"))
+				}
+			})
+		}
+	}
+}
