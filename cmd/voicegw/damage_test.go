@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -71,5 +73,72 @@ func TestDamagedData(t *testing.T) {
 	defer kept.Close()
 	if e, fresh, err := kept.Ledger().Reserve(t.Context(), deed); fresh || err != nil || e.State != store.Pending {
 		t.Errorf("the deed may be done again: %t %+v %v", fresh, e, err)
+	}
+}
+
+// TestBackupAndRestore follows docs/data.md: a backup of a gateway that was stopped is restored later.
+// What had been done before it is known, and what was done after it, which nobody can know any more, is
+// not done again.
+func TestBackupAndRestore(t *testing.T) {
+	dir, backup := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "backup")
+	do := func(key string) (e store.Entry, fresh bool) {
+		t.Helper()
+		kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, fresh, err = kept.Ledger().Reserve(t.Context(), store.Reservation{Key: key, Lease: time.Minute})
+		if err == nil && fresh {
+			err = kept.Ledger().Finish(t.Context(), e, []byte(`{"done":true}`))
+		}
+		if err = errors.Join(err, kept.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return e, fresh
+	}
+	if r := start(t, "--data-dir", dir); true {
+		r.signals <- os.Interrupt
+		r.ended()
+	}
+	do("before the backup")
+	copyFolder := func(from, to string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", from, to).CombinedOutput(); err != nil {
+			t.Fatalf("cp: %v\n%s", err, out)
+		}
+	}
+	copyFolder(dir, backup)
+	do("after the backup")
+
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	copyFolder(backup, dir)
+	for _, file := range []string{"store/witness", "store/witness.mark"} {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var complaints console
+	tools := registrytest.Project(t)
+	code := Run(context.Background(), Process{
+		Args:  []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir},
+		Stdin: strings.NewReader(""), Stdout: &complaints, Stderr: &complaints,
+		Registry: func() ([]byte, error) { return tools, nil },
+	})
+	found := regexp.MustCompile(`voicegw serve --accept-damage ([0-9a-f]+)\n`).FindStringSubmatch(complaints.String())
+	if code != exitFailure || found == nil {
+		t.Fatalf("it ended with %d and said:\n%s", code, complaints.String())
+	}
+	r := start(t, "--data-dir", dir, "--accept-damage", found[1])
+	r.signals <- os.Interrupt
+	if code := r.ended(); code != exitOK {
+		t.Fatalf("it ended with %d:\n%s", code, r.err.String())
+	}
+	if e, fresh := do("before the backup"); fresh || e.State != store.Done {
+		t.Errorf("what was done before the backup: done again %t, %v", fresh, e.State)
+	}
+	if e, fresh := do("after the backup"); fresh || e.State == store.Done {
+		t.Errorf("what was done after the backup: done again %t, %v", fresh, e.State)
 	}
 }
