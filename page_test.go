@@ -20,7 +20,7 @@ var (
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*)\(`)
 )
 
-// TestPagesNameWhatExists: a test or a file that ARCHITECTURE.md, the README or a page of docs
+// TestPagesNameWhatExists: a test or a file that a page of the top folder or of docs
 // names is there, so that nobody looks for it in vain.
 func TestPagesNameWhatExists(t *testing.T) {
 	tests := declaredTests(t)
@@ -29,7 +29,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := 0
-	for _, page := range append(pages, "ARCHITECTURE.md", "README.md") {
+	for _, page := range append(pages, "ARCHITECTURE.md", "README.md", "SECURITY.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
