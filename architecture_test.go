@@ -49,6 +49,7 @@ var foreign = map[string][]string{
 	"orchestrator/calls/callstest":   {"github.com/google/go-cmp", "github.com/rogpeppe/go-internal"},
 	"internal/strict":                {yaml},
 	"internal/quota":                 {"golang.org/x/time"},
+	"meter":                          {"golang.org/x/time"},
 	"sim/embeddings":                 {"github.com/blevesearch/snowballstem"},
 	"sim/fault":                      {yaml},
 	"sim/scenario":                   {yaml},

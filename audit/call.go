@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/cost"
 	"voicegw/registry"
 )
 
@@ -63,6 +64,11 @@ func (c Call) Record() Record {
 		r.Confirmation, r.ConfirmedBy, r.Reference = "approved", c.ConfirmedBy, c.Reference
 	}
 	return r
+}
+
+// Spent returns the record of what was used; why is the reason why a session ended.
+func Spent(at time.Time, event Event, mode registry.Mode, sum cost.Sum, prices, why string) Record {
+	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true, Spent: &sum, Prices: prices, Why: why}
 }
 
 // hashed names a business key without revealing the arguments that it is made of.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/cost"
 	"voicegw/registry"
 )
 
@@ -34,6 +35,11 @@ func fullRecord() Record {
 		Confirmation: "approved", ConfirmedBy: "client", Reference: "c-1",
 		Intents: []registry.IntentType{registry.IntentEndVoiceSession}, Refused: []registry.IntentType{registry.IntentSuppressAudio},
 		Why: "the session ends", Evidence: []string{"person:ada_l", "doc:lab"}, Delivered: true, NotDelivered: "superseded",
+		Spent: &cost.Sum{
+			Amount: cost.Amount{Micros: 41370, Unpriced: 1}, Sessions: 1, Turns: 3, VoiceMS: 64000,
+			Tokens: cost.Usage{InputText: 1, InputAudio: 2, InputImage: 3, CachedText: 4, CachedAudio: 5, CachedImage: 6, OutputText: 7, OutputAudio: 8},
+		},
+		Prices: "2026-11-25", KeyID: "key:4f9a01bc",
 		Args: json.RawMessage("{\"query\": \"<tea> & \u2028biscuits\",\n\"top_k\": 3}"),
 	}
 }
@@ -97,7 +103,7 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 	worst := Record{
 		Event: Event(evil), Time: time.Now(), ToolID: evil, ToolVersion: evil, RegistryVersion: evil, Category: registry.Category(evil), Mode: registry.Mode(evil),
 		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, CallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil,
-		ErrorType: registry.ErrorType(evil), Confirmation: evil, ConfirmedBy: evil, Reference: evil, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500),
+		ErrorType: registry.ErrorType(evil), Confirmation: evil, ConfirmedBy: evil, Reference: evil, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500), Prices: evil, KeyID: evil,
 		Budget: json.RawMessage("{broken"), Args: json.RawMessage("{broken"), Clamped: map[string]registry.Clamped{},
 	}
 	for i := range 500 {

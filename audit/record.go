@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/cost"
 	"voicegw/registry"
 )
 
@@ -22,6 +23,10 @@ const (
 	// EventDamage is damage to the store's data that the operator has accepted. Why says what
 	// was found, and what is in doubt.
 	EventDamage Event = "damage_accepted"
+	// EventSessionCost is what a voice session has used in one process, and EventTurnCost what a turn
+	// by text has.
+	EventSessionCost Event = "session_cost"
+	EventTurnCost    Event = "turn_cost"
 )
 
 // Record is one line of the audit. Zero fields are left out, except those that every call has.
@@ -82,6 +87,13 @@ type Record struct {
 	// "not_sent", "client" (the client runs the tool, and brings the answer with its next
 	// request) or "held" (the gateway's answer goes to the model together with the client's).
 	NotDelivered string `json:"notDelivered,omitempty"`
+
+	// Spent is what was used, and Prices the version of the price table; both only in a record about
+	// that.
+	Spent  *cost.Sum `json:"spent,omitempty"`
+	Prices string    `json:"prices,omitempty"`
+	// KeyID identifies the credentials with which it was used, if there were any.
+	KeyID string `json:"keyId,omitempty"`
 
 	// Args are the arguments that ran, in canonical JSON. A Log writes them as configured, and
 	// by default not at all.

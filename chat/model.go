@@ -126,6 +126,11 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Output + v.Output}
 }
 
+// Minus returns u without v.
+func (u Usage) Minus(v Usage) Usage {
+	return Usage{u.Input - v.Input, u.Cached - v.Cached, u.Output - v.Output}
+}
+
 // Model is a chat model. It may be used concurrently.
 type Model interface {
 	// Complete answers a prompt. It passes the text to delta as it arrives, in order, on the

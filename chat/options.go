@@ -9,7 +9,9 @@ import (
 	"voicegw/audit"
 	"voicegw/config/defaults"
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/internal/mark"
+	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -58,6 +60,9 @@ type Options struct {
 	Rules policy.Rules
 	// Audit receives the records of tool calls, and must not block. Nil discards them.
 	Audit func(audit.Record)
+	// Bill counts what an attempt at a turn has used and returns what it has cost. It must not block.
+	// Nil counts nothing.
+	Bill func(Bill) cost.Amount
 	// MaxMessage is the maximum length of a message, in characters. Zero means 16,000.
 	MaxMessage int
 	// MaxHistory is how much of the conversation the model gets, in characters. Zero means
@@ -67,6 +72,15 @@ type Options struct {
 	TurnTime time.Duration
 	// Logger gets a line for each turn. Nil means no logging.
 	Logger *slog.Logger
+}
+
+// Bill is what an attempt at a turn has used.
+type Bill struct {
+	ConversationID string
+	Turn           int
+	User           user.User
+	Key            string // of Request
+	Usage          Usage
 }
 
 func (o Options) withDefaults() Options {

@@ -49,6 +49,7 @@ type turn struct {
 	messages []Message                    // this turn's messages for the model
 	entries  []conversation.Entry         // this turn's entries for the conversation
 	usage    Usage
+	billed   Usage // of usage: by earlier attempts
 	items    int
 	toolsOff bool
 	nudged   bool
@@ -65,7 +66,7 @@ const maxResults = 256
 // newTurn returns the turn of a message, or continues the one that rec has begun.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
 	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan calls.Input, maxResults),
-		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, anew: map[string]bool{}}
+		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, billed: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, anew: map[string]bool{}}
 	if kept := rec.keptIn(c); kept > 0 {
 		if kept == c.Turns {
 			t.number = kept
@@ -88,6 +89,24 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 		Report:       func(in calls.Input) { t.results <- in },
 	})
 	return t
+}
+
+// used bills what this attempt has used, and returns what the turn has used. What it has cost is for a
+// client that may inspect; it is the cost of this attempt.
+func (t *turn) used() protocol.Usage {
+	u := protocol.Usage{
+		InputTokens: t.usage.Input, OutputTokens: t.usage.Output,
+		Input:  protocol.UsageInput{Text: t.usage.Input, CachedText: t.usage.Cached},
+		Output: protocol.UsageOutput{Text: t.usage.Output},
+	}
+	if t.a.opts.Bill == nil {
+		return u
+	}
+	cost := t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Usage: t.usage.Minus(t.billed)})
+	if t.req.Inspect {
+		u.Cost = &protocol.Cost{USDMicros: int64(cost.Micros), Unpriced: cost.Unpriced}
+	}
+	return u
 }
 
 // session describes the conversation to a tool.
@@ -130,11 +149,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 			settle()
 		}
 	}
-	t.emit(&protocol.TurnUsage{Usage: protocol.Usage{
-		InputTokens: t.usage.Input, OutputTokens: t.usage.Output,
-		Input:  protocol.UsageInput{Text: t.usage.Input, CachedText: t.usage.Cached},
-		Output: protocol.UsageOutput{Text: t.usage.Output},
-	}})
+	t.emit(&protocol.TurnUsage{Usage: t.used()})
 	done := &protocol.Done{ConversationID: t.conv.ID, Status: status}
 	protocol.SetTurn(done, t.number)
 	t.rec.Done, t.rec.Heard = status == protocol.DoneCompleted, t.m.watched()

@@ -66,6 +66,7 @@ type Config struct {
 	Audit        Audit        `key:"audit"`
 	VAD          VAD          `key:"vad"`
 	Limits       Limits       `key:"limits"`
+	Prices       Prices       `key:"prices"`
 	Sim          Sim          `key:"sim"`
 	Log          Log          `key:"log"`
 
@@ -354,8 +355,23 @@ type Limits struct {
 	// ResumeGrace is how long a client may be away before its session ends; 0 means that it ends at
 	// once.
 	ResumeGrace time.Duration `key:"resume_grace" from:"0s" to:"10m"`
+	// UserSessions is how many voice sessions one user may have at once, UserNewPerSecond how many
+	// they may begin per second. UserDayCost is what models may cost for them on a day, in US dollars,
+	// and UserDayMinutes how long their voice sessions of a day may last together. 0 means no limit.
+	UserSessions     int     `key:"user_sessions" from:"0" to:"1000000"`
+	UserNewPerSecond float64 `key:"user_new_per_second" from:"0" to:"1000000"`
+	UserDayCost      float64 `key:"user_day_cost" from:"0" to:"1000000"`
+	UserDayMinutes   float64 `key:"user_day_minutes" from:"0" to:"100000"`
+	// SessionCost is what the model of one voice session may cost, in US dollars; 0 means no limit.
+	SessionCost float64 `key:"session_cost" from:"0" to:"1000000"`
 	// MessageBytes is the largest WebSocket message a client may send.
 	MessageBytes int `key:"message_bytes" from:"4096" to:"16777216"`
+}
+
+// Prices are what tokens cost.
+type Prices struct {
+	// File is a price table whose models replace those of the built-in one; empty means none.
+	File Path `key:"file"`
 }
 
 // Sim is the simulator inside the process.

@@ -244,7 +244,7 @@ func (l *loader) validateTags() {
 	}
 }
 
-// between checks the bounds of a whole number or a duration. least and most are written as in a
+// between checks the bounds of a number or a duration. least and most are written as in a
 // configuration.
 func (l *loader) between(key, least, most string) {
 	value := l.fields[key].value
@@ -252,7 +252,11 @@ func (l *loader) between(key, least, most string) {
 	if err := errors.Join(field{value: low}.set(least), field{value: high}.set(most)); err != nil {
 		panic("config: the tags of " + key + ": " + err.Error())
 	}
-	if value.Int() < low.Int() || value.Int() > high.Int() {
+	inside := func() bool { return value.Int() >= low.Int() && value.Int() <= high.Int() }
+	if value.CanFloat() { // NaN is not inside
+		inside = func() bool { return value.Float() >= low.Float() && value.Float() <= high.Float() }
+	}
+	if !inside() {
 		l.problems.add(l.at(key), "%s must be from %v to %v, not %v.", key, low, high, value)
 	}
 }

@@ -52,9 +52,6 @@ func (a Amount) Plus(b Amount) Amount {
 	return Amount{Micros: a.Micros.Plus(b.Micros), Unpriced: a.Unpriced + b.Unpriced}
 }
 
-// IsZero reports whether nothing was used.
-func (a Amount) IsZero() bool { return a == Amount{} }
-
 // mostTokens bounds each kind of token of one usage, so that no product of the calculation
 // overflows: eight kinds, each with this many tokens at mostPrice, fit into 63 bits.
 const mostTokens = 1_000_000_000
@@ -62,9 +59,23 @@ const mostTokens = 1_000_000_000
 // Usage counts the tokens of one usage, by what they are charged as. Unlike in transport.Tokens no
 // token is counted twice: input that the provider had cached is counted as cached alone.
 type Usage struct {
-	InputText, InputAudio, InputImage    int64
-	CachedText, CachedAudio, CachedImage int64
-	OutputText, OutputAudio              int64
+	InputText   int64 `json:"input_text,omitempty"`
+	InputAudio  int64 `json:"input_audio,omitempty"`
+	InputImage  int64 `json:"input_image,omitempty"`
+	CachedText  int64 `json:"cached_text,omitempty"`
+	CachedAudio int64 `json:"cached_audio,omitempty"`
+	CachedImage int64 `json:"cached_image,omitempty"`
+	OutputText  int64 `json:"output_text,omitempty"`
+	OutputAudio int64 `json:"output_audio,omitempty"`
+}
+
+// Plus returns the sum of u and v.
+func (u Usage) Plus(v Usage) Usage {
+	return Usage{
+		InputText: u.InputText + v.InputText, InputAudio: u.InputAudio + v.InputAudio, InputImage: u.InputImage + v.InputImage,
+		CachedText: u.CachedText + v.CachedText, CachedAudio: u.CachedAudio + v.CachedAudio, CachedImage: u.CachedImage + v.CachedImage,
+		OutputText: u.OutputText + v.OutputText, OutputAudio: u.OutputAudio + v.OutputAudio,
+	}
 }
 
 // UsageOf returns what t is charged as.
@@ -92,3 +103,23 @@ func whole(n int64) int64 { return min(max(n, 0), mostTokens) }
 
 // IsZero reports whether no token was used.
 func (u Usage) IsZero() bool { return u == Usage{} }
+
+// Sum is what somebody has used in a time. Its JSON form stands in the store.
+type Sum struct {
+	Amount
+	// Sessions is the number of voice sessions that began, Turns that of turns by voice and text
+	// that ended.
+	Sessions int64 `json:"sessions,omitempty"`
+	Turns    int64 `json:"turns,omitempty"`
+	// VoiceMS is how long voice sessions lasted, in ms.
+	VoiceMS int64 `json:"voice_ms,omitempty"`
+	Tokens  Usage `json:"tokens"`
+}
+
+// Plus returns the sum of s and t.
+func (s Sum) Plus(t Sum) Sum {
+	return Sum{
+		Amount: s.Amount.Plus(t.Amount), Sessions: s.Sessions + t.Sessions, Turns: s.Turns + t.Turns,
+		VoiceMS: s.VoiceMS + t.VoiceMS, Tokens: s.Tokens.Plus(t.Tokens),
+	}
+}

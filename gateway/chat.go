@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/chat"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -125,7 +126,7 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 	if wrong != "" {
 		return req, wrong
 	}
-	req = chat.Request{ConversationID: body.ConversationID, User: who, Origin: pageOf(r)}
+	req = chat.Request{ConversationID: body.ConversationID, User: who, Key: auth.From(r.Context()).ID, Inspect: s.guard.check(r) == nil, Origin: pageOf(r)}
 	seen := &pictures{sees: s.opts.Chat.Sees()}
 	var no *wrongField
 	if req.Message, req.Parts, no = seen.content("message", "user", body.Message); no != nil {

@@ -24,7 +24,7 @@ var pageHeaders = []string{
 }
 
 // exposedHeaders are the headers of answers that such pages may read.
-var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry", "X-Request-Id", "X-Vercel-Ai-Ui-Message-Stream"}
+var exposedHeaders = []string{"Retry-After", "Retry-After-Ms", "RateLimit", "RateLimit-Policy", "X-Should-Retry", "X-Request-Id", "X-Vercel-Ai-Ui-Message-Stream"}
 
 // pageHeader says whether pages may send a header.
 func pageHeader(name string) bool {

@@ -54,7 +54,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.APIKey, o.Approvals = testKey, noApprovals{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
 		o.Metrics = o.Page
-		o.Directory, o.Nodes, o.Peers, o.Drain = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}
+		o.Directory, o.Nodes, o.Peers, o.Drain, o.Usage = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}, &fakeUsage{}
 		// What is missing here is an endpoint that is not asked.
 		for i, v := 0, reflect.ValueOf(*o); i < v.NumField(); i++ {
 			if field := v.Type().Field(i); field.Type.Kind() == reflect.Interface && v.Field(i).IsNil() {

@@ -86,6 +86,10 @@ type Options struct {
 	Drain Drain
 	// Metrics answers GET /metrics, to operators; nil means that there is no such endpoint.
 	Metrics http.Handler
+	// Usage is what users and keys use, and Prices the version of the price table. Nil means that
+	// nothing is counted, and that there is no GET /v1/usage.
+	Usage  Usage
+	Prices string
 	// Turns bound the messages of text conversations.
 	Turns TurnLimits
 	// Logger gets one line for each refusal. Nil means no logging.
@@ -134,6 +138,9 @@ func New(opts Options) *Server {
 	if opts.Blocks != nil {
 		s.handle("GET /v1/blocks", s.forOperators(s.blocks))
 		s.handle("DELETE /v1/blocks/{user}", s.forOperators(s.unblock))
+	}
+	if opts.Usage != nil {
+		s.handle("GET /v1/usage", s.forOperators(s.showUsage))
 	}
 	if opts.Voice != nil {
 		s.handle("POST /v1/sessions", s.forOperators(s.makeSession))

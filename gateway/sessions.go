@@ -85,6 +85,9 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	case s.shutOut(w, in.User, plainError, "The user is shut out for a while."):
 		return
 	}
+	if s.spent(w, r, in.User, plainError) {
+		return
+	}
 	s.leaveVoice(r, in.ConversationID, in.User)
 	offer, err := s.opts.Voice.Invite(r.Context(), in)
 	if err != nil {

@@ -59,10 +59,13 @@ func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 	return s.guard.hasKey && s.guard.checkKey(r) == nil || s.turns.exemptLoopback && addr.IsLoopback()
 }
 
-// enterChat lets a turn begin, unless the user is shut out, the address or the user has its
+// enterChat lets a turn begin, unless the user is shut out or has used up a budget, the address or the user has its
 // share already, or all places are taken. If it is ok, leave must be called once.
 func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
 	if s.shutOut(w, who, shape, "You are shut out for a while, as you were told; come back later.") {
+		return nil, false
+	}
+	if s.spent(w, r, who, shape) {
 		return nil, false
 	}
 	if s.opts.Sessions.Draining() {

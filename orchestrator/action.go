@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -66,6 +67,8 @@ type TurnEnded struct {
 	Turn   int
 	Status TurnStatus
 	Usage  transport.Tokens
+	// Cost is what Usage has cost.
+	Cost cost.Amount
 	// Latency is nil if no audio answered the turn.
 	Latency *Latency
 }
@@ -215,6 +218,7 @@ const (
 	EndTool     EndReason = "tool_ended"
 	EndLost     EndReason = "provider_lost"
 	EndGone     EndReason = "client_gone"
+	EndBudget   EndReason = "budget" // of the session, its user or its key
 )
 
 func (AboutCall) action()     {}

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )
@@ -26,9 +27,16 @@ type Began struct {
 	Greeting string
 }
 
-// FromModel is an event of the model, except the user's speech and the audio, which have inputs
-// of their own.
+// FromModel is an event of the model, except the user's speech, the audio and what was used, which
+// have inputs of their own.
 type FromModel struct{ Event transport.Event }
+
+// Used reports the tokens that the model has used since the last Used, and what they cost. They
+// count also if the connection that reports them was given up.
+type Used struct {
+	Tokens transport.Tokens
+	Cost   cost.Amount
+}
 
 // UserSpeechStarted reports that the user began to speak, as the model or the gateway heard.
 type UserSpeechStarted struct {
@@ -134,6 +142,7 @@ type Tick struct{}
 
 func (OfCall) input()             {}
 func (Began) input()              {}
+func (Used) input()               {}
 func (FromModel) input()          {}
 func (UserSpeechStarted) input()  {}
 func (UserSpeechStopped) input()  {}

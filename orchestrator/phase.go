@@ -84,7 +84,7 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	}
 	m.farewell.by = from.Add(m.policy.FarewellWait)
 	m.farewell.most = m.farewell.by.Add(maxFarewell)
-	m.do(Ending{Reason: EndTool, After: m.farewell.by.Sub(m.at)})
+	m.do(Ending{Reason: m.endReason(), After: m.farewell.by.Sub(m.at)})
 	if after == registry.EndAfterFarewellSpoken {
 		m.mute()
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -52,6 +53,9 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 		p.Relink, caps.History, caps.Resume = true, transport.HistoryItems, sort%3 == 0
 	}
 	p.ResumeGrace = 2 * time.Minute
+	if sort%5 == 4 {
+		p.MaxCost = 100
+	}
 	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}}
 	tk.leaves = sort/96%2 == 1
 	tk.take(Began{})
@@ -372,7 +376,7 @@ func (tk *talk) speechInput() Input {
 	case n < 17:
 		return tk.userActs()
 	case n < 19:
-		return FromModel{tk.strangeEvent()}
+		return tk.strange()
 	default:
 		return Tick{}
 	}
@@ -458,22 +462,36 @@ func (tk *talk) userActs() Input {
 	}
 }
 
-// strangeEvent is one that fits nothing.
-func (tk *talk) strangeEvent() transport.Event {
+// strange is an input that fits nothing.
+func (tk *talk) strange() Input {
 	resp := fmt.Sprint("resp", tk.rng.IntN(tk.serial+1))
 	switch tk.rng.IntN(6) {
 	case 0:
-		return transport.Interrupted{}
+		return FromModel{transport.Interrupted{}}
 	case 1:
-		return transport.ResponseStarted{ID: resp}
+		return FromModel{transport.ResponseStarted{ID: resp}}
 	case 2:
-		return transport.ResponseDone{ID: resp, Status: tk.status()}
+		return FromModel{transport.ResponseDone{ID: resp, Status: tk.status()}}
 	case 3:
-		return transport.Usage{Tokens: transport.Tokens{Input: 1}}
+		return tk.used()
 	case 4:
-		return transport.Transcript{Item: "said", Role: transport.RoleAssistant, Text: "x"}
+		return FromModel{transport.Transcript{Item: "said", Role: transport.RoleAssistant, Text: "x"}}
 	default:
-		return transport.GoAway{TimeLeft: time.Minute}
+		return FromModel{transport.GoAway{TimeLeft: time.Minute}}
+	}
+}
+
+// used is what the model reports to have used, or what the user has used elsewhere.
+func (tk *talk) used() Input {
+	switch n := tk.rng.IntN(40); n {
+	case 0:
+		return Spending{Near: true}
+	case 1:
+		return Spending{Near: true, Over: true}
+	case 2:
+		return Spending{}
+	default:
+		return Used{Tokens: transport.Tokens{Input: 1}, Cost: cost.Amount{Micros: cost.Micros(n)}}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/transport"
 )
@@ -33,6 +34,9 @@ type Memory struct {
 	Warned        bool         `json:"warned,omitempty"` // the client knows that the session will end soon
 	Notices       []Notice     `json:"notices,omitempty"`
 	Calls         calls.Memory `json:"calls,omitzero"`
+	// Cost is what the model has cost so far, WrapUp that it was told that a limit is near.
+	Cost   cost.Amount `json:"cost,omitzero"`
+	WrapUp bool        `json:"wrap_up,omitempty"`
 }
 
 // OpenTurn is a turn whose answer is not complete.
@@ -63,6 +67,7 @@ func (s State) Memory() Memory {
 	m := Memory{
 		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
+		Cost: s.spending.amount, WrapUp: s.spending.told,
 	}
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
 	if t := s.turn; t != nil && t.cut == uncut {
@@ -134,6 +139,7 @@ func (m *machine) restored(in Restored) {
 	m.startedAt, m.phase, m.warned, m.signAt = in.StartedAt, PhaseActive, was.Warned, m.at
 	m.suppressed = suppressed{audio: was.AudioOff, transcript: was.TranscriptOff}
 	m.turns.last, m.turns.gaps, m.turns.began = was.Turn, was.Gaps, m.at
+	m.spending.amount, m.spending.told = was.Cost, was.WrapUp
 	if !in.Given {
 		m.turns.skip = turnsLeftOut
 	}
@@ -161,7 +167,10 @@ func (m *machine) restored(in Restored) {
 		m.actions = slices.DeleteFunc(m.actions, func(a Action) bool { _, ok := a.(Audit); return ok })
 	}
 	if was.Phase == PhaseEnding || was.Phase == PhaseEnded {
-		m.end(EndTool)
+		if m.overspent() {
+			m.farewell.why = EndBudget
+		}
+		m.end(m.endReason())
 		return
 	}
 	if in.Unheard && m.caps.History != transport.HistoryNone {

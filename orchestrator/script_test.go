@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -92,7 +93,7 @@ func (w words) caps() transport.Capabilities {
 
 // policy is what the first line says of the operator's rules.
 func (w words) policy() Policy {
-	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), SpokenConfirmation: w.has("spoken")}
+	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
 	p.Tools.Questions = policy.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if tool := w.id("confirm"); tool != "" {
@@ -202,6 +203,10 @@ func (w words) input() Input {
 		return ClientLost{}
 	case "client.back":
 		return w.clientBack()
+	case "usage":
+		return Used{Tokens: transport.Tokens{Input: w.num("in"), Output: w.num("out")}, Cost: cost.Amount{Micros: cost.Micros(w.num("cost")), Unpriced: w.num("unpriced")}}
+	case "spending":
+		return Spending{Near: w.has("near"), Over: w.has("over")}
 	case "hangup":
 		return HungUp{}
 	case "over":
@@ -220,6 +225,7 @@ func (w words) input() Input {
 // no + behind them, and those with a ! were cut off; has=item:ms and seq=n are what the client has received.
 func (w words) restored() Input {
 	m := Memory{Turn: int(w.num("turns")), Phase: PhaseActive, Unanswered: w.has("unanswered"), Worded: w.has("unanswered") && !w.has("wordless")}
+	m.Cost.Micros = cost.Micros(w.num("spent"))
 	if w.has("phase") {
 		m.Phase = Phase(w.id("phase"))
 	}
@@ -324,8 +330,6 @@ func (w words) event() transport.Event {
 		return transport.ToolCall{Call: w.id("call"), ID: w.id("id"), Name: w.id("name"), Args: json.RawMessage(w.id("args"))}
 	case "cancelled":
 		return transport.ToolCancelled{Calls: strings.Split(w.id("call"), ",")}
-	case "usage":
-		return transport.Usage{Tokens: transport.Tokens{Input: w.num("in"), Output: w.num("out")}}
 	case "handle":
 		return transport.ResumeHandle{Handle: w.id("value"), Resumable: w.has("value")}
 	case "goaway":

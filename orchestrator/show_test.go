@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -22,6 +23,12 @@ func show(a Action) string {
 		return fmt.Sprintf("Transcript turn=%d %s %s %q final=%t since=%d", a.Turn, a.ID, a.Role, a.Text, a.Final, a.StartedAt.Sub(epoch).Milliseconds())
 	case TurnEnded:
 		line := fmt.Sprintf("TurnEnded %d %s tokens=%d/%d", a.Turn, a.Status, a.Usage.Input, a.Usage.Output)
+		if a.Cost != (cost.Amount{}) {
+			line += fmt.Sprintf(" cost=%d", a.Cost.Micros)
+			if a.Cost.Unpriced > 0 {
+				line += fmt.Sprintf(" unpriced=%d", a.Cost.Unpriced)
+			}
+		}
 		if a.Latency != nil {
 			line += showLatency(*a.Latency)
 		}

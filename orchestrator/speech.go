@@ -146,7 +146,7 @@ func (m *machine) userActivity(in UserActivity) {
 func (m *machine) userInterrupt() {
 	if m.ending() {
 		m.flush(FlushUserStop)
-		m.end(EndTool)
+		m.end(m.endReason())
 		return
 	}
 	m.lastActive, m.user.acted = m.at, true

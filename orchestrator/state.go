@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/cost"
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
@@ -17,6 +18,8 @@ type Policy struct {
 	MaxLength time.Duration
 	// MaxIdle is how long nobody may speak or type before the session ends. Zero means no limit.
 	MaxIdle time.Duration
+	// MaxCost is what the model of a session may cost. Zero means no limit.
+	MaxCost cost.Micros
 	// NudgeAfter is when a silent model is asked again, NoAnswerAfter when the turn fails. Zero
 	// means 10 s and 15 s.
 	NudgeAfter    time.Duration
@@ -102,6 +105,7 @@ type State struct {
 	suppressed suppressed
 	farewell   farewell
 	absence    absence
+	spending   spending
 }
 
 // turns is what the State keeps about all turns so far.
@@ -114,6 +118,8 @@ type turns struct {
 	// answered is what another process must know of the last turn, if it is over and was answered.
 	answered *OpenTurn
 	carry    transport.Tokens // usage reported between turns, for the next turn
+
+	carryCost cost.Amount // of carry
 }
 
 // response is the model's latest response.
@@ -197,8 +203,9 @@ const (
 // speaks reports whether the user is speaking.
 func (u user) speaks() bool { return u.voice == speaking || u.voice == pressing }
 
-// farewell is what the State keeps while a tool is ending the session: PhaseEnding.
+// farewell is what the State keeps while a tool, or a limit, is ending the session: PhaseEnding.
 type farewell struct {
+	why      EndReason // empty if a tool ends it
 	by       time.Time // when the session ends if nothing sounds
 	most     time.Time // when the session ends, whatever sounds
 	item     string    // the first item that the model began after the tool's result
@@ -216,6 +223,7 @@ type turn struct {
 	modelAt   time.Time // when the model sent its first audio
 	clientAt  time.Time // when the first audio was sent to the client
 	usage     transport.Tokens
+	cost      cost.Amount // of usage
 
 	stage    stage
 	response string    // the model's latest response in this turn

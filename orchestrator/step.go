@@ -106,6 +106,10 @@ func (m *machine) counts(in Input) bool {
 		m.signAt = m.at
 	case AudioEnded:
 		m.signAt = m.at
+	case Used:
+		if !m.down() {
+			m.signAt = m.at
+		}
 	}
 	return true
 }
@@ -123,12 +127,8 @@ func (m *machine) take(in Input) {
 		m.fromModel(in.Event)
 	case UserSpeechStarted, UserSpeechStopped, UserHeard:
 		m.speech(in)
-	case AudioBegan:
-		m.audioBegan(in)
-	case AudioEnded:
-		m.audioEnded(in)
-	case AudioSent:
-		m.audioSent(in)
+	case AudioBegan, AudioEnded, AudioSent:
+		m.ofAudio(in)
 	case UserText:
 		m.userText(in)
 	case UserInterrupt:
@@ -145,6 +145,8 @@ func (m *machine) take(in Input) {
 		m.confirmationAnswer(in)
 	case ClientLost, ClientBack:
 		m.ofClient(in)
+	case Used, Spending:
+		m.ofMoney(in)
 	case Over:
 		m.phase = PhaseEnded
 		m.nothingMore()
@@ -152,6 +154,18 @@ func (m *machine) take(in Input) {
 		m.end(EndHungUp)
 	case Tick:
 		m.tick()
+	}
+}
+
+// ofAudio takes an input about the audio of the model.
+func (m *machine) ofAudio(in Input) {
+	switch in := in.(type) {
+	case AudioBegan:
+		m.audioBegan(in)
+	case AudioEnded:
+		m.audioEnded(in)
+	case AudioSent:
+		m.audioSent(in)
 	}
 }
 
@@ -171,8 +185,6 @@ func (m *machine) fromModel(ev transport.Event) {
 		m.toolCall(ev)
 	case transport.ToolCancelled:
 		m.toolCancelled(ev)
-	case transport.Usage:
-		m.usage(ev)
 	case transport.GoAway:
 		m.goAway(ev.TimeLeft)
 	case transport.ResumeHandle:
@@ -184,7 +196,7 @@ func (m *machine) fromModel(ev transport.Event) {
 	case transport.Problem:
 		m.problem(ev)
 	}
-	// Truncated changes nothing here. Audio and the user's speech have inputs of
+	// Truncated changes nothing here. Audio, the user's speech and what was used have inputs of
 	// their own.
 }
 
@@ -249,7 +261,7 @@ func (m *machine) end(reason EndReason) {
 func (m *machine) tick() {
 	if m.ending() && !m.at.Before(m.endsAt()) {
 		m.flush(FlushSessionEnd)
-		m.end(EndTool)
+		m.end(m.endReason())
 		return
 	}
 	m.carryOut(m.calls.Tick(m.at))
@@ -334,7 +346,8 @@ func (m *machine) settle() {
 	m.settleTurn()
 	m.watchOverlooked()
 	m.rotate()
-	if m.turn == nil {
+	m.mindSpending()
+	if m.turn == nil && m.phase != PhaseEnded {
 		m.betweenTurns()
 	}
 }
@@ -355,7 +368,7 @@ func (m *machine) betweenTurns() {
 	if m.ending() {
 		// A failed turn ends before it is heard, and no other turn follows.
 		if len(m.line.items) == 0 {
-			m.end(EndTool)
+			m.end(m.endReason())
 			return
 		}
 		m.mute()

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/cost"
 	"voicegw/prompts"
 	"voicegw/transport"
 )
@@ -46,8 +47,8 @@ func (m *machine) openTurn(inputEnd time.Time) {
 	m.turns.last, m.turns.gaps, m.turns.skip = m.turns.last+1+m.turns.skip, m.turns.gaps+m.turns.skip, 0
 	m.turns.began, m.turns.answered, m.lastActive = m.at, nil, m.at
 	m.stop.pending = false
-	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.turns.carry}
-	m.turns.carry = transport.Tokens{}
+	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.turns.carry, cost: m.turns.carryCost}
+	m.turns.carry, m.turns.carryCost = transport.Tokens{}, cost.Amount{}
 	if m.down() {
 		m.turn.queued = m.link.count
 	}
@@ -87,7 +88,7 @@ func (m *machine) endTurn() {
 	if status == TurnCompleted {
 		m.link.losses, m.turns.answered = nil, m.remembered(t)
 	}
-	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Latency: t.latency()})
+	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }
 
 // failTurn ends the open turn with an error. Whatever the model does next without the user
@@ -98,7 +99,7 @@ func (m *machine) failTurn(f Failure, retryable bool) {
 	m.lastActive = m.at
 	m.answers()
 	m.do(Failed{Turn: t.number, Failure: f, Retryable: retryable},
-		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Latency: t.latency()})
+		TurnEnded{Turn: t.number, Status: TurnFailed, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }
 
 // interrupt records that the user has stopped the answer.
@@ -371,12 +372,13 @@ func (m *machine) nudge(t *turn) {
 	}
 }
 
-func (m *machine) usage(ev transport.Usage) {
+func (m *machine) used(in Used) {
+	m.spending.amount = m.spending.amount.Plus(in.Cost)
 	if m.turn == nil {
-		m.turns.carry = m.turns.carry.Add(ev.Tokens)
+		m.turns.carry, m.turns.carryCost = m.turns.carry.Add(in.Tokens), m.turns.carryCost.Plus(in.Cost)
 		return
 	}
-	m.turn.usage = m.turn.usage.Add(ev.Tokens)
+	m.turn.usage, m.turn.cost = m.turn.usage.Add(in.Tokens), m.turn.cost.Plus(in.Cost)
 }
 
 func (m *machine) userText(in UserText) {
@@ -386,6 +388,11 @@ func (m *machine) userText(in UserText) {
 	}
 	m.user.spokenAt, m.user.acted = m.at, true
 	m.interrupt(FlushUserText)
+	if m.phase == PhaseActive && m.overspent() {
+		m.spending.over, m.spending.turn = true, 0 // this step says goodbye instead of an answer
+		m.do(Failed{Failure: FailureEnding})
+		return
+	}
 	m.typed(in.ID, in.Text)
 }
 

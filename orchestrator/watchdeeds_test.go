@@ -129,6 +129,9 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 // opensWithText says whether a turn begins with text for the model.
 func opensWithText(rest []Action) bool {
 	for _, a := range rest {
+		if _, next := a.(TurnStarted); next {
+			return false // the text is the next turn's: the last words of a budget
+		}
 		if c, ok := a.(Command); ok {
 			if _, ok := c.Command.(transport.UserText); ok {
 				return true

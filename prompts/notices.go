@@ -12,6 +12,12 @@ import (
 // NudgeNotice asks a model again that owes an answer and is silent.
 const NudgeNotice = "The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
 
+// WrapUpNotice tells a model that the conversation has used most of what it may.
+const WrapUpNotice = "Most of what this conversation may use is used up. Tell the user in a short sentence that you have to come to an end soon, ask what is most important, and keep your answers short from now on."
+
+// BudgetNotice asks a model for the last words of a conversation that has used what it may.
+const BudgetNotice = "What this conversation may use is used up, and it ends now. Say goodbye in one short sentence, without a question and without calling a tool. Do not speak of money or technology."
+
 // GoOnAfterBreak asks a model to finish an answer that a lost connection has cut off.
 const GoOnAfterBreak = "Your last answer broke off there. Go on from where it stopped, without a greeting and without repeating what was said."
 

@@ -155,6 +155,16 @@ type Usage struct {
 	OutputTokens int64       `json:"output_tokens"`
 	Input        UsageInput  `json:"input"`
 	Output       UsageOutput `json:"output"`
+	// Cost is only told to a client that inspects its session or conversation.
+	Cost *Cost `json:"cost,omitempty"`
+}
+
+// Cost is what a turn has cost: money is counted in micro-dollars.
+type Cost struct {
+	USDMicros int64 `json:"usd_micros"`
+	// Unpriced is how many of the model's reports of usage could not be priced. They are not in
+	// USDMicros, and were not free.
+	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
 // Plus returns the sum of u and v.
@@ -167,6 +177,13 @@ func (u Usage) Plus(v Usage) Usage {
 	u.Input.CachedAudio += v.Input.CachedAudio
 	u.Output.Text += v.Output.Text
 	u.Output.Audio += v.Output.Audio
+	if v.Cost != nil {
+		sum := *v.Cost
+		if u.Cost != nil {
+			sum.USDMicros, sum.Unpriced = sum.USDMicros+u.Cost.USDMicros, sum.Unpriced+u.Cost.Unpriced
+		}
+		u.Cost = &sum
+	}
 	return u
 }
 

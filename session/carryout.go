@@ -53,6 +53,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable})
 	default:
 		if m := message(a); m != nil {
+			s.ends(a, m)
 			s.tell(m)
 		}
 	}
@@ -64,7 +65,7 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	case orchestrator.TurnStarted:
 		return &protocol.TurnStarted{Header: inTurn(a.Turn)}
 	case orchestrator.TurnEnded:
-		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status), Usage: usage(a.Usage), Latency: latency(a.Latency)}
+		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status), Usage: usageOf(a.Usage), Latency: latency(a.Latency)}
 	case orchestrator.SpeechStarted:
 		return &protocol.SpeechStarted{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
 	case orchestrator.SpeechStopped:
@@ -98,7 +99,7 @@ var failureWords = map[orchestrator.Failure]string{
 
 func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }
 
-func usage(t transport.Tokens) protocol.Usage {
+func usageOf(t transport.Tokens) protocol.Usage {
 	return protocol.Usage{
 		InputTokens: t.Input, OutputTokens: t.Output,
 		Input:  protocol.UsageInput{Text: t.InputText, Audio: t.InputAudio, CachedText: t.CachedText, CachedAudio: t.CachedAudio},

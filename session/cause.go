@@ -84,6 +84,12 @@ var (
 		Code: errcode.Limit, Message: "The gateway is late with the sessions that run and takes no new one; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: closecode.Limit,
 		Code: errcode.Limit, Message: "Too many sessions from your address; end one, or try again in a moment."}
+	// causeCrowd and causeSpent are for a user or a key whose limit is reached, and causeSpent also
+	// ends a session.
+	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: closecode.Limit,
+		Code: errcode.Limit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment."}
+	causeSpent = &Cause{Reason: "budget", Close: closecode.Limit,
+		Code: errcode.Budget, Message: "What you may use is used up for now; come back later."}
 	causeCrowded = &Cause{Reason: "crowded_out", Close: closecode.TryLater,
 		Code: errcode.Limit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
 
@@ -136,7 +142,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
@@ -192,6 +198,8 @@ func endCause(r orchestrator.EndReason) *Cause {
 		return causeTool
 	case orchestrator.EndGone:
 		return causeGone
+	case orchestrator.EndBudget:
+		return causeSpent
 	case orchestrator.EndLost:
 		return causeLost
 	default:

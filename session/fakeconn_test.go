@@ -46,7 +46,7 @@ type fakeConn struct {
 
 func newFakeConn(f *fakeModel, setup transport.Setup) *fakeConn {
 	info := f.Info
-	info.Provider, info.Model, info.Capabilities = f.Name(), setup.Model, f.caps
+	info.Provider, info.Model, info.Capabilities = f.Name(), cmp.Or(setup.Model, info.Model), f.caps
 	info.InputRate = cmp.Or(info.InputRate, 16000)
 	info.OutputRate = cmp.Or(info.OutputRate, 24000)
 	return &fakeConn{

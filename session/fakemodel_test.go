@@ -22,7 +22,7 @@ type fakeModel struct {
 	// Connect.
 	Provider string
 
-	// Info is what connections return, with Provider, Model and Capabilities filled
+	// Info is what connections return, with Provider, the Model of the setup and Capabilities filled
 	// in; zero rates mean 16000 Hz in and 24000 Hz out. Set it before the first Connect.
 	Info transport.Info
 

@@ -178,6 +178,7 @@ func (m *Manager) redialer(g *guest, tools *registry.Snapshot) *redialer {
 func (m *Manager) begun(s *session, g *guest) {
 	m.note(s)
 	s.place.WhenLost(func() { s.end(causeTaken) })
+	s.watchSpending()
 	if g.WhenLost != nil {
 		g.WhenLost(s.voiceLost)
 	}
@@ -195,6 +196,7 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 		m.moved++
 		m.mu.Unlock()
 	}
+	sum := m.bill(s, g.came, cause)
 	stats := s.linked.Load().conn.Stats()
 	s.linked.Load().tellSkipped()
 	s.mu.Lock()
@@ -203,7 +205,7 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 	s.happened(Ended{Reason: cause.Reason, Lasted: time.Since(g.came)})
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
-		"uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),
+		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
 

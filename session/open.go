@@ -45,6 +45,9 @@ func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transp
 		}
 	}
 	g.knownAt = time.Now()
+	if cause := m.account(g, false); cause != nil {
+		return nil, cause
+	}
 	g.provider = m.instead(cmp.Or(g.start.Provider, m.opts.Provider), g.start.Provider != "")
 	g.mark = mark.New()
 	setup := m.setup(g, g.provider, tools)

@@ -7,8 +7,10 @@ import (
 
 	"voicegw/audit"
 	"voicegw/config/defaults"
+	"voicegw/cost"
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
+	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
@@ -51,6 +53,11 @@ type Options struct {
 	// Audit receives the records of tool calls. It is called with a lock held and must not block.
 	// Nil discards them.
 	Audit func(audit.Record)
+	// Prices are what tokens cost. Nil knows no price: everything is unpriced.
+	Prices *cost.Table
+	// Usage counts what users and keys use, and refuses those that have used what they may. Nil
+	// counts nothing.
+	Usage *meter.Meter
 	// Policy holds the limits and waiting times of a session, and the rules for its tools.
 	Policy orchestrator.Policy
 	// Limits bound what clients may do.

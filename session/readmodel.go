@@ -44,6 +44,8 @@ func (l *link) event(ev transport.Event) {
 			return
 		}
 		s.take(l, orchestrator.FromModel{Event: ev})
+	case transport.Usage:
+		l.used(ev.Tokens)
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:

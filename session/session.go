@@ -13,7 +13,9 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audit"
+	"voicegw/cost"
 	"voicegw/internal/user"
+	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
@@ -66,6 +68,7 @@ type session struct {
 	logger    *slog.Logger
 	end       context.CancelCauseFunc // ends the session; the first cause counts
 	done      <-chan struct{}         // closed by end
+	account   *meter.Session          // counts what is used; nil if nobody does
 	context   func() context.Context  // ends with the session
 	cause     func() *Cause           // why it ended, once done
 	whenDone  func(f func())          // calls f on a new goroutine, once done
@@ -152,6 +155,7 @@ type session struct {
 	sounded sounded
 	nudges  int
 	spokeAt time.Time
+	sum     cost.Sum // what the session has used in this process
 }
 
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
@@ -159,8 +163,8 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	s := &session{
 		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start,
 		voice: g.voice, inspect: g.Inspect, place: nowhere{},
-		clock:   &audioClock{rate: start.InputRate},
-		logger:  g.logger,
+		clock:  &audioClock{rate: start.InputRate},
+		logger: g.logger, account: g.account,
 		control: rate.NewLimiter(controlRate, controlBurst),
 		left:    make(chan struct{}),
 	}

@@ -169,6 +169,9 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	if end, cause := m.adopt(g, at); cause != nil {
 		return nil, end, cause
 	}
+	if cause := m.account(g, true); cause != nil {
+		return nil, false, cause
+	}
 	at.fates = m.fates(was.State.Calls.Questions)
 	none := noModel{transport.Info{Provider: provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
 	if s, err = newSession(m.ctx(), g, &m.opts, c, none, tools); err != nil {

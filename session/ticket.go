@@ -11,6 +11,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
+	"voicegw/meter"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
 	"voicegw/session/handoff"
@@ -46,6 +47,7 @@ type guest struct {
 	logger             *slog.Logger
 	// restoring is what a session begins with that another process has run; nil for a new one.
 	restoring *restoring
+	account   *meter.Session // counts what is used; nil before that, and if nobody does
 }
 
 // ticketTime bounds a call of the Desk for a new session.
@@ -144,6 +146,7 @@ func (g *guest) started() Started {
 
 // leave releases what the guest's ticket holds.
 func (g *guest) leave() {
+	g.account.Leave()
 	if g.Over != nil {
 		g.Over()
 	}

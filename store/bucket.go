@@ -287,11 +287,16 @@ func wholeSeconds(ttl time.Duration) time.Duration {
 
 // each calls f with the key and value of every record, in no particular order.
 func (b *bucket) each(ctx context.Context, what string, f func(key string, data []byte)) error {
+	return b.eachUnder(ctx, what, "", f)
+}
+
+// eachUnder is each for the records whose keys begin with under, which ends with a dot or is empty.
+func (b *bucket) eachUnder(ctx context.Context, what, under string, f func(key string, data []byte)) error {
 	var all []message
 	err := b.store.within(ctx, b.store.o.Wait, what, func(ctx context.Context) error {
 		all = all[:0]
 		reading, err := b.store.follow(ctx, b.stream.CachedInfo().Config.Name,
-			jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: b.before + ">"})
+			jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: b.before + under + ">"})
 		if err != nil {
 			return err
 		}

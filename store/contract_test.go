@@ -73,6 +73,8 @@ func TestContract(t *testing.T) {
 				"directory versions":  testSessionVersions,
 				"checkpoints":         testCheckpoints,
 				"checkpoint fenced":   testCheckpointFenced,
+				"usage":               testUsage,
+				"usage told":          testUsageTold,
 				"contexts":            testContexts,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/cost"
 )
 
 // FuzzDecode: whatever stands in a bucket is a record that could have been written, or
@@ -29,6 +30,7 @@ func FuzzDecode(f *testing.F) {
 		storedSession{V: 1, SessionRecord: SessionRecord{ID: "s", Node: "n", Epoch: 1, State: SessionLive, EndsAt: now, TokenHashes: []string{"a"}}},
 		storedSession{V: 1}, map[string]any{"v": 1, "id": "s", "NODE": "n", "epoch": 1, "state": "later", "new": []int{1}},
 		storedCheckpoint{V: 1, Checkpoint: Checkpoint{SessionID: "s", Epoch: 1, History: []conversation.Entry{{Text: "x"}}, State: json.RawMessage(`{"a":1}`)}}, storedCheckpoint{V: 1},
+		storedUsage{V: 1, UsageRecord: UsageRecord{Day: "2026-11-25", Writer: "w", User: "ada", Sum: cost.Sum{Amount: cost.Amount{Micros: 5, Unpriced: 1}, Turns: 2}}}, storedUsage{V: 1},
 		leaseHolder{Holder: "h", Node: "n"},
 		approvalNote{Reference: "R", Session: "s", Tool: "t", Question: "q", ApprovedAt: now}, approvalNote{Reference: "R"},
 	} {
@@ -74,6 +76,11 @@ func FuzzDecode(f *testing.F) {
 			t.Error(err)
 		}
 		fuzzSession(t, data)
+		if u, err := decodeUsage(data); err == nil {
+			again(t, storedUsage{V: recordVersion, UsageRecord: u}, func(data []byte) error { _, err := decodeUsage(data); return err })
+		} else if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrVersion) {
+			t.Error(err)
+		}
 		if c, err := decodeCheckpoint(data); err == nil {
 			again(t, storedCheckpoint{V: recordVersion, Checkpoint: c}, func(data []byte) error {
 				if len(data) > MaxCheckpoint { // what encode adds: a space may become \u2028

@@ -58,6 +58,7 @@ type Store struct {
 	// directory and checkpoints let voice sessions go on at other nodes.
 	directory   *Directory
 	checkpoints *Checkpoints
+	usage       *Usage
 	journal     *witness.Journal // nil in memory and with an external server
 	accepted    *Damage          // nil unless Options.AcceptDamage was needed
 	place       *place           // nil if journal is nil
@@ -247,6 +248,7 @@ func (s *Store) opens() []func(context.Context) error {
 		func(ctx context.Context) (err error) { s.nodes, err = s.openNodes(ctx); return err },
 		func(ctx context.Context) (err error) { s.directory, err = s.openDirectory(ctx); return err },
 		func(ctx context.Context) (err error) { s.checkpoints, err = s.openCheckpoints(ctx); return err },
+		func(ctx context.Context) (err error) { s.usage, err = s.openUsage(ctx); return err },
 		func(ctx context.Context) (err error) { s.ledger, err = s.openLedger(ctx); return err },
 		func(ctx context.Context) (err error) { s.confirm, err = s.openConfirmations(ctx); return err },
 		func(ctx context.Context) (err error) { s.audit, err = s.openAudit(ctx); return err },
@@ -293,6 +295,9 @@ func (s *Store) Directory() *Directory { return s.directory }
 
 // Checkpoints returns what another node needs to go on with a voice session.
 func (s *Store) Checkpoints() *Checkpoints { return s.checkpoints }
+
+// Usage returns what users and keys have used.
+func (s *Store) Usage() *Usage { return s.usage }
 
 // Ready says whether the store answers and accepts writes: one exchange with the leader of
 // the ledger's stream, of some 100 us, and the embedded server's own health. After a write to

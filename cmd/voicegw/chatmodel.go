@@ -83,6 +83,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		},
 		Rules:  policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
 		Audit:  s.record,
+		Bill:   s.bill(options.Model),
 		Logger: s.logger,
 	})
 }

@@ -110,6 +110,7 @@ func (s *server) parts() []part {
 		{"the metrics", s.scrapes.close},
 		{"the other gateways", s.peers.close},
 		{"the simulator", s.sim.close},
+		{"the usage", s.closeUsage},
 		{"the audit", func() error { return closeAudit(s.audit) }},
 	}
 	if s.tools != nil {

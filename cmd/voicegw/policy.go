@@ -20,7 +20,7 @@ import (
 // voicePolicy returns the configured policy of voice sessions and their tools.
 func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
-		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace,
+		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace, MaxCost: dollars(cfg.Limits.SessionCost),
 		Tools: policy.Rules{
 			Mode: registry.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
 		},

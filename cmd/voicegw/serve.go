@@ -19,12 +19,14 @@ import (
 	"voicegw/client/operator"
 	"voicegw/cluster"
 	"voicegw/config"
+	"voicegw/cost"
 	"voicegw/gateway"
 	"voicegw/internal/debugserver"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
 	"voicegw/internal/sdnotify"
 	"voicegw/internal/terminal"
+	"voicegw/meter"
 	"voicegw/metrics"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -108,6 +110,8 @@ type server struct {
 	audit        *audit.Log
 	metrics      *metrics.Metrics
 	scrapes      *scrapes // nil if the metrics have no address of their own
+	prices       *cost.Table
+	usage        *meter.Meter
 	tools        *registry.Registry
 	reload       *build.Watch // nil without dev
 	sim          *simulator   // nil if no provider is simulated
@@ -165,6 +169,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if d := s.caps.store.Accepted(); d != nil {
 		s.audit.Write(acceptedRecord(d))
 	}
+	if err = s.openUsage(ctx); err != nil {
+		return err
+	}
 	s.metrics = s.newMetrics(transports)
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
@@ -204,6 +211,7 @@ func (s *server) takeAddress(ctx context.Context, key string) error {
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained,
+		Usage: s.usage, Prices: s.prices.Version,
 		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Metrics: measured, Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{

@@ -120,6 +120,8 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		Executor: executor,
 		Audit:    s.record,
 		Observe:  s.metrics.Observe,
+		Prices:   s.prices,
+		Usage:    s.usage,
 		Policy:   voicePolicy(cfg),
 		Limits: session.Limits{
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,

@@ -38,6 +38,7 @@ const (
 	NoAnswer            = "no_answer"
 	Flooding            = "flooding"
 	Limit               = "limit"
+	Budget              = "budget"
 	Blocked             = "blocked"
 	ConfirmationUnknown = "confirmation_unknown"
 	ConfirmationUsed    = "confirmation_used"

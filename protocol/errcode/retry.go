@@ -49,6 +49,7 @@ var retries = map[string]Retry{
 	NoAnswer:            Later,
 	Flooding:            Later,
 	Limit:               Later,
+	Budget:              Later,
 	Blocked:             Never,
 	ConfirmationUnknown: Never,
 	ConfirmationUsed:    Never,

@@ -26,15 +26,16 @@ const (
 	Answers
 	Sessions
 	Checkpoints
+	Usage
 
 	// Last is the last bucket.
-	Last = Checkpoints
+	Last = Usage
 )
 
 var names = map[Bucket]string{
 	Ledger: "ledger", Confirmations: "confirmations", Blocks: "blocks", Tickets: "tickets",
 	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals", Answers: "answers",
-	Sessions: "sessions", Checkpoints: "checkpoints",
+	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage",
 }
 
 // String returns the name that the operator knows, such as "ledger".
@@ -56,7 +57,7 @@ func (b Bucket) String() string {
 // start has none. Approvals are notes: a lost one is not reported to its conversation, and
 // repeats nothing. Answers are given again to retried messages: a message whose answer is lost
 // counts as a new one. Sessions and checkpoints only let a voice session go on: one whose record
-// is lost cannot be resumed.
+// is lost cannot be resumed. Usage is for reading and for limits that are not exact anyway.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
 // Key is the SHA-256 of the name of a record, as in the bucket.

@@ -210,6 +210,8 @@ export interface Usage {
   output_tokens: number;
   input: { text: number; audio: number; cached_text: number; cached_audio: number };
   output: { text: number; audio: number };
+  /** What the turn has cost, in millionths of a dollar, for a client that inspects; what could not be priced is counted apart. */
+  cost?: { usd_micros: number; unpriced?: number };
 }
 
 /** From the last voiced sample (or the typed text) to the first audio sent to the client, in ms. */

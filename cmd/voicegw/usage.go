@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/auth"
+	"voicegw/chat"
+	"voicegw/config"
+	"voicegw/cost"
+	"voicegw/internal/strict"
+	"voicegw/meter"
+	"voicegw/registry"
+)
+
+// priceTable returns the table of prices: the built-in one, with those of the operator's file.
+func priceTable(cfg *config.Config) (*cost.Table, error) {
+	table := cost.BuiltIn()
+	path := string(cfg.Prices.File)
+	if path == "" {
+		return table, nil
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > strict.MaxBytes {
+		err = fmt.Errorf("it has %d bytes; at most %d are read", info.Size(), strict.MaxBytes)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(filepath.Clean(path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the prices cannot be read (prices.file): %w", err)
+	}
+	own, err := cost.Parse(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("the prices are wrong (prices.file):\n%w", err)
+	}
+	return table.With(own), nil
+}
+
+// openUsage begins to count what users and keys use.
+func (s *server) openUsage(ctx context.Context) (err error) {
+	if s.prices, err = priceTable(s.cfg); err != nil {
+		return err
+	}
+	l := s.cfg.Limits
+	s.usage, err = meter.New(ctx, meter.Options{
+		Store: s.caps.store.Usage(), Node: rand.Text(), Logger: s.logger.With("component", "usage"),
+		User: auth.Limits{Sessions: l.UserSessions, NewPerSecond: l.UserNewPerSecond, MinutesPerDay: l.UserDayMinutes, CostPerDay: l.UserDayCost},
+	})
+	if err != nil {
+		return fmt.Errorf("what was used today cannot be read: %w", err)
+	}
+	return nil
+}
+
+// usageTime bounds what is written of the usage at the end.
+const usageTime = 5 * time.Second
+
+func (s *server) closeUsage() error {
+	if s.usage == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), usageTime)
+	defer cancel()
+	if err := s.usage.Close(ctx); err != nil {
+		return errors.Join(errors.New("what was used in the last seconds is lost"), err)
+	}
+	return nil
+}
+
+// dollars returns an amount of the configuration.
+func dollars(d float64) cost.Micros { return cost.Micros(math.Round(d * 1e6)) }
+
+// bill returns what counts the turns of a chat model.
+func (s *server) bill(model string) func(chat.Bill) cost.Amount {
+	return func(b chat.Bill) cost.Amount {
+		tokens := cost.Usage{InputText: max(b.Usage.Input-b.Usage.Cached, 0), CachedText: min(b.Usage.Cached, b.Usage.Input), OutputText: b.Usage.Output}
+		now := time.Now()
+		a := s.prices.Cost(model, now, tokens)
+		s.usage.Turn(meter.Who{User: b.User.String(), Key: b.Key}, a, tokens)
+		r := audit.Spent(now, audit.EventTurnCost, registry.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, s.prices.Version, "")
+		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID, r.Agent = "chat-"+b.ConversationID, b.ConversationID, b.User.String(), b.Key, b.Turn, s.cfg.Agent.Name
+		s.record(r)
+		return a
+	}
+}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"voicegw/auth"
+	"voicegw/cost"
+	"voicegw/internal/user"
+	"voicegw/meter"
+	"voicegw/protocol/errcode"
+)
+
+// Usage counts what users and keys use; *meter.Meter implements it and documents each method.
+type Usage interface {
+	Allows(who meter.Who) *meter.Refusal
+	Report(ctx context.Context, f meter.Filter) (days []meter.Day, unreadable int, err error)
+}
+
+// spent answers a request of a user, or with a key, that has used up what it may for the day.
+func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) bool {
+	if s.opts.Usage == nil {
+		return false
+	}
+	no := s.opts.Usage.Allows(meter.Who{User: who.String(), Key: auth.From(r.Context()).ID})
+	if no == nil {
+		return false
+	}
+	s.seldom.Info("message refused", no.Limit, "addr", s.clientAddr(r).String())
+	limitHeaders(w.Header(), no)
+	told := shape(http.StatusTooManyRequests, errcode.Budget, "What you may use is used up for now; come back later.")
+	told["until"] = time.Now().Add(no.RetryIn).UTC().Format(timeForm)
+	answer(w, http.StatusTooManyRequests, map[string]any{"error": told})
+	return true
+}
+
+// limitHeaders says which limit is reached, in the form of draft-ietf-httpapi-ratelimit-headers-11
+// (read 2026-11-25): a policy has its quota q and its window w, the limit what is left, r, and in how
+// many seconds there is more, t. The draft counts requests; here q counts micro-dollars for a limit of
+// cost, and seconds for one of minutes.
+func limitHeaders(h http.Header, no *meter.Refusal) {
+	seconds := int64(math.Ceil(no.RetryIn.Seconds()))
+	h.Set("Retry-After", fmt.Sprint(max(seconds, 1)))
+	policy := fmt.Sprintf("%q;q=%d", no.Limit, no.Quota)
+	if no.Window > 0 {
+		policy += fmt.Sprintf(";w=%d", int64(no.Window.Seconds()))
+	}
+	h.Set("RateLimit-Policy", policy)
+	h.Set("RateLimit", fmt.Sprintf("%q;r=0;t=%d", no.Limit, max(seconds, 1)))
+}
+
+// usageDay is a day of GET /v1/usage.
+type usageDay struct {
+	Date string `json:"date"`
+	// USDMicros is money in millionths of a dollar; Unpriced counts the reports of usage that are not
+	// in it because they have no price.
+	USDMicros int64      `json:"usd_micros"`
+	Unpriced  int64      `json:"unpriced"`
+	Sessions  int64      `json:"sessions"`
+	Turns     int64      `json:"turns"`
+	VoiceMS   int64      `json:"voice_ms"`
+	Tokens    cost.Usage `json:"tokens"`
+}
+
+func dayLine(date string, sum cost.Sum) usageDay {
+	return usageDay{Date: date, USDMicros: int64(sum.Micros), Unpriced: sum.Unpriced, Sessions: sum.Sessions, Turns: sum.Turns, VoiceMS: sum.VoiceMS, Tokens: sum.Tokens}
+}
+
+const (
+	// usageDays is how many days are reported if the request names none, mostUsageDays how many at
+	// most.
+	usageDays     = 30
+	mostUsageDays = 100
+)
+
+// showUsage reports what was used, by day: of all, or of a user or a key.
+func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
+	f, wrong := usageFilter(r.URL.Query(), time.Now())
+	if wrong != "" {
+		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		return
+	}
+	days, unreadable, err := s.opts.Usage.Report(r.Context(), f)
+	if err != nil {
+		s.storeFailed(w, "the usage cannot be read", err)
+		return
+	}
+	var all cost.Sum
+	lines := make([]usageDay, 0, len(days))
+	for _, d := range days {
+		all = all.Plus(d.Sum)
+		lines = append(lines, dayLine(d.Date, d.Sum))
+	}
+	answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all), "prices": s.opts.Prices, "unreadable": unreadable})
+}
+
+// usageFilter reads what is asked for, or says what is wrong with it.
+func usageFilter(q url.Values, now time.Time) (f meter.Filter, wrong string) {
+	f = meter.Filter{User: q.Get("user"), Key: q.Get("key"), First: now.AddDate(0, 0, 1-usageDays), Last: now}
+	for name := range q {
+		if name != "user" && name != "key" && name != "since" {
+			return f, fmt.Sprintf("There is no parameter %q; there are user, key and since.", clip(name))
+		}
+	}
+	if f.User != "" {
+		who, err := user.Stored(f.User)
+		if err != nil {
+			return f, "The parameter user " + err.Error() + "."
+		}
+		f.User = who.String()
+	}
+	if since := q.Get("since"); since != "" {
+		day, err := time.Parse(time.DateOnly, since)
+		if err != nil {
+			return f, "The parameter since must be a day in UTC, such as 2026-11-25."
+		}
+		f.First = day
+	}
+	if oldest := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-mostUsageDays); f.First.Before(oldest) || f.First.After(now) {
+		return f, fmt.Sprintf("The parameter since must be a day from %s to today: usage is kept for %d days.", oldest.Format(time.DateOnly), mostUsageDays)
+	}
+	return f, ""
+}

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/cost"
+	"voicegw/meter"
+)
+
+// fakeUsage refuses one user, and reports what it is given.
+type fakeUsage struct {
+	refused string
+	no      *meter.Refusal
+	days    []meter.Day
+	err     error
+	asked   meter.Filter
+}
+
+func (f *fakeUsage) Allows(who meter.Who) *meter.Refusal {
+	if who.User != f.refused {
+		return nil
+	}
+	return f.no
+}
+
+func (f *fakeUsage) Report(_ context.Context, asked meter.Filter) ([]meter.Day, int, error) {
+	f.asked = asked
+	return f.days, 1, f.err
+}
+
+// TestUsedUp: whoever has used up a budget gets 429 with the limit's numbers, at each of the doors.
+func TestUsedUp(t *testing.T) {
+	f := &fakeUsage{refused: "ada", no: &meter.Refusal{Limit: meter.LimitUserCost, Quota: 5_000_000, Window: 24 * time.Hour, RetryIn: 90*time.Minute + 300*time.Millisecond}}
+	s := everyRoute(t, func(o *Options) { o.Usage = f })
+	for path, body := range map[string]string{
+		"/v1/chat":             `{"message":"hello","user":"ada"}`,
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"hello"}],"user":"ada"}`,
+		"/v1/sessions":         `{"user":"ada"}`,
+	} {
+		ask := func(body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+testKey)
+			r.Host = "localhost"
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			return w
+		}
+		w := ask(body)
+		if code, _ := problemOf(t, w); w.Code != http.StatusTooManyRequests || code != "budget" {
+			t.Errorf("%s: %d %s", path, w.Code, code)
+		}
+		for name, want := range map[string]string{"Retry-After": "5401", "RateLimit-Policy": `"user-day-cost";q=5000000;w=86400`, "RateLimit": `"user-day-cost";r=0;t=5401`} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s is %q instead of %q", path, name, got, want)
+			}
+		}
+		if !strings.Contains(w.Body.String(), `"until"`) {
+			t.Errorf("%s: %s", path, w.Body)
+		}
+		if w := ask(strings.ReplaceAll(body, "ada", "bob")); w.Code == http.StatusTooManyRequests {
+			t.Errorf("%s: somebody else is refused: %s", path, w.Body)
+		}
+	}
+}
+
+// TestUsageForOperators: the days with their sums, for operators alone.
+func TestUsageForOperators(t *testing.T) {
+	f := &fakeUsage{days: []meter.Day{
+		{Date: "2026-11-24", Sum: cost.Sum{Amount: cost.Amount{Micros: 5, Unpriced: 1}, Turns: 2, Tokens: cost.Usage{InputText: 7}}},
+		{Date: "2026-11-25", Sum: cost.Sum{Amount: cost.Amount{Micros: 6}, Sessions: 1, VoiceMS: 900, Tokens: cost.Usage{InputText: 1}}},
+	}}
+	s := everyRoute(t, func(o *Options) { o.Usage, o.Prices = f, "2026-11-25" })
+	ask := func(query, key string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/usage"+query, nil)
+		if key != "" {
+			r.Header.Set("Authorization", "Bearer "+key)
+		}
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+	if w := ask("", ""); w.Code != http.StatusUnauthorized {
+		t.Errorf("without a key: %d %s", w.Code, w.Body)
+	}
+	const want = `{"days":[{"date":"2026-11-24","usd_micros":5,"unpriced":1,"sessions":0,"turns":2,"voice_ms":0,"tokens":{"input_text":7}},` +
+		`{"date":"2026-11-25","usd_micros":6,"unpriced":0,"sessions":1,"turns":0,"voice_ms":900,"tokens":{"input_text":1}}],` +
+		`"prices":"2026-11-25","total":{"date":"","usd_micros":11,"unpriced":1,"sessions":1,"turns":2,"voice_ms":900,"tokens":{"input_text":8}},"unreadable":1}`
+	if w := ask("?user=ada&key=key:1", testKey); w.Code != http.StatusOK || strings.TrimSpace(w.Body.String()) != want {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if f.asked.User != "ada" || f.asked.Key != "key:1" || f.asked.Last.Sub(f.asked.First) != 29*24*time.Hour {
+		t.Errorf("asked for %+v", f.asked)
+	}
+	for _, wrong := range []string{"?since=yesterday", "?since=1999-01-01", "?since=2999-01-01", "?users=ada", "?user=%00"} {
+		if w := ask(wrong, testKey); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", wrong, w.Code, w.Body)
+		}
+	}
+	f.err = errors.New("away")
+	if w := ask("", testKey); w.Code != http.StatusServiceUnavailable || strings.Contains(w.Body.String(), "away") {
+		t.Errorf("without the store: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestUsageSince: a day in UTC, at most 100 of them.
+func TestUsageSince(t *testing.T) {
+	now := time.Date(2026, 11, 25, 0, 30, 0, 0, time.FixedZone("Kiritimati", 14*3600)) // in UTC it is the 24th
+	for since, ok := range map[string]bool{"2026-11-24": true, "2026-11-25": false, "2026-08-17": true, "2026-08-16": false} {
+		f, wrong := usageFilter(url.Values{"since": {since}}, now)
+		if (wrong == "") != ok {
+			t.Errorf("%s: %+v, %q", since, f, wrong)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"time"
+
+	"voicegw/audit"
+	"voicegw/cost"
+	"voicegw/meter"
+	"voicegw/orchestrator"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// spender returns whose usage the client's session is.
+func (g *guest) spender() meter.Who { return meter.Who{User: g.User.String()} }
+
+// account begins to count what a client's session uses, or returns which limit refuses it. goesOn
+// means that another process has let it in.
+func (m *Manager) account(g *guest, goesOn bool) *Cause {
+	counted, no := m.opts.Usage.Enter(g.spender(), goesOn)
+	if no != nil {
+		return limited(no)
+	}
+	g.account = counted
+	return nil
+}
+
+// limited returns the cause for a limit that refuses a session.
+func limited(no *meter.Refusal) *Cause {
+	is := causeCrowd
+	if no.Day() {
+		is = causeSpent
+	}
+	c := *is
+	if no.Day() {
+		c.Until = time.Now().Add(no.RetryIn).UTC().Truncate(time.Second)
+	}
+	return &c
+}
+
+// watchSpending tells the session when its user or key come near a limit, or reach it.
+func (s *session) watchSpending() {
+	s.account.Watch(func(is meter.State) {
+		s.dispatch(orchestrator.Spending{Near: is >= meter.Near, Over: is == meter.Spent})
+	})
+}
+
+// used counts what the link's model reports. It counts whatever has become of the link: it was used.
+func (l *link) used(t transport.Tokens) {
+	s, tokens := l.s, cost.UsageOf(t)
+	amount := s.opts.Prices.Cost(l.info.Model, time.Now(), tokens)
+	s.account.Used(amount, tokens)
+	s.mu.Lock()
+	s.sum = s.sum.Plus(cost.Sum{Amount: amount, Tokens: tokens})
+	s.mu.Unlock()
+	s.dispatch(orchestrator.Used{Tokens: t, Cost: amount})
+}
+
+// ends counts a turn if the action ends one; its message tells a client that inspects the session what
+// the turn has cost. The caller must hold mu.
+func (s *session) ends(a orchestrator.Action, m protocol.ServerMessage) {
+	ended, ok := a.(orchestrator.TurnEnded)
+	if !ok {
+		return
+	}
+	s.account.Turn()
+	s.sum.Turns++
+	if m, ok := m.(*protocol.TurnEnded); ok && s.inspect {
+		m.Usage.Cost = &protocol.Cost{USDMicros: int64(ended.Cost.Micros), Unpriced: ended.Cost.Unpriced}
+	}
+}
+
+// bill writes what this process has counted of a session that is over, or goes on elsewhere.
+func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
+	s.mu.Lock()
+	sum := s.sum
+	s.mu.Unlock()
+	sum.VoiceMS = time.Since(since).Milliseconds()
+	if m.opts.Audit == nil || m.opts.Prices == nil {
+		return sum
+	}
+	m.opts.Audit(s.ours(audit.Spent(time.Now(), audit.EventSessionCost, registry.ModeVoice, sum, m.opts.Prices.Version, cause.Reason)))
+	return sum
+}

@@ -1,0 +1,271 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/auth"
+	"voicegw/cost"
+	"voicegw/meter"
+	"voicegw/meter/metertest"
+	"voicegw/orchestrator"
+	"voicegw/prompts"
+	"voicegw/transport"
+)
+
+// prices has the fake model: a token of output costs a micro-dollar.
+func prices(t *testing.T, model string) *cost.Table {
+	t.Helper()
+	table, err := cost.Parse("prices", []byte("version: 1\ndate: 2026-11-25\nprices: [{models: ["+strings.ToLower(model)+"], source: s, input: {text: 1}, output: {text: 1}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// counted is a stage whose sessions are counted at a hub, as those of a node.
+type counted struct {
+	*stage
+	meter *meter.Meter
+
+	mu     sync.Mutex
+	audits []audit.Record
+}
+
+func newCounted(t *testing.T, h *metertest.Hub, node string, policy orchestrator.Policy, limits auth.Limits) *counted {
+	t.Helper()
+	m, err := meter.New(context.Background(), meter.Options{Store: h, Node: node, User: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &counted{meter: m}
+	st.stage = newStage(t, hearing, func(o *Options) {
+		o.Usage, o.Policy, o.Prices = m, policy, prices(t, "fake-model")
+		if fake, ok := o.Transports["fake"].(*fakeModel); ok {
+			fake.Info.Model = "fake-model"
+		}
+		o.Audit = func(r audit.Record) {
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			st.audits = append(st.audits, r)
+		}
+	})
+	t.Cleanup(func() { // before that of the stage
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return st
+}
+
+func (st *counted) records() []audit.Record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return slices.Clone(st.audits)
+}
+
+const adaStarts = `{"type":"session.start","input_rate":16000,"output_rate":24000,"client":{"id":"ada"}}`
+
+// adaSpeaks begins a session of ada.
+func (st *counted) adaSpeaks(t *testing.T, start string) *spender {
+	t.Helper()
+	c := st.connect(start)
+	return &spender{t: t, client: c, model: st.fake.Accept(t)}
+}
+
+// spender is a conversation whose model reports what it uses.
+type spender struct {
+	t      *testing.T
+	client *testClient
+	model  interface {
+		Emit(...transport.Event)
+		EmitAudio(string, []byte)
+		Commands() []transport.Command
+	}
+	answers int
+	bye     bool // it has said goodbye
+}
+
+// answer has the model answer its turn with some tokens, and the user hear it.
+func (s *spender) answer(tokens int64) {
+	s.t.Helper()
+	s.answers++
+	id := fmt.Sprint("a", s.answers)
+	s.model.Emit(transport.ResponseStarted{ID: id})
+	s.model.EmitAudio(id, make([]byte, 4800))
+	s.model.Emit(transport.AudioDone{Item: id}, transport.Usage{Tokens: transport.Tokens{Output: tokens, OutputText: tokens}}, transport.ResponseDone{ID: id, Status: transport.ResponseCompleted})
+	synctest.Wait()
+	pass(5 * time.Second)
+	synctest.Wait()
+}
+
+// asks has the user type something; it reports whether the model is to answer it.
+func (s *spender) asks() bool {
+	s.t.Helper()
+	if s.client.isOver() {
+		return false
+	}
+	before := s.told("hello")
+	s.client.say(`{"type":"input.text","text":"hello"}`)
+	synctest.Wait()
+	return s.told("hello") > before
+}
+
+// told is how often the model was given a text.
+func (s *spender) told(text string) (n int) {
+	for _, c := range s.model.Commands() {
+		if said, ok := c.(transport.UserText); ok && strings.Contains(said.Text, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestBudgetOverTwoNodes: two nodes share a user's budget of a day. Of each session at most one turn is
+// answered beyond it, its farewell is heard, and afterwards no node lets the user in.
+func TestBudgetOverTwoNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := metertest.New()
+		limits := auth.Limits{CostPerDay: 0.001} // 10 turns
+		a, b := newCounted(t, h, "a", orchestrator.Policy{}, limits), newCounted(t, h, "b", orchestrator.Policy{}, limits)
+		all := []*spender{a.adaSpeaks(t, adaStarts), a.adaSpeaks(t, adaStarts), b.adaSpeaks(t, adaStarts), b.adaSpeaks(t, adaStarts)}
+		beyond := map[*spender]int{}
+		var used int64
+		for range 5 {
+			var open []*spender
+			for _, s := range all {
+				if s.asks() {
+					open = append(open, s) // all at once, so that several turns are open at the limit
+				}
+			}
+			for _, s := range open {
+				if used >= 1000 {
+					beyond[s]++
+				}
+				if !s.bye {
+					used += 100
+					s.answer(100)
+				}
+				for _, s := range all {
+					if !s.bye && s.told(prompts.BudgetNotice) > 0 {
+						s.bye = true
+						s.answer(10)
+					}
+				}
+			}
+		}
+		for i, s := range all {
+			if n := beyond[s]; n > 1 {
+				t.Errorf("session %d answered %d turns beyond the limit", i, n)
+			}
+			if s.told(prompts.BudgetNotice) != 1 || s.told(prompts.WrapUpNotice) > 1 {
+				t.Fatalf("session %d was told %d times of the end, and %d times that it is near", i, s.told(prompts.BudgetNotice), s.told(prompts.WrapUpNotice))
+			}
+			s.client.expect(t, "session.ending", "audio.start", "audio.end", "session.ended budget")
+			s.client.ended(t, 4029)
+		}
+		if used > 1000+4*100 {
+			t.Errorf("%d micro-dollars of 1000 were used before the farewells", used)
+		}
+		for name, st := range map[string]*counted{"a": a, "b": b} {
+			c := st.connect(adaStarts)
+			synctest.Wait()
+			if told := c.last(t, "error"); told["code"] != "budget" || told["until"] == nil || c.code != 4029 {
+				t.Errorf("%s lets ada in, or says nothing of it: %v, %d", name, told, c.code)
+			}
+			other := st.connect(strings.Replace(adaStarts, "ada", "bob", 1))
+			st.fake.Accept(t)
+			synctest.Wait()
+			if other.isOver() {
+				t.Errorf("%s does not let bob in", name)
+			}
+		}
+	})
+}
+
+// TestSessionCost: a session ends politely at what it may cost itself. The audit has what it has cost,
+// and a client that inspects sees it for each turn.
+func TestSessionCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
+		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.MayInspect = true })
+		s := &spender{t: t, client: c, model: st.fake.Accept(t)}
+		for i, tokens := range []int64{799, 1, 150, 50} {
+			if !s.asks() {
+				t.Fatalf("turn %d is not answered", i)
+			}
+			s.answer(tokens)
+			if near := s.told(prompts.WrapUpNotice) == 1; near != (i > 0) {
+				t.Fatalf("after turn %d the model was told that the end is near: %v", i, near)
+			}
+			if i == 1 {
+				s.answer(0) // it says so
+			}
+		}
+		if usage, _ := s.client.last(t, "turn.ended")["usage"].(map[string]any); usage == nil || fmt.Sprint(usage["cost"]) != "map[usd_micros:50]" {
+			t.Errorf("the client sees %v", usage)
+		}
+		s.answer(7)
+		s.client.ended(t, 4029)
+		synctest.Wait()
+		records := st.records()
+		if len(records) != 1 {
+			t.Fatalf("%d records", len(records))
+		}
+		r := records[0]
+		if r.Event != audit.EventSessionCost || r.Spent.Micros != 1007 || r.Spent.Turns != 6 || r.Spent.Tokens.OutputText != 1007 || r.Prices != "2026-11-25" || r.Why != "budget" || r.UserID != "ada" || r.DurationMS == 0 {
+			t.Errorf("%+v, %+v", r, r.Spent)
+		}
+		days, _, err := st.meter.Report(context.Background(), meter.Filter{User: "ada", First: time.Now(), Last: time.Now()})
+		if err != nil || len(days) != 1 || days[0].Micros != 1007 || days[0].Turns != 6 || days[0].Sessions != 1 || days[0].VoiceMS != r.DurationMS {
+			t.Errorf("%v: %+v", err, days)
+		}
+	})
+}
+
+// TestUnpricedIsNotFree: a model without a price is counted as such, and ends no session.
+func TestUnpricedIsNotFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1}, auth.Limits{CostPerDay: 0.000001})
+		st.m.opts.Prices = prices(t, "another")
+		s := st.adaSpeaks(t, adaStarts)
+		for range 3 {
+			if !s.asks() {
+				t.Fatal("the session has ended")
+			}
+			s.answer(1000)
+		}
+		if _, ok := s.client.last(t, "turn.ended")["usage"].(map[string]any)["cost"]; ok {
+			t.Error("a client that does not inspect sees what a turn costs")
+		}
+		s.client.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		if r := st.records(); len(r) != 1 || r[0].Spent.Micros != 0 || r[0].Spent.Unpriced != 3 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestSessionsOfAUser: as many at once as a user may have, and one more when one has ended.
+func TestSessionsOfAUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{}, auth.Limits{Sessions: 1})
+		s := st.adaSpeaks(t, adaStarts)
+		c := st.connect(adaStarts)
+		synctest.Wait()
+		c.expect(t, "error limit")
+		c.ended(t, 4029)
+		s.client.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		if st.adaSpeaks(t, adaStarts).client.isOver() {
+			t.Error("the place was not given back")
+		}
+	})
+}
