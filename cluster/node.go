@@ -56,6 +56,7 @@ const writeTime = time.Minute
 // to this node only.
 func (n *Node) Enter(r store.SessionRecord) session.Place {
 	p := n.newPlace(r)
+	p.changes.changed = true // the first record is not written
 	n.writes.Go(p.enter)
 	return p
 }
@@ -166,10 +167,9 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	close(p.entered)
 	p.holds(owned)
 	taken := &session.Taken{Place: p, Record: owned.Record()}
-	taken.Record.State = found.State
 	if taken.Checkpoint, err = n.o.Checkpoints.Load(ctx, found.ID); err == nil {
 		// At the new epoch, which keeps the owner of before from writing another one.
-		err = p.Keep(ctx, taken.Checkpoint)
+		err = n.o.Checkpoints.Save(ctx, p.ours(taken.Checkpoint))
 	}
 	switch {
 	case err == nil, errors.Is(err, store.ErrUnknown):

@@ -16,6 +16,7 @@ import (
 type Checkpoints interface {
 	Note(of store.Checkpoint)
 	Save(ctx context.Context, of store.Checkpoint) error
+	Flush(ctx context.Context, session string) error
 	Load(ctx context.Context, session string) (store.Checkpoint, error)
 	Remove(session string)
 }
@@ -33,7 +34,7 @@ type place struct {
 	mu      sync.Mutex // guards the following fields
 	record  store.SessionRecord
 	owned   *store.Owned      // nil until the first record is written
-	changed bool              // record has changes that are not written
+	changes unwritten         // of record
 	writing chan struct{}     // closed when the goroutine that writes has ended; nil without one
 	noted   *store.Checkpoint // waits until owned is known
 	lost    []func()          // to call when the session is lost, while owned is not known
@@ -52,15 +53,22 @@ func (p *place) enter() {
 	owned, err := backoff.Retry(p.ctx(), func() (*store.Owned, error) {
 		p.mu.Lock()
 		r := p.record
-		p.changed = false
+		p.changes.begin()
 		p.mu.Unlock()
 		o, err := p.n.o.Directory.Enter(p.ctx(), r)
-		if err != nil && !errors.Is(err, store.ErrUnavailable) {
+		again := errors.Is(err, store.ErrUnavailable)
+		p.mu.Lock()
+		p.changes.end(again)
+		p.mu.Unlock()
+		if err != nil && !again {
 			return nil, backoff.Permanent(err)
 		}
 		return o, err
 	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(writeTime))
 	if err != nil {
+		p.mu.Lock()
+		p.changes.stop()
+		p.mu.Unlock()
 		if p.ctx().Err() == nil {
 			p.n.o.Logger.Warn("a session is not in the directory: its client can come back to this node only", "session_id", p.record.ID, "error", err)
 		}
@@ -85,7 +93,7 @@ func (p *place) holds(owned *store.Owned) {
 		p.note(*p.noted)
 		p.noted = nil
 	}
-	if p.changed {
+	if p.changes.changed {
 		p.writeSoon()
 	}
 }
@@ -95,10 +103,17 @@ func (p *place) Update(change func(*store.SessionRecord)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.record)
-	p.changed = true
+	p.changes.changed = true
 	if p.owned != nil && !p.over {
 		p.writeSoon()
 	}
+}
+
+// Written implements session.Place.
+func (p *place) Written() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changes.written()
 }
 
 // writeSoon starts a goroutine that writes the record, unless one runs. The caller must hold mu.
@@ -119,15 +134,18 @@ func (p *place) write() {
 	wait := backoff.NewExponentialBackOff()
 	for {
 		p.mu.Lock()
-		next, more := p.record, p.changed && !p.over
+		next, more := p.record, p.changes.changed && !p.over
 		if !more {
 			p.writing = nil
 			p.mu.Unlock()
 			return
 		}
-		p.changed = false
+		p.changes.begin()
 		p.mu.Unlock()
 		err := p.owned.Update(p.ctx(), func(r *store.SessionRecord) { *r = next })
+		p.mu.Lock()
+		p.changes.end(errors.Is(err, store.ErrUnavailable))
+		p.mu.Unlock()
 		switch {
 		case err == nil:
 			wait.Reset()
@@ -138,9 +156,6 @@ func (p *place) write() {
 			}
 			continue
 		}
-		p.mu.Lock()
-		p.changed = true
-		p.mu.Unlock()
 		select {
 		case <-time.After(wait.NextBackOff()):
 		case <-p.ctx().Done():
@@ -176,7 +191,7 @@ func (p *place) ours(c store.Checkpoint) store.Checkpoint {
 }
 
 // Keep implements session.Place.
-func (p *place) Keep(ctx context.Context, c store.Checkpoint) error {
+func (p *place) Keep(ctx context.Context) error {
 	if err := p.awaitEntry(ctx); err != nil {
 		return err
 	}
@@ -189,7 +204,7 @@ func (p *place) Keep(ctx context.Context, c store.Checkpoint) error {
 	case owned == nil:
 		return nil // nobody can find it
 	}
-	return p.n.o.Checkpoints.Save(ctx, p.ours(c)) //nolint:wrapcheck // it names the store
+	return p.n.o.Checkpoints.Flush(ctx, owned.Record().ID) //nolint:wrapcheck // it names the store
 }
 
 // awaitEntry waits until the first record is written, or never will be.
@@ -223,13 +238,14 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 			r.State = store.SessionMoving
 		})
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err == nil {
+		p.changes.stop()
 		p.stop()
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.over, p.changed = false, true // it may be written as given up
+	p.over, p.changes.changed = false, true // it may be written as given up
 	p.writeSoon()
 	return err //nolint:wrapcheck // it names the store
 }
@@ -238,6 +254,7 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 func (p *place) giveBack(ctx context.Context) error {
 	p.mu.Lock()
 	p.over = true
+	p.changes.stop()
 	p.mu.Unlock()
 	p.stop()
 	return p.owned.Update(ctx, func(r *store.SessionRecord) { r.State = store.SessionMoving }) //nolint:wrapcheck // it names the store
@@ -284,6 +301,7 @@ func (p *place) Leave() {
 	p.mu.Lock()
 	over, busy := p.over, p.writing
 	p.over = true
+	p.changes.stop()
 	p.mu.Unlock()
 	p.stop()
 	if !over {
@@ -296,6 +314,7 @@ func (p *place) End() {
 	p.mu.Lock()
 	busy := p.writing
 	p.over = true
+	p.changes.stop()
 	p.mu.Unlock()
 	p.stop()
 	p.writeEnd(busy)

@@ -2,9 +2,13 @@ package cluster
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"voicegw/internal/await"
+	"voicegw/internal/faultproxy"
+	"voicegw/session"
 	"voicegw/store"
 )
 
@@ -64,7 +68,8 @@ func TestKeptIsDurable(t *testing.T) {
 	for turn := range 20 {
 		p.Note(store.Checkpoint{Turn: turn})
 	}
-	if err := p.Keep(t.Context(), store.Checkpoint{Turn: 20}); err != nil {
+	p.Note(store.Checkpoint{Turn: 20})
+	if err := p.Keep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := kept.Checkpoints().Load(t.Context(), "voice-1"); err != nil || c.Turn != 20 || c.Epoch != 1 {
@@ -73,7 +78,61 @@ func TestKeptIsDurable(t *testing.T) {
 	if err := p.Give(t.Context(), store.Checkpoint{Turn: 21}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Keep(t.Context(), store.Checkpoint{Turn: 22}); err == nil {
+	p.Note(store.Checkpoint{Turn: 22})
+	if err := p.Keep(t.Context()); err == nil {
 		t.Error("a session that was given up keeps more")
 	}
+}
+
+// What was changed before Written is in the store when its channel is closed: the first record, what was
+// changed while that was written, and what was changed later. While the store is away it stays open, and
+// when the session is over nobody waits any more.
+func TestWritten(t *testing.T) {
+	direct := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
+	proxy, err := faultproxy.Listen("127.0.0.1:0", direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { proxy.Close() })
+	n, _ := nodeAt(t, proxy.Addr())
+	_, kept := nodeAt(t, direct)
+	do := func(c faultproxy.Command) {
+		t.Helper()
+		if err := proxy.Do(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written := func(what string, p session.Place, hashes int) {
+		t.Helper()
+		await.Closed(t, what+" is written", p.Written())
+		if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || len(r.TokenHashes) != hashes {
+			t.Errorf("%s is said to be written, and the record is %+v, %v", what, r, err)
+		}
+	}
+	another := func(r *store.SessionRecord) { r.TokenHashes = append(slices.Clone(r.TokenHashes), "hash") }
+	do(faultproxy.Command{Do: faultproxy.Freeze, Later: true})
+	p := n.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{"hash"}})
+	first := p.Written()
+	p.Update(another)
+	select {
+	case <-first:
+		t.Error("the first record is said to be written while the store is away")
+	case <-p.Written():
+		t.Error("a change is said to be written while the store is away")
+	default:
+	}
+	do(faultproxy.Command{Do: faultproxy.Heal})
+	await.Closed(t, "the first record is written", first)
+	written("what was changed meanwhile", p, 2)
+	for i := range 20 {
+		p.Update(another)
+		written("a change", p, 3+i)
+	}
+	do(faultproxy.Command{Do: faultproxy.Freeze, Later: true})
+	p.Update(another)
+	waits := p.Written()
+	p.Leave()
+	await.Closed(t, "nobody waits", waits)
+	await.Closed(t, "nobody waits later", p.Written())
+	do(faultproxy.Command{Do: faultproxy.Heal})
 }

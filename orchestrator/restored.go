@@ -112,8 +112,8 @@ type Restored struct {
 	// Epoch counts the processes that have run the session, from 1. Names that are given from now on
 	// contain it, so that none repeats.
 	Epoch uint64
-	// Given means that the process before has given the session up and told everything that it knew.
-	// Otherwise it died, and the last turns may be missing in Memory: their numbers are left out.
+	// Given means that the process before has given the session up, told everything that it knew, and
+	// records what came of its calls. Otherwise it died, and the last turns may be missing in Memory: their numbers are left out.
 	Given bool
 	// Handle resumes the conversation at the provider; empty without one.
 	Handle string
@@ -144,6 +144,9 @@ func (m *machine) restored(in Restored) {
 		m.turns.skip = turnsLeftOut
 	}
 	for _, n := range was.Notices[:min(len(was.Notices), maxNotices)] {
+		if in.Given {
+			n.Record = nil // the process before has recorded that the model was not told there
+		}
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record})
 	}
 	if o := was.Open; o != nil {
@@ -163,7 +166,7 @@ func (m *machine) restored(in Restored) {
 	m.turns.answered, m.line.recent = was.Answered, slices.Clone(was.Spoken[max(len(was.Spoken)-maxSpoken, 0):])
 	lost := m.calls.Restore(was.Calls, "call_"+strconv.FormatUint(in.Epoch, 10)+"_")
 	m.carryOut(lost)
-	if in.Given { // the process before records what came of its calls
+	if in.Given { // they are in the audit
 		m.actions = slices.DeleteFunc(m.actions, func(a Action) bool { _, ok := a.(Audit); return ok })
 	}
 	if was.Phase == PhaseEnding || was.Phase == PhaseEnded {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/cost"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
@@ -249,6 +250,9 @@ func (w words) restored() Input {
 	}
 	if w.has("notice") {
 		m.Notices = []Notice{{Text: w.text("notice")}}
+		if w.has("result") {
+			m.Notices[0].Record = &audit.Record{Event: audit.EventTool, TurnID: m.Turn, CallID: w.id("result"), ToolID: "write", OK: true}
+		}
 	}
 	var unheard []Unheard
 	if w.has("seq") {

@@ -56,7 +56,7 @@ func (a *attachment) hear() {
 		case !ok:
 			return
 		case a.current():
-			if !a.heard {
+			if !a.heard && s.down.speaks() {
 				a.heard = true
 				s.confirmToken()
 			}

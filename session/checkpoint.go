@@ -47,10 +47,14 @@ func (s *session) keepsCheckpoints() bool {
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
 	case !s.movable():
+		return
 	case tells(in) || changes(actions):
-		s.noteNow()
 	case slices.ContainsFunc(actions, isTranscript) && time.Since(s.notedAt) >= wordsEvery:
-		s.noteNow()
+	default:
+		return
+	}
+	if err := s.noteNow(); err != nil {
+		s.logger.Error("encoding a checkpoint", "error", err)
 	}
 }
 
@@ -59,18 +63,18 @@ const wordsEvery = 500 * time.Millisecond
 
 func isTranscript(a orchestrator.Action) bool { _, ok := a.(orchestrator.Transcript); return ok }
 
-// noteNow has a checkpoint written. The caller must hold mu.
-func (s *session) noteNow() {
+// noteNow has a checkpoint written, if another process could go on with the session. The caller must
+// hold mu.
+func (s *session) noteNow() error {
 	if !s.keepsCheckpoints() {
-		return
+		return nil
 	}
 	c, err := s.checkpoint("")
-	if err != nil {
-		s.logger.Error("encoding a checkpoint", "error", err)
-		return
+	if err == nil {
+		s.place.Note(c)
+		s.notedAt = time.Now()
 	}
-	s.place.Note(c)
-	s.notedAt = time.Now()
+	return err
 }
 
 // tells reports whether another process would have to know of an input: a handle from which the

@@ -42,6 +42,7 @@ type downlink struct {
 	finished bool  // nothing is accepted any more
 
 	gen     int      // the attachment that is written to; what writers for older ones do is ignored
+	silent  bool     // the attachment is told nothing yet; see lead
 	away    bool     // there is no attachment: everything waits
 	gap     bool     // messages that had to wait were dropped
 	charged int64    // bytes that are counted in the hoard, while away
@@ -188,7 +189,7 @@ func (d *downlink) claim(gen int, item string, pcm []byte) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.open(item)
-	if d.busy || d.finished || d.away || gen != d.gen || o == nil || o.start != nil || d.head < len(d.entries) {
+	if d.busy || d.finished || d.away || d.silent || gen != d.gen || o == nil || o.start != nil || d.head < len(d.entries) {
 		return false
 	}
 	d.busy = true
@@ -254,7 +255,7 @@ func (d *downlink) left() []orchestrator.AudioSent {
 // run starts the writer, if something is queued and nobody is writing. The caller must hold mu.
 func (d *downlink) run() {
 	switch {
-	case d.busy, d.away:
+	case d.busy, d.away, d.silent:
 	case d.head == len(d.entries):
 		d.idle.Broadcast()
 	case d.write != nil:

@@ -40,7 +40,7 @@ var (
 // Taken is a session that this node has taken over.
 type Taken struct {
 	Place Place
-	// Record is the session's record at its new epoch; its State is the one that it was found in.
+	// Record is the session's record at its new epoch.
 	Record store.SessionRecord
 	// Checkpoint is the newest one that the previous owner wrote. If the store has no checkpoint of
 	// the session, it is the zero Checkpoint, with an empty SessionID.
@@ -53,13 +53,16 @@ type Place interface {
 	// Update changes the session's record: change is called at once, and what it has changed is
 	// written soon, in the order of the calls.
 	Update(change func(*store.SessionRecord))
+	// Written returns a channel that is closed when what was changed until now is durable or, because
+	// nothing more is written, never will be. While the store is away it stays open.
+	Written() <-chan struct{}
 	// Note has a checkpoint written soon. SessionID and Epoch are set by Note; the slices must not
 	// change any more.
 	Note(c store.Checkpoint)
-	// Keep writes a checkpoint, or a newer one that was noted meanwhile. It is durable when Keep returns
-	// nil, or no other node can take the session. The error wraps store.ErrUnavailable, store.ErrTooBig
-	// or store.ErrFenced, or the session was given up.
-	Keep(ctx context.Context, c store.Checkpoint) error
+	// Keep writes now what was noted and waits. The newest checkpoint that was noted before is durable when
+	// Keep returns nil, or no other node can take the session. The error wraps store.ErrUnavailable,
+	// store.ErrTooBig or store.ErrFenced, or the session was given up.
+	Keep(ctx context.Context) error
 	// Give writes a checkpoint and gives the session up: any node may take it then. Both are durable
 	// when Give returns nil, and nothing is written after them. After an error the session is still
 	// this node's, and Give can be called again.
@@ -79,11 +82,19 @@ type Place interface {
 // nowhere is the place of a session that no other node may know.
 type nowhere struct{}
 
+// written is what Written returns where nothing waits.
+var written = func() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}()
+
 var errNowhere = errors.New("session: no other node can go on with the session")
 
 func (nowhere) Update(func(*store.SessionRecord))            {}
+func (nowhere) Written() <-chan struct{}                     { return written }
 func (nowhere) Note(store.Checkpoint)                        {}
-func (nowhere) Keep(context.Context, store.Checkpoint) error { return nil }
+func (nowhere) Keep(context.Context) error                   { return nil }
 func (nowhere) Give(context.Context, store.Checkpoint) error { return errNowhere }
 func (nowhere) Sure() bool                                   { return true }
 func (nowhere) WhenLost(func())                              {}
@@ -155,7 +166,7 @@ func (s *session) clientID() string {
 // movable reports whether another node could go on with the session.
 func (s *session) movable() bool { return s.place != nowhere{} }
 
-// record returns what other nodes may know of the session, without its tokens.
+// record returns what other nodes may know of the session when it begins.
 func (s *session) record() store.SessionRecord {
 	info := s.linked.Load().info
 	r := store.SessionRecord{
@@ -167,5 +178,6 @@ func (s *session) record() store.SessionRecord {
 	if longest := s.opts.Policy.MaxLength; longest > 0 {
 		r.EndsAt = s.startedAt.Add(longest)
 	}
+	s.tokens.enter(&r)
 	return r
 }

@@ -161,12 +161,24 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
 	s.redial = m.redialer(g, tools)
-	if m.opts.Cluster != nil && m.opts.Policy.ResumeGrace > 0 {
+	token := m.enroll(s)
+	m.begun(s, g)
+	s.begin(token)
+	return s
+}
+
+// enroll makes a session known to other nodes if its client may come back, and returns the token for that.
+func (m *Manager) enroll(s *session) (token string) {
+	if m.opts.Policy.ResumeGrace <= 0 {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token = s.tokens.next("", time.Now())
+	if m.opts.Cluster != nil {
 		s.place = m.opts.Cluster.Enter(s.record())
 	}
-	m.begun(s, g)
-	s.begin()
-	return s
+	return token
 }
 
 // redialer returns what opens other connections to the model.

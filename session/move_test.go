@@ -16,7 +16,9 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol/closecode"
+	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/transport"
@@ -80,8 +82,6 @@ func (p *giver) Give(ctx context.Context, c store.Checkpoint) error {
 	}
 	return err
 }
-
-func (p *giver) Keep(context.Context, store.Checkpoint) error { return nil }
 
 func (p *giver) Sure() bool {
 	p.all.mu.Lock()
@@ -737,3 +737,28 @@ func (d *keepsDesk) back() int {
 }
 
 func (*keepsDesk) Enter(context.Context, string, user.User) (string, error) { return "", nil }
+
+// TestResultWhenASessionHasLeft (S4): a call ends between the moment at which its session was given away and
+// the session's end here. The client is not told here of its end, because the next owner tells it that the
+// call is lost; the audit has it once.
+func TestResultWhenASessionHasLeft(t *testing.T) {
+	onTillNodes(t, func(t *testing.T, n tillNodes) {
+		c, model := n.talk()
+		n.takes = 5 * time.Second
+		n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
+		s := n.only()
+		s.mu.Lock()
+		s.giving = &giving{over: make(chan struct{}), left: true}
+		close(s.giving.over)
+		s.end(causeMoving)
+		s.step(orchestrator.OfCall{In: calls.Finished{Call: "call_1", Envelope: registry.Envelope{OK: true}}}, time.Now())
+		s.mu.Unlock()
+		<-s.left
+		if c.count("tool.started") != 1 || c.count("tool.ended") != 0 {
+			t.Errorf("the client was told %q", c.log())
+		}
+		if all := n.audited.list(); len(all) != 1 || !all[0].OK || all[0].NotDelivered != "session_over" {
+			t.Errorf("the audit has %+v", all)
+		}
+	})
+}

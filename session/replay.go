@@ -448,7 +448,8 @@ func (h *holding) rewound(it *heldItem, to int64) {
 	it.end, it.first, it.base = to, to, to
 }
 
-// lead puts messages before everything that waits. The first is the attachment's session.started.
+// lead puts messages before everything that waits. The first is the attachment's session.started; nothing
+// is written before speak is called.
 func (d *downlink) lead(messages ...protocol.ServerMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -466,11 +467,28 @@ func (d *downlink) lead(messages ...protocol.ServerMessage) error {
 	if n := len(d.replays); d.away && n > 0 {
 		d.replays[n-1].started = d.seq + 1
 	}
-	d.run()
+	d.silent = true
 	return nil
 }
 
-// attach lets the queue be written to that attachment.
+// speak lets what lead has kept back be written to that attachment. It changes nothing for an older one.
+func (d *downlink) speak(gen int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if gen == d.gen && !d.away {
+		d.silent = false
+		d.run()
+	}
+}
+
+// speaks reports whether anything may have been written to the attachment.
+func (d *downlink) speaks() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.silent
+}
+
+// attach lets the queue be written to that attachment, once it may be told anything.
 func (d *downlink) attach(gen int) {
 	if d.held.hoard != nil {
 		d.held.hoard.join(d)

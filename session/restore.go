@@ -173,8 +173,9 @@ func (s *session) beginAgain(at *restoring) {
 		s.tokens.enter(is)
 		// Until the client has the new token, it may come back with those of before.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
-		is.State, is.ToolsVersion = store.SessionLive, s.toolsVersion()
+		is.State, is.Lost, is.ToolsVersion = store.SessionLive, false, s.toolsVersion()
 	})
+	safe := s.tokens.saved(s.place.Written())
 	started := s.startedMessage(token, true, true)
 	started.InputAgain = again
 	first := append([]protocol.ServerMessage{started}, s.recall.messages()...)
@@ -199,7 +200,9 @@ func (s *session) beginAgain(at *restoring) {
 	}
 	s.showState()
 	s.wind()
-	s.attached.Load().start()
+	a := s.attached.Load()
+	s.welcome(a.gen, safe)
+	a.start()
 }
 
 // givesBack begins to give up, once, a session that was taken over and whose model cannot be reached

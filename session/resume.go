@@ -111,11 +111,9 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		s.tokens.enter(r)
 		r.State = store.SessionLive
 	})
+	safe := s.tokens.saved(s.place.Written())
 	recalled := s.recall.messages() // what the next step tells, it tells as well
 	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
-	if s.state.Questions() > 0 {
-		s.noteNow() // their tokens are sealed with the client's, which is new
-	}
 	started := s.startedMessage(token, true, back.snapshot)
 	started.InputAgain = s.hearRest(r.Input)
 	first := []protocol.ServerMessage{started}
@@ -128,6 +126,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	}
 	s.seat.move(a)
 	s.down.attach(at.gen)
+	s.welcome(at.gen, safe)
 	s.showState()
 	s.wind()
 	s.logger.Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.snapshot,

@@ -85,7 +85,9 @@ type session struct {
 	// behind is set when more waits for the client than may; lagged then acts on it.
 	behind atomic.Bool
 
-	leaving sync.WaitGroup // connections of older attachments that are being closed; counted under mu until the end
+	// leaving counts older attachments whose connections are being closed, and new ones that wait for
+	// welcome; under mu until the end.
+	leaving sync.WaitGroup
 
 	inbound    sync.Mutex       // held while an attachment is heard; guards the following fields; taken before hearing and mu
 	resampleIn *audio.Resampler // nil if the rates are equal
@@ -262,10 +264,10 @@ func resampler(from, to int) (*audio.Resampler, error) {
 func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnDetectionClient }
 
 // begin starts the conversation: from now on, each connection calls its pump when something has
-// arrived.
-func (s *session) begin() {
+// arrived. With token the client can come back; it is empty if the client cannot.
+func (s *session) begin(token string) {
 	a := s.attached.Load()
-	s.announce()
+	s.announce(a.gen, token)
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
 	s.readers.Add(1)
 	a.start()
@@ -297,15 +299,11 @@ func (s *session) settle() {
 }
 
 // announce tells the client that the session has begun.
-func (s *session) announce() {
-	token := ""
-	if s.opts.Policy.ResumeGrace > 0 {
-		s.mu.Lock()
-		token = s.tokens.next("", time.Now())
-		s.place.Update(s.tokens.enter)
-		s.mu.Unlock()
-	}
+func (s *session) announce(gen int, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.queued(true, s.down.lead(s.startedMessage(token, false, false)))
+	s.welcome(gen, s.tokens.saved(s.place.Written()))
 }
 
 // startedMessage returns the first message to an attachment.
@@ -458,10 +456,11 @@ func (s *session) takeSent(now time.Time) {
 	}
 }
 
-// step takes one step and carries out its actions. While the session is given up, the input waits.
-// The caller must hold mu.
+// step takes one step and carries out its actions. While the session is given up, the input waits: until
+// it is known whether the session stays or, if it does not, until Over has ended it here. The caller must
+// hold mu.
 func (s *session) step(in orchestrator.Input, now time.Time) {
-	if s.giving != nil && !s.isOver() {
+	if _, over := in.(orchestrator.Over); s.giving != nil && !over {
 		s.giving.hold(in)
 		return
 	}

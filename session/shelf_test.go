@@ -20,6 +20,7 @@ type shelf struct {
 	owners  map[string]*shelfPlace
 	dead    map[string]bool // nodes
 	late    bool            // checkpoints that are noted wait
+	away    chan struct{}   // nothing is written until heal closes it; nil while the shelf can be reached
 	taking  func()          // called while a node takes a session over; nil does nothing
 }
 
@@ -35,6 +36,27 @@ func (f *shelf) kill(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dead[id] = true
+}
+
+// leave makes the shelf take nothing until heal.
+func (f *shelf) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.away = make(chan struct{})
+}
+
+// heal writes what has waited.
+func (f *shelf) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.away)
+	f.away = nil
+	for _, p := range f.owners {
+		if p.changed {
+			p.changed = false
+			p.write()
+		}
+	}
 }
 
 func (f *shelf) record(id string) store.SessionRecord {
@@ -66,13 +88,15 @@ func (n shelfNode) Enter(r store.SessionRecord) Place {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r.Node, r.Epoch, r.State = n.id, 1, store.SessionLive
-	return n.own(r)
+	p := n.own(r)
+	p.changed = true
+	p.save()
+	return p
 }
 
 // own makes n the owner of a session. The caller must hold mu.
 func (n shelfNode) own(r store.SessionRecord) *shelfPlace {
-	p := &shelfPlace{n: n, id: r.ID, epoch: r.Epoch}
-	n.records[r.ID] = r
+	p := &shelfPlace{n: n, id: r.ID, epoch: r.Epoch, record: r}
 	if old := n.owners[r.ID]; old != nil {
 		for _, f := range old.lost {
 			go f()
@@ -104,9 +128,11 @@ func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
 	}
 	taken := &Taken{Record: r}
 	taken.Record.Node, taken.Record.Epoch = n.id, r.Epoch+1
+	taken.Record.Lost = r.Lost || r.State != store.SessionMoving
 	live := taken.Record
 	live.State = store.SessionLive
 	taken.Place = n.own(live)
+	n.records[r.ID] = live
 	if data := n.kept[r.ID]; data != nil {
 		if err := json.Unmarshal(data, &taken.Checkpoint); err != nil {
 			return nil, err
@@ -122,6 +148,36 @@ type shelfPlace struct {
 	epoch uint64
 	lost  []func()
 	over  bool
+
+	record  store.SessionRecord
+	changed bool              // record is not written
+	noted   *store.Checkpoint // waits
+}
+
+// write writes the record. The caller must hold the shelf's mutex.
+func (p *shelfPlace) write() {
+	if p.mine() {
+		r := p.record
+		r.TokenHashes = slices.Clone(r.TokenHashes)
+		p.n.records[p.id] = r
+	}
+}
+
+// save is write for a record that has changed, unless the shelf is away.
+func (p *shelfPlace) save() {
+	if p.n.away == nil {
+		p.changed = false
+		p.write()
+	}
+}
+
+func (p *shelfPlace) Written() <-chan struct{} {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if p.changed {
+		return p.n.away
+	}
+	return written
 }
 
 // mine reports whether the place may still write. The caller must hold the shelf's mutex.
@@ -130,33 +186,45 @@ func (p *shelfPlace) mine() bool { return !p.over && !p.n.dead[p.n.id] }
 func (p *shelfPlace) Update(change func(*store.SessionRecord)) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
-	if p.mine() {
-		r := p.n.records[p.id]
-		r.TokenHashes = slices.Clone(r.TokenHashes)
-		change(&r)
-		p.n.records[p.id] = r
-	}
+	p.record.TokenHashes = slices.Clone(p.record.TokenHashes)
+	change(&p.record)
+	p.changed = true
+	p.save()
 }
 
 func (p *shelfPlace) Note(c store.Checkpoint) {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
-	if !p.n.late {
+	p.noted = &c
+	if !p.n.late && p.n.away == nil {
 		p.keep(c)
 	}
 }
 
-func (p *shelfPlace) Keep(_ context.Context, c store.Checkpoint) error {
+func (p *shelfPlace) Keep(ctx context.Context) error {
+	p.n.mu.Lock()
+	away := p.n.away
+	p.n.mu.Unlock()
+	if away != nil {
+		select {
+		case <-away:
+		case <-ctx.Done():
+			return store.ErrUnavailable
+		}
+	}
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()
 	if !p.mine() {
 		return store.ErrUnavailable
 	}
-	p.keep(c)
+	if p.noted != nil {
+		p.keep(*p.noted)
+	}
 	return nil
 }
 
 func (p *shelfPlace) keep(c store.Checkpoint) {
+	p.noted = nil
 	if !p.mine() {
 		return
 	}
@@ -175,6 +243,7 @@ func (p *shelfPlace) Give(_ context.Context, c store.Checkpoint) error {
 		return store.ErrUnavailable
 	}
 	p.keep(c)
+	p.write()
 	r := p.n.records[p.id]
 	r.State = store.SessionMoving
 	p.n.records[p.id] = r

@@ -126,8 +126,8 @@ func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, 
 	return nil, cause, nil
 }
 
-// given reports whether the owner of before has given the session up. Otherwise it has died.
-func (t *Taken) given() bool { return t.Record.State == store.SessionMoving }
+// given reports whether the node that ran the session last has given it up. Otherwise that node has died.
+func (t *Taken) given() bool { return !t.Record.Lost }
 
 // goOnWith goes on with a session that this node has taken. After a cause, end says whether the
 // session is over; otherwise another node may take it.

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
+	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -227,6 +228,41 @@ func TestTakeoverHoldsWhatWasRuled(t *testing.T) {
 		_, m = n.shelf.checkpoint(t, r.id)
 		if !strings.Contains(string(m.State.Calls.Book), `"over":true`) || m.State.Turn <= 100 {
 			t.Errorf("after the next turn: %+v", m.State)
+		}
+	})
+}
+
+// TestCallLostWithAFullNodeBetween (S3, S4): the gateway that takes a session over from a dead one is full
+// and gives it up again. The call that ran is lost all the same, for the client and the audit, once.
+func TestCallLostWithAFullNodeBetween(t *testing.T) {
+	onTillNodes(t, func(t *testing.T, n tillNodes) {
+		c, model := n.talk()
+		n.takes = 5 * time.Second
+		n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
+		r := n.back(t, c)
+		r.read(-1)
+		n.shelf.kill("a")
+		full := n.shelf.stage(t, "full", remembering, func(o *Options) { o.Limits.Sessions = 1 })
+		full.connect(startText)
+		full.fake.Accept(t)
+		r.st = full
+		r.comeBack(r.position())
+		if rec := n.shelf.record(r.id); r.conn.count("session.started") != 0 || rec.State != store.SessionMoving || rec.Epoch != 2 {
+			t.Fatalf("the client was told %q, and the record is %+v", r.conn.log(), rec)
+		}
+		pass(10 * time.Second) // what the dead node had begun is done by now
+		n.goOn(t, r)
+		lost := 0
+		for _, rec := range n.audited.list() {
+			if rec.NotDelivered == "node_lost" && rec.ToolID == "add" {
+				lost++
+			}
+		}
+		if lost != 1 || r.conn.count("tool.ended") != 1 {
+			t.Errorf("the audit has %d lines of the lost call, and the client was told %q", lost, r.conn.log())
+		}
+		if rec := n.shelf.record(r.id); rec.Lost {
+			t.Error("the session is lost although somebody goes on with it")
 		}
 	})
 }

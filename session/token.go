@@ -1,11 +1,13 @@
 package session
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"sync"
 	"time"
 
@@ -16,8 +18,11 @@ import (
 // tokens are what a client must show to come back to a session. Of those that a client has, only
 // the hashes are kept.
 type tokens struct {
-	spare  string // the next token; its hash is in the directory before a client gets it
+	spare  string // the next token
 	newest [sha256.Size]byte
+	// safe is closed when a client that gets spare can come back through another process, as far as that
+	// depends on its hash; nil without a spare.
+	safe <-chan struct{}
 	// The keys made of the newest token, the next one and the one before.
 	newestKey, spareKey, beforeKey sealKey
 	before                         [sha256.Size]byte // the one that the client last came back with, or began with
@@ -31,7 +36,8 @@ const tokenOverlap = 10 * time.Second
 // tokenBytes is the length of a token: 256 random bits.
 const tokenBytes = 32
 
-// next makes a new token. The client has come back with used; empty at the session's beginning.
+// next returns the next token, which welcome tells the client. The client has come back with used; empty
+// at the session's beginning.
 func (t *tokens) next(used string, now time.Time) string {
 	token := t.spare
 	if token == "" {
@@ -43,6 +49,51 @@ func (t *tokens) next(used string, now time.Time) string {
 		t.before, t.until, t.beforeKey = sha256.Sum256([]byte(used)), now.Add(tokenOverlap), keyOf(used)
 	}
 	return token
+}
+
+// saved takes the channel that is closed when the hashes are in the directory, and returns the one for the
+// newest token, which has been there for longer if it was the spare one.
+func (t *tokens) saved(now <-chan struct{}) (safe <-chan struct{}) {
+	safe = t.safe
+	if t.safe = now; safe == nil {
+		safe = now
+	}
+	return safe
+}
+
+// safeTime bounds how long a client waits for its token. While the store is away, sessions begin and go on
+// with tokens that only this process knows.
+const safeTime = 2 * time.Second
+
+// welcome lets an attachment's session.started be written, and everything behind it, once a client that has
+// its token could come back through another process: the token's hash, for which safe is closed, and the
+// questions that it is to open are durable. The caller must hold mu.
+func (s *session) welcome(gen int, safe <-chan struct{}) {
+	asks := s.state.Questions() > 0 && s.keepsCheckpoints()
+	select {
+	case <-safe:
+		if !asks {
+			s.down.speak(gen)
+			return
+		}
+	default:
+	}
+	s.leaving.Go(func() {
+		defer s.down.speak(gen)
+		ctx, cancel := context.WithTimeout(s.context(), safeTime)
+		defer cancel()
+		select {
+		case <-safe:
+		case <-ctx.Done():
+		}
+		var err error
+		if asks {
+			err = s.remember(ctx) // its questions are sealed with the tokens that are valid now
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil && !s.isOver() {
+			s.logger.Warn("a client gets a token that may be unknown to other gateways", "attachment", gen, "error", err)
+		}
+	})
 }
 
 func newToken() string {

@@ -51,12 +51,12 @@ func (s *session) remember(ctx context.Context) error {
 		s.mu.Unlock()
 		return nil
 	}
-	c, err := s.checkpoint("")
+	err := s.noteNow()
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return s.place.Keep(ctx, c) //nolint:wrapcheck // it names the store
+	return s.place.Keep(ctx) //nolint:wrapcheck // it names the store
 }
 
 // toolsVersion returns the version of the session's registry.

@@ -149,6 +149,12 @@ func (c *Checkpoints) Save(ctx context.Context, of Checkpoint) error {
 	return c.queue.now(ctx, of.SessionID, &of)
 }
 
+// Flush writes now what was noted of a session and waits, or something newer. What was noted before is
+// durable when Flush returns nil. The errors are those of Save.
+func (c *Checkpoints) Flush(ctx context.Context, session string) error {
+	return c.queue.flush(ctx, session)
+}
+
 // Remove forgets the checkpoint of a session that is over, as Note writes one.
 func (c *Checkpoints) Remove(session string) { c.queue.note(session, nil) }
 

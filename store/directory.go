@@ -48,6 +48,8 @@ type SessionRecord struct {
 	Node  string       `json:"node"`
 	Epoch uint64       `json:"epoch"`
 	State SessionState `json:"state"`
+	// Lost means that the node before has died with the session, and that no node has gone on with it since.
+	Lost bool `json:"lost,omitempty"`
 	// User is the user's identity, Conversation the id of the conversation that the session goes
 	// on with; it may be empty.
 	User         string `json:"user,omitempty"`
@@ -95,7 +97,7 @@ type storedSession struct {
 
 // sessionFields are the names of the fields that this version knows.
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
-	ID: "x", Node: "x", State: "x", User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
+	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
 	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x",
 	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"},
 }})
@@ -279,8 +281,8 @@ func (d *Directory) List(ctx context.Context) ([]SessionRecord, error) {
 // Take makes this node the owner of a session that another node, or this one, has run. found is
 // the record as Find returned it: of all who take a session at one epoch exactly one succeeds, and
 // the others, and the owner of before, are fenced. The record keeps what its owner has written
-// since it was found, is SessionLive, and has the next epoch. Whether the owner of before is gone,
-// or has given the session up, is for the caller to know.
+// since it was found, is SessionLive, and has the next epoch; it is Lost if it was, or if its owner of
+// before has not given the session up. Whether that owner is gone is for the caller to know.
 //
 // ErrFenced: another node took it first. ErrUnknown: it is over. The other errors wrap
 // ErrUnavailable, ErrVersion or ErrCorrupt; after ErrUnavailable it may be taken or not, and Find
@@ -308,6 +310,7 @@ func (d *Directory) Take(ctx context.Context, found SessionRecord) (*Owned, erro
 			return nil, ErrFenced
 		}
 		before := r.Node
+		r.Lost = r.Lost || r.State != SessionMoving
 		r.Node, r.Epoch, r.State = node, r.Epoch+1, SessionLive
 		data, err := d.encode(r)
 		if err != nil {

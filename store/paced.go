@@ -95,6 +95,14 @@ func (p *paced) now(ctx context.Context, id string, of *Checkpoint) error {
 	s := p.session(id)
 	s.waits, s.pending = true, of
 	p.mu.Unlock()
+	return p.flush(ctx, id)
+}
+
+// flush writes at once what waits of a session. If nothing does, it returns what came of the last write.
+func (p *paced) flush(ctx context.Context, id string) error {
+	p.mu.Lock()
+	s := p.session(id)
+	p.mu.Unlock()
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	newest, err := p.newest(ctx, id, s)
@@ -138,7 +146,9 @@ func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Ch
 	revision, err := p.write(ctx, id, of, known)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s.revision = revision
+	if s.revision = revision; errors.Is(err, ErrFenced) {
+		s.revision = 0 // it is the next owner's, which must not be written over
+	}
 	now := time.Now()
 	if s.next.Before(now) {
 		s.next = now
@@ -147,7 +157,7 @@ func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Ch
 	if latest := now.Add((1 + checkpointBurst) * checkpointEvery); s.next.After(latest) {
 		s.next = latest // writes that do not wait hold up the next one for no longer than one that does
 	}
-	if (of == nil && err == nil || errors.Is(err, ErrFenced)) && !s.waits && p.sessions[id] == s {
+	if of == nil && err == nil && !s.waits && p.sessions[id] == s { // what came of any other write may be asked
 		delete(p.sessions, id)
 	}
 	return err
