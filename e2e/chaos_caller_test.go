@@ -270,7 +270,7 @@ func (v *visit) voice() string { return fmt.Sprintf("c%dv%d", v.caller.n, v.numb
 func (v *visit) begins(m *protocol.SessionStarted) {
 	if v.session == "" {
 		v.session = m.SessionID
-		v.owner, v.begunAt = v.at.node, time.Now()
+		v.owner = v.at.node
 		v.next()
 	} else {
 		v.isBack(m)

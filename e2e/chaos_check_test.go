@@ -97,7 +97,7 @@ func (e *evidence) nothingTwice(f *findings) {
 		}
 		if r.tool == "note" && r.ref != "spoken" {
 			wishes[r.ref]++
-			if e.lost(r) {
+			if e.lost(r) || e.abandoned(r.session) {
 				unknown[r.ref]++ // its record may be lost with the gateway
 			}
 		}
@@ -222,8 +222,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 		}
 		k := call{r.SessionID, r.CallID}
 		for _, before := range records[k] {
-			// A gateway may have been killed before the next one could know that the call had ended.
-			if (r.NotDelivered == "node_lost") == (before.NotDelivered == "node_lost") || !e.cutShort(r.SessionID, before.Time, before.Time) && !e.cutShort(r.SessionID, r.Time, r.Time) {
+			if !e.toldAgain(before, r) {
 				f.add(promise, "%s of %s stands there twice;%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}))
 			}
 		}
@@ -243,6 +242,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 			})
 			switch {
 			case told, e.cutShort(v.session, seen.began, seen.endedAt):
+			case len(all) == 0 && e.abandoned(v.session):
 			case len(all) == 0:
 				f.add(promise, "%s of %s, which the client saw, does not stand there", id, v.name())
 			default:
@@ -254,7 +254,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 	for _, r := range e.runs {
 		k := made{r.session, r.tool, r.args, r.turn}
 		began[k]++
-		if e.lost(r) {
+		if e.lost(r) || e.abandoned(r.session) {
 			lost[k]++
 		}
 	}
@@ -269,6 +269,20 @@ func (e *evidence) auditTellsAll(f *findings) {
 		}
 	}
 	e.samePlaces(f, promise)
+}
+
+// toldAgain reports whether a gateway may have been killed before the next one could know that a call had
+// ended, which was then lost, or that the model had got its answer, which it then got again.
+func (e *evidence) toldAgain(a, b audit.Record) bool {
+	if lost := (a.NotDelivered == "node_lost") != (b.NotDelivered == "node_lost"); !lost && !a.Time.Equal(b.Time) {
+		return false
+	}
+	for _, at := range []time.Time{a.Time, b.Time, e.log.audited[auditedCall{a.SessionID, a.CallID}]} {
+		if e.cutShort(a.SessionID, at, at) {
+			return true
+		}
+	}
+	return false
 }
 
 // samePlaces: the stream has the records of the file; one may stand there twice, where an

@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"io"
+	"net"
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestDeathWaitsForWhatWasBegun: a gateway dies while it does something, which does something more and
@@ -27,5 +31,55 @@ func TestDeathWaitsForWhatWasBegun(t *testing.T) {
 	dying.Wait()
 	if n.death().IsZero() || n.alive(func() {}) {
 		t.Error("the gateway lives")
+	}
+}
+
+// TestTheDeadSayNothing: whoever hears a gateway that is killed is cut off before it dies, and it loses its own
+// connections after that. So it tells nobody of their end.
+func TestTheDeadSayNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &chaosNode{heard: &cutter{}, cut: &cutter{}}
+		n.idle = sync.NewCond(&n.life)
+		client, toClient := net.Pipe()
+		model, toModel := net.Pipe()
+		n.heard.add(toClient)
+		n.cut.add(toModel)
+		does := make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() { n.alive(func() { <-does }) })
+		synctest.Wait()
+		all.Go(n.cutOff)
+		synctest.Wait()
+		if said, err := io.ReadAll(client); len(said) > 0 || err != nil {
+			t.Errorf("the client heard %q, %v", said, err)
+		}
+		if !n.troubled() || n.serves() || !n.death().IsZero() || n.cut.over {
+			t.Error("the gateway died, or lost its model, before its client was cut off")
+		}
+		close(does)
+		if _, err := io.ReadAll(model); err != nil || n.death().IsZero() {
+			t.Errorf("the gateway lives: %v", err)
+		}
+		all.Wait()
+	})
+}
+
+// TestLastWordsAreReadLate: what a client reads after its gateway's death, and before another gateway has taken
+// its session, comes from the one that died.
+func TestLastWordsAreReadLate(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	for _, tc := range []struct {
+		seen, taken int // zero if it was not taken
+		want        bool
+	}{
+		{7000, 12000, false}, {8001, 12000, true}, {9999, 12000, true}, {10000, 12000, true}, {10090, 12000, true}, {11999, 0, true}, {12000, 12000, false}, {13000, 12000, false},
+	} {
+		d := ownerDeath{at: at(10000)}
+		if tc.taken > 0 {
+			d.taken = at(tc.taken)
+		}
+		if got := d.justAfter(at(tc.seen), &pulse{}); got != tc.want {
+			t.Errorf("what was seen at %d, with a death at 10000 and a takeover at %d: %t", tc.seen, tc.taken, got)
+		}
 	}
 }

@@ -97,7 +97,7 @@ func (ch *chaos) living() []*chaosNode {
 func (n *chaosNode) serves() bool {
 	n.life.Lock()
 	defer n.life.Unlock()
-	return !n.dead && !n.left
+	return !n.killed && !n.left
 }
 
 // balance picks the gateway for a connection: one after another. Like a balancer that asks only now and

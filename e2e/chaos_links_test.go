@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/transport"
 )
 
@@ -179,7 +180,8 @@ type chaosLog struct {
 	ended    map[string]sessionEnd
 	switched map[string][]linkSwitch
 	hows     map[string]int // what models knew on their new connections
-	leaked   bool           // the provider's key was in it
+	audited  map[auditedCall]time.Time
+	leaked   bool // the provider's key was in it
 }
 
 type sessionEnd struct {
@@ -195,7 +197,20 @@ type linkSwitch struct {
 }
 
 func newChaosLog() *chaosLog {
-	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}, hows: map[string]int{}}
+	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}, hows: map[string]int{}, audited: map[auditedCall]time.Time{}}
+}
+
+// auditedCall is a call of which the audit is told.
+type auditedCall struct{ session, call string }
+
+// audits notes when the audit is first told of a call: an answer that has to wait for the model is recorded
+// when the model gets it.
+func (l *chaosLog) audits(r audit.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := (auditedCall{r.SessionID, r.CallID}); l.audited[k].IsZero() {
+		l.audited[k] = time.Now()
+	}
 }
 
 // Write takes one line, which is a JSON object.

@@ -34,7 +34,8 @@ type chaosNode struct {
 	name      string
 	ch        *chaos
 	address   string  // for clients
-	cut       *cutter // its connections to clients, models and other gateways
+	heard     *cutter // the connections that clients and other gateways have opened
+	cut       *cutter // its connections to models
 	toStore   *faultproxy.Proxy
 	store     *store.Store
 	member    *store.Membership
@@ -49,6 +50,7 @@ type chaosNode struct {
 	life    sync.Mutex // guards the following fields
 	idle    *sync.Cond // told when doing becomes 0; its lock is life
 	doing   int        // what is being done that a dead process cannot do
+	killed  bool       // its end has begun, of which nobody is told anything
 	dead    bool       // it does nothing more of that
 	died    time.Time  // when nothing of that was done any more; zero while it lives
 	leaving time.Time  // when its drain began; zero before
@@ -74,12 +76,29 @@ func (c *cutter) add(conn net.Conn) net.Conn {
 	return conn
 }
 
-// now closes all connections, and those that come later. The errors only mean that they were closed
-// before.
+// now ends all connections at one moment, and those that come later. It does not close them: that waits for
+// whoever reads or writes.
 func (c *cutter) now() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
+	for _, conn := range c.conns {
+		if under, ok := conn.(*nonblock.Conn); ok {
+			conn = under.Conn
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_, _ = tcp.CloseRead(), tcp.CloseWrite() // an error only means that it was closed before
+		} else {
+			_ = conn.Close()
+		}
+	}
+}
+
+// close closes all connections.
+func (c *cutter) close() {
+	c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, conn := range c.conns {
 		_ = conn.Close()
 	}
@@ -142,7 +161,7 @@ func (n *chaosNode) death() time.Time {
 func (n *chaosNode) troubled() bool {
 	n.life.Lock()
 	defer n.life.Unlock()
-	return n.dead || !n.leaving.IsZero()
+	return n.killed || n.dead || !n.leaving.IsZero()
 }
 
 // whileAlive is a writer to which a dead process writes nothing.
@@ -185,7 +204,7 @@ func (ch *chaos) openNATS() {
 // newNode starts a gateway.
 func (ch *chaos) newNode() (*chaosNode, error) {
 	ch.born++
-	n := &chaosNode{name: fmt.Sprint("node ", ch.born), ch: ch, cut: &cutter{}}
+	n := &chaosNode{name: fmt.Sprint("node ", ch.born), ch: ch, heard: &cutter{}, cut: &cutter{}}
 	n.idle = sync.NewCond(&n.life)
 	logger := slog.New(slog.NewTextHandler(whileAlive{n, ch.log}, &slog.HandlerOptions{Level: slog.LevelError}))
 	if err := n.open(logger); err != nil {
@@ -247,7 +266,7 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 	if n.manage, err = session.NewManager(session.Options{
 		Limits:     session.Limits{ExemptLoopback: true, Held: ch.held},
 		Transports: n.transports(), Provider: providers[0], Tools: n.tools.Snapshot, Executor: executor,
-		Audit:   func(r audit.Record) { n.alive(func() { n.audit.Write(r) }) },
+		Audit:   func(r audit.Record) { n.alive(func() { ch.lives.audits(r); n.audit.Write(r) }) },
 		Cluster: watchedCluster{n.elsewhere, n},
 		Logger:  lives,
 		Policy: orchestrator.Policy{
@@ -267,7 +286,7 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 func (n *chaosNode) serve(ln net.Listener, h http.Handler) {
 	srv := &http.Server{Handler: h, ConnContext: gateway.ConnContext, ReadHeaderTimeout: time.Minute}
 	n.servers = append(n.servers, srv)
-	n.serving.Go(func() { _ = srv.Serve(cutListener{gateway.Listen(ln, gateway.NewLoops(nil)), n.cut}) }) // until it is closed
+	n.serving.Go(func() { _ = srv.Serve(cutListener{gateway.Listen(ln, gateway.NewLoops(nil)), n.heard}) }) // until it is closed
 }
 
 // transports are the ways to the models. A dead node cannot dial.
@@ -292,14 +311,12 @@ func (n *chaosNode) transports() map[string]transport.Transport {
 // kill ends the gateway as SIGKILL ends a process: at one moment, it does nothing more that anybody could
 // notice, and all of its connections are closed. What is left of it in this process ends behind that.
 func (n *chaosNode) kill() {
-	n.die()
-	for _, srv := range n.servers {
-		_ = srv.Close() // its listener
-	}
-	n.cut.now()
+	n.cutOff()
 	_ = n.toStore.Close()
 	n.ch.links.died(n)
 	n.ch.buried.Go(func() {
+		n.heard.close()
+		n.cut.close()
 		_ = n.store.Close() // it cannot say goodbye
 		n.manage.Close()
 		n.elsewhere.Close()
@@ -307,6 +324,20 @@ func (n *chaosNode) kill() {
 		up()
 		n.end(given, func(string, ...any) {}) // a dead process writes no audit, and has nothing to say
 	})
+}
+
+// cutOff closes all connections but those to the store and, in between, makes the node dead. Those that hear
+// it come first: a dead process tells nobody that its connection to a model has broken.
+func (n *chaosNode) cutOff() {
+	n.life.Lock()
+	n.killed = true
+	n.life.Unlock()
+	for _, srv := range n.servers {
+		_ = srv.Close() // its listener
+	}
+	n.heard.now()
+	n.die()
+	n.cut.now()
 }
 
 // drain ends the gateway as SIGTERM does: its sessions move.
@@ -348,7 +379,8 @@ func (n *chaosNode) shut() {
 	if err := n.store.Close(); err != nil {
 		n.ch.broke("closing the store of %s: %v", n.name, err)
 	}
-	n.cut.now()
+	n.heard.close()
+	n.cut.close()
 	_ = n.toStore.Close()
 }
 

@@ -53,15 +53,25 @@ func (s *linkSide) owner(session string) *chaosNode {
 	return all[len(all)-1].node
 }
 
-// deaths are the times at which gateways were killed that had the session.
-func (s *linkSide) deaths(session string) []time.Time {
+// ownerDeath is that a gateway was killed that had a session.
+type ownerDeath struct {
+	at    time.Time
+	taken time.Time // when the next one took the session; zero if none did
+}
+
+// deaths are those of the gateways that had the session when they were killed.
+func (s *linkSide) deaths(session string) []ownerDeath {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []time.Time
-	for i, o := range s.owners[session] {
-		died := o.node.death()
-		if next := i + 1; !died.IsZero() && (next == len(s.owners[session]) || s.owners[session][next].at.After(died)) {
-			all = append(all, died)
+	var all []ownerDeath
+	owners := s.owners[session]
+	for i, o := range owners {
+		d := ownerDeath{at: o.node.death()}
+		if i+1 < len(owners) {
+			d.taken = owners[i+1].at
+		}
+		if !d.at.IsZero() && (d.taken.IsZero() || d.taken.After(d.at)) {
+			all = append(all, d)
 		}
 	}
 	return all
@@ -71,11 +81,20 @@ func (s *linkSide) deaths(session string) []time.Time {
 // It counts as a pulse counts.
 const keptLate = 2 * time.Second
 
+// before reports whether something that was seen at that moment came from the gateway that died: its client
+// may read it after the death.
+func (d ownerDeath) before(at time.Time) bool { return d.taken.IsZero() || at.Before(d.taken) }
+
+// justAfter reports whether the gateway died soon after something of its own was seen.
+func (d ownerDeath) justAfter(at time.Time, p *pulse) bool {
+	return d.before(at) && (at.After(d.at) || p.between(at, d.at) < keptLate)
+}
+
 // cutShort reports whether a gateway that had the session was killed before something was surely written
 // that happened from one moment to another. A zero to means that it never ended.
 func (e *evidence) cutShort(session string, from, to time.Time) bool {
 	for _, died := range e.links.deaths(session) {
-		if from.Before(died) && (to.IsZero() || to.After(died) || e.pulse.between(to, died) < keptLate) {
+		if died.before(from) && (to.IsZero() || to.After(died.at) || died.justAfter(to, e.pulse)) {
 			return true
 		}
 	}
@@ -86,6 +105,13 @@ func (e *evidence) cutShort(session string, from, to time.Time) bool {
 func (e *evidence) lost(r *run) bool {
 	died := r.node.death()
 	return !died.IsZero() && (r.ended.IsZero() || r.ended.After(died) || e.pulse.between(r.ended, died) < keptLate)
+}
+
+// abandoned reports whether the last gateway that had a session was killed, and nobody has taken the session
+// since. An answer that waited there until the model could be told is recorded nowhere.
+func (e *evidence) abandoned(session string) bool {
+	owner := e.links.owner(session)
+	return owner != nil && !owner.death().IsZero()
 }
 
 // oneOwner is S7: the epochs of a session follow each other, and no gateway but the one that has the session

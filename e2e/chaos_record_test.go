@@ -66,7 +66,6 @@ type record struct {
 	understood   []time.Time // when speech was written down, or failed
 	turnAt       []time.Time // when turns began
 	typedAt      []time.Time
-	begunAt      time.Time  // when the session had begun
 	owner        *chaosNode // that had the session when the caller was last there
 	taken        int        // how often another gateway has taken the session
 	openBefore   bool       // a turn was waited for when the connection was lost
@@ -261,7 +260,7 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	t.status = m.Status
 	switch {
 	case m.Status == "completed" && !t.audio && v.snapshots == 0:
-		v.complain("turn %d completed without speech", m.Turn)
+		v.complain("turn %d completed without speech%s", m.Turn, v.lately())
 	case m.Status == "failed" && !t.failed:
 		v.complain("turn %d failed without an error", m.Turn)
 	case m.Status != "completed" && m.Status != "failed" && m.Status != "interrupted":
@@ -287,7 +286,7 @@ func (v *visit) takeTool(at time.Time, m protocol.ServerMessage) {
 			return
 		}
 		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
-			v.complain("%s of %s ended without being under way", m.CallID, m.Tool)
+			v.complain("%s of %s ended without being under way%s", m.CallID, m.Tool, v.lately())
 			return
 		}
 		seen.ended, seen.endedAt = m, at

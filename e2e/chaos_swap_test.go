@@ -124,7 +124,6 @@ func (e *evidence) refusals(f *findings) {
 		}
 		end, over := e.log.ended[v.session]
 		switch {
-		case e.unwritten(v):
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
 			f.add(promise, "%s was refused with %d, and its session had not ended: %+v\n\t%s", v.name(), v.code, end, strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:

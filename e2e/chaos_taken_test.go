@@ -58,22 +58,7 @@ func (e *evidence) neverSilent(f *findings) {
 // killedAfter reports whether a gateway that had the session was killed soon after a moment.
 func (v *visit) killedAfter(at time.Time) bool {
 	for _, died := range v.caller.crowd.links.deaths(v.session) {
-		if died.After(at) && v.caller.crowd.pulse.between(at, died) < keptLate {
-			return true
-		}
-	}
-	return false
-}
-
-// unwritten reports whether the gateway that had a visit's session was killed so soon after it had given
-// the client its newest token that the store may not have it.
-func (e *evidence) unwritten(v *visit) bool {
-	given := v.begunAt
-	if n := len(v.backAt); n > 0 {
-		given = v.backAt[n-1]
-	}
-	for _, died := range e.links.deaths(v.session) {
-		if died.After(given) && e.pulse.between(given, died) < keptLate/2 {
+		if died.justAfter(at, v.caller.crowd.pulse) {
 			return true
 		}
 	}
