@@ -35,6 +35,7 @@ var foreign = map[string][]string{
 	"backends/image/openai":          {"github.com/openai/openai-go/v3"},
 	"backends/image/genai":           {"google.golang.org/genai"},
 	"metrics":                        {"github.com/prometheus/client_golang"},
+	"metrics/dashboard":              {yaml},
 	"cluster":                        {"github.com/cenkalti/backoff/v5"},
 	"store":                          {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
 	"store/witness":                  {"golang.org/x/sys"},

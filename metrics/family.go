@@ -1,6 +1,11 @@
 package metrics
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"voicegw/internal/nonblock"
+)
 
 // Prefix is before the name of every family of this program.
 const Prefix = "voicegw_"
@@ -25,9 +30,20 @@ type Family struct {
 	Buckets []float64
 	Help    string
 
-	// read reads the family when it is asked for; nil if events fill it.
-	read func(*Sources, emit)
+	// read reads the family when it is asked for, and readHistogram one without labels whose Buckets
+	// are counted elsewhere. Both are nil if events fill the family.
+	read          func(*Sources, emit)
+	readHistogram func(*Sources) counts
 }
+
+// counts are the numbers of a histogram that another package keeps.
+type counts struct {
+	each []uint64 // by the buckets; the last one has what is above all of them
+	sum  float64
+}
+
+// isRead reports whether the family is read when it is asked for.
+func (f *Family) isRead() bool { return f.read != nil || f.readHistogram != nil }
 
 // emit adds a series to the family that is being read, with the values of the family's labels in
 // their order.
@@ -39,6 +55,14 @@ func (f *Family) FullName() string { return Prefix + f.Name }
 // Families returns the table.
 func Families() []Family { return slices.Clone(families) }
 
+func inSeconds(all []time.Duration) []float64 {
+	var s []float64
+	for _, d := range all {
+		s = append(s, d.Seconds())
+	}
+	return s
+}
+
 // The buckets, in seconds unless a name says otherwise. 1.5 and 0.05 are the limits of the service
 // levels in docs/operations.md.
 var (
@@ -46,5 +70,6 @@ var (
 	fast       = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
 	slow       = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	lengths    = []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200}
+	rounds     = inSeconds(nonblock.RoundBounds())
 	ratios     = []float64{.1, .25, .5, .75, .9, 1}
 )

@@ -8,6 +8,7 @@ import (
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -21,6 +22,7 @@ var (
 	rotated  = append([]orchestrator.LinkHow{failed}, hows...)
 	returned = []string{session.ReturnedHere, session.ReturnedThere, session.ReturnedMoved, session.ReturnedTaken}
 	modes    = []registry.Mode{registry.ModeVoice, registry.ModeText}
+	ops      = []store.Op{store.OpRead, store.OpWrite, store.OpAsk, store.OpOpen}
 	asked    = []string{"required", "approved", "denied", "expired", "used"}
 	failures = []orchestrator.Failure{
 		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureEnding,

@@ -3,20 +3,16 @@ package metrics
 import (
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"voicegw/registry"
+	"voicegw/store"
 )
 
 // Options configure a Metrics.
 type Options struct {
-	// Providers are the configured providers with the name of each one's model. All other names
-	// count as "other".
-	Providers map[string]string
-	// Tools are the tools whose calls are counted under their own ids. All others count as
-	// "unknown". Nil means no tools.
-	Tools *registry.Snapshot
 	// Native also makes native histograms, which Prometheus 2.40 and later takes if it is told to.
 	Native bool
 	// Logger gets a line if the metrics cannot be written. Nil means no logging.
@@ -25,15 +21,17 @@ type Options struct {
 
 // Metrics counts. Its methods may be used concurrently.
 type Metrics struct {
-	// Fixed after New.
+	// Fixed after New, models and tools after Know.
 	registry   *prometheus.Registry
 	counters   map[string]*prometheus.CounterVec // of the families that events fill, by name
 	histograms map[string]*prometheus.HistogramVec
-	models     map[string]string // Options.Providers
+	models     map[string]string // of the providers
 	refused    set[prometheus.Counter]
 	resumed    set[prometheus.Counter]
 	returns    set[prometheus.Observer] // by the outcome
 	tools      map[toolKey]*tool
+	opTimes    set[prometheus.Observer] // by the operation
+	opErrors   set[prometheus.Counter]
 	errors     promLogger
 
 	mu       sync.Mutex                 // guards watchers
@@ -56,22 +54,30 @@ const nativeFactor = 1.1
 func New(o Options) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
-		models: o.Providers, watchers: map[providerModel]*watcher{}, errors: promLogger{o.Logger},
+		watchers: map[providerModel]*watcher{}, errors: promLogger{o.Logger},
 	}
 	for i := range families {
-		if f := &families[i]; f.read == nil {
+		if f := &families[i]; !f.isRead() {
 			m.add(f, o.Native)
 		}
 	}
 	m.refused = counterSet(m.counters["sessions_refused_total"], refusals())
 	m.resumed = counterSet(m.counters["resume_total"], resumeOutcomes())
 	m.returns = observerSet(m.histograms["resume_seconds"], returned)
-	m.tools = m.toolCounters(o.Tools)
+	m.opTimes = observerSet(m.histograms["store_op_seconds"], ops)
+	m.opErrors = counterSet(m.counters["store_errors_total"], ops)
+	return m
+}
+
+// Know names what is counted under its own name: the configured providers, with the name of each
+// one's model, and the tools, nil without any. Every other provider and model counts as "other", every
+// other tool as "unknown". It must be called once, before Observe and Audited.
+func (m *Metrics) Know(providers map[string]string, tools *registry.Snapshot) {
+	m.models, m.tools = providers, m.toolCounters(tools)
 	m.Observe("", "")
-	for provider, model := range o.Providers {
+	for provider, model := range providers {
 		m.Observe(provider, model)
 	}
-	return m
 }
 
 // add makes a family that events fill.
@@ -87,6 +93,14 @@ func (m *Metrics) add(f *Family, native bool) {
 	}
 	m.counters[f.Name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.FullName(), Help: f.Help}, f.Labels)
 	m.registry.MustRegister(m.counters[f.Name])
+}
+
+// Stored counts an operation of the store; see store.Options.
+func (m *Metrics) Stored(op store.Op, took time.Duration, failed bool) {
+	m.opTimes.with(string(op)).Observe(took.Seconds())
+	if failed {
+		m.opErrors.with(string(op)).Inc()
+	}
 }
 
 // provider returns the value of the label provider for a name.

@@ -15,9 +15,12 @@ import (
 	"github.com/prometheus/common/model"
 
 	"voicegw/audit"
+	"voicegw/cost"
+	"voicegw/internal/nonblock"
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -33,12 +36,17 @@ func sources() Sources {
 		Tools: func() map[string]registry.ToolStats {
 			return map[string]registry.ToolStats{registry.UnknownTool: {Running: 1}, "kb_search": {Abandoned: 2}}
 		},
+		Loops: func() nonblock.Load {
+			return nonblock.Load{Busy: []float64{.25}, Rounds: []uint64{7, 0, 2, 0, 0, 0, 0, 0, 0, 1}, RoundTime: 3 * time.Second}
+		},
 		Audit: func() audit.Stats { return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2}} },
 	}
 }
 
 func newMetrics() *Metrics {
-	return New(Options{Providers: map[string]string{"gemini": "gemini-live", "openai": "gpt-realtime"}})
+	m := New(Options{})
+	m.Know(map[string]string{"gemini": "gemini-live", "openai": "gpt-realtime-2.1"}, nil)
+	return m
 }
 
 // scrape reads the metrics as Prometheus does.
@@ -80,9 +88,10 @@ func expect(t *testing.T, text string, lines ...string) {
 func TestEventsAreCounted(t *testing.T) {
 	m := newMetrics()
 	g := m.Observe("gemini", "gemini-live")
+	m.Observe("openai", "gpt-realtime-2.1")(session.TurnOver{TurnEnded: orchestrator.TurnEnded{Cost: cost.Amount{Micros: 4_000_000}}})
 	for _, e := range []session.Event{
 		session.Started{Entry: session.EntryTicket, Waited: time.Second, Identified: time.Second, Connected: time.Second, Total: 3 * time.Second},
-		session.TurnOver{TurnEnded: orchestrator.TurnEnded{Status: orchestrator.TurnCompleted,
+		session.TurnOver{TurnEnded: orchestrator.TurnEnded{Status: orchestrator.TurnCompleted, Cost: cost.Amount{Unpriced: 1},
 			Usage:   transport.Tokens{Input: 100, InputText: 60, CachedText: 50, InputAudio: 30, Output: 9, OutputAudio: 7, OutputThought: 2},
 			Latency: &orchestrator.Latency{Total: 900 * time.Millisecond, Detection: 500 * time.Millisecond, Provider: 380 * time.Millisecond, Gateway: 20 * time.Millisecond}}},
 		session.Sound{Up: 2 * time.Second, Down: 3 * time.Second, Backlog: time.Second, Ahead: 4 * time.Second, Unheard: 5 * time.Second},
@@ -97,6 +106,7 @@ func TestEventsAreCounted(t *testing.T) {
 	} {
 		g(e)
 	}
+	m.Stored(store.OpWrite, 3*time.Millisecond, true)
 	none := m.Observe("", "")
 	none(session.Refused{Reason: "full"})
 	none(session.Returned{Outcome: session.ReturnedHere, Took: time.Millisecond})
@@ -141,6 +151,16 @@ func TestEventsAreCounted(t *testing.T) {
 		`voicegw_tool_handlers_abandoned_total{tool="kb_search"} 2`,
 		`voicegw_audit_dropped_total{sink="stream"} 3`,
 		`voicegw_ready 1`,
+		`voicegw_cost_usd_total{model="gpt-realtime-2.1",provider="openai"} 4`,
+		`voicegw_turns_unpriced_total{model="gemini-live",provider="gemini"} 1`,
+		`voicegw_store_op_seconds_bucket{op="write",le="0.0025"} 0`,
+		`voicegw_store_op_seconds_bucket{op="write",le="0.005"} 1`,
+		`voicegw_store_errors_total{op="write"} 1`,
+		`voicegw_loop_busy_ratio{loop="0"} 0.25`,
+		`voicegw_loop_lag_seconds_bucket{le="0.005"} 7`,
+		`voicegw_loop_lag_seconds_bucket{le="0.01"} 9`,
+		`voicegw_loop_lag_seconds_bucket{le="+Inf"} 10`,
+		`voicegw_loop_lag_seconds_sum 3`,
 	)
 	if strings.Contains(text, "cheese") || strings.Contains(text, "sentence") || strings.Contains(text, "strange") {
 		t.Error("a label has a value that is in no closed set")
@@ -176,6 +196,7 @@ func TestToolsAreCounted(t *testing.T) {
 func TestTable(t *testing.T) {
 	m := newMetrics()
 	m.Observe("gemini", "gemini-live")(session.Broken{Kind: transport.KindRetry})
+	m.Observe("gemini", "gemini-live")(session.TurnOver{TurnEnded: orchestrator.TurnEnded{Cost: cost.Amount{Micros: 1}}})
 	text, scraped := scrape(t, m, sources())
 	seen := map[string]bool{}
 	for _, f := range Families() {

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"voicegw/audit"
+	"voicegw/internal/nonblock"
 	"voicegw/registry"
 	"voicegw/session"
 )
@@ -24,6 +25,8 @@ type Sources struct {
 	// Snapshot returns the tools, and Tools their counters.
 	Snapshot func() *registry.Snapshot
 	Tools    func() map[string]registry.ToolStats
+	// Loops tells how much the loops have to do that read from connections.
+	Loops func() nonblock.Load
 	// Audit returns the counters of the audit.
 	Audit func() audit.Stats
 
@@ -65,7 +68,11 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	s.m, s.census = r.m, s.Sessions()
 	for i := range families {
 		f := &families[i]
-		if f.read == nil {
+		switch {
+		case f.readHistogram != nil:
+			out <- histogram(f, r.descs[f.Name], f.readHistogram(&s))
+			continue
+		case f.read == nil:
 			continue
 		}
 		kind := prometheus.GaugeValue
@@ -78,12 +85,24 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+// histogram makes the only series of a family from counts that were read.
+func histogram(f *Family, desc *prometheus.Desc, c counts) prometheus.Metric {
+	below, all := make(map[float64]uint64, len(f.Buckets)), uint64(0)
+	for i, n := range c.each {
+		all += n
+		if i < len(f.Buckets) {
+			below[f.Buckets[i]] = all
+		}
+	}
+	return prometheus.MustNewConstHistogram(desc, all, c.sum, below)
+}
+
 // Handler returns what answers GET /metrics, in the text format that Prometheus reads. It may be
 // called once for each Metrics.
 func (m *Metrics) Handler(s Sources) http.Handler {
 	r := &reader{m: m, sources: s, descs: map[string]*prometheus.Desc{}}
 	for i := range families {
-		if f := &families[i]; f.read != nil {
+		if f := &families[i]; f.isRead() {
 			r.descs[f.Name] = prometheus.NewDesc(f.FullName(), f.Help, f.Labels, nil)
 		}
 	}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"runtime"
+	"strconv"
 
 	"voicegw/audit"
 	"voicegw/registry"
@@ -69,6 +70,10 @@ var families = []Family{
 		Help: "Audio that was dropped: up because it waited too long (backlog) or came too fast (ahead), down because it was interrupted or nobody was there (unheard)."},
 	{Name: "tokens_total", Kind: Counter, Labels: []string{"provider", "model", "direction", "modality", "cached"},
 		Help: "Tokens of voice turns. What a provider counts in no modality has the modality other."},
+	{Name: "cost_usd_total", Kind: Counter, Labels: []string{"provider", "model"},
+		Help: "What voice turns have cost, in US dollars, by the table of prices; a model without a price is not here."},
+	{Name: "turns_unpriced_total", Kind: Counter, Labels: []string{"provider", "model"},
+		Help: "Voice turns that used tokens whose price is not known."},
 
 	// Providers.
 	{Name: "provider_connections_active", Kind: Gauge, Labels: []string{"provider"}, read: readLinks,
@@ -104,6 +109,16 @@ var families = []Family{
 	{Name: "tool_handlers_abandoned_total", Kind: Counter, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.Abandoned }),
 		Help: "Handlers that were ever left behind."},
 
+	// What sessions depend on.
+	{Name: "loop_busy_ratio", Kind: Gauge, Labels: []string{"loop"}, read: readLoops,
+		Help: "The share of its time that a loop, which reads from connections, has worked."},
+	{Name: "loop_lag_seconds", Kind: Histogram, Buckets: rounds, readHistogram: readRounds,
+		Help: "How long rounds of the loops took: what comes for a connection waits at most that long."},
+	{Name: "store_op_seconds", Kind: Histogram, Labels: []string{"op"}, Buckets: fast,
+		Help: "How long operations of the store took, with all attempts."},
+	{Name: "store_errors_total", Kind: Counter, Labels: []string{"op"},
+		Help: "Operations of the store that failed because it could not be reached."},
+
 	// The audit.
 	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Written) }),
 		Help: "Records of the audit that a sink accepted."},
@@ -130,6 +145,17 @@ func readLinks(s *Sources, add emit) {
 	for who, n := range s.providers(s.census.Linked) {
 		add(n, who)
 	}
+}
+
+func readLoops(s *Sources, add emit) {
+	for i, busy := range s.Loops().Busy {
+		add(busy, strconv.Itoa(i))
+	}
+}
+
+func readRounds(s *Sources) counts {
+	load := s.Loops()
+	return counts{each: load.Rounds, sum: load.RoundTime.Seconds()}
 }
 
 // readTools reads one counter of each tool.

@@ -15,6 +15,8 @@ import (
 type watcher struct {
 	m        *Metrics
 	provider string
+	model    string
+	unpriced prometheus.Counter
 
 	started, ended, turns, failures, cuts, rejected set[prometheus.Counter]
 	dialed                                          set[prometheus.Counter]
@@ -54,7 +56,7 @@ func (m *Metrics) Observe(provider, model string) func(session.Event) {
 
 // newWatcher looks up the series of a provider's model; without a provider none are needed.
 func (m *Metrics) newWatcher(of providerModel) *watcher {
-	w := &watcher{m: m, provider: of.provider}
+	w := &watcher{m: m, provider: of.provider, model: of.model}
 	if of.provider == "" {
 		return w
 	}
@@ -86,6 +88,7 @@ func (m *Metrics) newWatcher(of providerModel) *watcher {
 	skipped := c["provider_events_skipped_total"]
 	w.strange, w.malformed = skipped.WithLabelValues(p, "unknown"), skipped.WithLabelValues(p, "malformed")
 	w.tokens = tokenCounts(c["tokens_total"], of)
+	w.unpriced = c["turns_unpriced_total"].WithLabelValues(p, of.model)
 	return w
 }
 
@@ -190,11 +193,22 @@ func (w *watcher) turn(e session.TurnOver) {
 			t.to.Add(float64(n))
 		}
 	}
+	w.pay(e)
 	if l := e.Latency; l != nil {
 		w.total.Observe(l.Total.Seconds())
 		w.detection.Observe(l.Detection.Seconds())
 		w.answer.Observe(l.Provider.Seconds())
 		w.gateway.Observe(l.Gateway.Seconds())
+	}
+}
+
+// pay counts what a turn has cost. A model without a price has no series, instead of one that says 0.
+func (w *watcher) pay(e session.TurnOver) {
+	if e.Cost.Micros > 0 {
+		w.m.counters["cost_usd_total"].WithLabelValues(w.provider, w.model).Add(e.Cost.Micros.Dollars())
+	}
+	if e.Cost.Unpriced > 0 {
+		w.unpriced.Inc()
 	}
 }
 

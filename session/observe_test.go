@@ -164,3 +164,33 @@ func TestReasonsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkFrameWhileCounted is a frame of the model's speech, alone and while a census is taken as
+// fast as possible.
+func BenchmarkFrameWhileCounted(b *testing.B) {
+	for _, counted := range []bool{false, true} {
+		b.Run(fmt.Sprintf("counted=%t", counted), func(b *testing.B) {
+			s := quietSession(b, 16000, 24000)
+			m := &Manager{sessions: map[string]*session{"s": s}}
+			stop, done := make(chan struct{}), make(chan struct{}) // closed by the benchmark, and by the goroutine
+			go func() {
+				defer close(done)
+				for counted {
+					select {
+					case <-stop:
+						return
+					default:
+						m.Census()
+					}
+				}
+			}()
+			ev := &transport.AudioOut{Item: "a1", PCM: make([]byte, 9600)}
+			b.ReportAllocs()
+			for b.Loop() {
+				walkDown(s, ev)
+			}
+			close(stop)
+			<-done
+		})
+	}
+}

@@ -367,6 +367,16 @@ func (s *Store) start(f func()) bool {
 // a third of that, so that a lost answer leaves time for another one. attempt must not call
 // within.
 func (s *Store) within(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
+	began := time.Now()
+	err := s.tries(ctx, wait, what, attempt)
+	if s.o.Observe != nil {
+		s.o.Observe(opOf(what), time.Since(began), errors.Is(err, ErrUnavailable))
+	}
+	return err
+}
+
+// tries is within without its observer.
+func (s *Store) tries(ctx context.Context, wait time.Duration, what string, attempt func(context.Context) error) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
@@ -395,6 +405,32 @@ func (s *Store) within(ctx context.Context, wait time.Duration, what string, att
 			return errClosed
 		}
 	}
+}
+
+// Op is a kind of operation, for whoever counts them.
+type Op string
+
+// The operations. OpAsk asks whether the store is there, OpOpen is everything else: it makes buckets and
+// streams at the start.
+const (
+	OpRead  Op = "read"
+	OpWrite Op = "write"
+	OpAsk   Op = "ask"
+	OpOpen  Op = "open"
+)
+
+// opOf returns the kind of the operation that is described like that.
+func opOf(what string) Op {
+	doing, _, _ := strings.Cut(what, " ")
+	switch doing {
+	case "reading", "listing", "counting":
+		return OpRead
+	case "writing", "removing":
+		return OpWrite
+	case "asking":
+		return OpAsk
+	}
+	return OpOpen
 }
 
 // bounded gives an operation of several steps a common deadline.

@@ -79,6 +79,9 @@ type Options struct {
 	// AcceptDamage is the code of a DamageError, to continue with that damage once: lost
 	// entries count as in doubt. Empty refuses to open damaged data.
 	AcceptDamage string
+	// Observe is told of each operation: how long it took with all attempts, and whether the store
+	// could not be reached. It may be called concurrently and must not block. Nil means nobody.
+	Observe func(op Op, took time.Duration, failed bool)
 	// Logger receives what the embedded server warns of (warn) and reports (debug), and when
 	// an external one is lost and found again. Nil means no logging.
 	Logger *slog.Logger

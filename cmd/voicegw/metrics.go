@@ -18,15 +18,13 @@ import (
 // askStore bounds how long the metrics wait for the store's answer whether it is ready.
 const askStore = time.Second
 
-// newMetrics makes what counts for Prometheus.
-func (s *server) newMetrics(transports map[string]transport.Transport) *metrics.Metrics {
+// nameMetrics tells what is counted under its own name.
+func (s *server) nameMetrics(transports map[string]transport.Transport) {
 	models := make(map[string]string, len(transports))
 	for name, t := range transports {
 		models[name] = t.Model()
 	}
-	return metrics.New(metrics.Options{
-		Providers: models, Tools: s.tools.Snapshot(), Native: s.cfg.Metrics.Native, Logger: s.logger.With("component", "metrics"),
-	})
+	s.metrics.Know(models, s.tools.Snapshot())
 }
 
 // record writes a record of the audit, and counts what it tells.
@@ -40,7 +38,7 @@ func (s *server) record(r audit.Record) {
 func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
-		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats,
+		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load,
 	})
 	if s.cfg.Metrics.Listen == "" {
 		return h, nil

@@ -123,6 +123,7 @@ type server struct {
 func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
 	s := &server{cfg: cfg, acceptDamage: acceptDamage, logger: logger, loops: gateway.NewLoops(logger)}
 	s.drained = &operatorDrain{s: s}
+	s.metrics = metrics.New(metrics.Options{Native: cfg.Metrics.Native, Logger: logger.With("component", "metrics")})
 	if err := s.open(ctx, p); err != nil {
 		return nil, errors.Join(err, s.close(p, closeTime))
 	}
@@ -136,7 +137,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 		return err
 	}
 	keep := storeOptions(s.cfg, s.dataDir, s.logger)
-	keep.AcceptDamage = s.acceptDamage
+	keep.Observe, keep.AcceptDamage = s.metrics.Stored, s.acceptDamage
 	if s.caps, err = openCapabilities(ctx, s.cfg, s.dataDir, keep, s.logger); err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = s.openUsage(ctx); err != nil {
 		return err
 	}
-	s.metrics = s.newMetrics(transports)
+	s.nameMetrics(transports)
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err

@@ -136,3 +136,21 @@ func (l *Loops) past(was Lateness) Lateness {
 	}
 	return was
 }
+
+// Load returns how much the loops have to do. It may be called concurrently; nil Loops have nothing
+// to do.
+func (l *Loops) Load() Load {
+	if l == nil {
+		return Load{}
+	}
+	load := Load{RoundTime: time.Duration(l.rounds.time.Load())}
+	for i := range l.rounds.count {
+		load.Rounds = append(load.Rounds, l.rounds.count[i].Load())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, loop := range l.loops {
+		load.Busy = append(load.Busy, float64(min(loop.busy.Load(), 1000))/1000)
+	}
+	return load
+}

@@ -47,6 +47,8 @@ type Loops struct {
 	worked func() time.Duration // the processor time of this thread; nil asks the kernel
 	every  time.Duration        // how often lateness is checked; 0: every second
 
+	rounds rounds // of all loops
+
 	mu    sync.Mutex // guards the fields below
 	loops []*loop
 	look  *time.Timer // calls looks; nil while no loop runs
@@ -251,7 +253,8 @@ func (l *loop) run(poll int) {
 			n = 0 // EINTR: no other error is possible
 		}
 		l.woke(began, err == nil && n < maxTurns)
-		l.waited += time.Since(now)
+		woke := time.Now()
+		l.waited += woke.Sub(now)
 		l.round++
 		var ok bool
 		if turns, ok = l.due(turns[:0], events[:max(n, 0)]); !ok {
@@ -265,6 +268,7 @@ func (l *loop) run(poll int) {
 			}
 		}
 		now = time.Now()
+		l.all.rounds.add(now.Sub(woke))
 		l.account(now)
 	}
 }

@@ -15,4 +15,7 @@ type Loops struct {
 // Lateness returns the zero value: there are no loops.
 func (*Loops) Lateness() Lateness { return Lateness{} }
 
+// Load returns the zero value: there are no loops.
+func (*Loops) Load() Load { return Load{} }
+
 func watch(*Conn, func()) ear { return nil }

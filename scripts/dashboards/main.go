@@ -1,5 +1,5 @@
-// Command dashboards writes what is made from the table of metrics: their list in
-// docs/operations.md.
+// Command dashboards writes what is made from the tables of metrics, panels and alerts: the dashboard
+// for Grafana, the rules for Prometheus with their tests, and the lists in docs/operations.md.
 //
 //	dashboards          write everything
 //	dashboards --check  fail if something is out of date
@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"voicegw/metrics"
+	"voicegw/metrics/dashboard"
 )
 
 func main() {
@@ -74,7 +75,38 @@ func generate(read func(string) ([]byte, error)) ([]file, error) {
 	if text, err = section(text, "metrics", metricsTable()); err != nil {
 		return nil, err
 	}
-	return []file{{page, text}}, nil
+	if text, err = section(text, "alerts", runbooks()); err != nil {
+		return nil, err
+	}
+	files := []file{{page, text}}
+	for _, f := range []struct {
+		path string
+		make func() ([]byte, error)
+	}{
+		{"deploy/grafana/voicegw.json", dashboard.Grafana},
+		{"deploy/prometheus/" + dashboard.RulesFile, dashboard.Rules},
+		{"deploy/prometheus/rules_test.yaml", dashboard.Tests},
+	} {
+		data, err := f.make()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it names the package
+		}
+		files = append(files, file{f.path, data})
+	}
+	return files, nil
+}
+
+// runbooks lists the alerts, each with its paragraph.
+func runbooks() string {
+	var b strings.Builder
+	for _, a := range dashboard.Alerts() {
+		fmt.Fprintf(&b, "### %s\n\n%s: `%s`", a.Name, a.Severity, a.Expr)
+		if a.For != "0m" {
+			fmt.Fprintf(&b, ", for %s", a.For)
+		}
+		fmt.Fprintf(&b, "\n\n%s\n\n", a.Runbook)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // section replaces what stands between the two marks of a section.

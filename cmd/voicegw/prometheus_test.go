@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"voicegw/internal/await"
+	"voicegw/internal/freeport"
+	"voicegw/metrics/dashboard"
+)
+
+// TestMetricsAddress: the metrics are at the gateway's own address, for operators, or at one of their
+// own, for anybody who gets there.
+func TestMetricsAddress(t *testing.T) {
+	r := start(t)
+	if code := r.status("/metrics"); code != http.StatusUnauthorized {
+		t.Errorf("without a key: %d", code)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.addr+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.key())
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "\nvoicegw_ready 1\n") {
+		t.Errorf("with the key: %d %v\n%s", resp.StatusCode, err, body)
+	}
+
+	own := start(t, "--set", "metrics.listen=127.0.0.1:0")
+	at := own.logged("serving the metrics")["addr"].(string)
+	if code := own.status("/metrics"); code == http.StatusOK || code == http.StatusUnauthorized {
+		t.Errorf("the gateway's own address has metrics, too: %d", code)
+	}
+	there := &running{t: t, addr: at}
+	if code, body := there.fetch("/metrics"); code != http.StatusOK || !strings.Contains(string(body), `tools_version="`) {
+		t.Errorf("an address of its own: %d\n%s", code, body)
+	}
+	if code := there.status("/v1/tools"); code != http.StatusNotFound {
+		t.Errorf("the address of the metrics has other endpoints: %d", code)
+	}
+}
+
+// TestPrometheus reads a gateway under load with a real Prometheus, and asks it for every expression
+// of the dashboard and of the rules: each must be valid, and those that must have data have some.
+func TestPrometheus(t *testing.T) {
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("prometheus is not installed (Debian's package of that name)")
+	}
+	r := start(t, "--set", "metrics.listen=127.0.0.1:0", "--set", "limits.new_per_second=100")
+	p := startPrometheus(t, program, r.logged("serving the metrics")["addr"].(string))
+	await.True(t, "Prometheus has read the gateway", func() bool { return p.ask(t, `sum(scrape_samples_scraped)`).has() })
+
+	var out console
+	code := Run(t.Context(), Process{
+		Args:  []string{"load", "run", "--url", "ws://" + r.addr + "/v1/voice", "-n", "4", "--script", "testdata/metrics/talk.yaml", "--any-lag", "--quiet", "--api-key", r.key(), "--fail-if", "sessions<1"},
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Environ: nil, Signals: make(chan os.Signal, 1),
+	})
+	if code == exitUsage {
+		t.Fatalf("the load: %s", out.String())
+	}
+	fill := strings.NewReplacer("$job", ".*", "$instance", ".*", "$provider", ".*", "$__rate_interval", "10m", "$__range", "10m")
+	for _, row := range dashboard.Rows() {
+		for _, panel := range row.Panels {
+			for _, q := range panel.Queries {
+				expr := fill.Replace(dashboard.Resolve(q.Expr))
+				if panel.MayBeEmpty {
+					p.ask(t, expr)
+					continue
+				}
+				await.True(t, "data for "+panel.Title+": "+expr, func() bool { return p.ask(t, expr).has() })
+			}
+		}
+	}
+	for _, v := range dashboard.Variables() {
+		if !p.values(t, fill.Replace(v[1])) {
+			t.Errorf("the variable %s has no values: %s", v[0], v[1])
+		}
+	}
+	for _, rule := range dashboard.Records() {
+		await.True(t, "data for "+rule.Name, func() bool { return p.ask(t, rule.Name).has() })
+	}
+	for _, a := range dashboard.Alerts() {
+		p.ask(t, a.Expr)
+	}
+	p.healthy(t)
+	if n := p.ask(t, `max(scrape_samples_scraped)`).value(); n < 500 || n > 3000 {
+		t.Errorf("the gateway has %v series", n)
+	}
+	t.Logf("series: %v", p.ask(t, `max(scrape_samples_scraped)`).value())
+}
+
+// promConfig reads one gateway, faster than anybody would in earnest.
+const promConfig = `global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
+rule_files: [%q]
+scrape_configs:
+  - job_name: voicegw
+    static_configs: [{targets: [%q]}]
+`
+
+// prometheus is a running one.
+type prometheus struct{ url string }
+
+func startPrometheus(t *testing.T, program, target string) prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	rules, err := dashboard.Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The rules are evaluated as fast as the gateway is read.
+	rules = regexp.MustCompile(`(?m)^(\s+interval): .*$`).ReplaceAll(rules, []byte("$1: 500ms"))
+	ruleFile, config := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "prometheus.yml")
+	for name, data := range map[string][]byte{ruleFile: rules, config: fmt.Appendf(nil, promConfig, ruleFile, target)} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	addr, err := freeport.Addr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var out console
+	cmd := exec.CommandContext(ctx, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=warn")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+		if t.Failed() {
+			t.Log(out.String())
+		}
+	})
+	p := prometheus{"http://" + addr}
+	await.True(t, "Prometheus is ready", func() bool {
+		code, _, err := p.get(t, "/-/ready", nil)
+		return err == nil && code == http.StatusOK
+	})
+	return p
+}
+
+func (p prometheus) get(t *testing.T, path string, query url.Values) (int, []byte, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path+"?"+query.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
+}
+
+// answer is what a query has found.
+type answer []struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// has reports whether there is a number in it.
+func (a answer) has() bool {
+	return slices.ContainsFunc(a, func(s struct {
+		Metric map[string]string
+		Value  [2]any
+	}) bool {
+		return s.Value[1] != "NaN"
+	})
+}
+
+// value is the number of the first series; -1 without one.
+func (a answer) value() float64 {
+	n := -1.0
+	if len(a) > 0 {
+		if _, err := fmt.Sscan(fmt.Sprint(a[0].Value[1]), &n); err != nil {
+			return -1
+		}
+	}
+	return n
+}
+
+// ask evaluates an expression now. It fails the test for one that is not valid.
+func (p prometheus) ask(t *testing.T, expr string) answer {
+	t.Helper()
+	code, body, err := p.get(t, "/api/v1/query", url.Values{"query": {expr}})
+	var found struct {
+		Status string
+		Data   struct{ Result answer }
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &found)
+	}
+	if err != nil || code != http.StatusOK || found.Status != "success" {
+		t.Fatalf("%s: %d %v %s", expr, code, err, body)
+	}
+	return found.Data.Result
+}
+
+// labelValues is the query of a variable.
+var labelValues = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
+
+// values reports whether the query of a variable finds any.
+func (p prometheus) values(t *testing.T, query string) bool {
+	t.Helper()
+	m := labelValues.FindStringSubmatch(query)
+	if m == nil {
+		t.Fatalf("%s is no query for values", query)
+	}
+	return slices.ContainsFunc(p.ask(t, m[1]), func(s struct {
+		Metric map[string]string
+		Value  [2]any
+	}) bool {
+		return s.Metric[m[2]] != ""
+	})
+}
+
+// healthy fails the test if Prometheus could not evaluate a rule.
+func (p prometheus) healthy(t *testing.T) {
+	t.Helper()
+	type rule struct{ Name, Health, LastError string }
+	var rules []rule
+	await.True(t, "every rule was evaluated", func() bool {
+		_, body, err := p.get(t, "/api/v1/rules", nil)
+		var found struct {
+			Data struct{ Groups []struct{ Rules []rule } }
+		}
+		if err != nil || json.Unmarshal(body, &found) != nil {
+			return false
+		}
+		rules = nil
+		for _, g := range found.Data.Groups {
+			rules = append(rules, g.Rules...)
+		}
+		return len(rules) > 0 && !slices.ContainsFunc(rules, func(r rule) bool { return r.Health == "unknown" })
+	})
+	for _, r := range rules {
+		if r.Health != "ok" {
+			t.Errorf("the rule %s is %s: %s", r.Name, r.Health, r.LastError)
+		}
+	}
+	if want := len(dashboard.Records()) + len(dashboard.Alerts()); len(rules) != want {
+		t.Errorf("Prometheus has %d rules of %d", len(rules), want)
+	}
+}
