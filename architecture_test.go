@@ -23,6 +23,7 @@ var foreign = map[string][]string{
 	"registry":                       {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"internal/mark":                  {"golang.org/x/text"},
 	"internal/user":                  {"golang.org/x/text"},
+	"internal/certs":                 {"github.com/fsnotify/fsnotify", "golang.org/x/crypto"},
 	"backends/kb/source":             {yaml, "github.com/fsnotify/fsnotify"},
 	"backends/kb/internal/words":     {bleve, "github.com/blevesearch/snowballstem", "golang.org/x/text"},
 	"backends/kb/embed":              {"github.com/openai/openai-go/v3"},

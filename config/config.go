@@ -34,6 +34,7 @@ type Config struct {
 	// TrustedProxies are addresses and networks (CIDR) of proxies in front of the gateway,
 	// whose X-Forwarded-For and X-Forwarded-Proto are trusted. See Config.Proxies.
 	TrustedProxies []string `key:"trusted_proxies"`
+	TLS            TLS      `key:"tls"`
 	// Dev reads the tools' registry from the project, and again whenever it changes.
 	Dev bool `key:"dev"`
 	// APIKey is the key that servers present to use the operators' endpoints; without a key

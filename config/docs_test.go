@@ -103,6 +103,8 @@ func (f field) text() string {
 		return v.Path
 	case []string:
 		return strings.Join(v, ", ")
+	case Certificates:
+		return strings.Trim(fmt.Sprint(v), "[]") // there is no default
 	default:
 		return fmt.Sprint(v)
 	}

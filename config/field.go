@@ -99,6 +99,12 @@ func (f field) set(text string) error {
 		*p = d
 	case *[]string:
 		*p = splitList(text)
+	case *Certificates:
+		list, err := parseCertificates(text)
+		if err != nil {
+			return err
+		}
+		*p = list
 	default:
 		return fmt.Errorf("has a type that this package does not support (%s)", f.value.Type())
 	}

@@ -143,12 +143,15 @@ func (w walker) leaf(key string, keyNode, n *yaml.Node) {
 	n = resolve(n)
 	f := w.loader.fields[key]
 	list, isList := f.value.Addr().Interface().(*[]string)
+	pairs, isPairs := f.value.Addr().Interface().(*Certificates)
 	switch {
 	case n.Tag == "!!null":
 		w.problem(keyNode, "%s has no value; give one, or remove the line for the default.", key)
 	case isList && n.Kind == yaml.SequenceNode:
 		w.list(key, n, list)
-	case n.Kind != yaml.ScalarNode && isList:
+	case isPairs && n.Kind == yaml.SequenceNode:
+		w.certificates(key, n, pairs)
+	case n.Kind != yaml.ScalarNode && (isList || isPairs):
 		w.problem(n, "%s must be a list, not %s.", key, kindName(n))
 	case n.Kind != yaml.ScalarNode:
 		w.problem(n, "%s must be a single value, not %s.", key, kindName(n))

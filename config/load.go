@@ -134,6 +134,10 @@ func (l *loader) readFile() {
 			if *p != Stdout {
 				*p = Path(below(dir, string(*p)))
 			}
+		case *Certificates:
+			for i, c := range *p {
+				(*p)[i] = Certificate{Path(below(dir, string(c.Cert))), Path(below(dir, string(c.Key)))}
+			}
 		}
 	}
 }

@@ -30,6 +30,7 @@ func (l *loader) validate() {
 	l.validateAPIKey()
 	l.validateOrigins()
 	l.validateHosts()
+	l.validateTLS()
 	l.validateProxies()
 	l.validateTags()
 	if strings.TrimSpace(l.config.Agent.Name) == "" {
@@ -174,14 +175,18 @@ func (l *loader) validateStore() {
 // validatePaths refuses paths that would create a folder called "~".
 func (l *loader) validatePaths() {
 	for _, key := range l.keys {
-		p, ok := l.fields[key].value.Addr().Interface().(*Path)
-		switch {
-		case !ok:
-		case *p == Stdout && key != "audit.file":
-			l.problems.add(l.at(key), "%s is \"-\"; name a file or a folder.", key)
-		case slices.Contains(strings.Split(filepath.ToSlash(string(*p)), "/"), "~"):
-			l.problems.add(l.at(key), "%s holds ~, which only a shell understands; write the whole path.", key)
+		if p, ok := l.fields[key].value.Addr().Interface().(*Path); ok {
+			l.validatePath(key, *p)
 		}
+	}
+}
+
+func (l *loader) validatePath(key string, p Path) {
+	switch {
+	case p == Stdout && key != "audit.file":
+		l.problems.add(l.at(key), "%s is \"-\"; name a file or a folder.", key)
+	case slices.Contains(strings.Split(filepath.ToSlash(string(p)), "/"), "~"):
+		l.problems.add(l.at(key), "%s holds ~, which only a shell understands; write the whole path.", key)
 	}
 }
 

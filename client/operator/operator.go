@@ -3,6 +3,7 @@ package operator
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,23 +27,29 @@ type Client struct {
 	// Base is the gateway's address, without a trailing slash. Key is sent as a bearer token; if it
 	// is empty, none is sent.
 	Base, Key string
+	// Trust says how the gateway's certificate is checked; nil means by the system's authorities.
+	Trust *tls.Config
 
 	http *http.Client
 }
 
-// New returns a Client of the gateway at a base URL; see BaseURL.
-func New(base, key string) *Client { return &Client{Base: base, Key: key, http: newClient()} }
+// New returns a Client of the gateway at a base URL; see BaseURL. trust may be nil.
+func New(base, key string, trust *tls.Config) *Client {
+	return &Client{Base: base, Key: key, Trust: trust, http: newClient(trust)}
+}
 
-func newClient() *http.Client {
+func newClient(trust *tls.Config) *http.Client {
+	t := bounded.NewTransport()
+	t.TLSClientConfig = trust
 	// Redirects are not followed: the key is for this address and no other.
-	c := bounded.Unfollowed(bounded.Wrap(bounded.NewTransport(), limits))
+	c := bounded.Unfollowed(bounded.Wrap(t, limits))
 	c.Timeout = askTime
 	return c
 }
 
 // BaseURL returns the base URL of a gateway: from the given address, which may be a voice endpoint,
-// or else from the address that the gateway listens on.
-func BaseURL(given, listen string) (string, error) {
+// or else from the scheme and the address that the gateway listens on.
+func BaseURL(given, scheme, listen string) (string, error) {
 	if given == "" {
 		host, port, err := net.SplitHostPort(listen)
 		switch {
@@ -57,7 +64,7 @@ func BaseURL(given, listen string) (string, error) {
 		case "::":
 			host = "::1"
 		}
-		return "http://" + net.JoinHostPort(host, port), nil
+		return scheme + "://" + net.JoinHostPort(host, port), nil
 	}
 	u, err := url.Parse(given)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {

@@ -26,7 +26,7 @@ func TestBaseURL(t *testing.T) {
 		{"a.example:80", "", ""}, {"ftp://a.example", "", ""}, {"http://", "", ""}, {"http://me:hush@a.example", "", ""},
 		{"http://a.example?key=hush", "", ""}, {"http://a.example/%zz", "", ""},
 	} {
-		got, err := BaseURL(tc.given, tc.listen)
+		got, err := BaseURL(tc.given, "http", tc.listen)
 		if got != tc.want || (err == nil) != (tc.want != "") || err != nil && strings.Contains(err.Error(), "hush") {
 			t.Errorf("BaseURL(%q, %q) = %q, %v", tc.given, tc.listen, got, err)
 		}
@@ -72,7 +72,7 @@ func TestItTrustsNobody(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	o := New(srv.URL, "hush")
+	o := New(srv.URL, "hush", nil)
 	defer o.Close()
 	for path, want := range map[string]string{
 		"/redirect": "is no voicegw gateway (302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is no voicegw gateway (200",
@@ -91,7 +91,7 @@ func TestItGivesUp(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer srv.Close()
 	defer close(release)
-	o := New(srv.URL, "")
+	o := New(srv.URL, "", nil)
 	defer o.Close()
 	if o.http.Timeout != askTime {
 		t.Errorf("it would wait %s", o.http.Timeout)

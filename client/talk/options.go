@@ -3,6 +3,7 @@ package talk
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -27,6 +28,8 @@ func (t Turn) spoken() bool { return len(t.Audio.PCM) > 0 }
 type Options struct {
 	// URL is the gateway's voice endpoint. Empty means DefaultURL.
 	URL string
+	// Client connects; nil means http.DefaultClient.
+	Client *http.Client
 	// Provider, Agent and Voice are asked for in session.start; empty leaves them
 	// to the gateway.
 	Provider, Agent, Voice string

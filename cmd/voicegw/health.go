@@ -13,6 +13,7 @@ import (
 // healthFlags are those of the command health: a probe for containers, which have no curl.
 type healthFlags struct {
 	URL    string   `help:"Address of the gateway; that of the configuration's listen without." placeholder:"URL" name:"url"`
+	CA     string   `help:"PEM file with the authorities that may vouch for the gateway's certificate; those of the system without." placeholder:"FILE" name:"ca"`
 	Ready  bool     `help:"Ask whether it takes new sessions (/readyz), not only whether it lives."`
 	Config string   `help:"YAML file to read listen from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set    []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
@@ -25,11 +26,11 @@ func (flags healthFlags) Run(ctx context.Context, p Process, parsed *kong.Contex
 	if err != nil {
 		return usage(err)
 	}
-	base, err := operator.BaseURL(flags.URL, cfg.Listen)
+	base, trusted, err := gatewayOf(flags.URL, flags.CA, cfg)
 	if err != nil {
 		return usage(err)
 	}
-	o := operator.New(base, "") // anybody may ask
+	o := operator.New(base, "", trusted) // anybody may ask
 	defer o.Close()
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()

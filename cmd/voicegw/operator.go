@@ -13,6 +13,7 @@ import (
 type operatorFlags struct {
 	URL     string   `help:"Address of the gateway; that of the configuration's listen without." placeholder:"URL" name:"url"`
 	APIKey  string   `key:"api_key" help:"The gateway's api_key. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY or the configuration." placeholder:"KEY" name:"api-key"`
+	CA      string   `help:"PEM file with the authorities that may vouch for the gateway's certificate; those of the system without." placeholder:"FILE" name:"ca"`
 	DataDir string   `key:"data_dir" help:"The gateway's data folder, in which the key is that it has made itself." placeholder:"DIR"`
 	Config  string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set     []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
@@ -25,7 +26,7 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.
 	if err != nil {
 		return nil, usage(err)
 	}
-	base, err := operator.BaseURL(flags.URL, cfg.Listen)
+	base, trusted, err := gatewayOf(flags.URL, flags.CA, cfg)
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -35,7 +36,7 @@ func (p Process) operator(flags operatorFlags, parsed *kong.Context) (*operator.
 			return nil, err
 		}
 	}
-	return operator.New(base, key), nil
+	return operator.New(base, key, trusted), nil
 }
 
 // ask calls question with a client for the running gateway. A signal ends it.

@@ -21,6 +21,7 @@ import (
 	"voicegw/config"
 	"voicegw/cost"
 	"voicegw/gateway"
+	"voicegw/internal/certs"
 	"voicegw/internal/debugserver"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
@@ -97,6 +98,7 @@ type server struct {
 	acceptDamage string
 	dataDir      string // empty if the configuration needs no folder
 	listener     net.Listener
+	certs        *certs.Store    // nil without TLS towards clients
 	loops        *nonblock.Loops // read from clients and models
 	http         *http.Server
 	gateway      *gateway.Server
@@ -134,6 +136,9 @@ func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage
 func (s *server) open(ctx context.Context, p Process) error {
 	var err error
 	if s.dataDir, err = p.dataDir(s.cfg); err != nil {
+		return err
+	}
+	if s.certs, err = openCertificates(s.cfg, s.dataDir, s.logger); err != nil {
 		return err
 	}
 	keep := storeOptions(s.cfg, s.dataDir, s.logger)
@@ -202,7 +207,7 @@ func (s *server) takeAddress(ctx context.Context, key string) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", s.cfg.Listen, err)
 	}
-	hosts, origins, err := doors(s.cfg, s.listener.Addr())
+	hosts, origins, err := doors(s.cfg, s.listener.Addr(), s.certified())
 	if err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
@@ -232,12 +237,15 @@ func (s *server) run(ctx context.Context, p Process) error {
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		failed <- s.http.Serve(gateway.Listen(gateway.Bound(s.listener, connectionLimits(s.cfg)), s.loops))
+		failed <- s.http.Serve(s.clients())
 	})
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	if s.reload != nil {
 		serving.Go(func() { s.reload.Run(watching) })
+	}
+	if s.certs != nil {
+		serving.Go(func() { s.certs.Run(watching) })
 	}
 	s.peers.serve(s)
 	services := s.cfg.Services()
@@ -275,7 +283,9 @@ func (p Process) greet(s *server) {
 		return
 	}
 	code := ""
-	if at, err := origin.ParseHost(reachable(s.listener.Addr())); err == nil && at.Loopback() {
+	if s.certs != nil {
+		code = s.gateway.ConsoleCode()
+	} else if at, err := origin.ParseHost(reachable(s.listener.Addr())); err == nil && at.Loopback() {
 		code = s.gateway.ConsoleCode() // to other addresses the code would travel unencrypted
 	}
 	_, _ = fmt.Fprint(p.Stderr, greeting(s.cfg, s.listener.Addr(), s.dataDir, code))
@@ -285,13 +295,13 @@ func (p Process) greet(s *server) {
 // see it, so it is not logged.
 func greeting(cfg *config.Config, addr net.Addr, dataDir, code string) string {
 	var b strings.Builder
-	host := reachable(addr)
+	host := named(cfg, reachable(addr))
 	fmt.Fprintf(&b, "\n  voicegw %s\n\n", versionOf())
-	fmt.Fprintf(&b, "  Talk to it       %s\n", operator.ConsoleLink("http://"+host, code))
+	fmt.Fprintf(&b, "  Talk to it       %s\n", operator.ConsoleLink(scheme(cfg)+"://"+host, code))
 	if code != "" {
 		b.WriteString("                   (the link lets you look inside; it works once, for 15 minutes, and voicegw console makes another)\n")
 	}
-	fmt.Fprintf(&b, "  or from a shell  voicegw talk --url ws://%s/v1/voice --text \"Hello\"\n", host)
+	fmt.Fprintf(&b, "  or from a shell  voicegw talk --url %s://%s/v1/voice --text \"Hello\"\n", socketScheme(cfg), host)
 	services := cfg.Services()
 	names := make([]string, len(services))
 	for i, s := range services {

@@ -26,6 +26,7 @@ type talkFlags struct {
 	Provider       string        `help:"Provider to ask for; the gateway's default without." placeholder:"NAME"`
 	Voice          string        `help:"Voice to ask for." placeholder:"NAME"`
 	URL            string        `help:"Voice endpoint of the gateway." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
+	CA             string        `help:"PEM file with the authorities that may vouch for the gateway's certificate; those of the system without." placeholder:"FILE" name:"ca"`
 	Out            string        `help:"WAV file to write what was heard to." placeholder:"FILE"`
 	JSON           bool          `help:"Write one JSON line for each event, and a report as the last." name:"json"`
 	Approve        bool          `help:"Approve whatever a tool asks for. Without this or --deny the person at the terminal is asked; with --json nobody is." xor:"answer"`
@@ -78,7 +79,11 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 		return o, errors.New("--interrupt-after must not be negative")
 	}
 	stdinTaken := false
-	var err error
+	trusted, err := trust(flags.CA)
+	if err != nil {
+		return o, err
+	}
+	o.Client = clientWith(trusted)
 	o.Turns, err = turns(parsed, flags.Audio, flags.Text, func(name string) (audio.Clip, error) {
 		if name == "-" && stdinTaken {
 			return audio.Clip{}, errors.New("- can be given once: standard input is over after it")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -8,17 +9,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"voicegw/internal/await"
+	"voicegw/internal/freeport"
 )
 
 // certificate writes a certificate for 127.0.0.1 and its key.
@@ -29,7 +33,7 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"voice.localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -52,6 +56,81 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	pool = x509.NewCertPool()
 	pool.AppendCertsFromPEM(certPEM)
 	return certFile, keyFile, pool
+}
+
+// TestServeOverTLS: a gateway speaks TLS alone, its own commands find and trust it, a conversation goes
+// through, and a certificate that is renewed is shown without a restart.
+func TestServeOverTLS(t *testing.T) {
+	certFile, keyFile, _ := certificate(t)
+	listen, err := freeport.Addr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "--listen", listen, "--sim", "always", "--set", "tls.certificates="+certFile+"="+keyFile)
+	run := func(args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if code := Run(context.Background(), Process{Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != exitOK {
+			t.Errorf("%s: exit code %d\n%s", args[0], code, errs.String())
+		}
+		return out.String()
+	}
+	local := []string{"--set", "listen=" + listen, "--set", "tls.certificates=" + certFile + "=" + keyFile}
+	if out := run(append([]string{"health"}, local...)...); !strings.Contains(out, "ok") {
+		t.Errorf("health says %q", out)
+	}
+	if out := run(append([]string{"console", "--data-dir", r.dataDir}, local...)...); !strings.HasPrefix(out, "https://") {
+		t.Errorf("the console is at %q", out)
+	}
+	if out := run("talk", "--url", "wss://"+listen+"/v1/voice", "--ca", certFile, "--text", "hello", "--json"); !strings.Contains(out, "session.started") {
+		t.Errorf("talk shows %q", out)
+	}
+	if code := Run(context.Background(), Process{Args: []string{"health", "--url", "https://" + listen}, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}); code == exitOK {
+		t.Error("a certificate that nobody vouches for is trusted")
+	}
+	shown := func() string {
+		c, err := tls.Dial("tcp", listen, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if state := c.ConnectionState(); state.Version < tls.VersionTLS13 {
+			t.Errorf("the version is %s", tls.VersionName(state.Version))
+		}
+		return string(c.ConnectionState().PeerCertificates[0].Raw)
+	}
+	before := shown()
+	renewedCert, renewedKey, _ := certificate(t)
+	for from, to := range map[string]string{renewedKey: keyFile, renewedCert: certFile} {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await.True(t, "the renewed certificate is shown", func() bool { return shown() != before })
+}
+
+// TestCertificatesAreChecked before anything is served, all at once.
+func TestCertificatesAreChecked(t *testing.T) {
+	certFile, _, _ := certificate(t)
+	_, otherKey, _ := certificate(t)
+	var out, errs bytes.Buffer
+	code := Run(context.Background(), Process{
+		Args: []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--set", "tls.certificates=" + certFile + "=" + otherKey + ",/missing.pem=/missing.key",
+			"--set", "tls.acme.hosts=*.example.com"},
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+	})
+	for _, want := range []string{"tls.certificates[0].cert", "cannot be used together", "/missing.pem", "/missing.key", "tls.acme.hosts"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("nothing is said of %s:\n%s", want, errs.String())
+		}
+	}
+	if code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
 }
 
 func TestSimulatorOverTLS(t *testing.T) {

@@ -1,0 +1,103 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TLS says how the gateway speaks TLS with its clients. Without certificates and hosts it speaks none.
+type TLS struct {
+	Certificates Certificates `key:"certificates"`
+	ACME         ACME         `key:"acme"`
+}
+
+// Enabled reports whether the gateway speaks TLS with its clients.
+func (t TLS) Enabled() bool { return len(t.Certificates)+len(t.ACME.Hosts) > 0 }
+
+// Certificate is a certificate with its chain, and its key, both PEM files. Load does not read them.
+type Certificate struct{ Cert, Key Path }
+
+// Certificates are several, in the order of the file. In a variable or a flag each is written as
+// cert.pem=key.pem, with commas between them.
+type Certificates []Certificate
+
+// ACME orders certificates from an authority (RFC 8555).
+type ACME struct {
+	// Hosts are the names to order certificates for.
+	Hosts []string `key:"hosts"`
+	// Email is where the authority writes about problems; it may be empty.
+	Email string `key:"email"`
+	// Directory is the authority's address; empty means Let's Encrypt.
+	Directory string `key:"directory" is:"url"`
+	// Cache is the folder for what was ordered; empty means certificates below the data folder.
+	Cache Path `key:"cache"`
+}
+
+// parseCertificates reads certificates as they are written in a variable or a flag. The error is the
+// end of a sentence.
+func parseCertificates(text string) (Certificates, error) {
+	var list Certificates
+	for _, one := range splitList(text) {
+		cert, key, both := strings.Cut(one, "=")
+		if !both || cert == "" || key == "" {
+			return nil, fmt.Errorf("must be certificates with their keys, such as cert.pem=key.pem, with commas between them, not %s", quote(one))
+		}
+		list = append(list, Certificate{Path(cert), Path(key)})
+	}
+	return list, nil
+}
+
+// certificates reads the certificates of a file.
+func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
+	var list Certificates
+	for _, item := range n.Content {
+		item = resolve(item)
+		if item.Kind != yaml.MappingNode {
+			w.problem(item, "%s must be a list of sections with cert and key; this entry is %s.", key, kindName(item))
+			continue
+		}
+		var c Certificate
+		names := map[string]*Path{"cert": &c.Cert, "key": &c.Key}
+		for i := 0; i+1 < len(item.Content); i += 2 {
+			name, value := item.Content[i], resolve(item.Content[i+1])
+			field := names[name.Value]
+			switch {
+			case field == nil:
+				w.problem(name, "An entry of %s has cert and key, not %s.", key, quote(name.Value))
+			case *field != "":
+				w.problem(name, "%s stands here for the second time; remove one.", name.Value)
+			case value.Kind != yaml.ScalarNode || value.Tag == "!!null" || value.Value == "":
+				w.problem(value, "%s must be the name of a file, not %s.", name.Value, kindName(value))
+			default:
+				*field = Path(value.Value)
+			}
+		}
+		if c.Cert == "" || c.Key == "" {
+			w.problem(item, "An entry of %s needs both cert and key.", key)
+		}
+		list = append(list, c)
+	}
+	*out = list
+	w.loader.where[key] = at(w.name, n.Line)
+}
+
+// validateTLS checks what needs no file; package certs checks the rest.
+func (l *loader) validateTLS() {
+	t := l.config.TLS
+	for _, c := range t.Certificates {
+		for _, p := range []Path{c.Cert, c.Key} {
+			l.validatePath("tls.certificates", p)
+		}
+	}
+	if len(t.ACME.Hosts) == 0 && (t.ACME.Email != "" || t.ACME.Directory != "" || t.ACME.Cache != "") {
+		l.problems.add(l.at("tls.acme.hosts"), "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other settings of tls.acme.")
+	}
+	if strings.HasPrefix(t.ACME.Directory, "http://") {
+		l.problems.add(l.at("tls.acme.directory"), "tls.acme.directory must begin with https://: what the authority says must not be changed on its way.")
+	}
+	if e := t.ACME.Email; e != "" && (strings.Count(e, "@") != 1 || strings.ContainsAny(e, " <>,:")) {
+		l.problems.add(l.at("tls.acme.email"), "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))
+	}
+}

@@ -1,0 +1,194 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Pair names the files of one certificate, both PEM.
+type Pair struct {
+	Cert string // the certificate, and behind it those of the authorities between it and a root
+	Key  string // its private key
+}
+
+// Problem is what is wrong with one file or setting.
+type Problem struct {
+	Where   string // "certificates[0].cert", "acme.hosts"
+	Message string // a sentence
+}
+
+// Problems are all that were found. It is an error.
+type Problems []Problem
+
+// Error returns them in one line.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i, one := range p {
+		lines[i] = one.Where + ": " + one.Message
+	}
+	return strings.Join(lines, " ")
+}
+
+// maxFile bounds each file, in bytes.
+const maxFile = 1 << 20
+
+// files is what was in the files at one time.
+type files struct {
+	all    []*tls.Certificate            // in the order of the settings
+	byName map[string][]*tls.Certificate // by the names in them, in lower case, such as *.example.com
+	bytes  []byte                        // of all files; they have changed if it has
+}
+
+// readFiles reads all pairs. The error is Problems.
+func readFiles(pairs []Pair, now time.Time) (*files, error) {
+	f := &files{byName: map[string][]*tls.Certificate{}}
+	var problems Problems
+	for i, p := range pairs {
+		where := fmt.Sprintf("certificates[%d].", i)
+		cert, wrongCert := readFile(p.Cert)
+		key, wrongKey := readFile(p.Key)
+		f.bytes = append(append(append(f.bytes, cert...), 0), key...)
+		var c *tls.Certificate
+		if wrongCert == "" && wrongKey == "" {
+			c, wrongCert = parse(cert, key, p, now)
+		}
+		if wrongCert != "" {
+			problems = append(problems, Problem{where + "cert", wrongCert})
+		}
+		if wrongKey != "" {
+			problems = append(problems, Problem{where + "key", wrongKey})
+		}
+		if c == nil {
+			continue
+		}
+		f.all = append(f.all, c)
+		for _, name := range names(c.Leaf) {
+			f.byName[name] = append(f.byName[name], c)
+		}
+	}
+	if len(problems) > 0 {
+		return f, problems
+	}
+	return f, nil
+}
+
+// readFile returns a file's content, or what is wrong with it.
+func readFile(name string) (data []byte, wrong string) {
+	if name == "" {
+		return nil, "It is missing; a certificate needs its own file and that of its key."
+	}
+	f, err := os.Open(name)
+	if err == nil {
+		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+		err = errors.Join(err, f.Close())
+		if err == nil && len(data) > maxFile {
+			return nil, fmt.Sprintf("The file %s has more than %d bytes, so it is no certificate.", name, maxFile)
+		}
+		if err == nil {
+			return data, ""
+		}
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err
+	}
+	return nil, fmt.Sprintf("The file %s cannot be read: %v.", name, err)
+}
+
+// parse reads one certificate and checks what every client will check. It returns nil and what is wrong,
+// if something is.
+func parse(cert, key []byte, p Pair, now time.Time) (c *tls.Certificate, wrong string) {
+	if !bytes.Contains(cert, []byte("-----BEGIN CERTIFICATE-----")) {
+		return nil, fmt.Sprintf("The file %s holds no certificate in PEM form.", p.Cert)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Sprintf("The certificate %s and the key %s cannot be used together: %s.", p.Cert, p.Key, strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	leaf := pair.Leaf
+	server := len(leaf.ExtKeyUsage) == 0 && len(leaf.UnknownExtKeyUsage) == 0 ||
+		slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageServerAuth) || slices.Contains(leaf.ExtKeyUsage, x509.ExtKeyUsageAny)
+	switch {
+	case now.After(leaf.NotAfter):
+		return nil, fmt.Sprintf("The certificate %s has expired at %s; renew it.", p.Cert, leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return nil, fmt.Sprintf("The certificate %s is valid only from %s; check this machine's clock.", p.Cert, leaf.NotBefore.UTC().Format(time.RFC3339))
+	case len(names(leaf)) == 0:
+		return nil, fmt.Sprintf("The certificate %s names no host (subjectAltName), so no client accepts it.", p.Cert)
+	case !server:
+		return nil, fmt.Sprintf("The certificate %s is not for servers (extendedKeyUsage); order one for TLS servers.", p.Cert)
+	}
+	return &pair, ""
+}
+
+// names returns the names and addresses that a certificate is for.
+func names(leaf *x509.Certificate) []string {
+	var all []string
+	for _, name := range leaf.DNSNames {
+		all = append(all, strings.ToLower(name))
+	}
+	for _, ip := range leaf.IPAddresses {
+		all = append(all, ip.String())
+	}
+	return all
+}
+
+// pick returns the certificate for a client; nil if there is none at all. Of several for one name,
+// such as an ECDSA and an RSA one, it is the first that the client can use. A client that names no
+// host, or one that no certificate has, gets the first one, as with other servers.
+func (f *files) pick(hello *tls.ClientHelloInfo) *tls.Certificate {
+	list := f.of(normal(hello.ServerName))
+	if hello.ServerName == "" && hello.Conn != nil {
+		if tcp, ok := hello.Conn.LocalAddr().(*net.TCPAddr); ok {
+			list = f.of(tcp.IP.String())
+		}
+	}
+	if len(list) == 0 {
+		list = f.all
+	}
+	for _, c := range list {
+		if hello.SupportsCertificate(c) == nil {
+			return c
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
+// of returns the certificates for a host.
+func (f *files) of(name string) []*tls.Certificate {
+	if list := f.byName[name]; len(list) > 0 || name == "" {
+		return list
+	}
+	_, parent, _ := strings.Cut(name, ".")
+	return f.byName["*."+parent]
+}
+
+// normal returns a server name in the form of byName.
+func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+// NameOf returns the first certificate of a file in PEM form, and a name that it is for; an empty name
+// if there is none. Of *.example.com it is any.example.com.
+func NameOf(text []byte) (host string, leaf *x509.Certificate) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return "", nil
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil || len(names(leaf)) == 0 {
+		return "", nil
+	}
+	return strings.Replace(names(leaf)[0], "*", "any", 1), leaf
+}

@@ -1,0 +1,168 @@
+package certs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options configure a Store.
+type Options struct {
+	// Files are certificates in files.
+	Files []Pair
+	// ACME orders certificates; nil means that none is ordered.
+	ACME *ACME
+	// Logger is told when certificates change, or cannot. Nil means no logging.
+	Logger *slog.Logger
+}
+
+// Store holds certificates. It may be used concurrently.
+type Store struct {
+	// Fixed after Open.
+	opts   Options
+	orders map[string]*order // by host; those of ACME
+	acme   *manager          // nil without ACME
+
+	files atomic.Pointer[files]
+
+	reloading sync.Mutex // held while files are read
+}
+
+// Open reads the files, and checks everything that the options name. The error is Problems: all of
+// them. Nothing is ordered before Run.
+func Open(opts Options) (*Store, error) {
+	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	s := &Store{opts: opts}
+	read, err := readFiles(opts.Files, time.Now())
+	problems, _ := errors.AsType[Problems](err)
+	s.files.Store(read)
+	if opts.ACME != nil {
+		problems = append(problems, opts.ACME.check()...)
+		s.acme, s.orders = newManager(*opts.ACME, opts.Logger)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	s.tell("certificates loaded")
+	return s, nil
+}
+
+// Config returns the settings for a listener of TLS 1.2 and 1.3 that shows these certificates and
+// offers HTTP/2 and HTTP/1.1. The caller may change its copy.
+func (s *Store) Config() *tls.Config {
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: s.certificate,
+		// Otherwise what a client gets first comes in many small records, a system call each.
+		DynamicRecordSizingDisabled: true,
+	}
+	if s.acme != nil {
+		c.NextProtos = append(c.NextProtos, protocolACME)
+	}
+	return c
+}
+
+// certificate finds the certificate for a handshake. Files have precedence.
+func (s *Store) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	name := normal(hello.ServerName)
+	if s.acme != nil && slices.Equal(hello.SupportedProtos, []string{protocolACME}) {
+		return s.acme.answer(hello)
+	}
+	read := s.files.Load()
+	if o := s.orders[name]; o != nil && len(read.of(name)) == 0 {
+		return o.wait(hello.Context())
+	}
+	if c := read.pick(hello); c != nil {
+		return c, nil
+	}
+	if name == "" && s.acme != nil {
+		return s.orders[normal(s.opts.ACME.Hosts[0])].wait(hello.Context())
+	}
+	return nil, fmt.Errorf("certs: there is no certificate for %q", hello.ServerName)
+}
+
+// Reload reads all files again. If anything is wrong with one of them, all certificates stay as they
+// were, and the error is Problems.
+func (s *Store) Reload() error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	read, err := readFiles(s.opts.Files, time.Now())
+	if err != nil {
+		s.opts.Logger.Error("certificates cannot be loaded, those before stay", "error", err)
+		return err
+	}
+	if bytes.Equal(read.bytes, s.files.Load().bytes) {
+		return nil
+	}
+	s.files.Store(read)
+	s.tell("certificates have changed")
+	return nil
+}
+
+// tell logs when each host's certificate ends.
+func (s *Store) tell(what string) {
+	ends := s.files.Load().ends()
+	for _, host := range slices.Sorted(maps.Keys(ends)) {
+		s.opts.Logger.Info(what, "host", host, "expires", ends[host].UTC())
+	}
+}
+
+// ends returns when the certificate of each host ends.
+func (f *files) ends() map[string]time.Time {
+	all := map[string]time.Time{}
+	for name, list := range f.byName {
+		for _, c := range list {
+			if end, known := all[name]; !known || c.Leaf.NotAfter.Before(end) {
+				all[name] = c.Leaf.NotAfter
+			}
+		}
+	}
+	return all
+}
+
+// Expiry returns, for each host, when the first of its certificates ends. A host whose certificate has
+// not come yet is left out.
+func (s *Store) Expiry() map[string]time.Time {
+	all := s.files.Load().ends()
+	for host, o := range s.orders {
+		if end := o.expires(); !end.IsZero() {
+			if _, file := all[host]; !file {
+				all[host] = end
+			}
+		}
+	}
+	return all
+}
+
+// Hosts returns the names that the certificates are for, also of those to be ordered, sorted.
+func (s *Store) Hosts() []string {
+	all := slices.Collect(maps.Keys(s.files.Load().byName))
+	for host := range s.orders {
+		all = append(all, host)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Run orders certificates and renews them, and reads files again when they change, until ctx ends.
+func (s *Store) Run(ctx context.Context) {
+	var each sync.WaitGroup
+	if s.acme != nil {
+		s.acme.ending(ctx)
+	}
+	for _, o := range s.orders {
+		each.Go(func() { o.run(ctx) })
+	}
+	if len(s.opts.Files) > 0 {
+		each.Go(func() { s.watch(ctx) })
+	}
+	each.Wait()
+}
