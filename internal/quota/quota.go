@@ -3,6 +3,7 @@
 package quota
 
 import (
+	"cmp"
 	"container/list"
 	"net/netip"
 	"sync"
@@ -15,9 +16,9 @@ import (
 type Options struct {
 	// AtOnce is how many one key may hold at once.
 	AtOnce int
-	// PerSecond is how many one key may begin in a second on average, and at most
-	// together.
-	PerSecond int
+	// PerSecond is how many one key may begin in a second on average, Burst how many together.
+	// A zero Burst means PerSecond.
+	PerSecond, Burst int
 }
 
 // remembered is how many keys that hold nothing are remembered for their rate. The keys that
@@ -60,10 +61,26 @@ func (q *Quota[K]) Begin(key K) time.Duration {
 	if e.idle != nil {
 		q.idle.MoveToBack(e.idle)
 	}
+	return e.begin(true)
+}
+
+// Wait returns what Begin would, and counts nothing.
+func (q *Quota[K]) Wait(key K) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.keys[key]
+	if e == nil || q.opts.PerSecond == 0 {
+		return 0
+	}
+	return e.begin(false)
+}
+
+// begin returns how long until the key may begin. If that is 0 and it counts, it has begun.
+func (e *entry[K]) begin(counts bool) time.Duration {
 	now := time.Now()
 	r := e.begun.ReserveN(now, 1)
 	wait := r.DelayFrom(now)
-	if wait > 0 {
+	if wait > 0 || !counts {
 		r.CancelAt(now)
 	}
 	return wait
@@ -108,7 +125,7 @@ func (q *Quota[K]) Give(key K) {
 func (q *Quota[K]) entry(key K) *entry[K] {
 	e := q.keys[key]
 	if e == nil {
-		e = &entry[K]{key: key, begun: rate.NewLimiter(rate.Limit(q.opts.PerSecond), q.opts.PerSecond)}
+		e = &entry[K]{key: key, begun: rate.NewLimiter(rate.Limit(q.opts.PerSecond), cmp.Or(q.opts.Burst, q.opts.PerSecond))}
 		q.keys[key] = e
 		e.idle = q.idle.PushBack(e)
 		q.forget()

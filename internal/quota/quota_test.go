@@ -100,3 +100,33 @@ func TestAddressKey(t *testing.T) {
 		t.Errorf("no address is counted by %s", got)
 	}
 }
+
+// TestWaitingCountsNothing: Wait tells what Begin would, however often it is asked, and a burst is
+// as many as may begin together.
+func TestWaitingCountsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New[string](Options{PerSecond: 10, Burst: 50})
+		for n := range 50 {
+			for range 3 {
+				if wait := q.Wait("a"); wait != 0 {
+					t.Fatalf("%d have begun, and the next has to wait %s", n, wait)
+				}
+			}
+			if wait := q.Begin("a"); wait != 0 {
+				t.Fatalf("%d have begun, and the next may not for %s", n, wait)
+			}
+		}
+		for range 3 {
+			if wait := q.Wait("a"); wait != 100*time.Millisecond || q.Begin("a") != wait || q.Wait("b") != 0 {
+				t.Errorf("after 50: %s", wait)
+			}
+		}
+		<-time.After(100 * time.Millisecond)
+		if q.Wait("a") != 0 || q.Begin("a") != 0 || q.Wait("a") == 0 {
+			t.Error("a tenth of a second later")
+		}
+		if free := New[string](Options{}); free.Wait("a") != 0 {
+			t.Error("without a limit")
+		}
+	})
+}
