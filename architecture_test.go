@@ -52,6 +52,7 @@ var foreign = map[string][]string{
 	"internal/strict":                {yaml},
 	"internal/quota":                 {"golang.org/x/time"},
 	"meter":                          {"golang.org/x/time"},
+	"auth":                           {"github.com/golang-jwt/jwt/v5", "github.com/MicahParks/keyfunc/v3", "github.com/MicahParks/jwkset", "golang.org/x/time"},
 	"sim/embeddings":                 {"github.com/blevesearch/snowballstem"},
 	"sim/fault":                      {yaml},
 	"sim/scenario":                   {yaml},

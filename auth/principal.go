@@ -25,9 +25,9 @@ const (
 // with ==, never changes, and may be used concurrently.
 type Principal struct {
 	Kind Kind
-	// ID identifies the principal among all of this gateway, and stays the same for as long as its
-	// credentials are renewed: "key:" and the id of an API key, "jwt:", the name of an issuer, ":" and
-	// a subject; for the other kinds the kind alone. Limits are counted by it.
+	// ID identifies the principal among all of this gateway, and stays the same when its credentials
+	// are renewed: "key:" and the id of an API key; "jwt:", the name of an issuer, ":" and the user; for
+	// a ticket, that of who has made it; for the other kinds the kind alone. Limits are counted by it.
 	ID string
 	// Name is the name of the key or of the issuer in the configuration, so there are only as many as
 	// are configured: it may be a metric's label. Empty for the other kinds.
@@ -69,6 +69,16 @@ func (p Principal) May(any Scopes) bool { return p.Scopes&(any|Admin) != 0 }
 // Names reports whether p may name the user for whom it speaks. A principal that is bound to a user
 // never may.
 func (p Principal) Names() bool { return p.User.IsZero() && p.May(Tickets) }
+
+// Self returns the user that p is when it names none: its User, or for an API key that is bound to no
+// user a user that stands for the key. It is zero for the other kinds, which are told apart by
+// address.
+func (p Principal) Self() user.User {
+	if p.Kind == KindKey && p.User.IsZero() {
+		return user.Must(p.ID)
+	}
+	return p.User
+}
 
 // contextKey is the key under which With keeps a principal.
 type contextKey struct{}

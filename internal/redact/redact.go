@@ -48,6 +48,8 @@ var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
 	`(/v1/images/)[A-Za-z0-9_-]{16,}`, // whoever knows an image's address has it
 	`(/v1/confirmations/)[^/\s"'?]+`,
 	`(voicegw\.ticket\.)[A-Za-z0-9_-]+`,                           // a ticket among the subprotocols
+	`(voicegw\.key\.)[!-~]+`,                                      // a console's token there
+	`(\bvgk_[a-z0-9]{8}_)[A-Za-z0-9_-]{16,}`,                      // an API key, whose id is not secret
 	`(\b)cf_[A-Z2-7]{16,}`,                                        // a confirmation
 	`(\b)sk-[A-Za-z0-9_-]{12,}`,                                   // OpenAI
 	`(\b)AIza[A-Za-z0-9_-]{20,}`,                                  // Google

@@ -17,6 +17,7 @@ const (
 	Image        Kind = "address of an image"
 	Resume       Kind = "token of a resume"
 	ProviderKey  Kind = "key of a provider"
+	APIKey       Kind = "API key"
 )
 
 var told atomic.Pointer[func(Kind, string)]

@@ -1,0 +1,345 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/internal/user"
+)
+
+// aKey is a key, and bKey the same but for the last bit that counts.
+const (
+	aSecret = "q1vXH0c9y2bA7eLkPZ5sTnRwUjMdGfKoIxCuV8B4N6g"
+	aKey    = "vgk_0123abcd_" + aSecret
+)
+
+// TestAPIKeys: one that was made is read again; what is not exactly of that form is no key, and what
+// could be guessed is none either.
+func TestAPIKeys(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		k := NewAPIKey()
+		again, err := ParseAPIKey(k.Reveal())
+		if err != nil || again != k || seen[k.ID()] || len(k.Reveal()) != 56 {
+			t.Fatalf("%v is read as %v, %v", k, again, err)
+		}
+		seen[k.ID()] = true
+		sum := sha256.Sum256([]byte(k.Reveal()))
+		if k.Hash().String() != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s: its hash is %s", k, k.Hash())
+		}
+		for _, printed := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k), fmt.Sprintf("%s", []APIKey{k})} {
+			if strings.Contains(printed, k.Reveal()[13:]) {
+				t.Errorf("it is printed: %s", printed)
+			}
+		}
+	}
+	if k, err := ParseAPIKey(aKey); err != nil || k.ID() != "0123abcd" {
+		t.Errorf("%v, %v", k, err)
+	}
+	for name, text := range map[string]string{
+		"nothing":                 "",
+		"an id alone":             "vgk_0123abcd",
+		"without a secret":        "vgk_0123abcd_",
+		"another prefix":          "sk_0123abcd_" + aSecret,
+		"a prefix in capitals":    "VGK_0123abcd_" + aSecret,
+		"an id in capitals":       "vgk_0123ABCD_" + aSecret,
+		"a short id":              "vgk_0123abc_" + aSecret,
+		"a long id":               "vgk_0123abcde_" + aSecret,
+		"a short secret":          aKey[:len(aKey)-1],
+		"a long secret":           aKey + "A",
+		"bits beyond its end":     aKey[:len(aKey)-1] + "h",
+		"padded":                  aKey[:len(aKey)-1] + "=",
+		"not base64url":           aKey[:len(aKey)-1] + "+",
+		"with a line break":       aKey[:30] + "\n" + aKey[31:],
+		"a space before":          " " + aKey,
+		"all the same":            "vgk_0123abcd_" + strings.Repeat("A", 43),
+		"a few characters":        "vgk_0123abcd_" + strings.Repeat("abcd", 10) + "abA",
+		"a password, often":       "vgk_0123abcd_" + strings.Repeat("Passw0rd", 6)[:42] + "A",
+		"letters that look alike": strings.Replace(aKey, "e", "е", 1),
+	} {
+		if k, err := ParseAPIKey(text); err == nil || k != (APIKey{}) || strings.Contains(err.Error(), aSecret[:20]) {
+			t.Errorf("%s: %v, %v", name, k, err)
+		}
+	}
+}
+
+// TestHashes: 64 digits and nothing else.
+func TestHashes(t *testing.T) {
+	h := NewAPIKey().Hash()
+	for _, text := range []string{h.String(), strings.ToUpper(h.String())} {
+		if again, err := ParseHash(text); err != nil || again != h {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"", h.String()[1:], h.String() + "00", h.String()[:63] + "g", "sha256:" + h.String()} {
+		if _, err := ParseHash(text); err == nil {
+			t.Errorf("%q is a hash", text)
+		}
+	}
+}
+
+// keyOf returns the description of a key.
+func keyOf(k APIKey, change func(*Key)) Key {
+	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: Chat | Tickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
+	if change != nil {
+		change(&out)
+	}
+	return out
+}
+
+// TestKeysOpen: a key opens as long as it lasts; whoever shows another secret, or the id of no key,
+// learns only that it does not open.
+func TestKeysOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key, bound, ending, other := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
+		end := time.Now().Add(time.Hour)
+		a := newAuth(t, Options{OperatorKey: "0123456789abcdef", Keys: []Key{
+			keyOf(key, nil), keyOf(bound, func(k *Key) { k.User = user.Must("ada") }), keyOf(ending, func(k *Key) { k.Expires = end }),
+		}})
+		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: Chat | Tickets, Limits: Limits{MinutesPerDay: 5}}
+		if p, err := a.Check(t.Context(), key.Reveal()); err != nil || p != want || p.Self().String() != "key:"+key.ID() || !p.Names() {
+			t.Errorf("%+v, %v", p, err)
+		}
+		if p, err := a.Check(t.Context(), bound.Reveal()); err != nil || p.Self() != user.Must("ada") || p.Names() {
+			t.Errorf("%+v, %v", p, err)
+		}
+		if p, err := a.Check(t.Context(), "0123456789abcdef"); err != nil || p.Kind != KindOperator || p.Scopes != AllScopes || !p.Self().IsZero() {
+			t.Errorf("%+v, %v", p, err)
+		}
+		wrong := key.Reveal()[:13] + other.Reveal()[13:]
+		for secret, reason := range map[string]string{
+			wrong: ReasonKey, other.Reveal(): ReasonKey, key.Reveal()[:55]: ReasonForm, "vgk_": ReasonForm,
+			"0123456789abcdeg": ReasonForm, "0123456789abcde": ReasonForm, "a.b.c": ReasonForm, key.Hash().String(): ReasonForm, "": ReasonForm,
+		} {
+			if got := refusedFor(a, secret); got != reason {
+				t.Errorf("%.16s…: refused for %q, want %q", secret, got, reason)
+			}
+		}
+		pass(time.Hour - 1)
+		if reason := refusedFor(a, ending.Reveal()); reason != "" {
+			t.Errorf("before its end: %s", reason)
+		}
+		pass(1)
+		if reason := refusedFor(a, ending.Reveal()); reason != ReasonExpired {
+			t.Errorf("at its end: %q", reason)
+		}
+	})
+}
+
+// TestWhoNeedsNothing: without keys and issuers whoever comes may talk and write; with one of them,
+// nobody without credentials may anything.
+func TestWhoNeedsNothing(t *testing.T) {
+	key := NewAPIKey()
+	for name, tc := range map[string]struct {
+		o    Options
+		want Principal
+	}{
+		"on this machine":    {Options{OperatorKey: "0123456789abcdef"}, Principal{Kind: KindLocal, ID: "local", Scopes: Voice | Chat}},
+		"for everybody":      {Options{Exposed: true}, Principal{Kind: KindOpen, ID: "open", Scopes: Voice | Chat}},
+		"with a key":         {Options{Keys: []Key{keyOf(key, nil)}}, Principal{}},
+		"with a key, afar":   {Options{Keys: []Key{keyOf(key, nil)}, Exposed: true}, Principal{}},
+		"with an issuer":     {Options{Issuers: []Issuer{theIssuer(newSigner(t, "d", "EdDSA").jwk())}}, Principal{}},
+		"a key that is over": {Options{Keys: []Key{keyOf(key, func(k *Key) { k.Expires = time.Unix(1, 0) })}}, Principal{}},
+	} {
+		a := newAuth(t, tc.o)
+		if p := a.Unauthenticated(); p != tc.want || a.Required() != p.IsZero() || !p.Unauthenticated() {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	for name, keys := range map[string][]Key{
+		"an invalid id": {keyOf(key, func(k *Key) { k.ID = "x" })}, "one id twice": {keyOf(key, nil), keyOf(key, nil)},
+	} {
+		if _, err := New(Options{Keys: keys}); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// TestNoLonger: which of those who were let in would be refused after another configuration has come.
+func TestNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stays, goes, ends, moves := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
+		ada, eve := user.Must("ada"), user.Must("eve")
+		issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
+		before := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
+			keyOf(stays, nil), keyOf(goes, nil), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = ada }),
+		}})
+		let := map[string]Principal{
+			"nobody":                                {},
+			"a ticket of a time without principals": {Kind: KindTicket, User: ada},
+			"a ticket of a key that stays":          {Kind: KindTicket, ID: "key:" + stays.ID(), User: ada},
+			"a ticket of a key that goes":           {Kind: KindTicket, ID: "key:" + goes.ID(), User: ada},
+			"a user":                                {Kind: KindJWT, ID: "jwt:example:ada", User: ada},
+			"a ticket of that user":                 {Kind: KindTicket, ID: "jwt:example:ada", User: ada},
+			"a user of an issuer there never was":   {Kind: KindJWT, ID: "jwt:other:ada", User: ada},
+			"operators":                             {Kind: KindOperator, ID: "operator"},
+			"a console":                             {Kind: KindConsole, ID: "console"},
+			"local":                                 {Kind: KindLocal, ID: "local"},
+			"a kind that there is not":              {Kind: "x", ID: "x"},
+		}
+		for name, k := range map[string]APIKey{"stays": stays, "goes": goes, "ends": ends, "moves": moves} {
+			p, err := before.Check(t.Context(), k.Reveal())
+			if err != nil {
+				t.Fatal(err)
+			}
+			let[name] = p
+		}
+		after := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
+			keyOf(stays, func(k *Key) { k.Scopes = Voice }), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = eve }),
+		}})
+		gone := func(a *Authenticator) string {
+			var names []string
+			for name, p := range let {
+				list := a.NoLonger([]Principal{p}, time.Now())
+				if (len(list) == 1) == a.Admits(p, time.Now()) {
+					t.Errorf("%s: %+v", name, list)
+				}
+				if len(list) > 0 {
+					names = append(names, name)
+				}
+			}
+			return sorted(names)
+		}
+		never := []string{"a kind that there is not", "a user of an issuer there never was", "local"}
+		if got, want := gone(before), sorted(never); got != want {
+			t.Errorf("before: %s, want %s", got, want)
+		}
+		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves")); got != want {
+			t.Errorf("after: %s, want %s", got, want)
+		}
+		pass(time.Minute)
+		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves", "ends")); got != want {
+			t.Errorf("later: %s, want %s", got, want)
+		}
+		none := newAuth(t, Options{})
+		if got := none.NoLonger([]Principal{let["local"], let["operators"], let["a console"], let["a user"]}, time.Now()); len(got) != 3 {
+			t.Errorf("without anything: %+v", got)
+		}
+		current := Only(before)
+		if old := current.Swap(after); old != before || current.Get() != after {
+			t.Error("it was not swapped")
+		}
+	})
+}
+
+// pass lets time pass, which is not real: the tests are in a bubble of synctest.
+func pass(d time.Duration) { <-time.After(d) }
+
+// sorted joins names in their order.
+func sorted(names []string) string {
+	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
+}
+
+// TestBearer: what the header Authorization may look like.
+func TestBearer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		headers []string
+		secret  string
+		err     error
+	}{
+		"plain":           {[]string{"Bearer abc"}, "abc", nil},
+		"in small":        {[]string{"bearer abc"}, "abc", nil},
+		"more spaces":     {[]string{"BEARER   a.b-c_d~e/f+g="}, "a.b-c_d~e/f+g=", nil},
+		"as much as may":  {[]string{"Bearer " + strings.Repeat("x", maxBearer)}, strings.Repeat("x", maxBearer), nil},
+		"more":            {[]string{"Bearer " + strings.Repeat("x", maxBearer+1)}, "", ErrBearer},
+		"none":            {nil, "", ErrNoCredentials},
+		"two":             {[]string{"Bearer abc", "Bearer abc"}, "", ErrAmbiguous},
+		"empty":           {[]string{""}, "", ErrBearer},
+		"the scheme":      {[]string{"Bearer"}, "", ErrBearer},
+		"nothing behind":  {[]string{"Bearer  "}, "", ErrBearer},
+		"another scheme":  {[]string{"Basic abc"}, "", ErrBearer},
+		"no scheme":       {[]string{"abc"}, "", ErrBearer},
+		"a longer scheme": {[]string{"Bearers abc"}, "", ErrBearer},
+		"two words":       {[]string{"Bearer abc def"}, "", ErrBearer},
+		"a tab":           {[]string{"Bearer\tabc"}, "", ErrBearer},
+		"a list":          {[]string{"Bearer abc, Bearer def"}, "", ErrBearer},
+		"not ASCII":       {[]string{"Bearer äbc"}, "", ErrBearer},
+	} {
+		if secret, err := ParseBearer(tc.headers); secret != tc.secret || !errors.Is(err, tc.err) {
+			t.Errorf("%s: %q, %v", name, secret, err)
+		}
+	}
+}
+
+// FuzzAPIKey: what is read as a key is written so, and no other text is the same key.
+func FuzzAPIKey(f *testing.F) {
+	f.Add(aKey)
+	f.Add("vgk_0123abcd_" + strings.Repeat("A", 43))
+	f.Add("vgk__")
+	f.Fuzz(func(t *testing.T, text string) {
+		k, err := ParseAPIKey(text)
+		if err != nil {
+			if strings.Contains(err.Error(), text) && len(text) > 8 {
+				t.Errorf("the error repeats %q", text)
+			}
+			return
+		}
+		if k.Reveal() != text || len(text) != 56 || !ValidKeyID(k.ID()) || strings.Contains(k.String(), text[13:]) {
+			t.Errorf("%q is read as %v", text, k)
+		}
+	})
+}
+
+// FuzzBearer: a secret is visible ASCII, the end of its header, and read again.
+func FuzzBearer(f *testing.F) {
+	f.Add("Bearer " + aKey)
+	f.Add("bearer  a.b.c")
+	f.Add("Basic YTpi")
+	f.Fuzz(func(t *testing.T, header string) {
+		secret, err := ParseBearer([]string{header})
+		if (err == nil) != (secret != "") || !strings.HasSuffix(header, secret) || len(secret) > maxBearer {
+			t.Fatalf("%q: %q, %v", header, secret, err)
+		}
+		if again, err2 := ParseBearer([]string{"Bearer " + secret}); err == nil && (again != secret || err2 != nil) {
+			t.Errorf("%q: %q, %v", secret, again, err2)
+		}
+	})
+}
+
+// FuzzCheck: no text opens a gateway whose keys it does not hold, and none stops it.
+func FuzzCheck(f *testing.F) {
+	a, err := New(Options{OperatorKey: "0123456789abcdef", Keys: []Key{{ID: "0123abcd", Name: "a"}}, Issuers: []Issuer{{
+		Name: "example", Issuer: "i", Audience: []string{"voicegw"}, Secret: []byte(strings.Repeat("k", MinSecret)), Scopes: AllScopes,
+	}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(aKey)
+	f.Add("eyJhbGciOiJub25lIn0.eyJpc3MiOiJpIiwiYXVkIjoidm9pY2VndyIsInN1YiI6ImEiLCJleHAiOjk5OTk5OTk5OTl9.")
+	f.Add("eyJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJpIiwiZXhwIjoxZTMwMH0.AAAA")
+	f.Fuzz(func(t *testing.T, secret string) {
+		if secret == "0123456789abcdef" {
+			return
+		}
+		p, err := a.Check(t.Context(), secret)
+		var why *RefusedError
+		if !p.IsZero() || !errors.As(err, &why) || why.Reason == "" {
+			t.Errorf("%q: %+v, %v", secret, p, err)
+		}
+	})
+}
+
+// FuzzKeySet: a set holds at most so many keys, each with a kid.
+func FuzzKeySet(f *testing.F) {
+	f.Add([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`))
+	f.Add([]byte(`{"keys":[{"kty":"EC","crv":"P-256","kid":"1","x":"AA","y":"AA"},{"kty":"RSA","kid":"2","n":"AQAB","e":"AQAB"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		keys, err := parseKeySet(data)
+		if (err == nil) != (len(keys) > 0) || len(keys) > maxSetKeys {
+			t.Fatalf("%d keys, %v", len(keys), err)
+		}
+		for _, k := range keys {
+			if k.Marshal().KID == "" || k.Marshal().D != "" || k.Marshal().K != "" {
+				t.Errorf("%+v", k.Marshal())
+			}
+		}
+	})
+}

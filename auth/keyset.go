@@ -1,0 +1,103 @@
+package auth
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/MicahParks/jwkset"
+)
+
+// The bounds of a set of keys (RFC 7517).
+const (
+	maxSetBytes = 1 << 20
+	maxSetKeys  = 64
+	leastRSA    = 2048 // bits; RFC 7518, section 3.3
+)
+
+// errNoKeys: a set has no key that can check a token.
+var errNoKeys = errors.New("it holds no public key with a kid that can check signatures")
+
+// parseKeySet reads a set of keys. Only public keys that can check a token count: the others, of
+// encryption or of a kind that is not known here, are left out, and so is every symmetric key, which
+// would be no secret. The error is the end of a sentence about the set.
+func parseKeySet(data []byte) ([]jwkset.JWK, error) {
+	if len(data) > maxSetBytes {
+		return nil, fmt.Errorf("it has %d bytes; at most %d are read", len(data), maxSetBytes)
+	}
+	var set jwkset.JWKSMarshal
+	if err := json.Unmarshal(data, &set); err != nil {
+		return nil, fmt.Errorf("it is not a set of JSON Web Keys ({\"keys\": […]}): %w", err)
+	}
+	if len(set.Keys) > maxSetKeys {
+		return nil, fmt.Errorf("it holds %d keys; at most %d are taken", len(set.Keys), maxSetKeys)
+	}
+	keys := make([]jwkset.JWK, 0, len(set.Keys))
+	var why error // why the last key was left out
+	for i, m := range set.Keys {
+		k, err := publicKey(m)
+		if err != nil {
+			why = fmt.Errorf("keys[%d] %w", i, err)
+			continue
+		}
+		if slices.ContainsFunc(keys, func(other jwkset.JWK) bool { return other.Marshal().KID == m.KID }) {
+			return nil, fmt.Errorf("two of its keys have the kid %q", clip(m.KID))
+		}
+		keys = append(keys, k)
+	}
+	if len(keys) == 0 {
+		return nil, errors.Join(errNoKeys, why)
+	}
+	return keys, nil
+}
+
+// publicKey returns a key for signatures. The error is the end of a sentence about the key.
+func publicKey(m jwkset.JWKMarshal) (jwkset.JWK, error) {
+	switch {
+	case m.KID == "":
+		return jwkset.JWK{}, errors.New("has no kid")
+	case m.USE != "" && m.USE != jwkset.UseSig,
+		len(m.KEYOPS) > 0 && !slices.Contains(m.KEYOPS, jwkset.KeyOpsVerify):
+		return jwkset.JWK{}, errors.New("is not for signatures")
+	case m.KTY == jwkset.KtyOct:
+		return jwkset.JWK{}, errors.New("is symmetric")
+	}
+	// Neither a private part nor a certificate is needed, and an address of one is not followed.
+	bare := jwkset.JWKMarshal{KTY: m.KTY, USE: m.USE, KEYOPS: m.KEYOPS, ALG: m.ALG, KID: m.KID, CRV: m.CRV, X: m.X, Y: m.Y, N: m.N, E: m.E}
+	k, err := jwkset.NewJWKFromMarshal(bare, jwkset.JWKMarshalOptions{}, jwkset.JWKValidateOptions{})
+	if err != nil {
+		return jwkset.JWK{}, fmt.Errorf("cannot be read: %w", err)
+	}
+	switch key := k.Key().(type) {
+	case *rsa.PublicKey:
+		if n := key.N.BitLen(); n < leastRSA {
+			return jwkset.JWK{}, fmt.Errorf("is an RSA key of %d bits; at least %d are needed", n, leastRSA)
+		}
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+	default:
+		return jwkset.JWK{}, fmt.Errorf("is of a kind that signs no tokens (%s)", m.KTY)
+	}
+	return k, nil
+}
+
+// fixedKeys returns keys that never change.
+func fixedKeys(data []byte) (jwkset.Storage, error) {
+	keys, err := parseKeySet(data)
+	if err != nil {
+		return nil, err
+	}
+	s := jwkset.NewMemoryStorage()
+	return s, s.KeyReplaceAll(context.Background(), keys)
+}
+
+// CheckKeySet says what is wrong with a set of JSON Web Keys, as the end of a sentence; nil if it
+// can check tokens.
+func CheckKeySet(data []byte) error {
+	_, err := parseKeySet(data)
+	return err
+}
