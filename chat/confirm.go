@@ -93,6 +93,8 @@ func (c client) Show(image registry.Image) {
 // Origin returns the origin of the page that sent the message.
 func (c client) Origin() string { return c.t.req.Origin }
 
+func (c client) Principal() string { return c.t.req.Key }
+
 // Said returns what was said in a conversation that only its client keeps, without what
 // instructs the model.
 func (c client) Said() (said []registry.Utterance) {

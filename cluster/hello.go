@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+
+	"voicegw/auth"
+	"voicegw/internal/user"
 )
 
 // Hello is what a node knows about a client that it passes on.
@@ -21,8 +24,38 @@ type Hello struct {
 	Origin string `json:"origin,omitempty"`
 	// Anonymous is the identity of a client that gives no name.
 	Anonymous string `json:"anonymous,omitempty"`
-	// MayInspect allows the client to look inside the session.
-	MayInspect bool `json:"may_inspect,omitempty"`
+	// Principal is who the client has shown to be; nil for nobody.
+	Principal *principal `json:"principal,omitempty"`
+}
+
+// principal is a client's auth.Principal as nodes tell each other: what decides whether it may come
+// back to a session.
+type principal struct {
+	Kind   auth.Kind   `json:"kind"`
+	ID     string      `json:"id"`
+	User   string      `json:"user,omitempty"`
+	Scopes auth.Scopes `json:"scopes"`
+}
+
+// tell returns what another node is told of p.
+func tell(p auth.Principal) *principal {
+	if p.IsZero() {
+		return nil
+	}
+	return &principal{Kind: p.Kind, ID: p.ID, User: p.User.String(), Scopes: p.Scopes}
+}
+
+// told returns the principal that another node has told of. The error says that its user is invalid.
+func (p *principal) told() (auth.Principal, error) {
+	if p == nil {
+		return auth.Principal{}, nil
+	}
+	out := auth.Principal{Kind: p.Kind, ID: p.ID, Scopes: p.Scopes}
+	var err error
+	if p.User != "" {
+		out.User, err = user.Parse(p.User)
+	}
+	return out, err
 }
 
 // helloHeader is the header with the Hello: JSON in base64url (RFC 4648 section 5).
@@ -57,6 +90,9 @@ func parseHello(header string) (Hello, error) {
 	}
 	if json.Unmarshal(text, &h) != nil {
 		return Hello{}, errors.New("the header " + helloHeader + " holds no valid JSON of a client")
+	}
+	if _, err := h.Principal.told(); err != nil {
+		return Hello{}, errors.New("the header " + helloHeader + " holds an invalid principal.user")
 	}
 	if h.SessionID == "" || len(h.Start) == 0 || !h.Addr.IsValid() {
 		return Hello{}, errors.New("the header " + helloHeader + " lacks session_id, start or addr")

@@ -118,7 +118,7 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 		return nil, errClientGone // the owner would take it for the newest connection of the client
 	}
 	relay, err := n.o.Peers.Dial(ctx, node.URL, Hello{
-		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(), MayInspect: v.MayInspect,
+		SessionID: r.ID, Start: start, Addr: v.Addr, Origin: v.Origin, Anonymous: v.Anonymous.String(), Principal: tell(v.Principal),
 	})
 	if err != nil {
 		return nil, err
@@ -185,5 +185,6 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 
 // Visitor returns what the other node has said of a client.
 func (h Hello) Visitor() session.Visitor {
-	return session.Visitor{Addr: h.Addr, Origin: h.Origin, Anonymous: h.User(), MayInspect: h.MayInspect}
+	p, _ := h.Principal.told() // parseHello has checked it
+	return session.Visitor{Addr: h.Addr, Origin: h.Origin, Anonymous: h.User(), Principal: p}
 }

@@ -20,10 +20,9 @@ import (
 // which values are valid: from and to are bounds, words are the allowed texts, and is:"url" is
 // an address that begins with http:// or https://, or empty. An agent's own budget may be 0.
 type Config struct {
-	// Listen is the address to serve on, host:port. A host other than loopback
-	// needs Insecure as long as the gateway has no authentication.
+	// Listen is the address to serve on, host:port. A host other than loopback needs Auth or Insecure.
 	Listen string `key:"listen"`
-	// Insecure allows an address that other machines can reach.
+	// Insecure allows an address that other machines can reach without Auth.
 	Insecure bool `key:"insecure"`
 	// Hosts are the host names that requests may name, as patterns ("voice.example.com",
 	// "*.example.com:8443"), besides those of loopback and the address of Listen.
@@ -37,9 +36,9 @@ type Config struct {
 	TLS            TLS      `key:"tls"`
 	// Dev reads the tools' registry from the project, and again whenever it changes.
 	Dev bool `key:"dev"`
-	// APIKey is the key that servers present to use the operators' endpoints; without a key
-	// those endpoints answer only this machine.
+	// APIKey is the operators' key, which opens everything; without one, the gateway makes one.
 	APIKey Secret `key:"api_key"`
+	Auth   Auth   `key:"auth"`
 	// DataDir is the folder for everything that outlives the process. If it is empty,
 	// cmd/voicegw chooses the user's usual folder for such data.
 	DataDir Path `key:"data_dir"`
@@ -415,6 +414,7 @@ func defaultFor(all []transport.Wire) *Config {
 
 		Listen:       "127.0.0.1:8080",
 		DrainTimeout: 30 * time.Second,
+		Auth:         Auth{Keys: map[string]*AuthKey{}, JWT: map[string]*AuthIssuer{}},
 		Provider:     all[0].Name,
 		Providers:    newProviders(all),
 		Agent:        Agent{Name: defaults.AgentName},

@@ -14,7 +14,10 @@ import (
 
 var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\|")
 
-var ofAnyProvider = regexp.MustCompile(`^providers\.[a-z0-9-]+\.`)
+var ofAnyName = regexp.MustCompile(`^(providers|auth\.keys|auth\.jwt)\.[a-z0-9-]+\.`)
+
+// aKeySet is a set of keys as an issuer publishes it.
+const aKeySet = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`
 
 // TestEveryKeyIsDocumented holds docs/configuration.md against the struct, in
 // both directions and with the defaults.
@@ -29,9 +32,12 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 	var keys []string
 	l := newLoader(Source{Wires: wires.All()})
+	for _, in := range namedSections() {
+		l.introduce(&in, "any")
+	}
 	for _, key := range l.keys {
 		f := l.fields[key]
-		key = ofAnyProvider.ReplaceAllString(key, "providers.<name>.")
+		key = ofAnyName.ReplaceAllString(key, "$1.<name>.")
 		keys = append(keys, key)
 		got, ok := documented[key]
 		if !ok {
@@ -63,16 +69,26 @@ func TestExampleFile(t *testing.T) {
 	if _, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": string(data)}.ReadFile}); err != nil {
 		t.Errorf("as it is:\n%v", err)
 	}
-	setting := regexp.MustCompile(`(?m)^( *)#([a-z_-]+:)`)
+	setting := regexp.MustCompile(`(?m)^( *)#([a-z0-9_-]+:)`)
 	all := setting.ReplaceAllString(string(data), "$1$2")
-	fs := files{"voicegw.yaml": all, "my-core.md": "x", "my-voice.md": "x", "my-text.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
+	fs := files{"voicegw.yaml": all, "issuer-keys.json": aKeySet, "my-core.md": "x", "my-voice.md": "x", "my-text.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
 	c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: fs.ReadFile})
 	if err != nil {
 		t.Fatalf("with everything switched on:\n%v", err)
 	}
 	l := newLoader(Source{Wires: wires.All()})
 	l.parseFile("voicegw.yaml", []byte(all))
+	named := map[string]bool{} // the settings of auth that the file gives to some key or issuer
+	for key := range l.where {
+		named[ofAnyName.ReplaceAllString(key, "$1.<name>.")] = true
+	}
 	for _, key := range l.keys {
+		if strings.HasPrefix(key, "auth.") {
+			if !named[ofAnyName.ReplaceAllString(key, "$1.<name>.")] {
+				t.Errorf("voicegw.example.yaml gives no key or issuer a setting as %s", key)
+			}
+			continue
+		}
 		provider, setting, _ := strings.Cut(strings.TrimPrefix(key, providersPrefix), ".")
 		if w := c.WireOf(provider); w != nil && slices.Contains(l.wireSettings(), setting) && !slices.Contains(w.Settings, setting) {
 			continue

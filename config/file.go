@@ -87,15 +87,15 @@ func (w walker) section(prefix string, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		isNew := !slices.Contains(names, key.Value)
-		if isNew && prefix == providersPrefix && resolve(value).Kind == yaml.MappingNode {
-			isNew = !w.loader.introduce(key.Value)
+		if in := namedAt(prefix); isNew && in != nil && resolve(value).Kind == yaml.MappingNode {
+			isNew = !w.loader.introduce(in, key.Value)
 		}
 		switch first, twice := seen[key.Value]; {
 		case isNew || key.Kind != yaml.ScalarNode:
 			w.unknown(prefix, key, names)
 		case twice:
 			w.problem(key, "%s stands here for the second time (first in line %d); remove one.", prefix+key.Value, first)
-		case len(w.loader.children(prefix+key.Value+".")) > 0:
+		case len(w.loader.children(prefix+key.Value+".")) > 0, namedAt(prefix+key.Value+".") != nil:
 			w.section(prefix+key.Value+".", value)
 		default:
 			w.leaf(prefix+key.Value, key, value)
@@ -129,8 +129,8 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 		}
 	}
 	hint := didYouMean(meant)
-	if prefix == providersPrefix && hint == "" {
-		hint = " A provider's name has letters from a to z, digits and hyphens, and its settings follow in a section."
+	if in := namedAt(prefix); in != nil && hint == "" {
+		hint = " The name of a " + in.what + " has letters from a to z, digits and hyphens, and its settings follow in a section."
 	}
 	if hint == "" {
 		hint = " Here stand: " + strings.Join(names, ", ") + "."
@@ -199,13 +199,18 @@ func kindName(n *yaml.Node) string {
 // children returns the names that may follow a prefix of keys, in the order of the struct.
 func (l *loader) children(prefix string) []string {
 	var names []string
-	for _, key := range l.keys {
-		if rest, ok := strings.CutPrefix(key, prefix); ok {
-			name, _, _ := strings.Cut(rest, ".")
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+	add := func(key string) {
+		rest, ok := strings.CutPrefix(key, prefix)
+		name, _, _ := strings.Cut(rest, ".")
+		if ok && name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
+	}
+	for _, key := range l.keys {
+		add(key)
+	}
+	for _, in := range namedSections() {
+		add(in.prefix)
 	}
 	return names
 }

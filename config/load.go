@@ -87,7 +87,7 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 func newLoader(source Source) *loader {
 	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{}}
 	for _, name := range l.config.wireNames() {
-		l.introduce(name)
+		l.introduce(namedAt(providersPrefix), name)
 	}
 	l.know(fieldsOf("", l.config))
 	return l

@@ -211,7 +211,7 @@ func TestProblems(t *testing.T) {
 			`dir/voicegw.yaml:2: hosts holds "a b", which has a name with a character`,
 		}},
 	}
-	for _, tt := range slices.Concat(tests, stateProblems, providerProblems) {
+	for _, tt := range slices.Concat(tests, stateProblems, providerProblems, authProblems) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := load(t, tt.file, tt.environ, tt.flags...)
 			if err == nil {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -32,10 +31,6 @@ type Provider struct {
 
 // Configured reports whether the user has configured access to the real provider.
 func (p *Provider) Configured() bool { return p.APIKey.IsSet() || p.BaseURL != "" }
-
-// providerName matches a valid provider name. The provider's variables contain the name in
-// capitals, with _ instead of -, so _ is not allowed in the name.
-var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // newProviders returns a provider for each wire.
 func newProviders(all []transport.Wire) Providers {
@@ -128,25 +123,19 @@ func (c *Config) wireNames() []string {
 	return names
 }
 
-// introduce makes the settings of a provider known. It returns false if the name is invalid.
-func (l *loader) introduce(name string) bool {
-	if !providerName.MatchString(name) {
-		return false
-	}
+// introduceProvider makes the settings of a provider known.
+func (l *loader) introduceProvider(name string) []field {
 	p := l.config.Providers[name]
 	if p == nil {
 		p = newProvider("")
 		l.config.Providers[name] = p
 	}
 	prefix := providersPrefix + name + "."
-	if _, known := l.fields[prefix+"wire"]; known {
-		return true
-	}
-	l.know(fieldsOf(prefix, p))
+	settings := fieldsOf(prefix, p)
 	for _, setting := range l.wireSettings() {
-		l.know([]field{newField(prefix + setting)})
+		settings = append(settings, newField(prefix+setting))
 	}
-	return true
+	return settings
 }
 
 // providersPrefix begins the keys of all providers' settings.
@@ -160,26 +149,6 @@ func (l *loader) wireSettings() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// introduceAll makes the providers known that variables or flags name: a flag introduces one
-// with any of its settings, a variable only with its wire, since a variable with a misspelt
-// name may belong to another program and must not stop this one.
-func (l *loader) introduceAll(vars map[string]string) {
-	for _, f := range l.source.Flags {
-		if rest, ok := strings.CutPrefix(f.Key, providersPrefix); ok {
-			name, setting, _ := strings.Cut(rest, ".")
-			if _, known := l.fields[providersPrefix+l.config.wires[0].Name+"."+setting]; known {
-				l.introduce(name)
-			}
-		}
-	}
-	for variable := range vars {
-		name, ok := strings.CutPrefix(variable, env(providersPrefix))
-		if name, wire := strings.CutSuffix(name, env(".wire")[len(envPrefix):]); ok && wire {
-			l.introduce(strings.ReplaceAll(strings.ToLower(name), "_", "-"))
-		}
-	}
 }
 
 // readKeyVariables reads the keys in the variables that the providers' own clients use, for

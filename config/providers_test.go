@@ -97,7 +97,7 @@ var providerProblems = []wrong{
 		`VOICEGW_PROVIDERS_OPENAI_THINKING: providers.openai.thinking is not a setting of the wire openai; remove it.`,
 	}},
 	{"a name that cannot be", "providers:\n  Azure_EU: {wire: openai}\n  api_key: x\n  gemini: {mdel: x}\n", nil, []Flag{{"--set", "providers.a.b", "m"}}, []string{
-		`dir/voicegw.yaml:2: There is no setting "providers.Azure_EU". A provider's name has letters from a to z, digits and hyphens`,
+		`dir/voicegw.yaml:2: There is no setting "providers.Azure_EU". The name of a provider has letters from a to z, digits and hyphens`,
 		`dir/voicegw.yaml:3: There is no setting "providers.api_key".`,
 		`dir/voicegw.yaml:4: There is no setting "providers.gemini.mdel". Did you mean providers.gemini.model?`,
 		`--set: There is no setting "providers.a.b".`,

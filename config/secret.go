@@ -71,6 +71,9 @@ func (c *Config) Secrets() (found []string) {
 	for _, p := range c.Providers {
 		all = append(all, fieldsOf("", p)...)
 	}
+	for _, i := range c.Auth.JWT {
+		all = append(all, fieldsOf("", i)...)
+	}
 	for _, f := range all {
 		if s, ok := f.value.Interface().(Secret); ok && s.IsSet() {
 			found = append(found, s.Reveal())

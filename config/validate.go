@@ -28,6 +28,7 @@ func (l *loader) validate() {
 	l.validateMetrics()
 	l.validatePaths()
 	l.validateAPIKey()
+	l.validateAuth()
 	l.validateOrigins()
 	l.validateHosts()
 	l.validateTLS()
@@ -58,9 +59,10 @@ func (l *loader) validateListen() {
 	if !l.validateAddress() {
 		return
 	}
-	if !Loopback(c.Listen) && !c.Insecure {
-		l.problems.add(l.at("listen"), "listen is %s, which other machines can reach, and the gateway does not authenticate callers yet. "+
-			"Listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use your provider's key.", c.Listen)
+	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() {
+		l.problems.add(l.at("listen"), "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your provider's key. "+
+			"Make an API key with voicegw keys new --name web --scopes voice,chat and put what it prints below auth.keys, or name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
+			"Otherwise listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use it.", c.Listen)
 	}
 }
 

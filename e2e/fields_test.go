@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio/audiotest"
+	"voicegw/auth"
 	"voicegw/gateway"
 	"voicegw/internal/pipenet"
 	"voicegw/protocol"
@@ -207,7 +208,7 @@ func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (ans
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, callers := serve(gateway.New(gateway.Options{Sessions: m, APIKey: operatorsKey}))
+		_, callers := serve(gateway.New(gateway.Options{Sessions: m, Auth: auth.Operators(operatorsKey)}))
 		t.Cleanup(func() {
 			m.Close()
 			if err := provider.Close(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/auth"
 	"voicegw/gateway"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/secretwatch"
@@ -126,7 +127,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 		Limits: set.limits, Policy: set.policy,
 		Logger: secrettest.Logger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
 	}
-	serve := gateway.Options{APIKey: operatorsKey}
+	serve := gateway.Options{Auth: auth.Operators(operatorsKey)}
 	if set.fallback != "" {
 		opts.Fallback, opts.Transports[set.fallback] = set.fallback, newModel(t, set.fallback, "", key, set.base, reach)
 	}

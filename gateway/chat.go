@@ -63,20 +63,26 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	who, known, no := s.speaker(r, body.User)
+	if no != nil {
+		no.answer(w, plainError)
+		return
+	}
 	req, wrong := s.chatRequest(r, body)
 	if wrong != "" {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
 		return
 	}
+	req.User, req.Vouched = who, known
 	if req.ID, wrong = messageID(r, body.MessageID); wrong != "" {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
 		return
 	}
-	if wrong := s.instructs(r, req); wrong != "" {
+	if wrong := instructs(r, req); wrong != "" {
 		problem(w, http.StatusForbidden, "system_message", wrong)
 		return
 	}
-	if wrong := s.grants(r, body.Scopes); wrong != "" {
+	if wrong := grantProblem(r, body.Scopes); wrong != "" {
 		problem(w, http.StatusForbidden, "scopes_not_allowed", wrong)
 		return
 	}
@@ -122,17 +128,13 @@ func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 
 // chatRequest turns a body into a turn, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
-	who, wrong := s.speaker(r, body.User)
-	if wrong != "" {
-		return req, wrong
-	}
-	req = chat.Request{ConversationID: body.ConversationID, User: who, Key: auth.From(r.Context()).ID, Inspect: s.guard.check(r) == nil, Origin: pageOf(r)}
+	p := auth.From(r.Context())
+	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, Inspect: p.May(auth.Inspect), Scopes: body.Scopes, Origin: pageOf(r)}
 	seen := &pictures{sees: s.opts.Chat.Sees()}
 	var no *wrongField
 	if req.Message, req.Parts, no = seen.content("message", "user", body.Message); no != nil {
 		return req, no.message
 	}
-	req.Vouched, req.Scopes = body.User != "" && s.vouched(r), body.Scopes
 	if wrong := scopesProblem(body.Scopes); wrong != "" {
 		return req, wrong
 	}
@@ -170,15 +172,15 @@ func messageID(r *http.Request, field string) (id, wrong string) {
 	return id, ""
 }
 
-// instructs says why a request may not bring its own messages; empty if it may. Only a caller
-// who may use the operators' endpoints may speak to the model with the weight of system text.
-func (s *Server) instructs(r *http.Request, req chat.Request) (wrong string) {
+// instructs says why a request may not bring its own messages; empty if it may. Only operators and
+// trusted servers may speak to the model with the weight of system text.
+func instructs(r *http.Request, req chat.Request) (wrong string) {
 	i := slices.IndexFunc(req.History, func(m chat.Message) bool { return m.Role == chat.RoleSystem })
-	if i < 0 || s.guard.check(r) == nil {
+	if i < 0 || auth.From(r.Context()).May(auth.Tickets) {
 		return ""
 	}
 	return "messages[" + strconv.Itoa(i) + "].role is system or developer, and only operators instruct the model. " +
-		"Leave the message out, or show the gateway's api_key as \"Authorization: Bearer …\"."
+		"Leave the message out, or show a key with the scope tickets, or the gateway's api_key, as \"Authorization: Bearer …\"."
 }
 
 // withHistory makes the last message the turn and the earlier ones its history.
@@ -214,19 +216,6 @@ func withHistory(req chat.Request, messages []chatMessage, seen *pictures) (chat
 		req.History = append(req.History, chat.Message{Role: chat.Role(m.Role), Text: m.text, Parts: m.parts})
 	}
 	return req, ""
-}
-
-// speaker returns the user who speaks: the one that the client names, or the one for clients
-// without a name. wrong says what is wrong with a name.
-func (s *Server) speaker(r *http.Request, named string) (who user.User, wrong string) {
-	if named == "" {
-		return s.nameless(r), ""
-	}
-	who, err := user.Parse(named)
-	if err != nil {
-		return who, "user " + err.Error() + "."
-	}
-	return who, ""
 }
 
 // nameless returns the user for a client that gives no name.

@@ -18,13 +18,6 @@ const completionsPath = "/v1/chat/completions"
 // completions answers as a Chat Completions endpoint, so that any client of that API can use
 // this agent with its tools. The client keeps the conversation.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	if s.opts.GuardCompletions {
-		if no := s.guard.check(r); no != nil {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="voicegw"`)
-			refuse(w, openaiError, no.status, no.code, no.message)
-			return
-		}
-	}
 	q, req, done, ok := s.askedCompletion(w, r)
 	defer done()
 	if !ok {
@@ -85,11 +78,11 @@ func (s *Server) askedCompletion(w http.ResponseWriter, r *http.Request) (q *com
 		refuseField(w, no)
 		return q, req, done, false
 	}
-	if wrong := s.instructs(r, req); wrong != "" {
+	if wrong := instructs(r, req); wrong != "" {
 		refuse(w, openaiError, http.StatusForbidden, "system_message", wrong)
 		return q, req, done, false
 	}
-	if wrong := s.grants(r, q.scopes); wrong != "" {
+	if wrong := grantProblem(r, q.scopes); wrong != "" {
 		refuse(w, openaiError, http.StatusForbidden, "scopes_not_allowed", wrong)
 		return q, req, done, false
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"voicegw/auth"
 	"voicegw/chat"
 )
 
@@ -139,11 +140,15 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 
 // refuseField answers a request with a wrong field, whose name the error has as its param.
 func refuseField(w http.ResponseWriter, wrong *wrongField) {
-	e := openaiError(http.StatusBadRequest, wrong.code, wrong.message)
+	status := http.StatusBadRequest
+	if wrong.code == userNotAllowed {
+		status = http.StatusForbidden
+	}
+	e := openaiError(status, wrong.code, wrong.message)
 	if wrong.param != "" {
 		e["param"] = wrong.param
 	}
-	answer(w, http.StatusBadRequest, map[string]any{"error": e})
+	answer(w, status, map[string]any{"error": e})
 }
 
 // readInto reads a value of a kind.
@@ -298,14 +303,16 @@ func readResponseFormat(q *completionsQuery, raw json.RawMessage) string {
 
 // completionsRequest turns a request into a turn, or says what is wrong with it.
 func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.Request, *wrongField) {
-	who, wrong := s.speaker(r, q.user)
-	if wrong != "" {
-		return chat.Request{}, &wrongField{"user", "invalid_message", wrong}
+	who, known, name := s.speaker(r, q.user)
+	if name != nil {
+		return chat.Request{}, &wrongField{"user", name.code, name.message}
 	}
-	if wrong := scopesProblem(q.scopes); wrong != "" {
+	wrong := scopesProblem(q.scopes)
+	if wrong != "" {
 		return chat.Request{}, &wrongField{"scopes", "invalid_message", wrong}
 	}
-	req := chat.Request{User: who, Vouched: q.user != "" && s.vouched(r), Scopes: q.scopes, Origin: pageOf(r), MaxOutput: q.maxOutput,
+	p := auth.From(r.Context())
+	req := chat.Request{User: who, Vouched: known, Key: p.ID, Inspect: p.May(auth.Inspect), Scopes: q.scopes, Origin: pageOf(r), MaxOutput: q.maxOutput,
 		Tools: q.tools, ToolChoice: q.choice, Parallel: q.parallel}
 	if len(q.settings) > 0 {
 		req.Settings = q.settings

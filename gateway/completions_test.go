@@ -216,7 +216,7 @@ func TestCompletionFails(t *testing.T) {
 // as theirs.
 func TestCompletionKey(t *testing.T) {
 	a := &fakeAgent{}
-	s, _ := chatServer(t, a, func(o *Options) { o.APIKey, o.GuardCompletions = "the-key", true })
+	s, _ := chatServer(t, a, func(o *Options) { o.Auth, o.GuardCompletions = operators("the-key"), true })
 	for auth, status := range map[string]int{"": 401, "Bearer wrong": 401, "Basic the-key": 401, "Bearer the-key": 200} {
 		w := send(s, "/v1/chat/completions", hello, func(r *http.Request) {
 			if auth != "" {

@@ -40,7 +40,7 @@ func (s *Server) confirm(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be {"token": "cf_…", "approved": true} or false, and nothing else.`)
 		return
 	}
-	done, err := s.opts.Sessions.Confirm(r.Context(), token, approved)
+	done, err := s.opts.Sessions.Confirm(r.Context(), token, approved, mine(r.Context()))
 	switch {
 	case err == nil:
 		s.opts.Logger.Info("confirmation answered by the API", "session_id", done.SessionID, "tool", done.Tool, "outcome", string(done.Outcome))

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/auth"
+	"voicegw/internal/quota"
 	"voicegw/internal/secretwatch"
 )
 
@@ -93,17 +95,20 @@ func (c *consoleGrants) opens(token string, now time.Time) bool {
 // ConsoleCode returns a new code that opens the console once, within the next 15 minutes, as
 // the fragment "#code=…" of the page's address; empty if there is no key. It is a secret.
 func (s *Server) ConsoleCode() string {
-	if !s.guard.hasKey {
+	if !s.callers.current.Get().HasOperators() {
 		return ""
 	}
-	code, _ := s.guard.console.newCode(time.Now())
+	code, _ := s.callers.console.newCode(time.Now())
 	return code
 }
 
-// consoleCode makes a code for a caller who shows the key itself: a token cannot make one, or
-// access would never end.
-func (s *Server) consoleCode(w http.ResponseWriter, _ *http.Request) {
-	code, until := s.guard.console.newCode(time.Now())
+// consoleCode makes a code. A console's token cannot make one, or access would never end.
+func (s *Server) consoleCode(w http.ResponseWriter, r *http.Request) {
+	if auth.From(r.Context()).Kind == auth.KindConsole {
+		s.refuseCaller(w, r, &wrongCredentials)
+		return
+	}
+	code, until := s.callers.console.newCode(time.Now())
 	answer(w, http.StatusCreated, map[string]string{"code": code, "expires_at": until.UTC().Format(timeForm)})
 }
 
@@ -120,8 +125,14 @@ func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, "invalid_message", `The body must be JSON: {"code": "…"}, with Content-Type: application/json.`)
 		return
 	}
-	token, until, ok := s.guard.console.exchange(body.Code, time.Now())
+	addr := quota.AddressKey(s.clientAddr(r))
+	if wait := s.callers.failures.Wait(addr); wait > 0 {
+		s.refuseCaller(w, r, tooManyFailures(wait))
+		return
+	}
+	token, until, ok := s.callers.console.exchange(body.Code, time.Now())
 	if !ok {
+		s.callers.failures.Begin(addr)
 		s.seldom.Info("console refused", "wrong_code", "addr", s.clientAddr(r).String())
 		problem(w, http.StatusUnauthorized, "wrong_code", "This link has been used, is older than 15 minutes, or is of another run of the gateway; voicegw console makes a new one.")
 		return

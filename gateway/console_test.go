@@ -36,7 +36,7 @@ func bearer(secret string) func(*http.Request) {
 func TestConsoleIsOpenedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		s := New(Options{Blocks: &fakeBlocks{}, APIKey: testKey, Logger: logTo(&log)})
+		s := New(Options{Blocks: &fakeBlocks{}, Auth: operators(testKey), Logger: logTo(&log)})
 		code := s.ConsoleCode()
 		status, first := login(t, s, code)
 		if status != http.StatusOK || first.Token == "" || first.Token == code || time.Until(first.ExpiresAt).Round(time.Second) != consoleTokenLife {
@@ -82,7 +82,7 @@ func TestConsoleIsOpenedOnce(t *testing.T) {
 
 // TestConsoleLoginOfStrangers: what is no code opens nothing and is not repeated.
 func TestConsoleLoginOfStrangers(t *testing.T) {
-	s := New(Options{APIKey: testKey})
+	s := New(Options{Auth: operators(testKey)})
 	for body, want := range map[string]int{
 		`{"code":"wrong"}`: 401, `{"code":"` + testKey + `"}`: 401, `{"code":""}`: 400, `{}`: 400, `{"code":1}`: 400, `wrong`: 400, ``: 400,
 		`{"code":"` + strings.Repeat("x", 2000) + `"}`: 400,
@@ -110,13 +110,13 @@ func TestConsoleLoginOfStrangers(t *testing.T) {
 // TestConsoleGrantsAreBounded: the oldest goes first.
 func TestConsoleGrantsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{APIKey: testKey})
+		s := New(Options{Auth: operators(testKey)})
 		var codes []string
 		for range maxConsoleGrants + 1 {
 			codes = append(codes, s.ConsoleCode())
 			wait(time.Millisecond)
 		}
-		if n := len(s.guard.console.codes); n != maxConsoleGrants {
+		if n := len(s.callers.console.codes); n != maxConsoleGrants {
 			t.Errorf("%d codes are kept", n)
 		}
 		if status, _ := login(t, s, codes[0]); status != http.StatusUnauthorized {

@@ -58,7 +58,8 @@ func (s *Server) forPages(method, path string, h http.HandlerFunc) {
 		ExposedHeaders:             exposedHeaders,
 		MaxAge:                     preflightSeconds,
 	})
-	s.handle(method+" "+path, c.Handler(h).ServeHTTP)
+	pattern := method + " " + path
+	s.routes.add(pattern, c.Handler(s.guarded(accessOf(pattern), h)).ServeHTTP) // a refusal can be read, too
 	plain := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", method+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)

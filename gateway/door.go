@@ -73,11 +73,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 // turnAway answers a request that is not let in.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) {
 	s.seldom.Info("request refused at the door", code, "addr", s.clientAddr(r).String(), "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
-	shape := errorShape(plainError)
-	if r.URL.Path == completionsPath {
-		shape = openaiError
-	}
-	refuse(w, shape, status, code, message)
+	refuse(w, shapeOf(r.URL.Path), status, code, message)
 }
 
 // embeddable says whether any page may link to a path or embed it: the console and images.

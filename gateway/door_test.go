@@ -51,7 +51,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
 		o.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the page") })
 		o.Tools = func() *registry.Snapshot { return &registry.Snapshot{} }
-		o.APIKey, o.Approvals = testKey, noApprovals{}
+		o.Auth, o.Approvals = operators(testKey), noApprovals{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
 		o.Metrics = o.Page
 		o.Directory, o.Nodes, o.Peers, o.Drain, o.Usage = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}, &fakeUsage{}

@@ -27,7 +27,7 @@ func (d *fakeDrain) Progress() DrainProgress { return d.at }
 // it is. What is asked wrongly begins nothing, and nobody else may ask.
 func TestDrainByAnOperator(t *testing.T) {
 	d := &fakeDrain{at: DrainProgress{Sessions: 3, Away: 1, Moved: 4, Carried: 2, Messages: 5, Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
-	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Drain, o.APIKey = d, testKey })
+	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) { o.Drain, o.Auth = d, operators(testKey) })
 	key := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+testKey) }
 	for _, body := range []string{`{"timeout_ms":-1}`, `{"timeout_ms":86400001}`, `{"timeout":1}`, `{"timeout_ms":"1s"}`, `[]`, `{`} {
 		if w := send(s, "/v1/drain", body, key); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "invalid_message") {

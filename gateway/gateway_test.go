@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"voicegw/auth"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
@@ -37,6 +38,12 @@ type keyed struct{ tests secrettest.Tests }
 func (k keyed) Run() int {
 	secrettest.Made(secretwatch.OperatorsKey, testKey)
 	return k.tests.Run()
+}
+
+// operators are those of a gateway with that key.
+func operators(key string) *auth.Current {
+	secrettest.Made(secretwatch.OperatorsKey, key)
+	return auth.Operators(key)
 }
 
 // sessionOptions are those of sessions with a fake model.
@@ -77,7 +84,6 @@ func startOf(t *testing.T, opts session.Options, change func(*Options)) (*httpte
 		change(&serve)
 	}
 	serve.Logger = secrettest.Logger(serve.Logger)
-	secrettest.Made(secretwatch.OperatorsKey, serve.APIKey)
 	srv := httptest.NewUnstartedServer(New(serve))
 	srv.Config.ConnContext = ConnContext
 	srv.Listener = Listen(srv.Listener, nil)

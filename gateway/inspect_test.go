@@ -46,7 +46,7 @@ func TestWhoMayInspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server := New(Options{Sessions: m, APIKey: testKey, Hosts: named(t, "gateway.example"), Origins: allow(t, "https://app.example")})
+			server := New(Options{Sessions: m, Auth: operators(testKey), Hosts: named(t, "gateway.example"), Origins: allow(t, "https://app.example")})
 			srv := httptest.NewServer(server)
 			defer srv.Close()
 			defer m.Close()
@@ -54,7 +54,7 @@ func TestWhoMayInspect(t *testing.T) {
 			defer client.CloseIdleConnections()
 			dial := protocol.DialOptions{Ticket: tc.ticket, Client: client}
 			if dial.Key = tc.token; tc.token == "TOKEN" {
-				dial.Key, _, _ = server.guard.console.exchange(server.ConsoleCode(), time.Now())
+				dial.Key, _, _ = server.callers.console.exchange(server.ConsoleCode(), time.Now())
 			}
 			if tc.header != nil {
 				dial.Header = tc.header(srv.Listener.Addr().String())

@@ -47,7 +47,7 @@ func TestEveryDoorChecksNames(t *testing.T) {
 	for door, d := range doors {
 		for _, name := range []string{strings.Repeat("x", user.MaxBytes+1), "a\x01b", "a\u200bb", "\u202eada", "a\U000e0041", " ", "\u0301", "a\ue000"} {
 			a := &fakeAgent{}
-			s, _ := chatServer(t, a, func(o *Options) { o.Voice, o.Blocks, o.APIKey = &desk{}, &fakeBlocks{}, testKey })
+			s, _ := chatServer(t, a, func(o *Options) { o.Voice, o.Blocks, o.Auth = &desk{}, &fakeBlocks{}, operators(testKey) })
 			r := d.ask(name)
 			r.Header.Set("Authorization", "Bearer "+testKey)
 			r.Host, r.RemoteAddr = "localhost:8080", "127.0.0.1:40000"

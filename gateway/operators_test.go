@@ -73,7 +73,7 @@ func noKey(r *http.Request) { r.Header.Del("Authorization") }
 
 // operators are the routes that only operators may use; the others are for everybody.
 var everybody = []string{
-	"GET /v1/voice", "GET /v1/providers", "OPTIONS /v1/providers", "GET /v1/tools", "GET /v1/tools/{id}", "POST /v1/chat", "OPTIONS /v1/chat",
+	"OPTIONS /v1/sessions", "GET /v1/voice", "GET /v1/providers", "OPTIONS /v1/providers", "GET /v1/tools", "GET /v1/tools/{id}", "POST /v1/chat", "OPTIONS /v1/chat",
 	"POST /v1/chat/completions", "OPTIONS /v1/chat/completions", "GET /v1/models", "GET /v1/models/{id...}", "OPTIONS /v1/models/{id...}", "OPTIONS /v1/models", "GET /v1/images/{id}",
 	"POST /v1/console/login", "/v1/confirmations/{token...}", "GET /healthz", "GET /readyz", "OPTIONS /readyz", "/v1/", "/",
 }
@@ -99,7 +99,7 @@ func TestNothingIsOpenByBeingNear(t *testing.T) {
 		"a key for no lock":      {nil, "", 403, "operators_only"},
 		"an empty key, no lock":  {func(r *http.Request) { r.Header.Set("Authorization", "Bearer ") }, "", 403, "operators_only"},
 	} {
-		s := everyRoute(t, func(o *Options) { o.APIKey = tc.key })
+		s := everyRoute(t, func(o *Options) { o.Auth = operators(tc.key) })
 		asked := 0
 		for _, pattern := range s.routes.patterns {
 			if slices.Contains(everybody, pattern) {
@@ -142,7 +142,7 @@ func TestOperatorsWithAKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			blocks := &fakeBlocks{}
-			w := ask(New(Options{Blocks: blocks, APIKey: key, Hosts: named(t, "gateway.example")}), "GET", "/v1/blocks", func(r *http.Request) {
+			w := ask(New(Options{Blocks: blocks, Auth: operators(key), Hosts: named(t, "gateway.example")}), "GET", "/v1/blocks", func(r *http.Request) {
 				noKey(r)
 				if tc.change != nil {
 					tc.change(r)
@@ -169,7 +169,7 @@ func TestOperatorsWithAKey(t *testing.T) {
 func TestBlocksAreListedAndEnded(t *testing.T) {
 	until := time.Date(2026, 11, 20, 12, 0, 0, 5_600_000, time.FixedZone("", 3600))
 	blocks := &fakeBlocks{until: map[string]time.Time{"mallory": until, "a/b c?#%": until, "..": until}}
-	s := New(Options{Blocks: blocks, APIKey: testKey})
+	s := New(Options{Blocks: blocks, Auth: operators(testKey)})
 
 	var list struct{ Blocks []blockLine }
 	if err := json.Unmarshal(ask(s, "GET", "/v1/blocks", nil).Body.Bytes(), &list); err != nil {
@@ -197,7 +197,7 @@ func TestBlocksAreListedAndEnded(t *testing.T) {
 
 // TestBlocksThatCannotBeRead: the client may try again, and learns nothing of the store.
 func TestBlocksThatCannotBeRead(t *testing.T) {
-	s := New(Options{APIKey: testKey, Blocks: &fakeBlocks{err: errors.New("nats://store.internal is gone")}})
+	s := New(Options{Auth: operators(testKey), Blocks: &fakeBlocks{err: errors.New("nats://store.internal is gone")}})
 	for _, method := range []string{"GET /v1/blocks", "DELETE /v1/blocks/mallory"} {
 		method, path, _ := strings.Cut(method, " ")
 		w := ask(s, method, path, nil)

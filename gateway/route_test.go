@@ -14,7 +14,7 @@ import (
 func TestTheLogHasRoutes(t *testing.T) {
 	var log bytes.Buffer
 	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
-		o.Blocks, o.APIKey = &fakeBlocks{}, "key"
+		o.Blocks, o.Auth = &fakeBlocks{}, operators("key")
 		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	r := httptest.NewRequest(http.MethodDelete, "/v1/blocks/somebody-secret?key=hidden", nil)

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"voicegw/auth"
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -65,9 +66,15 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	if !s.readBody(w, r, &body, true, plainError) {
 		return
 	}
+	if no := forSelf(r, &body); no != nil {
+		no.answer(w, plainError)
+		return
+	}
 	in, wrong := invitation(body)
-	in.Vouched = s.vouched(r) // a console's token opens this endpoint too, and belongs to a browser
-	refused := s.grants(r, body.Scopes)
+	// A console's token opens this endpoint too, and belongs to a browser: it vouches for nobody.
+	caller := auth.From(r.Context())
+	in.Vouched, in.Principal = caller.Kind != auth.KindConsole, caller.ID
+	refused := grantProblem(r, body.Scopes)
 	switch {
 	case wrong != "":
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
@@ -100,6 +107,24 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		URL: s.voiceURL(r), ExpiresAt: offer.ExpiresAt.UTC().Format(timeForm),
 		Subprotocols: []string{protocol.Subprotocol, protocol.TicketSubprotocol(offer.Ticket)},
 	})
+}
+
+// forSelf makes a body that of its caller, unless the caller may name the user: a ticket is then for
+// nobody else, only for the page that asks for it, and shows the inside only to who may see it.
+func forSelf(r *http.Request, body *sessionBody) *wrongName {
+	p := auth.From(r.Context())
+	if p.Names() {
+		return nil
+	}
+	if who, err := user.Parse(body.User); body.User != "" && (err != nil || who != p.Self()) {
+		return notAllowed()
+	}
+	body.User = p.Self().String()
+	if from := pageOf(r); from != "" {
+		body.Origin = from
+	}
+	body.Inspect = body.Inspect && p.May(auth.Inspect)
+	return nil
 }
 
 // invitation turns a body into an Invitation that nobody has vouched for yet, or says what is
@@ -243,12 +268,16 @@ func lineOf(r session.Running) runningLine {
 // listSessions lists the sessions that run in this process, and then those of the other gateways.
 func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
 	lines := []any{}
-	for _, r := range s.opts.Sessions.Sessions() {
-		lines = append(lines, lineOf(r))
+	for _, running := range s.opts.Sessions.Sessions() {
+		if sees(r.Context(), running.User) {
+			lines = append(lines, lineOf(running))
+		}
 	}
 	others, nodes, err := s.others(r.Context())
 	for _, other := range others {
-		lines = append(lines, other)
+		if sees(r.Context(), other.User) {
+			lines = append(lines, other)
+		}
 	}
 	body := map[string]any{"sessions": lines}
 	if nodes != nil {
@@ -264,7 +293,7 @@ func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
 // showSession shows one of them.
 func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
 	running, ok := s.opts.Sessions.Session(r.PathValue("id"))
-	if !ok {
+	if !ok || !sees(r.Context(), running.User) {
 		problem(w, http.StatusNotFound, "session_unknown", "No session of that id runs on this gateway; GET /v1/sessions lists those that do.")
 		return
 	}
@@ -275,7 +304,7 @@ func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
 func (s *Server) showConversation(w http.ResponseWriter, r *http.Request) {
 	c, err := s.opts.Voice.Conversation(r.Context(), r.PathValue("id"))
 	switch {
-	case errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrUnknown), err == nil && !sees(r.Context(), c.User):
 		problem(w, http.StatusNotFound, "conversation_unknown", "There is no such conversation, or its time is over.")
 	case err != nil:
 		s.storeFailed(w, "a conversation cannot be read", err)

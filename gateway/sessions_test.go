@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
-	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -57,12 +56,11 @@ func deskServer(t *testing.T, d *desk, change func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	opts := Options{Sessions: m, Voice: d, APIKey: "key", Hosts: named(t, "gw.example", "other"), TrustedProxies: proxies()}
+	opts := Options{Sessions: m, Voice: d, Auth: operators("key"), Hosts: named(t, "gw.example", "other"), TrustedProxies: proxies()}
 	if change != nil {
 		change(&opts)
 	}
 	opts.Logger = secrettest.Logger(opts.Logger)
-	secrettest.Made(secretwatch.OperatorsKey, opts.APIKey)
 	return New(opts)
 }
 
@@ -98,7 +96,7 @@ func TestSessionIsOffered(t *testing.T) {
 		t.Error(diff)
 	}
 	in.Said = nil
-	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Vouched: true, Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true}, in); diff != "" {
+	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Vouched: true, Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true, Principal: "operator"}, in); diff != "" {
 		t.Error(diff)
 	}
 	for want, change := range map[string]func(*http.Request){

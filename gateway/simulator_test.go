@@ -41,7 +41,7 @@ func simulatorServer(t testing.TB, f *fakeSimulator) (s *Server, id string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
-	s = New(Options{Sessions: m, Simulator: f, APIKey: testKey})
+	s = New(Options{Sessions: m, Simulator: f, Auth: operators(testKey)})
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
 	c := dialStarted(t, srv.URL)

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"voicegw/chat"
 )
 
 // messages lets messages be compared.
-var messages = cmp.AllowUnexported(chat.Message{})
+var messages = cmp.Options{cmp.AllowUnexported(chat.Message{}), cmpopts.IgnoreFields(chat.Request{}, "Key")}
 
 // TestWhoInstructsTheModel: messages of the roles system and developer are taken from whoever
 // may use the operators' endpoints, at both doors, and refused to everybody else.
@@ -35,7 +36,7 @@ func TestWhoInstructsTheModel(t *testing.T) {
 			body := `{"messages":[{"role":"user","content":"One"},{"role":"` + role + `","content":"Rhyme."},{"role":"user","content":"Two"}]}`
 			for path, status := range map[string]int{"/v1/chat": tc.plain, "/v1/chat/completions": tc.open} {
 				a := &fakeAgent{}
-				s, _ := chatServer(t, a, func(o *Options) { o.APIKey, o.GuardCompletions = tc.key, tc.key != "" && !tc.made })
+				s, _ := chatServer(t, a, func(o *Options) { o.Auth, o.GuardCompletions = operators(tc.key), tc.key != "" && !tc.made })
 				w := send(s, path, body, tc.change)
 				if w.Code != status {
 					t.Errorf("%s, %s, %s: %d %s", name, path, role, w.Code, w.Body)

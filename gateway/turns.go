@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/config/defaults"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
@@ -53,10 +54,10 @@ func newTurns(l TurnLimits) *turns {
 	}
 }
 
-// manyBehind says whether many users may share a request's address: the request shows the
-// operators' key, or comes from this machine, which the operator has exempted.
+// manyBehind says whether many users may share a request's address: it comes from a trusted server,
+// or from this machine, which the operator has exempted.
 func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
-	return s.guard.hasKey && s.guard.checkKey(r) == nil || s.turns.exemptLoopback && addr.IsLoopback()
+	return isServer(auth.From(r.Context())) || s.turns.exemptLoopback && addr.IsLoopback()
 }
 
 // enterChat lets a turn begin, unless the user is shut out or has used up a budget, the address or the user has its

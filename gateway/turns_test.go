@@ -134,7 +134,7 @@ func TestMessagesInATime(t *testing.T) {
 func TestManyBehindOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
-			o.APIKey = "0123456789abcdef"
+			o.Auth = operators("0123456789abcdef")
 			o.Turns = TurnLimits{NewPerSecond: 2, ExemptLoopback: true}
 		})
 		for name, tc := range map[string]struct {

@@ -84,6 +84,9 @@ func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
 		return
 	}
+	if only := mine(r.Context()); !only.IsZero() {
+		f.User = only.String() // whatever was asked for
+	}
 	days, unreadable, err := s.opts.Usage.Report(r.Context(), f)
 	if err != nil {
 		s.storeFailed(w, "the usage cannot be read", err)

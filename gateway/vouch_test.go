@@ -26,7 +26,7 @@ func TestWhoGrantsScopes(t *testing.T) {
 				"/v1/chat/completions": `{"messages":[{"role":"user","content":"Hello"}],"user":"ada"`,
 			} {
 				a := &fakeAgent{}
-				s, _ := chatServer(t, a, func(o *Options) { o.APIKey = testKey })
+				s, _ := chatServer(t, a, func(o *Options) { o.Auth = operators(testKey) })
 				show := func(*http.Request) {}
 				if secret := tc.secret(s); secret != "" {
 					show = bearer(secret)
@@ -53,7 +53,7 @@ func TestWhoGrantsScopes(t *testing.T) {
 		}
 		// Without a user there is nobody for whom a key could vouch.
 		a := &fakeAgent{}
-		s, _ := chatServer(t, a, func(o *Options) { o.APIKey = testKey })
+		s, _ := chatServer(t, a, func(o *Options) { o.Auth = operators(testKey) })
 		if send(s, "/v1/chat", `{"message":"Hello"}`, bearer(testKey)); a.requests()[0].Vouched {
 			t.Error("a user without a name is vouched for")
 		}

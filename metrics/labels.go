@@ -14,7 +14,7 @@ import (
 
 // The closed sets of values. Whatever a label should have that is not in its set becomes "other".
 var (
-	entries  = []session.Entry{session.EntryOpen, session.EntryTicket, session.EntryTakeover}
+	entries  = []session.Entry{session.EntryOpen, session.EntryTicket, session.EntryKey, session.EntryToken, session.EntryTakeover}
 	statuses = []orchestrator.TurnStatus{orchestrator.TurnCompleted, orchestrator.TurnInterrupted, orchestrator.TurnFailed}
 	cutters  = []orchestrator.FlushReason{orchestrator.FlushUserSpeech, orchestrator.FlushUserText, orchestrator.FlushUserStop, orchestrator.FlushUserAction}
 	triggers = []orchestrator.LinkReason{orchestrator.LinkExpired, orchestrator.LinkBroken, orchestrator.LinkUnanswered, orchestrator.LinkMoving}

@@ -22,7 +22,6 @@ import (
 type Conn struct {
 	ws     *ws.Conn
 	ticket string
-	key    string
 }
 
 // The limit on a client's frames, of any kind. Each frame costs 1, plus 1 for each full 2 KiB
@@ -66,8 +65,7 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 		http.Error(w, "Offer one ticket, as it was made.", http.StatusBadRequest)
 		return nil, errors.New("the client offers several tickets, or one that is too long")
 	}
-	key, ok := secretOf(offered, keyPrefix)
-	if !ok {
+	if _, ok := secretOf(offered, keyPrefix); !ok {
 		http.Error(w, "Offer one key, as it was made.", http.StatusBadRequest)
 		return nil, errors.New("the client offers several keys, or one that is too long")
 	}
@@ -84,7 +82,7 @@ func Accept(w http.ResponseWriter, r *http.Request, opts AcceptOptions) (*Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("accept websocket: %w", err)
 	}
-	return &Conn{ws: conn, ticket: ticket, key: key}, nil
+	return &Conn{ws: conn, ticket: ticket}, nil
 }
 
 // Adopt returns the server's side of a connection that another node has accepted: from now on,
@@ -154,10 +152,6 @@ func dialError(resp *http.Response, err error) error {
 // Ticket returns the ticket that the client offered as a subprotocol; empty if it offered
 // none. It is a secret.
 func (c *Conn) Ticket() string { return c.ticket }
-
-// Key returns the operator's key that the client offered as a subprotocol; empty if it
-// offered none. It is a secret and has not been checked.
-func (c *Conn) Key() string { return c.key }
 
 // Read returns the next frame. On the server's side, [Flooded] reports whether an error means
 // that the client sent too many frames. Read holds a buffer only while there is a frame. An

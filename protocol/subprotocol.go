@@ -45,3 +45,16 @@ func secretOf(offered []string, prefix string) (secret string, ok bool) {
 	}
 	return secret, true
 }
+
+// OfferedKey returns the console's key that a request offers as a subprotocol; empty if it offers
+// none, or several. It is a secret and has not been checked.
+func OfferedKey(h http.Header) string {
+	key, _ := secretOf(subprotocols(h), keyPrefix)
+	return key
+}
+
+// OffersTicket reports whether a request offers a ticket as a subprotocol.
+func OffersTicket(h http.Header) bool {
+	ticket, ok := secretOf(subprotocols(h), ticketPrefix)
+	return ok && ticket != ""
+}

@@ -50,6 +50,8 @@ type VoiceRequest struct {
 	Said []Utterance
 	// Origin is the only origin whose pages may use the ticket; empty allows any client.
 	Origin string
+	// Principal is the ID of who asks for it, as Inviter.Principal.
+	Principal string
 }
 
 // Utterance is something that the user, or else the assistant, has said by text.
@@ -80,6 +82,9 @@ type Inviter interface {
 	// Origin is the origin of the client's page, the only one that may use a ticket made for
 	// it; empty if the client is not a page.
 	Origin() string
+	// Principal is the ID of who has sent the request (auth.Principal), whose limits the session
+	// counts for; empty if nobody is known.
+	Principal() string
 	// Said returns what was said in a conversation that only its client keeps, the oldest
 	// first; nil if the gateway keeps it.
 	Said() []Utterance

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 )
@@ -30,9 +31,10 @@ type Admission struct {
 	// Ticket is the ticket that the client offered as a subprotocol, Origin the origin of its
 	// page; either may be empty. They may be set until Start.
 	Ticket, Origin string
-	// MayInspect allows the client to look inside its session, if it asks to. It may be set until
-	// Start.
-	MayInspect bool
+	// Principal is who the client has shown to be. If TicketNeeded is set, it may begin a session only
+	// with a ticket. They may be set until Start.
+	Principal    auth.Principal
+	TicketNeeded bool
 	// Anonymous is the user of a client that gives no name. It may be set until Start. If it is
 	// not set, such a client is a new user, connected to no other.
 	Anonymous user.User

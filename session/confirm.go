@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
@@ -29,7 +30,12 @@ type Confirmed struct {
 // in its session if that runs here, and otherwise at once, because the gateway may have been
 // restarted since. The error is store.ErrUnknown, store.ErrUsed or store.ErrExpired, or describes
 // why nothing could be recorded.
-func (m *Manager) Confirm(ctx context.Context, token string, approved bool) (Confirmed, error) {
+//
+// If who is not zero, only questions to that user are answered; others are unknown.
+func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who user.User) (Confirmed, error) {
+	if err := m.opts.Executor.IsAsked(ctx, token, who); err != nil {
+		return Confirmed{}, err
+	}
 	c, err := m.opts.Executor.Answer(ctx, "", token, approved)
 	if err != nil {
 		return Confirmed{}, err
@@ -133,5 +139,6 @@ type nobody struct{}
 func (nobody) Timeout(time.Time, time.Duration, string) {}
 func (nobody) Invite(registry.VoiceOffer)               {}
 func (nobody) Origin() string                           { return "" }
+func (nobody) Principal() string                        { return "" }
 func (nobody) Said() []registry.Utterance               { return nil }
 func (nobody) Show(registry.Image)                      {}

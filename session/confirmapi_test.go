@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
@@ -26,7 +27,7 @@ func TestAPIConfirmsHere(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
-		got, err := tl.m.Confirm(t.Context(), token, true)
+		got, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 		if err != nil || got.Outcome != calls.OutcomeApproved || !got.Told || got.Envelope != nil || got.Tool != "pay" || got.SessionID != c.last(t, "session.started")["session_id"] {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
@@ -39,7 +40,7 @@ func TestAPIConfirmsHere(t *testing.T) {
 		if r := tl.audited.byCall(t)["call_2"]; !r.OK || r.ConfirmedBy != "api" || r.Confirmation != "approved" || !r.Delivered {
 			t.Errorf("audited: %+v", r)
 		}
-		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrUsed) {
+		if _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); !errors.Is(err, store.ErrUsed) {
 			t.Errorf("a second time: %v", err)
 		}
 		resolve(c, token, true)
@@ -52,7 +53,7 @@ func TestAPIConfirmsHere(t *testing.T) {
 func TestAPIDeniesHere(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		c, model := tl.talk()
-		got, err := tl.m.Confirm(t.Context(), tl.asksToPay(c, model, "u1"), false)
+		got, err := tl.m.Confirm(t.Context(), tl.asksToPay(c, model, "u1"), false, user.User{})
 		synctest.Wait()
 		if err != nil || got.Outcome != calls.OutcomeDenied || !got.Told {
 			t.Errorf("the API was answered %+v, %v", got, err)
@@ -76,16 +77,16 @@ func TestAPIRefuses(t *testing.T) {
 		}
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
-		if _, err := tl.m.Confirm(t.Context(), "cf_guess", true); !errors.Is(err, store.ErrUnknown) {
+		if _, err := tl.m.Confirm(t.Context(), "cf_guess", true, user.User{}); !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("a guess: %v", err)
 		}
 		down.Store(true)
-		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrUnavailable) {
+		if _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("while the store is down: %v", err)
 		}
 		down.Store(false)
 		pass(5 * time.Minute)
-		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrExpired) {
+		if _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); !errors.Is(err, store.ErrExpired) {
 			t.Errorf("late: %v", err)
 		}
 		synctest.Wait()
@@ -114,7 +115,7 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)
 		pass(time.Minute)
-		got, err := tl.m.Confirm(t.Context(), token, true)
+		got, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 		if err != nil || got.Told || got.Outcome != calls.OutcomeApproved || got.Envelope == nil || !got.Envelope.OK || !strings.Contains(string(got.Envelope.Data), `"receipt":1`) {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
@@ -134,7 +135,7 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 		if !slices.Equal(r.Refused, []registry.IntentType{registry.IntentSuppressTranscript}) || r.Why == "" || len(r.Intents) != 0 {
 			t.Errorf("its wishes of the session are audited as %v, refused %v", r.Intents, r.Refused)
 		}
-		if _, err := tl.m.Confirm(t.Context(), token, true); !errors.Is(err, store.ErrUsed) {
+		if _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); !errors.Is(err, store.ErrUsed) {
 			t.Errorf("a second time: %v", err)
 		}
 		tl.audited.byCall(t)
@@ -149,7 +150,7 @@ func TestAPIDeniesOfOneWhoHasGone(t *testing.T) {
 		c, model := tl.talk()
 		token := tl.asksToPay(c, model, "u1")
 		tl.leaves(t, c)
-		if got, err := tl.m.Confirm(t.Context(), token, false); err != nil || got.Told || got.Envelope != nil || got.Outcome != calls.OutcomeDenied {
+		if got, err := tl.m.Confirm(t.Context(), token, false, user.User{}); err != nil || got.Told || got.Envelope != nil || got.Outcome != calls.OutcomeDenied {
 			t.Errorf("the API was answered %+v, %v", got, err)
 		}
 		tl.ranNothing(t, c, "denied", "api")
@@ -186,7 +187,7 @@ func TestAPIConfirmsWhatHasChanged(t *testing.T) {
 				token := tl.asksToPay(c, model, "u1")
 				tl.leaves(t, c)
 				tc.change(t, tl)
-				got, err := tl.m.Confirm(t.Context(), token, true)
+				got, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 				if err != nil || got.Envelope == nil || got.Envelope.OK || got.Envelope.Error.Type != tc.want {
 					t.Fatalf("the API was answered %+v, %v", got, err)
 				}
@@ -223,7 +224,7 @@ func TestAPIConfirmsWhileTheSessionEnds(t *testing.T) {
 				synctest.Wait()
 				c.say(`{"type":"session.end"}`)
 				pass(tc.after)
-				got, err := tl.m.Confirm(t.Context(), first, true)
+				got, err := tl.m.Confirm(t.Context(), first, true, user.User{})
 				if err != nil || got.Told != tc.told || tl.m.Running() != 1 && tc.told {
 					t.Errorf("the API was answered %+v, %v, while %d run", got, err, tl.m.Running())
 				}
@@ -296,7 +297,7 @@ func TestAPIAndButtonAtOnce(t *testing.T) {
 				token := tl.asksToPay(c, model, "u1")
 				c.say(`{"type":"confirmation.resolve","token":"` + token + `","approved":true}`)
 				synctest.Wait()
-				_, err := tl.m.Confirm(t.Context(), token, true)
+				_, err := tl.m.Confirm(t.Context(), token, true, user.User{})
 				if buttonFirst != errors.Is(err, store.ErrUsed) {
 					t.Errorf("the API was answered %v", err)
 				}
@@ -369,7 +370,7 @@ func TestManyAnswersOfTheAPI(t *testing.T) {
 				var taken, used atomic.Int64
 				for range 32 {
 					all.Go(func() {
-						switch _, err := tl.m.Confirm(t.Context(), token, true); {
+						switch _, err := tl.m.Confirm(t.Context(), token, true, user.User{}); {
 						case err == nil:
 							taken.Add(1)
 						case errors.Is(err, store.ErrUsed):

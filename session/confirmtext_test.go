@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
@@ -49,7 +50,7 @@ func TestAPIConfirmsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	done, err := m.Confirm(t.Context(), "cf_1", true)
+	done, err := m.Confirm(t.Context(), "cf_1", true, user.User{})
 	if err != nil || done.Envelope == nil || !done.Envelope.OK {
 		t.Fatalf("%+v, %v", done, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/store"
@@ -109,8 +110,9 @@ type Visitor struct {
 	// Origin is the origin of its page; empty if it is not a page.
 	Origin string
 	// Anonymous is the user of a client that gives no name.
-	Anonymous  user.User
-	MayInspect bool
+	Anonymous user.User
+	// Principal is what the client has shown who it is.
+	Principal auth.Principal
 }
 
 // AdmitCarried admits a client that another node carries here. That node has held it to the limits
@@ -118,7 +120,7 @@ type Visitor struct {
 func (m *Manager) AdmitCarried(v Visitor) *Admission {
 	ctx, evict := context.WithCancelCause(m.ctx())
 	a := &Admission{
-		Origin: v.Origin, MayInspect: v.MayInspect, Anonymous: v.Anonymous,
+		Origin: v.Origin, Principal: v.Principal, Anonymous: v.Anonymous,
 		m: m, addr: v.Addr.Unmap(), exempt: true, carried: true, ctx: func() context.Context { return ctx }, evict: evict,
 	}
 	m.mu.Lock()
@@ -152,7 +154,7 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried, u
 
 // visitor describes a client for other nodes.
 func (a *Admission) visitor(start *startMessage) Visitor {
-	return Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, MayInspect: a.MayInspect}
+	return Visitor{Start: start, Addr: a.addr, Origin: a.Origin, Anonymous: a.Anonymous, Principal: a.Principal}
 }
 
 // clientID returns the name that the client gave its user when the session began.
@@ -174,6 +176,7 @@ func (s *session) record() store.SessionRecord {
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: s.manual(), Voice: s.start.Voice, Inspect: s.inspect,
 		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(),
+		Principal: s.principal.ID, Entry: string(s.principal.Kind),
 	}
 	if longest := s.opts.Policy.MaxLength; longest > 0 {
 		r.EndsAt = s.startedAt.Add(longest)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
@@ -143,7 +144,7 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					a.MayInspect = true
+					a.Principal.Scopes = auth.Inspect
 					c := newTestClient()
 					c.say(strings.Replace(startText, "}", fmt.Sprintf(`,"inspect":%t}`, inspect), 1))
 					st.m.Start(a, c)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audit"
+	"voicegw/auth"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -117,7 +118,9 @@ func TestWhoLooksInside(t *testing.T) {
 					text = startWith(`,"inspect":true`)
 				}
 				c := st.enter(text, func(a *Admission) {
-					a.MayInspect = tc.connection
+					if tc.connection {
+						a.Principal.Scopes = auth.Inspect
+					}
 					if tc.with {
 						a.Ticket = secret
 					}
@@ -146,7 +149,7 @@ func TestInspectedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := &audits{}
 		st := inspectStage(t, records, nil)
-		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.MayInspect = true })
+		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = auth.Inspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		callTool(model, "1", "act", ``)
@@ -218,7 +221,7 @@ func decoded(t *testing.T, v any) any {
 func TestInspectedWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil)
-		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.MayInspect = true })
+		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = auth.Inspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		for i := range 5 {
@@ -237,7 +240,7 @@ func TestInspectedWaiting(t *testing.T) {
 func TestInspectedIntents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil, registry.SuppressAudio(false), registry.EndVoiceSession(registry.EndAfterCurrentTurn), registry.EndVoiceSession(registry.EndAfterFarewellSpoken))
-		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.MayInspect = true })
+		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = auth.Inspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		callTool(model, "1", "act", `{}`)
@@ -264,7 +267,7 @@ func TestInspectedIntents(t *testing.T) {
 func TestInspectedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil, registry.SuppressAudio(true))
-		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.MayInspect = true })
+		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = auth.Inspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 200, EndMS: 150})

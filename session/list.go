@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/orchestrator"
 )
 
@@ -17,6 +18,8 @@ type Running struct {
 	Provider, Model string
 	// StartedAt is UTC.
 	StartedAt time.Time
+	// Principal is who has let the client in; with a ticket, whoever has made it.
+	Principal auth.Principal
 	// Turn is the number of turns so far.
 	Turn  int
 	Phase orchestrator.Phase
@@ -94,6 +97,7 @@ func (s *session) running() Running {
 	r := Running{
 		ID: s.id, User: s.user.String(), Agent: s.opts.Agent.Name, ConversationID: s.start.ConversationID,
 		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
+		Principal: s.principal,
 	}
 	if !s.isOver() {
 		r.ModelAddr = info.LocalAddr

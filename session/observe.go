@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/audio"
+	"voicegw/auth"
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )
@@ -27,8 +28,22 @@ type Entry string
 const (
 	EntryOpen     Entry = "open"     // it needed nothing
 	EntryTicket   Entry = "ticket"   // it had a ticket
+	EntryKey      Entry = "key"      // it has shown an API key, the operators' or a console's
+	EntryToken    Entry = "jwt"      // it has shown a token of its user
 	EntryTakeover Entry = "takeover" // another process has run the session before
 )
+
+// entryOf returns how a client without a ticket has got in.
+func entryOf(p auth.Principal) Entry {
+	switch p.Kind {
+	case auth.KindKey, auth.KindOperator, auth.KindConsole:
+		return EntryKey
+	case auth.KindJWT:
+		return EntryToken
+	default:
+		return EntryOpen
+	}
+}
 
 type (
 	// Refused tells that a connection got no session. Reason is that of a [Cause], or one of the reasons of

@@ -95,19 +95,24 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	return start, m.checkStart(start)
 }
 
-// userOf returns the user that a client names, or its anonymous user.
-func userOf(start *startMessage, nameless user.User) (user.User, *Cause) {
+// userOf returns the user that a client is, whatever it calls itself: then the user is known. For a
+// client that is none in particular, it returns the one that it names, or its anonymous user.
+func (a *Admission) userOf(start *startMessage) (who user.User, known bool, cause *Cause) {
+	if self := a.Principal.Self(); !self.IsZero() && !a.Principal.Names() {
+		return self, true, nil
+	}
 	if start.Client == nil || start.Client.ID == "" {
+		nameless := a.Anonymous
 		if nameless.IsZero() {
 			nameless = user.Anonymous(netip.Addr{}, false)
 		}
-		return nameless, nil
+		return nameless, false, nil
 	}
 	who, err := user.Parse(start.Client.ID)
 	if err != nil {
-		return user.User{}, wrongField("client.id", "%v.", err)
+		return user.User{}, false, wrongField("client.id", "%v.", err)
 	}
-	return who, nil
+	return who, false, nil
 }
 
 // startCause returns why waiting for session.start ended.

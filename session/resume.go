@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
@@ -80,7 +81,8 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	if c.Gone() {
 		return nil, causeGone // it may have come back on another connection since, which this one must not displace
 	}
-	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) {
+	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
+		!mayComeBack(a.Principal, s.principal.Kind, s.principal.ID, s.user.String()) {
 		return nil, causeResume
 	}
 	if cause := s.fits(start); cause != nil {
@@ -138,6 +140,23 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 // ticket has the ticket's user, whatever name the client gave then: that name is known.
 func namesUser(start *startMessage, who, known string) bool {
 	return start.Client == nil || start.Client.ID == "" || start.Client.ID == who || start.Client.ID == known
+}
+
+// mayComeBack reports whether a client may come back as that visitor to a session of that user, which
+// began with credentials of that kind, for which the principal with that ID is responsible. The
+// session's token has been checked. It is enough where a ticket has let the client in, or nothing was
+// asked of it; only, no visitor comes back to a session of another user. A session that began with
+// other credentials goes on with those of the same principal.
+func mayComeBack(visitor auth.Principal, kind auth.Kind, id, who string) bool {
+	switch kind {
+	case "", auth.KindTicket, auth.KindLocal, auth.KindOpen:
+		self := visitor.Self()
+		return visitor.Names() || self.IsZero() || self.String() == who
+	case auth.KindConsole: // a token of a console ends with its gateway
+		return visitor.Unauthenticated() || visitor.Kind == kind
+	default:
+		return visitor.ID == id && visitor.Kind == kind
+	}
 }
 
 // fits refuses a client that cannot go on with the session as it is.

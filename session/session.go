@@ -13,6 +13,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/audit"
+	"voicegw/auth"
 	"voicegw/cost"
 	"voicegw/internal/user"
 	"voicegw/meter"
@@ -65,6 +66,7 @@ type session struct {
 	redial    *redialer // opens other connections to the model; nil if the session ends with the first
 	voice     string    // requested from the model; empty for its default
 	inspect   bool      // the client may see the inside
+	principal auth.Principal
 	logger    *slog.Logger
 	end       context.CancelCauseFunc // ends the session; the first cause counts
 	done      <-chan struct{}         // closed by end
@@ -164,7 +166,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	info, start := model.Info(), g.start
 	s := &session{
 		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start,
-		voice: g.voice, inspect: g.Inspect, place: nowhere{},
+		voice: g.voice, inspect: g.Inspect, principal: g.principal, place: nowhere{},
 		clock:  &audioClock{rate: start.InputRate},
 		logger: g.logger, account: g.account,
 		control: rate.NewLimiter(controlRate, controlBurst),

@@ -13,7 +13,7 @@ import (
 )
 
 // spender returns whose usage the client's session is.
-func (g *guest) spender() meter.Who { return meter.Who{User: g.User.String()} }
+func (g *guest) spender() meter.Who { return meter.Who{User: g.User.String(), Key: g.principal.ID} }
 
 // account begins to count what a client's session uses, or returns which limit refuses it. goesOn
 // means that another process has let it in.

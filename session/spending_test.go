@@ -195,7 +195,7 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 func TestSessionCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
-		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.MayInspect = true })
+		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = auth.Inspect })
 		s := &spender{t: t, client: c, model: st.fake.Accept(t)}
 		for i, tokens := range []int64{799, 1, 150, 50} {
 			if !s.asks() {

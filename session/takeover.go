@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
@@ -157,8 +158,9 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	}
 	g.Ticket = handoff.Ticket{
 		SessionID: r.ID, User: who, Vouched: r.Vouched, Scopes: r.Scopes, Agent: r.Agent, ConversationID: r.Conversation,
-		Context: t.Checkpoint.Earlier, Inspect: r.Inspect,
+		Context: t.Checkpoint.Earlier, Inspect: r.Inspect, Principal: r.Principal,
 	}
+	g.principal = auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal}
 	asked := &was.State.Calls.Questions
 	*asked = unseal(*asked, was.Questions, r.ID, g.start.Resume.Token)
 	at := &restoring{taken: t, was: was, back: g.start.Resume}

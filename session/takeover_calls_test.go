@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/store"
@@ -61,7 +62,7 @@ func (n tillNodes) goOn(t *testing.T, r *returning) *stage {
 func TestQuestionSurvivesTheNode(t *testing.T) {
 	confirm := func(t *testing.T, b *stage, token string, told bool) {
 		t.Helper()
-		done, err := b.m.Confirm(t.Context(), token, true)
+		done, err := b.m.Confirm(t.Context(), token, true, user.User{})
 		if err != nil || done.Told != told {
 			t.Errorf("the API's answer: %+v, %v", done, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/conversation"
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
@@ -45,6 +46,8 @@ type guest struct {
 	provider           string        // of its first connection
 	mark               mark.Mark     // the mark before the gateway's own words to the model
 	logger             *slog.Logger
+	// principal is who has let the client in: with a ticket, whoever has made it.
+	principal auth.Principal
 	// restoring is what a session begins with that another process has run; nil for a new one.
 	restoring *restoring
 	account   *meter.Session // counts what is used; nil before that, and if nobody does
@@ -61,7 +64,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 		return causeTicketsDiffer
 	}
 	g.start.Ticket = "" // the secret is not needed any more
-	who, cause := userOf(g.start, a.Anonymous)
+	who, known, cause := a.userOf(g.start)
 	if cause != nil {
 		return cause
 	}
@@ -72,11 +75,11 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
 		return m.redeem(ctx, secret, a, g)
-	case m.opts.TicketRequired:
+	case m.opts.TicketRequired, a.TicketNeeded:
 		return causeTicketMissing
 	}
-	g.Inspect, g.entry = g.mayInspect(a, false), EntryOpen
-	g.User = who
+	g.Inspect, g.entry = g.mayInspect(a, false), entryOf(a.Principal)
+	g.User, g.Vouched, g.principal = who, known, a.Principal
 	return m.enter(ctx, g)
 }
 
@@ -100,6 +103,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		return causeStore
 	}
 	g.Ticket, g.entry = t, EntryTicket
+	g.principal = auth.Principal{Kind: auth.KindTicket, ID: t.Principal, User: t.User, Scopes: auth.Voice}
 	g.Inspect = g.mayInspect(a, t.Inspect)
 	g.logger = m.opts.Logger.With("session_id", g.SessionID)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent

@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/auth"
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -167,7 +168,8 @@ func TestTicketSaysWhoComes(t *testing.T) {
 					s.visitors.Done()
 				}
 				got, ok := st.m.Session("voice-ticketed")
-				want := Running{ID: "voice-ticketed", User: "ada", Agent: "default", ConversationID: "c-7", Provider: got.Provider, Model: got.Model, StartedAt: time.Now().UTC(), Turn: 1, Phase: "active"}
+				want := Running{ID: "voice-ticketed", User: "ada", Agent: "default", ConversationID: "c-7", Provider: got.Provider, Model: got.Model, StartedAt: time.Now().UTC(), Turn: 1, Phase: "active",
+					Principal: auth.Principal{Kind: auth.KindTicket, User: user.Must("ada"), Scopes: auth.Voice}}
 				if diff := cmp.Diff(want, got); diff != "" || !ok {
 					t.Error(diff)
 				}

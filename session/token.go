@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/internal/secretwatch"
 	"voicegw/store"
 )
@@ -140,7 +141,8 @@ func (t *tokens) valid(token string, now time.Time) bool {
 }
 
 // Opens returns nil if the visitor may come back to a session of that record: with a token of it,
-// from a page of its origin, and as its user or without a name. Otherwise the error is ErrNoSession
+// from a page of its origin, and as its user or without a name, with credentials that may come back
+// to it. Otherwise the error is ErrNoSession
 // or, for a client that may come back and speaks at other rates, a *Cause.
 func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
 	hash := sha256.Sum256([]byte(v.Start.Resume.Token))
@@ -152,7 +154,8 @@ func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
 		valid |= subtle.ConstantTimeCompare(shown, []byte(r.OldTokenHash))
 	}
 	switch {
-	case valid != 1, v.Origin != r.Origin, !namesUser(v.Start, r.User, r.ClientID), r.InputRate == 0:
+	case valid != 1, v.Origin != r.Origin, !namesUser(v.Start, r.User, r.ClientID), r.InputRate == 0,
+		!mayComeBack(v.Principal, auth.Kind(r.Entry), r.Principal, r.User):
 		return ErrNoSession
 	}
 	if cause := sameRates(v.Start, r.InputRate, r.OutputRate); cause != nil {

@@ -83,6 +83,10 @@ type SessionRecord struct {
 	// Vouched says that a trusted caller has named the user, Scopes what it has granted.
 	Vouched bool     `json:"vouched,omitempty"`
 	Scopes  []string `json:"scopes,omitempty"`
+	// Principal is the ID of who has let the client in (auth.Principal), Entry the kind of credentials
+	// that the client has shown for it. Both are empty where nothing was asked of it.
+	Principal string `json:"principal,omitempty"`
+	Entry     string `json:"entry,omitempty"`
 
 	// Unknown are the fields of a newer version, by their names. They stay when this version
 	// writes the record. Nil without such fields.
@@ -99,7 +103,7 @@ type storedSession struct {
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
 	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x",
-	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"},
+	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x",
 }})
 
 // fieldsOf returns the names of the fields of a record that has no empty field.

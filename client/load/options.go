@@ -54,7 +54,8 @@ type Options struct {
 	Drop, Reload, Roam, Away time.Duration
 	// ConnectTime is how long a connection, and a session after it, may take; zero means 20 s.
 	ConnectTime time.Duration
-	// APIKey is the gateway's key for servers, for scripts that begin with a ticket.
+	// APIKey is a key of the gateway, for scripts that begin with a ticket, and for all where it lets
+	// nobody in without one.
 	APIKey string
 
 	// PID is the gateway's process on this machine, to see what it takes; zero looks at none.

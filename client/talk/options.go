@@ -33,6 +33,9 @@ type Options struct {
 	// Provider, Agent and Voice are asked for in session.start; empty leaves them
 	// to the gateway.
 	Provider, Agent, Voice string
+	// APIKey is shown when connecting, as a bearer token: an API key or a user's token. Empty means that
+	// nothing is shown.
+	APIKey string
 	// Ticket admits to a voice session that was made for this client: by a text agent, or
 	// POST /v1/sessions. What was asked there in writing is answered first, and counts as a
 	// turn of its own, before Turns.
@@ -174,3 +177,12 @@ const (
 	EventUnsaid       = "not_sent"            // speech was lost, because there was no connection
 	EventReport       = "report"              // the last line of JSON output
 )
+
+// dial returns how to connect.
+func (o Options) dial() protocol.DialOptions {
+	out := protocol.DialOptions{Client: o.Client}
+	if o.APIKey != "" {
+		out.Header = http.Header{"Authorization": {"Bearer " + o.APIKey}}
+	}
+	return out
+}

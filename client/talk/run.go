@@ -31,7 +31,7 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	began := time.Now()
 	dialCtx, cancel := context.WithTimeout(ctx, o.Patience)
 	defer cancel()
-	conn, err := protocol.Dial(dialCtx, o.URL, protocol.DialOptions{Client: o.Client})
+	conn, err := protocol.Dial(dialCtx, o.URL, o.dial())
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return Report{}, cause
@@ -41,7 +41,7 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	again := func(ctx context.Context) (voice.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Patience)
 		defer cancel()
-		return protocol.Dial(ctx, o.URL, protocol.DialOptions{Client: o.Client})
+		return protocol.Dial(ctx, o.URL, o.dial())
 	}
 	return converse(ctx, o, turns, voice.Link{Conn: conn, Dial: again}, began)
 }

@@ -111,6 +111,7 @@ func (s *server) parts() []part {
 		{"the other gateways", s.peers.close},
 		{"the simulator", s.sim.close},
 		{"the usage", s.closeUsage},
+		{"the authentication", s.closeAuth},
 		{"the audit", func() error { return closeAudit(s.audit) }},
 	}
 	if s.tools != nil {

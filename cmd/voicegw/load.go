@@ -47,7 +47,7 @@ type loadRunFlags struct {
 	InputRate     int           `help:"Rate to send in Hz (16000)." default:"16000" placeholder:"HZ"`
 	OutputRate    int           `help:"Rate to receive in Hz (24000)." default:"24000" placeholder:"HZ"`
 	Timeout       time.Duration `help:"How long a connection, and a session after it, may take (20s)." default:"20s" placeholder:"TIME"`
-	APIKey        string        `help:"The gateway's api_key, for scripts that begin with a ticket. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
+	APIKey        string        `help:"A key of the gateway, for scripts that begin with a ticket and where everybody needs one. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
 
 	DataDir string `key:"data_dir" help:"The gateway's data folder, in which the key is that it has made itself; it is read for a gateway on this machine." placeholder:"DIR"`
 

@@ -40,6 +40,7 @@ type grammar struct {
 	Tools   toolsFlags   `cmd:"" help:"Check, build, write and try tools."`
 	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
+	Keys    keysFlags    `cmd:"" help:"Make API keys for a gateway's configuration."`
 	Drain   drainFlags   `cmd:"" help:"Empty a running gateway: its sessions move to others, and it takes no new ones."`
 	Health  healthFlags  `cmd:"" help:"Ask a running gateway whether it lives, or is ready: the exit code says it."`
 	Console consoleFlags `cmd:"" help:"Print a link that opens the console of a running gateway."`

@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/audit"
+	"voicegw/auth"
 	"voicegw/chat"
 	"voicegw/client/operator"
 	"voicegw/cluster"
@@ -97,6 +98,7 @@ type server struct {
 	// acceptDamage is the code of the damage to accept; empty for none.
 	acceptDamage string
 	dataDir      string // empty if the configuration needs no folder
+	auth         *auth.Current
 	listener     net.Listener
 	certs        *certs.Store    // nil without TLS towards clients
 	loops        *nonblock.Loops // read from clients and models
@@ -153,6 +155,9 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err != nil {
 		return err
 	}
+	if err = s.openAuth(key); err != nil {
+		return err
+	}
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
 	}
@@ -193,12 +198,12 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.node, err = s.caps.store.Nodes().Join(ctx, store.Node{URL: s.cfg.Cluster.URL, Version: versionOf()}, s.sessions.Running); err != nil {
 		return fmt.Errorf("this gateway cannot join the others at the store: %w", err)
 	}
-	return s.takeAddress(ctx, key)
+	return s.takeAddress(ctx)
 }
 
 // takeAddress makes the HTTP server and its listener. It comes last, so that every client that can
 // connect is served.
-func (s *server) takeAddress(ctx context.Context, key string) error {
+func (s *server) takeAddress(ctx context.Context) error {
 	measured, err := s.serveMetrics(ctx)
 	if err != nil {
 		return err
@@ -215,7 +220,7 @@ func (s *server) takeAddress(ctx context.Context, key string) error {
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), APIKey: key, GuardCompletions: s.cfg.APIKey.IsSet(),
+		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Auth: s.auth, GuardCompletions: s.cfg.APIKey.IsSet(),
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained,
 		Usage: s.usage, Prices: s.prices.Version,
 		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Metrics: measured, Ready: s.caps.store.Ready,

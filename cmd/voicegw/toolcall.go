@@ -157,6 +157,8 @@ func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
 
 func (nobody) Origin() string { return "" }
 
+func (nobody) Principal() string { return "" }
+
 func (nobody) Said() []registry.Utterance { return nil }
 
 func (n nobody) Invite(offer registry.VoiceOffer) {

@@ -54,11 +54,18 @@ func (s *server) openUsage(ctx context.Context) (err error) {
 	s.usage, err = meter.New(ctx, meter.Options{
 		Store: s.caps.store.Usage(), Node: rand.Text(), Logger: s.logger.With("component", "usage"),
 		User: auth.Limits{Sessions: l.UserSessions, NewPerSecond: l.UserNewPerSecond, MinutesPerDay: l.UserDayMinutes, CostPerDay: l.UserDayCost},
+		Key:  s.limitsOf,
 	})
 	if err != nil {
 		return fmt.Errorf("what was used today cannot be read: %w", err)
 	}
 	return nil
+}
+
+// limitsOf returns the limits of the key, or the issuer's user, with that ID, as they are configured now.
+func (s *server) limitsOf(id string) auth.Limits {
+	p, _ := s.auth.Get().Find(id)
+	return p.Limits
 }
 
 // usageTime bounds what is written of the usage at the end.

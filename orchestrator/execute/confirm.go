@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/internal/secretwatch"
+	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
@@ -179,6 +180,24 @@ func (e *Executor) Fate(ctx context.Context, name string) Fate {
 	default:
 		return FateOpen
 	}
+}
+
+// IsAsked returns nil if the question with that token was put to a user, or if the user is zero. The
+// error is store.ErrUnknown, or says why nothing could be read.
+func (e *Executor) IsAsked(ctx context.Context, token string, who user.User) error {
+	if who.IsZero() {
+		return nil
+	}
+	if e.opts.Confirmations == nil {
+		return errNoConfirmations
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	question, err := e.opts.Confirmations.Named(ctx, store.QuestionName(token))
+	if err == nil && question.User != who.String() {
+		return store.ErrUnknown
+	}
+	return err
 }
 
 // Answer records the answer to a question of that session, or of any session if session is

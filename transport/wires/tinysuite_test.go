@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
+	"voicegw/auth"
 	"voicegw/gateway"
 	"voicegw/protocol"
 	"voicegw/session"
@@ -187,7 +188,7 @@ func TestTinyWireCarriesASpokenTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m, APIKey: "operators-0123456789"}))
+	srv := httptest.NewUnstartedServer(gateway.New(gateway.Options{Sessions: m, Auth: auth.Operators("operators-0123456789")}))
 	srv.Config.ConnContext = gateway.ConnContext
 	srv.Start()
 	t.Cleanup(func() { m.Close(); srv.Close() })

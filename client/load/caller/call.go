@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"net/http"
 	"time"
 
 	"voicegw/client/load/measure"
@@ -166,7 +167,11 @@ func (k *Caller) dial(ctx context.Context) (voice.Conn, error) {
 	if k.set.Dial != nil {
 		conn, err = k.set.Dial(ctx, k.set.URL)
 	} else {
-		conn, err = protocol.Dial(ctx, k.set.URL, protocol.DialOptions{Client: k.set.HTTP})
+		o := protocol.DialOptions{Client: k.set.HTTP}
+		if k.set.APIKey != "" {
+			o.Header = http.Header{"Authorization": {"Bearer " + k.set.APIKey}}
+		}
+		conn, err = protocol.Dial(ctx, k.set.URL, o)
 	}
 	if err == nil {
 		k.set.Collector.Record(figure.Connect, time.Since(began))

@@ -32,7 +32,8 @@ type Settings struct {
 	// ProviderDelay is how long the provider is known to wait before it speaks. Zero means
 	// that it is not known.
 	ProviderDelay time.Duration
-	// APIKey opens POST /v1/sessions; empty where the gateway wants none.
+	// APIKey opens voice sessions, the text agent and POST /v1/sessions; empty where the gateway wants
+	// none.
 	APIKey string
 	// Outages take the connections away; their First is not used. May be empty.
 	Outages []turn.Outage

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"voicegw/auth"
+	"voicegw/config"
+)
+
+// keysFlags are the commands about API keys.
+type keysFlags struct {
+	New  keysNewFlags  `cmd:"" help:"Make an API key, and the settings by which a gateway knows it."`
+	Hash keysHashFlags `cmd:"" help:"Print the settings of a key that exists. It is read from standard input, so that it stands in no history."`
+}
+
+// keyFlags are the settings of a key.
+type keyFlags struct {
+	Name    string   `help:"Name of the key in the configuration, such as backend." placeholder:"NAME" required:""`
+	Scopes  []string `help:"What the key opens: voice, chat, tickets, inspect, confirm, admin, metrics." placeholder:"SCOPE" required:""`
+	User    string   `help:"The only user for whom the key speaks." placeholder:"NAME"`
+	Owner   string   `help:"Who is responsible for the key." placeholder:"TEXT"`
+	Expires string   `help:"When the key ends: 2027-01-31, or a time of RFC 3339." placeholder:"WHEN"`
+}
+
+type keysNewFlags struct{ keyFlags }
+
+type keysHashFlags struct{ keyFlags }
+
+// Run makes a key.
+func (flags keysNewFlags) Run(p Process, _ *kong.Context) error {
+	key := auth.NewAPIKey()
+	settings, err := flags.settings(key)
+	if err != nil {
+		return usage(err)
+	}
+	return p.print("# The key. It is shown only now, and only to whoever uses it:\n" + key.Reveal() + "\n\n" +
+		"# What the gateway's configuration needs:\n" + settings)
+}
+
+// maxKeyInput bounds what keys hash reads, in bytes.
+const maxKeyInput = 1 << 10
+
+// Run prints the settings of a key.
+func (flags keysHashFlags) Run(p Process, _ *kong.Context) error {
+	text, err := io.ReadAll(io.LimitReader(p.Stdin, maxKeyInput))
+	if err != nil {
+		return fmt.Errorf("the key cannot be read: %w", err)
+	}
+	key, err := auth.ParseAPIKey(strings.TrimSpace(string(text)))
+	if err != nil {
+		return usage(err)
+	}
+	settings, err := flags.settings(key)
+	if err != nil {
+		return usage(err)
+	}
+	return p.print(settings)
+}
+
+// settings returns the settings of a key as YAML, after they have been checked as those of a file.
+func (flags keyFlags) settings(key auth.APIKey) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "auth:\n  keys:\n    %s:\n      id: %q\n      sha256: %q\n      scopes: [%s]\n", flags.Name, key.ID(), key.Hash(), strings.Join(flags.Scopes, ", "))
+	for _, optional := range []struct{ name, value string }{{"user", flags.User}, {"owner", flags.Owner}, {"expires", flags.Expires}} {
+		if optional.value != "" {
+			fmt.Fprintf(&b, "      %s: %s\n", optional.name, strconv.QuoteToGraphic(optional.value))
+		}
+	}
+	text := b.String()
+	_, _, err := config.Load(config.Source{File: "keys", ReadFile: func(string) ([]byte, error) { return []byte(text), nil }})
+	var problems config.Problems
+	if errors.As(err, &problems) {
+		for i := range problems {
+			problems[i].Where = "--" + flagOf(problems[i].Message)
+		}
+		return "", problems
+	}
+	return text, err
+}
+
+// flagOf returns the name of the flag that a problem of the settings is about.
+func flagOf(message string) string {
+	for _, name := range []string{"scopes", "user", "owner", "expires"} {
+		if key, _, _ := strings.Cut(message, " "); strings.HasSuffix(strings.TrimSuffix(key, ":"), "."+name) {
+			return name
+		}
+	}
+	return "name"
+}

@@ -1,0 +1,295 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/auth"
+	"voicegw/internal/user"
+)
+
+// Auth says whom the gateway lets in. As soon as it has a key or an issuer, everybody must show
+// credentials.
+type Auth struct {
+	// Keys are API keys, JWT the identity providers whose tokens are accepted, by their names.
+	Keys map[string]*AuthKey    `key:"keys"`
+	JWT  map[string]*AuthIssuer `key:"jwt"`
+}
+
+// AuthKey is an API key, of which only the hash is known.
+type AuthKey struct {
+	ID     string   `key:"id"`
+	SHA256 string   `key:"sha256"` // of the whole key, in hexadecimal
+	Scopes []string `key:"scopes"`
+	// User is the only user for whom the key speaks; empty for a key that is bound to none.
+	User string `key:"user"`
+	// Owner says who is responsible, in free words.
+	Owner string `key:"owner"`
+	// Expires is when the key ends: a time (RFC 3339), or a date, at whose end in UTC it ends. Empty
+	// means never.
+	Expires string     `key:"expires"`
+	Limits  AuthLimits `key:"limits"`
+}
+
+// AuthIssuer is an identity provider. It has exactly one of JWKSURL, Discovery, KeysFile and HSSecret.
+type AuthIssuer struct {
+	Issuer   string   `key:"issuer"`   // the claim iss
+	Audience []string `key:"audience"` // of which the claim aud must have one
+	// JWKSURL is the address of its public keys. Discovery asks the issuer itself for that address.
+	JWKSURL   string `key:"jwks_url"`
+	Discovery bool   `key:"discovery"`
+	KeysFile  File   `key:"keys_file"` // its public keys, as a set of JSON Web Keys
+	HSSecret  Secret `key:"hs_secret"` // the secret that it shares with the gateway
+	// Algs are the algorithms that may sign; empty means those of auth.DefaultAlgorithms, and HS256 for
+	// a secret.
+	Algs []string `key:"algs"`
+	// Type is the type (typ) that tokens must have; empty means any.
+	Type   string     `key:"type"`
+	Claims AuthClaims `key:"claims"`
+	// Scopes are the most that a token can have.
+	Scopes []string `key:"scopes"`
+	// UserPrefix is put before the name of each user.
+	UserPrefix string        `key:"user_prefix"`
+	Leeway     time.Duration `key:"leeway" from:"0s" to:"5m"`
+	Owner      string        `key:"owner"`
+	// Limits are those of each user.
+	Limits AuthLimits `key:"limits"`
+}
+
+// AuthClaims are the names of claims.
+type AuthClaims struct {
+	User string `key:"user"`
+	// Scopes is the claim with the token's scopes; if it is empty, a token has all of the issuer's.
+	Scopes string `key:"scopes"`
+}
+
+// AuthLimits bound what one key, or one user of an issuer, may use. 0 means no limit.
+type AuthLimits struct {
+	Sessions      int     `key:"sessions" from:"0" to:"1000000"`
+	NewPerSecond  float64 `key:"new_per_second"`
+	MinutesPerDay float64 `key:"minutes_per_day"`
+	CostPerDay    float64 `key:"cost_per_day"` // US dollars
+}
+
+// Enabled reports whether everybody must show credentials.
+func (a Auth) Enabled() bool { return len(a.Keys)+len(a.JWT) > 0 }
+
+func newIssuer() *AuthIssuer {
+	return &AuthIssuer{
+		Claims: AuthClaims{User: "sub", Scopes: "scope"}, Scopes: []string{"voice", "chat"}, Leeway: 30 * time.Second,
+	}
+}
+
+// The prefixes of the keys of all API keys and of all issuers.
+const (
+	authKeysPrefix = "auth.keys."
+	authJWTPrefix  = "auth.jwt."
+)
+
+// introduceKey makes the settings of an API key known.
+func (l *loader) introduceKey(name string) []field {
+	k := &AuthKey{}
+	l.config.Auth.Keys[name] = k
+	return fieldsOf(authKeysPrefix+name+".", k)
+}
+
+// introduceIssuer makes the settings of an issuer known.
+func (l *loader) introduceIssuer(name string) []field {
+	i := newIssuer()
+	l.config.Auth.JWT[name] = i
+	return fieldsOf(authJWTPrefix+name+".", i)
+}
+
+// Options returns the keys and the issuers for package auth. Load has checked them.
+func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
+	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
+		k := a.Keys[name]
+		out := auth.Key{ID: k.ID, Name: name, Owner: k.Owner, Limits: k.Limits.options()}
+		out.Hash, _ = auth.ParseHash(k.SHA256)
+		out.Scopes, _ = auth.ParseScopes(k.Scopes)
+		out.User, _ = parseUser(k.User)
+		out.Expires, _ = parseEnd(k.Expires)
+		keys = append(keys, out)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.JWT)) {
+		i := a.JWT[name]
+		scopes, _ := auth.ParseScopes(i.Scopes)
+		issuers = append(issuers, auth.Issuer{
+			Name: name, Issuer: i.Issuer, Audience: i.Audience, Algorithms: i.Algs,
+			JWKS: i.JWKSURL, Discover: i.Discovery, KeySet: i.KeysFile.Data, Secret: []byte(i.HSSecret.Reveal()),
+			Type: i.Type, UserClaim: i.Claims.User, UserPrefix: i.UserPrefix, ScopesClaim: i.Claims.Scopes,
+			Scopes: scopes, Leeway: i.Leeway, Limits: i.Limits.options(), Owner: i.Owner,
+		})
+	}
+	return keys, issuers
+}
+
+func (l AuthLimits) options() auth.Limits {
+	return auth.Limits{Sessions: l.Sessions, NewPerSecond: l.NewPerSecond, MinutesPerDay: l.MinutesPerDay, CostPerDay: l.CostPerDay}
+}
+
+// parseUser reads the user of an API key; the zero User for an empty name.
+func parseUser(name string) (user.User, error) {
+	if name == "" {
+		return user.User{}, nil
+	}
+	if strings.HasPrefix(name, "key:") {
+		return user.User{}, fmt.Errorf("must not begin with \"key:\", which stands for keys without a user")
+	}
+	return user.Parse(name)
+}
+
+// parseEnd reads when a key ends; the zero time for an empty text.
+func parseEnd(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day.AddDate(0, 0, 1), nil
+	}
+	end, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("must be a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z, not %s", quote(text))
+	}
+	return end.UTC(), nil
+}
+
+func (l *loader) validateAuth() {
+	ids := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(l.config.Auth.Keys)) {
+		k := l.config.Auth.Keys[name]
+		l.validateKey(authKeysPrefix+name+".", k)
+		if other, twice := ids[k.ID]; twice && k.ID != "" {
+			l.problems.add(l.at(authKeysPrefix+name+".id"), "%s%s.id is that of the key %s, too; make another key with voicegw keys new.", authKeysPrefix, name, other)
+		}
+		ids[k.ID] = name
+	}
+	names := slices.Sorted(maps.Keys(l.config.Auth.JWT))
+	for at, name := range names {
+		l.validateIssuer(authJWTPrefix+name+".", l.config.Auth.JWT[name])
+		for _, other := range names[:at] {
+			l.validateApart(name, other)
+		}
+	}
+}
+
+func (l *loader) validateKey(prefix string, k *AuthKey) {
+	if !auth.ValidKeyID(k.ID) {
+		l.wrong(prefix+"id", "must be the 8 characters of the key behind vgk_; voicegw keys new and voicegw keys hash print them")
+	}
+	if _, err := auth.ParseHash(k.SHA256); err != nil {
+		l.wrong(prefix+"sha256", err.Error())
+	}
+	l.validateScopes(prefix+"scopes", k.Scopes)
+	if _, err := parseUser(k.User); err != nil {
+		l.wrong(prefix+"user", err.Error())
+	}
+	switch end, err := parseEnd(k.Expires); {
+	case err != nil:
+		l.wrong(prefix+"expires", err.Error())
+	case !end.IsZero() && time.Now().After(end):
+		l.warnings = append(l.warnings, prefix+"expires is over: the key opens nothing any more.")
+	}
+	l.validateLimits(prefix+"limits.", k.Limits)
+}
+
+func (l *loader) validateIssuer(prefix string, i *AuthIssuer) {
+	if i.Issuer == "" {
+		l.wrong(prefix+"issuer", "is missing; it is what the claim iss of its tokens says")
+	}
+	if len(i.Audience) == 0 || slices.Contains(i.Audience, "") {
+		l.wrong(prefix+"audience", "is missing or has an empty entry; it names this gateway in the claim aud of tokens, so that a token for another service opens nothing here")
+	}
+	l.validateKeySource(prefix, i)
+	l.validateScopes(prefix+"scopes", i.Scopes)
+	if i.Claims.User == "" {
+		l.wrong(prefix+"claims.user", "is empty; name the claim that says who the user is, such as sub")
+	}
+	if i.UserPrefix != "" {
+		if _, err := parseUser(i.UserPrefix + "x"); err != nil {
+			l.wrong(prefix+"user_prefix", err.Error())
+		}
+	}
+	l.validateLimits(prefix+"limits.", i.Limits)
+}
+
+// validateKeySource checks what the tokens of an issuer are checked with.
+func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
+	var given []string
+	for _, source := range []struct {
+		name string
+		set  bool
+	}{{"jwks_url", i.JWKSURL != ""}, {"discovery", i.Discovery}, {"keys_file", i.KeysFile.Path != ""}, {"hs_secret", i.HSSecret.IsSet()}} {
+		if source.set {
+			given = append(given, source.name)
+		}
+	}
+	if len(given) != 1 {
+		has := "none of them"
+		if len(given) > 0 {
+			has = strings.Join(given, " and ")
+		}
+		l.problems.add(l.at(prefix+"issuer"), "%s needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has %s.", strings.TrimSuffix(prefix, "."), has)
+	}
+	if wrong := auth.CheckURL(i.JWKSURL); i.JWKSURL != "" && wrong != "" {
+		l.wrong(prefix+"jwks_url", wrong)
+	}
+	if wrong := auth.CheckURL(i.Issuer); i.Discovery && i.Issuer != "" && wrong != "" {
+		l.wrong(prefix+"issuer", wrong+" for discovery")
+	}
+	if len(i.KeysFile.Data) > 0 {
+		if err := auth.CheckKeySet(i.KeysFile.Data); err != nil {
+			l.problems.add(l.at(prefix+"keys_file"), "%skeys_file: the file %s cannot be used: %v.", prefix, i.KeysFile.Path, err)
+		}
+	}
+	allowed := auth.PublicAlgorithms
+	if i.HSSecret.IsSet() {
+		allowed = auth.SecretAlgorithms
+		if n := len(i.HSSecret.Reveal()); n < auth.MinSecret {
+			l.wrong(prefix+"hs_secret", fmt.Sprintf("has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32", n, auth.MinSecret))
+		}
+	}
+	for _, alg := range i.Algs {
+		if !slices.Contains(allowed, alg) {
+			l.wrong(prefix+"algs", fmt.Sprintf("holds %s; with this kind of keys it may hold %s. Public keys and a shared secret are never mixed: a public key could be used as a secret", quote(alg), strings.Join(allowed, ", ")))
+		}
+	}
+}
+
+// validateApart checks that the users of two issuers cannot be taken for each other.
+func (l *loader) validateApart(name, other string) {
+	a, b := l.config.Auth.JWT[name], l.config.Auth.JWT[other]
+	if a.Issuer != "" && a.Issuer == b.Issuer {
+		l.problems.add(l.at(authJWTPrefix+name+".issuer"), "%s%s.issuer is that of %s, too; an issuer stands once.", authJWTPrefix, name, other)
+	}
+	if strings.HasPrefix(a.UserPrefix, b.UserPrefix) || strings.HasPrefix(b.UserPrefix, a.UserPrefix) {
+		l.problems.add(l.at(authJWTPrefix+name+".user_prefix"), "%s%s.user_prefix is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each issuer a prefix that does not begin with another's, such as %s:.",
+			authJWTPrefix, name, quote(a.UserPrefix), other, quote(b.UserPrefix), name)
+	}
+}
+
+func (l *loader) validateScopes(key string, names []string) {
+	if _, err := auth.ParseScopes(names); err != nil {
+		l.problems.add(l.at(key), "%s: %v.", key, err)
+	} else if len(names) == 0 {
+		l.wrong(key, "is missing; name what it opens, of "+strings.Join(auth.ScopeNames(), ", "))
+	}
+}
+
+func (l *loader) validateLimits(prefix string, a AuthLimits) {
+	for _, limit := range []struct {
+		name string
+		most float64
+	}{{"new_per_second", a.NewPerSecond}, {"minutes_per_day", a.MinutesPerDay}, {"cost_per_day", a.CostPerDay}} {
+		if limit.most < 0 || math.IsNaN(limit.most) || math.IsInf(limit.most, 0) {
+			l.wrong(prefix+limit.name, fmt.Sprintf("must be 0 for no limit, or more, not %v", limit.most))
+		}
+	}
+}
+
+// wrong adds a problem of a setting, as the end of a sentence that begins with its key.
+func (l *loader) wrong(key, what string) { l.problems.add(l.at(key), "%s %s.", key, what) }

@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"voicegw/auth"
+)
+
+// The patterns and paths that more than one place names; completionsPath is another one.
+const (
+	voicePattern   = "GET /v1/voice"
+	metricsPattern = "GET /metrics"
+	modelsPath     = "/v1/models"
+	sessionsPath   = "/v1/sessions"
+)
+
+// access says who may use a route.
+type access struct {
+	// pattern is the route's, in the form of http.ServeMux.
+	pattern string
+	// scopes are those of which one is enough; empty means that everybody may use the route, and that
+	// credentials are not looked at.
+	scopes auth.Scopes
+	// free says that the route needs no credentials as long as no key and no issuer is configured.
+	free bool
+}
+
+// accesses is the table of all routes, for which docs/authentication.md has the reasons. A route
+// that has no row cannot be registered. OPTIONS, which browsers ask before a request of a page
+// (CORS), is for everybody.
+var accesses = []access{
+	{pattern: voicePattern, scopes: auth.Voice, free: true}, // a ticket or a resume token opens it as well
+	{pattern: "GET /v1/providers", scopes: auth.Voice | auth.Chat | auth.Tickets | auth.Inspect, free: true},
+	{pattern: "GET /v1/tools", scopes: auth.Voice | auth.Chat | auth.Inspect, free: true},
+	{pattern: "GET /v1/tools/{id}", scopes: auth.Inspect, free: true},
+	{pattern: "POST /v1/chat", scopes: auth.Chat, free: true},
+	{pattern: "POST " + completionsPath, scopes: auth.Chat, free: true},
+	{pattern: "GET " + modelsPath, scopes: auth.Chat, free: true},
+	{pattern: "GET " + modelsPath + "/{id...}", scopes: auth.Chat, free: true},
+	{pattern: "POST " + sessionsPath, scopes: auth.Tickets | auth.Voice}, // voice alone: for the caller itself
+	{pattern: "GET " + sessionsPath, scopes: auth.Inspect},
+	{pattern: "GET /v1/sessions/{id}", scopes: auth.Inspect},
+	{pattern: "DELETE /v1/sessions/{id}", scopes: auth.Admin},
+	{pattern: "GET /v1/conversations/{id}", scopes: auth.Inspect},
+	{pattern: "GET /v1/usage", scopes: auth.Inspect},
+	{pattern: "POST /v1/confirmations", scopes: auth.Confirm},
+	{pattern: "GET /v1/approvals", scopes: auth.Admin},
+	{pattern: "GET /v1/blocks", scopes: auth.Admin},
+	{pattern: "DELETE /v1/blocks/{user}", scopes: auth.Admin},
+	{pattern: "GET /v1/simulator", scopes: auth.Admin},
+	{pattern: "POST /v1/simulator/faults", scopes: auth.Admin},
+	{pattern: "POST /v1/drain", scopes: auth.Admin},
+	{pattern: "GET /v1/drain", scopes: auth.Admin},
+	{pattern: metricsPattern, scopes: auth.Metrics},
+	{pattern: "POST /v1/console/codes", scopes: auth.Admin}, // not by a console's token: see consoleCode
+	{pattern: "POST /v1/console/login"},
+	{pattern: "GET /v1/images/{id}"}, // the address is a secret
+	{pattern: "/v1/confirmations/{token...}"},
+	{pattern: "GET /healthz"},
+	{pattern: "GET /readyz"},
+	{pattern: "/v1/"},
+	{pattern: "/"},
+}
+
+// accessOf returns the row of a route. It panics if there is none: a route would be open to
+// everybody because somebody forgot it.
+func accessOf(pattern string) access {
+	if strings.HasPrefix(pattern, "OPTIONS ") {
+		return access{pattern: pattern}
+	}
+	i := slices.IndexFunc(accesses, func(a access) bool { return a.pattern == pattern })
+	if i < 0 {
+		panic(fmt.Sprintf("gateway: the route %s has no row in accesses (access.go)", pattern))
+	}
+	return accesses[i]
+}
+
+// public reports whether everybody may use the route.
+func (a access) public() bool { return a.scopes == 0 }

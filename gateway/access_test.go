@@ -1,0 +1,406 @@
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"voicegw/auth"
+	"voicegw/internal/secretwatch"
+	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/user"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+)
+
+// TestEveryRouteHasARow: each route that there is has one row, each row a route, and a route without
+// a row cannot be registered.
+func TestEveryRouteHasARow(t *testing.T) {
+	s := everyRoute(t, nil)
+	rows := map[string]bool{}
+	for _, a := range accesses {
+		if rows[a.pattern] {
+			t.Errorf("%s has two rows", a.pattern)
+		}
+		if rows[a.pattern] = true; !slices.Contains(s.routes.patterns, a.pattern) {
+			t.Errorf("the row %s has no route", a.pattern)
+		}
+	}
+	for _, pattern := range s.routes.patterns {
+		if !rows[pattern] && !strings.HasPrefix(pattern, "OPTIONS ") {
+			t.Errorf("%s has no row", pattern)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a route without a row was registered")
+		}
+	}()
+	s.handle("GET /v1/forgotten", func(http.ResponseWriter, *http.Request) {})
+}
+
+// accessRow is a row of the table in docs/authentication.md.
+var accessRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| ([^|]*) \\| ([^|]*) \\|")
+
+// TestAccessIsDocumented holds the table in docs/authentication.md against the code.
+func TestAccessIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/authentication.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, row := range accessRow.FindAllStringSubmatch(string(page), -1) {
+		told[row[1]] = strings.ReplaceAll(strings.TrimSpace(row[2]), "`", "") + "; " + strings.TrimSpace(row[3])
+	}
+	for _, a := range accesses {
+		scopes, without := strings.Join(a.scopes.Names(), ", "), "no"
+		switch {
+		case a.public():
+			scopes, without = "everybody", "yes"
+		case a.free:
+			without = "yes"
+		}
+		if got, want := told[a.pattern], scopes+"; "+without; got != want {
+			t.Errorf("docs/authentication.md says of %s %q; it is %q", a.pattern, got, want)
+		}
+		delete(told, a.pattern)
+	}
+	if len(told) > 0 {
+		t.Errorf("docs/authentication.md has rows for what is no route: %v", slices.Sorted(maps.Keys(told)))
+	}
+	for _, name := range auth.ScopeNames() {
+		if !strings.Contains(string(page), "\n| `"+name+"` |") {
+			t.Errorf("docs/authentication.md does not tell of the scope %s", name)
+		}
+	}
+}
+
+// tokenSecret signs the tokens of the issuer in these tests.
+var tokenSecret = []byte(strings.Repeat("a secret of tests ", 2))
+
+// tokenFor is a token of a user with scopes.
+func tokenFor(who, scopes string, change func(jwt.MapClaims)) string {
+	claims := jwt.MapClaims{"iss": "tests", "aud": "voicegw", "sub": who, "scope": scopes, "exp": time.Now().Add(time.Hour).Unix()}
+	if change != nil {
+		change(claims)
+	}
+	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString(tokenSecret)
+	if err != nil {
+		panic(err)
+	}
+	secrettest.Made(secretwatch.APIKey, text)
+	return text
+}
+
+// callersOf are the credentials of a gateway in these tests, by name.
+type callersOf struct {
+	current *auth.Current
+	secrets map[string]string
+	scopes  map[string]auth.Scopes // of those whose credentials are right
+}
+
+// everyCaller makes a gateway's credentials: a key for each scope, users with tokens, operators, and
+// those whose credentials are wrong.
+func everyCaller(t *testing.T) callersOf {
+	t.Helper()
+	c := callersOf{secrets: map[string]string{"nobody": "", "operator": testKey}}
+	o := auth.Options{OperatorKey: testKey, Issuers: []auth.Issuer{{
+		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: auth.AllScopes, Leeway: time.Second,
+	}}}
+	add := func(name string, k auth.Key) {
+		key := auth.NewAPIKey()
+		k.ID, k.Name, k.Hash = key.ID(), "k", key.Hash()
+		o.Keys = append(o.Keys, k)
+		c.secrets[name] = key.Reveal()
+	}
+	for _, name := range auth.ScopeNames() {
+		scope, _ := auth.ParseScope(name)
+		add("key:"+name, auth.Key{Scopes: scope})
+		c.secrets["user:"+name] = tokenFor("ada", name, nil)
+	}
+	add("key of ada", auth.Key{Scopes: auth.Voice | auth.Chat, User: user.Must("ada")})
+	add("wrong: a key that has ended", auth.Key{Scopes: auth.AllScopes, Expires: time.Unix(1, 0)})
+	c.secrets["user without scopes"] = tokenFor("ada", "openid", nil)
+	stranger := auth.NewAPIKey().Reveal()
+	c.secrets["wrong: a key of elsewhere"] = stranger
+	c.secrets["wrong: another secret"] = c.secrets["key:admin"][:13] + stranger[13:]
+	c.secrets["wrong: nonsense"] = "nonsense"
+	hour := func(name string, d time.Duration) func(jwt.MapClaims) {
+		return func(m jwt.MapClaims) { m[name] = time.Now().Add(d).Unix() }
+	}
+	c.secrets["wrong: a token that has ended"] = tokenFor("ada", "admin", hour("exp", -time.Hour))
+	c.secrets["wrong: a token before its time"] = tokenFor("ada", "admin", hour("nbf", time.Hour))
+	c.secrets["wrong: a token for another service"] = tokenFor("ada", "admin", func(m jwt.MapClaims) { m["aud"] = "x" })
+	c.secrets["wrong: a token of another issuer"] = tokenFor("ada", "admin", func(m jwt.MapClaims) { m["iss"] = "x" })
+	none, err := jwt.NewWithClaims(jwt.SigningMethodNone, jwt.MapClaims{"iss": "tests", "aud": "voicegw", "sub": "ada", "scope": "admin", "exp": 1 << 40}).SignedString(jwt.UnsafeAllowNoneSignatureType)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.secrets["wrong: a token without a signature"] = none
+	a, err := auth.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	c.current, c.scopes = auth.Only(a), map[string]auth.Scopes{}
+	for name, secret := range c.secrets {
+		if p, err := a.Check(t.Context(), secret); err == nil {
+			c.scopes[name] = p.Scopes
+		}
+	}
+	return c
+}
+
+// TestWhoMayWhat asks every route as everybody, and with every method as some, over a socket. What is expected
+// follows from the table alone: who has a scope is let in, who has another gets 403, and who has no
+// valid credentials 401.
+func TestWhoMayWhat(t *testing.T) {
+	callers := everyCaller(t)
+	s := everyRoute(t, func(o *Options) { o.Auth, o.TrustedProxies = callers.current, proxies() })
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	cells, allowed := 0, 0
+	for name, secret := range callers.secrets {
+		for _, a := range accesses {
+			_, path, _ := strings.Cut(" "+a.pattern, "/")
+			own, _, _ := strings.Cut(a.pattern, " ")
+			path = "/" + strings.NewReplacer("{id...}", "x", "{id}", "x", "{user}", "x", "{token...}", "x").Replace(path)
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+				if method != own && method != "GET" && !slices.Contains([]string{"nobody", "key:voice", "user:inspect", "operator"}, name) {
+					continue
+				}
+				cells++
+				r, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, strings.NewReader("{}"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Host = "localhost"
+				r.Header.Set("Content-Type", "application/json")
+				// Each from an address of its own, or the limit of failures would answer.
+				r.Header.Set("X-Forwarded-For", fmt.Sprintf("198.51.%d.%d", cells/250, cells%250))
+				if secret != "" {
+					r.Header.Set("Authorization", "Bearer "+secret)
+				}
+				_, pattern := s.routes.mux.Handler(r)
+				got, body := statusOf(t, srv, r)
+				want := expected(accessOf(pattern), name, callers)
+				if pattern == voicePattern && want != http.StatusForbidden && !strings.HasPrefix(name, "wrong") {
+					want = 0 // it is no WebSocket, which is what it is told; see TestWhoMaySpeak
+				}
+				if ok := got != 401 && got != 403 && got != 429; ok != (want == 0) || !ok && got != want {
+					t.Errorf("%s: %s %s (%s): %d %s, want %d", name, method, path, pattern, got, body, want)
+				}
+				if want == 0 {
+					allowed++
+				}
+			}
+		}
+	}
+	if cells < 1500 || allowed < 500 || allowed > cells*9/10 {
+		t.Errorf("%d of %d cells are allowed", allowed, cells)
+	}
+}
+
+// expected is the status with which a caller is refused; 0 if it is not.
+func expected(a access, name string, callers callersOf) int {
+	scopes := callers.scopes[name]
+	switch {
+	case a.public(), scopes&(a.scopes|auth.Admin) != 0:
+		return 0
+	case name == "nobody" || strings.HasPrefix(name, "wrong"):
+		return http.StatusUnauthorized
+	default:
+		return http.StatusForbidden
+	}
+}
+
+// statusOf sends a request, and checks what each refusal has.
+func statusOf(t *testing.T, srv *httptest.Server, r *http.Request) (int, string) {
+	t.Helper()
+	resp, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	challenge := resp.Header.Get("WWW-Authenticate")
+	if resp.StatusCode == 401 && !strings.HasPrefix(challenge, `Bearer realm="voicegw"`) ||
+		resp.StatusCode == 403 && !strings.Contains(challenge, `error="insufficient_scope", scope="`) {
+		t.Errorf("%s %s: %d with the challenge %q: %s", r.Method, r.URL, resp.StatusCode, challenge, body)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// TestWhoMaySpeak opens a WebSocket as everybody: who has the scope voice speaks, who has another gets
+// 403, wrong credentials get 401, and whoever shows nothing needs a ticket.
+func TestWhoMaySpeak(t *testing.T) {
+	callers := everyCaller(t)
+	opts := sessionOptions()
+	opts.Desk = inspecting{}
+	srv, _ := startOf(t, opts, func(o *Options) { o.Auth, o.TrustedProxies = callers.current, proxies() })
+	for name, secret := range callers.secrets {
+		for _, ticket := range []string{"", "plain"} {
+			header := http.Header{"X-Forwarded-For": {"198.51.100." + fmt.Sprint(len(name))}}
+			if secret != "" {
+				header.Set("Authorization", "Bearer "+secret)
+			}
+			got := speaks(t, srv, protocol.DialOptions{Header: header, Ticket: ticket})
+			want := "speaks"
+			switch {
+			case strings.HasPrefix(name, "wrong"):
+				want = "401"
+			case ticket != "" || callers.scopes[name]&(auth.Voice|auth.Admin) != 0:
+			case name == "nobody":
+				want = fmt.Sprint(int(closecode.Ticket))
+			default:
+				want = "403"
+			}
+			if got != want {
+				t.Errorf("%s, ticket %q: %s, want %s", name, ticket, got, want)
+			}
+		}
+	}
+}
+
+// speaks opens a session, and returns "speaks", the status of a handshake that failed, or the code
+// with which the connection was closed.
+func speaks(t *testing.T, srv *httptest.Server, o protocol.DialOptions) string {
+	t.Helper()
+	c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", o)
+	if err != nil {
+		return regexp.MustCompile(`\d{3}`).FindString(err.Error())
+	}
+	defer c.Abort()
+	say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000})
+	if _, started := hear(t, c).(*protocol.SessionStarted); started {
+		say(t, c, &protocol.End{})
+		for {
+			if _, err := c.Read(); err != nil {
+				return "speaks"
+			}
+		}
+	}
+	_, err = c.Read()
+	return fmt.Sprint(int(protocol.CloseStatus(err)))
+}
+
+// TestNoOracle: whatever is wrong with credentials, the answer is the same to the byte, so nobody
+// learns which keys there are.
+func TestNoOracle(t *testing.T) {
+	callers := everyCaller(t)
+	s := everyRoute(t, func(o *Options) { o.Auth = callers.current })
+	answers := map[string][]string{}
+	for name, secret := range callers.secrets {
+		if strings.HasPrefix(name, "wrong") {
+			w := ask(s, "GET", "/v1/sessions", bearer(secret))
+			said := fmt.Sprint(w.Code, w.Header(), w.Body)
+			answers[said] = append(answers[said], name)
+		}
+	}
+	if len(answers) != 1 {
+		t.Errorf("there are %d answers: %q", len(answers), answers)
+	}
+}
+
+// TestFailuresAreLimited: an address that shows wrong credentials has 50 of them and then ten a
+// second; more are not looked at, right ones neither. Others notice nothing.
+func TestFailuresAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := everyCaller(t)
+		var log strings.Builder
+		s := everyRoute(t, func(o *Options) { o.Auth, o.Logger = callers.current, logTo(&log) })
+		eve := from("192.0.2.66:1")
+		try := func(secret string, who func(*http.Request)) *httptest.ResponseRecorder {
+			return ask(s, "GET", "/v1/sessions", func(r *http.Request) { who(r); bearer(secret)(r) })
+		}
+		refused, late := 0, 0
+		for range failureBurst * 4 {
+			switch w := try(callers.secrets["wrong: another secret"], eve); w.Code {
+			case http.StatusUnauthorized:
+				refused++
+			case http.StatusTooManyRequests:
+				if late++; w.Header().Get("Retry-After") != "1" {
+					t.Errorf("%v", w.Header())
+				}
+			default:
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+		}
+		if refused != failureBurst || late != failureBurst*3 {
+			t.Errorf("%d were refused, %d too many", refused, late)
+		}
+		if w := try(testKey, eve); w.Code != http.StatusTooManyRequests {
+			t.Errorf("the right key from that address: %d", w.Code)
+		}
+		if w := send(s, "/v1/console/login", `{"code":"x"}`, eve); w.Code != http.StatusTooManyRequests {
+			t.Errorf("a console's code from that address: %d", w.Code)
+		}
+		if w := try(testKey, from("192.0.2.67:1")); w.Code != http.StatusOK {
+			t.Errorf("another address: %d %s", w.Code, w.Body)
+		}
+		if w := ask(s, "GET", "/healthz", eve); w.Code != http.StatusOK {
+			t.Errorf("what is for everybody: %d", w.Code)
+		}
+		wait(time.Second / failuresPerSecond)
+		if w := try(testKey, eve); w.Code != http.StatusOK {
+			t.Errorf("a tenth of a second later: %d", w.Code)
+		}
+		if text := log.String(); strings.Count(text, "\n") > 20 || !strings.Contains(text, "192.0.2.66") {
+			t.Errorf("%d lines: %.2000s", strings.Count(text, "\n"), text)
+		}
+	})
+}
+
+// TestAuthenticatorIsSwapped: from the moment of the swap the old keys open nothing and the new ones
+// open, while requests go on.
+func TestAuthenticatorIsSwapped(t *testing.T) {
+	one, two := everyCaller(t), everyCaller(t)
+	s := everyRoute(t, func(o *Options) { o.Auth, o.TrustedProxies = one.current, proxies() })
+	try := func(c callersOf) int { return ask(s, "GET", "/v1/sessions", bearer(c.secrets["key:inspect"])).Code }
+	if try(one) != 200 || try(two) != 401 {
+		t.Error("before")
+	}
+	one.current.Swap(two.current.Get())
+	if try(one) != 401 || try(two) != 200 {
+		t.Error("after")
+	}
+}
+
+// TestReadyWithoutAnIssuer: a gateway whose issuer is away is ready, because keys and tickets open it,
+// and says that tokens do not.
+func TestReadyWithoutAnIssuer(t *testing.T) {
+	a, err := auth.New(auth.Options{Transport: unreachable{}, Issuers: []auth.Issuer{{
+		Name: "far", Issuer: "far", Audience: []string{"voicegw"}, JWKS: "https://far.example/keys",
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := everyRoute(t, func(o *Options) { o.Auth = auth.Only(a) })
+	if w := ask(s, "GET", "/readyz", noKey); w.Code != 200 || !strings.Contains(w.Body.String(), "Tokens") || strings.Contains(w.Body.String(), "far") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	token := "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJpc3MiOiJmYXIifQ.AAAA"
+	if w := ask(s, "GET", "/v1/sessions", bearer(token)); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" {
+		t.Errorf("a token: %d %s", w.Code, w.Body)
+	}
+}
+
+// unreachable is a network without anybody in it.
+type unreachable struct{}
+
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }

@@ -1,0 +1,255 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"voicegw/auth"
+	"voicegw/internal/quota"
+	"voicegw/internal/user"
+	"voicegw/protocol"
+)
+
+// How many wrong credentials one address may show: so many a second on average, and together.
+const (
+	failuresPerSecond = 10
+	failureBurst      = 50
+)
+
+// callers finds out who sends a request. Its methods may be used concurrently.
+type callers struct {
+	// Fixed after newCallers.
+	current  *auth.Current
+	console  *consoleGrants
+	failures *quota.Quota[netip.Addr]
+}
+
+func newCallers(current *auth.Current) *callers {
+	if current == nil {
+		current = auth.Operators("")
+	}
+	return &callers{
+		current: current, console: &consoleGrants{},
+		failures: quota.New[netip.Addr](quota.Options{PerSecond: failuresPerSecond, Burst: failureBurst}),
+	}
+}
+
+// refusal says why a request may not use a route.
+type refusal struct {
+	status  int
+	code    string
+	message string
+	// challenge is added to WWW-Authenticate (RFC 6750, section 3); empty for a status that needs none.
+	challenge string
+	wait      time.Duration // until it may be tried again; zero if that does not help
+	reason    string        // for the log, where it differs from code
+}
+
+// wrongCredentials is the only answer to credentials that are wrong, whatever is wrong with them.
+var wrongCredentials = refusal{
+	status: http.StatusUnauthorized, code: "wrong_key", challenge: `, error="invalid_token"`,
+	message: "What stands in Authorization lets nobody in: it is not a key or a token of this gateway, or it has ended.",
+}
+
+// guarded passes to next only the requests that may use a route, with their principal in the context
+// (auth.From).
+func (s *Server) guarded(a access, next http.HandlerFunc) http.HandlerFunc {
+	if a.public() {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, no := s.caller(r, a)
+		if no == nil {
+			no = mayUse(p, r, a)
+		}
+		if no == nil {
+			next(w, r.WithContext(auth.With(r.Context(), p)))
+			return
+		}
+		s.refuseCaller(w, r, no)
+	}
+}
+
+// refuseCaller answers a request that may not use its route.
+func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, no *refusal) {
+	reason := no.reason
+	if reason == "" {
+		reason = no.code
+	}
+	s.seldom.Info("request refused", reason, "addr", s.clientAddr(r).String(), "route", r.Pattern, "status", no.status)
+	if no.status == http.StatusUnauthorized || no.challenge != "" {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="voicegw"`+no.challenge)
+	}
+	if no.wait > 0 {
+		retryAfter(w, no.wait+time.Second-1) // rounded up
+	}
+	refuse(w, shapeOf(r.URL.Path), no.status, no.code, no.message)
+}
+
+// shapeOf returns the form that errors have at a path.
+func shapeOf(path string) errorShape {
+	if path == completionsPath || path == modelsPath || strings.HasPrefix(path, modelsPath+"/") {
+		return openaiError
+	}
+	return plainError
+}
+
+// caller returns who sends a request: from the header Authorization and, for the console's WebSocket,
+// from the subprotocols. Where a route is free, wrong credentials count as missing: clients of Chat
+// Completions always show a key.
+func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
+	in := s.callers.current.Get()
+	free := a.free && !in.Required() && (a.pattern != "POST "+completionsPath || !s.opts.GuardCompletions)
+	secret, err := auth.ParseBearer(r.Header.Values("Authorization"))
+	if err != nil && a.pattern == voicePattern {
+		if key := protocol.OfferedKey(r.Header); key != "" {
+			// A page cannot read why a WebSocket was refused, so a token that has ended counts as missing.
+			if p, no := s.check(r, in, key); no == nil {
+				return p, nil
+			}
+			err = auth.ErrNoCredentials
+		}
+	}
+	switch {
+	case !free && !in.Required() && !in.HasOperators():
+		return auth.Principal{}, &refusal{status: http.StatusForbidden, code: "operators_only",
+			message: "This endpoint is for operators, and this gateway has no key for them. Set api_key in its configuration."}
+	case err == nil:
+		p, no := s.check(r, in, secret)
+		if no != nil && free {
+			return in.Unauthenticated(), nil
+		}
+		return p, no
+	case free:
+		return in.Unauthenticated(), nil
+	case a.pattern == voicePattern && errors.Is(err, auth.ErrNoCredentials):
+		return auth.Principal{}, nil // its session.start has a ticket, or the token of a session
+	case errors.Is(err, auth.ErrBearer):
+		return auth.Principal{}, s.failed(r, "form")
+	default:
+		return auth.Principal{}, &refusal{status: http.StatusUnauthorized, code: "key_missing",
+			message: "Show a key or a token as \"Authorization: Bearer …\", once. An operator's is the gateway's api_key; where none is configured, it is in the file operators.key of its data folder."}
+	}
+}
+
+// check returns the principal of a secret. An address that has shown too many wrong ones has to wait,
+// whatever it shows.
+func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (auth.Principal, *refusal) {
+	if wait := s.callers.failures.Wait(quota.AddressKey(s.clientAddr(r))); wait > 0 {
+		return auth.Principal{}, tooManyFailures(wait)
+	}
+	if in.HasOperators() && s.callers.console.opens(secret, time.Now()) {
+		return auth.Principal{Kind: auth.KindConsole, ID: string(auth.KindConsole), Scopes: auth.AllScopes}, nil
+	}
+	p, err := in.Check(r.Context(), secret)
+	var why *auth.RefusedError
+	switch {
+	case err == nil:
+		return p, nil
+	case errors.As(err, &why):
+		if why.Err != nil {
+			s.opts.Logger.Debug("credentials refused", "reason", why.Reason, "error", why.Err)
+		}
+		return auth.Principal{}, s.failed(r, why.Reason)
+	default:
+		s.seldom.Info("credentials cannot be checked", "keys_away", "error", err)
+		return auth.Principal{}, &refusal{status: http.StatusServiceUnavailable, code: "authentication_unavailable", wait: 5 * time.Second,
+			message: "The token cannot be checked at the moment, because the keys of its issuer are not there; try again in a moment."}
+	}
+}
+
+// failed counts wrong credentials, and returns their answer.
+func (s *Server) failed(r *http.Request, reason string) *refusal {
+	if wait := s.callers.failures.Begin(quota.AddressKey(s.clientAddr(r))); wait > 0 {
+		return tooManyFailures(wait)
+	}
+	no := wrongCredentials
+	no.reason = "wrong_key: " + reason
+	return &no
+}
+
+func tooManyFailures(wait time.Duration) *refusal {
+	return &refusal{status: http.StatusTooManyRequests, code: "limit", reason: "wrong_key: too many", wait: wait,
+		message: "Too many wrong keys and tokens have come from your address; try again in a moment."}
+}
+
+// mayUse refuses a principal that lacks a route's scopes.
+func mayUse(p auth.Principal, r *http.Request, a access) *refusal {
+	switch {
+	case p.May(a.scopes), a.free && p.Unauthenticated() && !p.IsZero():
+		return nil
+	case a.pattern == voicePattern && (p.IsZero() || protocol.OffersTicket(r.Header)):
+		return nil // the ticket decides
+	}
+	names := a.scopes.Names()
+	return &refusal{
+		status: http.StatusForbidden, code: "scope_missing", challenge: `, error="insufficient_scope", scope="` + strings.Join(names, " ") + `"`,
+		message: "What stands in Authorization does not open this: it needs the scope " + strings.Join(names, " or ") + ".",
+	}
+}
+
+// isServer reports whether a request comes from a trusted program, which may name users and grant
+// scopes. A console may not: it is a browser.
+func isServer(p auth.Principal) bool { return p.Names() && p.Kind != auth.KindConsole }
+
+// speaker returns the user who speaks: the one that the caller is, the one that it names if it may,
+// or the one for clients without a name. known says that the user is certain, and not only claimed.
+func (s *Server) speaker(r *http.Request, named string) (who user.User, known bool, no *wrongName) {
+	p := auth.From(r.Context())
+	if named == "" {
+		if self := p.Self(); !self.IsZero() && !p.Names() {
+			return self, true, nil
+		}
+		return s.nameless(r), false, nil
+	}
+	who, err := user.Parse(named)
+	switch {
+	case err != nil:
+		return who, false, &wrongName{http.StatusBadRequest, "invalid_message", "user " + err.Error() + "."}
+	case p.Unauthenticated() || p.Names():
+		return who, isServer(p), nil
+	case who != p.Self():
+		return user.User{}, false, notAllowed()
+	default:
+		return who, true, nil
+	}
+}
+
+// userNotAllowed is the code for a request that names a user for whom its caller may not speak.
+const userNotAllowed = "user_not_allowed"
+
+// wrongName is what is wrong with the user that a request names.
+type wrongName struct {
+	status        int
+	code, message string
+}
+
+func notAllowed() *wrongName {
+	return &wrongName{http.StatusForbidden, userNotAllowed,
+		"These credentials speak for one user, and the request names another one. Leave user out; a server that speaks for many users needs a key with the scope tickets."}
+}
+
+// answer answers the request.
+func (no *wrongName) answer(w http.ResponseWriter, shape errorShape) {
+	refuse(w, shape, no.status, no.code, no.message)
+}
+
+// mine returns the user whose things are all that the caller may see and answer: who is bound to a
+// user has nothing to do with others, unless it may do everything. It is zero for other callers.
+func mine(ctx context.Context) user.User {
+	p := auth.From(ctx)
+	if p.May(auth.Admin) {
+		return user.User{}
+	}
+	return p.User
+}
+
+// sees reports whether the caller may see what belongs to a user.
+func sees(ctx context.Context, owner string) bool {
+	only := mine(ctx)
+	return only.IsZero() || only.String() == owner
+}
