@@ -29,10 +29,13 @@ func FuzzConversation(f *testing.F) {
 	for seed := range uint64(12) {
 		f.Add(seed, uint8(seed), uint16(150))
 	}
-	f.Add(uint64(34), uint8(201), uint16(439)) // approved after the session, and done before
-	f.Add(uint64(2694), uint8(6), uint16(210)) // speech is committed after the gateway has ended it
-	f.Add(uint64(152), uint8(1), uint16(358))  // a turn fails while an item of it is open
-	f.Add(uint64(358), uint8(0), uint16(312))  // the same at another time
+	f.Add(uint64(34), uint8(201), uint16(439))    // approved after the session, and done before
+	f.Add(uint64(2694), uint8(6), uint16(210))    // speech is committed after the gateway has ended it
+	f.Add(uint64(152), uint8(1), uint16(358))     // a turn fails while an item of it is open
+	f.Add(uint64(358), uint8(0), uint16(312))     // the same at another time
+	f.Add(uint64(3431), uint8(167), uint16(90))   // a call is repeated on another connection while the first one runs
+	f.Add(uint64(13598), uint8(158), uint16(180)) // another connection is asked for the answer to speech
+	f.Add(uint64(7), uint8(224), uint16(300))     // another process goes on, several times
 	f.Fuzz(func(t *testing.T, seed uint64, sort uint8, n uint16) {
 		hold(t, seed, sort, int(n%600))
 	})
@@ -46,6 +49,17 @@ func TestRandomConversations(t *testing.T) {
 	}
 	for seed := range many {
 		hold(t, seed, uint8(seed%192), 60+int(seed%7)*30)
+	}
+}
+
+// TestRandomTakeovers holds conversations with which other processes go on again and again.
+func TestRandomTakeovers(t *testing.T) {
+	many := uint64(640)
+	if testing.Short() {
+		many = 64
+	}
+	for seed := range many {
+		hold(t, seed, uint8(takenOver+seed%32), 60+int(seed%7)*30)
 	}
 }
 

@@ -23,6 +23,9 @@ type talk struct {
 	watch  *watcher
 	leaves bool // the client is lost now and then, and comes back
 	twice  bool // every step is made twice, and the two compared
+	moves  bool // another process goes on with it now and then
+	epoch  uint64
+	fresh  func() State // of a process that begins
 
 	serial    int      // names what must be unique
 	calls     []string // the adapter's names of all calls
@@ -39,6 +42,9 @@ type talk struct {
 	clock     PlayClock
 }
 
+// takenOver is the first sort of conversations with which other processes go on.
+const takenOver = 224
+
 // newTalk begins a conversation: sort chooses the model and the operator's rules.
 func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -52,12 +58,17 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	if sort/48%2 == 1 {
 		p.Relink, caps.History, caps.Resume = true, transport.HistoryItems, sort%3 == 0
 	}
+	moves := sort >= takenOver
+	if moves {
+		p.Relink, caps.History = true, transport.HistoryItems
+	}
 	p.ResumeGrace = 2 * time.Minute
 	if sort%5 == 4 {
 		p.MaxCost = 100
 	}
-	tk := &talk{rng: rng, state: NewState(caps, p, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}}
-	tk.leaves = sort/96%2 == 1
+	tk := &talk{rng: rng, at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}, moves: moves, epoch: 1}
+	tk.fresh = func() State { return NewState(caps, p, toolbox(), testMark, tk.at) }
+	tk.state, tk.leaves = tk.fresh(), sort/96%2 == 1
 	tk.take(Began{})
 	return tk
 }
@@ -154,6 +165,10 @@ func (tk *talk) step() {
 	}
 	if tk.leaves && tk.rng.IntN(10) == 0 {
 		tk.leaveOrReturn()
+		return
+	}
+	if tk.moves && tk.rng.IntN(15) == 0 && tk.state.phase == PhaseActive {
+		tk.takeOver()
 		return
 	}
 	switch n := tk.rng.IntN(10); {

@@ -23,6 +23,7 @@ type watcher struct {
 	at      time.Time
 	actions []Action // of the step that is being looked at
 	ticked  bool     // that step was a tick: nothing but time has passed
+	leftOut int      // how many numbers the next turn may leave out, because a process has died
 	turns   turnWatch
 	tools   toolWatch
 	deeds   deedWatch
@@ -140,10 +141,10 @@ func (w *watcher) turnAction(a Action) {
 	t := &w.turns
 	switch a := bare(a).(type) {
 	case TurnStarted:
-		if t.open != 0 || a.Turn != t.last+1 {
+		if t.open != 0 || a.Turn != t.last+1+w.leftOut {
 			w.fail("turn %d began while %d was open and %d the last", a.Turn, t.open, t.last)
 		}
-		t.open, t.last = a.Turn, a.Turn
+		t.open, t.last, w.leftOut = a.Turn, a.Turn, 0
 	case TurnEnded:
 		if a.Turn != t.open {
 			w.fail("turn %d ended while %d was open", a.Turn, t.open)

@@ -2,10 +2,12 @@ package orchestrator
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -126,15 +128,15 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 	}
 }
 
-// opensWithText says whether a turn begins with text for the model.
+// opensWithText says whether a turn begins with text for the model, and not with speech whose answer is asked for.
 func opensWithText(rest []Action) bool {
 	for _, a := range rest {
 		if _, next := a.(TurnStarted); next {
 			return false // the text is the next turn's: the last words of a budget
 		}
 		if c, ok := a.(Command); ok {
-			if _, ok := c.Command.(transport.UserText); ok {
-				return true
+			if text, ok := c.Command.(transport.UserText); ok {
+				return !strings.HasSuffix(text.Text, prompts.NudgeNotice)
 			}
 		}
 	}

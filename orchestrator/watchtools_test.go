@@ -159,7 +159,7 @@ func (w *watcher) announcedAgain(c *watchedCall) (again, unsure bool) {
 		case o.provider != c.provider:
 		case o.tool != c.tool || o.args != c.args:
 			unsure = true
-		case !o.repeated && !o.answered && !o.cancelled && !o.ended:
+		case o.model != "" && !o.repeated && !o.answered && !o.cancelled && !o.ended: // on this connection
 			again = true
 		}
 	}
