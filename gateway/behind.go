@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"voicegw/internal/nonblock"
+	"voicegw/internal/overload"
 )
 
 // lateness says how late the loops that read the sessions of the request's listener are.
@@ -34,4 +36,31 @@ func logLateness(logger *slog.Logger, late nonblock.Lateness) {
 		return
 	}
 	logger.Warn("caught up: the gateway reads in time again, and takes sessions", numbers...)
+}
+
+// overload says whether the gateway has more to do than it can.
+func (s *Server) overload() overload.State {
+	if s.opts.Overload == nil {
+		return overload.State{}
+	}
+	return s.opts.Overload()
+}
+
+// overloadWords says why no session begins.
+var overloadWords = map[overload.Reason]string{
+	overload.Memory: "The gateway is short of memory and takes no new session until it has more; try again in a moment.",
+	overload.Store:  "The gateway cannot reach its store and takes no new session until it can; try again in a moment.",
+}
+
+// busy answers a client that wants a new session of a gateway that takes none, because it is late or
+// overloaded.
+func (s *Server) busy(w http.ResponseWriter, addr netip.Addr, late nonblock.Lateness, over overload.State) {
+	retryAfter(w, 5*time.Second)
+	if late.Behind {
+		s.seldom.Info("session refused", "behind", "addr", addr.String(), "late", late.Longest)
+		problem(w, http.StatusServiceUnavailable, "behind", behindWords(late))
+		return
+	}
+	s.seldom.Info("session refused", "overloaded", "addr", addr.String(), "why", string(over.Reason))
+	problem(w, http.StatusServiceUnavailable, "overloaded", overloadWords[over.Reason])
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/internal/nonblock"
+	"voicegw/internal/overload"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
@@ -99,5 +100,47 @@ func TestLatenessIsLogged(t *testing.T) {
 		}
 		log.Reset()
 		l.Behind = false
+	}
+}
+
+// TestOverloadedTakesNobody: while memory is short, or the store is away, /readyz and the door say so,
+// and a client of a running session comes back.
+func TestOverloadedTakesNobody(t *testing.T) {
+	var over atomic.Pointer[overload.State]
+	over.Store(&overload.State{})
+	opts := sessionOptions()
+	opts.Policy.ResumeGrace = time.Minute
+	srv, _ := startOf(t, opts, func(o *Options) { o.Overload = func() overload.State { return *over.Load() } })
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, is := range []overload.State{{Reason: overload.Memory, Since: since}, {Reason: overload.Store, Since: since}, {}} {
+		over.Store(&is)
+		for path, says := range map[string]string{"/readyz": "2026-01-02T03:04:05Z", "/v1/voice": "no new session"} {
+			resp, body := get(t, srv.URL+path)
+			refused := resp.StatusCode == 503 && resp.Header.Get("Retry-After") != "" && strings.Contains(body, `"overloaded"`) && strings.Contains(body, says)
+			if refused != is.Over() {
+				t.Errorf("%s, %s: %d %s", is.Reason, path, resp.StatusCode, body)
+			}
+		}
+	}
+	begin := func(back *protocol.Resume) protocol.ServerMessage {
+		t.Helper()
+		c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", protocol.DialOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Abort)
+		say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: back})
+		return hear(t, c)
+	}
+	was, ok := begin(nil).(*protocol.SessionStarted)
+	if !ok {
+		t.Fatal("no session has begun")
+	}
+	over.Store(&overload.State{Reason: overload.Memory, Since: since})
+	if refused, ok := begin(nil).(*protocol.Error); !ok || refused.Code != errcode.Limit {
+		t.Errorf("a new session: %+v", refused)
+	}
+	if back, ok := begin(&protocol.Resume{SessionID: was.SessionID, Token: was.ResumeToken}).(*protocol.SessionStarted); !ok || !back.Resumed {
+		t.Errorf("a client that comes back: %+v", back)
 	}
 }

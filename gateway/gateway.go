@@ -18,6 +18,7 @@ import (
 	"voicegw/auth"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
+	"voicegw/internal/overload"
 	"voicegw/internal/seldom"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -59,6 +60,9 @@ type Options struct {
 	// Lateness says whether the gateway is too late with the running sessions; new ones are
 	// refused meanwhile. Nil asks the loops of the request's own listener.
 	Lateness func() nonblock.Lateness
+	// Overload says whether the gateway has more to do than it can; new sessions are refused
+	// meanwhile, and clients come back to those that run. Nil means that it never has.
+	Overload func() overload.State
 	// MaxMessageBytes is the largest message that a client may send; zero means
 	// protocol.MaxMessageBytes.
 	MaxMessageBytes int
@@ -198,15 +202,14 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	addr := s.clientAddr(r)
 	late := s.lateness(r)
 	admit := s.opts.Sessions.Admit
-	if late.Behind {
+	over := s.overload()
+	if late.Behind || over.Over() {
 		admit = s.opts.Sessions.AdmitReturning // a session that runs already costs nothing more
 	}
 	admission, err := admit(addr)
 	switch {
 	case errors.Is(err, session.ErrBehind):
-		s.seldom.Info("session refused", "behind", "addr", addr.String(), "late", late.Longest)
-		retryAfter(w, 5*time.Second)
-		problem(w, http.StatusServiceUnavailable, "behind", behindWords(late))
+		s.busy(w, addr, late, over)
 		return
 	case err != nil:
 		s.refuse(w, addr, err)
@@ -273,6 +276,12 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		s.notReady(w, map[string]any{
 			"status": "behind", "message": behindWords(late),
 			"late_ms": late.Longest.Milliseconds(), "since": late.Since.UTC().Format(time.RFC3339Nano),
+		})
+		return
+	}
+	if over := s.overload(); over.Over() {
+		s.notReady(w, map[string]any{
+			"status": "overloaded", "message": overloadWords[over.Reason], "reason": over.Reason, "since": over.Since.UTC().Format(time.RFC3339Nano),
 		})
 		return
 	}

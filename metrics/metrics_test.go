@@ -17,6 +17,7 @@ import (
 	"voicegw/audit"
 	"voicegw/cost"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/overload"
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/session"
@@ -39,7 +40,8 @@ func sources() Sources {
 		Loops: func() nonblock.Load {
 			return nonblock.Load{Busy: []float64{.25}, Rounds: []uint64{7, 0, 2, 0, 0, 0, 0, 0, 0, 1}, RoundTime: 3 * time.Second}
 		},
-		Audit: func() audit.Stats { return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2}} },
+		Overload: func() overload.State { return overload.State{Reason: overload.Memory, Share: 0.9} },
+		Audit:    func() audit.Stats { return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2}} },
 	}
 }
 
@@ -161,6 +163,9 @@ func TestEventsAreCounted(t *testing.T) {
 		`voicegw_loop_lag_seconds_bucket{le="0.01"} 9`,
 		`voicegw_loop_lag_seconds_bucket{le="+Inf"} 10`,
 		`voicegw_loop_lag_seconds_sum 3`,
+		`voicegw_overloaded{reason="memory"} 1`,
+		`voicegw_overloaded{reason="store"} 0`,
+		`voicegw_memory_used_ratio 0.9`,
 	)
 	if strings.Contains(text, "cheese") || strings.Contains(text, "sentence") || strings.Contains(text, "strange") {
 		t.Error("a label has a value that is in no closed set")

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/overload"
 	"voicegw/registry"
 	"voicegw/session"
 )
@@ -27,6 +28,8 @@ type Sources struct {
 	Tools    func() map[string]registry.ToolStats
 	// Loops tells how much the loops have to do that read from connections.
 	Loops func() nonblock.Load
+	// Overload says whether the gateway has more to do than it can.
+	Overload func() overload.State
 	// Audit returns the counters of the audit.
 	Audit func() audit.Stats
 
@@ -112,3 +115,11 @@ func (m *Metrics) Handler(s Sources) http.Handler {
 
 // maxReadings bounds the scrapes that are answered at once. More are refused with 503.
 const maxReadings = 4
+
+// readOverload reads why no new session is taken.
+func readOverload(s *Sources, add emit) {
+	is := s.Overload().Reason
+	for _, reason := range []overload.Reason{overload.Memory, overload.Store} {
+		add(truth(is == reason), string(reason))
+	}
+}

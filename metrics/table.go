@@ -16,6 +16,10 @@ var families = []Family{
 		Help: "Always 1; the labels tell which version runs, and with which tools."},
 	{Name: "ready", Kind: Gauge, read: func(s *Sources, add emit) { add(truth(s.Ready())) },
 		Help: "1 if the gateway takes new sessions, as GET /readyz answers, else 0."},
+	{Name: "overloaded", Kind: Gauge, Labels: []string{"reason"}, read: readOverload,
+		Help: "1 if no new session is taken because memory runs short (memory) or the store has been away for 10 s (store), else 0."},
+	{Name: "memory_used_ratio", Kind: Gauge, read: func(s *Sources, add emit) { add(s.Overload().Share) },
+		Help: "The share of its limit of memory that the gateway cannot give back; 0 without a limit."},
 	{Name: "draining", Kind: Gauge, read: func(s *Sources, add emit) { add(truth(s.census.Draining)) },
 		Help: "1 if the gateway is shutting down, else 0."},
 

@@ -81,7 +81,7 @@ var (
 	causeFull = &Cause{Reason: "full", Close: closecode.TryLater,
 		Code: errcode.Limit, Message: "The gateway has as many sessions as it takes; try again in a moment."}
 	causeBehind = &Cause{Reason: "behind", Close: closecode.TryLater,
-		Code: errcode.Limit, Message: "The gateway is late with the sessions that run and takes no new one; try again in a moment."}
+		Code: errcode.Limit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: closecode.Limit,
 		Code: errcode.Limit, Message: "Too many sessions from your address; end one, or try again in a moment."}
 	// causeCrowd and causeSpent are for a user or a key whose limit is reached, and causeSpent also

@@ -112,6 +112,7 @@ func (s *server) parts() []part {
 		{"the simulator", s.sim.close},
 		{"the usage", s.closeUsage},
 		{"the authentication", s.closeAuth},
+		{"the watch for overload", func() error { s.overload.Close(); return nil }},
 		{"the audit", func() error { return closeAudit(s.audit) }},
 	}
 	if s.tools != nil {

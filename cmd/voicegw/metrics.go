@@ -39,6 +39,7 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
 		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load,
+		Overload: s.overload.State,
 	})
 	if s.cfg.Metrics.Listen == "" {
 		return h, nil
@@ -50,7 +51,7 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 
 // takesSessions reports what GET /readyz answers.
 func (s *server) takesSessions() bool {
-	if s.sessions.Draining() || s.loops.Lateness().Behind {
+	if s.sessions.Draining() || s.loops.Lateness().Behind || s.overload.State().Over() {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askStore)

@@ -26,6 +26,7 @@ import (
 	"voicegw/internal/debugserver"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
+	"voicegw/internal/overload"
 	"voicegw/internal/sdnotify"
 	"voicegw/internal/terminal"
 	"voicegw/meter"
@@ -114,6 +115,7 @@ type server struct {
 	audit        *audit.Log
 	metrics      *metrics.Metrics
 	scrapes      *scrapes // nil if the metrics have no address of their own
+	overload     *overload.Watch
 	prices       *cost.Table
 	usage        *meter.Meter
 	tools        *registry.Registry
@@ -148,6 +150,10 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.caps, err = openCapabilities(ctx, s.cfg, s.dataDir, keep, s.logger); err != nil {
 		return err
 	}
+	if limit := overload.KeepToCgroup(); limit > 0 {
+		s.logger.Info("the memory is kept below the limit of the control group", "bytes", limit)
+	}
+	s.overload = overload.New(overload.Options{Store: s.caps.store.Ready, Logger: s.logger.With("component", "overload")})
 	if err = s.tellApprovals(ctx); err != nil {
 		return err
 	}
@@ -222,7 +228,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Auth: s.auth, GuardCompletions: s.cfg.APIKey.IsSet(),
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained,
-		Usage: s.usage, Prices: s.prices.Version,
+		Usage: s.usage, Prices: s.prices.Version, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Metrics: measured, Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{

@@ -128,7 +128,8 @@ var rows = []Row{
 		}},
 	}},
 	{"The gateways", []Panel{
-		{Title: "Ready", Unit: "short", Queries: []Query{{`voicegw_ready{@}`, "{{instance}} ready"}, {`voicegw_draining{@}`, "{{instance}} draining"}}},
+		{Title: "Ready", Unit: "short", Queries: []Query{{`voicegw_ready{@}`, "{{instance}} ready"}, {`voicegw_draining{@}`, "{{instance}} draining"}, {`voicegw_overloaded{@}`, "{{instance}} overloaded: {{reason}}"}}},
+		{Title: "Memory of its limit", Unit: "percentunit", Help: "What a gateway cannot give back, of its limit. From 85 % it takes no new session.", Queries: []Query{{`voicegw_memory_used_ratio{@}`, "{{instance}}"}}},
 		{Title: "Versions", Unit: "short", Queries: []Query{{`sum by (version, tools_version, go) (voicegw_build_info{@})`, "{{version}}, tools {{tools_version}}, {{go}}"}}},
 		{Title: "Busy loops", Unit: "percentunit", Queries: []Query{{`voicegw_loop_busy_ratio{@}`, "{{instance}} {{loop}}"}}},
 		{Title: "Rounds of loops, p99", Unit: "s", Help: "How long what comes for a connection may wait.", Queries: []Query{{quantile("0.99", "loop_lag_seconds", "instance"), "{{instance}}"}}},

@@ -1,0 +1,65 @@
+package overload
+
+import (
+	"math"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+)
+
+// Use returns what this process cannot give back, as of its last garbage collection, and the limit that
+// the runtime keeps to (GOMEMLIMIT, or what [KeepToCgroup] has set); zero without one. The memory
+// that the collector lets grow before it collects is not in it: that is no trouble.
+func Use() (held, limit uint64) {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/os-stacks:bytes"},
+		{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/other:bytes"}, {Name: "/memory/classes/other:bytes"},
+	}
+	metrics.Read(samples)
+	for _, s := range samples {
+		if s.Value.Kind() == metrics.KindUint64 {
+			held += s.Value.Uint64()
+		}
+	}
+	if most := debug.SetMemoryLimit(-1); most > 0 && most < math.MaxInt64 {
+		limit = uint64(most)
+	}
+	return held, limit
+}
+
+// cgroupShare is the share of a cgroup's memory that the runtime may take: the rest is for what it does
+// not count, such as the kernel's buffers of connections.
+const cgroupShare = 0.9
+
+// KeepToCgroup makes the runtime keep to the memory of the process's cgroup, if that has a limit and
+// GOMEMLIMIT is not set: the collector then works harder before the kernel kills the process. It returns
+// the limit; zero if it has set none.
+func KeepToCgroup() int64 {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return 0
+	}
+	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		data, err := os.ReadFile(path) //nolint:gosec // a fixed path of the kernel
+		if err != nil {
+			continue
+		}
+		if limit := cgroupLimit(string(data)); limit > 0 {
+			debug.SetMemoryLimit(limit)
+			return limit
+		}
+	}
+	return 0
+}
+
+// cgroupLimit returns what the runtime may take of a cgroup whose limit the kernel writes like that;
+// zero without a limit (Documentation/admin-guide/cgroup-v2.rst, memory.max; version 1 writes a number
+// near 2^63).
+func cgroupLimit(text string) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n <= 0 || n >= 1<<60 {
+		return 0
+	}
+	return int64(float64(n) * cgroupShare)
+}

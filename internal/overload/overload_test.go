@@ -1,0 +1,111 @@
+package overload
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pass lets fake time pass, and everything happen in it.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// TestMemory: sessions are refused near the limit, and taken again only well below it.
+func TestMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var held atomic.Uint64
+		var out bytes.Buffer
+		w := New(Options{Memory: func() (uint64, uint64) { return held.Load(), 1000 }, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		defer w.Close()
+		for _, step := range []struct {
+			held uint64
+			over bool
+		}{{0, false}, {849, false}, {850, true}, {800, true}, {750, true}, {749, false}, {849, false}, {2000, true}} {
+			held.Store(step.held)
+			pass(every)
+			is := w.State()
+			if is.Over() != step.over || is.Over() && (is.Reason != Memory || is.Since.IsZero()) || is.Share != float64(step.held)/1000 {
+				t.Errorf("with %d of 1000: %+v", step.held, is)
+			}
+		}
+		w.Close()
+		if n := strings.Count(out.String(), "no new session is taken"); n != 2 {
+			t.Errorf("logged %d times:\n%s", n, out.String())
+		}
+		if n := strings.Count(out.String(), "sessions are taken again"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, out.String())
+		}
+	})
+}
+
+// TestStore: a store that is away for a moment refuses nobody; one that is away for long does, until it
+// answers.
+func TestStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away, slow atomic.Bool
+		w := New(Options{Memory: func() (uint64, uint64) { return 1 << 40, 0 }, Store: func(ctx context.Context) error {
+			if slow.Load() {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			if away.Load() {
+				return errors.New("away")
+			}
+			return nil
+		}})
+		defer w.Close()
+		away.Store(true)
+		pass(storeAway - every)
+		if is := w.State(); is.Over() || is.Share != 0 {
+			t.Errorf("away for a moment: %+v", is)
+		}
+		away.Store(false)
+		pass(2 * every)
+		slow.Store(true)
+		pass(storeAway + 3*every + askStore)
+		if is := w.State(); is.Reason != Store || time.Since(is.Since) > askStore+4*every {
+			t.Errorf("away for long: %+v", is)
+		}
+		slow.Store(false)
+		pass(2*every + askStore)
+		if is := w.State(); is.Over() {
+			t.Errorf("it is back: %+v", is)
+		}
+	})
+}
+
+// TestNobodyWatches: without a Watch nothing is overloaded.
+func TestNobodyWatches(t *testing.T) {
+	t.Parallel()
+	var w *Watch
+	w.Close()
+	if w.State().Over() {
+		t.Error("it is")
+	}
+}
+
+// TestCgroup: what the kernel writes as a limit.
+func TestCgroup(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"max\n": 0, "": 0, "0": 0, "-1": 0, "1073741824\n": 966367641, "9223372036854771712\n": 0, "1e9": 0} {
+		if got := cgroupLimit(text); got != want {
+			t.Errorf("%q is %d instead of %d", text, got, want)
+		}
+	}
+}
+
+// TestUse: a running program holds something.
+func TestUse(t *testing.T) {
+	t.Parallel()
+	if held, _ := Use(); held == 0 || held > 1<<40 {
+		t.Errorf("%d bytes", held)
+	}
+}
