@@ -68,29 +68,26 @@ func (n *Node) Close() { n.writes.Wait() }
 const findTime = 5 * time.Second
 
 // Carry implements session.Cluster.
-func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (carried bool, err error) {
+func (n *Node) Carry(ctx context.Context, v session.Visitor, c session.Client) (carried bool) {
 	conn, ok := c.(*protocol.Conn)
 	if !ok || n.o.Peers == nil {
-		return false, nil
+		return false
 	}
 	relay, err := n.reach(ctx, v, conn)
 	id := v.Start.Resume.SessionID
 	switch {
 	case errors.Is(err, store.ErrUnknown), errors.Is(err, errClientGone):
-		return false, nil
+		return false
 	case err != nil:
 		n.o.Logger.Warn("a client is not carried to its session", "session_id", id, "addr", v.Addr.String(), "error", err)
-		if errors.Is(err, errNotThere) {
-			err = session.ErrNoSession
-		}
-		return false, err
+		return false
 	}
 	began := time.Now()
 	stream, unread := conn.Release()
 	up, down := relay.Run(ctx, Stream{Conn: stream, Unread: unread})
 	n.o.Logger.Info("a client was carried to its session", "session_id", id, "addr", v.Addr.String(), "node", relay.node,
 		"duration_ms", time.Since(began).Milliseconds(), "up_bytes", up, "down_bytes", down)
-	return true, nil
+	return true
 }
 
 var errClientGone = errors.New("cluster: the client is gone")

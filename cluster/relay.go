@@ -75,8 +75,6 @@ var (
 	ErrUnreachable = errors.New("cluster: the node that runs the session cannot be reached")
 	// ErrRefused: the node answered, and does not take the client.
 	ErrRefused = errors.New("cluster: the node that runs the session refuses the client")
-	// errNotThere is wrapped beside ErrRefused: the node does not run the session.
-	errNotThere = errors.New("it does not run the session")
 )
 
 // Stream is a client's connection that its protocol.Conn has released, with what has been read
@@ -144,11 +142,7 @@ func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello str
 	}
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		words, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // the status is enough
-		err := fmt.Errorf("%w: %s %s", ErrRefused, answer.Status, words)
-		if answer.StatusCode == http.StatusNotFound {
-			err = fmt.Errorf("%w: %w", ErrRefused, errNotThere)
-		}
-		return nil, errors.Join(err, answer.Body.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %s %s", ErrRefused, answer.Status, words), answer.Body.Close())
 	}
 	if !stop() {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, context.Cause(ctx))

@@ -21,8 +21,7 @@ type Cluster interface {
 	Enter(r store.SessionRecord) Place
 	// Carry connects a client with the node that runs its session. It returns true once the client
 	// is gone, and false, with c as it was, if no node takes the client. It returns when ctx is done.
-	// The error wraps ErrNoSession if the node that should run the session does not.
-	Carry(ctx context.Context, v Visitor, c Client) (carried bool, err error)
+	Carry(ctx context.Context, v Visitor, c Client) (carried bool)
 	// Take makes this node the owner of a session whose node is gone or has given it up, if the
 	// visitor may come back to it; see [Visitor.Opens]. The error is that of Opens, or wraps
 	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or says what cannot be read.
@@ -131,11 +130,10 @@ func (m *Manager) AdmitCarried(v Visitor) *Admission {
 }
 
 // carry takes a client to the node that runs its session, and returns when the client is gone. It
-// reports false if there is no such node; then the client still waits for an answer. unknown means
-// that the node which the directory names does not run the session.
-func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried, unknown bool) {
+// reports false if there is no such node; then the client still waits for an answer.
+func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bool) {
 	if m.opts.Cluster == nil || a.carried {
-		return false, false
+		return false
 	}
 	m.mu.Lock()
 	m.waiting.Leave(&a.guest)
@@ -148,8 +146,7 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried, u
 		m.rest()
 	}()
 	a.is(PhaseCarried, start.Resume.SessionID)
-	carried, err := m.opts.Cluster.Carry(a.ctx(), a.visitor(start), c)
-	return carried, errors.Is(err, ErrNoSession)
+	return m.opts.Cluster.Carry(a.ctx(), a.visitor(start), c)
 }
 
 // visitor describes a client for other nodes.

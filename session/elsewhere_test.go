@@ -57,14 +57,14 @@ func (p leavingPlace) Leave() {
 
 func (n *nodes) Take(context.Context, Visitor) (*Taken, error) { return nil, ErrNoSession }
 
-func (n *nodes) Carry(_ context.Context, v Visitor, c Client) (bool, error) {
+func (n *nodes) Carry(_ context.Context, v Visitor, c Client) bool {
 	id := v.Start.Resume.SessionID
 	n.note("carry " + id + " of " + v.Addr.String() + " at " + v.Origin)
 	if id != n.knows {
-		return false, nil
+		return false
 	}
 	c.Abort() // the client is gone when Carry returns
-	return true, nil
+	return true
 }
 
 // TestSessionsOfOtherNodes: a session is made known to other nodes until it is over. A client that
@@ -113,3 +113,29 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 		}
 	})
 }
+
+// TestATokenIsRefusedOnlyIfItIsInvalid: a session is on its way between two other nodes for long: nobody
+// takes its client, who is to try again. One whose token opens no session is told so at once.
+func TestATokenIsRefusedOnlyIfItIsInvalid(t *testing.T) {
+	for err, code := range map[error]websocket.StatusCode{ErrElsewhere: closecode.Moving, ErrNoSession: closecode.Ticket} {
+		t.Run(err.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := comingBack(t, func(o *Options) { o.Cluster = &onTheWay{err: err} })
+				r.read(-1)
+				r.id = "voice-there"
+				r.comeBack("")
+				pass(elsewhereTries * elsewherePause)
+				synctest.Wait()
+				r.conn.ended(t, code)
+			})
+		})
+	}
+}
+
+// onTheWay is a Cluster none of whose nodes runs a session.
+type onTheWay struct {
+	nodes
+	err error // of Take
+}
+
+func (n *onTheWay) Take(context.Context, Visitor) (*Taken, error) { return nil, n.err }

@@ -682,10 +682,10 @@ func TestCarriedClientsLeaveADrainingNode(t *testing.T) {
 // holdsAll is a Cluster that carries every client until it must not.
 type holdsAll struct{ givers }
 
-func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) (bool, error) {
+func (*holdsAll) Carry(ctx context.Context, _ Visitor, c Client) bool {
 	<-ctx.Done()
 	c.Abort()
-	return true, nil
+	return true
 }
 
 // keepsDesk is a Desk that notes what it is asked to write.

@@ -107,7 +107,7 @@ func (n shelfNode) own(r store.SessionRecord) *shelfPlace {
 	return p
 }
 
-func (n shelfNode) Carry(context.Context, Visitor, Client) (bool, error) { return false, nil }
+func (n shelfNode) Carry(context.Context, Visitor, Client) bool { return false }
 
 func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
 	n.mu.Lock()

@@ -33,12 +33,11 @@ const (
 // runs it or, if that is gone, here. It returns the session if it was taken over.
 func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session, *Cause) {
 	id := g.start.Resume.SessionID
-	for try := range elsewhereTries {
+	for range elsewhereTries {
 		if c.Gone() {
 			return nil, causeGone // it asks again on another connection
 		}
-		carried, unknown := m.carry(a, c, g.start)
-		switch {
+		switch carried := m.carry(a, c, g.start); {
 		case carried:
 			m.told(Returned{Outcome: ReturnedThere})
 			return nil, nil
@@ -60,7 +59,7 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session,
 			return s, cause
 		case m.Runs(id):
 			return nil, causeMoving // it was taken over for another connection just now
-		case errors.Is(err, ErrNoSession), unknown && try > 0:
+		case errors.Is(err, ErrNoSession):
 			return nil, m.refuseResume(id)
 		case !errors.Is(err, ErrElsewhere):
 			m.opts.Logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
