@@ -69,6 +69,13 @@ func (s *linkSide) differs(visit, item string, at int, pcm []byte) string {
 	return ""
 }
 
+// spoke reports whether the gateway got audio of an item.
+func (s *linkSide) spoke(visit, item string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.of(visit).speech[item]) > 0
+}
+
 // forget drops the speech of a visit that is over.
 func (s *linkSide) forget(visit string) {
 	s.mu.Lock()
