@@ -82,6 +82,45 @@ func testNodes(t *testing.T, s *Store) {
 	}
 }
 
+// testEnterAgain: a record is written and its acknowledgement lost. Its node enters the session again, with
+// what has changed since, and owns it. Another node's session cannot be entered.
+func testEnterAgain(t *testing.T, s *Store) {
+	t.Helper()
+	for _, node := range []string{s.nodes.own(), "node-x"} {
+		d, r := s.Directory(), session(t)
+		r.ID += node // the test has several
+		first := r
+		first.Node, first.Epoch, first.State = node, 1, SessionLive
+		data, err := encodeSession(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.bucket.create(t.Context(), keyOf(r.ID), data, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		r.TokenHashes = []string{"hash", "next"}
+		o, err := d.Enter(t.Context(), r)
+		if node != s.nodes.own() {
+			if !errors.Is(err, ErrUsed) {
+				t.Errorf("another node's session: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Find(t.Context(), r.ID); err != nil || len(got.TokenHashes) != 2 {
+			t.Errorf("it was entered again as %+v, %v", got, err)
+		}
+		if err := errors.Join(o.Update(t.Context(), func(r *SessionRecord) { r.State = SessionDetached }), o.End(t.Context())); err != nil {
+			t.Error(err)
+		}
+		if _, err := d.Enter(t.Context(), r); !errors.Is(err, ErrUsed) {
+			t.Errorf("a session that is over: %v", err)
+		}
+	}
+}
+
 // testDirectory: a session's record is what its owner wrote last; what nobody can resume any more
 // is not listed.
 func testDirectory(t *testing.T, s *Store) {
@@ -98,6 +137,7 @@ func testDirectory(t *testing.T, s *Store) {
 	if _, err := d.Enter(t.Context(), want); !errors.Is(err, ErrUsed) {
 		t.Errorf("the same session once more: %v", err)
 	}
+	testEnterAgain(t, s)
 	if _, err := d.Enter(t.Context(), SessionRecord{}); err == nil {
 		t.Error("a session without an id")
 	}

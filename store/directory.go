@@ -187,7 +187,7 @@ var errNoNode = errors.New("store: this process is not a node: it has not joined
 
 // Enter records a session that begins on this node; Node, Epoch and a missing State are set here.
 // It is durable when Enter returns. ErrUsed: there is a session of that id. The other errors wrap
-// ErrUnavailable or ErrTooBig, or say what is missing.
+// ErrUnavailable or ErrTooBig, or say what is missing; after ErrUnavailable Enter can be called again.
 func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) {
 	if r.Node = d.nodes.own(); r.Node == "" {
 		return nil, errNoNode
@@ -203,12 +203,24 @@ func (d *Directory) Enter(ctx context.Context, r SessionRecord) (*Owned, error) 
 	}
 	absences, _ := d.bucket.store.member.Load().absent()
 	h, err := d.bucket.create(ctx, keyOf(r.ID), data, sessionLife(r, time.Now()))
-	if errors.Is(err, errConflict) {
+	if errors.Is(err, errConflict) && d.entered(r, h.data) {
+		h.revision, err = d.bucket.replace(ctx, keyOf(r.ID), data, h.revision, sessionLife(r, time.Now()))
+	}
+	if errors.Is(err, errConflict) || errors.Is(err, ErrChanged) {
 		return nil, fmt.Errorf("%w: a session of that id", ErrUsed)
 	} else if err != nil {
 		return nil, err
 	}
 	return d.hold(r, h.revision, absences), nil
+}
+
+// entered reports whether a record is what an earlier call of Enter has written for r, of which this node
+// got no acknowledgement: nobody else writes at its first epoch.
+func (d *Directory) entered(r SessionRecord, data []byte) bool {
+	is, err := decodeSession(data)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return err == nil && is.ID == r.ID && is.Node == r.Node && is.Epoch == r.Epoch && is.State != SessionOver && d.own[keyOf(r.ID)] == nil
 }
 
 // notWhole says why a record is not written, or not believed.
