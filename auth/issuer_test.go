@@ -155,7 +155,10 @@ func refusedFor(a *Authenticator, secret string) string {
 // moment opens it.
 func TestTokens(t *testing.T) {
 	rs, es, ed := newSigner(t, "r", "RS256"), newSigner(t, "e", "ES256"), newSigner(t, "d", "EdDSA")
-	a := newAuth(t, Options{Issuers: []Issuer{theIssuer(rs.jwk(), es.jwk(), ed.jwk())}})
+	free := rs.jwk() // it does not say for which algorithm it is
+	free["kid"] = "free"
+	delete(free, "alg")
+	a := newAuth(t, Options{Issuers: []Issuer{theIssuer(rs.jwk(), es.jwk(), ed.jwk(), free)}})
 	now := time.Now()
 	public, err := x509.MarshalPKIXPublicKey(rs.key.Public())
 	if err != nil {
@@ -195,6 +198,9 @@ func TestTokens(t *testing.T) {
 		"a public key as a secret":    {token(t, jwt.SigningMethodHS256, asPEM, map[string]any{"kid": "r"}, valid(nil)), ReasonToken},
 		"its bytes as a secret":       {token(t, jwt.SigningMethodHS256, public, map[string]any{"kid": "r"}, valid(nil)), ReasonToken},
 		"an algorithm not allowed":    {token(t, jwt.SigningMethodRS512, rs.key, map[string]any{"kid": "r"}, valid(nil)), ReasonToken},
+		"a key for any of them":       {token(t, jwt.SigningMethodRS256, rs.key, map[string]any{"kid": "free"}, valid(nil)), ""},
+		"one of them not allowed":     {token(t, jwt.SigningMethodPS256, rs.key, map[string]any{"kid": "free"}, valid(nil)), ReasonToken},
+		"a secret with that key":      {token(t, jwt.SigningMethodHS256, asPEM, map[string]any{"kid": "free"}, valid(nil)), ReasonToken},
 		"another algorithm's key":     {token(t, jwt.SigningMethodRS256, rs.key, map[string]any{"kid": "e"}, valid(nil)), ReasonToken},
 		"another's key":               {stranger.token(t, valid(nil)), ReasonToken},
 		"an unknown kid":              {with(map[string]any{"kid": "x"}), ReasonToken},

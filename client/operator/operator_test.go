@@ -75,7 +75,7 @@ func TestItTrustsNobody(t *testing.T) {
 	o := New(srv.URL, "hush", nil)
 	defer o.Close()
 	for path, want := range map[string]string{
-		"/redirect": "is no voicegw gateway (302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is no voicegw gateway (200",
+		"/redirect": "is no voicegw gateway (status 302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is no voicegw gateway (status 200",
 	} {
 		var out struct{}
 		err := o.Ask(t.Context(), http.MethodGet, path, &out)
