@@ -177,6 +177,12 @@ func TestHeardLess(t *testing.T) {
 		} {
 			b.hear([]byte(wrong))
 		}
+		for range 3 {
+			b.hear([]byte(`{"node":"z","day":"` + today + `","user":"bob","sum":{"micros":4}}`))
+		}
+		if no := b.Allows(Who{User: "bob"}); no != nil {
+			t.Errorf("a message that came three times has counted more than once: %v", no)
+		}
 		if b.Allows(ada) == nil || b.Allows(Who{User: "eve"}) != nil {
 			t.Error("a wrong message has counted")
 		}

@@ -80,6 +80,8 @@ func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
 	if m.opts.Audit == nil || m.opts.Prices == nil {
 		return sum
 	}
-	m.opts.Audit(s.ours(audit.Spent(time.Now(), audit.EventSessionCost, registry.ModeVoice, sum, m.opts.Prices.Version, cause.Reason)))
+	r := s.ours(audit.Spent(time.Now(), audit.EventSessionCost, registry.ModeVoice, sum, m.opts.Prices.Version, cause.Reason))
+	r.KeyID = s.principal.ID
+	m.opts.Audit(r)
 	return sum
 }

@@ -195,7 +195,9 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 func TestSessionCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
-		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = auth.Inspect })
+		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) {
+			a.Principal = auth.Principal{Kind: auth.KindKey, ID: "key:1", Scopes: auth.Inspect | auth.Voice | auth.Tickets}
+		})
 		s := &spender{t: t, client: c, model: st.fake.Accept(t)}
 		for i, tokens := range []int64{799, 1, 150, 50} {
 			if !s.asks() {
@@ -220,10 +222,10 @@ func TestSessionCost(t *testing.T) {
 			t.Fatalf("%d records", len(records))
 		}
 		r := records[0]
-		if r.Event != audit.EventSessionCost || r.Spent.Micros != 1007 || r.Spent.Turns != 6 || r.Spent.Tokens.OutputText != 1007 || r.Prices != "2026-11-25" || r.Why != "budget" || r.UserID != "ada" || r.DurationMS == 0 {
+		if r.Event != audit.EventSessionCost || r.Spent.Micros != 1007 || r.Spent.Turns != 6 || r.Spent.Tokens.OutputText != 1007 || r.Prices != "2026-11-25" || r.Why != "budget" || r.UserID != "ada" || r.KeyID != "key:1" || r.DurationMS == 0 {
 			t.Errorf("%+v, %+v", r, r.Spent)
 		}
-		days, _, err := st.meter.Report(context.Background(), meter.Filter{User: "ada", First: time.Now(), Last: time.Now()})
+		days, _, err := st.meter.Report(context.Background(), meter.Filter{User: "ada", Key: "key:1", First: time.Now(), Last: time.Now()})
 		if err != nil || len(days) != 1 || days[0].Micros != 1007 || days[0].Turns != 6 || days[0].Sessions != 1 || days[0].VoiceMS != r.DurationMS {
 			t.Errorf("%v: %+v", err, days)
 		}
