@@ -29,9 +29,12 @@ export interface ChatTurn {
  * One turn of the text agent, message by message; the last is `done`. Messages of types that
  * this version does not know are left out. Whoever stops reading, or aborts, ends the turn.
  * Throws a VoiceError: `gateway` where it was refused, `lost` where it broke off.
+ *
+ * `request` is used instead of fetch, where a gateway lets nobody in without credentials: it adds the header
+ * `authorization` with the user's token.
  */
-export async function* chat(url: string | URL, turn: ChatTurn, signal?: AbortSignal): AsyncGenerator<ServerMessage, void, void> {
-  const response = await ask(url, turn, signal);
+export async function* chat(url: string | URL, turn: ChatTurn, signal?: AbortSignal, request: typeof fetch = fetch): AsyncGenerator<ServerMessage, void, void> {
+  const response = await ask(url, turn, signal, request);
   try {
     for await (const { data } of parseServerSentEvents(response)) {
       const message = parseServerMessage(data);
@@ -48,11 +51,11 @@ export async function* chat(url: string | URL, turn: ChatTurn, signal?: AbortSig
   throw broken(signal, "lost", undefined);
 }
 
-async function ask(url: string | URL, turn: ChatTurn, signal: AbortSignal | undefined): Promise<ReadableStream<Uint8Array>> {
+async function ask(url: string | URL, turn: ChatTurn, signal: AbortSignal | undefined, request: typeof fetch): Promise<ReadableStream<Uint8Array>> {
   const { conversationId, ...rest } = turn;
   let response: Response;
   try {
-    response = await fetch(url, {
+    response = await request(url, {
       method: "POST",
       headers: { "content-type": "application/json", accept: "text/event-stream" },
       body: JSON.stringify({ conversation_id: conversationId, ...rest }),

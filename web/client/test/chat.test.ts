@@ -44,6 +44,16 @@ test("a turn is its messages, the last of them done; unknown ones are left out",
   assert.equal(error, undefined);
 });
 
+test("credentials come from the caller's own fetch", async () => {
+  answer(stream(DONE));
+  const withToken: typeof fetch = (input, init) => fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), authorization: "Bearer t" } });
+  for await (const message of chat("/v1/chat", { message: "Hello" }, undefined, withToken)) {
+    assert.equal(message.type, "done");
+  }
+  assert.equal((asked?.init.headers as Record<string, string>)["authorization"], "Bearer t");
+  assert.equal((asked?.init.headers as Record<string, string>)["content-type"], "application/json");
+});
+
 test("what is asked for is sent, and nothing else", async () => {
   answer(stream(DONE));
   await all({ conversationId: "c-7", user: "ada", agent: undefined, message: "Hello" });

@@ -57,11 +57,14 @@ export class Console {
   readonly levels = new Levels();
   private readonly conversation = new Conversation();
   private readonly call: Call = new Call(this.levels, { happened: (what) => this.happened(what), devices: () => void this.lookForDevices(), key: () => this.access.key });
-  private readonly agent = new TextAgent({
-    happened: (what) => this.happened(what),
-    asking: (message) => this.change(() => this.conversation.asking(message)),
-    answered: (error, token) => this.change(() => this.answered(error, token)),
-  });
+  private readonly agent = new TextAgent(
+    {
+      happened: (what) => this.happened(what),
+      asking: (message) => this.change(() => this.conversation.asking(message)),
+      answered: (error, token) => this.change(() => this.answered(error, token)),
+    },
+    (...args) => this.access.request(...args),
+  );
   private readonly invitations = new Invitations((name) => this.change(() => this.conversation.missed(name)));
   /** The conversation's name, once there is something in it. */
   private id = keptConversation();
@@ -323,7 +326,7 @@ export class Console {
     }
     const state = await askReady();
     if (state !== "unreachable" && this.offer.value === null) {
-      this.offer.value = await askOffer();
+      this.offer.value = await askOffer(this.access.request);
     }
     this.gateway.value = state === "ready" && this.offer.value?.simulator === true ? "simulator" : state;
   }

@@ -4,8 +4,8 @@ import type { Line } from "../model/lines.js";
 import { readOffer, type Offer } from "../model/providers.js";
 
 /** What there is to choose from; null where the gateway does not tell. */
-export async function askOffer(): Promise<Offer | null> {
-  return readOffer((await get("v1/providers")).answer);
+export async function askOffer(request: typeof fetch): Promise<Offer | null> {
+  return readOffer((await get("v1/providers", request)).answer);
 }
 
 /**

@@ -21,7 +21,11 @@ export class TextAgent {
   private running: AbortController | null = null;
   private waiting: Answer[] = [];
 
-  constructor(private readonly handlers: TextHandlers) {}
+  /** `request` is fetch, with what operators show. */
+  constructor(
+    private readonly handlers: TextHandlers,
+    private readonly request: typeof fetch = fetch,
+  ) {}
 
   get busy(): boolean {
     return this.running !== null;
@@ -63,7 +67,7 @@ export class TextAgent {
     this.tellSent(turn);
     let error: VoiceError | null = null;
     try {
-      for await (const message of chat(new URL("v1/chat", document.baseURI), turn, running.signal)) {
+      for await (const message of chat(new URL("v1/chat", document.baseURI), turn, running.signal, this.request)) {
         this.handlers.happened({ kind: "received", side: "text", message });
       }
     } catch (cause) {
