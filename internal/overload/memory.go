@@ -3,6 +3,7 @@ package overload
 import (
 	"math"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
@@ -34,14 +35,14 @@ func Use() (held, limit uint64) {
 const cgroupShare = 0.9
 
 // KeepToCgroup makes the runtime keep to the memory of the process's cgroup, if that has a limit and
-// GOMEMLIMIT is not set: the collector then works harder before the kernel kills the process. It returns
+// no other was set, as with GOMEMLIMIT: the collector then works harder before the kernel kills the process. It returns
 // the limit; zero if it has set none.
 func KeepToCgroup() int64 {
-	if os.Getenv("GOMEMLIMIT") != "" {
+	if debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		return 0
 	}
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		data, err := os.ReadFile(path) //nolint:gosec // a fixed path of the kernel
+		data, err := os.ReadFile(filepath.Clean(path))
 		if err != nil {
 			continue
 		}
