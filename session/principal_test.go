@@ -11,10 +11,12 @@ import (
 
 	"voicegw/auth"
 	"voicegw/internal/user"
+	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
+	"voicegw/session/handoff"
 	"voicegw/store"
 )
 
@@ -180,4 +182,12 @@ func TestOthersQuestions(t *testing.T) {
 			t.Errorf("a guess: %v", err)
 		}
 	})
+}
+
+// TestWhoseUsage: what a session uses counts for its user and for who has let it in.
+func TestWhoseUsage(t *testing.T) {
+	g := &guest{Ticket: handoff.Ticket{User: user.Must("ada")}, principal: serverKey}
+	if who := g.spender(); who != (meter.Who{User: "ada", Key: serverKey.ID}) {
+		t.Errorf("%+v", who)
+	}
 }

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+
+	"voicegw/auth"
+	"voicegw/config"
+)
+
+// TestLimitsOfPrincipals: what is counted for a key, or for an issuer's user, has the limits of the
+// configuration; everybody else has none.
+func TestLimitsOfPrincipals(t *testing.T) {
+	t.Parallel()
+	key := auth.NewAPIKey()
+	cfg := config.Default()
+	cfg.Auth.Keys["web"] = &config.AuthKey{ID: key.ID(), SHA256: key.Hash().String(), Scopes: []string{"voice"}, Limits: config.AuthLimits{Sessions: 3, CostPerDay: 1.5}}
+	cfg.Auth.JWT["idp"] = &config.AuthIssuer{
+		Issuer: "i", Audience: []string{"voicegw"}, HSSecret: config.NewSecret("0123456789abcdef0123456789abcdef"), Limits: config.AuthLimits{MinutesPerDay: 60},
+	}
+	s := &server{cfg: cfg}
+	if err := s.openAuth("0123456789abcdef"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.closeAuth(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for id, want := range map[string]auth.Limits{
+		"key:" + key.ID(): {Sessions: 3, CostPerDay: 1.5}, "jwt:idp:ada": {MinutesPerDay: 60},
+		"key:0123abcd": {}, "jwt:other:ada": {}, "operator": {}, "local": {}, "": {},
+	} {
+		if got := s.limitsOf(id); got != want {
+			t.Errorf("%s: %+v, want %+v", id, got, want)
+		}
+	}
+}
