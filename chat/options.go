@@ -60,6 +60,9 @@ type Options struct {
 	Rules policy.Rules
 	// Audit receives the records of tool calls, and must not block. Nil discards them.
 	Audit func(audit.Record)
+	// Observe is told of each attempt at a turn that has ended. It may be called concurrently, and must
+	// not block. Nil means nobody.
+	Observe func(TurnOver)
 	// Bill counts what an attempt at a turn has used and returns what it has cost. It must not block.
 	// Nil counts nothing.
 	Bill func(Bill) cost.Amount
@@ -72,6 +75,20 @@ type Options struct {
 	TurnTime time.Duration
 	// Logger gets a line for each turn. Nil means no logging.
 	Logger *slog.Logger
+}
+
+// TurnOver is how an attempt at a turn has ended.
+type TurnOver struct {
+	// Status is protocol.DoneCompleted or protocol.DoneFailed.
+	Status string
+	// Code is the code of the error that the client was told of, one of package errcode; empty without
+	// one.
+	Code string
+	// Took is how long the attempt took, and First how long until its first piece of text; zero if
+	// there was none.
+	Took, First time.Duration
+	// Usage is what it has used.
+	Usage Usage
 }
 
 // Bill is what an attempt at a turn has used.

@@ -49,7 +49,9 @@ type turn struct {
 	messages []Message                    // this turn's messages for the model
 	entries  []conversation.Entry         // this turn's entries for the conversation
 	usage    Usage
-	billed   Usage // of usage: by earlier attempts
+	began    time.Time
+	first    time.Duration // until the first piece of text; zero before
+	billed   Usage         // of usage: by earlier attempts
 	items    int
 	toolsOff bool
 	nudged   bool
@@ -129,7 +131,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	t.began = time.Now()
 	failure := t.rounds(ctx)
 	t.undeliver(ctx)
 	if failure != nil {
@@ -149,6 +151,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 			settle()
 		}
 	}
+	t.over(status, failure)
 	t.emit(&protocol.TurnUsage{Usage: t.used()})
 	done := &protocol.Done{ConversationID: t.conv.ID, Status: status}
 	protocol.SetTurn(done, t.number)
@@ -158,7 +161,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 		t.a.opts.Logger.Error("what became of a message could not be kept; only this process knows it", "conversation_id", t.conv.ID, "error", err)
 	}
 	t.a.opts.Logger.Info("text turn", "conversation_id", t.conv.ID, "turn", t.number, "status", status, "tool_calls", t.calls.Count(),
-		"duration_ms", time.Since(began).Milliseconds(), "input_tokens", t.usage.Input, "output_tokens", t.usage.Output)
+		"duration_ms", time.Since(t.began).Milliseconds(), "input_tokens", t.usage.Input, "output_tokens", t.usage.Output)
 	return done, nil
 }
 
@@ -202,6 +205,18 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 
 // started tells the client, before anything else, that the turn has begun. From now on it cannot
 // be refused.
+// over tells the observer that the attempt has ended.
+func (t *turn) over(status string, failure *protocol.Error) {
+	if t.a.opts.Observe == nil {
+		return
+	}
+	e := TurnOver{Status: status, Took: time.Since(t.began), First: t.first, Usage: t.usage.Minus(t.billed)}
+	if failure != nil {
+		e.Code = failure.Code
+	}
+	t.a.opts.Observe(e)
+}
+
 func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.ID}) }
 
 // said adds what the user says in this turn. Later turns get a word in place of an image.
@@ -249,6 +264,9 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 		began, said := time.Now(), strings.Builder{}
 		reply, err := t.complete(ctx, p, func(s string) {
 			said.WriteString(s)
+			if t.first == 0 {
+				t.first = time.Since(t.began)
+			}
 			t.emit(&protocol.TextDelta{ItemID: item, Text: s})
 		})
 		if err != nil {

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"voicegw/internal/origin"
 )
@@ -39,10 +41,14 @@ func (rs *routes) add(pattern string, h http.HandlerFunc) {
 
 // ServeHTTP answers one request. Every request, to every route, passes enter first.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
 	p := pace(w, r)
 	defer p.renew()
 	if s.enter(p, r) {
 		s.routes.mux.ServeHTTP(p, r)
+	}
+	if s.opts.Observe != nil && !p.taken {
+		s.opts.Observe(r.Pattern, cmp.Or(p.status, http.StatusOK), time.Since(began))
 	}
 }
 

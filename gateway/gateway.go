@@ -90,6 +90,10 @@ type Options struct {
 	Peers     Peers
 	// Drain empties this gateway at POST /v1/drain; nil means that there is no such endpoint.
 	Drain Drain
+	// Observe is told of each request that was answered, but not of those that became WebSockets: by
+	// which pattern it was routed, empty if it was not, and with which status. It may be called
+	// concurrently, and must not block. Nil means nobody.
+	Observe func(route string, status int, took time.Duration)
 	// Metrics answers GET /metrics, to operators; nil means that there is no such endpoint.
 	Metrics http.Handler
 	// Usage is what users and keys use, and Prices the version of the price table. Nil means that

@@ -21,6 +21,7 @@ type paced struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	taken   bool // the connection no longer carries an answer
+	status  int  // of the answer; zero before it has one
 }
 
 // pace bounds the time of a request's body and of its answer. A ResponseWriter without
@@ -46,6 +47,9 @@ func (p *paced) renew() {
 // WriteHeader implements http.ResponseWriter.
 func (p *paced) WriteHeader(status int) {
 	p.renew()
+	if p.status == 0 && status >= http.StatusOK {
+		p.status = status
+	}
 	p.ResponseWriter.WriteHeader(status)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/chat"
 	"voicegw/cost"
 	"voicegw/internal/nonblock"
 	"voicegw/orchestrator"
@@ -43,6 +44,7 @@ func TestSeriesAreBounded(t *testing.T) {
 				provider := pick(r, "gemini", "openai")
 				tell := m.Observe(provider, pick(r, providers[provider]))
 				tell(anything(r))
+				m.Texted(chat.TurnOver{Status: pick(r, "completed", "failed"), Code: pick(r, textCodes...), Took: time.Second, First: time.Second, Usage: chat.Usage{Input: 5}})
 				m.Audited(audit.Record{
 					Event: audit.Event(pick(r, string(audit.EventTool), string(audit.EventConfirmation))), ToolID: pick(r, ids(tools.Snapshot())...), Mode: registry.Mode(pick(r, "voice", "text")),
 					OK: r.IntN(2) == 0, ErrorType: registry.ErrorType(pick(r, outcomes()...)), Confirmation: pick(r, asked...), PartialSideEffects: true, DurationMS: 5,
@@ -52,6 +54,11 @@ func TestSeriesAreBounded(t *testing.T) {
 		})
 	}
 	all.Wait()
+	for route := range 50 { // more than the gateway has; their names are the program's own
+		for code := range 6 {
+			m.Answered(fmt.Sprint("GET /v1/", route), 100*code, time.Second)
+		}
+	}
 	s := sources()
 	s.Tools = tools.Stats
 	s.Snapshot = tools.Snapshot

@@ -71,5 +71,6 @@ var (
 	slow       = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	lengths    = []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200}
 	rounds     = inSeconds(nonblock.RoundBounds())
+	coarse     = []float64{.1, 1, 10} // for a label with many values
 	ratios     = []float64{.1, .25, .5, .75, .9, 1}
 )

@@ -32,6 +32,7 @@ type Metrics struct {
 	tools      map[toolKey]*tool
 	opTimes    set[prometheus.Observer] // by the operation
 	opErrors   set[prometheus.Counter]
+	texts      texts
 	errors     promLogger
 
 	mu       sync.Mutex                 // guards watchers
@@ -66,6 +67,7 @@ func New(o Options) *Metrics {
 	m.returns = observerSet(m.histograms["resume_seconds"], returned)
 	m.opTimes = observerSet(m.histograms["store_op_seconds"], ops)
 	m.opErrors = counterSet(m.counters["store_errors_total"], ops)
+	m.texts = m.newTexts()
 	return m
 }
 

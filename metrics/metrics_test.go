@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"voicegw/audit"
+	"voicegw/chat"
 	"voicegw/cost"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/overload"
@@ -109,6 +110,12 @@ func TestEventsAreCounted(t *testing.T) {
 		g(e)
 	}
 	m.Stored(store.OpWrite, 3*time.Millisecond, true)
+	m.Texted(chat.TurnOver{Status: "completed", Took: time.Second, First: 300 * time.Millisecond, Usage: chat.Usage{Input: 10, Cached: 4, Output: 5}})
+	m.Texted(chat.TurnOver{Status: "failed", Code: "provider_busy"})
+	m.Texted(chat.TurnOver{Status: "failed", Code: "cheese"})
+	m.Texted(chat.TurnOver{Status: "failed"})
+	m.Answered("GET /v1/tools", 404, time.Second)
+	m.Answered("", 421, time.Second)
 	none := m.Observe("", "")
 	none(session.Refused{Reason: "full"})
 	none(session.Returned{Outcome: session.ReturnedHere, Took: time.Millisecond})
@@ -153,6 +160,16 @@ func TestEventsAreCounted(t *testing.T) {
 		`voicegw_tool_handlers_abandoned_total{tool="kb_search"} 2`,
 		`voicegw_audit_dropped_total{sink="stream"} 3`,
 		`voicegw_ready 1`,
+		`voicegw_chat_turns_total{code="none",status="completed"} 1`,
+		`voicegw_chat_turns_total{code="provider_busy",status="failed"} 1`,
+		`voicegw_chat_turns_total{code="other",status="failed"} 1`,
+		`voicegw_chat_turns_total{code="left",status="failed"} 1`,
+		`voicegw_chat_first_text_seconds_count 1`,
+		`voicegw_chat_tokens_total{cached="no",direction="input"} 6`,
+		`voicegw_chat_tokens_total{cached="yes",direction="input"} 4`,
+		`voicegw_http_requests_total{code="4xx",route="GET /v1/tools"} 1`,
+		`voicegw_http_requests_total{code="4xx",route="refused"} 1`,
+		`voicegw_http_request_seconds_count{route="GET /v1/tools"} 1`,
 		`voicegw_cost_usd_total{model="gpt-realtime-2.1",provider="openai"} 4`,
 		`voicegw_turns_unpriced_total{model="gemini-live",provider="gemini"} 1`,
 		`voicegw_store_op_seconds_bucket{op="write",le="0.0025"} 0`,
@@ -202,6 +219,7 @@ func TestTable(t *testing.T) {
 	m := newMetrics()
 	m.Observe("gemini", "gemini-live")(session.Broken{Kind: transport.KindRetry})
 	m.Observe("gemini", "gemini-live")(session.TurnOver{TurnEnded: orchestrator.TurnEnded{Cost: cost.Amount{Micros: 1}}})
+	m.Answered("GET /healthz", 200, time.Millisecond)
 	text, scraped := scrape(t, m, sources())
 	seen := map[string]bool{}
 	for _, f := range Families() {

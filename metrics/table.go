@@ -95,6 +95,20 @@ var families = []Family{
 	{Name: "rotation_gap_seconds", Kind: Histogram, Labels: []string{"provider", "trigger"}, Buckets: slow,
 		Help: "How long sessions had no connection to a model while it was replaced."},
 
+	// Text.
+	{Name: "chat_turns_total", Kind: Counter, Labels: []string{"status", "code"},
+		Help: "Turns of the text agent: completed or failed, and with which error; left if the client did not wait."},
+	{Name: "chat_turn_seconds", Kind: Histogram, Buckets: slow,
+		Help: "How long turns of the text agent took."},
+	{Name: "chat_first_text_seconds", Kind: Histogram, Buckets: untilAudio,
+		Help: "From a message to the first piece of text of its answer."},
+	{Name: "chat_tokens_total", Kind: Counter, Labels: []string{"direction", "cached"},
+		Help: "Tokens of the text agent's turns."},
+	{Name: "http_requests_total", Kind: Counter, Labels: []string{"route", "code"},
+		Help: "Answered requests by route and class of the status; those that become WebSockets are not here."},
+	{Name: "http_request_seconds", Kind: Histogram, Labels: []string{"route"}, Buckets: coarse,
+		Help: "How long answers took, to the end of streams."},
+
 	// Tools, by voice and by text.
 	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"},
 		Help: "Calls of tools: ok, cached (an earlier answer was given), or the type of the error."},

@@ -81,8 +81,8 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		Instructions: func(tools *registry.Snapshot, own mark.Mark) string {
 			return instructions(cfg, registry.ModeText, tools, own)
 		},
-		Rules:  policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
-		Audit:  s.record,
+		Rules: policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
+		Audit: s.record, Observe: s.metrics.Texted,
 		Bill:   s.bill(options.Model),
 		Logger: s.logger,
 	})

@@ -116,6 +116,15 @@ var rows = []Row{
 		{Title: "Messages that mean nothing", Unit: "reqps", Help: "A provider has changed its protocol, or sends nonsense.",
 			Queries: []Query{{rate("provider, why", "provider_events_skipped_total", "@p"), "{{provider}} {{why}}"}}},
 	}},
+	{"Text and HTTP", []Panel{
+		{Title: "Turns in text", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("status, code", "chat_turns_total", "@") + " > 0", "{{status}} {{code}}"}}},
+		{Title: "Time of turns in text", Unit: "s", MayBeEmpty: true, Queries: []Query{
+			{quantile("0.95", "chat_first_text_seconds", ""), "first text, p95"}, {quantile("0.95", "chat_turn_seconds", ""), "whole, p95"},
+		}},
+		{Title: "Tokens in text", Unit: "short", Help: "Tokens a second.", Queries: []Query{{rate("direction, cached", "chat_tokens_total", "@"), "{{direction}}, cached {{cached}}"}}},
+		{Title: "Requests", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("route, code", "http_requests_total", "@") + " > 0", "{{route}} {{code}}"}}},
+		{Title: "Time of answers, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "http_request_seconds", "route"), "{{route}}"}}},
+	}},
 	{"Tools", []Panel{
 		{Title: "Calls", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("tool, outcome", "tool_calls_total", "@") + " > 0", "{{tool}} {{outcome}}"}}},
 		{Title: "Time of calls, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "tool_seconds", "tool"), "{{tool}}"}}},

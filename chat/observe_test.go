@@ -1,0 +1,37 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"voicegw/protocol"
+	"voicegw/protocol/errcode"
+)
+
+// TestTurnsAreObserved: whoever counts is told of each turn once, with how long it took until its first
+// piece of text and until its end.
+func TestTurnsAreObserved(t *testing.T) {
+	var told []TurnOver
+	set := setting{options: Options{Observe: func(e TurnOver) { told = append(told, e) }}}
+	bubble(t, set, func(t *testing.T, f *fixture) {
+		f.say("Hello?", func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+			pass(300 * time.Millisecond)
+			delta("Hel")
+			pass(700 * time.Millisecond)
+			delta("lo.")
+			return Reply{Text: "Hello.", Usage: Usage{Input: 10, Output: 2}}, nil
+		})
+		f.say("And?", func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("gone")}
+		})
+		want := []TurnOver{
+			{Status: protocol.DoneCompleted, Took: time.Second, First: 300 * time.Millisecond, Usage: Usage{Input: 10, Output: 2}},
+			{Status: protocol.DoneFailed, Code: errcode.ProviderUnavailable},
+		}
+		if len(told) != 2 || told[0] != want[0] || told[1] != want[1] {
+			t.Errorf("what was told is %+v and not %+v", told, want)
+		}
+	})
+}

@@ -1,0 +1,37 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestRequestsAreObserved: whoever counts is told of each request that was answered, by the pattern of
+// its route and never by its path.
+func TestRequestsAreObserved(t *testing.T) {
+	type asked struct {
+		route  string
+		status int
+	}
+	var told []asked
+	s := everyRoute(t, func(o *Options) {
+		o.Observe = func(route string, status int, took time.Duration) {
+			if took < 0 {
+				t.Errorf("%s took %v", route, took)
+			}
+			told = append(told, asked{route, status})
+		}
+	})
+	ask(s, "GET", "/healthz", nil)
+	ask(s, "GET", "/v1/sessions/somebody-s", nil)
+	ask(s, "GET", "/v1/sessions", header("Authorization", "Bearer wrong"))
+	ask(s, "GET", "/healthz", host("evil.test"))
+	want := []asked{{"GET /healthz", 200}, {"GET /v1/sessions/{id}", 404}, {"GET /v1/sessions", http.StatusUnauthorized}, {"", http.StatusMisdirectedRequest}}
+	if !slices.Equal(told, want) {
+		t.Errorf("what was told is %v and not %v", told, want)
+	}
+	if n := len(s.routes.patterns); n > 50 {
+		t.Errorf("there are %d routes: metrics.TestSeriesAreBounded counts 50", n)
+	}
+}
