@@ -84,12 +84,14 @@ var (
 		Code: errcode.Limit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: closecode.Limit,
 		Code: errcode.Limit, Message: "Too many sessions from your address; end one, or try again in a moment."}
-	// causeCrowd and causeSpent are for a user or a key whose limit is reached, and causeSpent also
-	// ends a session.
+	// causeCrowd and causeSpent are for a user or a key whose limit is reached. causeUsedUp ends a
+	// session: what it may cost itself may be used up, or what its user or key may use.
 	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: closecode.Limit,
 		Code: errcode.Limit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment."}
 	causeSpent = &Cause{Reason: "budget", Close: closecode.Limit,
 		Code: errcode.Budget, Message: "What you may use is used up for now; come back later."}
+	causeUsedUp = &Cause{Reason: "budget", Close: closecode.Limit,
+		Code: errcode.Budget, Message: "What this conversation may use is used up; start a new one, unless that is refused."}
 	causeCrowded = &Cause{Reason: "crowded_out", Close: closecode.TryLater,
 		Code: errcode.Limit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
 
@@ -142,7 +144,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
@@ -199,7 +201,7 @@ func endCause(r orchestrator.EndReason) *Cause {
 	case orchestrator.EndGone:
 		return causeGone
 	case orchestrator.EndBudget:
-		return causeSpent
+		return causeUsedUp
 	case orchestrator.EndLost:
 		return causeLost
 	default:
