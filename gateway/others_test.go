@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"voicegw/auth"
+	"voicegw/backends/image"
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
@@ -17,6 +18,11 @@ import (
 	"voicegw/protocol"
 	"voicegw/store"
 )
+
+// noPictures has no image of any address.
+type noPictures struct{}
+
+func (noPictures) Open(string) (*image.Image, error) { return nil, image.ErrUnknown }
 
 // TestOthersAreOutOfReach: eve tries to get at what is ada's through every door, with credentials that
 // have every scope but admin, by the name that she gives and by knowing ids. Nothing of it works, and
@@ -34,7 +40,9 @@ func TestOthersAreOutOfReach(t *testing.T) {
 	a := &fakeAgent{}
 	opts := sessionOptions()
 	opts.Executor = execute.New(execute.Options{Confirmations: questions})
-	srv, m := startOf(t, opts, func(o *Options) { o.Auth, o.Voice, o.Chat, o.Blocks = callers.current, d, a, &fakeBlocks{} })
+	srv, m := startOf(t, opts, func(o *Options) {
+		o.Auth, o.Voice, o.Chat, o.Blocks, o.Images = callers.current, d, a, &fakeBlocks{}, noPictures{}
+	})
 	s := srv.Config.Handler.(*Server)
 	speak(t, srv, ada)
 
@@ -47,6 +55,7 @@ func TestOthersAreOutOfReach(t *testing.T) {
 		"a message as a model":  {"POST", "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"Hi"}]}`, 403, 200, userNotAllowed},
 		"a name in other forms": {"POST", "/v1/chat", `{"user":" ａｄａ ","message":"Hi"}`, 403, 200, userNotAllowed},
 		"a ticket":              {"POST", "/v1/sessions", `{"user":"ada"}`, 403, 201, userNotAllowed},
+		"a guess at an image":   {"GET", "/v1/images/ada", "", 404, 404, "image_unknown"},
 		"a conversation":        {"GET", "/v1/conversations/conv-ada", "", 404, 200, "conversation_unknown"},
 		"a question":            {"POST", "/v1/confirmations", `{"token":"` + token + `","approved":false}`, 404, 200, "confirmation_unknown"},
 		"the session":           {"GET", "/v1/sessions/" + m.Sessions()[0].ID, "", 404, 200, "session_unknown"},
