@@ -140,7 +140,7 @@ func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 // whatever it shows.
 func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (auth.Principal, *refusal) {
 	if wait := s.callers.failures.Wait(quota.AddressKey(s.clientAddr(r))); wait > 0 {
-		return auth.Principal{}, tooManyFailures(wait)
+		return auth.Principal{}, s.tooManyFailures(wait)
 	}
 	if in.HasOperators() && s.callers.console.opens(secret, time.Now()) {
 		return auth.Principal{Kind: auth.KindConsole, ID: string(auth.KindConsole), Scopes: auth.AllScopes}, nil
@@ -162,17 +162,28 @@ func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (
 	}
 }
 
+// TooManyWrong is why credentials were not looked at: too many wrong ones have come from the address.
+const TooManyWrong = "limit"
+
 // failed counts wrong credentials, and returns their answer.
 func (s *Server) failed(r *http.Request, reason string) *refusal {
 	if wait := s.callers.failures.Begin(quota.AddressKey(s.clientAddr(r))); wait > 0 {
-		return tooManyFailures(wait)
+		return s.tooManyFailures(wait)
 	}
+	s.tellRefused(reason)
 	no := wrongCredentials
 	no.reason = "wrong_key: " + reason
 	return &no
 }
 
-func tooManyFailures(wait time.Duration) *refusal {
+func (s *Server) tellRefused(why string) {
+	if s.opts.Refused != nil {
+		s.opts.Refused(why)
+	}
+}
+
+func (s *Server) tooManyFailures(wait time.Duration) *refusal {
+	s.tellRefused(TooManyWrong)
 	return &refusal{status: http.StatusTooManyRequests, code: "limit", reason: "wrong_key: too many", wait: wait,
 		message: "Too many wrong keys and tokens have come from your address; try again in a moment."}
 }

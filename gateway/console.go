@@ -127,7 +127,7 @@ func (s *Server) consoleLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	addr := quota.AddressKey(s.clientAddr(r))
 	if wait := s.callers.failures.Wait(addr); wait > 0 {
-		s.refuseCaller(w, r, tooManyFailures(wait))
+		s.refuseCaller(w, r, s.tooManyFailures(wait))
 		return
 	}
 	token, until, ok := s.callers.console.exchange(body.Code, time.Now())

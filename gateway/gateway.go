@@ -94,6 +94,10 @@ type Options struct {
 	// which pattern it was routed, empty if it was not, and with which status. It may be called
 	// concurrently, and must not block. Nil means nobody.
 	Observe func(route string, status int, took time.Duration)
+	// Refused is told of each time that wrong credentials were shown: the reason of an
+	// auth.RefusedError, or [TooManyWrong]. It may be called concurrently, and must not block. Nil means
+	// nobody.
+	Refused func(why string)
 	// Metrics answers GET /metrics, to operators; nil means that there is no such endpoint.
 	Metrics http.Handler
 	// Usage is what users and keys use, and Prices the version of the price table. Nil means that

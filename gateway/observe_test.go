@@ -10,12 +10,15 @@ import (
 // TestRequestsAreObserved: whoever counts is told of each request that was answered, by the pattern of
 // its route and never by its path.
 func TestRequestsAreObserved(t *testing.T) {
+	wrong := func(r *http.Request) { r.Header.Set("Authorization", "Bearer wrong") }
+	var refused []string
 	type asked struct {
 		route  string
 		status int
 	}
 	var told []asked
 	s := everyRoute(t, func(o *Options) {
+		o.Refused = func(why string) { refused = append(refused, why) }
 		o.Observe = func(route string, status int, took time.Duration) {
 			if took < 0 {
 				t.Errorf("%s took %v", route, took)
@@ -25,11 +28,20 @@ func TestRequestsAreObserved(t *testing.T) {
 	})
 	ask(s, "GET", "/healthz", nil)
 	ask(s, "GET", "/v1/sessions/somebody-s", nil)
-	ask(s, "GET", "/v1/sessions", header("Authorization", "Bearer wrong"))
+	ask(s, "GET", "/v1/sessions", wrong)
 	ask(s, "GET", "/healthz", host("evil.test"))
 	want := []asked{{"GET /healthz", 200}, {"GET /v1/sessions/{id}", 404}, {"GET /v1/sessions", http.StatusUnauthorized}, {"", http.StatusMisdirectedRequest}}
 	if !slices.Equal(told, want) {
 		t.Errorf("what was told is %v and not %v", told, want)
+	}
+	if !slices.Equal(refused, []string{"form"}) {
+		t.Errorf("wrong credentials are told of as %q", refused)
+	}
+	for range 200 {
+		ask(s, "GET", "/v1/sessions", wrong)
+	}
+	if !slices.Contains(refused, TooManyWrong) {
+		t.Errorf("too many wrong credentials are told of as %q", refused)
 	}
 	if n := len(s.routes.patterns); n > 50 {
 		t.Errorf("there are %d routes: metrics.TestSeriesAreBounded counts 50", n)

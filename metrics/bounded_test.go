@@ -45,6 +45,7 @@ func TestSeriesAreBounded(t *testing.T) {
 				tell := m.Observe(provider, pick(r, providers[provider]))
 				tell(anything(r))
 				m.Texted(chat.TurnOver{Status: pick(r, "completed", "failed"), Code: pick(r, textCodes...), Took: time.Second, First: time.Second, Usage: chat.Usage{Input: 5}})
+				m.Refused(pick(r, wrongs...))
 				m.Audited(audit.Record{
 					Event: audit.Event(pick(r, string(audit.EventTool), string(audit.EventConfirmation))), ToolID: pick(r, ids(tools.Snapshot())...), Mode: registry.Mode(pick(r, "voice", "text")),
 					OK: r.IntN(2) == 0, ErrorType: registry.ErrorType(pick(r, outcomes()...)), Confirmation: pick(r, asked...), PartialSideEffects: true, DurationMS: 5,

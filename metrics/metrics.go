@@ -33,6 +33,7 @@ type Metrics struct {
 	opTimes    set[prometheus.Observer] // by the operation
 	opErrors   set[prometheus.Counter]
 	texts      texts
+	wrong      set[prometheus.Counter]
 	errors     promLogger
 
 	mu       sync.Mutex                 // guards watchers
@@ -68,6 +69,7 @@ func New(o Options) *Metrics {
 	m.opTimes = observerSet(m.histograms["store_op_seconds"], ops)
 	m.opErrors = counterSet(m.counters["store_errors_total"], ops)
 	m.texts = m.newTexts()
+	m.wrong = counterSet(m.counters["auth_failures_total"], wrongs)
 	return m
 }
 

@@ -116,6 +116,7 @@ func TestEventsAreCounted(t *testing.T) {
 	m.Texted(chat.TurnOver{Status: "failed"})
 	m.Answered("GET /v1/tools", 404, time.Second)
 	m.Answered("", 421, time.Second)
+	m.Refused("key")
 	none := m.Observe("", "")
 	none(session.Refused{Reason: "full"})
 	none(session.Returned{Outcome: session.ReturnedHere, Took: time.Millisecond})
@@ -160,6 +161,7 @@ func TestEventsAreCounted(t *testing.T) {
 		`voicegw_tool_handlers_abandoned_total{tool="kb_search"} 2`,
 		`voicegw_audit_dropped_total{sink="stream"} 3`,
 		`voicegw_ready 1`,
+		`voicegw_auth_failures_total{why="key"} 1`,
 		`voicegw_chat_turns_total{code="none",status="completed"} 1`,
 		`voicegw_chat_turns_total{code="provider_busy",status="failed"} 1`,
 		`voicegw_chat_turns_total{code="other",status="failed"} 1`,

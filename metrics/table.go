@@ -109,6 +109,9 @@ var families = []Family{
 	{Name: "http_request_seconds", Kind: Histogram, Labels: []string{"route"}, Buckets: coarse,
 		Help: "How long answers took, to the end of streams."},
 
+	{Name: "auth_failures_total", Kind: Counter, Labels: []string{"why"},
+		Help: "Wrong keys and tokens that were shown: why, or limit for those from an address that has shown too many."},
+
 	// Tools, by voice and by text.
 	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"},
 		Help: "Calls of tools: ok, cached (an earlier answer was given), or the type of the error."},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"voicegw/auth"
 	"voicegw/chat"
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
@@ -62,6 +63,12 @@ func (m *Metrics) Texted(e chat.TurnOver) {
 	m.texts.input.Add(float64(max(e.Usage.Input-e.Usage.Cached, 0)))
 	m.texts.written.Add(float64(max(e.Usage.Output, 0)))
 }
+
+// wrongs are the values of the label why of auth_failures_total; limit is gateway.TooManyWrong.
+var wrongs = []string{auth.ReasonForm, auth.ReasonKey, auth.ReasonExpired, auth.ReasonEarly, auth.ReasonIssuer, auth.ReasonToken, "limit"}
+
+// Refused counts wrong credentials; see gateway.Options.
+func (m *Metrics) Refused(why string) { m.wrong.with(why).Inc() }
 
 // classes are the values of the label code of http_requests_total, by the first digit of the status.
 var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}

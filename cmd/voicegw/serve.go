@@ -229,7 +229,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Auth: s.auth, GuardCompletions: s.cfg.APIKey.IsSet(),
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained,
 		Usage: s.usage, Prices: s.prices.Version, Overload: s.overload.State,
-		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Metrics: measured, Observe: s.metrics.Answered, Ready: s.caps.store.Ready,
+		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Metrics: measured, Observe: s.metrics.Answered, Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{
 		Handler:           s.gateway,
