@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"os/exec"
@@ -42,7 +43,14 @@ func sources() Sources {
 			return nonblock.Load{Busy: []float64{.25}, Rounds: []uint64{7, 0, 2, 0, 0, 0, 0, 0, 0, 1}, RoundTime: 3 * time.Second}
 		},
 		Overload: func() overload.State { return overload.State{Reason: overload.Memory, Share: 0.9} },
-		Audit:    func() audit.Stats { return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2}} },
+		Certificates: func() map[string]time.Time {
+			ends := map[string]time.Time{"unissued.example.com": {}}
+			for i := range 40 {
+				ends[fmt.Sprintf("%02d.example.com", i)] = time.Now().Add(time.Duration(i+1) * time.Hour)
+			}
+			return ends
+		},
+		Audit: func() audit.Stats { return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2}} },
 	}
 }
 
@@ -186,6 +194,9 @@ func TestEventsAreCounted(t *testing.T) {
 		`voicegw_overloaded{reason="store"} 0`,
 		`voicegw_memory_used_ratio 0.9`,
 	)
+	if n := strings.Count(text, "\nvoicegw_tls_cert_expiry_seconds{"); n > mostHosts || !strings.Contains(text, `{host="00.example.com"}`) || strings.Contains(text, "unissued") {
+		t.Errorf("%d names have a certificate's end, or not those that end first", n)
+	}
 	if strings.Contains(text, "cheese") || strings.Contains(text, "sentence") || strings.Contains(text, "strange") {
 		t.Error("a label has a value that is in no closed set")
 	}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -30,6 +31,8 @@ type Sources struct {
 	Loops func() nonblock.Load
 	// Overload says whether the gateway has more to do than it can.
 	Overload func() overload.State
+	// Certificates says when the certificate of each configured name ends.
+	Certificates func() map[string]time.Time
 	// Audit returns the counters of the audit.
 	Audit func() audit.Stats
 

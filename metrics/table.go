@@ -1,8 +1,12 @@
 package metrics
 
 import (
+	"cmp"
+	"maps"
 	"runtime"
+	"slices"
 	"strconv"
+	"time"
 
 	"voicegw/audit"
 	"voicegw/registry"
@@ -112,6 +116,9 @@ var families = []Family{
 	{Name: "auth_failures_total", Kind: Counter, Labels: []string{"why"},
 		Help: "Wrong keys and tokens that were shown: why, or limit for those from an address that has shown too many."},
 
+	{Name: "tls_cert_expiry_seconds", Kind: Gauge, Labels: []string{"host"}, read: readCertificates,
+		Help: "How long the certificate of a configured name is still valid; of many names, those that end first."},
+
 	// Tools, by voice and by text.
 	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"},
 		Help: "Calls of tools: ok, cached (an earlier answer was given), or the type of the error."},
@@ -165,6 +172,19 @@ func readSessions(s *Sources, add emit) {
 func readLinks(s *Sources, add emit) {
 	for who, n := range s.providers(s.census.Linked) {
 		add(n, who)
+	}
+}
+
+// mostHosts bounds the series of tls_cert_expiry_seconds: a certificate may have hundreds of names.
+const mostHosts = 20
+
+func readCertificates(s *Sources, add emit) {
+	ends := s.Certificates()
+	hosts := slices.SortedFunc(maps.Keys(ends), func(a, b string) int { return cmp.Or(ends[a].Compare(ends[b]), cmp.Compare(a, b)) })
+	for _, host := range hosts[:min(len(hosts), mostHosts)] {
+		if end := ends[host]; !end.IsZero() { // otherwise there is none yet
+			add(time.Until(end).Seconds(), host)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *server) record(r audit.Record) {
 func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
-		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load,
+		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load, Certificates: s.certificateEnds,
 		Overload: s.overload.State,
 	})
 	if s.cfg.Metrics.Listen == "" {
@@ -47,6 +47,14 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	var err error
 	s.scrapes, err = openScrapes(ctx, s.cfg.Metrics.Listen, h, s.logger)
 	return nil, err
+}
+
+// certificateEnds returns when the certificate of each name ends; nothing without TLS.
+func (s *server) certificateEnds() map[string]time.Time {
+	if s.certs == nil {
+		return nil
+	}
+	return s.certs.Expiry()
 }
 
 // takesSessions reports what GET /readyz answers.

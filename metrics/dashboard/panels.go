@@ -149,6 +149,7 @@ var rows = []Row{
 			{rate("sink", "audit_written_total", "@"), "{{sink}} written"}, {rate("sink", "audit_dropped_total", "@"), "{{sink}} lost"}, {rate("sink", "audit_failures_total", "@"), "{{sink}} failures"},
 		}},
 		{Title: "Records that wait for the audit", Unit: "short", Queries: []Query{{`sum by (instance, sink) (voicegw_audit_waiting_records{@})`, "{{instance}} {{sink}}"}}},
+		{Title: "Certificates", Unit: "s", MayBeEmpty: true, Help: "How long they are still valid.", Queries: []Query{{`min by (host) (voicegw_tls_cert_expiry_seconds{@})`, "{{host}}"}}},
 		{Title: "CPU", Unit: "percentunit", Queries: []Query{{`rate(process_cpu_seconds_total{@}[$__rate_interval])`, "{{instance}}"}}},
 		{Title: "Memory", Unit: "bytes", Queries: []Query{{`process_resident_memory_bytes{@}`, "{{instance}}"}}},
 		{Title: "Goroutines", Unit: "short", Queries: []Query{{`go_goroutines{@}`, "{{instance}}"}}},
