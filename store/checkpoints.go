@@ -207,7 +207,7 @@ func (c *Checkpoints) write(ctx context.Context, session string, of *Checkpoint,
 		switch {
 		case errors.Is(err, ErrFenced):
 			c.directory.doubt(key)
-			return h.revision, err
+			return 0, err // with the revision of the other owner's the next write would replace it
 		case err != nil:
 			return known, err
 		case h.mark == mark && !h.removed:

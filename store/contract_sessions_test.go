@@ -445,4 +445,15 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 		t.Errorf("of the epoch before: %v", err)
 	}
 	await.Closed(t, "the owner of before is told", lost)
+	// A write that is fenced tells its writer no revision with which the next one would succeed.
+	id, known := key(t, rand.Text()), uint64(0)
+	if _, err := c.write(t.Context(), id, &Checkpoint{SessionID: id, Epoch: 2}, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		var err error
+		if known, err = c.write(t.Context(), id, &Checkpoint{SessionID: id, Epoch: 1, Turn: 99}, known); !errors.Is(err, ErrFenced) {
+			t.Errorf("the owner of before writes a checkpoint: %v", err)
+		}
+	}
 }
