@@ -17,6 +17,7 @@ import (
 	"voicegw/gateway"
 	"voicegw/internal/bounded"
 	"voicegw/internal/certs"
+	"voicegw/internal/origin"
 )
 
 // openCertificates reads the certificates of tls; nil if clients are spoken to without TLS. The error
@@ -146,13 +147,14 @@ func gatewayOf(given, ca string, cfg *config.Config) (base string, trusted *tls.
 	return base, trusted, err
 }
 
-// certified returns the names of the certificates.
+// certified returns the names of the certificates that a request may ask for. One that no request can
+// have is left out; doors allow addresses by the one that is listened on.
 func (s *server) certified() (hosts []string) {
 	if s.certs == nil {
 		return nil
 	}
 	for _, host := range s.certs.Hosts() {
-		if net.ParseIP(host) == nil { // doors allow addresses by the one that is listened on
+		if _, err := origin.ParseHostPattern(host); err == nil && net.ParseIP(host) == nil {
 			hosts = append(hosts, host)
 		}
 	}

@@ -4,6 +4,7 @@
 #
 #     scripts/bench/compare.sh               a quarter of an hour
 #     scripts/bench/compare.sh --quick       one minute
+#     scripts/bench/compare.sh --tls         TLS to the clients alone; six minutes
 #     scripts/bench/compare.sh --large       with 5000 idle sessions; an hour
 #     scripts/bench/compare.sh check [REV]   beside the program of a revision, by default the last
 #                                            release's, which the file release names
@@ -21,10 +22,11 @@ revision=${2:-}
 case "${1:-}" in
 "") ;;
 --quick) size=-quick ;;
+--tls) size=-tls ;;
 --large) size=-large ;;
 check) what=check ;;
 *)
-	echo "compare.sh: $1 is not known; say --quick, --large or check, or nothing." >&2
+	echo "compare.sh: $1 is not known; say --quick, --tls, --large or check, or nothing." >&2
 	exit 2
 	;;
 esac

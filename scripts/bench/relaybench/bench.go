@@ -61,8 +61,15 @@ func (b *bench) one(k kind, s scenario) (r run, err error) {
 		b.relayOn, b.othersOn = strconv.Itoa(last), "0-"+strconv.Itoa(last-1)
 	}
 	var to upstream
-	if _, secure := k.plain(); secure {
+	_, front, secure := k.plain()
+	if secure {
 		to.cert = filepath.Join(b.dir, "provider.pem")
+	}
+	if front {
+		to.front = pair{filepath.Join(b.dir, "front.pem"), filepath.Join(b.dir, "front.key")}
+		if err := to.front.write(); err != nil {
+			return r, err
+		}
 	}
 	provider, err := start(b.othersOn, nil, b.self, "provider", "-frame", s.frameOr().String(), "-cert", to.cert)
 	if err != nil {
@@ -81,7 +88,7 @@ func (b *bench) one(k kind, s scenario) (r run, err error) {
 	if err := w.empty(); err != nil {
 		return r, err
 	}
-	load, err := start(b.othersOn, nil, b.self, "load", "-addr", rel.addr, "-speak", k.speak, "-provider", k.wire,
+	load, err := start(b.othersOn, nil, b.self, "load", "-addr", rel.addr, "-cert", to.front.cert, "-speak", k.speak, "-provider", k.wire,
 		"-sessions", strconv.Itoa(s.sessions), "-frame", s.frameOr().String(), "-warm", s.warm.String(), "-measure", s.measure.String())
 	if err != nil {
 		return r, err

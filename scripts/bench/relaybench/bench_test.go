@@ -146,7 +146,10 @@ func TestOpenAIsWire(t *testing.T) {
 // TestNamesOfKinds: a name says the relay, whether it speaks TLS, and which build it is.
 func TestNamesOfKinds(t *testing.T) {
 	built := gatewayOther.overTLS().build("/a/build")
-	if name, secure := built.plain(); built.name != "voicegw/openai+tls@/a/build" || name != "voicegw/openai" || !secure {
+	if name, front, secure := gatewayKind.withTLS().plain(); name != "voicegw" || !front || secure || !gatewayKind.withTLS().isGateway() || gatewayKind.withTLS().beside(nginx).name != "tls+nginx" {
+		t.Errorf("TLS to the clients: %q, %t, %t", name, front, secure)
+	}
+	if name, _, secure := built.plain(); built.name != "voicegw/openai+tls@/a/build" || name != "voicegw/openai" || !secure {
 		t.Errorf("%s is %s, with TLS: %t", built.name, name, secure)
 	}
 	secure := gatewayKind.overTLS()

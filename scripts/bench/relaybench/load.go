@@ -33,6 +33,7 @@ const (
 // loadOptions configure a load.
 type loadOptions struct {
 	Addr     string
+	Cert     string // file with the certificate of the relay, PEM; empty without TLS
 	Speak    string
 	Provider string // the provider to request from the relay, with speakVoicegw
 	Sessions int
@@ -65,6 +66,7 @@ type loadResult struct {
 type load struct {
 	opts   loadOptions
 	client *http.Client
+	scheme string
 	conns  []*loadConn
 	audio  []byte // one frame of audio, ready to send
 	kind   websocket.MessageType
@@ -96,7 +98,16 @@ type loadConn struct {
 // runLoad connects the sessions and reports this on out with a line; then, after the line "go",
 // it sends, prints "begin" and "end" around the measurement, and its result. It ends with in.
 func runLoad(in io.Reader, out io.Writer, opts loadOptions) error {
-	l := &load{opts: opts, client: nonblock.Client(nil, &nonblock.Loops{})}
+	l := &load{opts: opts, scheme: "ws"}
+	var base *http.Client
+	if opts.Cert != "" {
+		var err error
+		if base, err = trusting(opts.Cert); err != nil {
+			return err
+		}
+		l.scheme = "wss"
+	}
+	l.client = nonblock.Client(base, &nonblock.Loops{})
 	l.kind, l.audio = audioFrame(opts)
 	if err := l.connect(); err != nil {
 		return err
@@ -160,7 +171,7 @@ func (l *load) open(i int) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTime)
 	defer cancel()
-	conn, _, err := ws.Dial(ctx, "ws://"+l.opts.Addr+path, shake, ws.Options{}) //nolint:bodyclose // an upgrade has none
+	conn, _, err := ws.Dial(ctx, l.scheme+"://"+l.opts.Addr+path, shake, ws.Options{}) //nolint:bodyclose // an upgrade has none
 	if err != nil {
 		return err
 	}

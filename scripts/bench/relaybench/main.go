@@ -54,6 +54,7 @@ func command(args []string, in io.Reader, out io.Writer) error {
 func loadFlags(set *flag.FlagSet) *loadOptions {
 	o := &loadOptions{}
 	set.StringVar(&o.Addr, "addr", "", "host:port of the relay")
+	set.StringVar(&o.Cert, "cert", "", "speak TLS, and trust the certificate in this file")
 	set.StringVar(&o.Speak, "speak", speakVoicegw, "protocol")
 	set.StringVar(&o.Provider, "provider", wireGemini, "provider to ask for")
 	set.IntVar(&o.Sessions, "sessions", 200, "how many")
@@ -71,6 +72,7 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	version := set.String("version", "unknown", "version of the release, for check")
 	release := set.String("release", "", "the release's program, built with its probe, for check")
 	quick := set.Bool("quick", false, "a run of a minute")
+	front := set.Bool("tls", false, "only TLS to the clients")
 	large := set.Bool("large", false, "more rounds, longer, and 5000 idle sessions")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -85,7 +87,7 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 	defer func() { _ = os.RemoveAll(b.dir) }()
 	switch what {
 	case "compare":
-		return b.compare(*quick, *large)
+		return b.compare(*quick, *front, *large)
 	case "check":
 		return b.check(*release, *version)
 	}
@@ -93,11 +95,13 @@ func judgement(what string, set *flag.FlagSet, args []string, out io.Writer) err
 }
 
 // compare runs a plan with all relays that are installed.
-func (b *bench) compare(quick, large bool) error {
+func (b *bench) compare(quick, front, large bool) error {
 	plan := fullPlan()
 	switch {
 	case quick:
 		plan = quickPlan()
+	case front:
+		plan = tlsPlan()
 	case large:
 		plan = largePlan()
 	}
@@ -115,7 +119,7 @@ func (b *bench) compare(quick, large bool) error {
 // present leaves out nginx if it is not installed.
 func (b *bench) present(kinds []kind) []kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool {
-		name, _ := k.plain()
+		name, _, _ := k.plain()
 		return name == nginx.name && b.nginx == ""
 	})
 }

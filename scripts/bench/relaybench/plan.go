@@ -47,13 +47,22 @@ func fullPlan() []step {
 	apart := talking(200, short, warm, measure).also("the relay on a core of its own")
 	apart.apart = true
 	secure := []kind{nginx.overTLS(), gatewayKind.overTLS(), gatewayOther.overTLS(), gatewayKind}
-	return []step{
+	return append([]step{
 		{talking(200, short, warm, measure), all, 3},
 		{apart, all, 3},
 		{talking(1000, long, warm, measure), []kind{direct, nginx, gatewayKind}, 2},
 		{talking(500, short, warm, measure), []kind{nginx, gatewayKind}, 1},
 		{talking(100, short, warm, measure).also("TLS to the provider"), secure, 2},
 		{idle(2000, 8*time.Second), append([]kind{nginx, gatewayOther}, secure...), 1},
+	}, tlsPlan()...)
+}
+
+// tlsPlan compares TLS to the clients with none.
+func tlsPlan() []step {
+	front := []kind{nginx.withTLS(), gatewayKind.withTLS(), gatewayOther.withTLS(), nginx, gatewayKind, gatewayOther}
+	return []step{
+		{talking(100, 20*time.Millisecond, 2*time.Second, 5*time.Second).also("TLS to the clients"), front, 5},
+		{idle(2000, 8*time.Second).also("TLS to the clients"), front, 1},
 	}
 }
 
@@ -69,8 +78,10 @@ func largePlan() []step {
 	for i := range plan {
 		plan[i].rounds += 2
 		plan[i].scenario.measure *= 2
+		if plan[i].scenario.frame == 0 {
+			plan[i].scenario = idle(5000, 20*time.Second)
+		}
 	}
-	plan[len(plan)-1].scenario = idle(5000, 20*time.Second)
 	return plan
 }
 

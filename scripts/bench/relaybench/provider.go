@@ -3,15 +3,11 @@
 package main
 
 import (
-	"crypto/tls"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"time"
 
@@ -106,18 +102,6 @@ func serveProvider(in io.Reader, out io.Writer, frameBytes int, certFile string)
 
 // handshakeTime bounds what opening one connection takes.
 const handshakeTime = 30 * time.Second
-
-// overTLS serves TLS on a listener's connections, with the certificate for 127.0.0.1 that Go has
-// for tests. It is written to certFile, as PEM, for the clients that must trust it.
-func overTLS(ln net.Listener, certFile string) (net.Listener, error) {
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(certFile, text, 0o600); err != nil {
-		return nil, err
-	}
-	return tls.NewListener(ln, &tls.Config{MinVersion: tls.VersionTLS13, Certificates: server.TLS.Certificates}), nil
-}
 
 // ServeHTTP accepts a connection. If one ends early, the load reports missing frames.
 func (p provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {

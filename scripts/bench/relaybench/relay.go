@@ -29,7 +29,12 @@ type kind struct {
 type upstream struct {
 	addr string // host:port
 	cert string // file with the certificate to trust, PEM; empty without TLS
+	// front has what the relay shows to its clients; empty without TLS towards them.
+	front pair
 }
+
+// pair names the PEM files of a certificate and its key.
+type pair struct{ cert, key string }
 
 // url returns the provider's address with a scheme (http or ws), or the secure scheme for TLS.
 func (u upstream) url(scheme string) string {
@@ -45,19 +50,35 @@ func (k kind) overTLS() kind {
 	return k
 }
 
-// tlsSuffix marks such a kind in its name, before the @ of a build.
-const tlsSuffix = "+tls"
-
-// plain returns the name without tlsSuffix, and whether it was there.
-func (k kind) plain() (name string, secure bool) {
-	name, _, _ = strings.Cut(k.name, "@")
-	return strings.CutSuffix(name, tlsSuffix)
+// withTLS returns a kind whose clients speak TLS to it.
+func (k kind) withTLS() kind {
+	k.name = tlsPrefix + k.name
+	return k
 }
 
-// beside returns other in the form that can be compared with k: with TLS if k speaks TLS.
+// tlsSuffix marks a kind that speaks TLS to its provider, before the @ of a build, and tlsPrefix one
+// whose clients speak TLS to it.
+const (
+	tlsSuffix = "+tls"
+	tlsPrefix = "tls+"
+)
+
+// plain returns the name without tlsPrefix and tlsSuffix, and which of them were there.
+func (k kind) plain() (name string, front, secure bool) {
+	name, _, _ = strings.Cut(k.name, "@")
+	name, front = strings.CutPrefix(name, tlsPrefix)
+	name, secure = strings.CutSuffix(name, tlsSuffix)
+	return name, front, secure
+}
+
+// beside returns other in the form that can be compared with k: with TLS where k speaks TLS.
 func (k kind) beside(other kind) kind {
-	if _, secure := k.plain(); secure {
-		return other.overTLS()
+	_, front, secure := k.plain()
+	if secure {
+		other = other.overTLS()
+	}
+	if front {
+		other = other.withTLS()
 	}
 	return other
 }
@@ -109,7 +130,7 @@ http {
 	uwsgi_temp_path %[1]s/uwsgi;
 	scgi_temp_path %[1]s/scgi;
 	server {
-		listen %[2]s;
+		listen %[2]s%[4]s;
 		location / {
 			proxy_pass %[3]s;
 			proxy_ssl_protocols TLSv1.3;
@@ -123,13 +144,21 @@ http {
 }
 `
 
+// nginx returns the rest of the directive listen, and those of the certificate.
+func (p pair) nginx() string {
+	if p.cert == "" {
+		return ""
+	}
+	return fmt.Sprintf(" ssl;\n\t\tssl_protocols TLSv1.3;\n\t\tssl_certificate %s;\n\t\tssl_certificate_key %s", p.cert, p.key)
+}
+
 func startNginx(b *bench, to upstream) (*relay, error) {
 	addr, err := freeport.Addr()
 	if err != nil {
 		return nil, err
 	}
 	conf := filepath.Join(b.dir, "nginx.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir, addr, to.url("http")), 0o600); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, nginxConf, b.dir, addr, to.url("http"), to.front.nginx()), 0o600); err != nil {
 		return nil, err
 	}
 	p, err := start(b.relayOn, nil, b.nginx, "-c", conf, "-p", b.dir)
@@ -164,6 +193,9 @@ func startBuild(b *bench, program string, to upstream) (*relay, error) {
 	}
 	if to.cert != "" {
 		env = append(env, "SSL_CERT_FILE="+to.cert)
+	}
+	if f := to.front; f.cert != "" {
+		env = append(env, "VOICEGW_TLS_CERTIFICATES="+f.cert+"="+f.key)
 	}
 	p, err := start(b.relayOn, env, program, "serve", "--listen", addr, "--data-dir", data, "--log-level", "warn")
 	if err != nil {

@@ -102,7 +102,10 @@ func (res result) printIdle(out io.Writer) {
 	_ = w.Flush()
 }
 
-func (k kind) isGateway() bool { return strings.HasPrefix(k.name, gatewayKind.name) }
+func (k kind) isGateway() bool {
+	name, _, _ := k.plain()
+	return strings.HasPrefix(name, gatewayKind.name)
+}
 
 func mallocs(k kind, runs []run) string {
 	if !k.isGateway() {
