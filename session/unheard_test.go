@@ -11,6 +11,7 @@ import (
 
 	"voicegw/audio/audiotest"
 	"voicegw/prompts"
+	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -277,4 +278,40 @@ func draftAnswer(t *testing.T, began, keeps bool) {
 	if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("turn.ended") != 1 || r.conn.count("error") != 0 {
 		t.Errorf("the client was told %q", r.conn.log())
 	}
+}
+
+// TestAnAnswerThatWaitedMoves: an answer waits for a client that is away, and its session moves to another
+// node meanwhile. Nothing of the answer has reached the client: it is said there.
+func TestAnAnswerThatWaitedMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		a := f.stage(t, "a", replaying, nil)
+		r, model := beginsAt(t, a)
+		r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		r.read(-1)
+		r.lose()
+		saysLong(model, "a1")
+		wait := a.drain(20 * time.Second)
+		pass(5 * time.Second)
+		if rec := f.record(r.id); rec.State != store.SessionMoving {
+			t.Fatalf("the record is %+v", rec)
+		}
+		r.st = f.stage(t, "b", replaying, nil)
+		r.comeBack(r.position())
+		next := r.st.fake.Accept(t)
+		synctest.Wait()
+		setups := r.st.fake.Setups()
+		if got := setups[len(setups)-1].History; !slices.Equal(got, []transport.Past{transport.PastUser{Text: "where is Ada"}}) {
+			t.Errorf("the model was told %+v", got)
+		}
+		if told := toldAll(next); len(told) != 1 || !strings.HasSuffix(told[0], prompts.NudgeNotice) {
+			t.Errorf("the model was told %q", told)
+		}
+		answers(r.conn, next, "r1", "b1", "In Vienna.")
+		if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" || r.conn.count("error") != 0 {
+			t.Errorf("the client was told %q", r.conn.log())
+		}
+		wait()
+	})
 }
