@@ -137,8 +137,8 @@ func sayHTTPS(err error) {
 	}
 	switch string(bad.RecordHeader[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET":
-		const text = "This address speaks TLS alone: write https:// or wss://.\n"
-		_, _ = io.WriteString(bad.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n"+text) // the client may have gone
+		_, _ = io.WriteString(bad.Conn, "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n"+
+			"This address speaks TLS alone: write https:// or wss://.\n") // the client may have gone
 	}
 }
 
