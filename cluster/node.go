@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"voicegw/protocol"
@@ -41,28 +40,22 @@ type NodeOptions struct {
 // Node is this process as one of several, or as the next start of one that is gone: it implements
 // session.Cluster. It may be used concurrently.
 type Node struct {
-	o NodeOptions // fixed
-
-	writes sync.WaitGroup // the goroutines that write to the directory
+	o      NodeOptions // fixed
+	writes writes
 }
 
 // NewNode returns a Node.
-func NewNode(o NodeOptions) *Node { return &Node{o: o} }
-
-// writeTime bounds how long the writing of a record is tried again, while the session runs.
-const writeTime = time.Minute
+func NewNode(o NodeOptions) *Node { return &Node{o: o, writes: writes{closing: make(chan struct{})}} }
 
 // Enter implements session.Cluster. Until the record is written, the session's client can come back
 // to this node only.
 func (n *Node) Enter(r store.SessionRecord) session.Place {
-	p := n.newPlace(r)
-	p.changes.changed = true // the first record is not written
-	n.writes.Go(p.enter)
+	p := n.newPlace(r, nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.soon()
 	return p
 }
-
-// Close waits for the writes to the directory. No session may begin after it.
-func (n *Node) Close() { n.writes.Wait() }
 
 // findTime bounds how long a client waits until the node of its session is found.
 const findTime = 5 * time.Second
@@ -160,9 +153,7 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the store
 	}
-	p := n.newPlace(owned.Record())
-	close(p.entered)
-	p.holds(owned)
+	p := n.newPlace(store.SessionRecord{}, owned)
 	taken := &session.Taken{Place: p, Record: owned.Record()}
 	if taken.Checkpoint, err = n.o.Checkpoints.Load(ctx, found.ID); err == nil {
 		// At the new epoch, which keeps the owner of before from writing another one.

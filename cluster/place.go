@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"voicegw/store"
 )
@@ -21,92 +18,176 @@ type Checkpoints interface {
 	Remove(session string)
 }
 
-// place is a session's place in the directory: it implements session.Place. At most one goroutine
-// writes for it at a time, and only while something is to be written.
+// place is a session's place in the directory: it implements session.Place. The node's writers write
+// for it, at most one of them at a time. While nothing is to be written it holds next to nothing:
+// the record is the store's handle's.
 type place struct {
-	// Fixed after newPlace.
-	n    *Node
-	ctx  func() context.Context // of the writes; done once the session is over
-	stop context.CancelFunc
-	// entered is closed when owned is known: when the first record was written or never will be.
-	entered chan struct{}
+	n *Node // fixed
 
-	mu      sync.Mutex // guards the following fields
-	record  store.SessionRecord
+	mu sync.Mutex // guards the following fields
+	// next is what is to be written; nil if nothing is. The record that it points to never changes.
+	next    *store.SessionRecord
+	changes unwritten         // who waits for next
 	owned   *store.Owned      // nil until the first record is written
-	changes unwritten         // of record
-	writing chan struct{}     // closed when the goroutine that writes has ended; nil without one
 	noted   *store.Checkpoint // waits until owned is known
-	lost    []func()          // to call when the session is lost, while owned is not known
-	over    bool              // given or left: nothing more is written
+	settled bool              // owned is known: the first record is written, or never will be
+	await   chan struct{}     // closed with settled; nil if nobody waits for it
+	queued  bool              // the node's queue or a writer has it
+	writing chan struct{}     // closed when the writer that has it has written; nil without one
+	lost    []func()          // to call when another node has taken the session
+	isLost  bool
+	over    bool // given or left: nothing more is written but the end
+	left    bool // Leave was called
+	ending  bool // the end is to be written
 }
 
-func (n *Node) newPlace(r store.SessionRecord) *place {
-	ctx, stop := context.WithCancel(context.Background())
-	r.State = store.SessionLive // Directory.Enter sets it as well, and Update writes the whole record
-	return &place{n: n, ctx: func() context.Context { return ctx }, stop: stop, record: r, entered: make(chan struct{})}
+func (n *Node) newPlace(r store.SessionRecord, owned *store.Owned) *place {
+	p := &place{n: n}
+	if owned == nil {
+		r.State = store.SessionLive // Directory.Enter sets it as well, and Update writes the whole record
+		p.next = &r
+		p.changes.changed = true // the first record is not written
+		return p
+	}
+	p.holds(owned)
+	return p
 }
 
-// enter writes the first record.
-func (p *place) enter() {
-	defer close(p.entered)
-	owned, err := backoff.Retry(p.ctx(), func() (*store.Owned, error) {
-		p.mu.Lock()
-		r := p.record
+// job is what a writer has to do for a place.
+type job int
+
+// The jobs.
+const (
+	jobNothing job = iota
+	jobEnter
+	jobUpdate
+	jobEnd
+)
+
+// job returns what is to be written. The caller must hold mu.
+func (p *place) job() job {
+	switch {
+	case p.ending && p.owned != nil:
+		return jobEnd
+	case p.over || p.next == nil:
+		return jobNothing
+	case p.owned != nil:
+		return jobUpdate
+	case !p.settled:
+		return jobEnter
+	}
+	return jobNothing
+}
+
+// soon has a writer write what is to be written. The caller must hold mu.
+func (p *place) soon() {
+	if !p.queued && p.job() != jobNothing {
+		p.queued = true
+		p.n.enqueue(p)
+	}
+}
+
+// write does one job, on a writer's goroutine. more reports that the place must be queued again. The
+// error wraps store.ErrUnavailable if the store has not answered; any other one was dealt with.
+func (p *place) write(ctx context.Context) (more bool, err error) {
+	p.mu.Lock()
+	what, next, owned, done := p.job(), p.next, p.owned, make(chan struct{})
+	p.writing = done
+	if what == jobEnter || what == jobUpdate {
 		p.changes.begin()
-		p.mu.Unlock()
-		o, err := p.n.o.Directory.Enter(p.ctx(), r)
-		again := errors.Is(err, store.ErrUnavailable)
-		p.mu.Lock()
-		p.changes.end(again)
-		p.mu.Unlock()
-		if err != nil && !again {
-			return nil, backoff.Permanent(err)
+	}
+	p.mu.Unlock()
+	switch what {
+	case jobNothing:
+	case jobEnter:
+		owned, err = p.n.o.Directory.Enter(ctx, *next)
+	case jobUpdate:
+		err = owned.Update(ctx, func(r *store.SessionRecord) { *r = *next })
+	case jobEnd:
+		err = p.writeEnd(ctx, owned)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(done)
+	p.writing = nil
+	if what == jobEnter || what == jobUpdate {
+		p.changes.end(errors.Is(err, store.ErrUnavailable))
+	}
+	switch {
+	case what == jobEnd:
+		p.ending = false // a record whose end is not written ends by itself
+	case errors.Is(err, store.ErrUnavailable):
+	case what == jobEnter:
+		p.entered(owned, next, err)
+	default:
+		if err != nil && !errors.Is(err, store.ErrFenced) {
+			p.n.o.Logger.Warn("a session's record is not written", "session_id", next.ID, "error", err)
 		}
-		return o, err
-	}, backoff.WithBackOff(backoff.NewExponentialBackOff()), backoff.WithMaxElapsedTime(writeTime))
+		if p.next == next {
+			p.next = nil
+		}
+	}
+	p.queued = p.job() != jobNothing
+	return p.queued, err
+}
+
+// entered takes what came of the first record. The caller must hold mu.
+func (p *place) entered(owned *store.Owned, wrote *store.SessionRecord, err error) {
 	if err != nil {
-		p.mu.Lock()
+		p.n.o.Logger.Warn("a session is not in the directory: its client can come back to this node only", "session_id", wrote.ID, "error", err)
+		p.next = nil
 		p.changes.stop()
-		p.mu.Unlock()
-		if p.ctx().Err() == nil {
-			p.n.o.Logger.Warn("a session is not in the directory: its client can come back to this node only", "session_id", p.record.ID, "error", err)
-		}
+		p.settle()
 		return
 	}
 	p.holds(owned)
+	if p.next == wrote {
+		p.next = nil
+	}
 }
 
-// holds records that the session's record is written, and writes what has waited for that.
+// settle lets nobody wait for owned any more. The caller must hold mu.
+func (p *place) settle() {
+	p.settled = true
+	if p.await != nil {
+		close(p.await)
+		p.await = nil
+	}
+}
+
+// holds records that the session's record is written, and writes what has waited for that. The
+// caller must hold mu, unless nobody else has the place yet.
 func (p *place) holds(owned *store.Owned) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.owned = owned
-	if p.over {
-		return
-	}
-	for _, f := range p.lost {
-		p.watch(owned, f)
-	}
-	p.lost = nil
-	if p.noted != nil {
+	p.settle()
+	owned.WhenLost(p.taken)
+	if p.noted != nil && !p.over {
 		p.note(*p.noted)
-		p.noted = nil
 	}
-	if p.changes.changed {
-		p.writeSoon()
+	p.noted = nil
+}
+
+// record returns the session's record as it is to be in the store. The caller must hold mu, and owned
+// or next must be set.
+func (p *place) record() store.SessionRecord {
+	if p.next != nil {
+		return *p.next
 	}
+	return p.owned.Record()
 }
 
 // Update implements session.Place.
 func (p *place) Update(change func(*store.SessionRecord)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	change(&p.record)
-	p.changes.changed = true
-	if p.owned != nil && !p.over {
-		p.writeSoon()
+	if p.settled && p.owned == nil {
+		return // it will never be written
 	}
+	next := p.record()
+	change(&next)
+	p.next = &next
+	p.changes.changed = true
+	p.soon()
 }
 
 // Written implements session.Place.
@@ -114,57 +195,6 @@ func (p *place) Written() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.changes.written()
-}
-
-// writeSoon starts a goroutine that writes the record, unless one runs. The caller must hold mu.
-func (p *place) writeSoon() {
-	if p.writing != nil {
-		return
-	}
-	done := make(chan struct{})
-	p.writing = done
-	p.n.writes.Go(func() {
-		defer close(done)
-		p.write()
-	})
-}
-
-// write writes the record until there is nothing more to write.
-func (p *place) write() {
-	wait := backoff.NewExponentialBackOff()
-	for {
-		p.mu.Lock()
-		next, more := p.record, p.changes.changed && !p.over
-		if !more {
-			p.writing = nil
-			p.mu.Unlock()
-			return
-		}
-		p.changes.begin()
-		p.mu.Unlock()
-		err := p.owned.Update(p.ctx(), func(r *store.SessionRecord) { *r = next })
-		p.mu.Lock()
-		p.changes.end(errors.Is(err, store.ErrUnavailable))
-		p.mu.Unlock()
-		switch {
-		case err == nil:
-			wait.Reset()
-			continue
-		case !errors.Is(err, store.ErrUnavailable):
-			if !errors.Is(err, store.ErrFenced) {
-				p.n.o.Logger.Warn("a session's record is not written", "session_id", next.ID, "error", err)
-			}
-			continue
-		}
-		select {
-		case <-time.After(wait.NextBackOff()):
-		case <-p.ctx().Done():
-			p.mu.Lock()
-			p.writing = nil
-			p.mu.Unlock()
-			return
-		}
-	}
 }
 
 // Note implements session.Place.
@@ -207,10 +237,28 @@ func (p *place) Keep(ctx context.Context) error {
 	return p.n.o.Checkpoints.Flush(ctx, owned.Record().ID) //nolint:wrapcheck // it names the store
 }
 
-// awaitEntry waits until the first record is written, or never will be.
+// awaitEntry waits until owned is known.
 func (p *place) awaitEntry(ctx context.Context) error {
+	p.mu.Lock()
+	if p.settled {
+		p.mu.Unlock()
+		return nil
+	}
+	if p.await == nil {
+		p.await = make(chan struct{})
+	}
+	known := p.await
+	p.mu.Unlock()
+	return waitFor(ctx, known)
+}
+
+// waitFor waits until a channel is closed; a nil one is not waited for.
+func waitFor(ctx context.Context, done <-chan struct{}) error {
+	if done == nil {
+		return nil
+	}
 	select {
-	case <-p.entered:
+	case <-done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err() //nolint:wrapcheck // the caller's own
@@ -229,9 +277,12 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 		return errNotEntered
 	}
 	p.over = true
-	record := p.record
+	record, busy := p.record(), p.writing
 	p.mu.Unlock()
-	err := p.n.o.Checkpoints.Save(ctx, p.ours(c))
+	err := waitFor(ctx, busy) // or that write could follow the one that gives the session up
+	if err == nil {
+		err = p.n.o.Checkpoints.Save(ctx, p.ours(c))
+	}
 	if err == nil {
 		err = owned.Update(ctx, func(r *store.SessionRecord) {
 			*r = record
@@ -242,11 +293,14 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	defer p.mu.Unlock()
 	if err == nil {
 		p.changes.stop()
-		p.stop()
 		return nil
 	}
-	p.over, p.changes.changed = false, true // it may be written as given up
-	p.writeSoon()
+	p.over, p.ending = p.left, p.ending || p.left
+	if p.next == nil {
+		p.next = &record // it may be written as given up
+		p.changes.changed = true
+	}
+	p.soon()
 	return err //nolint:wrapcheck // it names the store
 }
 
@@ -255,9 +309,9 @@ func (p *place) giveBack(ctx context.Context) error {
 	p.mu.Lock()
 	p.over = true
 	p.changes.stop()
+	owned := p.owned
 	p.mu.Unlock()
-	p.stop()
-	return p.owned.Update(ctx, func(r *store.SessionRecord) { r.State = store.SessionMoving }) //nolint:wrapcheck // it names the store
+	return owned.Update(ctx, func(r *store.SessionRecord) { r.State = store.SessionMoving }) //nolint:wrapcheck // it names the store
 }
 
 var (
@@ -277,66 +331,62 @@ func (p *place) Sure() bool {
 func (p *place) WhenLost(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.owned == nil {
+	switch {
+	case !p.isLost:
 		p.lost = append(p.lost, f)
-		return
+	case !p.over:
+		go f()
 	}
-	p.watch(p.owned, f)
 }
 
-// watch calls f when the session is lost, unless it was given up or is over by then.
-func (p *place) watch(owned *store.Owned, f func()) {
-	owned.WhenLost(func() {
-		p.mu.Lock()
-		over := p.over
-		p.mu.Unlock()
-		if !over {
-			f()
-		}
-	})
+// taken tells the session that another node has taken it, unless it was given up or is over by then.
+func (p *place) taken() {
+	p.mu.Lock()
+	lost := p.lost
+	p.isLost, p.lost = true, nil
+	if p.over {
+		lost = nil
+	}
+	p.mu.Unlock()
+	for _, f := range lost {
+		f()
+	}
 }
 
 // Leave implements session.Place.
 func (p *place) Leave() {
 	p.mu.Lock()
-	over, busy := p.over, p.writing
-	p.over = true
+	defer p.mu.Unlock()
+	p.left = true
 	p.changes.stop()
-	p.mu.Unlock()
-	p.stop()
-	if !over {
-		p.writeEnd(busy)
+	if !p.over {
+		p.over, p.ending = true, true
+		p.soon()
 	}
 }
 
 // End implements session.Place.
 func (p *place) End() {
 	p.mu.Lock()
-	busy := p.writing
-	p.over = true
+	defer p.mu.Unlock()
 	p.changes.stop()
-	p.mu.Unlock()
-	p.stop()
-	p.writeEnd(busy)
+	p.over, p.ending = true, true
+	p.soon()
 }
 
-// writeEnd writes that the session is over, once the goroutine that closes busy has ended.
-func (p *place) writeEnd(busy <-chan struct{}) {
-	p.n.writes.Go(func() {
-		<-p.entered
-		if busy != nil {
-			<-busy
-		}
-		if p.owned == nil {
-			return
-		}
-		id := p.owned.Record().ID
-		switch err := p.owned.End(context.Background()); {
-		case errors.Is(err, store.ErrFenced):
-			return // the checkpoint is another node's
-		case err != nil:
-			p.n.o.Logger.Warn("the directory still has a session that is over", "session_id", id, "error", err)
-		}
-		p.n.o.Checkpoints.Remove(id)
-	})
+// writeEnd writes that the session is over. While the store is away it does not: the record ends by
+// itself, and the queue must not grow.
+func (p *place) writeEnd(ctx context.Context, owned *store.Owned) error {
+	id, err := owned.Record().ID, errAway
+	if !p.n.writes.away() {
+		err = owned.End(ctx)
+	}
+	switch {
+	case errors.Is(err, store.ErrFenced):
+		return nil // the checkpoint is another node's
+	case err != nil:
+		p.n.o.Logger.Warn("the directory still has a session that is over", "session_id", id, "error", err)
+	}
+	p.n.o.Checkpoints.Remove(id)
+	return err
 }

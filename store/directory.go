@@ -349,9 +349,7 @@ func (d *Directory) Take(ctx context.Context, found SessionRecord) (*Owned, erro
 // hold makes the handle of a session that this node owns now. One that this process had of the
 // same session is fenced.
 func (d *Directory) hold(r SessionRecord, revision uint64, absences uint64) *Owned {
-	ctx, lost := context.WithCancel(context.Background())
-	o := &Owned{directory: d, key: keyOf(r.ID), lose: lost, record: r, revision: revision, checked: absences}
-	o.whenLost = func(f func()) { context.AfterFunc(ctx, f) }
+	o := &Owned{directory: d, key: keyOf(r.ID), record: r, revision: revision, checked: absences}
 	d.mu.Lock()
 	old := d.own[o.key]
 	d.own[o.key] = o
@@ -412,8 +410,6 @@ type Owned struct {
 	// Fixed after hold.
 	directory *Directory
 	key       string
-	lose      context.CancelFunc
-	whenLost  func(f func())
 
 	writing sync.Mutex // held for a write to the store
 
@@ -423,6 +419,8 @@ type Owned struct {
 	checked  uint64 // the node's absences when the record was last known to be this node's
 	doubtful bool   // somebody may have taken it
 	over     bool
+	lost     bool     // another node has taken it
+	whenLost []func() // to call then; nil once it is lost
 }
 
 // Record returns the session's record as it was last written.
@@ -436,7 +434,15 @@ func (o *Owned) Record() SessionRecord {
 // this process knows it: within milliseconds while both reach the store, otherwise when this
 // node reaches it again. If it is lost already, f is called at once. A session that was ended with
 // End is never lost.
-func (o *Owned) WhenLost(f func()) { o.whenLost(f) }
+func (o *Owned) WhenLost(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lost {
+		go f()
+		return
+	}
+	o.whenLost = append(o.whenLost, f)
+}
 
 // Sure says that no other node runs the session: this node is not fenced, and has read the
 // session's record since it was last. A session that is not sure must not begin anything that has
@@ -475,12 +481,15 @@ func (o *Owned) is(r SessionRecord) bool {
 // fence tells the owner that the session is lost.
 func (o *Owned) fence() {
 	o.mu.Lock()
-	over := o.over
+	var told []func()
+	if !o.over {
+		told, o.whenLost, o.lost = o.whenLost, nil, true
+	}
 	o.over = true
 	o.mu.Unlock()
 	o.directory.forget(o)
-	if !over {
-		o.lose()
+	for _, f := range told {
+		go f()
 	}
 }
 
