@@ -7,15 +7,22 @@ import (
 
 // openAuth makes what decides whom the gateway lets in. operatorsKey may be empty.
 func (s *server) openAuth(operatorsKey string) error {
-	keys, issuers := s.cfg.Auth.Options()
-	a, err := auth.New(auth.Options{
-		OperatorKey: operatorsKey, Keys: keys, Issuers: issuers, Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
-	})
+	s.operatorsSecret = operatorsKey
+	a, err := s.authenticator(s.cfg)
 	if err != nil {
 		return err
 	}
 	s.auth = auth.Only(a)
 	return nil
+}
+
+// authenticator makes what decides it by a configuration. The operators' key and the address stay those
+// of the start.
+func (s *server) authenticator(cfg *config.Config) (*auth.Authenticator, error) {
+	keys, issuers := cfg.Auth.Options()
+	return auth.New(auth.Options{
+		OperatorKey: s.operatorsSecret, Keys: keys, Issuers: issuers, Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
+	})
 }
 
 // closeAuth ends what openAuth has begun.

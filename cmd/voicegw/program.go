@@ -23,6 +23,9 @@ type Process struct {
 	Environ []string
 	// Signals delivers the signals that ask the program to end. Nil delivers none.
 	Signals <-chan os.Signal
+	// Reloads delivers the signals that ask a gateway to read its configuration again. Nil means SIGHUP,
+	// unless the program runs at a terminal.
+	Reloads <-chan os.Signal
 	// Registry returns the tool_registry.json to use. Nil means the one that was built into the
 	// program.
 	Registry func() ([]byte, error)

@@ -47,6 +47,7 @@ type running struct {
 	out     console
 	err     console
 	signals chan os.Signal
+	reloads chan os.Signal
 	exit    chan int // its exit code, once; nobody closes it
 	addr    string
 	dataDir string
@@ -72,7 +73,7 @@ func start(t *testing.T, args ...string) *running {
 // startIn is start with an environment.
 func startIn(t *testing.T, environ []string, args ...string) *running {
 	t.Helper()
-	r := &running{t: t, signals: make(chan os.Signal, 2), exit: make(chan int, 1)}
+	r := &running{t: t, signals: make(chan os.Signal, 2), reloads: make(chan os.Signal, 1), exit: make(chan int, 1)}
 	tools := registrytest.Project(t)
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir()}, args...)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -81,7 +82,7 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 		defer close(done)
 		r.exit <- Run(ctx, Process{
 			Args: args, Stdin: strings.NewReader(""), Environ: environ,
-			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Registry: func() ([]byte, error) { return tools, nil },
+			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Reloads: r.reloads, Registry: func() ([]byte, error) { return tools, nil },
 		})
 	}()
 	t.Cleanup(func() {

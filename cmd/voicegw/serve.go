@@ -77,7 +77,7 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 		}
 	}
 	p.greet(s)
-	return errors.Join(s.run(ctx, p), debug.Close())
+	return errors.Join(s.run(ctx, p, p.reloader(s, flags, parsed)), debug.Close())
 }
 
 // schedulers returns how many of Go's processors (GOMAXPROCS) to set on a machine with n; 0 means
@@ -100,27 +100,29 @@ type server struct {
 	acceptDamage string
 	dataDir      string // empty if the configuration needs no folder
 	auth         *auth.Current
-	listener     net.Listener
-	certs        *certs.Store    // nil without TLS towards clients
-	loops        *nonblock.Loops // read from clients and models
-	http         *http.Server
-	gateway      *gateway.Server
-	sessions     *session.Manager
-	texts        *chat.Agent
-	drained      *operatorDrain // by an operator
-	node         *store.Membership
-	peers        *peers // nil if this gateway is alone
-	elsewhere    *cluster.Node
-	caps         *capabilities
-	audit        *audit.Log
-	metrics      *metrics.Metrics
-	scrapes      *scrapes // nil if the metrics have no address of their own
-	overload     *overload.Watch
-	prices       *cost.Table
-	usage        *meter.Meter
-	tools        *registry.Registry
-	reload       *build.Watch // nil without dev
-	sim          *simulator   // nil if no provider is simulated
+	// operatorsSecret is the operators' key; empty if there is none.
+	operatorsSecret string
+	listener        net.Listener
+	certs           *certs.Store    // nil without TLS towards clients
+	loops           *nonblock.Loops // read from clients and models
+	http            *http.Server
+	gateway         *gateway.Server
+	sessions        *session.Manager
+	texts           *chat.Agent
+	drained         *operatorDrain // by an operator
+	node            *store.Membership
+	peers           *peers // nil if this gateway is alone
+	elsewhere       *cluster.Node
+	caps            *capabilities
+	audit           *audit.Log
+	metrics         *metrics.Metrics
+	scrapes         *scrapes // nil if the metrics have no address of their own
+	overload        *overload.Watch
+	prices          *cost.Table
+	usage           *meter.Meter
+	tools           *registry.Registry
+	reload          *build.Watch // nil without dev
+	sim             *simulator   // nil if no provider is simulated
 }
 
 // newServer puts the gateway together and opens its listener. The error wraps config.Problems if
@@ -243,7 +245,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 }
 
 // run serves until ctx ends, a signal comes or the listener fails, and leaves nothing running.
-func (s *server) run(ctx context.Context, p Process) error {
+func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	// From the serving goroutine to this one; never closed.
 	failed := make(chan error, 1)
 	var serving sync.WaitGroup
@@ -267,8 +269,11 @@ func (s *server) run(ctx context.Context, p Process) error {
 	if _, greeted := terminal.Width(p.Stderr); services[0].Simulated && !greeted {
 		s.logger.Warn(simNotice(s.cfg))
 	}
-	manager := s.serviceManager(p)
+	manager := again.manager
 	serving.Go(func() { manager.watchdog(watching) })
+	asked, unask := p.reloads()
+	defer unask()
+	serving.Go(func() { again.run(watching, asked) })
 	manager.tell(sdnotify.Ready)
 
 	var err error

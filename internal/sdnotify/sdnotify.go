@@ -14,9 +14,10 @@ import (
 
 // The states that a program tells of itself.
 const (
-	Ready    = "READY=1"
-	Stopping = "STOPPING=1"
-	Alive    = "WATCHDOG=1"
+	Ready     = "READY=1"
+	Reloading = "RELOADING=1" // until it is Ready again
+	Stopping  = "STOPPING=1"
+	Alive     = "WATCHDOG=1"
 )
 
 // Manager is the service manager. The zero value is a program that no manager has started: it tells
