@@ -328,7 +328,7 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 	case voice.Stuck:
 		c.complains("turn %d (%s) was never answered", e.X.Number, e.X.Words.Text)
 	case voice.Refused, voice.Lost, voice.NotBack, voice.Violation, voice.MissedMessages, voice.MissedAudio, voice.AudioAgain, voice.Dropped:
-		if c.leaving && e.Kind == voice.Lost {
+		if c.leaving && e.Kind == voice.Lost || e.Kind == voice.Dropped && c.outlasted() {
 			break
 		}
 		told := ""
@@ -337,6 +337,19 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 		}
 		c.complains("%s: %s %v %s, N %d", kindNames[e.Kind], e.Text, e.Err, told, e.N)
 	}
+}
+
+// clientKeeps is how much of the user's speech a client keeps while it has no session (docs/protocol.md).
+const clientKeeps = 10 * time.Second
+
+// outlasted reports whether the last outage was longer than what a client keeps of its user's speech:
+// then the rest is gone, however soon the gateways go on.
+func (c *talker) outlasted() bool {
+	if !c.away.IsZero() {
+		return time.Since(c.away) > clientKeeps
+	}
+	n := len(c.returns)
+	return n > 0 && c.returns[n-1].at.Sub(c.returns[n-1].lost) > clientKeeps
 }
 
 var kindNames = map[voice.Kind]string{
