@@ -174,10 +174,18 @@ func TestPace(t *testing.T) {
 			p.note("a", at("a", 1))
 			synctest.Wait()
 			w.set(nil)
-			if len(p.sessions) != 0 {
+			if err := p.flush(context.Background(), "a"); !errors.Is(err, ErrFenced) {
+				panic(fmt.Sprintf("whoever asks is told %v", err))
+			}
+			<-time.After(checkpointLife + 5*time.Second)
+			p.note("b", at("b", 1))
+			<-time.After(time.Second)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.sessions["a"] != nil {
 				panic("the session is not forgotten")
 			}
-		}, nil},
+		}, []string{fmt.Sprintf("b turn 1 at %v", checkpointLife+5*time.Second)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := pace(t, tc.story); fmt.Sprint(got) != fmt.Sprint(tc.want) {
