@@ -31,7 +31,7 @@ type Key struct {
 
 // Options configure an Authenticator.
 type Options struct {
-	// OperatorKey is the operators' key; empty means that there is none.
+	// OperatorKey is the operators' key; empty means that no such key exists.
 	OperatorKey string
 	Keys        []Key
 	Issuers     []Issuer
@@ -222,7 +222,7 @@ func (a *Authenticator) checkToken(ctx context.Context, token string) (Principal
 }
 
 // Find returns the principal with that ID, as it is configured now: of an API key, of a user of an
-// issuer, or of those who need no credentials. ok is false if there is none any more. A user's scopes
+// issuer, or of those who need no credentials. ok is false if it does not exist any more. A user's scopes
 // are the most that a token can have.
 func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 	switch kind, rest, _ := strings.Cut(id, ":"); Kind(kind) {
@@ -273,7 +273,7 @@ func (a *Authenticator) NoLonger(let []Principal, now time.Time) []Principal {
 func Operators(key string) *Current {
 	a, err := New(Options{OperatorKey: key})
 	if err != nil {
-		panic(err) // without keys and issuers there is none
+		panic(err) // only keys and issuers can be wrong, and it has neither
 	}
 	return Only(a)
 }

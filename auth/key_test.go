@@ -21,7 +21,7 @@ const (
 )
 
 // TestAPIKeys: one that was made is read again; what is not exactly of that form is no key, and what
-// could be guessed is none either.
+// could be guessed is invalid, too.
 func TestAPIKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {

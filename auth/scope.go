@@ -28,7 +28,7 @@ var scopeNames = []string{"voice", "chat", "tickets", "inspect", "confirm", "adm
 // ScopeNames returns the names of all scopes.
 func ScopeNames() []string { return append([]string(nil), scopeNames...) }
 
-// ParseScope returns the scope with that name; ok is false if there is none.
+// ParseScope returns the scope with that name; ok is false if no scope has it.
 func ParseScope(name string) (scope Scopes, ok bool) {
 	for i, known := range scopeNames {
 		if name == known {

@@ -27,7 +27,7 @@ type place struct {
 	mu sync.Mutex // guards the following fields
 	// next is what is to be written; nil if nothing is. The record that it points to never changes.
 	next    *store.SessionRecord
-	changes unwritten         // who waits for next
+	changes unwritten         // whoever waits for next
 	owned   *store.Owned      // nil until the first record is written
 	noted   *store.Checkpoint // waits until owned is known
 	settled bool              // owned is known: the first record is written, or never will be
