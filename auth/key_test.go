@@ -173,17 +173,17 @@ func TestNoLonger(t *testing.T) {
 			keyOf(stays, nil), keyOf(goes, nil), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = ada }),
 		}})
 		let := map[string]Principal{
-			"nobody":                                {},
-			"a ticket of a time without principals": {Kind: KindTicket, User: ada},
-			"a ticket of a key that stays":          {Kind: KindTicket, ID: "key:" + stays.ID(), User: ada},
-			"a ticket of a key that goes":           {Kind: KindTicket, ID: "key:" + goes.ID(), User: ada},
-			"a user":                                {Kind: KindJWT, ID: "jwt:example:ada", User: ada},
-			"a ticket of that user":                 {Kind: KindTicket, ID: "jwt:example:ada", User: ada},
-			"a user of an issuer there never was":   {Kind: KindJWT, ID: "jwt:other:ada", User: ada},
-			"operators":                             {Kind: KindOperator, ID: "operator"},
-			"a console":                             {Kind: KindConsole, ID: "console"},
-			"local":                                 {Kind: KindLocal, ID: "local"},
-			"a kind that there is not":              {Kind: "x", ID: "x"},
+			"nobody":                                 {},
+			"a ticket of a time without principals":  {Kind: KindTicket, User: ada},
+			"a ticket of a key that stays":           {Kind: KindTicket, ID: "key:" + stays.ID(), User: ada},
+			"a ticket of a key that goes":            {Kind: KindTicket, ID: "key:" + goes.ID(), User: ada},
+			"a user":                                 {Kind: KindJWT, ID: "jwt:example:ada", User: ada},
+			"a ticket of that user":                  {Kind: KindTicket, ID: "jwt:example:ada", User: ada},
+			"a user of an issuer that never existed": {Kind: KindJWT, ID: "jwt:other:ada", User: ada},
+			"operators":                              {Kind: KindOperator, ID: "operator"},
+			"a console":                              {Kind: KindConsole, ID: "console"},
+			"local":                                  {Kind: KindLocal, ID: "local"},
+			"an unknown kind":                        {Kind: "x", ID: "x"},
 		}
 		for name, k := range map[string]APIKey{"stays": stays, "goes": goes, "ends": ends, "moves": moves} {
 			p, err := before.Check(t.Context(), k.Reveal())
@@ -208,7 +208,7 @@ func TestNoLonger(t *testing.T) {
 			}
 			return sorted(names)
 		}
-		never := []string{"a kind that there is not", "a user of an issuer there never was", "local"}
+		never := []string{"an unknown kind", "a user of an issuer that never existed", "local"}
 		if got, want := gone(before), sorted(never); got != want {
 			t.Errorf("before: %s, want %s", got, want)
 		}

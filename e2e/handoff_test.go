@@ -254,6 +254,6 @@ func TestConversationWithoutATicket(t *testing.T) {
 		t.Errorf("the model speaks first in turn %d", m.Turn)
 	}
 	if status, _ := st.http(t, http.MethodGet, "/v1/conversations/nobodys", ""); status != http.StatusNotFound {
-		t.Errorf("a conversation that there is not: %d", status)
+		t.Errorf("an unknown conversation: %d", status)
 	}
 }

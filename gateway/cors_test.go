@@ -35,7 +35,7 @@ func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
 		t.Errorf("a stranger's question is answered %s %v", got.Status, got.Header)
 	}
 	if got = ask(http.MethodOptions, friend, "Access-Control-Request-Method", "DELETE"); got.Header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("a method that there is not: %s %v", got.Status, got.Header)
+		t.Errorf("an unknown method: %s %v", got.Status, got.Header)
 	}
 
 	// What npm openai and the AI SDK send from a page.

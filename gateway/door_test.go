@@ -101,7 +101,7 @@ func TestNobodyPassesTheDoor(t *testing.T) {
 		"a name with userinfo":          {change: host("localhost@evil.test"), status: 421, code: "host"},
 		"an address in another form":    {change: host("2130706433:8080"), status: 421, code: "host"},
 		"another alphabet":              {change: host("lоcalhost:8080"), status: 421, code: "host"},
-		"a port that there is not":      {change: host("localhost:65536"), status: 421, code: "host"},
+		"an unknown port":               {change: host("localhost:65536"), status: 421, code: "host"},
 		"no host":                       {change: host(""), status: 421, code: "host"},
 		"every address":                 {change: host("0.0.0.0:8080"), status: 421, code: "host"},
 		"an address of another machine": {change: host("192.168.1.2:8080"), status: 421, code: "host"},
@@ -117,7 +117,7 @@ func TestNobodyPassesTheDoor(t *testing.T) {
 		"two sites":                     {change: sites("same-origin", "cross-site"), status: 403, code: "origin"},
 		"a foreign page's image":        {change: sites("cross-site"), status: 403, code: "origin", embeds: true},
 		"a page of the same site":       {change: sites("same-site"), status: 403, code: "origin", embeds: true},
-		"a site that there is not":      {change: sites("evil"), status: 403, code: "origin", embeds: true},
+		"an unknown site":               {change: sites("evil"), status: 403, code: "origin", embeds: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := everyRoute(t, nil)

@@ -194,7 +194,7 @@ func TestConversationIsShown(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := operate(s, "GET", "/v1/conversations/c-8", "", nil); w.Code != 404 || !strings.Contains(w.Body.String(), "conversation_unknown") {
-		t.Errorf("one that there is not: %d %s", w.Code, w.Body)
+		t.Errorf("an unknown one: %d %s", w.Code, w.Body)
 	}
 	away := deskServer(t, &desk{err: store.ErrUnavailable}, nil)
 	if w := operate(away, "GET", "/v1/conversations/c-7", "", nil); w.Code != 503 {

@@ -69,7 +69,7 @@ func TestToolsAreListed(t *testing.T) {
 		}
 	}
 	if resp, body := get(t, srv.URL+"/v1/tools?mode=song"); resp.StatusCode != 400 {
-		t.Errorf("a mode that there is not: %d %s", resp.StatusCode, body)
+		t.Errorf("an unknown mode: %d %s", resp.StatusCode, body)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestToolIsTold(t *testing.T) {
 	}
 	resp, body := get(t, srv.URL+"/v1/tools/"+strings.Repeat("x", 300))
 	if resp.StatusCode != 404 || !strings.Contains(body, "not_found") || len(body) > 300 {
-		t.Errorf("a tool that there is not: %d %s", resp.StatusCode, body)
+		t.Errorf("an unknown tool: %d %s", resp.StatusCode, body)
 	}
 }
 

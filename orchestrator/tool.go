@@ -115,7 +115,7 @@ func (m *machine) conclude(a calls.Answer) {
 	switch {
 	case !delivered:
 		m.do(Audit{Record: record})
-	case a.Reader == calls.ByNotice:
+	case a.ByNotice():
 		text := prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode()))
 		if a.Approval != nil {
 			text = prompts.ApprovedNotice(a.Approval.Tool, a.Approval.Reference, m.mark.JSON(a.Envelope.Encode()))
@@ -137,7 +137,7 @@ func (m *machine) conclude(a calls.Answer) {
 	m.do(ToolEnded{Answer: a, Delivered: delivered, Record: record})
 	t := m.turn
 	switch {
-	case !delivered || a.Reader == calls.ByNotice || t == nil || t.number != a.Turn:
+	case !delivered || a.ByNotice() || t == nil || t.number != a.Turn:
 	case m.beside(a.Prepared):
 		m.settleCalls(t, a.Owed) // the model continues anyway: its speech need not come after the result
 	default:

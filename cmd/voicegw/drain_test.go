@@ -215,7 +215,7 @@ func TestDrainCommand(t *testing.T) {
 	}
 }
 
-// TestDrainProgressInWords: what is left is named, and what is not there is not.
+// TestDrainProgressInWords: what is left is named; a kind of which nothing is left is not.
 func TestDrainProgressInWords(t *testing.T) {
 	for want, p := range map[string]operator.DrainProgress{
 		"not draining": {},

@@ -20,7 +20,7 @@ type call struct {
 	runs     string // the tool that runs; it differs from tool for ConfirmAction
 	turn     int
 	state    state
-	reader   Reader
+	reader   reader
 	unlinked bool   // the model asked for it on a connection that is gone
 	into     string // if joined: the call whose answer it gets
 	echo     bool   // if joined: the provider announced that same call again
@@ -135,10 +135,10 @@ type Answer struct {
 	Turn int
 	Call string
 	Tool string
-	// Model is the name under which the model expects the answer. Reader tells how the model
+	// Model is the name under which the model expects the answer. reader tells how the model
 	// gets it, or why it does not.
 	Model    string
-	Reader   Reader
+	reader   reader
 	Envelope registry.Envelope
 	// Ran is true if this call itself produced the result, false if it repeats another call's.
 	Ran bool
@@ -169,7 +169,7 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 	}
 	a := Answer{
 		Owed: c.Owed(k.turn),
-		Turn: k.turn, Call: k.id, Tool: k.tool, Model: k.model, Reader: k.reader, Envelope: env, Ran: ran,
+		Turn: k.turn, Call: k.id, Tool: k.tool, Model: k.model, reader: k.reader, Envelope: env, Ran: ran,
 		Prepared: k.prepared, Approval: k.approval, Written: k.written, category: c.category(k.tool),
 		line: audit.Call{
 			Tools: c.book.Tools(), Tool: k.tool, Mode: c.book.Mode(), Turn: k.turn, ID: k.id, ProviderID: k.provider,
@@ -186,7 +186,11 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 }
 
 // Wanted reports whether the model waits for the answer.
-func (a Answer) Wanted() bool { return a.Reader.wants() }
+func (a Answer) Wanted() bool { return a.reader.wants() }
+
+// ByNotice reports whether the model is told in a separate turn, because its own call is
+// already answered or never existed.
+func (a Answer) ByNotice() bool { return a.reader == byNotice }
 
 // Intents returns what the tool asks of the conversation. A call that did not run itself asks
 // for nothing.
@@ -209,7 +213,7 @@ type Effect struct {
 func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	l := a.line
 	l.At, l.Applied, l.Refused, l.Why, l.NotDelivered = at, e.Applied, e.Refused, e.Why, e.NotDelivered
-	if why := a.Reader.why(); why != "" {
+	if why := a.reader.why(); why != "" {
 		l.NotDelivered = why
 	}
 	return l.Record()

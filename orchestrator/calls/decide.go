@@ -63,7 +63,7 @@ func (c *Calls) same(k call, named bool) (do []Action, settled bool) {
 			continue
 		}
 		if k.echo = named && !first.unlinked; k.echo && first.reader.wants() {
-			k.reader = Repeated // the model waits for one answer to both
+			k.reader = repeated // the model waits for one answer to both
 		}
 		c.join(k, first)
 		return nil, true
@@ -105,8 +105,8 @@ func (c *Calls) join(k call, first *call) {
 	if k.into = first.id; first.state == joined {
 		k.into = first.into
 	}
-	if first.unlinked && first.reader == ByNotice && first.approval == nil {
-		first.reader = Repeated // the model asks again on its new connection, and is answered there
+	if first.unlinked && first.reader == byNotice && first.approval == nil {
+		first.reader = repeated // the model asks again on its new connection, and is answered there
 	}
 	k.budget = c.book.Told()
 	c.open = append(c.open, k)

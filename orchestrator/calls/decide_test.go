@@ -155,7 +155,7 @@ func TestJoinedIdIsKept(t *testing.T) {
 		t.Errorf("announced again while it waits: %+v", d)
 	}
 	answers := b.ended("1", good(`{"n":1}`), 0)
-	if len(answers) != 3 || answers[2].Reader != Repeated || answers[0].Call != "c1" || !answers[0].Ran || answers[1].Call != "c2" || answers[1].Ran || !answers[1].Envelope.Meta.CacheHit {
+	if len(answers) != 3 || answers[2].reader != repeated || answers[0].Call != "c1" || !answers[0].Ran || answers[1].Call != "c2" || answers[1].Ran || !answers[1].Envelope.Meta.CacheHit {
 		t.Errorf("the answers are %+v", answers)
 	}
 	if d := b.Decide(calling("4", "call_bbbbbbbbbb", "write", `{"text":"x"}`)); d.Verdict != answeredNow || string(d.Envelope.Data) != `{"n":1}` {

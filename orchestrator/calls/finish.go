@@ -84,7 +84,7 @@ func (c *Calls) owed(answers []Action) {
 	for i, a := range slices.Backward(answers) {
 		a := a.(Answer)
 		a.Owed = a.Owed || waits[a.Turn]
-		waits[a.Turn] = waits[a.Turn] || a.Reader.wants()
+		waits[a.Turn] = waits[a.Turn] || a.reader.wants()
 		answers[i] = a
 	}
 }
@@ -139,7 +139,7 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 		if open == nil {
 			continue // it was queued and has been answered already
 		}
-		open.withdraw(Cancelled)
+		open.withdraw(cancelled)
 		runs := open
 		if open.state == joined {
 			runs = c.find(open.into)
@@ -156,19 +156,19 @@ func (c *Calls) Withdrawn(models []string) (do []Action) {
 // already given, or does not want, stay so.
 func (c *Calls) Unlinked() {
 	for i := range c.open {
-		if k := &c.open[i]; !k.put() && k.reader == ByCall {
-			k.reader, k.model, k.unlinked = ByNotice, "", true
+		if k := &c.open[i]; !k.put() && k.reader == byCall {
+			k.reader, k.model, k.unlinked = byNotice, "", true
 		}
 	}
 }
 
 // withdraw records that the model has had its answer, or wants none. If a person has approved
 // the call, the model is still told about it, in a turn of its own.
-func (k *call) withdraw(because Reader) {
+func (k *call) withdraw(because reader) {
 	switch {
 	case k.approval != nil:
-		k.reader, k.model = ByNotice, ""
-	case k.reader != Repeated:
+		k.reader, k.model = byNotice, ""
+	case k.reader != repeated:
 		k.reader = because
 	}
 }
@@ -177,9 +177,9 @@ func (k *call) withdraw(because Reader) {
 // itself: all old calls must be answered before such a model begins its next answer.
 func (c *Calls) Superseded() (do []Action) {
 	for i := range c.open {
-		if k := &c.open[i]; !k.put() && k.reader == ByCall {
+		if k := &c.open[i]; !k.put() && k.reader == byCall {
 			do = append(do, Overtaken{Model: k.model, Envelope: c.overtaken(k)})
-			k.withdraw(Superseded)
+			k.withdraw(superseded)
 		}
 	}
 	return do

@@ -183,7 +183,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 			return append(do, a)
 		}
 		if !spoken.reader.wants() {
-			spoken.reader, spoken.model = ByNotice, ""
+			spoken.reader, spoken.model = byNotice, ""
 		}
 		return append(do, c.approve(at, *spoken, a)...)
 	}
@@ -222,7 +222,7 @@ func (d Decision) Record() audit.Record {
 // The call counts in that turn, but is refused only if it would repeat a deed.
 func (c *Calls) Approve(at time.Time, turn int, a Approved) []Action {
 	k, do := c.begin(at, Called{Turn: turn, Provider: a.Provider, Tool: a.Tool, Args: a.Args})
-	k.reader = ByNotice
+	k.reader = byNotice
 	return append(do, c.approve(at, k, a)...)
 }
 

@@ -58,7 +58,7 @@ func (l *ledger) see(do []Action) {
 			if l.ended[a.Call]++; l.ended[a.Call] > 1 {
 				l.t.Fatalf("%s ended twice", a.Call)
 			}
-			if a.Reader == ByCall {
+			if a.reader == byCall {
 				l.answered(a.Model)
 			}
 		case Approved:

@@ -158,7 +158,7 @@ func (c *Calls) restored(q OpenQuestion) call {
 // loses answers a call of which nobody knows what came.
 func (c *Calls) loses(o OpenCall) Action {
 	k := call{
-		id: o.Call, tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider, state: running, reader: Lost, args: o.Args, written: o.Args,
+		id: o.Call, tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider, state: running, reader: lost, args: o.Args, written: o.Args,
 		keys: policy.Keys{Idempotency: o.Key, Business: o.Business},
 	}
 	if o.Reference != "" {

@@ -58,29 +58,29 @@ func (c *Calls) move(k *call, next state) {
 func (c *Calls) Strayed() bool { return c.strayed }
 
 // Reader tells how the model gets the answer to a call, or why it does not.
-type Reader uint8
+type reader uint8
 
 // The readers of an answer.
 const (
 	// ByCall: the model gets it as the answer to its call.
-	ByCall Reader = iota
+	byCall reader = iota
 	// ByNotice: the model is told in a separate turn, because a person has approved the call and
 	// the model's own call is already answered or never existed.
-	ByNotice
+	byNotice
 	// Repeated: the call is another one announced again, and that one gets the answer.
-	Repeated
+	repeated
 	// Superseded: the model was already answered when the user moved on.
-	Superseded
+	superseded
 	// Cancelled: the model has withdrawn the call.
-	Cancelled
+	cancelled
 	// Lost: another process has run the call, and nobody knows what came of it.
-	Lost
+	lost
 )
 
 // why returns the audit's word for why the model does not get the answer; empty if it does.
-func (r Reader) why() string {
-	return map[Reader]string{Repeated: "repeated", Superseded: "superseded", Cancelled: "cancelled", Lost: "node_lost"}[r]
+func (r reader) why() string {
+	return map[reader]string{repeated: "repeated", superseded: "superseded", cancelled: "cancelled", lost: "node_lost"}[r]
 }
 
 // wants reports whether the model waits for the answer.
-func (r Reader) wants() bool { return r == ByCall || r == ByNotice }
+func (r reader) wants() bool { return r == byCall || r == byNotice }
