@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/strict"
+)
+
+var languageForm = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`)
+
+// World is what a document may refer to.
+type World struct {
+	// Tools are the ids of all tools.
+	Tools []string
+	// Agents are the ids of all agents. The one that is checked need not be among them.
+	Agents []string
+	// Providers are those that the configuration names.
+	Providers []Provider
+}
+
+// Provider is a provider that a document may name.
+type Provider struct {
+	Name string
+	// Offered says that sessions can use it. A voice for one that is not offered may be named all the
+	// same, so that one document serves several installations.
+	Offered bool
+	// Voices lists the voices of a model, empty for the provider's own; nil if none are documented,
+	// so that any is taken. Nil takes any as well.
+	Voices func(model string) []string
+}
+
+// mostNamed is how many names a problem lists.
+const mostNamed = 40
+
+// Check checks what the document refers to. The error is a *strict.Error with all that is wrong with
+// the document, from Read on, in the order of its lines. Check may be called only once.
+func (d *Draft) Check(w World) (Agent, error) {
+	d.checkTools(w)
+	d.checkProviders(w)
+	d.checkSwitches(w)
+	return d.agent, d.r.Err()
+}
+
+func (d *Draft) checkTools(w World) {
+	for _, t := range d.tools {
+		if !slices.Contains(w.Tools, t.name) {
+			d.r.Problem(t.at, "there is no tool %q%s; voicegw tools list tells all", clip(t.name), strict.Near(t.name, w.Tools))
+		}
+	}
+}
+
+func (d *Draft) checkProviders(w World) {
+	known := map[string]Provider{}
+	var all, offered []string
+	for _, p := range w.Providers {
+		known[p.Name] = p
+		all = append(all, p.Name)
+		if p.Offered {
+			offered = append(offered, p.Name)
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(offered)
+	if name := d.agent.Provider; name != "" && !slices.Contains(offered, name) {
+		d.r.Problem(d.provider, "the provider %q is not configured here%s; there is %s", clip(name), strict.Near(name, offered), strict.Join(offered))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.voices)) {
+		at := d.voices[name]
+		p, ok := known[name]
+		if !ok {
+			d.r.Problem(at, "voices names the provider %q, which is not configured here%s; there is %s", clip(name), strict.Near(name, all), strict.Join(all))
+			continue
+		}
+		d.checkVoice(p, at)
+	}
+}
+
+func (d *Draft) checkVoice(p Provider, at *yaml.Node) {
+	if p.Voices == nil {
+		return
+	}
+	model := ""
+	if d.agent.Provider == p.Name {
+		model = d.agent.Model
+	}
+	voices := p.Voices(model)
+	if voice := d.agent.Voices[p.Name]; len(voices) > 0 && !slices.Contains(voices, voice) {
+		d.r.Problem(at, "%s has no voice %q%s; it has %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+	}
+}
+
+func (d *Draft) checkSwitches(w World) {
+	for _, s := range d.switchTo {
+		switch {
+		case s.name == d.agent.ID:
+			d.r.Problem(s.at, "switch_to names the agent itself; take it out")
+		case !slices.Contains(w.Agents, s.name):
+			d.r.Problem(s.at, "switch_to names the agent %q, which does not exist%s; there is %s", clip(s.name), strict.Near(s.name, w.Agents), quoted(w.Agents, mostNamed))
+		}
+	}
+}

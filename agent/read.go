@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"voicegw/internal/strict"
+	"voicegw/registry"
+)
+
+// Draft is a document that was read, with what is wrong with it so far. It is not safe for
+// concurrent use.
+type Draft struct {
+	r     *strict.Reader
+	agent Agent
+	// Where the document names something else.
+	tools, switchTo []place
+	voices          map[string]*yaml.Node
+	provider        *yaml.Node
+}
+
+// place is a name and where it stands.
+type place struct {
+	name string
+	at   *yaml.Node
+}
+
+// keys are those of a document, in the order in which problems list them.
+var keys = []string{
+	"id", "name", "description", "playbook", "tools", "voices", "provider", "model", "language", "greeting", "budget", "switch_to", "enabled",
+}
+
+// Read reads a document: JSON if it begins with a brace, otherwise YAML. name is the document's in
+// problems. What it refers to is not looked at before [Draft.Check].
+func Read(name string, data []byte) *Draft {
+	d := &Draft{r: strict.NewReader(name)}
+	if len(data) > MaxBytes {
+		d.r.Problem(nil, "the document has %d bytes; at most %d are taken", len(data), MaxBytes)
+		return d
+	}
+	top := d.top(data)
+	if top == nil {
+		return d
+	}
+	if m, ok := d.r.Map(top, "the agent", keys...); ok {
+		d.fields(m)
+	}
+	return d
+}
+
+func (d *Draft) top(data []byte) *yaml.Node {
+	if strings.HasPrefix(strings.TrimLeft(string(data[:min(len(data), 1024)]), " \t\r\n"), "{") {
+		return d.r.JSON(data)
+	}
+	return d.r.Document(data)
+}
+
+// Agent returns the agent as far as it could be read.
+func (d *Draft) Agent() Agent { return d.agent }
+
+// Problem records something that is wrong with the document as a whole.
+func (d *Draft) Problem(format string, args ...any) { d.r.Problem(nil, format, args...) }
+
+func (d *Draft) fields(m strict.Map) {
+	a := &d.agent
+	a.ID = d.id(m)
+	a.Name = d.needed(m, "name", MaxName)
+	a.Description = d.line(m, "description", MaxDescription)
+	a.Playbook = d.playbook(m)
+	if n := m.Get("tools"); n != nil {
+		d.tools = d.names(n, "tools", MaxTools)
+		a.Tools = []string{}
+		for _, t := range d.tools {
+			a.Tools = append(a.Tools, t.name)
+		}
+	}
+	d.readVoices(m.Get("voices"))
+	d.provider = m.Get("provider")
+	a.Provider = d.line(m, "provider", MaxName)
+	a.Model = d.line(m, "model", 2*MaxName)
+	if n := m.Get("model"); a.Model != "" && !m.Has("provider") {
+		d.r.Problem(n, "model says which model of a provider, and the agent has no provider; add provider")
+	}
+	if a.Language = d.line(m, "language", 35); a.Language != "" && !languageForm.MatchString(a.Language) {
+		d.r.Problem(m.Get("language"), "language must be a BCP 47 tag such as de or en-US, not %q", a.Language)
+	}
+	a.Greeting = d.text(m, "greeting", MaxGreeting)
+	d.budgets(m.Get("budget"))
+	if n := m.Get("switch_to"); n != nil {
+		d.switchTo = d.names(n, "switch_to", MaxSwitchTo)
+		for _, s := range d.switchTo {
+			a.SwitchTo = append(a.SwitchTo, s.name)
+		}
+	}
+	if on, ok := d.r.Bool(m.Get("enabled"), "enabled"); ok {
+		a.Disabled = !on
+	}
+}
+
+func (d *Draft) id(m strict.Map) string {
+	n := m.Get("id")
+	if n == nil {
+		d.r.Problem(m.Node, "the agent has no id; give it one, such as id: billing")
+		return ""
+	}
+	id, ok := d.r.Text(n, "id")
+	if ok && !ValidID(id) {
+		d.r.Problem(n, "id must be 1 to %d small letters, digits, - and _, and begin with a letter or digit, not %s", MaxID, strict.Kind(n))
+		return ""
+	}
+	return id
+}
+
+// needed reads a line that must be there.
+func (d *Draft) needed(m strict.Map, key string, most int) string {
+	if n := m.Get(key); n == nil {
+		d.r.Problem(m.Node, "the agent has no %s", key)
+		return ""
+	}
+	text := d.line(m, key, most)
+	if n := m.Get(key); n.Kind == yaml.ScalarNode && n.Tag != "!!null" && strings.TrimSpace(n.Value) == "" {
+		d.r.Problem(n, "%s is empty", key)
+	}
+	return text
+}
+
+// line reads a text of one line.
+func (d *Draft) line(m strict.Map, key string, most int) string {
+	text := d.text(m, key, most)
+	if strings.ContainsAny(text, "\n\t") {
+		d.r.Problem(m.Get(key), "%s must be one line", key)
+	}
+	return strings.TrimSpace(text)
+}
+
+// text reads a text without control characters.
+func (d *Draft) text(m strict.Map, key string, most int) string {
+	n := m.Get(key)
+	text, ok := d.r.Text(n, key)
+	if !ok {
+		return ""
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if c := utf8.RuneCountInString(text); c > most {
+		d.r.Problem(n, "%s has %d characters; at most %d are taken", key, c, most)
+	}
+	d.legible(n, key, text)
+	return strings.TrimSpace(text)
+}
+
+// legible refuses what no person would see in a text: what the model reads, its author must see.
+func (d *Draft) legible(n *yaml.Node, key, text string) {
+	if what, _ := registry.Hidden(text); what != "" {
+		d.r.Problem(n, "%s holds the character %s, which people cannot see but a model reads; remove it", key, what)
+	}
+}
+
+func (d *Draft) playbook(m strict.Map) string {
+	n := m.Get("playbook")
+	if n == nil {
+		d.r.Problem(m.Node, "the agent has no playbook; it says to the model who it is and what it has to do")
+		return ""
+	}
+	text, ok := d.r.Text(n, "playbook")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	switch {
+	case !ok:
+	case strings.TrimSpace(text) == "":
+		d.r.Problem(n, "playbook is empty")
+	case len(text) > MaxPlaybook:
+		d.r.Problem(n, "playbook has %d bytes; at most %d are taken. What is only looked up now and then belongs into the knowledge base", len(text), MaxPlaybook)
+	}
+	d.legible(n, "playbook", text)
+	return strings.TrimSpace(text)
+}
+
+// names reads a list of names, of which none comes twice. It may be empty.
+func (d *Draft) names(n *yaml.Node, what string, most int) []place {
+	if n.Kind != yaml.SequenceNode {
+		d.r.Problem(n, "%s must be a list, such as [a, b], not %s", what, strict.Kind(n))
+		return nil
+	}
+	if len(n.Content) > most {
+		d.r.Problem(n, "%s has %d entries; at most %d are taken", what, len(n.Content), most)
+		return nil
+	}
+	var list []place
+	for _, c := range n.Content {
+		name, ok := d.r.Text(c, "an entry of "+what)
+		switch {
+		case !ok:
+		case slices.ContainsFunc(list, func(p place) bool { return p.name == name }):
+			d.r.Problem(c, "%s has %q twice", what, clip(name))
+		default:
+			list = append(list, place{name, c})
+		}
+	}
+	return list
+}
+
+func (d *Draft) readVoices(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	m, ok := d.r.Map(n, "voices")
+	if !ok {
+		return
+	}
+	d.voices = map[string]*yaml.Node{}
+	for _, provider := range m.Keys() {
+		at := m.Get(provider)
+		voice, ok := d.r.Text(at, "voices."+clip(provider))
+		if !ok {
+			continue
+		}
+		if d.agent.Voices == nil {
+			d.agent.Voices = map[string]string{}
+		}
+		d.agent.Voices[provider], d.voices[provider] = voice, at
+	}
+}
+
+func (d *Draft) budgets(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	m, ok := d.r.Map(n, "budget", "voice", "text")
+	if !ok {
+		return
+	}
+	d.budget(m.Get("voice"), "budget.voice", &d.agent.Budget.Voice)
+	d.budget(m.Get("text"), "budget.text", &d.agent.Budget.Text)
+}
+
+func (d *Draft) budget(n *yaml.Node, what string, b *Budget) {
+	if n == nil {
+		return
+	}
+	m, ok := d.r.Map(n, what, "retrieval", "total", "top_k", "tool_time")
+	if !ok {
+		return
+	}
+	b.Retrieval, _ = d.r.Int(m.Get("retrieval"), what+".retrieval", 0, maxCalls)
+	b.Total, _ = d.r.Int(m.Get("total"), what+".total", 0, maxCalls)
+	b.TopK, _ = d.r.Int(m.Get("top_k"), what+".top_k", 0, maxCalls)
+	t, _ := d.r.Duration(m.Get("tool_time"), what+".tool_time", maxToolTime)
+	b.ToolTime = Duration(t.Round(time.Millisecond))
+}
+
+// clip bounds what a problem repeats of a document.
+func clip(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}
+
+// quoted lists names for a problem.
+func quoted(names []string, most int) string {
+	if len(names) <= most {
+		return strict.Join(names)
+	}
+	return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+}

@@ -1,0 +1,101 @@
+package strict
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// JSON is Document for JSON, which is no subset of YAML as its parser reads it: "\ud83d\ude00" is one
+// character in the one and an error in the other. The nodes are those that YAML would give.
+func (r *Reader) JSON(data []byte) *yaml.Node {
+	switch {
+	case len(data) > MaxBytes:
+		r.Problem(nil, "the file has %d bytes; at most %d are read", len(data), MaxBytes)
+		return nil
+	case !utf8.Valid(data):
+		r.Problem(nil, "this is not JSON: it is not UTF-8")
+		return nil
+	}
+	j := &jsonReader{data: data, line: 1, Decoder: json.NewDecoder(bytes.NewReader(data))}
+	j.UseNumber()
+	top, err := j.value(0)
+	if err == nil {
+		if _, err = j.Token(); errors.Is(err, io.EOF) {
+			return top
+		}
+		err = errors.New("something follows the document")
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	r.Problem(&yaml.Node{Line: j.at()}, "this is not JSON: %v", err)
+	return nil
+}
+
+// jsonReader makes nodes of tokens.
+type jsonReader struct {
+	*json.Decoder
+	data []byte
+	from int // up to where lines are counted
+	line int
+}
+
+// at returns the line of the last token.
+func (j *jsonReader) at() int {
+	to := min(int(j.InputOffset()), len(j.data))
+	j.line += bytes.Count(j.data[j.from:to], []byte("\n"))
+	j.from = to
+	return j.line
+}
+
+func (j *jsonReader) value(depth int) (*yaml.Node, error) {
+	if depth > maxDepth {
+		return nil, errors.New("nested too deep")
+	}
+	t, err := j.Token()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names it
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Line: j.at()}
+	switch t := t.(type) {
+	case json.Delim:
+		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
+		if t == '{' {
+			n.Kind, n.Tag = yaml.MappingNode, "!!map"
+		}
+		return n, j.contents(n, depth)
+	case string:
+		n.Tag, n.Value = "!!str", t
+	case bool:
+		n.Tag, n.Value = "!!bool", "false"
+		if t {
+			n.Value = "true"
+		}
+	case json.Number:
+		n.Tag, n.Value = "!!float", t.String()
+		if _, err := t.Int64(); err == nil {
+			n.Tag = "!!int"
+		}
+	case nil:
+		n.Tag, n.Value = "!!null", "null"
+	}
+	return n, nil
+}
+
+// contents reads what a mapping or list holds, and its end.
+func (j *jsonReader) contents(n *yaml.Node, depth int) error {
+	for j.More() {
+		c, err := j.value(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.Content = append(n.Content, c)
+	}
+	_, err := j.Token()
+	return err //nolint:wrapcheck // the caller names it
+}
