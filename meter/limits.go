@@ -2,6 +2,7 @@ package meter
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"time"
@@ -56,16 +57,27 @@ type limited struct {
 	sessions, pace, costs, minutes string
 }
 
-// limitsOf returns who of who is limited.
-func (m *Meter) limitsOf(who Who) []limited {
-	var all []limited
-	if who.User != "" {
-		all = append(all, limited{subject{user, who.User}, m.opts.User, LimitUserSessions, LimitUserRate, LimitUserCost, LimitUserMinutes})
+// limitsOf yields who of who is limited. It allocates nothing: it is asked for each session whenever
+// something is counted.
+func (m *Meter) limitsOf(who Who) iter.Seq[limited] {
+	return func(yield func(limited) bool) {
+		for of := range who.subjects() {
+			if l, ok := m.limited(of); ok && !yield(l) {
+				return
+			}
+		}
 	}
-	if who.Key != "" && m.opts.Key != nil {
-		all = append(all, limited{subject{key, who.Key}, m.opts.Key(who.Key), LimitKeySessions, LimitKeyRate, LimitKeyCost, LimitKeyMinutes})
+}
+
+// limited returns the limits of a subject; ok is false if it has none.
+func (m *Meter) limited(of subject) (l limited, ok bool) {
+	switch {
+	case of.kind == user:
+		return limited{of, m.opts.User, LimitUserSessions, LimitUserRate, LimitUserCost, LimitUserMinutes}, true
+	case m.opts.Key != nil:
+		return limited{of, m.opts.Key(of.id), LimitKeySessions, LimitKeyRate, LimitKeyCost, LimitKeyMinutes}, true
 	}
-	return all
+	return limited{}, false
 }
 
 // costLimit returns the limit on a day's money; zero for none.
@@ -84,7 +96,7 @@ func (l limited) timeLimit() int64 {
 func (m *Meter) allows(who Who, now time.Time) *Refusal {
 	m.turnDay(now)
 	over := now.UTC().Truncate(day).Add(day).Sub(now)
-	for _, l := range m.limitsOf(who) {
+	for l := range m.limitsOf(who) {
 		t := m.totals[l.of]
 		if t == nil {
 			continue
@@ -101,7 +113,7 @@ func (m *Meter) allows(who Who, now time.Time) *Refusal {
 
 // room returns nil if who may have one more session now. The caller must hold mu.
 func (m *Meter) room(who Who) *Refusal {
-	for _, l := range m.limitsOf(who) {
+	for l := range m.limitsOf(who) {
 		if t := m.totals[l.of]; t != nil && l.limits.Sessions > 0 && t.running >= l.limits.Sessions {
 			return m.refuse(&Refusal{Limit: l.sessions, Quota: int64(l.limits.Sessions), RetryIn: busyRetry})
 		}
@@ -112,7 +124,7 @@ func (m *Meter) room(who Who) *Refusal {
 // begins counts a session that begins, or returns why it may not yet. The caller must hold mu.
 func (m *Meter) begins(who Who, now time.Time) *Refusal {
 	var taken []*rate.Reservation
-	for _, l := range m.limitsOf(who) {
+	for l := range m.limitsOf(who) {
 		if l.limits.NewPerSecond <= 0 {
 			continue
 		}

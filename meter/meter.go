@@ -3,6 +3,7 @@ package meter
 import (
 	"cmp"
 	"context"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -95,6 +96,7 @@ type total struct {
 	micros  cost.Micros
 	voiceMS int64
 	running int
+	state   State // of the limits of this subject
 	// sessions run in this process.
 	sessions map[*Session]struct{}
 }
@@ -176,7 +178,7 @@ func (m *Meter) turnDay(now time.Time) {
 	}
 	for of, t := range m.totals {
 		t.micros, t.voiceMS = 0, 0
-		m.affected(t)
+		m.affected(of, t)
 		if t.empty() {
 			delete(m.totals, of)
 		}
@@ -213,14 +215,14 @@ func (m *Meter) add(who Who, more cost.Sum, now time.Time) {
 
 // set changes an entry, and the totals that it counts for. The caller must hold mu.
 func (m *Meter) set(s slot, e *entry, sum cost.Sum, running int) {
-	for _, of := range s.subjects() {
+	for of := range (Who{s.user, s.key}).subjects() {
 		t := m.total(of)
 		if s.day == m.day {
 			t.micros += sum.Micros - e.sum.Micros
 			t.voiceMS += sum.VoiceMS - e.sum.VoiceMS
 		}
 		t.running += running - e.running
-		m.affected(t)
+		m.affected(of, t)
 		if t.empty() {
 			delete(m.totals, of)
 		}
@@ -228,15 +230,16 @@ func (m *Meter) set(s slot, e *entry, sum cost.Sum, running int) {
 	e.sum, e.running = sum, running
 }
 
-func (s slot) subjects() []subject {
-	var all []subject
-	if s.user != "" {
-		all = append(all, subject{user, s.user})
+// subjects yields who is counted.
+func (w Who) subjects() iter.Seq[subject] {
+	return func(yield func(subject) bool) {
+		if w.User != "" && !yield(subject{user, w.User}) {
+			return
+		}
+		if w.Key != "" {
+			yield(subject{key, w.Key})
+		}
 	}
-	if s.key != "" {
-		all = append(all, subject{key, s.key})
-	}
-	return all
 }
 
 func (m *Meter) total(of subject) *total {
@@ -248,13 +251,27 @@ func (m *Meter) total(of subject) *total {
 	return t
 }
 
-// affected notes that the sessions of a subject may have to be told. The caller must hold mu.
-func (m *Meter) affected(t *total) {
-	if len(t.sessions) == 0 {
+// affected notes that the sessions of a subject must be told, if its state has changed: a subject may
+// have thousands of sessions, and each of them counts something. The caller must hold mu.
+func (m *Meter) affected(of subject, t *total) {
+	state := Fine
+	if l, ok := m.limited(of); ok {
+		state = l.state(t)
+	}
+	if state == t.state {
 		return
 	}
+	t.state = state
 	for s := range t.sessions {
 		m.changed[s] = struct{}{}
+	}
+	m.poke()
+}
+
+// poke has run tell the sessions that have changed. The caller must hold mu.
+func (m *Meter) poke() {
+	if len(m.changed) == 0 {
+		return
 	}
 	select {
 	case m.wake <- struct{}{}:

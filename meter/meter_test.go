@@ -327,6 +327,44 @@ func TestSessionsAreTold(t *testing.T) {
 	})
 }
 
+// TestCountingAsksNoOtherSession: what one session of a user counts is no work for the user's others, until
+// they must be told: a user who is nobody in particular may have thousands.
+func TestCountingAsksNoOtherSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := meter(t, metertest.New(), "a", auth.Limits{CostPerDay: 0.000100})
+		const others = 50
+		told := 0
+		all := make([]*Session, others)
+		for i := range all {
+			all[i] = enter(t, m, ada)
+			all[i].Watch(func(State) { told++ })
+		}
+		synctest.Wait()
+		count := func(micros cost.Micros) (asked int) {
+			m.mu.Lock() // the meter's goroutine cannot ask them yet
+			defer m.mu.Unlock()
+			m.add(ada, cost.Sum{Amount: spend(micros)}, time.Now())
+			return len(m.changed)
+		}
+		for i, step := range []struct {
+			micros cost.Micros
+			asked  int
+		}{{1, 0}, {78, 0}, {1, others}, {10, 0}, {10, others}, {5, 0}} {
+			if asked := count(step.micros); asked != step.asked {
+				t.Errorf("step %d: %d sessions are asked, want %d", i, asked, step.asked)
+			}
+			synctest.Wait()
+		}
+		if told != 2*others {
+			t.Errorf("%d sessions were told, want each of %d twice", told, others)
+		}
+		for _, s := range all {
+			s.Leave()
+		}
+		closeMeter(t, m)
+	})
+}
+
 // TestKilledNode: the sessions of a process that was killed give their places back.
 func TestKilledNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

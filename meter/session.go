@@ -59,7 +59,7 @@ func (m *Meter) Enter(who Who, goesOn bool) (*Session, *Refusal) {
 		more.Sessions = 1
 	}
 	m.add(who, more, now)
-	for _, l := range m.limitsOf(who) {
+	for l := range m.limitsOf(who) {
 		m.total(l.of).sessions[s] = struct{}{}
 	}
 	m.runs(who, 1)
@@ -85,10 +85,7 @@ func (s *Session) Watch(f func(State)) {
 	defer s.m.mu.Unlock()
 	s.watch = f
 	s.m.changed[s] = struct{}{}
-	select {
-	case s.m.wake <- struct{}{}:
-	default:
-	}
+	s.m.poke()
 }
 
 // Used counts what a model has reported.
@@ -137,7 +134,7 @@ func (s *Session) Leave() {
 	s.over = true
 	delete(m.changed, s)
 	m.runs(s.who, -1)
-	for _, l := range m.limitsOf(s.who) {
+	for l := range m.limitsOf(s.who) {
 		if t := m.totals[l.of]; t != nil {
 			delete(t.sessions, s)
 			if t.empty() {
@@ -151,15 +148,11 @@ func (s *Session) Leave() {
 func (m *Meter) accrue(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	seen := map[*Session]struct{}{}
 	for _, t := range m.totals {
-		for s := range t.sessions {
-			seen[s] = struct{}{}
-		}
-	}
-	for s := range seen {
-		if now.Sub(s.counted) >= accrueEvery {
-			m.add(s.who, cost.Sum{VoiceMS: s.elapsed(now)}, now)
+		for s := range t.sessions { // twice, where a user and a key have it: nothing is left then
+			if now.Sub(s.counted) >= accrueEvery {
+				m.add(s.who, cost.Sum{VoiceMS: s.elapsed(now)}, now)
+			}
 		}
 	}
 }
@@ -167,19 +160,24 @@ func (m *Meter) accrue(now time.Time) {
 // stateOf returns how much is used. The caller must hold mu.
 func (m *Meter) stateOf(who Who) State {
 	state := Fine
-	for _, l := range m.limitsOf(who) {
-		t := m.totals[l.of]
-		if t == nil {
-			continue
+	for l := range m.limitsOf(who) {
+		if t := m.totals[l.of]; t != nil {
+			state = max(state, l.state(t))
 		}
-		for _, c := range [...]struct{ used, most int64 }{{int64(t.micros), int64(l.costLimit())}, {t.voiceMS, l.timeLimit()}} {
-			switch {
-			case c.most <= 0:
-			case c.used >= c.most:
-				return Spent
-			case float64(c.used) >= nearShare*float64(c.most):
-				state = Near
-			}
+	}
+	return state
+}
+
+// state returns how much of its limits the subject has used.
+func (l limited) state(t *total) State {
+	state := Fine
+	for _, c := range [...]struct{ used, most int64 }{{int64(t.micros), int64(l.costLimit())}, {t.voiceMS, l.timeLimit()}} {
+		switch {
+		case c.most <= 0:
+		case c.used >= c.most:
+			return Spent
+		case float64(c.used) >= nearShare*float64(c.most):
+			state = Near
 		}
 	}
 	return state

@@ -46,8 +46,12 @@ type errorText string
 func (e errorText) Error() string { return string(e) }
 
 // frame is one message and the audio in it. raw belongs to the connection and is valid until
-// the next read.
-type frame struct{ raw, pcm []byte }
+// the next read. scan points into raw: an idle connection must not keep it, or it keeps the block
+// that the message was read into.
+type frame struct {
+	raw, pcm []byte
+	scan     scanner
+}
 
 // conn is one open conversation. [transport.Conn] defines which goroutine may call what.
 type conn struct {
@@ -75,7 +79,6 @@ type conn struct {
 
 	// Owned by Recv.
 	dialog    dialog
-	scan      scanner
 	alike     likeness
 	out       transport.AudioOut
 	held      *frame // backs the undelivered events and the one delivered last
@@ -244,7 +247,7 @@ func (c *conn) release() {
 		return
 	}
 	if cap(c.held.pcm) <= maxPooled {
-		c.held.raw = nil
+		c.held.raw, c.held.scan = nil, scanner{}
 		c.t.frames.Put(c.held)
 	}
 	c.held = nil

@@ -111,8 +111,8 @@ func (c *conn) decode(f *frame) *transport.Error {
 			return nil
 		}
 	}
-	if c.scan.scanAudio(f.raw) && isPlainSpeech(c.scan.out.mime) {
-		a := &c.scan.out
+	if f.scan.scanAudio(f.raw) && isPlainSpeech(f.scan.out.mime) {
+		a := &f.scan.out
 		if pcm, ok := c.decodeAudio(f.pcm[:0], a.data); ok {
 			f.pcm = pcm
 			if a.hasText {

@@ -32,7 +32,7 @@ func (s *scanner) scanAudio(msg []byte) bool {
 }
 
 // scanner walks over a message. Each method moves past what it names and reports
-// whether it was there. One value serves a whole connection: on the stack it would
+// whether it was there. It is part of a frame, which is reused: on the stack it would
 // escape through fields, once for each message.
 type scanner struct {
 	b   []byte
