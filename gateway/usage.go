@@ -53,9 +53,9 @@ func limitHeaders(h http.Header, no *meter.Refusal) {
 	h.Set("RateLimit", fmt.Sprintf("%q;r=0;t=%d", no.Limit, max(seconds, 1)))
 }
 
-// usageDay is a day of GET /v1/usage.
+// usageDay is a day of GET /v1/usage; the total of all has no date.
 type usageDay struct {
-	Date string `json:"date"`
+	Date string `json:"date,omitempty"`
 	// USDMicros is money in millionths of a dollar; Unpriced counts the reports of usage that are not
 	// in it because they have no price.
 	USDMicros int64      `json:"usd_micros"`

@@ -93,7 +93,7 @@ func TestUsageForOperators(t *testing.T) {
 	}
 	const want = `{"days":[{"date":"2026-11-24","usd_micros":5,"unpriced":1,"sessions":0,"turns":2,"voice_ms":0,"tokens":{"input_text":7}},` +
 		`{"date":"2026-11-25","usd_micros":6,"unpriced":0,"sessions":1,"turns":0,"voice_ms":900,"tokens":{"input_text":1}}],` +
-		`"prices":"2026-11-25","total":{"date":"","usd_micros":11,"unpriced":1,"sessions":1,"turns":2,"voice_ms":900,"tokens":{"input_text":8}},"unreadable":1}`
+		`"prices":"2026-11-25","total":{"usd_micros":11,"unpriced":1,"sessions":1,"turns":2,"voice_ms":900,"tokens":{"input_text":8}},"unreadable":1}`
 	if w := ask("?user=ada&key=key:1", testKey); w.Code != http.StatusOK || strings.TrimSpace(w.Body.String()) != want {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

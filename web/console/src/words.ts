@@ -99,11 +99,17 @@ export const WAIT_FOR_ANSWER = "Wait for the answer, or press Stop.";
 export const RECALLED = "This is what was said before. Go on by typing or talking, or begin a new conversation.";
 export const NOT_RECALLED = "The conversation goes on, but what was said before cannot be shown here.";
 
+const ENDING: Readonly<Record<string, string>> = {
+  length_limit: "It reaches its longest time. You can start again then.",
+  budget: "It has used nearly all that it may.",
+  credentials_expired: "The permission to talk ends. Log in again to go on.",
+};
+
 /** session.ending: what will happen by itself, and when (in ms). */
 export function endingNotice(reason: string | undefined, after: number | undefined): Notice {
   const whole = Math.round((after ?? 0) / 1000);
   const title = `The call ends ${whole > 0 ? `in ${whole} s` : "soon"}.`;
-  return reason === "length_limit" ? { title, advice: "It reaches its longest time. You can start again then." } : { title, advice: "You can start again then." };
+  return { title, advice: reason !== undefined && Object.hasOwn(ENDING, reason) ? ENDING[reason]! : "You can start again then." };
 }
 
 /** timeout: until when the user is shut out, in ms since the epoch. */
@@ -121,6 +127,9 @@ const ENDED: Readonly<Record<string, string>> = {
   idle: "Nobody spoke for a while. You can start again.",
   moved: "It goes on in another tab.",
   length_limit: "The call reached its longest time. You can start again.",
+  budget: "What this call, or you today, may use is used up.",
+  operator_ended: "An operator ended the call.",
+  credentials_expired: "The permission to talk has ended. Log in again.",
 };
 
 /** Why a call ended, in words; the ordinary advice for an unknown reason. */

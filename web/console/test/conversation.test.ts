@@ -5,7 +5,7 @@ import { Conversation, type Standing } from "../src/model/conversation.js";
 import { linesToKeep, readLines } from "../src/model/keptlines.js";
 import type { Line } from "../src/model/lines.js";
 import { activity, running, stoppable } from "../src/model/voice.js";
-import { callLength, outcomeOf } from "../src/words.js";
+import { callLength, endedAdvice, endingNotice, outcomeOf } from "../src/words.js";
 import { noticed, NOW, received, said, sent, started } from "./happenings.js";
 
 const BYE: Ended = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c", summary: "2 turns over 41s." } };
@@ -446,4 +446,15 @@ test("both sides use the same ids for different things", () => {
   conversation.take(received("voice", { type: "tool.ended", call_id: "call_1", tool: "kb_search", ok: true, duration_ms: 5 }));
   const states = conversation.transcript.lines.flatMap((line) => (line.kind === "tool" ? [`${line.tool} ${line.state}`] : []));
   assert.deepEqual(states, ["kb_get running", "kb_search done"]);
+});
+
+test("each reason why a call ends by itself has words of its own", () => {
+  for (const reason of ["length_limit", "budget", "credentials_expired"]) {
+    assert.match(endingNotice(reason, 30_000).title, /in 30 s/);
+    assert.notEqual(endingNotice(reason, 30_000).advice, endingNotice("other", 30_000).advice, reason);
+    assert.notEqual(endedAdvice(reason), endedAdvice("other"), reason);
+  }
+  assert.match(endedAdvice("budget"), /used up/);
+  assert.match(endedAdvice("operator_ended"), /operator/);
+  assert.equal(endingNotice("constructor", 0).advice, endingNotice(undefined, 0).advice);
 });
