@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ type Key struct {
 	ID, Name string
 	Hash     Hash
 	Scopes   Scopes
+	// Grants are what tools may read for it: each is a [ValidGrant].
+	Grants []string
 	// User is the only user for whom the key speaks; zero for a key that is bound to none.
 	User   user.User
 	Owner  string
@@ -38,6 +41,8 @@ type Options struct {
 	// Exposed says that others than this machine's programs can reach the gateway. It matters only
 	// without Keys and Issuers: whoever comes without credentials is then KindOpen, else KindLocal.
 	Exposed bool
+	// EnforceExpiry says that a session ends when the credentials end with which its client was let in.
+	EnforceExpiry bool
 	// Transport fetches the keys of issuers; nil means the common one.
 	Transport http.RoundTripper
 	// Logger is told when keys cannot be fetched. Nil means no logging.
@@ -54,6 +59,7 @@ type Authenticator struct {
 	keys            map[string]Key     // by id
 	issuers         map[string]*issuer // by the claim iss
 	unauthenticated Principal
+	enforceExpiry   bool
 }
 
 // New returns an Authenticator. It does not wait for the keys of issuers. Close must be called. The
@@ -65,7 +71,7 @@ func New(o Options) (*Authenticator, error) {
 	}
 	a := &Authenticator{
 		operator: sha256.Sum256([]byte(o.OperatorKey)), hasOperator: o.OperatorKey != "",
-		keys: map[string]Key{}, issuers: map[string]*issuer{},
+		keys: map[string]Key{}, issuers: map[string]*issuer{}, enforceExpiry: o.EnforceExpiry,
 	}
 	for _, k := range o.Keys {
 		if _, twice := a.keys[k.ID]; twice || !ValidKeyID(k.ID) {
@@ -196,9 +202,15 @@ func (a *Authenticator) checkKey(text string, now time.Time) (Principal, error) 
 func (k Key) principal() Principal {
 	return Principal{
 		Kind: KindKey, ID: "key:" + k.ID, Name: k.Name, User: k.User, Owner: k.Owner,
-		Scopes: k.Scopes, Limits: k.Limits, Expires: k.Expires,
+		Scopes: k.Scopes, Grants: strings.Join(k.Grants, " "), Mark: mark(k.Hash), Limits: k.Limits, Expires: k.Expires,
 	}
 }
+
+// markBytes is how much of a hash a Principal's Mark has: 64 bits tell credentials apart, and are too
+// little of the hash to try secrets against.
+const markBytes = 8
+
+func mark(h Hash) string { return hex.EncodeToString(h[:markBytes]) }
 
 // checkToken checks a JWT.
 func (a *Authenticator) checkToken(ctx context.Context, token string) (Principal, error) {
@@ -234,7 +246,7 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 		for _, i := range a.issuers {
 			named, err := user.Parse(who)
 			if i.Name == name && err == nil {
-				return Principal{Kind: KindJWT, ID: id, Name: name, User: named, Owner: i.Owner, Scopes: i.Scopes, Limits: i.Limits}, true
+				return Principal{Kind: KindJWT, ID: id, Name: name, User: named, Owner: i.Owner, Scopes: i.Scopes, Mark: i.mark, Limits: i.Limits}, true
 			}
 		}
 	case KindOperator:
@@ -248,14 +260,31 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 }
 
 // Admits reports whether a principal that was let in before would be let in now: its key or issuer
-// exists and has not ended, and speaks for the same user. A session that it runs may otherwise be
-// ended. A ticket counts for as long as whoever has made it is let in.
+// exists and has not ended, is still the same and not another one under its id, and speaks for the same
+// user. A session that it runs may otherwise be ended. A ticket counts for as long as whoever has made it
+// is let in.
 func (a *Authenticator) Admits(p Principal, now time.Time) bool {
 	if p.ID == "" {
 		return true // nobody is responsible for it
 	}
 	found, ok := a.Find(p.ID)
-	return ok && (found.User == p.User || p.Kind == KindTicket) && (found.Expires.IsZero() || now.Before(found.Expires))
+	return ok && (found.User == p.User || p.Kind == KindTicket) && SameMark(found.Mark, p.Mark) && (found.Expires.IsZero() || now.Before(found.Expires))
+}
+
+// SameMark reports whether two marks can be of the same credentials. Where one is not known, as in what an
+// older version has written, they can.
+func SameMark(a, b string) bool { return a == b || a == "" || b == "" }
+
+// Lapses returns when a session of p must end because the credentials end with which its client was let
+// in; zero if it goes on. Those of a key end as its configuration says now.
+func (a *Authenticator) Lapses(p Principal) time.Time {
+	if !a.enforceExpiry {
+		return time.Time{}
+	}
+	if found, ok := a.Find(p.ID); ok && strings.HasPrefix(p.ID, string(KindKey)+":") {
+		return found.Expires
+	}
+	return p.Expires
 }
 
 // NoLonger returns those of some principals that are not let in any more.
@@ -291,6 +320,12 @@ func Only(a *Authenticator) *Current {
 
 // Get returns the Authenticator in use.
 func (c *Current) Get() *Authenticator { return c.in.Load() }
+
+// Admits is Authenticator.Admits of the one in use.
+func (c *Current) Admits(p Principal, now time.Time) bool { return c.Get().Admits(p, now) }
+
+// Lapses is Authenticator.Lapses of the one in use.
+func (c *Current) Lapses(p Principal) time.Time { return c.Get().Lapses(p) }
 
 // Swap puts another one in its place, and returns the one before. Requests that are being checked
 // finish with that one; it may be closed at once.

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ type Issuer struct {
 	JWKS string
 	// Discover says that the issuer itself tells the address of its keys.
 	Discover bool
-	// KeySet holds its public keys, as a set of JSON Web Keys.
+	// KeySet holds its public keys, as a set of JSON Web Keys or in PEM.
 	KeySet []byte
 	// Secret is what it signs with (HS256, HS384, HS512), if this gateway shares it.
 	Secret []byte
@@ -49,8 +50,9 @@ type Issuer struct {
 	// ScopesClaim is the claim that holds the token's scopes, as a list or as words in a text; empty
 	// means that a token has all of Scopes.
 	ScopesClaim string
-	// Scopes are the most that a token can have.
+	// Scopes and Grants are the most that a token can have. Each of Grants is a [ValidGrant].
 	Scopes Scopes
+	Grants []string
 	// Leeway is how much the clocks may differ.
 	Leeway time.Duration
 	// Limits are those of each user; Owner says who is responsible for the issuer.
@@ -77,14 +79,16 @@ const keyUsers = "key:"
 type issuer struct {
 	// Fixed after newIssuer.
 	Issuer
+	mark   string
 	parser *jwt.Parser
+	sole   bool // there is one key only, which needs no kid
 	key    func(ctx context.Context) jwt.Keyfunc
 	remote *remoteKeys // nil unless the keys are fetched
 }
 
 // newIssuer makes an issuer. close must be called.
 func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, error) {
-	i := &issuer{Issuer: o}
+	i := &issuer{Issuer: o, mark: mark(sha256.Sum256([]byte(o.Issuer)))}
 	algorithms := o.Algorithms
 	switch {
 	case len(algorithms) > 0:
@@ -121,11 +125,19 @@ func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 		i.key = func(context.Context) jwt.Keyfunc { return func(*jwt.Token) (any, error) { return i.Secret, nil } }
 		return nil
 	case len(i.KeySet) > 0:
-		keys, err := fixedKeys(i.KeySet)
+		keys, err := parseKeyFile(i.KeySet)
 		if err != nil {
 			return fmt.Errorf("auth: the keys of the issuer %s: %w", i.Name, err)
 		}
-		options.Storage = keys
+		if len(keys) == 1 && keys[0].unnamed {
+			i.sole, i.key = true, func(context.Context) jwt.Keyfunc {
+				return func(*jwt.Token) (any, error) { return keys[0].jwk.Key(), nil }
+			}
+			return nil
+		}
+		if options.Storage, err = fixedKeys(keys); err != nil {
+			return fmt.Errorf("auth: the keys of the issuer %s: %w", i.Name, err)
+		}
 	case i.Discover:
 		i.remote = fetchKeys(i.Issuer.Issuer, true, next, logger)
 		options.Storage = i.remote
@@ -195,9 +207,10 @@ func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 	if err != nil {
 		return Principal{}, err
 	}
+	scopes, grants := i.access(claims)
 	return Principal{
 		Kind: KindJWT, ID: i.id(who), Name: i.Name, User: who, Owner: i.Owner,
-		Scopes: i.scopes(claims), Limits: i.Limits, Expires: expires.UTC(),
+		Scopes: scopes, Grants: grants, Mark: i.mark, Limits: i.Limits, Expires: expires.UTC(),
 	}, nil
 }
 
@@ -210,7 +223,7 @@ func (i *issuer) header(h map[string]any) error {
 		return errCritical
 	}
 	kid, _ := h["kid"].(string)
-	if kid == "" && len(i.Secret) == 0 {
+	if kid == "" && len(i.Secret) == 0 && !i.sole {
 		return errNoKid // the library would try each key
 	}
 	typ, _ := h["typ"].(string)
@@ -237,30 +250,34 @@ func (i *issuer) user(claims jwt.MapClaims) (user.User, error) {
 	return who, nil
 }
 
-// scopes returns the scopes of a token. Words that are no scopes here are another service's.
-func (i *issuer) scopes(claims jwt.MapClaims) Scopes {
+// access returns the scopes of a token, and its grants in the form of Principal.Grants. Words that are
+// neither here are another service's.
+func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
 	if i.ScopesClaim == "" {
-		return i.Scopes
+		return i.Scopes, strings.Join(i.Grants, " ")
 	}
 	var set Scopes
+	var held []string
 	add := func(word string) {
 		if s, ok := ParseScope(word); ok {
 			set |= s
 		}
+		held = append(held, word)
 	}
-	switch held := claims[i.ScopesClaim].(type) {
+	switch claim := claims[i.ScopesClaim].(type) {
 	case string: // RFC 8693, section 4.2
-		for word := range strings.FieldsSeq(held) {
+		for word := range strings.FieldsSeq(claim) {
 			add(word)
 		}
 	case []any:
-		for _, one := range held {
+		for _, one := range claim {
 			if word, ok := one.(string); ok {
 				add(word)
 			}
 		}
 	}
-	return set & i.Scopes
+	granted := slices.DeleteFunc(slices.Clone(i.Grants), func(grant string) bool { return !slices.Contains(held, grant) })
+	return set & i.Scopes, strings.Join(granted, " ")
 }
 
 // reasonOf returns why a token was refused, as a word.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -104,7 +105,7 @@ func TestKeysOpen(t *testing.T) {
 		a := newAuth(t, Options{OperatorKey: "0123456789abcdef", Keys: []Key{
 			keyOf(key, nil), keyOf(bound, func(k *Key) { k.User = user.Must("ada") }), keyOf(ending, func(k *Key) { k.Expires = end }),
 		}})
-		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: Chat | Tickets, Limits: Limits{MinutesPerDay: 5}}
+		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: Chat | Tickets, Mark: key.Hash().String()[:16], Limits: Limits{MinutesPerDay: 5}}
 		if p, err := a.Check(t.Context(), key.Reveal()); err != nil || p != want || p.Self().String() != "key:"+key.ID() || !p.Names() {
 			t.Errorf("%+v, %v", p, err)
 		}
@@ -166,11 +167,11 @@ func TestWhoNeedsNothing(t *testing.T) {
 // TestNoLonger: which of those who were let in would be refused after another configuration has come.
 func TestNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stays, goes, ends, moves := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
+		stays, goes, ends, moves, again := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
 		ada, eve := user.Must("ada"), user.Must("eve")
 		issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
 		before := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
-			keyOf(stays, nil), keyOf(goes, nil), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = ada }),
+			keyOf(stays, nil), keyOf(goes, nil), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = ada }), keyOf(again, nil),
 		}})
 		let := map[string]Principal{
 			"nobody":                                 {},
@@ -185,15 +186,18 @@ func TestNoLonger(t *testing.T) {
 			"local":                                  {Kind: KindLocal, ID: "local"},
 			"an unknown kind":                        {Kind: "x", ID: "x"},
 		}
-		for name, k := range map[string]APIKey{"stays": stays, "goes": goes, "ends": ends, "moves": moves} {
+		for name, k := range map[string]APIKey{"stays": stays, "goes": goes, "ends": ends, "moves": moves, "is another": again} {
 			p, err := before.Check(t.Context(), k.Reveal())
 			if err != nil {
 				t.Fatal(err)
 			}
 			let[name] = p
 		}
+		let["a ticket of one that is another"] = Principal{Kind: KindTicket, ID: "key:" + again.ID(), Mark: let["is another"].Mark, User: ada}
+		let["an issuer that is another"] = Principal{Kind: KindJWT, ID: "jwt:example:ada", Mark: "0102030405060708", User: ada}
 		after := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
 			keyOf(stays, func(k *Key) { k.Scopes = Voice }), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = eve }),
+			keyOf(again, func(k *Key) { k.Hash = NewAPIKey().Hash() }), // the id is used again
 		}})
 		gone := func(a *Authenticator) string {
 			var names []string
@@ -208,15 +212,15 @@ func TestNoLonger(t *testing.T) {
 			}
 			return sorted(names)
 		}
-		never := []string{"an unknown kind", "a user of an issuer that never existed", "local"}
+		never := []string{"an unknown kind", "a user of an issuer that never existed", "an issuer that is another", "local"}
 		if got, want := gone(before), sorted(never); got != want {
 			t.Errorf("before: %s, want %s", got, want)
 		}
-		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves")); got != want {
+		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves", "is another", "a ticket of one that is another")); got != want {
 			t.Errorf("after: %s, want %s", got, want)
 		}
 		pass(time.Minute)
-		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves", "ends")); got != want {
+		if got, want := gone(after), sorted(append(never, "goes", "a ticket of a key that goes", "moves", "is another", "a ticket of one that is another", "ends")); got != want {
 			t.Errorf("later: %s, want %s", got, want)
 		}
 		none := newAuth(t, Options{})
@@ -228,6 +232,66 @@ func TestNoLonger(t *testing.T) {
 			t.Error("it was not swapped")
 		}
 	})
+}
+
+// TestLapses: a session ends with its credentials only if that is wanted; the end of a key is the configured
+// one, that of a token its own.
+func TestLapses(t *testing.T) {
+	key, soon, late := NewAPIKey(), time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
+	issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
+	let := map[string]Principal{
+		"a key":           {Kind: KindKey, ID: "key:" + key.ID(), Expires: soon},
+		"a ticket of it":  {Kind: KindTicket, ID: "key:" + key.ID()},
+		"a token":         {Kind: KindJWT, ID: "jwt:example:ada", User: user.Must("ada"), Expires: soon},
+		"a ticket of one": {Kind: KindTicket, ID: "jwt:example:ada", Expires: soon},
+		"an operator":     {Kind: KindOperator, ID: "operator"},
+		"nobody":          {},
+	}
+	for enforce, want := range map[bool]map[string]time.Time{false: {}, true: {"a key": late, "a ticket of it": late, "a token": soon, "a ticket of one": soon}} {
+		current := Only(newAuth(t, Options{OperatorKey: "0123456789abcdef", EnforceExpiry: enforce, Issuers: []Issuer{issuer}, Keys: []Key{keyOf(key, func(k *Key) { k.Expires = late })}}))
+		for name, p := range let {
+			if got := current.Lapses(p); !got.Equal(want[name]) {
+				t.Errorf("%s, enforced %t: %v, want %v", name, enforce, got, want[name])
+			}
+		}
+	}
+}
+
+// TestGrants: what tools may read for a key or for a token: what the configuration and, of a token, its
+// issuer have given it.
+func TestGrants(t *testing.T) {
+	key, signer := NewAPIKey(), newSigner(t, "d", "EdDSA")
+	issuer := theIssuer(signer.jwk())
+	issuer.Grants = []string{"kb:staff", "kb:hr"}
+	a := newAuth(t, Options{Issuers: []Issuer{issuer}, Keys: []Key{keyOf(key, func(k *Key) { k.Grants = []string{"kb:staff"} })}})
+	for secret, want := range map[string]string{
+		key.Reveal(): "kb:staff",
+		signer.token(t, valid(map[string]any{"scope": "voice kb:hr kb:board staff"})):  "kb:hr",
+		signer.token(t, valid(map[string]any{"scope": []string{"kb:hr", "kb:staff"}})): "kb:staff kb:hr",
+		signer.token(t, valid(map[string]any{"scope": "voice"})):                       "",
+	} {
+		p, err := a.Check(t.Context(), secret)
+		if got := strings.Join(p.Granted(), " "); err != nil || got != want || p.Grants != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	issuer.ScopesClaim = ""
+	if p, err := newAuth(t, Options{Issuers: []Issuer{issuer}}).Check(t.Context(), signer.token(t, valid(nil))); err != nil || p.Grants != "kb:staff kb:hr" {
+		t.Errorf("without a claim: %q, %v", p.Grants, err)
+	}
+	for text, want := range map[string]string{"voice kb:staff kb:staff": "voice kb:staff", "kb:": "", "kb:a b:c": "", "kb:ä": "", "voice KB:x": "", "kb:" + strings.Repeat("x", 62): ""} {
+		scopes, grants, err := ParseAccess(strings.Fields(text))
+		if got := strings.TrimSpace(scopes.String() + " " + strings.Join(grants, " ")); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+	many := make([]string, MostGrants+1)
+	for i := range many {
+		many[i] = GrantPrefix + strconv.Itoa(i)
+	}
+	if _, _, err := ParseAccess(many); err == nil {
+		t.Error("too many are taken")
+	}
 }
 
 // pass lets time pass, which is not real: the tests are in a bubble of synctest.
@@ -327,11 +391,23 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzKeySet: a set holds at most so many keys, each with a kid.
+// FuzzKeySet: a set holds at most so many keys, each with a kid; a file of another form has one without,
+// or several with one each.
 func FuzzKeySet(f *testing.F) {
 	f.Add([]byte(`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`))
 	f.Add([]byte(`{"keys":[{"kty":"EC","crv":"P-256","kid":"1","x":"AA","y":"AA"},{"kty":"RSA","kid":"2","n":"AQAB","e":"AQAB"}]}`))
+	f.Add([]byte("-----BEGIN PUBLIC KEY-----\nkid: 1\n\nMCowBQYDK2VwAyEAA6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=\n-----END PUBLIC KEY-----\n"))
+	f.Add([]byte("-----BEGIN PUBLIC KEY-----\n\nMCowBQYDK2VwAyEAA6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=\n-----END PUBLIC KEY-----\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := parseKeyFile(data)
+		if (err == nil) != (len(file) > 0) || len(file) > maxSetKeys {
+			t.Fatalf("%d keys in a file, %v", len(file), err)
+		}
+		for _, k := range file {
+			if m := k.jwk.Marshal(); k.unnamed != (m.KID == "") || k.unnamed && len(file) > 1 || m.D != "" || m.K != "" {
+				t.Errorf("%+v", m)
+			}
+		}
 		keys, err := parseKeySet(data)
 		if (err == nil) != (len(keys) > 0) || len(keys) > maxSetKeys {
 			t.Fatalf("%d keys, %v", len(keys), err)

@@ -73,31 +73,39 @@ func publicKey(m jwkset.JWKMarshal) (jwkset.JWK, error) {
 	if err != nil {
 		return jwkset.JWK{}, fmt.Errorf("cannot be read: %w", err)
 	}
-	switch key := k.Key().(type) {
-	case *rsa.PublicKey:
-		if n := key.N.BitLen(); n < leastRSA {
-			return jwkset.JWK{}, fmt.Errorf("is an RSA key of %d bits; at least %d are needed", n, leastRSA)
-		}
-	case *ecdsa.PublicKey, ed25519.PublicKey:
-	default:
-		return jwkset.JWK{}, fmt.Errorf("is of a kind that signs no tokens (%s)", m.KTY)
+	if err := signs(k.Key()); err != nil {
+		return jwkset.JWK{}, err
 	}
 	return k, nil
 }
 
-// fixedKeys returns keys that never change.
-func fixedKeys(data []byte) (jwkset.Storage, error) {
-	keys, err := parseKeySet(data)
-	if err != nil {
-		return nil, err
+// signs says why a public key cannot check the signatures of tokens, as the end of a sentence about it.
+func signs(key any) error {
+	switch key := key.(type) {
+	case *rsa.PublicKey:
+		if n := key.N.BitLen(); n < leastRSA {
+			return fmt.Errorf("is an RSA key of %d bits; at least %d are needed", n, leastRSA)
+		}
+	case *ecdsa.PublicKey, ed25519.PublicKey:
+	default:
+		return fmt.Errorf("is of a kind that signs no tokens (%T)", key)
 	}
-	s := jwkset.NewMemoryStorage()
-	return s, s.KeyReplaceAll(context.Background(), keys)
+	return nil
 }
 
-// CheckKeySet says what is wrong with a set of JSON Web Keys, as the end of a sentence; nil if it
+// fixedKeys returns keys that never change.
+func fixedKeys(keys []fileKey) (jwkset.Storage, error) {
+	all := make([]jwkset.JWK, len(keys))
+	for i, k := range keys {
+		all[i] = k.jwk
+	}
+	s := jwkset.NewMemoryStorage()
+	return s, s.KeyReplaceAll(context.Background(), all)
+}
+
+// CheckKeyFile says what is wrong with a file of public keys, as the end of a sentence; nil if it
 // can check tokens.
-func CheckKeySet(data []byte) error {
-	_, err := parseKeySet(data)
+func CheckKeyFile(data []byte) error {
+	_, err := parseKeyFile(data)
 	return err
 }

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"voicegw/internal/user"
@@ -37,6 +38,12 @@ type Principal struct {
 	// Owner says who is responsible for the principal, in the operator's words; it may be empty.
 	Owner  string
 	Scopes Scopes
+	// Grants are what the principal may have tools read, as words between spaces: [Principal.Granted]
+	// has them as a list.
+	Grants string
+	// Mark tells apart credentials that have had one ID, such as an id of an API key that was used
+	// again for another key. It is no secret. It is empty for kinds whose ID is enough.
+	Mark string
 	// Limits bound what all requests of this ID may use together.
 	Limits Limits
 	// Expires is when the credentials end; zero if they do not end by themselves.
@@ -65,6 +72,14 @@ func (p Principal) Unauthenticated() bool {
 
 // May reports whether p has at least one of the scopes, or [Admin], which has all.
 func (p Principal) May(any Scopes) bool { return p.Scopes&(any|Admin) != 0 }
+
+// Granted returns the scopes of tools that p brings with it, such as kb:staff; nil if there are none.
+func (p Principal) Granted() []string {
+	if p.Grants == "" {
+		return nil
+	}
+	return strings.Fields(p.Grants)
+}
 
 // Names reports whether p may name the user for whom it speaks. A principal that is bound to a user
 // never may.

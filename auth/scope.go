@@ -2,6 +2,7 @@ package auth
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,46 @@ func ParseScopes(names []string) (Scopes, error) {
 		set |= scope
 	}
 	return set, nil
+}
+
+// GrantPrefix begins the scopes that are for tools: what a tool may read for the principal. They open
+// no endpoint.
+const GrantPrefix = "kb:"
+
+// The bounds of grants: those of the scopes of a conversation, in package registry.
+const (
+	MostGrants    = 32
+	maxGrantBytes = 64
+)
+
+// ValidGrant reports whether a word can be a grant: [GrantPrefix] and ASCII letters, digits and the
+// signs . _ : / -, together at most 64.
+func ValidGrant(word string) bool {
+	rest, ok := strings.CutPrefix(word, GrantPrefix)
+	return ok && rest != "" && len(word) <= maxGrantBytes && !strings.ContainsFunc(rest, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._:/-", r)
+	})
+}
+
+// ParseAccess returns what a list of scopes opens, and its grants. The error names the first word that
+// is neither, or says that there are too many grants.
+func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
+	var names []string
+	for _, word := range words {
+		switch {
+		case !ValidGrant(word):
+			names = append(names, word)
+		case !slices.Contains(grants, word):
+			grants = append(grants, word)
+		}
+	}
+	if len(grants) > MostGrants {
+		return 0, nil, fmt.Errorf("it has %d scopes that begin with %s; at most %d are taken", len(grants), GrantPrefix, MostGrants)
+	}
+	if scopes, err = ParseScopes(names); err != nil {
+		return 0, nil, fmt.Errorf("%w, and those for tools, which begin with %s", err, GrantPrefix)
+	}
+	return scopes, grants, nil
 }
 
 // Names returns the names of the scopes in s, in a fixed order.

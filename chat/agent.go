@@ -61,10 +61,12 @@ type Request struct {
 	ConversationID string
 	// User is the user who sends the message; it must not be empty.
 	User user.User
-	// Key is the ID of the principal whose credentials were shown; it may be empty. Inspect means that
-	// the client may know what the turn costs.
-	Key     string
-	Inspect bool
+	// Key is the ID of the principal whose credentials were shown; it may be empty. KeyMark and
+	// KeyExpires are its Mark and its end (auth.Principal), for voice sessions that come of the turn.
+	// Inspect means that the client may know what the turn costs.
+	Key, KeyMark string
+	KeyExpires   time.Time
+	Inspect      bool
 	// Vouched means that a trusted caller named the user; Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string

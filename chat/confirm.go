@@ -93,7 +93,9 @@ func (c client) Show(image registry.Image) {
 // Origin returns the origin of the page that sent the message.
 func (c client) Origin() string { return c.t.req.Origin }
 
-func (c client) Principal() string { return c.t.req.Key }
+func (c client) Guarantor() registry.Guarantor {
+	return registry.Guarantor{ID: c.t.req.Key, Mark: c.t.req.KeyMark, Expires: c.t.req.KeyExpires}
+}
 
 // Said returns what was said in a conversation that only its client keeps, without what
 // instructs the model.

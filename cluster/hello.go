@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"voicegw/auth"
 	"voicegw/internal/user"
@@ -35,6 +36,9 @@ type principal struct {
 	ID     string      `json:"id"`
 	User   string      `json:"user,omitempty"`
 	Scopes auth.Scopes `json:"scopes"`
+	// Mark and Expires are missing from what an older version says.
+	Mark    string    `json:"mark,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // tell returns what another node is told of p.
@@ -42,7 +46,7 @@ func tell(p auth.Principal) *principal {
 	if p.IsZero() {
 		return nil
 	}
-	return &principal{Kind: p.Kind, ID: p.ID, User: p.User.String(), Scopes: p.Scopes}
+	return &principal{Kind: p.Kind, ID: p.ID, User: p.User.String(), Scopes: p.Scopes, Mark: p.Mark, Expires: p.Expires}
 }
 
 // told returns the principal that another node has told of. The error says that its user is invalid.
@@ -50,7 +54,7 @@ func (p *principal) told() (auth.Principal, error) {
 	if p == nil {
 		return auth.Principal{}, nil
 	}
-	out := auth.Principal{Kind: p.Kind, ID: p.ID, Scopes: p.Scopes}
+	out := auth.Principal{Kind: p.Kind, ID: p.ID, Scopes: p.Scopes, Mark: p.Mark, Expires: p.Expires}
 	var err error
 	if p.User != "" {
 		out.User, err = user.Parse(p.User)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/netip"
 	"testing"
+	"time"
 
 	"voicegw/auth"
 	"voicegw/internal/user"
@@ -14,7 +15,7 @@ import (
 func TestWhoIsCarried(t *testing.T) {
 	for name, p := range map[string]auth.Principal{
 		"nobody":    {},
-		"a user":    {Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: auth.Voice | auth.Inspect},
+		"a user":    {Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: auth.Voice | auth.Inspect, Mark: "0102030405060708", Expires: time.Unix(2000, 0).UTC()},
 		"a key":     {Kind: auth.KindKey, ID: "key:0123abcd", Scopes: auth.Voice | auth.Tickets},
 		"a console": {Kind: auth.KindConsole, ID: "console", Scopes: auth.AllScopes},
 	} {

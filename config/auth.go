@@ -18,6 +18,8 @@ type Auth struct {
 	// Keys are API keys, JWT the identity providers whose tokens are accepted, by their names.
 	Keys map[string]*AuthKey    `key:"keys"`
 	JWT  map[string]*AuthIssuer `key:"jwt"`
+	// EnforceExpiry says that a session ends when the credentials end with which its client was let in.
+	EnforceExpiry bool `key:"enforce_expiry"`
 }
 
 // AuthKey is an API key, of which only the hash is known.
@@ -42,7 +44,7 @@ type AuthIssuer struct {
 	// JWKSURL is the address of its public keys. Discovery asks the issuer itself for that address.
 	JWKSURL   string `key:"jwks_url"`
 	Discovery bool   `key:"discovery"`
-	KeysFile  File   `key:"keys_file"` // its public keys, as a set of JSON Web Keys
+	KeysFile  File   `key:"keys_file"` // its public keys, as a set of JSON Web Keys or in PEM
 	HSSecret  Secret `key:"hs_secret"` // the secret that it shares with the gateway
 	// Algs are the algorithms that may sign; empty means those of auth.DefaultAlgorithms, and HS256 for
 	// a secret.
@@ -110,19 +112,19 @@ func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
 		k := a.Keys[name]
 		out := auth.Key{ID: k.ID, Name: name, Owner: k.Owner, Limits: k.Limits.options()}
 		out.Hash, _ = auth.ParseHash(k.SHA256)
-		out.Scopes, _ = auth.ParseScopes(k.Scopes)
+		out.Scopes, out.Grants, _ = auth.ParseAccess(k.Scopes)
 		out.User, _ = parseUser(k.User)
 		out.Expires, _ = parseEnd(k.Expires)
 		keys = append(keys, out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.JWT)) {
 		i := a.JWT[name]
-		scopes, _ := auth.ParseScopes(i.Scopes)
+		scopes, grants, _ := auth.ParseAccess(i.Scopes)
 		issuers = append(issuers, auth.Issuer{
 			Name: name, Issuer: i.Issuer, Audience: i.Audience, Algorithms: i.Algs,
 			JWKS: i.JWKSURL, Discover: i.Discovery, KeySet: i.KeysFile.Data, Secret: []byte(i.HSSecret.Reveal()),
 			Type: i.Type, UserClaim: i.Claims.User, UserPrefix: i.UserPrefix, ScopesClaim: i.Claims.Scopes,
-			Scopes: scopes, Leeway: i.Leeway, Limits: i.Limits.options(), Owner: i.Owner,
+			Scopes: scopes, Grants: grants, Leeway: i.Leeway, Limits: i.Limits.options(), Owner: i.Owner,
 		})
 	}
 	return keys, issuers
@@ -242,7 +244,7 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 		l.wrong(prefix+"issuer", wrong+" for discovery")
 	}
 	if len(i.KeysFile.Data) > 0 {
-		if err := auth.CheckKeySet(i.KeysFile.Data); err != nil {
+		if err := auth.CheckKeyFile(i.KeysFile.Data); err != nil {
 			l.problems.add(l.at(prefix+"keys_file"), "%skeys_file: the file %s cannot be used: %v.", prefix, i.KeysFile.Path, err)
 		}
 	}
@@ -273,9 +275,9 @@ func (l *loader) validateApart(name, other string) {
 }
 
 func (l *loader) validateScopes(key string, names []string) {
-	if _, err := auth.ParseScopes(names); err != nil {
+	if scopes, _, err := auth.ParseAccess(names); err != nil {
 		l.problems.add(l.at(key), "%s: %v.", key, err)
-	} else if len(names) == 0 {
+	} else if scopes == 0 {
 		l.wrong(key, "is missing; name what it opens, of "+strings.Join(auth.ScopeNames(), ", "))
 	}
 }

@@ -79,7 +79,7 @@ func TestAuthOptions(t *testing.T) {
 listen: 0.0.0.0:8080
 auth:
   keys:
-    backend: {id: 0123abcd, sha256: `+aHash+`, scopes: [chat, tickets], owner: team, expires: 2027-01-31, limits: {sessions: 3, new_per_second: 0.5, minutes_per_day: 90, cost_per_day: 12.5}}
+    backend: {id: 0123abcd, sha256: `+aHash+`, scopes: [chat, tickets, "kb:staff"], owner: team, expires: 2027-01-31, limits: {sessions: 3, new_per_second: 0.5, minutes_per_day: 90, cost_per_day: 12.5}}
     kiosk: {id: 4e5f6a7b, sha256: `+strings.ToUpper(aHash)+`, scopes: [voice], user: ' Kiosk ', expires: '2027-01-31T12:00:00+01:00'}
   jwt:
     idp: {issuer: 'https://id.example', audience: [voicegw], discovery: true, user_prefix: 'idp:'}
@@ -89,7 +89,7 @@ auth:
       hs_secret: 0123456789abcdef0123456789abcdef
       algs: [HS512]
       claims: {user: email, scopes: ''}
-      scopes: [voice, inspect]
+      scopes: [voice, inspect, 'kb:hr', 'kb:hr']
       user_prefix: 'mine:'
       type: at+jwt
       leeway: 1m
@@ -106,7 +106,7 @@ auth:
 	keys, issuers := c.Auth.Options()
 	same := cmp.Comparer(func(a, b user.User) bool { return a == b })
 	if diff := cmp.Diff([]auth.Key{
-		{ID: "0123abcd", Name: "backend", Hash: hash, Scopes: auth.Chat | auth.Tickets, Owner: "team", Expires: time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC),
+		{ID: "0123abcd", Name: "backend", Hash: hash, Scopes: auth.Chat | auth.Tickets, Grants: []string{"kb:staff"}, Owner: "team", Expires: time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC),
 			Limits: auth.Limits{Sessions: 3, NewPerSecond: 0.5, MinutesPerDay: 90, CostPerDay: 12.5}},
 		{ID: "4e5f6a7b", Name: "kiosk", Hash: hash, Scopes: auth.Voice, User: user.Must("Kiosk"), Owner: "shop", Expires: time.Date(2027, 1, 31, 11, 0, 0, 0, time.UTC)},
 		{ID: "aaaaaaaa", Name: "my-own", Hash: hash, Scopes: auth.Admin},
@@ -117,7 +117,7 @@ auth:
 		{Name: "idp", Issuer: "https://id.example", Audience: []string{"voicegw"}, Discover: true, UserClaim: "sub", UserPrefix: "idp:", ScopesClaim: "scope",
 			Scopes: auth.Voice | auth.Chat, Leeway: 30 * time.Second},
 		{Name: "shared", Issuer: "mine", Audience: []string{"a", "b"}, Secret: []byte("0123456789abcdef0123456789abcdef"), Algorithms: []string{"HS512"}, Type: "at+jwt",
-			UserClaim: "email", UserPrefix: "mine:", Scopes: auth.Voice | auth.Inspect, Leeway: time.Minute, Limits: auth.Limits{Sessions: 2}},
+			UserClaim: "email", UserPrefix: "mine:", Scopes: auth.Voice | auth.Inspect, Grants: []string{"kb:hr"}, Leeway: time.Minute, Limits: auth.Limits{Sessions: 2}},
 	}, issuers, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}

@@ -89,7 +89,7 @@ func TestOthersAreOutOfReach(t *testing.T) {
 		}
 	}
 	// The ticket is for ada, of the page that asked, and without what only a server may give.
-	if in := d.asked[0]; len(d.asked) != 1 || in.User.String() != "ada" || !in.Vouched || in.Principal != "jwt:tests:ada" {
+	if in := d.asked[0]; len(d.asked) != 1 || in.User.String() != "ada" || !in.Vouched || in.Guarantor.ID != "jwt:tests:ada" {
 		t.Errorf("%+v", d.asked)
 	}
 }
@@ -174,7 +174,7 @@ func TestTicketsForOneself(t *testing.T) {
 			continue
 		}
 		in := d.asked[0]
-		if !strings.HasPrefix(in.User.String(), tc.user) || in.Origin != tc.origin || in.Inspect != tc.inspect || !in.Vouched || in.Principal == "" {
+		if !strings.HasPrefix(in.User.String(), tc.user) || in.Origin != tc.origin || in.Inspect != tc.inspect || !in.Vouched || in.Guarantor.ID == "" {
 			t.Errorf("%s: %+v", name, in)
 		}
 		if tc.origin != "" && w.Header().Get("Access-Control-Allow-Origin") != app {

@@ -73,7 +73,8 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	in, wrong := invitation(body)
 	// A console's token opens this endpoint too, and belongs to a browser: it vouches for nobody.
 	caller := auth.From(r.Context())
-	in.Vouched, in.Principal = caller.Kind != auth.KindConsole, caller.ID
+	in.Vouched, in.Guarantor = caller.Kind != auth.KindConsole, registry.Guarantor{ID: caller.ID, Mark: caller.Mark, Expires: caller.Expires}
+	in.Scopes = grantsOf(r, in.Scopes)
 	refused := grantProblem(r, body.Scopes)
 	switch {
 	case wrong != "":

@@ -96,7 +96,7 @@ func TestSessionIsOffered(t *testing.T) {
 		t.Error(diff)
 	}
 	in.Said = nil
-	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Vouched: true, Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true, Principal: "operator"}, in); diff != "" {
+	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Vouched: true, Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true, Guarantor: registry.Guarantor{ID: "operator"}}, in); diff != "" {
 		t.Error(diff)
 	}
 	for want, change := range map[string]func(*http.Request){

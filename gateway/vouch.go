@@ -3,6 +3,7 @@ package gateway
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"voicegw/auth"
 	"voicegw/registry"
@@ -19,6 +20,18 @@ func scopesProblem(scopes []string) string {
 		}
 	}
 	return ""
+}
+
+// grantsOf returns the scopes of a request for tools: those that its body names and those that its
+// credentials bring.
+func grantsOf(r *http.Request, named []string) []string {
+	all := slices.Clone(named)
+	for _, scope := range auth.From(r.Context()).Granted() {
+		if !slices.Contains(all, scope) {
+			all = append(all, scope)
+		}
+	}
+	return all
 }
 
 // grantProblem says why a request may not grant the scopes that it names; empty if it may. A client

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"voicegw/auth"
 )
 
 // TestWhoGrantsScopes: scopes, and the name of a user, count from whoever shows the key
@@ -79,6 +81,50 @@ func TestSessionScopes(t *testing.T) {
 	for _, scopes := range []string{`""`, `"a b"`, `"` + strings.Repeat("a", 65) + `"`, `"*"`, many} {
 		if w := operate(s, "POST", "/v1/sessions", `{"user":"ada","scopes":[`+scopes+`]}`, nil); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "scopes") {
 			t.Errorf("%.40s: %d %s", scopes, w.Code, w.Body)
+		}
+	}
+}
+
+// TestCredentialsGrant: what credentials bring for tools counts at every door, for whoever shows them, beside
+// what a server names; nobody else has it.
+func TestCredentialsGrant(t *testing.T) {
+	key := auth.NewAPIKey()
+	in, err := auth.New(auth.Options{OperatorKey: testKey,
+		Keys: []auth.Key{{ID: key.ID(), Name: "k", Hash: key.Hash(), Scopes: auth.Chat | auth.Tickets | auth.Voice, Grants: []string{"kb:staff"}}},
+		Issuers: []auth.Issuer{{Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope",
+			Scopes: auth.Chat | auth.Voice, Grants: []string{"kb:hr"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.Close)
+	for name, tc := range map[string]struct{ secret, scopes, want string }{
+		"a key":                 {key.Reveal(), "", "kb:staff"},
+		"a key that names more": {key.Reveal(), `,"scopes":["hr:read","kb:staff"]`, "hr:read kb:staff"},
+		"a token":               {tokenFor("ada", "chat voice kb:hr kb:board", nil), "", "kb:hr"},
+		"a token without":       {tokenFor("ada", "chat voice", nil), "", ""},
+		"operators":             {testKey, "", ""},
+	} {
+		a, d := &fakeAgent{}, &desk{}
+		s, _ := chatServer(t, a, func(o *Options) { o.Auth, o.Voice = auth.Only(in), d })
+		for path, body := range map[string]string{
+			"/v1/chat": `{"message":"Hello"`, "/v1/chat/completions": `{"messages":[{"role":"user","content":"Hello"}]`, "/v1/sessions": `{"user":"ada"`,
+		} {
+			if w := send(s, path, body+tc.scopes+"}", bearer(tc.secret)); w.Code/100 != 2 {
+				t.Errorf("%s, %s: %d %s", name, path, w.Code, w.Body)
+			}
+		}
+		var got []string
+		for _, r := range a.requests() {
+			got = append(got, strings.Join(r.Scopes, " "))
+		}
+		for _, in := range d.asked {
+			got = append(got, strings.Join(in.Scopes, " "))
+			if by := in.Guarantor; by.ID == "" || strings.HasPrefix(name, "a ") && by.Mark == "" || strings.HasPrefix(name, "a token") == by.Expires.IsZero() {
+				t.Errorf("%s has made a ticket as %+v", name, by)
+			}
+		}
+		if len(got) != 3 || slices.ContainsFunc(got, func(scopes string) bool { return scopes != tc.want }) {
+			t.Errorf("%s: granted %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -219,6 +219,8 @@ const (
 	EndLost     EndReason = "provider_lost"
 	EndGone     EndReason = "client_gone"
 	EndBudget   EndReason = "budget" // of the session, its user or its key
+	// EndLapsed: the credentials have ended with which the client was let in.
+	EndLapsed EndReason = "credentials_expired"
 )
 
 func (AboutCall) action()     {}

@@ -499,6 +499,11 @@ func (tk *talk) strange() Input {
 // used is what the model reports to have used, or what the user has used elsewhere.
 func (tk *talk) used() Input {
 	switch n := tk.rng.IntN(40); n {
+	case 3:
+		if tk.rng.IntN(20) > 0 {
+			return Lapse{} // or hardly any conversation would go on
+		}
+		return Lapse{At: tk.at.Add(time.Duration(tk.rng.IntN(120)) * time.Second)}
 	case 0:
 		return Spending{Near: true}
 	case 1:

@@ -208,6 +208,8 @@ func (w words) input() Input {
 		return Used{Tokens: transport.Tokens{Input: w.num("in"), Output: w.num("out")}, Cost: cost.Amount{Micros: cost.Micros(w.num("cost")), Unpriced: w.num("unpriced")}}
 	case "spending":
 		return Spending{Near: w.has("near"), Over: w.has("over")}
+	case "lapse":
+		return Lapse{At: w.time("at")}
 	case "hangup":
 		return HungUp{}
 	case "over":

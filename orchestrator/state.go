@@ -106,6 +106,7 @@ type State struct {
 	farewell   farewell
 	absence    absence
 	spending   spending
+	lapse      lapse
 }
 
 // turns is what the State keeps about all turns so far.
@@ -410,6 +411,7 @@ func (s State) limitsDue(sooner func(time.Time)) {
 		}
 		sooner(s.startedAt.Add(s.policy.MaxLength))
 	}
+	s.lapseDue(sooner)
 }
 
 // warning is how long before the end of a session the client is warned.

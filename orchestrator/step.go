@@ -147,6 +147,8 @@ func (m *machine) take(in Input) {
 		m.ofClient(in)
 	case Used, Spending:
 		m.ofMoney(in)
+	case Lapse:
+		m.lapses(in)
 	case Over:
 		m.phase = PhaseEnded
 		m.nothingMore()
@@ -242,6 +244,7 @@ func (m *machine) end(reason EndReason) {
 //	                            | made the calls                | model is asked for it
 //	a truncation                | the client's report           | after ReportWait it is sent anyway
 //	the end of the session      | the end of the farewell       | after FarewellWait it ends
+//	the client's credentials    | newer ones                    | at Lapse.At the session ends
 //	a client that is away       | its return                    | after ResumeGrace the session ends;
 //	                            |                               | meanwhile nobody waits for speech
 //	a question to the user      | the answer                    | the question expires
@@ -323,6 +326,10 @@ func (m *machine) watchLimits() {
 			m.warned = true
 			m.do(Ending{Reason: EndLength, After: left})
 		}
+	}
+	m.watchLapse()
+	if m.phase == PhaseEnded {
+		return
 	}
 	if m.policy.MaxIdle > 0 && m.at.Sub(m.lastActive) >= m.policy.MaxIdle {
 		if m.turn != nil || m.user.speaks() || m.Audible(m.at) {

@@ -50,8 +50,18 @@ type VoiceRequest struct {
 	Said []Utterance
 	// Origin is the only origin whose pages may use the ticket; empty allows any client.
 	Origin string
-	// Principal is the ID of who asks for it, as Inviter.Principal.
-	Principal string
+	// Guarantor is who asks for it, as Inviter.Guarantor.
+	Guarantor Guarantor
+}
+
+// Guarantor is whoever has sent a request, whose limits a voice session counts for that comes of it. The
+// zero Guarantor is nobody that is known.
+type Guarantor struct {
+	// ID is that of the principal, and Mark tells apart different credentials that have had it
+	// (auth.Principal). Either may be empty.
+	ID, Mark string
+	// Expires is when the credentials end; zero if they do not.
+	Expires time.Time
 }
 
 // Utterance is something that the user, or else the assistant, has said by text.
@@ -82,9 +92,8 @@ type Inviter interface {
 	// Origin is the origin of the client's page, the only one that may use a ticket made for
 	// it; empty if the client is not a page.
 	Origin() string
-	// Principal is the ID of who has sent the request (auth.Principal), whose limits the session
-	// counts for; empty if nobody is known.
-	Principal() string
+	// Guarantor is who has sent the request.
+	Guarantor() Guarantor
 	// Said returns what was said in a conversation that only its client keeps, the oldest
 	// first; nil if the gateway keeps it.
 	Said() []Utterance

@@ -65,6 +65,8 @@ var (
 
 	causeIdle   = &Cause{Reason: "idle", Close: closecode.Idle}
 	causeLength = &Cause{Reason: "length_limit", Close: closecode.Length}
+	// causeLapsed ends a session whose client's credentials have ended.
+	causeLapsed = &Cause{Reason: "credentials_expired", Close: closecode.Ticket}
 
 	causeTool = &Cause{Reason: "tool_ended", Close: closecode.Done}
 
@@ -144,7 +146,7 @@ var (
 // causes lists the table for its test.
 func causes() []*Cause {
 	return []*Cause{
-		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded, causeBlocked,
+		causeHungUp, causeGone, causeLeft, causeText, causeOperator, causeElsewhere, causeResume, causeResumes, causeMoving, causeUnreached, causeTaken, causeIdle, causeLength, causeLapsed, causeTool, causeShutdown, causeSlow, causeTooBig, causeFlood, causeFull, causeBehind, causeTooMany, causeCrowd, causeSpent, causeUsedUp, causeCrowded, causeBlocked,
 		causeTicketMissing, causeTicketWrong, causeTicketsDiffer, causeTicketOrigin, causeTicketUsed, causeTicketLate,
 		causeVoiceActive, causeVoiceLost, causeNotYours, causeStore,
 		causeStartTimeout, causeUnavailable, causeRefused, causeLost, causeExpired, causeStalled, causeInternal,
@@ -196,6 +198,8 @@ func endCause(r orchestrator.EndReason) *Cause {
 		return causeIdle
 	case orchestrator.EndLength:
 		return causeLength
+	case orchestrator.EndLapsed:
+		return causeLapsed
 	case orchestrator.EndTool:
 		return causeTool
 	case orchestrator.EndGone:

@@ -139,6 +139,6 @@ type nobody struct{}
 func (nobody) Timeout(time.Time, time.Duration, string) {}
 func (nobody) Invite(registry.VoiceOffer)               {}
 func (nobody) Origin() string                           { return "" }
-func (nobody) Principal() string                        { return "" }
+func (nobody) Guarantor() registry.Guarantor            { return registry.Guarantor{} }
 func (nobody) Said() []registry.Utterance               { return nil }
 func (nobody) Show(registry.Image)                      {}

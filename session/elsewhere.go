@@ -173,7 +173,7 @@ func (s *session) record() store.SessionRecord {
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: s.manual(), Voice: s.start.Voice, Inspect: s.inspect,
 		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(),
-		Principal: s.principal.ID, Entry: string(s.principal.Kind),
+		Principal: s.principal.ID, Entry: string(s.principal.Kind), Mark: s.principal.Mark, PrincipalExpires: s.principal.Expires,
 	}
 	if longest := s.opts.Policy.MaxLength; longest > 0 {
 		r.EndsAt = s.startedAt.Add(longest)

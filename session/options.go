@@ -43,6 +43,9 @@ type Options struct {
 	// Desk hands conversations over. Nil means that there are no tickets, that clients may name
 	// any conversation, and that nothing is handed back.
 	Desk Desk
+	// Credentials says what has become of credentials that have let a client in; *auth.Current
+	// implements it. Nil means that they go on for ever.
+	Credentials Credentials
 	// TicketRequired refuses clients without a ticket.
 	TicketRequired bool
 	// Cluster is the other nodes. Nil means that this node is alone.

@@ -173,7 +173,7 @@ func (s *session) beginAgain(at *restoring) {
 		s.tokens.enter(is)
 		// Until the client has the new token, it may come back with those of before.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
-		is.State, is.Lost, is.ToolsVersion = store.SessionLive, false, s.toolsVersion()
+		is.State, is.Lost, is.ToolsVersion, is.PrincipalExpires = store.SessionLive, false, s.toolsVersion(), s.principal.Expires
 	})
 	safe := s.tokens.saved(s.place.Written())
 	started := s.startedMessage(token, true, true)
@@ -193,6 +193,7 @@ func (s *session) beginAgain(at *restoring) {
 	}
 	s.step(orchestrator.Restored{Memory: at.was.State, StartedAt: r.StartedAt, Epoch: r.Epoch, Given: at.taken.given(), Handle: handle, Unheard: at.unheard,
 		SettledMS: s.clock.ms(), SaidAgain: again}, now)
+	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	for _, q := range at.was.State.Calls.Questions {
 		if outcome, over := at.fates[q.Token]; over {
 			s.step(orchestrator.OfCall{In: calls.Resolved{Token: q.Token, Outcome: outcome, By: calls.ByAPI}}, now)

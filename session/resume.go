@@ -82,7 +82,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		return nil, causeGone // it may have come back on another connection since, which this one must not displace
 	}
 	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
-		!mayComeBack(a.Principal, s.principal.Kind, s.principal.ID, s.user.String()) {
+		!mayComeBack(a.Principal, s.principal, s.user.String()) {
 		return nil, causeResume
 	}
 	if cause := s.fits(start); cause != nil {
@@ -109,13 +109,17 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	back := s.down.resume(r.LastSeq, r.Audio, away)
 	at := s.attach(c)
 	token := s.tokens.next(r.Token, now)
+	if sameCredentials(a.Principal, s.principal) {
+		s.principal.Expires = a.Principal.Expires // a token may have been renewed
+	}
 	s.place.Update(func(r *store.SessionRecord) {
 		s.tokens.enter(r)
-		r.State = store.SessionLive
+		r.State, r.PrincipalExpires = store.SessionLive, s.principal.Expires
 	})
 	safe := s.tokens.saved(s.place.Written())
 	recalled := s.recall.messages() // what the next step tells, it tells as well
 	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
+	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	started := s.startedMessage(token, true, back.snapshot)
 	started.InputAgain = s.hearRest(r.Input)
 	first := []protocol.ServerMessage{started}
@@ -142,21 +146,27 @@ func namesUser(start *startMessage, who, known string) bool {
 	return start.Client == nil || start.Client.ID == "" || start.Client.ID == who || start.Client.ID == known
 }
 
-// mayComeBack reports whether a client may come back as that visitor to a session of that user, which
-// began with credentials of that kind, for which the principal with that ID is responsible. The
-// session's token has been checked. It is enough where a ticket has let the client in, or nothing was
-// asked of it; only, no visitor comes back to a session of another user. A session that began with
-// other credentials goes on with those of the same principal.
-func mayComeBack(visitor auth.Principal, kind auth.Kind, id, who string) bool {
-	switch kind {
+// mayComeBack reports whether a client may come back as that visitor to a session of that user, for which
+// the principal is responsible that has let it in. The session's token has been checked. It is enough
+// where a ticket has let the client in, or nothing was asked of it; only, no visitor comes back to a
+// session of another user. A session that began with other credentials goes on with those of the same
+// principal.
+func mayComeBack(visitor, in auth.Principal, who string) bool {
+	switch in.Kind {
 	case "", auth.KindTicket, auth.KindLocal, auth.KindOpen:
 		self := visitor.Self()
 		return visitor.Names() || self.IsZero() || self.String() == who
 	case auth.KindConsole: // a token of a console ends with its gateway
-		return visitor.Unauthenticated() || visitor.Kind == kind
+		return visitor.Unauthenticated() || visitor.Kind == in.Kind
 	default:
-		return visitor.ID == id && visitor.Kind == kind
+		return sameCredentials(visitor, in)
 	}
+}
+
+// sameCredentials reports whether a visitor has shown what has let a session's client in: the same key, or a
+// token of the same user.
+func sameCredentials(visitor, in auth.Principal) bool {
+	return visitor.ID == in.ID && visitor.Kind == in.Kind && auth.SameMark(visitor.Mark, in.Mark)
 }
 
 // fits refuses a client that cannot go on with the session as it is.

@@ -66,7 +66,6 @@ type session struct {
 	redial    *redialer // opens other connections to the model; nil if the session ends with the first
 	voice     string    // requested from the model; empty for its default
 	inspect   bool      // the client may see the inside
-	principal auth.Principal
 	logger    *slog.Logger
 	end       context.CancelCauseFunc // ends the session; the first cause counts
 	done      <-chan struct{}         // closed by end
@@ -139,10 +138,11 @@ type session struct {
 	speechFrom int64           // where the detector heard the speech begin, ms
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
 
-	mu          sync.Mutex  // guards the following fields
-	attachments int         // attachments so far
-	clockwork   *time.Timer // fires the next tick; nil before the first
-	pauseWatch  *time.Timer // checks whether audio still arrives; nil before the first
+	mu          sync.Mutex     // guards the following fields
+	principal   auth.Principal // who has let the client in; its Expires is that of what was shown last
+	attachments int            // attachments so far
+	clockwork   *time.Timer    // fires the next tick; nil before the first
+	pauseWatch  *time.Timer    // checks whether audio still arrives; nil before the first
 	state       orchestrator.State
 	tokens      tokens
 	recall      recall
@@ -271,6 +271,7 @@ func (s *session) begin(token string) {
 	a := s.attached.Load()
 	s.announce(a.gen, token)
 	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
+	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
 	s.linked.Load().start()
@@ -308,11 +309,14 @@ func (s *session) announce(gen int, token string) {
 	s.welcome(gen, s.tokens.saved(s.place.Written()))
 }
 
-// startedMessage returns the first message to an attachment.
+// startedMessage returns the first message to an attachment. The caller must hold mu.
 func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol.SessionStarted {
 	var expires protocol.Time
 	if s.opts.Policy.MaxLength > 0 {
 		expires.Time = s.startedAt.Add(s.opts.Policy.MaxLength)
+	}
+	if lapse := s.lapses(); !lapse.IsZero() && (expires.IsZero() || lapse.Before(expires.Time)) {
+		expires.Time = lapse
 	}
 	info := s.linked.Load().info
 	return &protocol.SessionStarted{

@@ -15,6 +15,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
+	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/store"
 	"voicegw/transport"
@@ -157,9 +158,15 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	}
 	g.Ticket = handoff.Ticket{
 		SessionID: r.ID, User: who, Vouched: r.Vouched, Scopes: r.Scopes, Agent: r.Agent, ConversationID: r.Conversation,
-		Context: t.Checkpoint.Earlier, Inspect: r.Inspect, Principal: r.Principal,
+		Context: t.Checkpoint.Earlier, Inspect: r.Inspect, Guarantor: registry.Guarantor{ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires},
 	}
-	g.principal = auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal}
+	g.principal = auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires}
+	if sameCredentials(a.Principal, g.principal) {
+		g.principal.User, g.principal.Expires = a.Principal.User, a.Principal.Expires
+	}
+	if !m.stillIn(g.principal) {
+		return nil, true, causeResume
+	}
 	asked := &was.State.Calls.Questions
 	*asked = unseal(*asked, was.Questions, r.ID, g.start.Resume.Token)
 	at := &restoring{taken: t, was: was, back: g.start.Resume}

@@ -79,7 +79,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 		return causeTicketMissing
 	}
 	g.Inspect, g.entry = g.mayInspect(a, false), entryOf(a.Principal)
-	g.User, g.Vouched, g.principal = who, known, a.Principal
+	g.User, g.Vouched, g.principal, g.Scopes = who, known, a.Principal, a.Principal.Granted()
 	return m.enter(ctx, g)
 }
 
@@ -103,7 +103,11 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		return causeStore
 	}
 	g.Ticket, g.entry = t, EntryTicket
-	g.principal = auth.Principal{Kind: auth.KindTicket, ID: t.Principal, User: t.User, Scopes: auth.Voice}
+	by := t.Guarantor
+	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: auth.Voice}
+	if !m.stillIn(g.principal) {
+		return causeTicketWrong
+	}
 	g.Inspect = g.mayInspect(a, t.Inspect)
 	g.logger = m.opts.Logger.With("session_id", g.SessionID)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent

@@ -155,7 +155,7 @@ func (v Visitor) Opens(r store.SessionRecord, now time.Time) error {
 	}
 	switch {
 	case valid != 1, v.Origin != r.Origin, !namesUser(v.Start, r.User, r.ClientID), r.InputRate == 0,
-		!mayComeBack(v.Principal, auth.Kind(r.Entry), r.Principal, r.User):
+		!mayComeBack(v.Principal, auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal, Mark: r.Mark}, r.User):
 		return ErrNoSession
 	}
 	if cause := sameRates(v.Start, r.InputRate, r.OutputRate); cause != nil {

@@ -87,6 +87,10 @@ type SessionRecord struct {
 	// that the client has shown for it. Both are empty where nothing was asked of it.
 	Principal string `json:"principal,omitempty"`
 	Entry     string `json:"entry,omitempty"`
+	// Mark tells apart different credentials that have had the ID Principal, and PrincipalExpires is
+	// when those end that were shown. Either may be empty.
+	Mark             string    `json:"mark,omitempty"`
+	PrincipalExpires time.Time `json:"principal_expires,omitzero"`
 
 	// Unknown are the fields of a newer version, by their names. They stay when this version
 	// writes the record. Nil without such fields.
@@ -103,7 +107,7 @@ type storedSession struct {
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
 	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x",
-	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x",
+	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
 }})
 
 // fieldsOf returns the names of the fields of a record that has no empty field.

@@ -37,8 +37,11 @@ type Ticket struct {
 	Origin string `json:"origin,omitempty"`
 	// Inspect lets the client see the inside of its session, if it asks to.
 	Inspect bool `json:"inspect,omitempty"`
-	// Principal is the ID of who has made it (auth.Principal); it may be empty.
-	Principal string `json:"principal,omitempty"`
+	// Principal is the ID of who has made it, Mark tells apart different credentials of that ID
+	// (auth.Principal), and PrincipalExpires is when they end. Each may be empty.
+	Principal        string    `json:"principal,omitempty"`
+	Mark             string    `json:"mark,omitempty"`
+	PrincipalExpires time.Time `json:"principal_expires,omitzero"`
 	// ExpiresAt is when it can no longer be used. Create sets a zero one to
 	// Options.TicketLife from now.
 	ExpiresAt time.Time `json:"expires_at"`

@@ -35,7 +35,7 @@ func (client) Timeout(time.Time, time.Duration, string) {}
 func (client) Invite(registry.VoiceOffer)               {}
 func (client) Said() []registry.Utterance               { return nil }
 func (client) Origin() string                           { return "" }
-func (client) Principal() string                        { return "" }
+func (client) Guarantor() registry.Guarantor            { return registry.Guarantor{} }
 func (client) Show(registry.Image)                      {}
 
 // noted takes every block.

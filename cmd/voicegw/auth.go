@@ -21,7 +21,7 @@ func (s *server) openAuth(operatorsKey string) error {
 func (s *server) authenticator(cfg *config.Config) (*auth.Authenticator, error) {
 	keys, issuers := cfg.Auth.Options()
 	return auth.New(auth.Options{
-		OperatorKey: s.operatorsSecret, Keys: keys, Issuers: issuers, Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
+		OperatorKey: s.operatorsSecret, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry, Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
 	})
 }
 

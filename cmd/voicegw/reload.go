@@ -82,6 +82,7 @@ func (r *reloader) reload() {
 	}
 	r.s.auth.Swap(next).Close()
 	ended := r.endStrangers(next)
+	r.s.sessions.WatchLapses()
 	log := r.s.logger.With("keys", len(cfg.Auth.Keys), "issuers", len(cfg.Auth.JWT), "sessions_ended", ended)
 	if !sameElse(r.s.cfg, cfg) {
 		log.Warn("the configuration was read again; settings other than auth and the files of tls have changed, too, and count from the next start")

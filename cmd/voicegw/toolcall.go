@@ -157,7 +157,7 @@ func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
 
 func (nobody) Origin() string { return "" }
 
-func (nobody) Principal() string { return "" }
+func (nobody) Guarantor() registry.Guarantor { return registry.Guarantor{} }
 
 func (nobody) Said() []registry.Utterance { return nil }
 

@@ -110,7 +110,8 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 			Voices:   voices(cfg),
 			Language: cfg.Agent.Language,
 		},
-		Tools: s.tools.Snapshot,
+		Credentials: s.auth,
+		Tools:       s.tools.Snapshot,
 		Instructions: func(tools *registry.Snapshot, own mark.Mark) string {
 			return instructions(cfg, registry.ModeVoice, tools, own)
 		},

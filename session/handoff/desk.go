@@ -55,8 +55,8 @@ type Invitation struct {
 	Origin string
 	// Inspect lets the client look inside its session, if it asks to.
 	Inspect bool
-	// Principal is the ID of who asks for the session (auth.Principal); it may be empty.
-	Principal string
+	// Guarantor is who asks for the session.
+	Guarantor registry.Guarantor
 }
 
 // Invite makes a voice session. The error wraps ErrTaken, store.ErrVoiceActive,
@@ -77,7 +77,8 @@ func (d *Desk) Invite(ctx context.Context, in Invitation) (registry.VoiceOffer, 
 	}
 	return d.offer(ctx, store.Ticket{
 		User: in.User.String(), Vouched: in.Vouched, Scopes: in.Scopes, Conversation: id, Agent: in.Agent,
-		PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin, Inspect: in.Inspect, Principal: in.Principal,
+		PendingRequest: in.PendingRequest, Context: before, Origin: in.Origin, Inspect: in.Inspect,
+		Principal: in.Guarantor.ID, Mark: in.Guarantor.Mark, PrincipalExpires: in.Guarantor.Expires,
 	})
 }
 
@@ -87,7 +88,8 @@ func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (offer regist
 	if err = d.keep(ctx, r); err == nil {
 		offer, err = d.offer(ctx, store.Ticket{
 			User: r.UserID, Vouched: r.Vouched, Scopes: r.Scopes, Conversation: r.ConversationID, Agent: r.Agent,
-			PendingRequest: r.PendingRequest, Origin: r.Origin, Principal: r.Principal,
+			PendingRequest: r.PendingRequest, Origin: r.Origin,
+			Principal: r.Guarantor.ID, Mark: r.Guarantor.Mark, PrincipalExpires: r.Guarantor.Expires,
 		})
 	}
 	for from, to := range map[error]error{store.ErrVoiceActive: registry.ErrVoiceActive, store.ErrUser: registry.ErrUser, store.ErrFull: registry.ErrFull} {

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/internal/user"
 	"voicegw/prompts"
+	"voicegw/registry"
 	"voicegw/store"
 )
 
@@ -28,8 +29,8 @@ type Ticket struct {
 	PendingRequest, Context string
 	// Inspect lets the client look inside the session, if it asks to.
 	Inspect bool
-	// Principal is the ID of who has made the ticket (auth.Principal); it may be empty.
-	Principal string
+	// Guarantor is who has made the ticket.
+	Guarantor registry.Guarantor
 	// Over must be called once, when the session is over and was handed back. Nil does nothing.
 	Over func()
 	// WhenLost calls f, on any goroutine, when the session must end because another one of its
@@ -52,8 +53,9 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (Ticket, error
 	}
 	out := Ticket{
 		SessionID: t.SessionID, User: who, Vouched: t.Vouched, Scopes: t.Scopes, Agent: t.Agent, ConversationID: t.Conversation,
-		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect, Principal: t.Principal,
-		Over: held.Release, WhenLost: held.WhenLost,
+		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect,
+		Guarantor: registry.Guarantor{ID: t.Principal, Mark: t.Mark, Expires: t.PrincipalExpires},
+		Over:      held.Release, WhenLost: held.WhenLost,
 	}
 	if out.ConversationID == "" {
 		return out, nil

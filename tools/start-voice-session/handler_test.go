@@ -23,7 +23,9 @@ type client struct {
 func (c *client) Said() []registry.Utterance       { return c.said }
 func (c *client) Invite(offer registry.VoiceOffer) { c.offers = append(c.offers, offer) }
 func (c *client) Origin() string                   { return "https://app.example" }
-func (c *client) Principal() string                { return "key:0123abcd" }
+func (c *client) Guarantor() registry.Guarantor {
+	return registry.Guarantor{ID: "key:0123abcd", Mark: "0a"}
+}
 
 // offers makes one voice session, and notes what it was asked for.
 type offers struct{ asked []registry.VoiceRequest }
@@ -72,7 +74,7 @@ func TestInvitation(t *testing.T) {
 		if data, _ := json.Marshal(result.Data); offer.Ticket != "the secret" || strings.Contains(string(data), offer.Ticket) {
 			t.Errorf("the ticket %q is in %s, or is empty", offer.Ticket, data)
 		}
-		want := []registry.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Said: said, Origin: "https://app.example", Principal: "key:0123abcd"}}
+		want := []registry.VoiceRequest{{UserID: "ada", Vouched: true, Scopes: []string{"hr"}, ConversationID: "c1", Agent: "default", PendingRequest: "What is new?", Said: said, Origin: "https://app.example", Guarantor: registry.Guarantor{ID: "key:0123abcd", Mark: "0a"}}}
 		if diff := cmp.Diff(want, v.asked); diff != "" {
 			t.Error(diff)
 		}

@@ -1,0 +1,154 @@
+package session
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/auth"
+	"voicegw/internal/user"
+	"voicegw/orchestrator"
+	"voicegw/registry"
+)
+
+// enforced are Credentials that are all let in, but for one, and whose end is that of what was shown.
+type enforced struct{ gone string }
+
+func (e enforced) Admits(p auth.Principal, _ time.Time) bool { return p.ID != e.gone || e.gone == "" }
+func (enforced) Lapses(p auth.Principal) time.Time           { return p.Expires }
+
+// tokenUntil is a token of ada that ends in so long.
+func tokenUntil(d time.Duration) auth.Principal {
+	p := tokenOfAda
+	p.Mark, p.Expires = "0102030405060708", time.Now().UTC().Add(d)
+	return p
+}
+
+// resumes is a session.start that comes back to a session.
+func resumes(started map[string]any) string {
+	return startWith(fmt.Sprintf(`,"resume":{"session_id":%q,"token":%q,"last_seq":0}`, started["session_id"], started["resume_token"]))
+}
+
+// TestSessionsEndWithTheirCredentials: a session ends when the token does that has let its client in, says
+// so a minute before and when it begins, and goes on if the client has come back with a newer token.
+func TestSessionsEndWithTheirCredentials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) {
+			o.Credentials, o.Policy = enforced{}, orchestrator.Policy{ResumeGrace: 30 * time.Second, MaxLength: time.Hour}
+		})
+		p := tokenUntil(3 * time.Minute)
+		c := st.enter(startWith(""), func(a *Admission) { a.Principal = p })
+		synctest.Wait()
+		began := c.last(t, "session.started")
+		if end, err := time.Parse(time.RFC3339, began["expires_at"].(string)); err != nil || !end.Equal(p.Expires.Truncate(time.Millisecond)) {
+			t.Errorf("it is to end at %v, %v", began["expires_at"], err)
+		}
+		pass(2*time.Minute + time.Second)
+		synctest.Wait()
+		c.expect(t, "session.ending credentials_expired")
+		newer := tokenUntil(5 * time.Minute)
+		back := st.enter(resumes(began), func(a *Admission) { a.Principal = newer })
+		synctest.Wait()
+		again := back.last(t, "session.started")
+		pass(2 * time.Minute)
+		synctest.Wait()
+		if back.isOver() {
+			t.Fatal("the newer token does not count")
+		}
+		if again["expires_at"] == began["expires_at"] {
+			t.Errorf("it is to end at %v still", again["expires_at"])
+		}
+		pass(3 * time.Minute)
+		synctest.Wait()
+		back.expect(t, "session.ended credentials_expired")
+		if back.code != 4501 {
+			t.Errorf("closed with %d", back.code)
+		}
+	})
+}
+
+// TestCredentialsOfATakenSession: another node that goes on with a session knows when the token ends that
+// has let its client in, and takes it from nobody who is not let in any more.
+func TestCredentialsOfATakenSession(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gone    string
+		mark    string        // of what the client shows to the other node
+		renewed time.Duration // what it shows ends in so long
+		want    string
+	}{
+		"the same token":      {"", "0102030405060708", 100 * time.Second, "session.ended credentials_expired"},
+		"a newer one":         {"", "0102030405060708", time.Hour, ""},
+		"of a revoked issuer": {tokenOfAda.ID, "0102030405060708", time.Hour, "error resume_refused"},
+		"of another issuer":   {"", "ffffffffffffffff", time.Hour, "error resume_refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newShelf()
+				a := f.stage(t, "a", remembering, func(o *Options) { o.Credentials = enforced{} })
+				c := a.enter(startText, func(a *Admission) { a.Principal = tokenUntil(2 * time.Minute) })
+				synctest.Wait()
+				began := c.last(t, "session.started")
+				f.kill("a")
+				b := f.stage(t, "b", remembering, func(o *Options) { o.Credentials = enforced{tc.gone} })
+				back := b.enter(resumes(began), func(a *Admission) {
+					a.Principal = tokenUntil(tc.renewed)
+					a.Principal.Mark = tc.mark
+				})
+				synctest.Wait()
+				pass(110 * time.Second)
+				synctest.Wait()
+				if tc.want == "" {
+					if back.isOver() {
+						t.Error("it is over")
+					}
+					return
+				}
+				back.expect(t, tc.want)
+			})
+		})
+	}
+}
+
+// TestATicketOfSomebodyWhoHasGone: a ticket counts only while whoever has made it is let in, and its session
+// ends with the token that has asked for it.
+func TestATicketOfSomebodyWhoHasGone(t *testing.T) {
+	for name, gone := range map[string]string{"let in": "", "gone": "jwt:x:ada"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				made := ticketed
+				made.Guarantor = registry.Guarantor{ID: "jwt:x:ada", Mark: "01", Expires: time.Now().Add(time.Minute)}
+				desk := &counter{ticket: made}
+				st := newStage(t, hearing, func(o *Options) {
+					desk.give(o)
+					o.Credentials = enforced{gone}
+				})
+				c := st.visit(startWith(`,"ticket":"`+secret+`"`), "", "")
+				synctest.Wait()
+				if gone != "" {
+					c.expect(t, "error ticket_wrong")
+					return
+				}
+				c.last(t, "session.started")
+				pass(time.Minute)
+				synctest.Wait()
+				c.expect(t, "session.ended credentials_expired")
+			})
+		})
+	}
+}
+
+// TestATokenGrants: what a token lets tools read, they read in its session.
+func TestATokenGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		p := tokenOfAda
+		p.Grants = "kb:staff kb:hr"
+		c := st.enter(startWith(""), func(a *Admission) { a.Principal, a.Anonymous = p, user.Anonymous(someone, true) })
+		synctest.Wait()
+		began := c.last(t, "session.started")
+		if got := st.m.sessions[began["session_id"].(string)].scopes; fmt.Sprint(got) != "[kb:staff kb:hr]" {
+			t.Errorf("granted are %q", got)
+		}
+	})
+}
