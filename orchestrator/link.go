@@ -66,6 +66,9 @@ type link struct {
 	handle string
 	fresh  bool // nothing has happened since handle came
 
+	// draft is what the model is saying, as the client was told last; without an ID if all words are known.
+	draft Transcript
+
 	losses []time.Time // recent losses, oldest first; a completed turn clears them
 
 	// What the connection that was given up has left behind.
@@ -234,6 +237,7 @@ func (m *machine) unlink(why LinkReason) {
 	if l.fresh && m.caps.Resume && why != LinkUnanswered && m.calls.Awaited() == 0 {
 		handle = l.handle
 	}
+	m.noMoreWords()
 	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
 	if why == LinkMoving {
@@ -251,6 +255,9 @@ func (m *machine) unlink(why LinkReason) {
 		return // no answer follows the farewell; endsAt ends the session
 	}
 	if why == LinkMoving {
+		if t := m.turn; t != nil && t.cut != uncut {
+			m.endTurn() // nobody goes on with it
+		}
 		m.do(Moving{Handle: handle})
 		return
 	}
@@ -259,6 +266,15 @@ func (m *machine) unlink(why LinkReason) {
 		m.tellAway()
 	}
 	m.settleTurn()
+}
+
+// noMoreWords tells the client that what the model was saying has no further words: on another connection
+// it goes on as another item.
+func (m *machine) noMoreWords() {
+	if d := m.link.draft; d.ID != "" && !m.suppressed.transcript {
+		d.Final = true
+		m.do(d)
+	}
 }
 
 // tellAway tells the client that the connection is away.

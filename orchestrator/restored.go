@@ -52,6 +52,9 @@ type OpenTurn struct {
 	// AgainMS is from where on the client can say again what is being answered, on its audio clock;
 	// nil if the words are known, or if nothing answers them yet.
 	AgainMS *int64 `json:"again_ms,omitempty"`
+	// Untold means that the answer is complete and the client was not told that the turn is over: the
+	// user has not heard all of it, or the model has not reported its end.
+	Untold bool `json:"untold,omitempty"`
 }
 
 // Notice is text that the model is still to be told.
@@ -73,6 +76,7 @@ func (s State) Memory() Memory {
 	if t := s.turn; t != nil && t.cut == uncut {
 		if t.stage == done {
 			m.Answered = s.remembered(t)
+			m.Answered.Untold = true
 		} else {
 			m.Open = s.remembered(t)
 		}
@@ -164,6 +168,7 @@ func (m *machine) restored(in Restored) {
 	}
 	m.user.settled.upTo = in.SettledMS
 	m.turns.answered, m.line.recent = was.Answered, slices.Clone(was.Spoken[max(len(was.Spoken)-maxSpoken, 0):])
+	m.answeredBefore(in)
 	lost := m.calls.Restore(was.Calls, "call_"+strconv.FormatUint(in.Epoch, 10)+"_")
 	m.carryOut(lost)
 	if in.Given { // they are in the audit
@@ -187,6 +192,21 @@ func (m *machine) restored(in Restored) {
 	if !m.link.told {
 		m.tellAway()
 	}
+}
+
+// answeredBefore ends the last turn for the client, if it was answered and the process before has given the
+// session up without telling that. Of a process that died nobody knows what it has told.
+func (m *machine) answeredBefore(in Restored) {
+	last := m.turns.answered
+	if last == nil || !last.Untold {
+		return
+	}
+	if in.Given {
+		m.do(TurnEnded{Turn: last.Number, Status: TurnCompleted})
+	}
+	told := *last
+	told.Untold = false
+	m.turns.answered = &told
 }
 
 // saidAgain takes it that the client sends the user's speech again whose words are not known: that

@@ -224,7 +224,7 @@ func (w words) input() Input {
 // with worded, spoke or told=text; call=name or read=name if that call of pay or search was under way,
 // and question=token if that question was open. given means that the other process has
 // given it up, again that the client says again what nobody has handled. answered instead of open is a turn
-// whose answer is complete; spoken=item:turn:ms,... are the latest items, of which those have ended that have
+// whose answer is complete, untold if the client does not know that it is over; spoken=item:turn:ms,... are the latest items, of which those have ended that have
 // no + behind them, and those with a ! were cut off; has=item:ms and seq=n are what the client has received.
 func (w words) restored() Input {
 	m := Memory{Turn: int(w.num("turns")), Phase: PhaseActive, Unanswered: w.has("unanswered"), Worded: w.has("unanswered") && !w.has("wordless")}
@@ -236,7 +236,7 @@ func (w words) restored() Input {
 		m.Open = &OpenTurn{Number: int(w.num("open")), Worded: w.has("worded"), Spoke: w.has("spoke"), Told: w.text("told")}
 	}
 	if w.has("answered") {
-		m.Answered = &OpenTurn{Number: int(w.num("answered")), Worded: w.has("worded"), Spoke: true, Told: w.text("told")}
+		m.Answered = &OpenTurn{Number: int(w.num("answered")), Worded: w.has("worded"), Spoke: true, Told: w.text("told"), Untold: w.has("untold")}
 	}
 	for one := range strings.FieldsFuncSeq(w.id("spoken"), func(r rune) bool { return r == ',' }) {
 		m.Spoken = append(m.Spoken, w.spoken(one))

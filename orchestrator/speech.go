@@ -322,7 +322,15 @@ func (m *machine) transcript(ev transport.Transcript) {
 			m.words(ev.Item, u.turn)
 		}
 	}
-	m.do(Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since})
+	told := Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since}
+	m.do(told)
+	switch {
+	case ev.Role != transport.RoleAssistant:
+	case !ev.Final:
+		m.link.draft = told
+	case m.link.draft.ID == ev.Item:
+		m.link.draft = Transcript{}
+	}
 	if t := m.turn; t != nil && ev.Role == transport.RoleAssistant && u.turn == t.number && !u.since.Before(t.owedFrom) && strings.TrimSpace(ev.Text) != "" {
 		// A model that answers in text alone has answered. Late words that it said before it called
 		// a tool do not answer the tool's result.

@@ -111,11 +111,13 @@ func (m Memory) Heard(has Received) (is Memory, unheard []Unheard) {
 	switch {
 	case len(unheard) > 0:
 		open := *t
-		open.Spoke = some
+		open.Spoke, open.Untold = some, false
 		m.Open, m.Answered, m.Spoken = &open, nil, all
 	case last >= 0 && t.Spoke && all[last].Ended && !all[last].Cut && !m.Calls.UnderWay(t.Number):
 		// Some models report the end of an answer only when they think that it was played.
-		m.Open, m.Answered = nil, t
+		answered := *t
+		answered.Untold = answered.Untold || m.Open != nil
+		m.Open, m.Answered = nil, &answered
 	}
 	return m, unheard
 }

@@ -42,7 +42,7 @@ func (s *session) keepsCheckpoints() bool {
 
 // note has a checkpoint written if a step has changed what another process would have to know: the user
 // began to speak, a turn began or ended, an answer began or is complete, more of the user's words became
-// known, a question was asked or is over, a call that writes began or ended, or the provider has given a
+// known, the words of an item are complete, a question was asked or is over, a call that writes began or ended, or the provider has given a
 // handle; and now and then while the model's words come. The caller must hold mu.
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
@@ -100,7 +100,7 @@ func changes(actions []orchestrator.Action) bool {
 		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.SwitchLink:
 			return true
 		case orchestrator.Transcript:
-			if a.Role == transport.RoleUser {
+			if a.Role == transport.RoleUser || a.Final {
 				return true
 			}
 		case orchestrator.AboutCall:

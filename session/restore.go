@@ -64,7 +64,12 @@ func (s *session) restore(at *restoring) {
 	at.hear(s.story)
 	s.down.goOnAfter(max(c.Seq, at.back.LastSeq) + seqLeftOut)
 	s.recall.transcripts = at.was.Transcripts
-	if o := at.was.State.Open; o != nil {
+	for _, m := range s.recall.transcripts {
+		if m.Role == string(transport.RoleAssistant) {
+			m.Final = true // what the next model says is another item
+		}
+	}
+	if o := at.open(); o != nil {
 		s.recall.turn = &protocol.TurnStarted{Header: inTurn(o.Number)}
 	}
 	for _, q := range at.was.State.Calls.Questions {
@@ -108,6 +113,15 @@ func (at *restoring) hear(story *handoff.Story) {
 			return false
 		})
 	}
+}
+
+// open returns the turn that is open as the client knows it; nil between turns.
+func (at *restoring) open() *orchestrator.OpenTurn {
+	m := at.was.State
+	if m.Open == nil && m.Answered != nil && m.Answered.Untold && at.taken.given() {
+		return m.Answered // this process tells its end
+	}
+	return m.Open
 }
 
 // settled returns up to where the user's speech is settled: all of it up to the answer that the client

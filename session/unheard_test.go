@@ -315,3 +315,78 @@ func TestAnAnswerThatWaitedMoves(t *testing.T) {
 		wait()
 	})
 }
+
+// TestAnAnswerThatSoundsMoves: a session has to leave while an answer sounds that is complete, or of which the
+// model has reported everything but the end. A client that has all of it is told by the next node that
+// the turn is over and that its words are complete, and the model is asked for nothing.
+func TestAnAnswerThatSoundsMoves(t *testing.T) {
+	for name, events := range map[string][]transport.Event{
+		"complete":               {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
+		"the end is not told":    {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}},
+		"nor that of the words":  {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long}},
+		"only that of the audio": {},
+	} {
+		for _, dies := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dies %t", name, dies), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { soundingAnswer(t, name, events, dies) })
+			})
+		}
+	}
+}
+
+func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bool) {
+	f := newShelf()
+	a := f.stage(t, "a", replaying, nil)
+	r, model := beginsAt(t, a)
+	r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+	synctest.Wait()
+	model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: "It"})
+	for i := range 40 {
+		model.EmitAudio("a1", speech(second/10, byte(i)))
+	}
+	model.Emit(transport.AudioDone{Item: "a1"})
+	model.Emit(events...)
+	synctest.Wait()
+	wait := func() time.Duration { return 0 }
+	if dies {
+		f.kill("a")
+		r.read(-1)
+	} else {
+		wait = a.drain(time.Second)
+		pass(time.Second)
+		r.read(-1)
+		if rec := f.record(r.id); rec.State != store.SessionMoving || r.conn.count("turn.ended") != 0 {
+			t.Fatalf("the record is %+v, and the client was told %q", rec, r.conn.log())
+		}
+	}
+	r.st = f.stage(t, "b", replaying, nil)
+	r.comeBack(r.position())
+	next := r.st.fake.Accept(t)
+	synctest.Wait()
+	r.read(-1)
+	if told := toldAll(next); len(told) != 0 {
+		t.Errorf("the model was told %q", told)
+	}
+	said := long
+	if len(events) == 0 || dies && name == "nor that of the words" {
+		said = "It" // a checkpoint is not made for each word
+	}
+	if m := r.conn.last(t, "transcript"); m["id"] != "a1" || m["text"] != said || m["final"] != true {
+		t.Errorf("the client was told %+v", m)
+	}
+	switch ended := r.conn.count("turn.ended"); {
+	case dies && ended+r.conn.count("turn.started") != 0:
+		t.Errorf("the client was told %q", r.conn.log())
+	case dies:
+	case ended != 1 || r.conn.count("turn.started") != 1:
+		t.Errorf("the client was told %q", r.conn.log())
+	default:
+		if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" {
+			t.Errorf("the client was told %+v", m)
+		}
+	}
+	if _, m := f.checkpoint(t, r.id); m.State.Open != nil || m.State.Answered == nil || m.State.Answered.Untold {
+		t.Errorf("the checkpoint is %+v", m.State)
+	}
+	wait()
+}

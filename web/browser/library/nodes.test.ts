@@ -118,9 +118,7 @@ describe.concurrent("a call whose gateway, one of two,", () => {
   test.each(["gemini", "openai"])("is killed in the middle of an answer goes on through the other one, on the wire of %s", (provider) =>
     unlessStarved(() => goesOn(provider, (runs) => runs.kill(), { taken: true })));
 
-  // Skipped: a fault of the gateway that is not mended yet. The page hears all, and the last transcript of the
-  // answer during which the session moved is never marked final.
-  test.skip("is drained goes on through the other one", () => unlessStarved(() => goesOn("gemini", (runs) => runs.drain(), { taken: true })));
+  test("is drained goes on through the other one", () => unlessStarved(() => goesOn("gemini", (runs) => runs.drain(), { taken: true })));
 
   test("is stopped goes on through the other one", () => unlessStarved(() => goesOn("openai", (runs) => runs.stop(), { taken: true })));
 
