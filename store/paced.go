@@ -44,6 +44,7 @@ type pacedSession struct {
 	result  error      // of the newest write; guarded by writing
 
 	waits    bool        // pending is to be written
+	since    time.Time   // since when something waits
 	busy     bool        // a goroutine of run writes it
 	pending  *Checkpoint // nil means that the checkpoint is to be removed
 	next     time.Time   // when a write would be due at an even pace; a burst may be ahead of it
@@ -65,12 +66,28 @@ func (p *paced) session(id string) *pacedSession {
 	return s
 }
 
+// waitFor has a checkpoint wait to be written, in the place of one that does. The caller must hold mu.
+func (s *pacedSession) waitFor(of *Checkpoint) {
+	if !s.waits {
+		s.since = time.Now()
+	}
+	s.waits, s.pending = true, of
+}
+
+// dueAt is when what waits is to be written. The caller must hold mu.
+func (s *pacedSession) dueAt() time.Time {
+	if at := s.next.Add(-checkpointBurst * checkpointEvery); at.After(s.since) {
+		return at
+	}
+	return s.since
+}
+
 // note has a checkpoint written as soon as its session's pace allows, in the place of one that
 // waits. It does not wait.
 func (p *paced) note(id string, of *Checkpoint) {
 	p.mu.Lock()
 	s := p.session(id)
-	s.waits, s.pending = true, of
+	s.waitFor(of)
 	if of == nil {
 		s.next = time.Time{}
 	}
@@ -93,7 +110,7 @@ func (p *paced) note(id string, of *Checkpoint) {
 func (p *paced) now(ctx context.Context, id string, of *Checkpoint) error {
 	p.mu.Lock()
 	s := p.session(id)
-	s.waits, s.pending = true, of
+	s.waitFor(of)
 	p.mu.Unlock()
 	return p.flush(ctx, id)
 }
@@ -185,32 +202,33 @@ func (p *paced) run() {
 	}
 }
 
-// due returns a session whose checkpoint is to be written now, or after which time there is one. The
-// session is the caller's until one has written it. more is false if the caller must return.
+// due returns the session whose checkpoint has been due for longest, to be written now, or after which time
+// there is one. The session is the caller's until one has written it. more is false if the caller must return.
 func (p *paced) due(now time.Time) (id string, s *pacedSession, wait time.Duration, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var at time.Time
 	for name, is := range p.sessions {
-		left := is.next.Add(-checkpointBurst * checkpointEvery).Sub(now)
 		switch {
 		case is.busy:
-		case !is.waits && left < -checkpointLife: // its checkpoint has ended
-			delete(p.sessions, name)
 		case !is.waits:
-		case left <= 0:
-			is.busy = true
-			return name, is, 0, true
-		case !more || left < wait:
-			wait, more = left, true
+			if now.Sub(is.next) > checkpointLife { // its checkpoint has ended
+				delete(p.sessions, name)
+			}
+		case s == nil || is.dueAt().Before(at):
+			id, s, at = name, is, is.dueAt()
 		}
 	}
-	if p.writers > 1 {
-		more = false
+	switch {
+	case s == nil:
+	case !at.After(now):
+		s.busy = true
+		return id, s, 0, true
+	case p.writers == 1:
+		return "", nil, at.Sub(now), true
 	}
-	if !more {
-		p.writers--
-	}
-	return "", nil, wait, more
+	p.writers--
+	return "", nil, 0, false
 }
 
 // one writes the checkpoint of a session that waits. One that could not be written waits again,
@@ -233,7 +251,7 @@ func (p *paced) one(ctx context.Context, id string, s *pacedSession) {
 	}
 	p.failed = err != nil
 	if errors.Is(err, ErrUnavailable) && !s.waits {
-		s.waits, s.pending = true, of
+		s.waitFor(of)
 		s.next = time.Now().Add((1 + checkpointBurst) * checkpointEvery)
 		p.sessions[id] = s
 	}

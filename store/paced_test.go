@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -208,5 +209,47 @@ func TestNoteWaitsForNothing(t *testing.T) {
 		}
 		close(blocked)
 		close(done)
+	})
+}
+
+// TestWhatWaitsLongestIsWrittenFirst: a store that takes less than there is to write has each session wait equally
+// long.
+func TestWhatWaitsLongestIsWrittenFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, done := &written{began: time.Now()}, make(chan struct{})
+		slow := make(chan struct{}, mostWriters+1)
+		p := newPaced(func(ctx context.Context, session string, of *Checkpoint, known uint64) (uint64, error) {
+			<-slow
+			return w.write(ctx, session, of, known)
+		}, func(f func()) bool { go f(); return true }, done, slog.New(slog.DiscardHandler))
+		var want []string
+		for n := range mostWriters + 20 {
+			name := fmt.Sprintf("s%02d", n)
+			p.note(name, at(name, 1))
+			synctest.Wait()
+			if n >= mostWriters { // all writers are at work
+				want = append(want, name)
+			}
+			<-time.After(time.Millisecond)
+		}
+		p.note("s10", at("s10", 2)) // a newer one keeps the place
+		for range mostWriters {
+			slow <- struct{}{}
+		}
+		synctest.Wait()
+		w.mu.Lock()
+		w.did = nil
+		w.mu.Unlock()
+		for range want {
+			slow <- struct{}{}
+			synctest.Wait()
+		}
+		for i, did := range w.did {
+			if !strings.HasPrefix(did, want[i]) {
+				t.Fatalf("%q were written; want the order %q", w.did, want)
+			}
+		}
+		close(done)
+		close(slow)
 	})
 }
