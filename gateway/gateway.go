@@ -21,6 +21,7 @@ import (
 	"voicegw/internal/overload"
 	"voicegw/internal/seldom"
 	"voicegw/internal/user"
+	"voicegw/meter"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
@@ -223,6 +224,12 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, addr, err)
 		return
 	}
+	p := auth.From(r.Context())
+	if no := s.refusedByLimit(r, p); no != nil {
+		admission.Release()
+		s.limited(w, r, no, plainError)
+		return
+	}
 	// enter has checked the page, by the only rule for pages.
 	opts := protocol.AcceptOptions{AnyOrigin: true, MaxMessageBytes: s.opts.MaxMessageBytes}
 	conn, err := protocol.Accept(w, r, opts)
@@ -237,9 +244,16 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	}
 	upgraded(client)
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
-	p := auth.From(r.Context())
 	admission.Principal, admission.TicketNeeded = p, !p.May(auth.Voice)
 	s.opts.Sessions.Start(admission, conn)
+}
+
+// refusedByLimit returns the limit that refuses every session of a caller. A ticket is another's.
+func (s *Server) refusedByLimit(r *http.Request, p auth.Principal) *meter.Refusal {
+	if !p.May(auth.Voice) || protocol.OffersTicket(r.Header) {
+		return nil
+	}
+	return s.opts.Sessions.Refuses(p)
 }
 
 // refuse answers a request that was not admitted.

@@ -30,12 +30,20 @@ func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User, sh
 	if no == nil {
 		return false
 	}
-	s.seldom.Info("message refused", no.Limit, "addr", s.clientAddr(r).String())
-	limitHeaders(w.Header(), no)
-	told := shape(http.StatusTooManyRequests, errcode.Budget, "What you may use is used up for now; come back later.")
-	told["until"] = time.Now().Add(no.RetryIn).UTC().Format(timeForm)
-	answer(w, http.StatusTooManyRequests, map[string]any{"error": told})
+	s.limited(w, r, no, shape)
 	return true
+}
+
+// limited answers a request that a limit refuses.
+func (s *Server) limited(w http.ResponseWriter, r *http.Request, no *meter.Refusal, shape errorShape) {
+	s.seldom.Info("refused by a limit", no.Limit, "addr", s.clientAddr(r).String(), "route", r.Pattern)
+	limitHeaders(w.Header(), no)
+	told := shape(http.StatusTooManyRequests, errcode.Limit, "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment.")
+	if no.Day() {
+		told = shape(http.StatusTooManyRequests, errcode.Budget, "What you may use is used up for now; come back later.")
+		told["until"] = time.Now().Add(no.RetryIn).UTC().Format(timeForm)
+	}
+	answer(w, http.StatusTooManyRequests, map[string]any{"error": told})
 }
 
 // limitHeaders says which limit is reached, in the form of draft-ietf-httpapi-ratelimit-headers-11

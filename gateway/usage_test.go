@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/cost"
 	"voicegw/meter"
+	"voicegw/meter/metertest"
+	"voicegw/protocol"
+	"voicegw/session"
 )
 
 // fakeUsage refuses one user, and reports what it is given.
@@ -120,4 +124,77 @@ func TestUsageSince(t *testing.T) {
 			t.Errorf("%s: %+v, %q", since, f, wrong)
 		}
 	}
+}
+
+// TestUsedUpAtTheHandshake: a key that has used up what it may is refused before the upgrade, and whoever
+// comes with a ticket or with another key is not. A client that has a session to come back to is let in.
+func TestUsedUpAtTheHandshake(t *testing.T) {
+	spent, fresh := auth.NewAPIKey(), auth.NewAPIKey()
+	in, err := auth.New(auth.Options{Keys: []auth.Key{
+		{ID: spent.ID(), Name: "spent", Hash: spent.Hash(), Scopes: auth.Voice}, {ID: fresh.ID(), Name: "fresh", Hash: fresh.Hash(), Scopes: auth.Voice},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.Close)
+	m, err := meter.New(t.Context(), meter.Options{Store: metertest.New(), Node: "a", Key: func(id string) auth.Limits {
+		if id == "key:"+spent.ID() {
+			return auth.Limits{CostPerDay: 1}
+		}
+		return auth.Limits{}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	opts := sessionOptions()
+	opts.Usage, opts.Desk, opts.Policy.ResumeGrace = m, inspecting{}, time.Minute
+	reasons := make(chan string, 100)
+	opts.Observe = func(string, string) func(session.Event) {
+		return func(e session.Event) {
+			if refused, ok := e.(session.Refused); ok {
+				reasons <- refused.Reason
+			}
+		}
+	}
+	srv, _ := startOf(t, opts, func(o *Options) { o.Auth = auth.Only(in) })
+	who := meter.Who{User: "key:" + spent.ID(), Key: "key:" + spent.ID()}
+	m.Turn(who, cost.Amount{Micros: 1_000_000}, cost.Usage{})
+	show := func(key auth.APIKey) http.Header { return http.Header{"Authorization": {"Bearer " + key.Reveal()}} }
+	if got := speaks(t, srv, protocol.DialOptions{Header: show(spent)}); got != "429" {
+		t.Errorf("the key that is used up: %s", got)
+	}
+	if got := <-reasons; got != "budget" {
+		t.Errorf("it was refused for %s", got)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+"/v1/voice", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = show(spent)
+	answered, err := srv.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answered.Body.Close()
+	if h := answered.Header; h.Get("Retry-After") == "" || !strings.HasPrefix(h.Get("RateLimit-Policy"), `"key-day-cost";q=1000000;w=86400`) || !strings.HasPrefix(h.Get("RateLimit"), `"key-day-cost";r=0;t=`) {
+		t.Errorf("the headers are %v", h)
+	}
+	for name, o := range map[string]protocol.DialOptions{"another key": {Header: show(fresh)}, "a ticket": {Header: show(spent), Ticket: "plain"}} {
+		if got := speaks(t, srv, o); got != "speaks" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	running, no := m.Enter(who, true)
+	if no != nil {
+		t.Fatal(no)
+	}
+	if got := speaks(t, srv, protocol.DialOptions{Header: show(spent)}); got != "4029" {
+		t.Errorf("with a session that runs, a new one: %s", got)
+	}
+	running.Leave()
 }

@@ -140,6 +140,44 @@ func (m *Meter) begins(who Who, now time.Time) *Refusal {
 	return nil
 }
 
+// Door returns nil if a client of who may connect, as with a nil Meter, or which limit refuses every session
+// that it could begin. It is for a client that has not said yet what it wants. returns says that it may
+// want to go on with a session: then nobody is refused who has one. Nothing is counted as begun.
+func (m *Meter) Door(who Who, returns bool) *Refusal {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for l := range m.limitsOf(who) {
+		if t := m.totals[l.of]; returns && t != nil && t.running > 0 {
+			return nil
+		}
+	}
+	now := time.Now()
+	if no := m.allows(who, now); no != nil {
+		return no
+	}
+	if no := m.room(who); no != nil {
+		return no
+	}
+	return m.tooFast(who, now)
+}
+
+// tooFast returns which limit on the pace would refuse a session that began now. The caller must hold mu.
+func (m *Meter) tooFast(who Who, now time.Time) *Refusal {
+	for l := range m.limitsOf(who) {
+		if l.limits.NewPerSecond <= 0 {
+			continue
+		}
+		if missing := 1 - m.pace(l, now).TokensAt(now); missing > 0 {
+			wait := time.Duration(missing / l.limits.NewPerSecond * float64(time.Second))
+			return m.refuse(&Refusal{Limit: l.pace, Quota: burst(l.limits.NewPerSecond), Window: time.Second, RetryIn: wait})
+		}
+	}
+	return nil
+}
+
 // pace is how fast a subject begins sessions.
 type pace struct {
 	limiter *rate.Limiter

@@ -437,3 +437,51 @@ func FuzzHear(f *testing.F) {
 		}
 	})
 }
+
+// TestDoor: who has no session to come back to is refused before it says what it wants, by each limit that
+// would refuse it then; nothing is counted by asking.
+func TestDoor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := metertest.New()
+		m, other := meter(t, h, "a", auth.Limits{CostPerDay: 1}), meter(t, h, "b", auth.Limits{CostPerDay: 1})
+		door := func(m *Meter, who Who, returns bool, want string) {
+			t.Helper()
+			is := ""
+			no := m.Door(who, returns)
+			if no != nil {
+				is = no.Limit
+			}
+			if is != want || no != nil && no.RetryIn <= 0 {
+				t.Errorf("%+v, may come back %t: %q (%+v), want %q", who, returns, is, no, want)
+			}
+		}
+		ada := Who{User: "ada", Key: "key:1"}
+		for range 10 {
+			door(m, ada, true, "")
+		}
+		s := enter(t, m, ada)
+		synctest.Wait()
+		door(m, ada, true, "") // it may come back
+		door(other, ada, true, "")
+		door(m, ada, false, LimitKeySessions)
+		door(m, Who{User: "bob", Key: "key:1"}, true, "") // one of the key's sessions may be his
+		door(m, Who{User: "bob"}, true, "")
+		s.Used(cost.Amount{Micros: 1_000_000}, cost.Usage{})
+		s.Leave()
+		synctest.Wait()
+		for _, at := range []*Meter{m, other} {
+			door(at, ada, true, LimitUserCost)
+		}
+		door(m, Who{User: "bob", Key: "key:1"}, true, LimitKeyRate)
+		time.Sleep(2 * time.Second)
+		door(m, Who{User: "bob", Key: "key:1"}, true, "")
+		door(m, Who{}, true, "")
+		if got := m.Figures().Refused; got[LimitKeySessions] != 1 || got[LimitUserCost] != 1 || got[LimitKeyRate] != 1 {
+			t.Errorf("counted were %v", got)
+		}
+		var none *Meter
+		door(none, ada, true, "")
+		closeMeter(t, m)
+		closeMeter(t, other)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/auth"
 	"voicegw/cost"
 	"voicegw/meter"
 	"voicegw/orchestrator"
@@ -24,6 +25,20 @@ func (m *Manager) account(g *guest, goesOn bool) *Cause {
 	}
 	g.account = counted
 	return nil
+}
+
+// Refuses returns which limit refuses a client before it connects: nil if none does, or if the client may want
+// to come back to a session. The client's user is known where its credentials name one.
+func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
+	who := meter.Who{Key: p.ID}
+	if !p.Names() {
+		who.User = p.Self().String()
+	}
+	no := m.opts.Usage.Door(who, m.opts.Policy.ResumeGrace > 0)
+	if no != nil {
+		m.told(Refused{limited(no).Reason})
+	}
+	return no
 }
 
 // limited returns the cause for a limit that refuses a session.
