@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"voicegw/auth/apikey"
 	"voicegw/internal/user"
 )
 
@@ -20,7 +21,7 @@ import (
 type Key struct {
 	// ID is the part of the key by which it is found, Name its name in the configuration.
 	ID, Name string
-	Hash     Hash
+	Hash     apikey.Hash
 	Scopes   Scopes
 	// Grants are what tools may read for it: each is a [ValidGrant].
 	Grants []string
@@ -54,7 +55,7 @@ type Options struct {
 // concurrently.
 type Authenticator struct {
 	// Fixed after New.
-	operator        Hash
+	operator        apikey.Hash
 	hasOperator     bool
 	keys            map[string]Key     // by id
 	issuers         map[string]*issuer // by the claim iss
@@ -74,7 +75,7 @@ func New(o Options) (*Authenticator, error) {
 		keys: map[string]Key{}, issuers: map[string]*issuer{}, enforceExpiry: o.EnforceExpiry,
 	}
 	for _, k := range o.Keys {
-		if _, twice := a.keys[k.ID]; twice || !ValidKeyID(k.ID) {
+		if _, twice := a.keys[k.ID]; twice || !apikey.ValidID(k.ID) {
 			return nil, fmt.Errorf("auth: the key %s has an id that is invalid, or another key's: %q", k.Name, clip(k.ID))
 		}
 		a.keys[k.ID] = k
@@ -164,7 +165,7 @@ func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, er
 	if a.isOperator(secret) {
 		return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: AllScopes}, nil
 	}
-	if strings.HasPrefix(secret, keyPrefix) {
+	if strings.HasPrefix(secret, apikey.Prefix) {
 		return a.checkKey(secret, time.Now())
 	}
 	if len(a.issuers) > 0 && strings.Count(secret, ".") == 2 {
@@ -183,7 +184,7 @@ func (a *Authenticator) isOperator(secret string) bool {
 // checkKey finds a key by its id. A key that does not exist is compared as well, and with the same
 // answer, so that nobody learns which ids there are.
 func (a *Authenticator) checkKey(text string, now time.Time) (Principal, error) {
-	shown, err := ParseAPIKey(text)
+	shown, err := apikey.Parse(text)
 	if err != nil {
 		return Principal{}, &RefusedError{Reason: ReasonForm, Err: err}
 	}
@@ -210,7 +211,7 @@ func (k Key) principal() Principal {
 // little of the hash to try secrets against.
 const markBytes = 8
 
-func mark(h Hash) string { return hex.EncodeToString(h[:markBytes]) }
+func mark(h apikey.Hash) string { return hex.EncodeToString(h[:markBytes]) }
 
 // checkToken checks a JWT.
 func (a *Authenticator) checkToken(ctx context.Context, token string) (Principal, error) {

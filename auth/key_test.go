@@ -1,10 +1,7 @@
 package auth
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,83 +9,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/auth/apikey"
 	"voicegw/internal/user"
 )
 
-// aKey is a key, and bKey the same but for the last bit that counts.
+// aKey is an API key.
 const (
 	aSecret = "q1vXH0c9y2bA7eLkPZ5sTnRwUjMdGfKoIxCuV8B4N6g"
 	aKey    = "vgk_0123abcd_" + aSecret
 )
 
-// TestAPIKeys: one that was made is read again; what is not exactly of that form is no key, and what
-// could be guessed is invalid, too.
-func TestAPIKeys(t *testing.T) {
-	seen := map[string]bool{}
-	for range 100 {
-		k := NewAPIKey()
-		again, err := ParseAPIKey(k.Reveal())
-		if err != nil || again != k || seen[k.ID()] || len(k.Reveal()) != 56 {
-			t.Fatalf("%v is read as %v, %v", k, again, err)
-		}
-		seen[k.ID()] = true
-		sum := sha256.Sum256([]byte(k.Reveal()))
-		if k.Hash().String() != hex.EncodeToString(sum[:]) {
-			t.Errorf("%s: its hash is %s", k, k.Hash())
-		}
-		for _, printed := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k), fmt.Sprintf("%s", []APIKey{k})} {
-			if strings.Contains(printed, k.Reveal()[13:]) {
-				t.Errorf("it is printed: %s", printed)
-			}
-		}
-	}
-	if k, err := ParseAPIKey(aKey); err != nil || k.ID() != "0123abcd" {
-		t.Errorf("%v, %v", k, err)
-	}
-	for name, text := range map[string]string{
-		"nothing":                 "",
-		"an id alone":             "vgk_0123abcd",
-		"without a secret":        "vgk_0123abcd_",
-		"another prefix":          "sk_0123abcd_" + aSecret,
-		"a prefix in capitals":    "VGK_0123abcd_" + aSecret,
-		"an id in capitals":       "vgk_0123ABCD_" + aSecret,
-		"a short id":              "vgk_0123abc_" + aSecret,
-		"a long id":               "vgk_0123abcde_" + aSecret,
-		"a short secret":          aKey[:len(aKey)-1],
-		"a long secret":           aKey + "A",
-		"bits beyond its end":     aKey[:len(aKey)-1] + "h",
-		"padded":                  aKey[:len(aKey)-1] + "=",
-		"not base64url":           aKey[:len(aKey)-1] + "+",
-		"with a line break":       aKey[:30] + "\n" + aKey[31:],
-		"a space before":          " " + aKey,
-		"all the same":            "vgk_0123abcd_" + strings.Repeat("A", 43),
-		"a few characters":        "vgk_0123abcd_" + strings.Repeat("abcd", 10) + "abA",
-		"a password, often":       "vgk_0123abcd_" + strings.Repeat("Passw0rd", 6)[:42] + "A",
-		"letters that look alike": strings.Replace(aKey, "e", "е", 1),
-	} {
-		if k, err := ParseAPIKey(text); err == nil || k != (APIKey{}) || strings.Contains(err.Error(), aSecret[:20]) {
-			t.Errorf("%s: %v, %v", name, k, err)
-		}
-	}
-}
-
-// TestHashes: 64 digits and nothing else.
-func TestHashes(t *testing.T) {
-	h := NewAPIKey().Hash()
-	for _, text := range []string{h.String(), strings.ToUpper(h.String())} {
-		if again, err := ParseHash(text); err != nil || again != h {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-	for _, text := range []string{"", h.String()[1:], h.String() + "00", h.String()[:63] + "g", "sha256:" + h.String()} {
-		if _, err := ParseHash(text); err == nil {
-			t.Errorf("%q is a hash", text)
-		}
-	}
-}
-
 // keyOf returns the description of a key.
-func keyOf(k APIKey, change func(*Key)) Key {
+func keyOf(k apikey.Key, change func(*Key)) Key {
 	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: Chat | Tickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
 	if change != nil {
 		change(&out)
@@ -100,7 +32,7 @@ func keyOf(k APIKey, change func(*Key)) Key {
 // learns only that it does not open.
 func TestKeysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		key, bound, ending, other := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
+		key, bound, ending, other := apikey.New(), apikey.New(), apikey.New(), apikey.New()
 		end := time.Now().Add(time.Hour)
 		a := newAuth(t, Options{OperatorKey: "0123456789abcdef", Keys: []Key{
 			keyOf(key, nil), keyOf(bound, func(k *Key) { k.User = user.Must("ada") }), keyOf(ending, func(k *Key) { k.Expires = end }),
@@ -138,7 +70,7 @@ func TestKeysOpen(t *testing.T) {
 // TestWhoNeedsNothing: without keys and issuers whoever comes may talk and write; with one of them,
 // nobody without credentials may anything.
 func TestWhoNeedsNothing(t *testing.T) {
-	key := NewAPIKey()
+	key := apikey.New()
 	for name, tc := range map[string]struct {
 		o    Options
 		want Principal
@@ -167,7 +99,7 @@ func TestWhoNeedsNothing(t *testing.T) {
 // TestNoLonger: which of those who were let in would be refused after another configuration has come.
 func TestNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stays, goes, ends, moves, again := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
+		stays, goes, ends, moves, again := apikey.New(), apikey.New(), apikey.New(), apikey.New(), apikey.New()
 		ada, eve := user.Must("ada"), user.Must("eve")
 		issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
 		before := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
@@ -186,7 +118,7 @@ func TestNoLonger(t *testing.T) {
 			"local":                                  {Kind: KindLocal, ID: "local"},
 			"an unknown kind":                        {Kind: "x", ID: "x"},
 		}
-		for name, k := range map[string]APIKey{"stays": stays, "goes": goes, "ends": ends, "moves": moves, "is another": again} {
+		for name, k := range map[string]apikey.Key{"stays": stays, "goes": goes, "ends": ends, "moves": moves, "is another": again} {
 			p, err := before.Check(t.Context(), k.Reveal())
 			if err != nil {
 				t.Fatal(err)
@@ -197,7 +129,7 @@ func TestNoLonger(t *testing.T) {
 		let["an issuer that is another"] = Principal{Kind: KindJWT, ID: "jwt:example:ada", Mark: "0102030405060708", User: ada}
 		after := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
 			keyOf(stays, func(k *Key) { k.Scopes = Voice }), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = eve }),
-			keyOf(again, func(k *Key) { k.Hash = NewAPIKey().Hash() }), // the id is used again
+			keyOf(again, func(k *Key) { k.Hash = apikey.New().Hash() }), // the id is used again
 		}})
 		gone := func(a *Authenticator) string {
 			var names []string
@@ -237,7 +169,7 @@ func TestNoLonger(t *testing.T) {
 // TestLapses: a session ends with its credentials only if that is wanted; the end of a key is the configured
 // one, that of a token its own.
 func TestLapses(t *testing.T) {
-	key, soon, late := NewAPIKey(), time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
+	key, soon, late := apikey.New(), time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
 	issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
 	let := map[string]Principal{
 		"a key":           {Kind: KindKey, ID: "key:" + key.ID(), Expires: soon},
@@ -260,7 +192,7 @@ func TestLapses(t *testing.T) {
 // TestGrants: what tools may read for a key or for a token: what the configuration and, of a token, its
 // issuer have given it.
 func TestGrants(t *testing.T) {
-	key, signer := NewAPIKey(), newSigner(t, "d", "EdDSA")
+	key, signer := apikey.New(), newSigner(t, "d", "EdDSA")
 	issuer := theIssuer(signer.jwk())
 	issuer.Grants = []string{"kb:staff", "kb:hr"}
 	a := newAuth(t, Options{Issuers: []Issuer{issuer}, Keys: []Key{keyOf(key, func(k *Key) { k.Grants = []string{"kb:staff"} })}})
@@ -331,25 +263,6 @@ func TestBearer(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, secret, err)
 		}
 	}
-}
-
-// FuzzAPIKey: what is read as a key is written so, and no other text is the same key.
-func FuzzAPIKey(f *testing.F) {
-	f.Add(aKey)
-	f.Add("vgk_0123abcd_" + strings.Repeat("A", 43))
-	f.Add("vgk__")
-	f.Fuzz(func(t *testing.T, text string) {
-		k, err := ParseAPIKey(text)
-		if err != nil {
-			if strings.Contains(err.Error(), text) && len(text) > 8 {
-				t.Errorf("the error repeats %q", text)
-			}
-			return
-		}
-		if k.Reveal() != text || len(text) != 56 || !ValidKeyID(k.ID()) || strings.Contains(k.String(), text[13:]) {
-			t.Errorf("%q is read as %v", text, k)
-		}
-	})
 }
 
 // FuzzBearer: a secret is visible ASCII, the end of its header, and read again.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/auth"
+	"voicegw/auth/apikey"
 	"voicegw/internal/user"
 )
 
@@ -111,7 +112,7 @@ func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
 		k := a.Keys[name]
 		out := auth.Key{ID: k.ID, Name: name, Owner: k.Owner, Limits: k.Limits.options()}
-		out.Hash, _ = auth.ParseHash(k.SHA256)
+		out.Hash, _ = apikey.ParseHash(k.SHA256)
 		out.Scopes, out.Grants, _ = auth.ParseAccess(k.Scopes)
 		out.User, _ = parseUser(k.User)
 		out.Expires, _ = parseEnd(k.Expires)
@@ -180,10 +181,10 @@ func (l *loader) validateAuth() {
 }
 
 func (l *loader) validateKey(prefix string, k *AuthKey) {
-	if !auth.ValidKeyID(k.ID) {
+	if !apikey.ValidID(k.ID) {
 		l.wrong(prefix+"id", "must be the 8 characters of the key behind vgk_; voicegw keys new and voicegw keys hash print them")
 	}
-	if _, err := auth.ParseHash(k.SHA256); err != nil {
+	if _, err := apikey.ParseHash(k.SHA256); err != nil {
 		l.wrong(prefix+"sha256", err.Error())
 	}
 	l.validateScopes(prefix+"scopes", k.Scopes)

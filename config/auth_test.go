@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"voicegw/auth"
+	"voicegw/auth/apikey"
 	"voicegw/internal/user"
 )
 
@@ -99,7 +100,7 @@ auth:
 	if !c.Auth.Enabled() {
 		t.Error("it is not enabled")
 	}
-	hash, err := auth.ParseHash(aHash)
+	hash, err := apikey.ParseHash(aHash)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"voicegw/auth"
+	"voicegw/auth/apikey"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
@@ -119,7 +120,7 @@ func everyCaller(t *testing.T) callersOf {
 		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: auth.AllScopes, Leeway: time.Second,
 	}}}
 	add := func(name string, k auth.Key) {
-		key := auth.NewAPIKey()
+		key := apikey.New()
 		k.ID, k.Name, k.Hash = key.ID(), "k", key.Hash()
 		o.Keys = append(o.Keys, k)
 		c.secrets[name] = key.Reveal()
@@ -132,7 +133,7 @@ func everyCaller(t *testing.T) callersOf {
 	add("key of ada", auth.Key{Scopes: auth.Voice | auth.Chat, User: user.Must("ada")})
 	add("wrong: a key that has ended", auth.Key{Scopes: auth.AllScopes, Expires: time.Unix(1, 0)})
 	c.secrets["user without scopes"] = tokenFor("ada", "openid", nil)
-	stranger := auth.NewAPIKey().Reveal()
+	stranger := apikey.New().Reveal()
 	c.secrets["wrong: a key of elsewhere"] = stranger
 	c.secrets["wrong: another secret"] = c.secrets["key:admin"][:13] + stranger[13:]
 	c.secrets["wrong: nonsense"] = "nonsense"

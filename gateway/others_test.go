@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"voicegw/auth"
+	"voicegw/auth/apikey"
 	"voicegw/backends/image"
 	"voicegw/conversation"
 	"voicegw/internal/user"
@@ -189,7 +190,7 @@ func TestServersSpeakForMany(t *testing.T) {
 	callers := everyCaller(t)
 	o := auth.Options{}
 	add := func(scopes auth.Scopes) (secret, id string) {
-		k := auth.NewAPIKey()
+		k := apikey.New()
 		o.Keys = append(o.Keys, auth.Key{ID: k.ID(), Name: "k", Hash: k.Hash(), Scopes: scopes})
 		return k.Reveal(), "key:" + k.ID()
 	}

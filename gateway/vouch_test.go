@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"voicegw/auth"
+	"voicegw/auth/apikey"
 )
 
 // TestWhoGrantsScopes: scopes, and the name of a user, count from whoever shows the key
@@ -88,7 +89,7 @@ func TestSessionScopes(t *testing.T) {
 // TestCredentialsGrant: what credentials bring for tools counts at every door, for whoever shows them, beside
 // what a server names; nobody else has it.
 func TestCredentialsGrant(t *testing.T) {
-	key := auth.NewAPIKey()
+	key := apikey.New()
 	in, err := auth.New(auth.Options{OperatorKey: testKey,
 		Keys: []auth.Key{{ID: key.ID(), Name: "k", Hash: key.Hash(), Scopes: auth.Chat | auth.Tickets | auth.Voice, Grants: []string{"kb:staff"}}},
 		Issuers: []auth.Issuer{{Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope",

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"voicegw/auth"
+	"voicegw/auth/apikey"
 	"voicegw/config"
 )
 
@@ -11,7 +12,7 @@ import (
 // configuration; everybody else has none.
 func TestLimitsOfPrincipals(t *testing.T) {
 	t.Parallel()
-	key := auth.NewAPIKey()
+	key := apikey.New()
 	cfg := config.Default()
 	cfg.Auth.Keys["web"] = &config.AuthKey{ID: key.ID(), SHA256: key.Hash().String(), Scopes: []string{"voice"}, Limits: config.AuthLimits{Sessions: 3, CostPerDay: 1.5}}
 	cfg.Auth.JWT["idp"] = &config.AuthIssuer{

@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/auth"
+	"voicegw/auth/apikey"
 	"voicegw/internal/await"
 	"voicegw/protocol"
 )
 
 // settingsOf writes a configuration that knows some keys, and perhaps more.
-func settingsOf(t *testing.T, file, more string, keys ...auth.APIKey) {
+func settingsOf(t *testing.T, file, more string, keys ...apikey.Key) {
 	t.Helper()
 	text := more + "auth:\n  keys:\n"
 	for _, key := range keys {
@@ -30,10 +30,10 @@ func settingsOf(t *testing.T, file, more string, keys ...auth.APIKey) {
 // ends; another one's goes on. A configuration that is wrong changes nothing.
 func TestReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
-	kept, revoked, late := auth.NewAPIKey(), auth.NewAPIKey(), auth.NewAPIKey()
+	kept, revoked, late := apikey.New(), apikey.New(), apikey.New()
 	settingsOf(t, file, "", kept, revoked)
 	r := start(t, "--config", file)
-	opens := func(key auth.APIKey) *protocol.Conn {
+	opens := func(key apikey.Key) *protocol.Conn {
 		t.Helper()
 		conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{Header: http.Header{"Authorization": {"Bearer " + key.Reveal()}}})
 		if err != nil {

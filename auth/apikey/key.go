@@ -1,4 +1,6 @@
-package auth
+// Package apikey makes and reads API keys: vgk_<id>_<secret>. Its values may be copied and used
+// concurrently.
+package apikey
 
 import (
 	"crypto/rand"
@@ -14,7 +16,9 @@ import (
 // The form of an API key: vgk_<id>_<secret>. The id is 8 digits and lower-case letters, and no
 // secret. The secret is 256 random bits in 43 characters of base64url (RFC 4648, section 5).
 const (
-	keyPrefix   = "vgk_"
+	// Prefix is what each key begins with.
+	Prefix = "vgk_"
+
 	idChars     = 8
 	secretBytes = 32
 	secretChars = 43
@@ -41,64 +45,64 @@ func ParseHash(text string) (Hash, error) {
 	return Hash(raw), nil
 }
 
-// APIKey is an API key in clear: a secret.
-type APIKey struct {
+// Key is an API key in clear: a secret. Printing it shows its id only.
+type Key struct {
 	id   string
 	text string
 }
 
-// The errors of ParseAPIKey. None repeats the key.
+// The errors of Parse. None repeats the key.
 var (
 	errKeyForm = errors.New("this is not an API key of voicegw, which looks like vgk_<8 characters>_<43 characters>; voicegw keys new makes one")
 	errKeyWeak = errors.New("this key could be guessed: its secret repeats a few characters; make one with voicegw keys new")
 )
 
-// NewAPIKey makes a key.
-func NewAPIKey() APIKey {
+// New makes a key.
+func New() Key {
 	raw := make([]byte, secretBytes)
 	_, _ = rand.Read(raw) // it never fails: crypto/rand ends the program instead
 	id := strings.ToLower(rand.Text()[:idChars])
-	k := APIKey{id: id, text: keyPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(raw)}
+	k := Key{id: id, text: Prefix + id + "_" + base64.RawURLEncoding.EncodeToString(raw)}
 	secretwatch.Made(secretwatch.APIKey, k.text)
 	return k
 }
 
-// ParseAPIKey reads a key. A key that could be guessed is refused like one of another form.
-func ParseAPIKey(text string) (APIKey, error) {
-	rest, ok := strings.CutPrefix(text, keyPrefix)
-	if !ok || len(rest) != idChars+1+secretChars || rest[idChars] != '_' || !ValidKeyID(rest[:idChars]) {
-		return APIKey{}, errKeyForm
+// Parse reads a key. A key that could be guessed is refused like one of another form.
+func Parse(text string) (Key, error) {
+	rest, ok := strings.CutPrefix(text, Prefix)
+	if !ok || len(rest) != idChars+1+secretChars || rest[idChars] != '_' || !ValidID(rest[:idChars]) {
+		return Key{}, errKeyForm
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest[idChars+1:])
 	if err != nil || len(raw) != secretBytes { // a line break would be skipped, and make it shorter
-		return APIKey{}, errKeyForm
+		return Key{}, errKeyForm
 	}
 	seen := map[byte]struct{}{}
 	for _, b := range raw {
 		seen[b] = struct{}{}
 	}
 	if len(seen) < leastDistinct {
-		return APIKey{}, errKeyWeak
+		return Key{}, errKeyWeak
 	}
-	return APIKey{id: rest[:idChars], text: text}, nil
+	return Key{id: rest[:idChars], text: text}, nil
 }
 
-// ValidKeyID reports whether a text has the form of a key's id.
-func ValidKeyID(id string) bool {
+// ValidID reports whether a text has the form of a key's id.
+func ValidID(id string) bool {
 	return len(id) == idChars && !strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 }
 
 // ID returns the key's id, which is not secret.
-func (k APIKey) ID() string { return k.id }
+func (k Key) ID() string { return k.id }
 
 // Reveal returns the whole key.
-func (k APIKey) Reveal() string { return k.text }
+func (k Key) Reveal() string { return k.text }
 
 // Hash returns the hash of the whole key.
-func (k APIKey) Hash() Hash { return sha256.Sum256([]byte(k.text)) }
+func (k Key) Hash() Hash { return sha256.Sum256([]byte(k.text)) }
 
 // String hides the secret.
-func (k APIKey) String() string { return keyPrefix + k.id + "_…" }
+func (k Key) String() string { return Prefix + k.id + "_…" }
 
 // GoString hides the secret, too.
-func (k APIKey) GoString() string { return k.String() }
+func (k Key) GoString() string { return k.String() }
