@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -22,7 +23,7 @@ type Key struct {
 	// ID is the part of the key by which it is found, Name its name in the configuration.
 	ID, Name string
 	Hash     apikey.Hash
-	Scopes   Scopes
+	Scopes   scope.Set
 	// Grants are what tools may read for it: each is a [ValidGrant].
 	Grants []string
 	// User is the only user for whom the key speaks; zero for a key that is bound to none.
@@ -76,14 +77,14 @@ func New(o Options) (*Authenticator, error) {
 	}
 	for _, k := range o.Keys {
 		if _, twice := a.keys[k.ID]; twice || !apikey.ValidID(k.ID) {
-			return nil, fmt.Errorf("auth: the key %s has an id that is invalid, or another key's: %q", k.Name, clip(k.ID))
+			return nil, fmt.Errorf("auth: the key %s has an id that is invalid, or another key's: %.40q", k.Name, k.ID)
 		}
 		a.keys[k.ID] = k
 	}
 	for _, one := range o.Issuers {
 		if a.issuers[one.Issuer] != nil {
 			a.Close()
-			return nil, fmt.Errorf("auth: two issuers have the name %q", clip(one.Issuer))
+			return nil, fmt.Errorf("auth: two issuers have the name %.40q", one.Issuer)
 		}
 		i, err := newIssuer(one, o.Transport, logger)
 		if err != nil {
@@ -97,7 +98,7 @@ func New(o Options) (*Authenticator, error) {
 		if o.Exposed {
 			kind = KindOpen
 		}
-		a.unauthenticated = Principal{Kind: kind, ID: string(kind), Scopes: Voice | Chat}
+		a.unauthenticated = Principal{Kind: kind, ID: string(kind), Scopes: scope.Voice | scope.Chat}
 	}
 	return a, nil
 }
@@ -163,7 +164,7 @@ var ErrAway = errors.New("auth: credentials cannot be checked at the moment")
 // is done.
 func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, error) {
 	if a.isOperator(secret) {
-		return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: AllScopes}, nil
+		return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: scope.All}, nil
 	}
 	if strings.HasPrefix(secret, apikey.Prefix) {
 		return a.checkKey(secret, time.Now())
@@ -251,9 +252,9 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 			}
 		}
 	case KindOperator:
-		return Principal{Kind: KindOperator, ID: id, Scopes: AllScopes}, a.hasOperator
+		return Principal{Kind: KindOperator, ID: id, Scopes: scope.All}, a.hasOperator
 	case KindConsole:
-		return Principal{Kind: KindConsole, ID: id, Scopes: AllScopes}, a.hasOperator
+		return Principal{Kind: KindConsole, ID: id, Scopes: scope.All}, a.hasOperator
 	case KindLocal, KindOpen:
 		return a.unauthenticated, a.unauthenticated.ID == id
 	}

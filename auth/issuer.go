@@ -16,6 +16,7 @@ import (
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 
+	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -51,7 +52,7 @@ type Issuer struct {
 	// means that a token has all of Scopes.
 	ScopesClaim string
 	// Scopes and Grants are the most that a token can have. Each of Grants is a [ValidGrant].
-	Scopes Scopes
+	Scopes scope.Set
 	Grants []string
 	// Leeway is how much the clocks may differ.
 	Leeway time.Duration
@@ -103,7 +104,7 @@ func newIssuer(o Issuer, next http.RoundTripper, logger *slog.Logger) (*issuer, 
 	}
 	for _, alg := range algorithms {
 		if !slices.Contains(allowed, alg) {
-			return nil, fmt.Errorf("auth: the issuer %s cannot use the algorithm %q with its kind of keys", o.Name, clip(alg))
+			return nil, fmt.Errorf("auth: the issuer %s cannot use the algorithm %.40q with its kind of keys", o.Name, alg)
 		}
 	}
 	if o.Issuer == "" || len(o.Audience) == 0 || slices.Contains(o.Audience, "") {
@@ -252,14 +253,14 @@ func (i *issuer) user(claims jwt.MapClaims) (user.User, error) {
 
 // access returns the scopes of a token, and its grants in the form of Principal.Grants. Words that are
 // neither here are another service's.
-func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
+func (i *issuer) access(claims jwt.MapClaims) (scope.Set, string) {
 	if i.ScopesClaim == "" {
 		return i.Scopes, strings.Join(i.Grants, " ")
 	}
-	var set Scopes
+	var set scope.Set
 	var held []string
 	add := func(word string) {
-		if s, ok := ParseScope(word); ok {
+		if s, ok := scope.Parse(word); ok {
 			set |= s
 		}
 		held = append(held, word)

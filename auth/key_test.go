@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // keyOf returns the description of a key.
 func keyOf(k apikey.Key, change func(*Key)) Key {
-	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: Chat | Tickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
+	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: scope.Chat | scope.Tickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
 	if change != nil {
 		change(&out)
 	}
@@ -37,14 +38,14 @@ func TestKeysOpen(t *testing.T) {
 		a := newAuth(t, Options{OperatorKey: "0123456789abcdef", Keys: []Key{
 			keyOf(key, nil), keyOf(bound, func(k *Key) { k.User = user.Must("ada") }), keyOf(ending, func(k *Key) { k.Expires = end }),
 		}})
-		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: Chat | Tickets, Mark: key.Hash().String()[:16], Limits: Limits{MinutesPerDay: 5}}
+		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: scope.Chat | scope.Tickets, Mark: key.Hash().String()[:16], Limits: Limits{MinutesPerDay: 5}}
 		if p, err := a.Check(t.Context(), key.Reveal()); err != nil || p != want || p.Self().String() != "key:"+key.ID() || !p.Names() {
 			t.Errorf("%+v, %v", p, err)
 		}
 		if p, err := a.Check(t.Context(), bound.Reveal()); err != nil || p.Self() != user.Must("ada") || p.Names() {
 			t.Errorf("%+v, %v", p, err)
 		}
-		if p, err := a.Check(t.Context(), "0123456789abcdef"); err != nil || p.Kind != KindOperator || p.Scopes != AllScopes || !p.Self().IsZero() {
+		if p, err := a.Check(t.Context(), "0123456789abcdef"); err != nil || p.Kind != KindOperator || p.Scopes != scope.All || !p.Self().IsZero() {
 			t.Errorf("%+v, %v", p, err)
 		}
 		wrong := key.Reveal()[:13] + other.Reveal()[13:]
@@ -75,8 +76,8 @@ func TestWhoNeedsNothing(t *testing.T) {
 		o    Options
 		want Principal
 	}{
-		"on this machine":    {Options{OperatorKey: "0123456789abcdef"}, Principal{Kind: KindLocal, ID: "local", Scopes: Voice | Chat}},
-		"for everybody":      {Options{Exposed: true}, Principal{Kind: KindOpen, ID: "open", Scopes: Voice | Chat}},
+		"on this machine":    {Options{OperatorKey: "0123456789abcdef"}, Principal{Kind: KindLocal, ID: "local", Scopes: scope.Voice | scope.Chat}},
+		"for everybody":      {Options{Exposed: true}, Principal{Kind: KindOpen, ID: "open", Scopes: scope.Voice | scope.Chat}},
 		"with a key":         {Options{Keys: []Key{keyOf(key, nil)}}, Principal{}},
 		"with a key, afar":   {Options{Keys: []Key{keyOf(key, nil)}, Exposed: true}, Principal{}},
 		"with an issuer":     {Options{Issuers: []Issuer{theIssuer(newSigner(t, "d", "EdDSA").jwk())}}, Principal{}},
@@ -128,7 +129,7 @@ func TestNoLonger(t *testing.T) {
 		let["a ticket of one that is another"] = Principal{Kind: KindTicket, ID: "key:" + again.ID(), Mark: let["is another"].Mark, User: ada}
 		let["an issuer that is another"] = Principal{Kind: KindJWT, ID: "jwt:example:ada", Mark: "0102030405060708", User: ada}
 		after := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
-			keyOf(stays, func(k *Key) { k.Scopes = Voice }), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = eve }),
+			keyOf(stays, func(k *Key) { k.Scopes = scope.Voice }), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = eve }),
 			keyOf(again, func(k *Key) { k.Hash = apikey.New().Hash() }), // the id is used again
 		}})
 		gone := func(a *Authenticator) string {
@@ -212,16 +213,16 @@ func TestGrants(t *testing.T) {
 		t.Errorf("without a claim: %q, %v", p.Grants, err)
 	}
 	for text, want := range map[string]string{"voice kb:staff kb:staff": "voice kb:staff", "kb:": "", "kb:a b:c": "", "kb:ä": "", "voice KB:x": "", "kb:" + strings.Repeat("x", 62): ""} {
-		scopes, grants, err := ParseAccess(strings.Fields(text))
+		scopes, grants, err := scope.ParseAccess(strings.Fields(text))
 		if got := strings.TrimSpace(scopes.String() + " " + strings.Join(grants, " ")); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
-	many := make([]string, MostGrants+1)
+	many := make([]string, scope.MostGrants+1)
 	for i := range many {
-		many[i] = GrantPrefix + strconv.Itoa(i)
+		many[i] = scope.GrantPrefix + strconv.Itoa(i)
 	}
-	if _, _, err := ParseAccess(many); err == nil {
+	if _, _, err := scope.ParseAccess(many); err == nil {
 		t.Error("too many are taken")
 	}
 }
@@ -284,7 +285,7 @@ func FuzzBearer(f *testing.F) {
 // FuzzCheck: no text opens a gateway whose keys it does not hold, and none stops it.
 func FuzzCheck(f *testing.F) {
 	a, err := New(Options{OperatorKey: "0123456789abcdef", Keys: []Key{{ID: "0123abcd", Name: "a"}}, Issuers: []Issuer{{
-		Name: "example", Issuer: "i", Audience: []string{"voicegw"}, Secret: []byte(strings.Repeat("k", MinSecret)), Scopes: AllScopes,
+		Name: "example", Issuer: "i", Audience: []string{"voicegw"}, Secret: []byte(strings.Repeat("k", MinSecret)), Scopes: scope.All,
 	}}})
 	if err != nil {
 		f.Fatal(err)

@@ -43,11 +43,11 @@ func parseKeyFile(data []byte) ([]fileKey, error) {
 		}
 		k, err := pemKey(block)
 		if err != nil {
-			return nil, fmt.Errorf("its block %d, %s, %w", len(keys)+1, clip(block.Type), err)
+			return nil, fmt.Errorf("its block %d, %.40s, %w", len(keys)+1, block.Type, err)
 		}
 		kid := k.jwk.Marshal().KID
 		if slices.ContainsFunc(keys, func(other fileKey) bool { return other.jwk.Marshal().KID == kid }) && kid != "" {
-			return nil, fmt.Errorf("two of its keys have the kid %q", clip(kid))
+			return nil, fmt.Errorf("two of its keys have the kid %.40q", kid)
 		}
 		keys = append(keys, k)
 	}

@@ -46,7 +46,7 @@ func parseKeySet(data []byte) ([]jwkset.JWK, error) {
 			continue
 		}
 		if slices.ContainsFunc(keys, func(other jwkset.JWK) bool { return other.Marshal().KID == m.KID }) {
-			return nil, fmt.Errorf("two of its keys have the kid %q", clip(m.KID))
+			return nil, fmt.Errorf("two of its keys have the kid %.40q", m.KID)
 		}
 		keys = append(keys, k)
 	}

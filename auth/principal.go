@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -37,7 +38,7 @@ type Principal struct {
 	User user.User
 	// Owner says who is responsible for the principal, in the operator's words; it may be empty.
 	Owner  string
-	Scopes Scopes
+	Scopes scope.Set
 	// Grants are what the principal may have tools read, as words between spaces: [Principal.Granted]
 	// has them as a list.
 	Grants string
@@ -71,7 +72,7 @@ func (p Principal) Unauthenticated() bool {
 }
 
 // May reports whether p has at least one of the scopes, or [Admin], which has all.
-func (p Principal) May(any Scopes) bool { return p.Scopes&(any|Admin) != 0 }
+func (p Principal) May(any scope.Set) bool { return p.Scopes&(any|scope.Admin) != 0 }
 
 // Granted returns the scopes of tools that p brings with it, such as kb:staff; nil if there are none.
 func (p Principal) Granted() []string {
@@ -83,7 +84,7 @@ func (p Principal) Granted() []string {
 
 // Names reports whether p may name the user for whom it speaks. A principal that is bound to a user
 // never may.
-func (p Principal) Names() bool { return p.User.IsZero() && p.May(Tickets) }
+func (p Principal) Names() bool { return p.User.IsZero() && p.May(scope.Tickets) }
 
 // Self returns the user that p is when it names none: its User, or for an API key that is bound to no
 // user a user that stands for the key. It is zero for the other kinds, which are told apart by

@@ -2,33 +2,11 @@ package auth
 
 import (
 	"context"
-	"strings"
 	"testing"
 
+	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
-
-// TestScopesHaveNames: each scope has one name, by which it is found again.
-func TestScopesHaveNames(t *testing.T) {
-	all := AllScopes.Names()
-	if len(all) != len(scopeNames) {
-		t.Fatalf("%v, want %v", all, scopeNames)
-	}
-	for _, name := range all {
-		one, err := ParseScopes([]string{name})
-		if err != nil || one.String() != name {
-			t.Errorf("%s is parsed as %q, %v", name, one, err)
-		}
-	}
-	if set, err := ParseScopes([]string{"chat", "voice", "chat"}); err != nil || set != Voice|Chat || set.String() != "voice chat" {
-		t.Errorf("%q, %v", set, err)
-	}
-	for _, wrong := range []string{"", "Voice", "voices", "*", "admin " + strings.Repeat("x", 99)} {
-		if set, err := ParseScopes([]string{"voice", wrong}); err == nil || set != 0 || !strings.Contains(err.Error(), "metrics") || len(err.Error()) > 200 {
-			t.Errorf("%.20q: %q, %v", wrong, set, err)
-		}
-	}
-}
 
 // TestWhatAPrincipalMay: admin has every scope; who is bound to a user names no other.
 func TestWhatAPrincipalMay(t *testing.T) {
@@ -38,14 +16,14 @@ func TestWhatAPrincipalMay(t *testing.T) {
 		voice, names bool
 	}{
 		"nobody":            {Principal{}, false, false},
-		"voice":             {Principal{Scopes: Voice}, true, false},
-		"another scope":     {Principal{Scopes: AllScopes &^ (Voice | Admin | Tickets)}, false, false},
-		"a server":          {Principal{Scopes: Tickets}, false, true},
-		"admin":             {Principal{Scopes: Admin}, true, true},
-		"a user":            {Principal{Scopes: Tickets | Voice, User: ada}, true, false},
-		"a user with admin": {Principal{Scopes: Admin, User: ada}, true, false},
+		"voice":             {Principal{Scopes: scope.Voice}, true, false},
+		"another scope":     {Principal{Scopes: scope.All &^ (scope.Voice | scope.Admin | scope.Tickets)}, false, false},
+		"a server":          {Principal{Scopes: scope.Tickets}, false, true},
+		"admin":             {Principal{Scopes: scope.Admin}, true, true},
+		"a user":            {Principal{Scopes: scope.Tickets | scope.Voice, User: ada}, true, false},
+		"a user with admin": {Principal{Scopes: scope.Admin, User: ada}, true, false},
 	} {
-		if tc.p.May(Voice) != tc.voice || tc.p.May(Voice|Metrics) != (tc.voice || tc.p.Scopes&Metrics != 0) || tc.p.Names() != tc.names {
+		if tc.p.May(scope.Voice) != tc.voice || tc.p.May(scope.Voice|scope.Metrics) != (tc.voice || tc.p.Scopes&scope.Metrics != 0) || tc.p.Names() != tc.names {
 			t.Errorf("%s: %+v", name, tc.p)
 		}
 		if tc.p.IsZero() != (name == "nobody") {
@@ -56,7 +34,7 @@ func TestWhatAPrincipalMay(t *testing.T) {
 
 // TestTheContextHasThePrincipal: the nearest one, or nobody.
 func TestTheContextHasThePrincipal(t *testing.T) {
-	p := Principal{Kind: KindKey, ID: "key:abc", Scopes: Voice}
+	p := Principal{Kind: KindKey, ID: "key:abc", Scopes: scope.Voice}
 	ctx := With(context.Background(), p)
 	if From(ctx) != p || From(With(ctx, Principal{})) != (Principal{}) || From(context.Background()) != (Principal{}) {
 		t.Errorf("%+v", From(ctx))

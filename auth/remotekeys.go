@@ -205,7 +205,7 @@ func (k *remoteKeys) discovered(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("what the issuer %s says of itself is not JSON: %w", k.address, err)
 	case told.Issuer != k.address: // section 4.3 requires the same text
-		return "", fmt.Errorf("the issuer %s calls itself %q; configure that as its issuer, or the address of its keys as jwks_url", k.address, clip(told.Issuer))
+		return "", fmt.Errorf("the issuer %s calls itself %.40q; configure that as its issuer, or the address of its keys as jwks_url", k.address, told.Issuer)
 	}
 	if wrong := CheckURL(told.Keys); wrong != "" {
 		return "", fmt.Errorf("the jwks_uri of the issuer %s %s", k.address, wrong)

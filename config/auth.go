@@ -10,6 +10,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -113,14 +114,14 @@ func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
 		k := a.Keys[name]
 		out := auth.Key{ID: k.ID, Name: name, Owner: k.Owner, Limits: k.Limits.options()}
 		out.Hash, _ = apikey.ParseHash(k.SHA256)
-		out.Scopes, out.Grants, _ = auth.ParseAccess(k.Scopes)
+		out.Scopes, out.Grants, _ = scope.ParseAccess(k.Scopes)
 		out.User, _ = parseUser(k.User)
 		out.Expires, _ = parseEnd(k.Expires)
 		keys = append(keys, out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.JWT)) {
 		i := a.JWT[name]
-		scopes, grants, _ := auth.ParseAccess(i.Scopes)
+		scopes, grants, _ := scope.ParseAccess(i.Scopes)
 		issuers = append(issuers, auth.Issuer{
 			Name: name, Issuer: i.Issuer, Audience: i.Audience, Algorithms: i.Algs,
 			JWKS: i.JWKSURL, Discover: i.Discovery, KeySet: i.KeysFile.Data, Secret: []byte(i.HSSecret.Reveal()),
@@ -276,10 +277,10 @@ func (l *loader) validateApart(name, other string) {
 }
 
 func (l *loader) validateScopes(key string, names []string) {
-	if scopes, _, err := auth.ParseAccess(names); err != nil {
+	if scopes, _, err := scope.ParseAccess(names); err != nil {
 		l.problems.add(l.at(key), "%s: %v.", key, err)
 	} else if scopes == 0 {
-		l.wrong(key, "is missing; name what it opens, of "+strings.Join(auth.ScopeNames(), ", "))
+		l.wrong(key, "is missing; name what it opens, of "+strings.Join(scope.Names(), ", "))
 	}
 }
 

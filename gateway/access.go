@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/auth"
+	"voicegw/auth/scope"
 )
 
 // The patterns and paths that more than one place names; completionsPath is another one.
@@ -22,7 +22,7 @@ type access struct {
 	pattern string
 	// scopes are those of which one is enough; empty means that everybody may use the route, and that
 	// credentials are not looked at.
-	scopes auth.Scopes
+	scopes scope.Set
 	// free says that the route needs no credentials as long as no key and no issuer is configured.
 	free bool
 }
@@ -31,30 +31,30 @@ type access struct {
 // that has no row cannot be registered. OPTIONS, which browsers ask before a request of a page
 // (CORS), is for everybody.
 var accesses = []access{
-	{pattern: voicePattern, scopes: auth.Voice, free: true}, // a ticket or a resume token opens it as well
-	{pattern: "GET /v1/providers", scopes: auth.Voice | auth.Chat | auth.Tickets | auth.Inspect, free: true},
-	{pattern: "GET /v1/tools", scopes: auth.Voice | auth.Chat | auth.Inspect, free: true},
-	{pattern: "GET /v1/tools/{id}", scopes: auth.Inspect, free: true},
-	{pattern: "POST /v1/chat", scopes: auth.Chat, free: true},
-	{pattern: "POST " + completionsPath, scopes: auth.Chat, free: true},
-	{pattern: "GET " + modelsPath, scopes: auth.Chat, free: true},
-	{pattern: "GET " + modelsPath + "/{id...}", scopes: auth.Chat, free: true},
-	{pattern: "POST " + sessionsPath, scopes: auth.Tickets | auth.Voice}, // voice alone: for the caller itself
-	{pattern: "GET " + sessionsPath, scopes: auth.Inspect},
-	{pattern: "GET /v1/sessions/{id}", scopes: auth.Inspect},
-	{pattern: "DELETE /v1/sessions/{id}", scopes: auth.Admin},
-	{pattern: "GET /v1/conversations/{id}", scopes: auth.Inspect},
-	{pattern: "GET /v1/usage", scopes: auth.Inspect},
-	{pattern: "POST /v1/confirmations", scopes: auth.Confirm},
-	{pattern: "GET /v1/approvals", scopes: auth.Admin},
-	{pattern: "GET /v1/blocks", scopes: auth.Admin},
-	{pattern: "DELETE /v1/blocks/{user}", scopes: auth.Admin},
-	{pattern: "GET /v1/simulator", scopes: auth.Admin},
-	{pattern: "POST /v1/simulator/faults", scopes: auth.Admin},
-	{pattern: "POST /v1/drain", scopes: auth.Admin},
-	{pattern: "GET /v1/drain", scopes: auth.Admin},
-	{pattern: metricsPattern, scopes: auth.Metrics},
-	{pattern: "POST /v1/console/codes", scopes: auth.Admin}, // not by a console's token: see consoleCode
+	{pattern: voicePattern, scopes: scope.Voice, free: true}, // a ticket or a resume token opens it as well
+	{pattern: "GET /v1/providers", scopes: scope.Voice | scope.Chat | scope.Tickets | scope.Inspect, free: true},
+	{pattern: "GET /v1/tools", scopes: scope.Voice | scope.Chat | scope.Inspect, free: true},
+	{pattern: "GET /v1/tools/{id}", scopes: scope.Inspect, free: true},
+	{pattern: "POST /v1/chat", scopes: scope.Chat, free: true},
+	{pattern: "POST " + completionsPath, scopes: scope.Chat, free: true},
+	{pattern: "GET " + modelsPath, scopes: scope.Chat, free: true},
+	{pattern: "GET " + modelsPath + "/{id...}", scopes: scope.Chat, free: true},
+	{pattern: "POST " + sessionsPath, scopes: scope.Tickets | scope.Voice}, // voice alone: for the caller itself
+	{pattern: "GET " + sessionsPath, scopes: scope.Inspect},
+	{pattern: "GET /v1/sessions/{id}", scopes: scope.Inspect},
+	{pattern: "DELETE /v1/sessions/{id}", scopes: scope.Admin},
+	{pattern: "GET /v1/conversations/{id}", scopes: scope.Inspect},
+	{pattern: "GET /v1/usage", scopes: scope.Inspect},
+	{pattern: "POST /v1/confirmations", scopes: scope.Confirm},
+	{pattern: "GET /v1/approvals", scopes: scope.Admin},
+	{pattern: "GET /v1/blocks", scopes: scope.Admin},
+	{pattern: "DELETE /v1/blocks/{user}", scopes: scope.Admin},
+	{pattern: "GET /v1/simulator", scopes: scope.Admin},
+	{pattern: "POST /v1/simulator/faults", scopes: scope.Admin},
+	{pattern: "POST /v1/drain", scopes: scope.Admin},
+	{pattern: "GET /v1/drain", scopes: scope.Admin},
+	{pattern: metricsPattern, scopes: scope.Metrics},
+	{pattern: "POST /v1/console/codes", scopes: scope.Admin}, // not by a console's token: see consoleCode
 	{pattern: "POST /v1/console/login"},
 	{pattern: "GET /v1/images/{id}"}, // the address is a secret
 	{pattern: "/v1/confirmations/{token...}"},

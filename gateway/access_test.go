@@ -18,6 +18,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
@@ -80,7 +81,7 @@ func TestAccessIsDocumented(t *testing.T) {
 	if len(told) > 0 {
 		t.Errorf("docs/authentication.md has rows for what is no route: %v", slices.Sorted(maps.Keys(told)))
 	}
-	for _, name := range auth.ScopeNames() {
+	for _, name := range scope.Names() {
 		if !strings.Contains(string(page), "\n| `"+name+"` |") {
 			t.Errorf("docs/authentication.md does not tell of the scope %s", name)
 		}
@@ -108,7 +109,7 @@ func tokenFor(who, scopes string, change func(jwt.MapClaims)) string {
 type callersOf struct {
 	current *auth.Current
 	secrets map[string]string
-	scopes  map[string]auth.Scopes // of those whose credentials are right
+	scopes  map[string]scope.Set // of those whose credentials are right
 }
 
 // everyCaller makes a gateway's credentials: a key for each scope, users with tokens, operators, and
@@ -117,7 +118,7 @@ func everyCaller(t *testing.T) callersOf {
 	t.Helper()
 	c := callersOf{secrets: map[string]string{"nobody": "", "operator": testKey}}
 	o := auth.Options{OperatorKey: testKey, Issuers: []auth.Issuer{{
-		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: auth.AllScopes, Leeway: time.Second,
+		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: scope.All, Leeway: time.Second,
 	}}}
 	add := func(name string, k auth.Key) {
 		key := apikey.New()
@@ -125,13 +126,13 @@ func everyCaller(t *testing.T) callersOf {
 		o.Keys = append(o.Keys, k)
 		c.secrets[name] = key.Reveal()
 	}
-	for _, name := range auth.ScopeNames() {
-		scope, _ := auth.ParseScope(name)
+	for _, name := range scope.Names() {
+		scope, _ := scope.Parse(name)
 		add("key:"+name, auth.Key{Scopes: scope})
 		c.secrets["user:"+name] = tokenFor("ada", name, nil)
 	}
-	add("key of ada", auth.Key{Scopes: auth.Voice | auth.Chat, User: user.Must("ada")})
-	add("wrong: a key that has ended", auth.Key{Scopes: auth.AllScopes, Expires: time.Unix(1, 0)})
+	add("key of ada", auth.Key{Scopes: scope.Voice | scope.Chat, User: user.Must("ada")})
+	add("wrong: a key that has ended", auth.Key{Scopes: scope.All, Expires: time.Unix(1, 0)})
 	c.secrets["user without scopes"] = tokenFor("ada", "openid", nil)
 	stranger := apikey.New().Reveal()
 	c.secrets["wrong: a key of elsewhere"] = stranger
@@ -154,7 +155,7 @@ func everyCaller(t *testing.T) callersOf {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Close)
-	c.current, c.scopes = auth.Only(a), map[string]auth.Scopes{}
+	c.current, c.scopes = auth.Only(a), map[string]scope.Set{}
 	for name, secret := range c.secrets {
 		if p, err := a.Check(t.Context(), secret); err == nil {
 			c.scopes[name] = p.Scopes
@@ -217,7 +218,7 @@ func TestWhoMayWhat(t *testing.T) {
 func expected(a access, name string, callers callersOf) int {
 	scopes := callers.scopes[name]
 	switch {
-	case a.public(), scopes&(a.scopes|auth.Admin) != 0:
+	case a.public(), scopes&(a.scopes|scope.Admin) != 0:
 		return 0
 	case name == "nobody" || strings.HasPrefix(name, "wrong"):
 		return http.StatusUnauthorized
@@ -264,7 +265,7 @@ func TestWhoMaySpeak(t *testing.T) {
 			switch {
 			case strings.HasPrefix(name, "wrong"):
 				want = "401"
-			case ticket != "" || callers.scopes[name]&(auth.Voice|auth.Admin) != 0:
+			case ticket != "" || callers.scopes[name]&(scope.Voice|scope.Admin) != 0:
 			case name == "nobody":
 				want = fmt.Sprint(int(closecode.Ticket))
 			default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -143,7 +144,7 @@ func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (
 		return auth.Principal{}, s.tooManyFailures(wait)
 	}
 	if in.HasOperators() && s.callers.console.opens(secret, time.Now()) {
-		return auth.Principal{Kind: auth.KindConsole, ID: string(auth.KindConsole), Scopes: auth.AllScopes}, nil
+		return auth.Principal{Kind: auth.KindConsole, ID: string(auth.KindConsole), Scopes: scope.All}, nil
 	}
 	p, err := in.Check(r.Context(), secret)
 	var why *auth.RefusedError
@@ -253,7 +254,7 @@ func (no *wrongName) answer(w http.ResponseWriter, shape errorShape) {
 // user has nothing to do with others, unless it may do everything. It is zero for other callers.
 func mine(ctx context.Context) user.User {
 	p := auth.From(ctx)
-	if p.May(auth.Admin) {
+	if p.May(scope.Admin) {
 		return user.User{}
 	}
 	return p.User

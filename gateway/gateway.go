@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
 	"voicegw/internal/overload"
@@ -244,13 +245,13 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	}
 	upgraded(client)
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
-	admission.Principal, admission.TicketNeeded = p, !p.May(auth.Voice)
+	admission.Principal, admission.TicketNeeded = p, !p.May(scope.Voice)
 	s.opts.Sessions.Start(admission, conn)
 }
 
 // refusedByLimit returns the limit that refuses every session of a caller. A ticket is another's.
 func (s *Server) refusedByLimit(r *http.Request, p auth.Principal) *meter.Refusal {
-	if !p.May(auth.Voice) || protocol.OffersTicket(r.Header) {
+	if !p.May(scope.Voice) || protocol.OffersTicket(r.Header) {
 		return nil
 	}
 	return s.opts.Sessions.Refuses(p)

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 	"voicegw/backends/image"
 	"voicegw/conversation"
 	"voicegw/internal/user"
@@ -189,13 +190,13 @@ func TestTicketsForOneself(t *testing.T) {
 func TestServersSpeakForMany(t *testing.T) {
 	callers := everyCaller(t)
 	o := auth.Options{}
-	add := func(scopes auth.Scopes) (secret, id string) {
+	add := func(scopes scope.Set) (secret, id string) {
 		k := apikey.New()
 		o.Keys = append(o.Keys, auth.Key{ID: k.ID(), Name: "k", Hash: k.Hash(), Scopes: scopes})
 		return k.Reveal(), "key:" + k.ID()
 	}
-	server, _ := add(auth.Chat | auth.Tickets)
-	plain, self := add(auth.Chat)
+	server, _ := add(scope.Chat | scope.Tickets)
+	plain, self := add(scope.Chat)
 	both, err := auth.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -124,7 +125,7 @@ func forSelf(r *http.Request, body *sessionBody) *wrongName {
 	if from := pageOf(r); from != "" {
 		body.Origin = from
 	}
-	body.Inspect = body.Inspect && p.May(auth.Inspect)
+	body.Inspect = body.Inspect && p.May(scope.Inspect)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 )
 
 // TestWhoGrantsScopes: scopes, and the name of a user, count from whoever shows the key
@@ -91,9 +92,9 @@ func TestSessionScopes(t *testing.T) {
 func TestCredentialsGrant(t *testing.T) {
 	key := apikey.New()
 	in, err := auth.New(auth.Options{OperatorKey: testKey,
-		Keys: []auth.Key{{ID: key.ID(), Name: "k", Hash: key.Hash(), Scopes: auth.Chat | auth.Tickets | auth.Voice, Grants: []string{"kb:staff"}}},
+		Keys: []auth.Key{{ID: key.ID(), Name: "k", Hash: key.Hash(), Scopes: scope.Chat | scope.Tickets | scope.Voice, Grants: []string{"kb:staff"}}},
 		Issuers: []auth.Issuer{{Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope",
-			Scopes: auth.Chat | auth.Voice, Grants: []string{"kb:hr"}}}})
+			Scopes: scope.Chat | scope.Voice, Grants: []string{"kb:hr"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
@@ -144,7 +144,7 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					a.Principal.Scopes = auth.Inspect
+					a.Principal.Scopes = scope.Inspect
 					c := newTestClient()
 					c.say(strings.Replace(startText, "}", fmt.Sprintf(`,"inspect":%t}`, inspect), 1))
 					st.m.Start(a, c)

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/audit"
-	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )
@@ -13,7 +13,7 @@ import (
 // mayInspect reports whether a client may see the inside of its session: it has asked to, and
 // either its connection or its ticket allows it.
 func (g *guest) mayInspect(a *Admission, ticket bool) bool {
-	return g.start.Inspect && (a.Principal.May(auth.Inspect) || ticket)
+	return g.start.Inspect && (a.Principal.May(scope.Inspect) || ticket)
 }
 
 // showState sends the session's state to a client that inspects it, if the state has changed. The

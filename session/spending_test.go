@@ -12,6 +12,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/cost"
 	"voicegw/meter"
 	"voicegw/meter/metertest"
@@ -196,7 +197,7 @@ func TestSessionCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
 		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) {
-			a.Principal = auth.Principal{Kind: auth.KindKey, ID: "key:1", Scopes: auth.Inspect | auth.Voice | auth.Tickets}
+			a.Principal = auth.Principal{Kind: auth.KindKey, ID: "key:1", Scopes: scope.Inspect | scope.Voice | scope.Tickets}
 		})
 		s := &spender{t: t, client: c, model: st.fake.Accept(t)}
 		for i, tokens := range []int64{799, 1, 150, 50} {

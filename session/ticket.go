@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/conversation"
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
@@ -104,7 +105,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 	}
 	g.Ticket, g.entry = t, EntryTicket
 	by := t.Guarantor
-	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: auth.Voice}
+	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: scope.Voice}
 	if !m.stillIn(g.principal) {
 		return causeTicketWrong
 	}

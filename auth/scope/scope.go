@@ -1,4 +1,6 @@
-package auth
+// Package scope names what a principal may do at a gateway: a small set of scopes, and grants that say
+// what tools may read for it. Its functions may be called concurrently.
+package scope
 
 import (
 	"fmt"
@@ -6,32 +8,32 @@ import (
 	"strings"
 )
 
-// Scopes is a set of scopes. The zero Scopes is empty.
-type Scopes uint8
+// Set is a set of scopes. The zero Set is empty.
+type Set uint8
 
 // The scopes. docs/authentication.md says what each of them opens.
 const (
-	Voice   Scopes = 1 << iota // speak
-	Chat                       // write
-	Tickets                    // make tickets for any user, and name the user of a message
-	Inspect                    // look inside sessions and conversations
-	Confirm                    // answer confirmations
-	Admin                      // everything
-	Metrics                    // read the metrics
+	Voice   Set = 1 << iota // speak
+	Chat                    // write
+	Tickets                 // make tickets for any user, and name the user of a message
+	Inspect                 // look inside sessions and conversations
+	Confirm                 // answer confirmations
+	Admin                   // everything
+	Metrics                 // read the metrics
 )
 
-// AllScopes has each scope.
-const AllScopes = Metrics<<1 - 1
+// All has each scope.
+const All = Metrics<<1 - 1
 
-// scopeNames are the names of the scopes, in the order of their bits.
-var scopeNames = []string{"voice", "chat", "tickets", "inspect", "confirm", "admin", "metrics"}
+// inOrder has the names of the scopes, in the order of their bits.
+var inOrder = []string{"voice", "chat", "tickets", "inspect", "confirm", "admin", "metrics"}
 
-// ScopeNames returns the names of all scopes.
-func ScopeNames() []string { return append([]string(nil), scopeNames...) }
+// Names returns the names of all scopes.
+func Names() []string { return append([]string(nil), inOrder...) }
 
-// ParseScope returns the scope with that name; ok is false if no scope has it.
-func ParseScope(name string) (scope Scopes, ok bool) {
-	for i, known := range scopeNames {
+// Parse returns the scope with that name; ok is false if no scope has it.
+func Parse(name string) (scope Set, ok bool) {
+	for i, known := range inOrder {
 		if name == known {
 			return 1 << i, true
 		}
@@ -39,14 +41,14 @@ func ParseScope(name string) (scope Scopes, ok bool) {
 	return 0, false
 }
 
-// ParseScopes returns the set of the named scopes. The error names the first one that does not
+// ParseAll returns the set of the named scopes. The error names the first one that does not
 // exist, and those that do.
-func ParseScopes(names []string) (Scopes, error) {
-	var set Scopes
+func ParseAll(names []string) (Set, error) {
+	var set Set
 	for _, name := range names {
-		scope, ok := ParseScope(name)
+		scope, ok := Parse(name)
 		if !ok {
-			return 0, fmt.Errorf("there is no scope %q; there are %s", clip(name), strings.Join(scopeNames, ", "))
+			return 0, fmt.Errorf("there is no scope %.40q; there are %s", name, strings.Join(inOrder, ", "))
 		}
 		set |= scope
 	}
@@ -74,7 +76,7 @@ func ValidGrant(word string) bool {
 
 // ParseAccess returns what a list of scopes opens, and its grants. The error names the first word that
 // is neither, or says that there are too many grants.
-func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
+func ParseAccess(words []string) (scopes Set, grants []string, err error) {
 	var names []string
 	for _, word := range words {
 		switch {
@@ -87,16 +89,16 @@ func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
 	if len(grants) > MostGrants {
 		return 0, nil, fmt.Errorf("it has %d scopes that begin with %s; at most %d are taken", len(grants), GrantPrefix, MostGrants)
 	}
-	if scopes, err = ParseScopes(names); err != nil {
+	if scopes, err = ParseAll(names); err != nil {
 		return 0, nil, fmt.Errorf("%w, and those for tools, which begin with %s", err, GrantPrefix)
 	}
 	return scopes, grants, nil
 }
 
 // Names returns the names of the scopes in s, in a fixed order.
-func (s Scopes) Names() []string {
+func (s Set) Names() []string {
 	var names []string
-	for i, name := range scopeNames {
+	for i, name := range inOrder {
 		if s&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -105,12 +107,4 @@ func (s Scopes) Names() []string {
 }
 
 // String returns the names, separated by spaces.
-func (s Scopes) String() string { return strings.Join(s.Names(), " ") }
-
-// clip shortens a text from outside to what an error may repeat.
-func clip(s string) string {
-	if len(s) > 40 {
-		return s[:40] + "…"
-	}
-	return s
-}
+func (s Set) String() string { return strings.Join(s.Names(), " ") }
