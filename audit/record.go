@@ -43,6 +43,8 @@ type Record struct {
 	UserID          string            `json:"userId,omitempty"`
 	ConversationID  string            `json:"conversationId,omitempty"`
 	Agent           string            `json:"agent,omitempty"`
+	// AgentVersion is the version of the agent's document; empty for an agent of the configuration.
+	AgentVersion string `json:"agentVersion,omitempty"`
 	// TurnID counts the user's turns of the session from 1.
 	TurnID int `json:"turnId"`
 	// CallID is the gateway's own name of the call, unique in the session; ProviderCallID is

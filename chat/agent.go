@@ -48,9 +48,6 @@ func New(opts Options) (*Agent, error) {
 	return a, nil
 }
 
-// Name returns the name under which requests ask for the agent.
-func (a *Agent) Name() string { return a.opts.Name }
-
 // Sees reports whether messages may contain images.
 func (a *Agent) Sees() bool { return a.opts.Vision }
 
@@ -61,6 +58,9 @@ type Request struct {
 	ConversationID string
 	// User is the user who sends the message; it must not be empty.
 	User user.User
+	// Agent names the persona that answers, and goes on with the conversation. If it is empty, that is the
+	// conversation's own or, where there is none of that name any more, the default one.
+	Agent string
 	// Key is the ID of the principal whose credentials were shown; it may be empty. KeyMark and
 	// KeyExpires are its Mark and its end (auth.Principal), for voice sessions that come of the turn.
 	// Inspect means that the client may know what the turn costs.
@@ -176,7 +176,7 @@ func (a *Agent) keep(ctx context.Context, req Request, held store.Held, t *turn,
 		} else {
 			c.Merge(time.Now(), entries...)
 		}
-		c.Policy = calls
+		c.Policy, c.Agent = calls, t.persona.Name
 		_, err := a.opts.Conversations.Save(ctx, c, rev)
 		if !errors.Is(err, store.ErrChanged) {
 			return err
@@ -248,7 +248,7 @@ func (a *Agent) load(ctx context.Context, req Request) (*conversation.Conversati
 	c, rev, err := a.opts.Conversations.Load(ctx, req.ConversationID)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return conversation.New(req.ConversationID, req.User.String(), a.opts.Name, time.Now()), rev, nil
+		return conversation.New(req.ConversationID, req.User.String(), a.persona(req.Agent, "").Name, time.Now()), rev, nil
 	case err != nil:
 		return nil, rev, fmt.Errorf("%w: %w", ErrStore, err)
 	case !c.OwnedBy(req.User):

@@ -134,7 +134,7 @@ func (t *turn) audit(r audit.Record) {
 		return
 	}
 	s := t.session()
-	r.SessionID, r.UserID, r.ConversationID, r.Agent = s.ID, s.UserID, s.ConversationID, s.Agent
+	r.SessionID, r.UserID, r.ConversationID, r.Agent, r.AgentVersion = s.ID, s.UserID, s.ConversationID, s.Agent, t.persona.Version
 	t.a.opts.Audit(r)
 }
 

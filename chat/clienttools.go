@@ -94,7 +94,7 @@ var heldID = regexp.MustCompile(`^call_([A-Z2-7]{26})_(\d{1,3})$`)
 // turn continues, and the client does not get them.
 func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	key := rand.Text()
-	c := conversation.New(heldName(key), t.req.User.String(), t.a.opts.Name, time.Now())
+	c := conversation.New(heldName(key), t.req.User.String(), t.persona.Name, time.Now())
 	c.Append(time.Now(), slices.DeleteFunc(slices.Clone(t.entries), func(e conversation.Entry) bool { return e.Role != conversation.RoleAssistant })...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()

@@ -351,7 +351,9 @@ func newFixture(t testing.TB, set setting) *fixture {
 	o := set.options
 	o.Model, o.Executor, o.Conversations, o.Answers = f.model, f.executor, f.kept, f.answers
 	o.Tools = r.Snapshot
-	o.Instructions = func(_ *registry.Snapshot, own mark.Mark) string { return "You are a test. " + own.Text() }
+	o.Instructions = func(p *Persona, _ *registry.Snapshot, own mark.Mark) string {
+		return "You are a test. " + p.Instructions + own.Text()
+	}
 	o.Audit = f.record
 	o.Logger = secrettest.Logger(slog.New(slog.NewTextHandler(f.log, nil)))
 	if f.agent, err = New(o); err != nil {

@@ -49,13 +49,16 @@ type Options struct {
 	Approvals Approvals
 	// Vision means that Model accepts images.
 	Vision bool
-	// Name is the agent's name, for requests that name an agent; empty means "default".
-	Name string
+	// Persona answers requests that name no other one. Its empty name means "default".
+	Persona Persona
+	// Personas returns the persona with that name as it is now; nil if there is none. It must not wait.
+	// Nil means that there is Persona alone.
+	Personas func(name string) *Persona
 	// Tools returns the current snapshot of the tools, which a turn holds. Nil means no tools.
 	Tools func() *registry.Snapshot
-	// Instructions makes the system text from the tools and the mark. The text must explain the
-	// mark to the model: it stands before the gateway's own messages. Nil means no system text.
-	Instructions func(tools *registry.Snapshot, own mark.Mark) string
+	// Instructions makes the system text from the persona, its tools and the mark. The text must explain
+	// the mark to the model: it stands before the gateway's own messages. Nil means no system text.
+	Instructions func(p *Persona, tools *registry.Snapshot, own mark.Mark) string
 	// Rules are the rules for tool calls. Rules.Mode is ignored: it is always text.
 	Rules policy.Rules
 	// Audit receives the records of tool calls, and must not block. Nil discards them.
@@ -97,11 +100,13 @@ type Bill struct {
 	Turn           int
 	User           user.User
 	Key            string // of Request
-	Usage          Usage
+	// Agent is the persona that has answered, AgentVersion its version.
+	Agent, AgentVersion string
+	Usage               Usage
 }
 
 func (o Options) withDefaults() Options {
-	o.Name = cmp.Or(o.Name, defaults.AgentName)
+	o.Persona.Name = cmp.Or(o.Persona.Name, defaults.AgentName)
 	o.MaxMessage = cmp.Or(o.MaxMessage, conversation.MaxText)
 	o.MaxHistory = cmp.Or(o.MaxHistory, 48_000)
 	o.TurnTime = cmp.Or(o.TurnTime, 5*time.Minute)

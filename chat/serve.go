@@ -116,7 +116,7 @@ func (a *Agent) attempt(ctx context.Context, m *message, req Request) (rec *reco
 	named := req.ConversationID != ""
 	req.ConversationID = rec.Conversation
 	if req.History != nil {
-		t := a.newTurn(req, conversation.New(rec.Conversation, req.User.String(), a.opts.Name, time.Now()), m, rec)
+		t := a.newTurn(req, conversation.New(rec.Conversation, req.User.String(), a.persona(req.Agent, "").Name, time.Now()), m, rec)
 		last, err = t.answer(ctx)
 		return rec.left(err), last, err
 	}

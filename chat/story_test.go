@@ -51,7 +51,7 @@ func newTextPlayer(t *testing.T) *textPlayer {
 	t.Cleanup(executor.Close)
 	agent, err := New(Options{
 		Model: p, Executor: executor, Conversations: &memory{}, Answers: &answersKept{}, Rules: callstest.Rules(registry.ModeText),
-		Tools: func() *registry.Snapshot { return tools }, Instructions: func(*registry.Snapshot, mark.Mark) string { return "" },
+		Tools: func() *registry.Snapshot { return tools }, Instructions: func(*Persona, *registry.Snapshot, mark.Mark) string { return "" },
 	})
 	if err != nil {
 		t.Fatal(err)

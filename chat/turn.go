@@ -23,15 +23,16 @@ import (
 // turn is one turn in progress. Except for emit, only the goroutine of serve may use it.
 type turn struct {
 	// Fixed after newTurn.
-	a      *Agent
-	m      *message
-	req    Request
-	conv   *conversation.Conversation
-	number int
-	tools  *registry.Snapshot // nil if there are no tools
-	mark   mark.Mark          // the mark before the gateway's own words to the model
-	emit   Emit               // may be called concurrently
-	runs   *execute.Runner
+	a       *Agent
+	m       *message
+	req     Request
+	conv    *conversation.Conversation
+	number  int
+	persona *Persona           // who answers, as it was when the turn began
+	tools   *registry.Snapshot // the persona's; nil if there are no tools
+	mark    mark.Mark          // the mark before the gateway's own words to the model
+	emit    Emit               // may be called concurrently
+	runs    *execute.Runner
 	// results carries results from the executor's goroutines to this one, at most one for each
 	// running call. It is never closed.
 	results chan calls.Input
@@ -80,10 +81,11 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	}
 	rec.Turn = t.number
 	t.emit = safeEmit(m.add, t.number)
+	t.persona = a.persona(req.Agent, c.Agent)
 	if a.opts.Tools != nil {
-		t.tools = a.opts.Tools()
+		t.tools = t.persona.narrow(a.opts.Tools())
 	}
-	t.calls = calls.New(t.tools, calls.Rules{Tools: a.opts.Rules, Prefix: t.callPrefix()})
+	t.calls = calls.New(t.tools, calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.resume()
 	t.runs = a.opts.Executor.Begin(execute.Conversation{
 		Session:      t.session(),
@@ -104,7 +106,7 @@ func (t *turn) used() protocol.Usage {
 	if t.a.opts.Bill == nil {
 		return u
 	}
-	cost := t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Usage: t.usage.Minus(t.billed)})
+	cost := t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Agent: t.persona.Name, AgentVersion: t.persona.Version, Usage: t.usage.Minus(t.billed)})
 	if t.req.Inspect {
 		u.Cost = &protocol.Cost{USDMicros: int64(cost.Micros), Unpriced: cost.Unpriced}
 	}
@@ -114,7 +116,7 @@ func (t *turn) used() protocol.Usage {
 // session describes the conversation to a tool.
 func (t *turn) session() registry.Session {
 	return registry.Session{
-		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.a.opts.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: registry.ModeText,
+		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.persona.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: registry.ModeText,
 	}
 }
 

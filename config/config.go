@@ -59,6 +59,7 @@ type Config struct {
 	Image        Image        `key:"image"`
 	Budget       Budgets      `key:"budget"`
 	Agent        Agent        `key:"agent"`
+	Agents       Agents       `key:"agents"`
 	Confirmation Confirmation `key:"confirmation"`
 	Store        Store        `key:"store"`
 	Cluster      Cluster      `key:"cluster"`
@@ -95,6 +96,12 @@ type Agent struct {
 	// Budget is the agent's own; a field that is 0 is taken from Config.Budget. See
 	// Config.AgentBudget.
 	Budget Budgets `key:"budget"`
+}
+
+// Agents are where the documents of agents are.
+type Agents struct {
+	// Path is the folder of their files, *.yaml; empty means that there are none.
+	Path Path `key:"path"`
 }
 
 // Prompts are files that replace the built-in prompts.

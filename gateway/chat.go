@@ -21,6 +21,8 @@ import (
 // TextAgent answers text; *chat.Agent implements it.
 type TextAgent interface {
 	Name() string
+	// Has says whether requests may name that agent.
+	Has(name string) bool
 	// Sees says whether requests may have images.
 	Sees() bool
 	Respond(ctx context.Context, req chat.Request, emit chat.Emit) error
@@ -87,10 +89,11 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusForbidden, "scopes_not_allowed", wrong)
 		return
 	}
-	if body.Agent != "" && body.Agent != s.opts.Chat.Name() {
-		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Chat.Name())+".")
+	if !s.opts.Chat.Has(body.Agent) {
+		s.unknownAgent(w, body.Agent)
 		return
 	}
+	req.Agent = body.Agent
 	leave, ok := s.enterChat(w, r, req.User, plainError)
 	if !ok {
 		return

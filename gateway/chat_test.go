@@ -35,6 +35,8 @@ type fakeAgent struct {
 
 func (a *fakeAgent) Name() string { return "default" }
 
+func (a *fakeAgent) Has(name string) bool { return name == "" || name == "default" }
+
 func (a *fakeAgent) Sees() bool { return !a.blind }
 
 func (a *fakeAgent) Respond(ctx context.Context, req chat.Request, emit chat.Emit) error {
@@ -142,7 +144,7 @@ data: {"type":"done","seq":4,"conversation_id":"conv-1","status":"completed"}
 	if !w.Flushed || w.Code != http.StatusOK {
 		t.Errorf("status %d, flushed %v", w.Code, w.Flushed)
 	}
-	if diff := cmp.Diff([]chat.Request{{ConversationID: "conv-1", User: user.Must("ada"), Message: "Hello"}}, a.requests(), messages); diff != "" {
+	if diff := cmp.Diff([]chat.Request{{ConversationID: "conv-1", User: user.Must("ada"), Agent: "default", Message: "Hello"}}, a.requests(), messages); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -34,6 +34,7 @@ type otherLine struct {
 	ID             string `json:"id"`
 	User           string `json:"user"`
 	Agent          string `json:"agent"`
+	AgentVersion   string `json:"agent_version,omitempty"`
 	ConversationID string `json:"conversation_id,omitempty"`
 	Provider       string `json:"provider"`
 	Model          string `json:"model"`
@@ -82,7 +83,7 @@ func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLin
 			continue
 		}
 		lines = append(lines, otherLine{
-			ID: r.ID, User: r.User, Agent: r.Agent, ConversationID: r.Conversation, Provider: r.Provider, Model: r.Model,
+			ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.Conversation, Provider: r.Provider, Model: r.Model,
 			StartedAt: r.StartedAt.UTC().Format(timeForm), Away: r.State == store.SessionDetached, Moving: r.State == store.SessionMoving,
 			Node: r.Node, NodeGone: !there[r.Node],
 		})

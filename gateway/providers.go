@@ -2,8 +2,11 @@ package gateway
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 
 	"voicegw/internal/modelend"
+	"voicegw/protocol/errcode"
 )
 
 // providerLine is a provider in the answer of GET /v1/providers.
@@ -28,9 +31,22 @@ type offered struct {
 	Simulator bool           `json:"simulator"`
 }
 
+// mostNamed is how many agents an error names.
+const mostNamed = 10
+
+// unknownAgent answers a request for an agent that does not exist.
+func (s *Server) unknownAgent(w http.ResponseWriter, name string) {
+	names := s.opts.Sessions.Agents()
+	there := `"` + strings.Join(names[:min(len(names), mostNamed)], `", "`) + `"`
+	if len(names) > mostNamed {
+		there += " and more"
+	}
+	problem(w, http.StatusNotFound, errcode.UnknownAgent, "There is no agent "+strconv.Quote(clip(name))+" here; there is "+there+".")
+}
+
 // providers lists what a client may ask for.
 func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
-	list := offered{Agents: []string{s.opts.Sessions.Agent()}, TextAgent: s.opts.Chat != nil, Simulator: s.opts.Simulator != nil}
+	list := offered{Agents: s.opts.Sessions.Agents(), TextAgent: s.opts.Chat != nil, Simulator: s.opts.Simulator != nil}
 	for _, p := range s.opts.Sessions.Providers() {
 		line := providerLine{Name: p.Name, Model: p.Model, Voices: p.Voices, Voice: p.Voice}
 		if line.Voices == nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -84,8 +83,8 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 	case refused != "":
 		problem(w, http.StatusForbidden, "scopes_not_allowed", refused)
 		return
-	case body.Agent != "" && body.Agent != s.opts.Sessions.Agent():
-		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+strconv.Quote(clip(body.Agent))+" here; there is "+strconv.Quote(s.opts.Sessions.Agent())+".")
+	case !s.opts.Sessions.HasAgent(body.Agent):
+		s.unknownAgent(w, body.Agent)
 		return
 	case s.opts.Sessions.Draining():
 		retryAfter(w, 5*time.Second)
@@ -251,6 +250,7 @@ type runningLine struct {
 	ID             string `json:"id"`
 	User           string `json:"user"`
 	Agent          string `json:"agent"`
+	AgentVersion   string `json:"agent_version,omitempty"`
 	ConversationID string `json:"conversation_id,omitempty"`
 	Provider       string `json:"provider"`
 	Model          string `json:"model"`
@@ -262,7 +262,7 @@ type runningLine struct {
 
 func lineOf(r session.Running) runningLine {
 	return runningLine{
-		ID: r.ID, User: r.User, Agent: r.Agent, ConversationID: r.ConversationID, Provider: r.Provider, Model: r.Model,
+		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.ConversationID, Provider: r.Provider, Model: r.Model,
 		StartedAt: r.StartedAt.UTC().Format(timeForm), Turn: r.Turn, Phase: string(r.Phase), Away: r.Away,
 	}
 }

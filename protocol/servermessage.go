@@ -57,13 +57,15 @@ type SessionStarted struct {
 	SessionID string `json:"session_id"`
 	// ResumeToken lets the client come back to the session, once. It is empty if the gateway does
 	// not let clients come back.
-	ResumeToken  string `json:"resume_token,omitempty"`
-	Provider     string `json:"provider"`
-	Model        string `json:"model"`
-	Agent        string `json:"agent,omitempty"`
-	ToolsVersion string `json:"tools_version,omitempty"`
-	InputRate    int    `json:"input_rate"`
-	OutputRate   int    `json:"output_rate"`
+	ResumeToken string `json:"resume_token,omitempty"`
+	Provider    string `json:"provider"`
+	Model       string `json:"model"`
+	Agent       string `json:"agent,omitempty"`
+	// AgentsVersion is the version of all agents that had documents when the session began.
+	AgentsVersion string `json:"agents_version,omitempty"`
+	ToolsVersion  string `json:"tools_version,omitempty"`
+	InputRate     int    `json:"input_rate"`
+	OutputRate    int    `json:"output_rate"`
 	// ExpiresAt is when the session reaches its length limit.
 	ExpiresAt Time `json:"expires_at"`
 	// Resumed means that this is the session that the client has come back to.

@@ -13,6 +13,8 @@ import (
 // Running is a running session, as an operator sees it.
 type Running struct {
 	ID, User, Agent string
+	// AgentVersion is the version of the agent's document; empty for an agent of the configuration.
+	AgentVersion string
 	// ConversationID is the conversation that the session continues; empty without one.
 	ConversationID  string
 	Provider, Model string
@@ -87,15 +89,12 @@ func (m *Manager) Providers() []Provider {
 	return list
 }
 
-// Agent returns the name of the agent that clients speak with.
-func (m *Manager) Agent() string { return m.opts.Agent.Name }
-
 func (s *session) running() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info := s.linked.Load().info
 	r := Running{
-		ID: s.id, User: s.user.String(), Agent: s.opts.Agent.Name, ConversationID: s.start.ConversationID,
+		ID: s.id, User: s.user.String(), Agent: s.agent.Name, AgentVersion: s.agent.Version, ConversationID: s.start.ConversationID,
 		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
 		Principal: s.principal,
 	}

@@ -127,8 +127,7 @@ func (m *Manager) Start(a *Admission, c Client) {
 // why, or if the client has come back to a session that runs already. A session that was taken over
 // is returned like a new one.
 func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
-	g.logger = m.opts.Logger.With("session_id", g.SessionID)
-	tools := m.snapshot()
+	g.logger, g.tools = m.opts.Logger.With("session_id", g.SessionID), m.snapshot()
 	var cause *Cause
 	var model transport.Conn
 	g.start, cause = m.readStart(a, c)
@@ -137,7 +136,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		return m.comeBack(a, c, g)
 	}
 	if cause == nil {
-		model, cause = m.open(a, g, tools)
+		model, cause = m.open(a, g)
 	}
 	logger, start := g.logger, g.start
 	if cause != nil {
@@ -146,7 +145,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		turnAway(c, cause)
 		return nil
 	}
-	s, err := newSession(m.ctx(), g, &m.opts, c, model, tools)
+	s, err := newSession(m.ctx(), g, &m.opts, c, model, g.tools)
 	if err != nil {
 		logger.Error("session could not begin", "error", err)
 		if err := model.Close(); err != nil {
@@ -160,7 +159,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
-	s.redial = m.redialer(g, tools)
+	s.redial = m.redialer(g)
 	token := m.enroll(s)
 	m.begun(s, g)
 	s.begin(token)
@@ -182,8 +181,8 @@ func (m *Manager) enroll(s *session) (token string) {
 }
 
 // redialer returns what opens other connections to the model.
-func (m *Manager) redialer(g *guest, tools *registry.Snapshot) *redialer {
-	return &redialer{m: m, provider: g.provider, mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider, tools) }}
+func (m *Manager) redialer(g *guest) *redialer {
+	return &redialer{m: m, provider: g.provider, mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider) }}
 }
 
 // begun lets a session be found, and ends it when it is no longer this node's.

@@ -19,7 +19,6 @@ import (
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
-	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -28,7 +27,7 @@ type startMessage = protocol.Start
 
 // open finds out who the user is that has sent g.start, and connects to the model that the client
 // asks for. If the cause is not nil, nothing is left open except what g.leave releases.
-func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transport.Conn, *Cause) {
+func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 	if a.returns {
 		return nil, causeBehind
 	}
@@ -37,6 +36,9 @@ func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transp
 		return nil, cause
 	}
 	if cause = m.identify(a, g); cause != nil {
+		return nil, cause
+	}
+	if cause = m.choose(g); cause != nil {
 		return nil, cause
 	}
 	if m.opts.Blocked != nil {
@@ -48,9 +50,9 @@ func (m *Manager) open(a *Admission, g *guest, tools *registry.Snapshot) (transp
 	if cause := m.account(g, false); cause != nil {
 		return nil, cause
 	}
-	g.provider = m.instead(cmp.Or(g.start.Provider, m.opts.Provider), g.start.Provider != "")
+	g.provider = m.instead(m.providerOf(g), g.start.Provider != "")
 	g.mark = mark.New()
-	setup := m.setup(g, g.provider, tools)
+	setup := m.setup(g, g.provider)
 	g.voice = setup.Voice
 	if !m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable
@@ -141,24 +143,19 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 	return nil
 }
 
-// checkAgent refuses an agent that does not exist.
-func (m *Manager) checkAgent(start *startMessage) *Cause {
-	if start.Agent != "" && start.Agent != m.opts.Agent.Name {
-		return refusal(closecode.UnknownTarget, errcode.UnknownAgent, "There is no agent %q here; there is %q.", clip(start.Agent), m.opts.Agent.Name)
-	}
-	return nil
-}
-
-func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) transport.Setup {
-	instructions := m.opts.Agent.Instructions
+// setup returns how a connection to a provider's model begins.
+func (m *Manager) setup(g *guest, provider string) transport.Setup {
+	instructions := g.agent.Instructions
 	if m.opts.Instructions != nil {
-		instructions = m.opts.Instructions(tools, g.mark)
+		instructions = m.opts.Instructions(g.agent, g.tools, g.mark)
 	}
+	model := g.agent.model(provider)
 	return transport.Setup{
+		Model:          model,
 		Voice:          m.voice(g, provider),
-		Language:       m.opts.Agent.Language,
+		Language:       g.agent.Language,
 		Instructions:   instructions,
-		Tools:          declarations(tools, m.opts.Transports[provider].Capabilities("").ToolSchemas, m.opts.Policy.SpokenConfirmation),
+		Tools:          declarations(g.tools, m.opts.Transports[provider].Capabilities(model).ToolSchemas, m.opts.Policy.SpokenConfirmation),
 		ManualActivity: g.start.TurnDetection == protocol.TurnDetectionClient,
 		SilenceMS:      m.opts.SilenceMS,
 		PrefixMS:       m.opts.PrefixMS,
@@ -168,10 +165,10 @@ func (m *Manager) setup(g *guest, provider string, tools *registry.Snapshot) tra
 // voice returns the voice for a session with a provider. The one that the client has asked for is a
 // voice of the provider that it has asked for.
 func (m *Manager) voice(g *guest, provider string) string {
-	if provider != cmp.Or(g.start.Provider, m.opts.Provider) {
-		return m.opts.Agent.Voices[provider]
+	if provider != m.providerOf(g) {
+		return g.agent.Voices[provider]
 	}
-	return cmp.Or(g.start.Voice, m.opts.Agent.Voices[provider])
+	return cmp.Or(g.start.Voice, g.agent.Voices[provider])
 }
 
 // connectTries is how often a connection is tried if the failure may pass.

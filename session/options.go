@@ -27,15 +27,17 @@ type Options struct {
 	// Fallback is the provider that takes a running session over if its own cannot be reached, and
 	// a new one whose client has not asked for a provider. Empty means that no other provider takes over.
 	Fallback string
-	// Agent describes how the model must behave.
+	// Agent is the agent for clients that do not ask for one.
 	Agent Agent
+	// Agents are the others. Nil means that there are none.
+	Agents Agents
 	// Tools returns the registry's current snapshot, which a new session holds. Nil means that
 	// there are no tools.
 	Tools func() *registry.Snapshot
-	// Instructions makes a session's system text from its tools and its mark. The text must
+	// Instructions makes a session's system text from its agent, its tools and its mark. The text must
 	// explain the mark to the model: it stands before the gateway's own messages. Nil means
-	// Agent.Instructions.
-	Instructions func(tools *registry.Snapshot, own mark.Mark) string
+	// the agent's Instructions alone.
+	Instructions func(a *Agent, tools *registry.Snapshot, own mark.Mark) string
 	// Blocked returns until when a user is locked out; ok is false if the user is not. It is
 	// called once for each session.start, and may be called concurrently. Nil means that nobody
 	// is locked out.
@@ -79,20 +81,6 @@ type Options struct {
 	hoard *hoard
 	// looked counts what all sessions keep of what users say, in bytes; NewManager makes it.
 	looked *atomic.Int64
-}
-
-// Agent is the character that the model plays.
-type Agent struct {
-	// Name is the name that clients use in session.start; empty means "default".
-	Name string
-	// Instructions is the model's system text.
-	Instructions string
-	// Greeting tells the model how to open a session. If it is empty, the user speaks first.
-	Greeting string
-	// Voices is the voice for each provider, by its name; without an entry, the provider chooses.
-	Voices map[string]string
-	// Language is a BCP 47 tag; if it is empty, the model chooses.
-	Language string
 }
 
 // Limits bound what clients may do. A zero field means its default.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -57,6 +58,7 @@ type session struct {
 	startedAt time.Time
 	opts      *Options // the Manager's
 	start     *protocol.Start
+	agent     *Agent // as it was when the session began
 	up        *uplink
 	look      *lookback // nil if the session ends with its first connection to the model
 	down      *downlink
@@ -165,7 +167,7 @@ type session struct {
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start,
+		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start, agent: cmp.Or(g.agent, &opts.Agent),
 		voice: g.voice, inspect: g.Inspect, principal: g.principal, place: nowhere{},
 		clock:  &audioClock{rate: start.InputRate},
 		logger: g.logger, account: g.account,
@@ -209,7 +211,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	if opts.Desk != nil && start.ConversationID != "" {
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.logger)
 	}
-	s.state = orchestrator.NewState(info.Capabilities, opts.Policy, tools, g.mark, time.Now())
+	s.state = orchestrator.NewState(info.Capabilities, s.agent.policy(opts.Policy), tools, g.mark, time.Now())
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {
 		s.origin = s.seat.Origin
@@ -231,7 +233,7 @@ const (
 
 // said returns what a story says of its session.
 func (s *session) said() handoff.Said {
-	said := handoff.Said{SessionID: s.id, Agent: s.opts.Agent.Name, User: s.user, Epoch: s.epoch}
+	said := handoff.Said{SessionID: s.id, Agent: s.agent.Name, User: s.user, Epoch: s.epoch}
 	if s.opts.Desk != nil {
 		said.ConversationID = s.start.ConversationID
 	}
@@ -270,7 +272,7 @@ func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnD
 func (s *session) begin(token string) {
 	a := s.attached.Load()
 	s.announce(a.gen, token)
-	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.opts.Agent.Greeting})
+	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Greeting})
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
@@ -321,7 +323,7 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 	info := s.linked.Load().info
 	return &protocol.SessionStarted{
 		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
-		Provider: info.Provider, Model: info.Model, Agent: s.opts.Agent.Name, ToolsVersion: s.toolsVersion(),
+		Provider: info.Provider, Model: info.Model, Agent: s.agent.Name, AgentsVersion: s.agent.All, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 		InputMS: s.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
 	}

@@ -139,7 +139,11 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	if m.opts.Transports[provider] == nil {
 		provider = m.opts.Provider
 	}
-	caps := m.opts.Transports[provider].Capabilities("")
+	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	defer cancel()
+	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
+	g.tools = g.agent.narrow(m.snapshot())
+	caps := m.opts.Transports[provider].Capabilities(g.agent.model(provider))
 	if err != nil || !m.opts.Policy.Relink || !orchestrator.Replaceable(caps) {
 		return nil, true, causeResume
 	}
@@ -172,8 +176,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	at := &restoring{taken: t, was: was, back: g.start.Resume}
 	g.entry = EntryTakeover
 	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
-	tools := m.snapshot()
-	g.voice = m.setup(g, provider, tools).Voice
+	g.voice = m.setup(g, provider).Voice
 	if end, cause := m.adopt(g, at); cause != nil {
 		return nil, end, cause
 	}
@@ -182,12 +185,12 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	}
 	at.fates = m.fates(was.State.Calls.Questions)
 	none := noModel{transport.Info{Provider: provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
-	if s, err = newSession(m.ctx(), g, &m.opts, c, none, tools); err != nil {
+	if s, err = newSession(m.ctx(), g, &m.opts, c, none, g.tools); err != nil {
 		g.logger.Error("a session that was taken over could not begin", "error", err)
 		g.leave()
 		return nil, false, causeInternal
 	}
-	s.redial, s.place = m.redialer(g, tools), t.Place
+	s.redial, s.place = m.redialer(g), t.Place
 	m.begun(s, g)
 	s.beginAgain(at)
 	return s, false, nil

@@ -16,6 +16,7 @@ import (
 	"voicegw/meter"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
+	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/store"
 )
@@ -42,10 +43,12 @@ type guest struct {
 	startedAt, knownAt time.Time
 	entry              Entry
 	addr               string
-	start              *startMessage // without the secret of its ticket
-	voice              string        // requested from the model; empty for its default
-	provider           string        // of its first connection
-	mark               mark.Mark     // the mark before the gateway's own words to the model
+	start              *startMessage      // without the secret of its ticket
+	agent              *Agent             // with whom it speaks; nil until that is known
+	tools              *registry.Snapshot // the agent's; nil if there are none
+	voice              string             // requested from the model; empty for its default
+	provider           string             // of its first connection
+	mark               mark.Mark          // the mark before the gateway's own words to the model
 	logger             *slog.Logger
 	// principal is who has let the client in: with a ticket, whoever has made it.
 	principal auth.Principal

@@ -22,7 +22,7 @@ func (s *session) beginCalls() {
 	s.calls = s.opts.Executor.Begin(execute.Conversation{
 		Session: registry.Session{
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
-			Agent: s.opts.Agent.Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
+			Agent: s.agent.Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
 		},
 		Capabilities: []any{registry.Messenger(messenger{s})},
 		Report:       func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },

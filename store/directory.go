@@ -71,6 +71,9 @@ type SessionRecord struct {
 	Origin string `json:"origin,omitempty"`
 	// ToolsVersion is the version of the registry that the session's node has declared.
 	ToolsVersion string `json:"tools_version,omitempty"`
+	// AgentVersion is the version of the agent with which the session began; empty for one without a
+	// document.
+	AgentVersion string `json:"agent_version,omitempty"`
 	// InputRate and OutputRate are those of the client's audio, in Hz. Manual says that the client
 	// reports when its user speaks. Voice is what was asked of the model, Inspect that the client may
 	// look inside, and ClientID the name that the client has given its user; each may be empty.
@@ -106,7 +109,7 @@ type storedSession struct {
 // sessionFields are the names of the fields that this version knows.
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
-	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x",
+	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", AgentVersion: "x",
 	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
 }})
 

@@ -76,10 +76,10 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		return nil, err
 	}
 	return chat.New(chat.Options{
-		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Name: cfg.Agent.Name, Vision: vision(cfg, options.Model),
+		Model: model, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Persona: chat.Persona{Name: cfg.Agent.Name, Instructions: cfg.Agent.Instructions}, Personas: s.agents.persona, Vision: vision(cfg, options.Model),
 		Tools: s.tools.Snapshot,
-		Instructions: func(tools *registry.Snapshot, own mark.Mark) string {
-			return instructions(cfg, registry.ModeText, tools, own)
+		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own mark.Mark) string {
+			return instructions(cfg, registry.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own)
 		},
 		Rules: policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
 		Audit: s.record, Observe: s.metrics.Texted,

@@ -35,6 +35,7 @@ import (
 	"voicegw/registry/build"
 	"voicegw/session"
 	"voicegw/store"
+	"voicegw/transport"
 	"voicegw/web"
 )
 
@@ -121,6 +122,7 @@ type server struct {
 	prices          *cost.Table
 	usage           *meter.Meter
 	tools           *registry.Registry
+	agents          *agents
 	reload          *build.Watch // nil without dev
 	sim             *simulator   // nil if no provider is simulated
 }
@@ -172,13 +174,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = openImages(ctx, s.cfg, s.dataDir, s.sim, s.caps); err != nil {
 		return err
 	}
-	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg.Dev); err != nil {
-		return err
-	}
-	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
-		return err
-	}
-	transports, err := newTransports(s.cfg, s.sim, s.loops, s.logger)
+	transports, err := s.openTools(p)
 	if err != nil {
 		return err
 	}
@@ -207,6 +203,23 @@ func (s *server) open(ctx context.Context, p Process) error {
 		return fmt.Errorf("this gateway cannot join the others at the store: %w", err)
 	}
 	return s.takeAddress(ctx)
+}
+
+// openTools loads the tools and makes the providers, and then the agents, which name both.
+func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
+	var err error
+	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg.Dev); err != nil {
+		return nil, err
+	}
+	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
+		return nil, err
+	}
+	transports, err := newTransports(s.cfg, s.sim, s.loops, s.logger)
+	if err != nil {
+		return nil, err
+	}
+	s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports)
+	return transports, err
 }
 
 // takeAddress makes the HTTP server and its listener. It comes last, so that every client that can

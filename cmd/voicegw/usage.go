@@ -94,7 +94,8 @@ func (s *server) bill(model string) func(chat.Bill) cost.Amount {
 		a := s.prices.Cost(model, now, tokens)
 		s.usage.Turn(meter.Who{User: b.User.String(), Key: b.Key}, a, tokens)
 		r := audit.Spent(now, audit.EventTurnCost, registry.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, s.prices.Version, "")
-		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID, r.Agent = "chat-"+b.ConversationID, b.ConversationID, b.User.String(), b.Key, b.Turn, s.cfg.Agent.Name
+		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID = "chat-"+b.ConversationID, b.ConversationID, b.User.String(), b.Key, b.Turn
+		r.Agent, r.AgentVersion = b.Agent, b.AgentVersion
 		s.record(r)
 		return a
 	}

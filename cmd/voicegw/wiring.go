@@ -12,6 +12,7 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/internal/nonblock"
 	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/session"
@@ -79,17 +80,15 @@ func voices(cfg *config.Config) map[string]string {
 	return voices
 }
 
-// instructions composes the system text of one mode with the tools of a snapshot. It may be called
-// concurrently.
-func instructions(cfg *config.Config, mode registry.Mode, tools *registry.Snapshot, own mark.Mark) string {
+// instructions composes the system text of one mode for an agent's playbook and budget, with the tools of
+// a snapshot. It may be called concurrently.
+func instructions(cfg *config.Config, mode registry.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own mark.Mark) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
-		Instructions: cfg.Agent.Instructions, RegistryVersion: tools.Version(), Mark: own.Text(),
+		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(),
 	}
-	budget := cfg.AgentBudget().Text
 	if mode == registry.ModeVoice {
 		o.Mode, o.Behavior, o.SpokenConfirmation = prompts.Voice, string(cfg.Prompts.Voice.Data), cfg.Confirmation.Voice == config.ConfirmSpoken
-		budget = cfg.AgentBudget().Voice
 	}
 	o.Retrievals, o.TopK = budget.Retrieval, budget.TopK
 	for _, t := range tools.Tools(mode) {
@@ -108,12 +107,13 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 			Name:     cfg.Agent.Name,
 			Greeting: cfg.Agent.Greeting,
 			Voices:   voices(cfg),
-			Language: cfg.Agent.Language,
+			Language: cfg.Agent.Language, Instructions: cfg.Agent.Instructions,
 		},
 		Credentials: s.auth,
+		Agents:      s.agents,
 		Tools:       s.tools.Snapshot,
-		Instructions: func(tools *registry.Snapshot, own mark.Mark) string {
-			return instructions(cfg, registry.ModeVoice, tools, own)
+		Instructions: func(a *session.Agent, tools *registry.Snapshot, own mark.Mark) string {
+			return instructions(cfg, registry.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own)
 		},
 		Blocked:  s.caps.blocked,
 		Desk:     s.caps.handoff,

@@ -29,6 +29,7 @@ export const SERVER_FIELDS = {
     agent: true,
     voice: true,
     conversation_id: true,
+    agents_version: true,
     tools_version: true,
     input_rate: true,
     output_rate: true,

@@ -138,6 +138,8 @@ export interface SessionStarted extends Numbered {
   agent?: string;
   voice?: string;
   conversation_id?: string;
+  /** Of all agents that had documents when the session began, which keeps its agent as it was. */
+  agents_version?: string;
   tools_version?: string;
   input_rate: number;
   output_rate: number;

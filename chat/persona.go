@@ -1,0 +1,67 @@
+package chat
+
+import (
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+)
+
+// Persona is who answers: the character that the model plays, the tools that it may use, and its
+// budget. It is not changed once an Agent has it.
+type Persona struct {
+	// Name is the name for requests. Version is that of its document; empty for one of the
+	// configuration.
+	Name, Version string
+	// Instructions say who it is and what it is for.
+	Instructions string
+	// Tools are the ids of the only tools that it may use; nil means all.
+	Tools []string
+	// Budget is what a turn's tool calls may use. A zero field is that of Options.Rules.
+	Budget policy.Budget
+}
+
+// Name returns the name of the default persona.
+func (a *Agent) Name() string { return a.opts.Persona.Name }
+
+// Has reports whether there is a persona of that name; an empty one means the default persona.
+func (a *Agent) Has(name string) bool { return name == "" || a.named(name) != nil }
+
+// named returns the persona of that name as it is now, or nil.
+func (a *Agent) named(name string) *Persona {
+	if a.opts.Personas != nil {
+		if p := a.opts.Personas(name); p != nil {
+			return p
+		}
+	}
+	if name == a.opts.Persona.Name {
+		return &a.opts.Persona
+	}
+	return nil
+}
+
+// persona returns who answers: the one that the request asks for, or that has the conversation, or the
+// default one.
+func (a *Agent) persona(asked, has string) *Persona {
+	for _, name := range []string{asked, has, a.opts.Persona.Name} {
+		if name == "" {
+			continue
+		}
+		if p := a.named(name); p != nil {
+			return p
+		}
+	}
+	return &a.opts.Persona
+}
+
+// narrow returns the persona's tools of a snapshot, which may be nil.
+func (p *Persona) narrow(tools *registry.Snapshot) *registry.Snapshot {
+	if tools == nil || p.Tools == nil {
+		return tools
+	}
+	return tools.Only(p.Tools)
+}
+
+// rules returns the rules for the persona's calls.
+func (p *Persona) rules(r policy.Rules) policy.Rules {
+	r.Budget = p.Budget.Or(r.Budget)
+	return r
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"voicegw/agent"
+	"voicegw/agent/catalog"
+	"voicegw/chat"
+	"voicegw/config"
+	"voicegw/internal/strict"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+	"voicegw/session"
+	"voicegw/transport"
+)
+
+// agents are the agents of this process, in the forms in which sessions and the text agent take them.
+// Its methods may be called concurrently.
+type agents struct {
+	// Fixed after openAgents.
+	cfg     *config.Config
+	catalog *catalog.Catalog
+	voices  map[string]string
+}
+
+// openAgents reads the agents of files. The error is config.Problems if something is wrong with them.
+func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport) (*agents, error) {
+	normal := configuredAgent(cfg)
+	o := catalog.Options{Default: normal}
+	if folder := string(cfg.Agents.Path); folder != "" {
+		w := agentWorld(cfg, tools(), transports)
+		w.Agents = []string{normal.ID}
+		var err error
+		if o.Files, err = agent.Load(os.DirFS(folder), w); err != nil {
+			return nil, agentProblems(folder, err)
+		}
+	}
+	for _, a := range o.Files {
+		if a.ID == normal.ID && a.Disabled {
+			return nil, config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agent %q is that of clients which name none (agent.name), so it cannot have enabled: false.", a.ID)}}
+		}
+	}
+	return &agents{cfg: cfg, catalog: catalog.New(o), voices: voices(cfg)}, nil
+}
+
+// agentProblems returns what is wrong with a folder of agents.
+func agentProblems(folder string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agents of %s cannot be read: %v.", folder, err)}}
+	}
+	var problems config.Problems
+	for _, one := range joined.Unwrap() {
+		found, ok := errors.AsType[*strict.Error](one)
+		if !ok {
+			problems = append(problems, config.Problem{Where: "agents.path", Message: one.Error()})
+			continue
+		}
+		for _, p := range found.Problems {
+			where := folder + string(os.PathSeparator) + found.Name
+			if p.Line > 0 {
+				where += fmt.Sprintf(":%d", p.Line)
+			}
+			problems = append(problems, config.Problem{Where: where, Message: p.Text + "."})
+		}
+	}
+	return problems
+}
+
+// configuredAgent is the agent of clients that name none, as the configuration makes it.
+func configuredAgent(cfg *config.Config) agent.Agent {
+	return agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions, Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language}
+}
+
+// agentWorld is what the documents of agents may refer to.
+func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[string]transport.Transport) agent.World {
+	var w agent.World
+	for _, t := range tools.All() {
+		w.Tools = append(w.Tools, t.ToolID)
+	}
+	for _, name := range cfg.ProviderNames() {
+		p := agent.Provider{Name: name}
+		if t := transports[name]; t != nil {
+			p.Offered, p.Voices = true, t.Voices
+		}
+		w.Providers = append(w.Providers, p)
+	}
+	return w
+}
+
+// Agent returns the agent with that name, for a voice session; nil if none may begin with it.
+func (s *agents) Agent(name string) *session.Agent {
+	now := s.catalog.Snapshot()
+	e, ok := now.Get(name)
+	if !ok || e.Disabled || e.Source == catalog.SourceConfig {
+		return nil
+	}
+	return s.forVoice(e, now.Version())
+}
+
+// Pinned returns the agent of a voice session that goes on here.
+func (s *agents) Pinned(_ context.Context, name, _ string) *session.Agent {
+	now := s.catalog.Snapshot()
+	e, ok := now.Get(name)
+	if !ok || e.Source == catalog.SourceConfig {
+		return nil
+	}
+	return s.forVoice(e, now.Version())
+}
+
+// Names lists the agents that clients may ask for.
+func (s *agents) Names() []string { return s.catalog.Snapshot().Names() }
+
+func (s *agents) forVoice(e *catalog.Entry, all string) *session.Agent {
+	chosen := maps.Clone(s.voices)
+	maps.Copy(chosen, e.Voices)
+	return &session.Agent{
+		Name: e.ID, Version: e.Version, All: all, Instructions: e.Playbook, Greeting: e.Greeting, Voices: chosen, Language: e.Language,
+		Provider: e.Provider, Model: e.Model, Tools: e.Tools, Budget: agentBudget(e.Budget.Voice, s.cfg.Budget.Voice),
+	}
+}
+
+// persona returns the agent with that name, for a turn in text; nil if none begins with it.
+func (s *agents) persona(name string) *chat.Persona {
+	e, ok := s.catalog.Snapshot().Get(name)
+	if !ok || e.Disabled || e.Source == catalog.SourceConfig {
+		return nil
+	}
+	return &chat.Persona{Name: e.ID, Version: e.Version, Instructions: e.Playbook, Tools: e.Tools, Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}
+}
+
+// agentBudget is the budget of an agent's document, with what it leaves out from the common one.
+func agentBudget(own agent.Budget, common config.Budget) policy.Budget {
+	return budget(config.Budget{
+		Retrieval: cmp.Or(own.Retrieval, common.Retrieval), Total: cmp.Or(own.Total, common.Total), TopK: cmp.Or(own.TopK, common.TopK),
+		ToolTime: cmp.Or(time.Duration(own.ToolTime), common.ToolTime),
+	})
+}

@@ -1,0 +1,51 @@
+package registry
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// Only returns a snapshot of the same version that has no other tools than those with these ids, and
+// the built-in ones, which work on what is left. Ids that it does not have are left out. Without any of
+// the tools there are no built-in ones either.
+func (s *Snapshot) Only(ids []string) *Snapshot {
+	sub := &Snapshot{version: s.version, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
+	some := slices.ContainsFunc(ids, func(id string) bool { return s.tools[id] != nil && !isBuiltin(id) })
+	for _, t := range s.sorted {
+		if isBuiltin(t.ToolID) && some || !isBuiltin(t.ToolID) && slices.Contains(ids, t.ToolID) {
+			t = t.within(s, sub)
+			sub.tools[t.ToolID] = t
+			sub.sorted = append(sub.sorted, t)
+		}
+	}
+	return sub
+}
+
+// isBuiltin reports whether every registry has the tool.
+func isBuiltin(id string) bool { return id == DescribeTool }
+
+// within returns the tool for another snapshot: where it needs the snapshot that it is in, it gets that
+// one.
+func (t *Tool) within(was, now *Snapshot) *Tool {
+	old, is := reflect.ValueOf(was), reflect.ValueOf(now)
+	var changed map[Mode][]source
+	for mode, sources := range t.sources {
+		for i, from := range sources {
+			if !from.value.IsValid() || from.value.Type() != old.Type() || from.value.Pointer() != old.Pointer() {
+				continue
+			}
+			if changed == nil {
+				changed = maps.Clone(t.sources)
+			}
+			changed[mode] = slices.Clone(changed[mode])
+			changed[mode][i] = source{value: is}
+		}
+	}
+	if changed == nil {
+		return t
+	}
+	moved := *t
+	moved.sources = changed
+	return &moved
+}

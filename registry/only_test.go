@@ -1,0 +1,45 @@
+package registry_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+// TestOnly: a session sees the tools that its agent may use and no other, in lists, calls and guides.
+func TestOnly(t *testing.T) {
+	loaded, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := loaded.Snapshot()
+	sub := whole.Only([]string{"kb_get", "nothing"})
+	var ids []string
+	for _, tool := range sub.Tools(registry.ModeText) {
+		ids = append(ids, tool.ToolID)
+	}
+	if got := strings.Join(ids, " "); got != "describe_tool kb_get" {
+		t.Errorf("the tools are %s", got)
+	}
+	if sub.Version() != whole.Version() {
+		t.Errorf("the version is %s, of the whole %s", sub.Version(), whole.Version())
+	}
+	if _, env := sub.Prepare("kb_search", registry.ModeText, json.RawMessage(`{}`)); env == nil || env.Error.Type != registry.ErrorNotFound {
+		t.Errorf("a tool of other agents answers %+v", env)
+	}
+	describe := func(s *registry.Snapshot) registry.Envelope {
+		return s.Execute(t.Context(), registry.DescribeTool, registry.ModeText, json.RawMessage(`{"tool":"kb_search"}`), registry.Session{Mode: registry.ModeText})
+	}
+	if env := describe(sub); env.OK || strings.Contains(env.Error.Suggestion, "kb_search") {
+		t.Errorf("the guide of a tool of other agents: %+v", env)
+	}
+	if env := describe(whole); !env.OK {
+		t.Errorf("the whole snapshot has changed: %+v", env)
+	}
+	if none := whole.Only([]string{}); len(none.All()) > 0 {
+		t.Errorf("no tools are %d tools", len(none.All()))
+	}
+}

@@ -1,0 +1,166 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"strings"
+
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/policy"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
+	"voicegw/registry"
+)
+
+// Agent is the character that the model plays. It is not changed once a Manager has it.
+type Agent struct {
+	// Name is the name that clients use in session.start; empty means "default".
+	Name string
+	// Version is the version of the agent's document; empty for an agent of the configuration. All is
+	// that of all agents with documents, when this one was looked up.
+	Version, All string
+	// Instructions is the model's system text, or what Options.Instructions makes it of.
+	Instructions string
+	// Greeting tells the model how to open a session. If it is empty, the user speaks first.
+	Greeting string
+	// Voices is the voice for each provider, by its name; without an entry, the provider chooses.
+	Voices map[string]string
+	// Language is a BCP 47 tag; if it is empty, the model chooses.
+	Language string
+	// Provider is with whom the agent speaks, Model with which of its models. An empty Provider is
+	// Options.Provider, an empty Model the provider's own.
+	Provider, Model string
+	// Tools are the ids of the only tools that the agent may use; nil means all.
+	Tools []string
+	// Budget is what a turn's tool calls may use. A zero field is that of Options.Policy.
+	Budget policy.Budget
+}
+
+// Agents are the agents that clients may ask for. The methods may be called concurrently.
+type Agents interface {
+	// Agent returns the agent with that name as it is now; nil if no session may begin with it. It does
+	// not wait.
+	Agent(name string) *Agent
+	// Pinned returns the agent of a session that goes on here: in that version if anybody still has it,
+	// otherwise as it is now; nil if there is none.
+	Pinned(ctx context.Context, name, version string) *Agent
+	// Names lists the agents that a client may ask for, sorted.
+	Names() []string
+}
+
+// model returns the model that the agent wants of a provider; empty for the provider's own.
+func (a *Agent) model(provider string) string {
+	if provider == a.Provider {
+		return a.Model
+	}
+	return ""
+}
+
+// narrow returns the agent's tools of a snapshot, which may be nil.
+func (a *Agent) narrow(tools *registry.Snapshot) *registry.Snapshot {
+	if tools == nil || a.Tools == nil {
+		return tools
+	}
+	return tools.Only(a.Tools)
+}
+
+// policy returns the policy of the agent's sessions.
+func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
+	p.Tools.Budget = a.Budget.Or(p.Tools.Budget)
+	return p
+}
+
+// agent returns the agent with that name as it is now; an empty name is the default one's. Nil if no
+// session may begin with it.
+func (m *Manager) agent(name string) *Agent {
+	name = cmp.Or(name, m.opts.Agent.Name)
+	if m.opts.Agents != nil {
+		if a := m.opts.Agents.Agent(name); a != nil {
+			return a
+		}
+	}
+	if name == m.opts.Agent.Name {
+		return &m.opts.Agent
+	}
+	return nil
+}
+
+// pinned returns the agent of a session that another process has run. Where nobody knows it any more,
+// the session goes on with the default one.
+func (m *Manager) pinned(ctx context.Context, name, version string, logger *slog.Logger) *Agent {
+	var a *Agent
+	if m.opts.Agents != nil {
+		a = m.opts.Agents.Pinned(ctx, name, version)
+	}
+	if a == nil {
+		a = m.agent("")
+	}
+	if a.Name != name || a.Version != version {
+		logger.Warn("the agent of a session that was taken over is not known in its version any more", "agent", name, "agent_version", version,
+			"goes_on_with", a.Name, "its_version", a.Version)
+	}
+	return a
+}
+
+// Agents lists the agents that a client may ask for, the default one first.
+func (m *Manager) Agents() []string {
+	list := []string{m.opts.Agent.Name}
+	if m.opts.Agents != nil {
+		for _, name := range m.opts.Agents.Names() {
+			if name != m.opts.Agent.Name {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
+// Agent returns the name of the agent for clients that ask for none.
+func (m *Manager) Agent() string { return m.opts.Agent.Name }
+
+// HasAgent reports whether a session may begin with an agent of that name; an empty one means the
+// default agent.
+func (m *Manager) HasAgent(name string) bool { return m.agent(name) != nil }
+
+// checkAgent refuses an agent that does not exist.
+func (m *Manager) checkAgent(start *startMessage) *Cause {
+	if m.agent(start.Agent) == nil {
+		return m.noAgent(start.Agent)
+	}
+	return nil
+}
+
+// mostNamed is how many agents a refusal names.
+const mostNamed = 10
+
+func (m *Manager) noAgent(name string) *Cause {
+	names := m.Agents()
+	there := `"` + strings.Join(names[:min(len(names), mostNamed)], `", "`) + `"`
+	if len(names) > mostNamed {
+		there += " and more"
+	}
+	return refusal(closecode.UnknownTarget, errcode.UnknownAgent, "There is no agent %q here; there is %s.", clip(name), there)
+}
+
+// choose gives a guest the agent that it has asked for, and the agent's tools. The session keeps both.
+func (m *Manager) choose(g *guest) *Cause {
+	a := m.agent(g.start.Agent)
+	switch {
+	case a == nil:
+		return m.noAgent(g.start.Agent)
+	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
+		return refusal(closecode.UnknownTarget, errcode.UnknownProvider, "The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
+	}
+	g.agent, g.tools = a, a.narrow(g.tools)
+	return nil
+}
+
+// providerOf returns the provider that a guest has asked for, or that its agent has.
+func (m *Manager) providerOf(g *guest) string {
+	provider := cmp.Or(g.start.Provider, g.agent.Provider, m.opts.Provider)
+	if m.opts.Transports[provider] == nil {
+		return m.opts.Provider // the agent's is not configured on this node
+	}
+	return provider
+}
