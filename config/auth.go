@@ -11,6 +11,7 @@ import (
 	"voicegw/auth"
 	"voicegw/auth/apikey"
 	"voicegw/auth/scope"
+	"voicegw/config/setting"
 	"voicegw/internal/user"
 )
 
@@ -44,10 +45,10 @@ type AuthIssuer struct {
 	Issuer   string   `key:"issuer"`   // the claim iss
 	Audience []string `key:"audience"` // of which the claim aud must have one
 	// JWKSURL is the address of its public keys. Discovery asks the issuer itself for that address.
-	JWKSURL   string `key:"jwks_url"`
-	Discovery bool   `key:"discovery"`
-	KeysFile  File   `key:"keys_file"` // its public keys, as a set of JSON Web Keys or in PEM
-	HSSecret  Secret `key:"hs_secret"` // the secret that it shares with the gateway
+	JWKSURL   string         `key:"jwks_url"`
+	Discovery bool           `key:"discovery"`
+	KeysFile  setting.File   `key:"keys_file"` // its public keys, as a set of JSON Web Keys or in PEM
+	HSSecret  setting.Secret `key:"hs_secret"` // the secret that it shares with the gateway
 	// Algs are the algorithms that may sign; empty means those of auth.DefaultAlgorithms, and HS256 for
 	// a secret.
 	Algs []string `key:"algs"`

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"voicegw/config/backend"
 )
 
 func (l *loader) validateCalendar() {
@@ -32,15 +34,15 @@ func (l *loader) validateCalendar() {
 func (l *loader) calendarBackend() {
 	c := l.config.Calendar
 	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
-	auto := c.Backend == calendarAuto
+	auto := c.Backend == backend.CalendarAuto
 	switch {
-	case c.Backend == CalendarCalDAV && c.CalDAV.URL == "":
+	case c.Backend == backend.CalendarCalDAV && c.CalDAV.URL == "":
 		bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
-	case c.Backend == CalendarGoogle && c.Google.Credentials == "":
+	case c.Backend == backend.CalendarGoogle && c.Google.Credentials == "":
 		bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
 	case auto && c.CalDAV.URL != "" && c.Google.Credentials != "":
 		bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with calendar.backend, or remove one.")
-	case auto && c.Folder != "" && c.Kind() != calendarFolder:
+	case auto && c.Folder != "" && c.Kind() != backend.CalendarFolder:
 		bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with calendar.backend, or remove one.", c.Kind())
 	}
 }
@@ -66,7 +68,7 @@ func (l *loader) calendarDetails() {
 // calendarFolders checks calendar names that are also the names of folders.
 func (l *loader) calendarFolders() {
 	c := l.config.Calendar
-	if c.Kind() != calendarFolder {
+	if c.Kind() != backend.CalendarFolder {
 		return
 	}
 	for key, name := range map[string]string{"calendar.primary": c.Primary, "calendar.team": c.Team, "calendar.personal": c.Personal} {

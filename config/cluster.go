@@ -1,5 +1,7 @@
 package config
 
+import "voicegw/config/setting"
+
 // Cluster lets gateways with a common store pass on each other's clients. It is off while Listen
 // is empty.
 type Cluster struct {
@@ -9,7 +11,7 @@ type Cluster struct {
 	// URL is where the others reach Listen: http or https, a host and a port.
 	URL string `key:"url"`
 	// Secret signs what the gateways send each other; all have the same.
-	Secret Secret `key:"secret"`
+	Secret setting.Secret `key:"secret"`
 }
 
 // Enabled reports whether this gateway is one of several.

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/config/backend"
 	"voicegw/config/defaults"
+	"voicegw/config/setting"
 	"voicegw/protocol"
 	"voicegw/transport"
 	"voicegw/transport/wires"
@@ -37,11 +39,11 @@ type Config struct {
 	// Dev reads the tools' registry from the project, and again whenever it changes.
 	Dev bool `key:"dev"`
 	// APIKey is the operators' key, which opens everything; without one, the gateway makes one.
-	APIKey Secret `key:"api_key"`
-	Auth   Auth   `key:"auth"`
+	APIKey setting.Secret `key:"api_key"`
+	Auth   Auth           `key:"auth"`
 	// DataDir is the folder for everything that outlives the process. If it is empty,
 	// cmd/voicegw chooses the user's usual folder for such data.
-	DataDir Path `key:"data_dir"`
+	DataDir setting.Path `key:"data_dir"`
 	// DrainTimeout is how long running sessions may continue after SIGTERM.
 	DrainTimeout time.Duration `key:"drain_timeout" from:"0s" to:"24h"`
 
@@ -51,25 +53,25 @@ type Config struct {
 	Providers Providers `key:"providers"`
 	// Fallback is the provider that takes sessions over from one that cannot be reached; empty
 	// means that none does.
-	Fallback     string       `key:"providers.fallback"`
-	Prompts      Prompts      `key:"prompts"`
-	Chat         Chat         `key:"chat"`
-	KB           KB           `key:"kb"`
-	Calendar     Calendar     `key:"calendar"`
-	Image        Image        `key:"image"`
-	Budget       Budgets      `key:"budget"`
-	Agent        Agent        `key:"agent"`
-	Agents       Agents       `key:"agents"`
-	Confirmation Confirmation `key:"confirmation"`
-	Store        Store        `key:"store"`
-	Cluster      Cluster      `key:"cluster"`
-	Metrics      Metrics      `key:"metrics"`
-	Audit        Audit        `key:"audit"`
-	VAD          VAD          `key:"vad"`
-	Limits       Limits       `key:"limits"`
-	Prices       Prices       `key:"prices"`
-	Sim          Sim          `key:"sim"`
-	Log          Log          `key:"log"`
+	Fallback     string           `key:"providers.fallback"`
+	Prompts      Prompts          `key:"prompts"`
+	Chat         Chat             `key:"chat"`
+	KB           backend.KB       `key:"kb"`
+	Calendar     backend.Calendar `key:"calendar"`
+	Image        backend.Image    `key:"image"`
+	Budget       Budgets          `key:"budget"`
+	Agent        Agent            `key:"agent"`
+	Agents       Agents           `key:"agents"`
+	Confirmation Confirmation     `key:"confirmation"`
+	Store        Store            `key:"store"`
+	Cluster      Cluster          `key:"cluster"`
+	Metrics      Metrics          `key:"metrics"`
+	Audit        Audit            `key:"audit"`
+	VAD          VAD              `key:"vad"`
+	Limits       Limits           `key:"limits"`
+	Prices       Prices           `key:"prices"`
+	Sim          Sim              `key:"sim"`
+	Log          Log              `key:"log"`
 
 	wires []transport.Wire // the wires that Providers may use
 }
@@ -101,22 +103,22 @@ type Agent struct {
 // Agents are where the documents of agents are.
 type Agents struct {
 	// Path is the folder of their files, *.yaml; empty means that there are none.
-	Path Path `key:"path"`
+	Path setting.Path `key:"path"`
 }
 
 // Prompts are files that replace the built-in prompts.
 type Prompts struct {
-	Core  File `key:"core"`
-	Voice File `key:"voice"`
-	Text  File `key:"text"`
+	Core  setting.File `key:"core"`
+	Voice setting.File `key:"voice"`
+	Text  setting.File `key:"text"`
 }
 
 // Chat is the model of the text agent, behind any Chat Completions endpoint.
 type Chat struct {
 	// BaseURL includes /v1. Empty means that of a configured provider, or the simulator.
-	BaseURL string `key:"base_url" is:"url"`
-	APIKey  Secret `key:"api_key"`
-	Model   string `key:"model"`
+	BaseURL string         `key:"base_url" is:"url"`
+	APIKey  setting.Secret `key:"api_key"`
+	Model   string         `key:"model"`
 	// Reasoning is the model's reasoning effort, in its own terms; empty means a suitable default.
 	Reasoning string `key:"reasoning"`
 	// MaxOutput is the maximum number of tokens of one answer; 0 means the default.
@@ -124,124 +126,6 @@ type Chat struct {
 	// Vision says whether the model accepts images, as true or false; if it is empty, what is
 	// known about the model decides.
 	Vision string `key:"vision"`
-}
-
-// Path is the path of a file or folder that Load does not read. In a configuration file it
-// is relative to the file's directory; [Stdout] stays as it is.
-type Path string
-
-// Stdout is the Path that means standard output, for settings that accept it.
-const Stdout Path = "-"
-
-// KB configures the knowledge base of the retrieval tools.
-type KB struct {
-	// Path is the folder of records; empty means the built-in, invented records.
-	Path Path `key:"path"`
-	// Language is the language of all records, an ISO 639-1 code, or auto.
-	Language string `key:"language" words:"auto,en,de,es,fr,it,pt,nl"`
-	// Synonyms is a file of synonyms; it may be empty.
-	Synonyms   Path       `key:"synonyms"`
-	Embeddings Embeddings `key:"embeddings"`
-	Qdrant     Qdrant     `key:"qdrant"`
-	// Namespaces say who may read which namespace. Studio and Public are open to everybody
-	// unless they have grants; Personal is closed unless it has grants.
-	Namespaces Namespaces `key:"namespaces"`
-}
-
-// Namespaces holds the grants of each namespace.
-type Namespaces struct {
-	Studio   Grant `key:"studio"`
-	Personal Grant `key:"personal"`
-	Public   Grant `key:"public"`
-}
-
-// Grant lists who may read a namespace: being in one of the lists is enough, and "*" means
-// everybody.
-type Grant struct {
-	Users  []string `key:"users"`
-	Agents []string `key:"agents"`
-	Scopes []string `key:"scopes"`
-}
-
-// Embeddings is an OpenAI-compatible endpoint that computes vectors. Without one, only
-// words are compared.
-type Embeddings struct {
-	BaseURL string `key:"base_url" is:"url"` // with its /v1
-	APIKey  Secret `key:"api_key"`
-	Model   string `key:"model"`
-	// Cache is a file that keeps computed vectors, so that they are paid for only once.
-	Cache Path `key:"cache"`
-}
-
-// Qdrant is a server that holds the records' index instead of this process.
-type Qdrant struct {
-	URL        string `key:"url" is:"url"`
-	APIKey     Secret `key:"api_key"`
-	Collection string `key:"collection"`
-}
-
-// Calendar configures the calendar tools: a CalDAV server, Google Calendar or, if neither
-// is configured, a folder of iCalendar files.
-type Calendar struct {
-	// Backend is auto, folder, caldav or google; see [Calendar.Kind].
-	Backend string `key:"backend" words:"auto,folder,caldav,google"`
-	// Folder contains a folder for each calendar; empty means the folder calendar below the data
-	// folder.
-	Folder Path `key:"folder"`
-	// Primary, Team and Personal say which calendar each of these names means, in a form that
-	// depends on the backend.
-	Primary  string `key:"primary"`
-	Team     string `key:"team"`
-	Personal string `key:"personal"`
-	// TimeZone is the IANA name of the time zone of days, of times without a zone, and of
-	// spoken times.
-	TimeZone string `key:"time_zone"`
-	// Email is the address of the calendars' owner.
-	Email string `key:"email"`
-	// MeetingURL is the link of video meetings if the calendar creates none; "{id}" in it is
-	// replaced by a different id for each event.
-	MeetingURL string `key:"meeting_url"`
-	CalDAV     CalDAV `key:"caldav"`
-	Google     Google `key:"google"`
-}
-
-// CalDAV is a calendar server.
-type CalDAV struct {
-	URL      string `key:"url" is:"url"`
-	User     string `key:"user"`
-	Password Secret `key:"password"`
-}
-
-// Google is a Google Calendar account.
-type Google struct {
-	// Credentials is the JSON file of a service account or of an authorized user.
-	Credentials Path `key:"credentials"`
-	// Subject is the user for whom a service account acts.
-	Subject string `key:"subject"`
-	// BaseURL is the address of the API; empty means Google's own.
-	BaseURL string `key:"base_url" is:"url"`
-}
-
-// The values of Calendar.Backend.
-const (
-	calendarAuto   = "auto" // the one that is configured
-	calendarFolder = "folder"
-	CalendarCalDAV = "caldav"
-	CalendarGoogle = "google"
-)
-
-// Kind returns the backend in use: never auto.
-func (c Calendar) Kind() string {
-	switch {
-	case c.Backend != calendarAuto:
-		return c.Backend
-	case c.CalDAV.URL != "":
-		return CalendarCalDAV
-	case c.Google.Credentials != "":
-		return CalendarGoogle
-	default:
-		return calendarFolder
-	}
 }
 
 // Budgets bound the tools of one turn, for voice and for text.
@@ -290,7 +174,7 @@ type Store struct {
 	// the server inside this process.
 	URL string `key:"url"`
 	// Credentials is a NATS credentials file for URL.
-	Credentials Path `key:"credentials"`
+	Credentials setting.Path `key:"credentials"`
 	// Sync says when the server inside this process syncs its files to disk: always, or
 	// SyncInterval.
 	Sync string `key:"sync" words:"always,interval"`
@@ -309,7 +193,7 @@ const (
 type Audit struct {
 	// File is the JSON lines file; empty means audit/audit.jsonl below the data folder,
 	// and Stdout means standard output.
-	File Path `key:"file"`
+	File setting.Path `key:"file"`
 	// Arguments says how a call's arguments are recorded: none, redacted (their names and types)
 	// or full.
 	Arguments string `key:"arguments" words:"none,redacted,full"`
@@ -378,16 +262,16 @@ type Limits struct {
 // Prices are what tokens cost.
 type Prices struct {
 	// File is a price table whose models replace those of the built-in one; empty means none.
-	File Path `key:"file"`
+	File setting.Path `key:"file"`
 }
 
 // Sim is the simulator inside the process.
 type Sim struct {
 	// Use says when the simulator replaces a provider: auto, UseAlways or never.
-	Use      string `key:"use" words:"auto,always,never"`
-	Scenario File   `key:"scenario"`
-	Faults   File   `key:"faults"`
-	Seed     int    `key:"seed" from:"0" to:"2147483647"`
+	Use      string       `key:"use" words:"auto,always,never"`
+	Scenario setting.File `key:"scenario"`
+	Faults   setting.File `key:"faults"`
+	Seed     int          `key:"seed" from:"0" to:"2147483647"`
 	// Speed is how many seconds of speech it generates per second; 0 means its default.
 	Speed float64 `key:"speed"`
 	// ChunkMS and FirstAudioMS are in ms; 0 means the wire's default.
@@ -425,8 +309,8 @@ func defaultFor(all []transport.Wire) *Config {
 		Provider:     all[0].Name,
 		Providers:    newProviders(all),
 		Agent:        Agent{Name: defaults.AgentName},
-		KB:           KB{Language: "auto", Qdrant: Qdrant{Collection: "voicegw"}},
-		Calendar:     Calendar{Backend: calendarAuto, TimeZone: "UTC"},
+		KB:           backend.KB{Language: "auto", Qdrant: backend.Qdrant{Collection: "voicegw"}},
+		Calendar:     backend.Calendar{Backend: backend.CalendarAuto, TimeZone: "UTC"},
 		Image:        defaultImage(),
 		Budget: Budgets{
 			Voice: Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime},

@@ -6,5 +6,6 @@
 // on the command line. [Load] reports everything that is wrong at once, as [Problems].
 // docs/configuration.md lists the keys; a test compares the two.
 //
-// Only cmd/voicegw imports this package: other packages have options of their own.
+// Only cmd/voicegw imports this package: other packages have options of their own. Package setting has
+// the types of settings, package backend those of what tools work on.
 package config

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/config/setting"
 	"voicegw/transport/wires"
 )
 
@@ -115,7 +116,7 @@ func (f field) text() string {
 			return v.String()
 		}
 		return s
-	case File:
+	case setting.File:
 		return v.Path
 	case []string:
 		return strings.Join(v, ", ")

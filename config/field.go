@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"voicegw/config/setting"
 )
 
 // field is one setting of a Config: a leaf of the struct.
@@ -64,12 +66,12 @@ func (f field) set(text string) error {
 			return fmt.Errorf("must not hold control characters")
 		}
 		*p = text
-	case *Path:
-		*p = Path(text)
-	case *Secret:
+	case *setting.Path:
+		*p = setting.Path(text)
+	case *setting.Secret:
 		return setSecret(p, text)
-	case *File:
-		*p = File{Path: text}
+	case *setting.File:
+		*p = setting.File{Path: text}
 	case *bool:
 		switch strings.ToLower(text) {
 		case "true", "yes", "on", "1":
@@ -112,12 +114,12 @@ func (f field) set(text string) error {
 }
 
 // setSecret accepts a key that fits into an HTTP header: printable ASCII.
-func setSecret(p *Secret, text string) error {
+func setSecret(p *setting.Secret, text string) error {
 	text = strings.TrimSpace(text)
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("holds a space, a line break or a character that no key has; paste it again")
 	}
-	*p = NewSecret(text)
+	*p = setting.NewSecret(text)
 	return nil
 }
 

@@ -1,41 +1,20 @@
 package config
 
 import (
-	"time"
-
+	"voicegw/config/backend"
 	"voicegw/config/defaults"
 )
 
-// Image configures image_generate.
-type Image struct {
-	// Provider is a provider's name, or ImageAuto.
-	Provider string `key:"provider"`
-	// BaseURL is the endpoint; empty means the provider's own, or the simulator.
-	BaseURL string `key:"base_url" is:"url"`
-	APIKey  Secret `key:"api_key"`
-	Model   string `key:"model"`
-	// Dir is the folder in which images are kept; empty means the folder images below the data
-	// folder.
-	Dir Path `key:"dir"`
-	// Life is how long an image is kept; MaxCount and MaxMB (MiB) bound how many are kept.
-	Life     time.Duration `key:"life" from:"1m" to:"720h"`
-	MaxCount int           `key:"max_count" from:"1" to:"100000"`
-	MaxMB    int           `key:"max_mb" from:"20" to:"1000000"`
-}
-
-// ImageAuto is the Image.Provider that means the provider that is configured.
-const ImageAuto = "auto"
-
-// defaultImage is the default Image.
-func defaultImage() Image {
-	return Image{Provider: ImageAuto, Life: defaults.ImageLife, MaxCount: defaults.Images, MaxMB: defaults.ImageMB}
+// defaultImage is the default backend.Image.
+func defaultImage() backend.Image {
+	return backend.Image{Provider: backend.ImageAuto, Life: defaults.ImageLife, MaxCount: defaults.Images, MaxMB: defaults.ImageMB}
 }
 
 func (l *loader) validateImage() {
 	i := l.config.Image
-	l.oneOf("image.provider", i.Provider, append([]string{ImageAuto}, l.config.ProviderNames()...)...)
+	l.oneOf("image.provider", i.Provider, append([]string{backend.ImageAuto}, l.config.ProviderNames()...)...)
 	if i.BaseURL != "" || i.APIKey.IsSet() {
-		if i.Provider == ImageAuto && i.BaseURL == "" {
+		if i.Provider == backend.ImageAuto && i.BaseURL == "" {
 			l.problems.add(l.at("image.provider"), "image.provider must name a provider, such as openai or gemini, so that image.api_key is sent to the right one.")
 		}
 		return

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"voicegw/config/setting"
 	"voicegw/internal/misspelt"
 	"voicegw/transport"
 	"voicegw/transport/wires"
@@ -128,15 +129,15 @@ func (l *loader) readFile() {
 	}
 	for _, key := range l.keys {
 		switch p := l.fields[key].value.Addr().Interface().(type) {
-		case *File:
+		case *setting.File:
 			p.Path = below(dir, p.Path)
-		case *Path:
-			if *p != Stdout {
-				*p = Path(below(dir, string(*p)))
+		case *setting.Path:
+			if *p != setting.Stdout {
+				*p = setting.Path(below(dir, string(*p)))
 			}
 		case *Certificates:
 			for i, c := range *p {
-				(*p)[i] = Certificate{Path(below(dir, string(c.Cert))), Path(below(dir, string(c.Key)))}
+				(*p)[i] = Certificate{setting.Path(below(dir, string(c.Cert))), setting.Path(below(dir, string(c.Key)))}
 			}
 		}
 	}
@@ -249,7 +250,7 @@ func (l *loader) settle() {
 		}
 	}
 	for _, key := range l.keys {
-		f, ok := l.fields[key].value.Addr().Interface().(*File)
+		f, ok := l.fields[key].value.Addr().Interface().(*setting.File)
 		if !ok || f.Path == "" {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"voicegw/config/setting"
 	"voicegw/internal/misspelt"
 	"voicegw/transport"
 )
@@ -17,11 +18,11 @@ type Providers map[string]*Provider
 type Provider struct {
 	// Wire is the provider's protocol: the name of a row of package wires. If it is not set and
 	// the provider's own name is a wire's, Load sets it to that name.
-	Wire    string `key:"wire"`
-	APIKey  Secret `key:"api_key"`
-	BaseURL string `key:"base_url"` // empty means the provider's own address
-	Model   string `key:"model"`    // empty means the adapter's default
-	Voice   string `key:"voice"`    // empty means the provider's default
+	Wire    string         `key:"wire"`
+	APIKey  setting.Secret `key:"api_key"`
+	BaseURL string         `key:"base_url"` // empty means the provider's own address
+	Model   string         `key:"model"`    // empty means the adapter's default
+	Voice   string         `key:"voice"`    // empty means the provider's default
 	// Interrupt says that the model is told when the user presses stop, if the wire can do so.
 	Interrupt bool `key:"interrupt"`
 	// Settings are those that the wire has in addition, by name. A setting without a value is

@@ -1,68 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"io"
-	"log/slog"
-)
-
-const redacted = "[redacted]"
-
-// Secret is a text that never appears in printed, logged or encoded output. Only Reveal
-// returns it.
-type Secret struct {
-	// A pointer, because fmt calls no methods on the value of an unexported field: of a
-	// pointer it prints only the address.
-	text *string
-}
-
-// NewSecret hides text. An empty text is not a secret: IsSet returns false.
-func NewSecret(text string) Secret {
-	if text == "" {
-		return Secret{}
-	}
-	return Secret{text: &text}
-}
-
-// Reveal returns the text, for the one place that sends it.
-func (s Secret) Reveal() string {
-	if s.text == nil {
-		return ""
-	}
-	return *s.text
-}
-
-// IsSet reports whether the text is not empty.
-func (s Secret) IsSet() bool { return s.text != nil }
-
-// String returns "[redacted]", or "" if the secret is not set.
-func (s Secret) String() string {
-	if s.text == nil {
-		return ""
-	}
-	return redacted
-}
-
-// Format prints what String returns, whatever the verb.
-func (s Secret) Format(f fmt.State, _ rune) {
-	// Format cannot return an error, and a State reports none.
-	_, _ = io.WriteString(f, s.String())
-}
-
-// MarshalText makes encoders write what String returns.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// LogValue makes slog log what String returns.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// File is a file that a setting names. Load reads it.
-type File struct {
-	// Path is the path as given, resolved against the directory of the configuration file if
-	// it was given there. It may be empty.
-	Path string
-	// Data is the file's content.
-	Data []byte
-}
+import "voicegw/config/setting"
 
 // Secrets returns the texts of all secrets that are set, in any order, for code that must
 // not write them.
@@ -75,7 +13,7 @@ func (c *Config) Secrets() (found []string) {
 		all = append(all, fieldsOf("", i)...)
 	}
 	for _, f := range all {
-		if s, ok := f.value.Interface().(Secret); ok && s.IsSet() {
+		if s, ok := f.value.Interface().(setting.Secret); ok && s.IsSet() {
 			found = append(found, s.Reveal())
 		}
 	}

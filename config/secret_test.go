@@ -9,14 +9,16 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"voicegw/config/setting"
 )
 
 func TestSecretNeverAppears(t *testing.T) {
 	const hush = "hush-hush-1234"
 	c := Default()
-	c.Providers["openai"].APIKey = NewSecret(hush)
+	c.Providers["openai"].APIKey = setting.NewSecret(hush)
 	secret := c.Providers["openai"].APIKey
-	hidden := struct{ inner Secret }{secret}
+	hidden := struct{ inner setting.Secret }{secret}
 
 	var logged bytes.Buffer
 	for _, h := range []slog.Handler{slog.NewTextHandler(&logged, nil), slog.NewJSONHandler(&logged, nil)} {
@@ -44,7 +46,7 @@ func TestSecretNeverAppears(t *testing.T) {
 			t.Errorf("%s prints %s", verb, got)
 		}
 	}
-	if secret.Reveal() != hush || !secret.IsSet() || (Secret{}).IsSet() || (Secret{}).String() != "" {
+	if secret.Reveal() != hush || !secret.IsSet() || (setting.Secret{}).IsSet() || (setting.Secret{}).String() != "" {
 		t.Error("Reveal or IsSet is wrong")
 	}
 }

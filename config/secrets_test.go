@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"testing"
+
+	"voicegw/config/setting"
 )
 
 // TestSecrets: every secret that is configured is found, wherever in the settings it stands.
@@ -11,8 +13,8 @@ func TestSecrets(t *testing.T) {
 	if got := c.Secrets(); len(got) != 0 {
 		t.Errorf("nothing is set, and %d secrets are found", len(got))
 	}
-	c.APIKey, c.Providers["gemini"].APIKey, c.Providers["openai"].APIKey = NewSecret("one"), NewSecret("two"), NewSecret("three")
-	c.Chat.APIKey, c.Calendar.CalDAV.Password = NewSecret("four"), NewSecret("five")
+	c.APIKey, c.Providers["gemini"].APIKey, c.Providers["openai"].APIKey = setting.NewSecret("one"), setting.NewSecret("two"), setting.NewSecret("three")
+	c.Chat.APIKey, c.Calendar.CalDAV.Password = setting.NewSecret("four"), setting.NewSecret("five")
 	got := c.Secrets()
 	slices.Sort(got)
 	if want := []string{"five", "four", "one", "three", "two"}; !slices.Equal(got, want) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"voicegw/config/setting"
 )
 
 // TLS says how the gateway speaks TLS with its clients. Without certificates and hosts it speaks none.
@@ -17,7 +19,7 @@ type TLS struct {
 func (t TLS) Enabled() bool { return len(t.Certificates)+len(t.ACME.Hosts) > 0 }
 
 // Certificate is a certificate with its chain, and its key, both PEM files. Load does not read them.
-type Certificate struct{ Cert, Key Path }
+type Certificate struct{ Cert, Key setting.Path }
 
 // Certificates are several, in the order of the file. In a variable or a flag each is written as
 // cert.pem=key.pem, with commas between them.
@@ -32,7 +34,7 @@ type ACME struct {
 	// Directory is the authority's address; empty means Let's Encrypt.
 	Directory string `key:"directory" is:"url"`
 	// Cache is the folder for what was ordered; empty means certificates below the data folder.
-	Cache Path `key:"cache"`
+	Cache setting.Path `key:"cache"`
 }
 
 // parseCertificates reads certificates as they are written in a variable or a flag. The error is the
@@ -44,7 +46,7 @@ func parseCertificates(text string) (Certificates, error) {
 		if !both || cert == "" || key == "" {
 			return nil, fmt.Errorf("must be certificates with their keys, such as cert.pem=key.pem, with commas between them, not %s", quote(one))
 		}
-		list = append(list, Certificate{Path(cert), Path(key)})
+		list = append(list, Certificate{setting.Path(cert), setting.Path(key)})
 	}
 	return list, nil
 }
@@ -59,7 +61,7 @@ func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
 			continue
 		}
 		var c Certificate
-		names := map[string]*Path{"cert": &c.Cert, "key": &c.Key}
+		names := map[string]*setting.Path{"cert": &c.Cert, "key": &c.Key}
 		for i := 0; i+1 < len(item.Content); i += 2 {
 			name, value := item.Content[i], resolve(item.Content[i+1])
 			field := names[name.Value]
@@ -71,7 +73,7 @@ func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
 			case value.Kind != yaml.ScalarNode || value.Tag == "!!null" || value.Value == "":
 				w.problem(value, "%s must be the name of a file, not %s.", name.Value, kindName(value))
 			default:
-				*field = Path(value.Value)
+				*field = setting.Path(value.Value)
 			}
 		}
 		if c.Cert == "" || c.Key == "" {
@@ -87,7 +89,7 @@ func (w walker) certificates(key string, n *yaml.Node, out *Certificates) {
 func (l *loader) validateTLS() {
 	t := l.config.TLS
 	for _, c := range t.Certificates {
-		for _, p := range []Path{c.Cert, c.Key} {
+		for _, p := range []setting.Path{c.Cert, c.Key} {
 			l.validatePath("tls.certificates", p)
 		}
 	}

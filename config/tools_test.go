@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/config/setting"
 )
 
 // TestAgentBudget: what the agent says goes over what holds for all, field by field.
@@ -33,7 +35,7 @@ agent:
 // TestPaths: paths in a file are relative to its directory, and "-" is not a path.
 func TestPaths(t *testing.T) {
 	c := mustLoad(t, "data_dir: state\naudit: {file: '-'}\nstore: {url: 'nats://a:4222', credentials: me.creds}\n", nil)
-	if c.DataDir != "dir/state" || c.Store.Credentials != "dir/me.creds" || c.Audit.File != Stdout {
+	if c.DataDir != "dir/state" || c.Store.Credentials != "dir/me.creds" || c.Audit.File != setting.Stdout {
 		t.Errorf("data_dir %q, store.credentials %q, audit.file %q", c.DataDir, c.Store.Credentials, c.Audit.File)
 	}
 	c = mustLoad(t, "data_dir: /var/lib/x\n", nil, Flag{"--set", "audit.file", "here.jsonl"})

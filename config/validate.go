@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"voicegw/config/setting"
 	"voicegw/internal/origin"
 )
 
@@ -177,15 +178,15 @@ func (l *loader) validateStore() {
 // validatePaths refuses paths that would create a folder called "~".
 func (l *loader) validatePaths() {
 	for _, key := range l.keys {
-		if p, ok := l.fields[key].value.Addr().Interface().(*Path); ok {
+		if p, ok := l.fields[key].value.Addr().Interface().(*setting.Path); ok {
 			l.validatePath(key, *p)
 		}
 	}
 }
 
-func (l *loader) validatePath(key string, p Path) {
+func (l *loader) validatePath(key string, p setting.Path) {
 	switch {
-	case p == Stdout && key != "audit.file":
+	case p == setting.Stdout && key != "audit.file":
 		l.problems.add(l.at(key), "%s is \"-\"; name a file or a folder.", key)
 	case slices.Contains(strings.Split(filepath.ToSlash(string(p)), "/"), "~"):
 		l.problems.add(l.at(key), "%s holds ~, which only a shell understands; write the whole path.", key)

@@ -13,7 +13,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/audit/table"
-	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/internal/terminal"
 	"voicegw/registry"
 )
@@ -92,7 +92,7 @@ func (p Process) auditPath(flags auditFlags, parsed *kong.Context) (string, erro
 		}
 	}
 	path := auditFile(cfg, dir)
-	if path == config.Stdout {
+	if path == setting.Stdout {
 		return "", errors.New("audit.file is -: the gateway writes the audit to its standard output; keep that in a file and name it with --file, or pipe it to --file -")
 	}
 	return string(path), nil

@@ -6,6 +6,7 @@ import (
 	"voicegw/auth"
 	"voicegw/auth/apikey"
 	"voicegw/config"
+	"voicegw/config/setting"
 )
 
 // TestLimitsOfPrincipals: what is counted for a key, or for an issuer's user, has the limits of the
@@ -16,7 +17,7 @@ func TestLimitsOfPrincipals(t *testing.T) {
 	cfg := config.Default()
 	cfg.Auth.Keys["web"] = &config.AuthKey{ID: key.ID(), SHA256: key.Hash().String(), Scopes: []string{"voice"}, Limits: config.AuthLimits{Sessions: 3, CostPerDay: 1.5}}
 	cfg.Auth.JWT["idp"] = &config.AuthIssuer{
-		Issuer: "i", Audience: []string{"voicegw"}, HSSecret: config.NewSecret("0123456789abcdef0123456789abcdef"), Limits: config.AuthLimits{MinutesPerDay: 60},
+		Issuer: "i", Audience: []string{"voicegw"}, HSSecret: setting.NewSecret("0123456789abcdef0123456789abcdef"), Limits: config.AuthLimits{MinutesPerDay: 60},
 	}
 	s := &server{cfg: cfg}
 	if err := s.openAuth("0123456789abcdef"); err != nil {

@@ -12,9 +12,11 @@ import (
 	"voicegw/backends/calendar"
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/config"
+	"voicegw/config/backend"
+	"voicegw/config/setting"
 )
 
-func deskOf(t *testing.T, cfg config.Calendar, dataDir string) *calendar.Desk {
+func deskOf(t *testing.T, cfg backend.Calendar, dataDir string) *calendar.Desk {
 	t.Helper()
 	desk, done, err := openDesk(cfg, dataDir, quiet)
 	if err != nil {
@@ -42,7 +44,7 @@ func TestFolderOfCalendars(t *testing.T) {
 	if _, err := deskOf(t, cfg, "").Create(t.Context(), d); calendar.KindOf(err) != calendar.NotFound {
 		t.Errorf("without a folder: %v", err)
 	}
-	cfg.Folder, cfg.Primary = config.Path(filepath.Join(dir, "other")), "mine"
+	cfg.Folder, cfg.Primary = setting.Path(filepath.Join(dir, "other")), "mine"
 	if _, err := deskOf(t, cfg, dir).Create(t.Context(), d); err != nil {
 		t.Error(err)
 	}
@@ -64,7 +66,7 @@ func TestServersOfCalendars(t *testing.T) {
 	request := calendar.Request{From: time.Unix(1e9, 0), To: time.Unix(1e9+3600, 0), Calendars: []calendar.Name{calendar.Team}}
 
 	cfg := config.Default().Calendar
-	cfg.Team, cfg.CalDAV = "/cal/", config.CalDAV{URL: srv.URL, User: "ada", Password: config.NewSecret("pass")}
+	cfg.Team, cfg.CalDAV = "/cal/", backend.CalDAV{URL: srv.URL, User: "ada", Password: setting.NewSecret("pass")}
 	if _, err := deskOf(t, cfg, "").Availability(t.Context(), request); calendar.KindOf(err) != calendar.Auth {
 		t.Errorf("caldav: %v", err)
 	}
@@ -77,7 +79,7 @@ func TestServersOfCalendars(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked, cfg = nil, config.Default().Calendar
-	cfg.Team, cfg.Google = "team@example.com", config.Google{Credentials: config.Path(key), BaseURL: srv.URL + "/calendar/v3"}
+	cfg.Team, cfg.Google = "team@example.com", backend.Google{Credentials: setting.Path(key), BaseURL: srv.URL + "/calendar/v3"}
 	if _, err := deskOf(t, cfg, "").Availability(t.Context(), request); calendar.KindOf(err) != calendar.Auth {
 		t.Errorf("google: %v", err)
 	}
@@ -90,7 +92,7 @@ func TestServersOfCalendars(t *testing.T) {
 func TestBadCredentials(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key.json")
 	cfg := config.Default().Calendar
-	cfg.Google.Credentials = config.Path(key)
+	cfg.Google.Credentials = setting.Path(key)
 	if _, _, err := openDesk(cfg, "", quiet); err == nil || !strings.Contains(err.Error(), "calendar.google.credentials") {
 		t.Errorf("no file: %v", err)
 	}

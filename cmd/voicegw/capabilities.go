@@ -21,6 +21,7 @@ import (
 	"voicegw/backends/kb/rank"
 	"voicegw/backends/kb/source"
 	"voicegw/config"
+	"voicegw/config/backend"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -96,7 +97,7 @@ func (c *capabilities) openStore(ctx context.Context, o store.Options) error {
 }
 
 // openKB opens the knowledge base and reads its folder.
-func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
+func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
 	grants, err := newGrants(cfg.Namespaces)
 	if err != nil {
 		return err
@@ -122,9 +123,9 @@ func (c *capabilities) openKB(ctx context.Context, cfg config.KB) error {
 }
 
 // newGrants reads from the configuration which user may read which namespace.
-func newGrants(cfg config.Namespaces) (kb.Grants, error) {
+func newGrants(cfg backend.Namespaces) (kb.Grants, error) {
 	rules := map[kb.Namespace]kb.Grant{}
-	for namespace, grant := range map[kb.Namespace]config.Grant{
+	for namespace, grant := range map[kb.Namespace]backend.Grant{
 		kb.NamespaceStudio: cfg.Studio, kb.NamespacePersonal: cfg.Personal, kb.NamespacePublic: cfg.Public,
 	} {
 		rule := kb.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
@@ -154,7 +155,7 @@ func newGrants(cfg config.Namespaces) (kb.Grants, error) {
 }
 
 // newEmbedder returns nil if no endpoint is configured.
-func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
+func newEmbedder(cfg backend.Embeddings) (*embed.Cache, error) {
 	if cfg.BaseURL == "" {
 		return nil, nil
 	}
@@ -165,7 +166,7 @@ func newEmbedder(cfg config.Embeddings) (*embed.Cache, error) {
 	return embed.NewCache(client, embed.CacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
 }
 
-func (c *capabilities) openIndex(ctx context.Context, cfg config.KB, synonyms *source.SynonymFile) (kb.Index, error) {
+func (c *capabilities) openIndex(ctx context.Context, cfg backend.KB, synonyms *source.SynonymFile) (kb.Index, error) {
 	var current func() *rank.Synonyms
 	if synonyms != nil {
 		current = synonyms.Current

@@ -18,6 +18,8 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/config"
+	"voicegw/config/backend"
+	"voicegw/config/setting"
 	"voicegw/internal/await"
 	"voicegw/internal/user"
 	"voicegw/registry"
@@ -64,9 +66,9 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 	var asked atomic.Int64
 	srv := embeddings(t, &asked)
 	cfg := config.Default()
-	cfg.KB.Embeddings = config.Embeddings{
-		BaseURL: srv.URL + "/v1", APIKey: config.NewSecret("secret"), Model: "small",
-		Cache: config.Path(filepath.Join(t.TempDir(), "vectors")),
+	cfg.KB.Embeddings = backend.Embeddings{
+		BaseURL: srv.URL + "/v1", APIKey: setting.NewSecret("secret"), Model: "small",
+		Cache: setting.Path(filepath.Join(t.TempDir(), "vectors")),
 	}
 	for process := 1; process <= 2; process++ {
 		caps, err := openCapabilities(t.Context(), cfg, t.TempDir(), store.Options{Memory: true}, quiet)
@@ -107,7 +109,7 @@ func TestQdrantIsAsked(t *testing.T) {
 	}))
 	defer srv.Close()
 	cfg := config.Default()
-	cfg.KB.Qdrant = config.Qdrant{URL: srv.URL, APIKey: config.NewSecret("secret"), Collection: "mine"}
+	cfg.KB.Qdrant = backend.Qdrant{URL: srv.URL, APIKey: setting.NewSecret("secret"), Collection: "mine"}
 	caps, err := openCapabilities(t.Context(), cfg, t.TempDir(), store.Options{Memory: true}, quiet)
 	if err == nil {
 		t.Fatal(caps.close(), "a server that refuses was taken")

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"voicegw/config"
+	"voicegw/config/setting"
 )
 
 // dataDir returns the absolute path of the folder for data that outlives the process: data_dir, or
@@ -36,7 +37,7 @@ func (p Process) dataDir(cfg *config.Config) (string, error) {
 	}}
 }
 
-// auditFile returns where the audit's JSON lines go: a path, or config.Stdout.
-func auditFile(cfg *config.Config, dataDir string) config.Path {
-	return cmp.Or(cfg.Audit.File, config.Path(filepath.Join(dataDir, "audit", "audit.jsonl")))
+// auditFile returns where the audit's JSON lines go: a path, or setting.Stdout.
+func auditFile(cfg *config.Config, dataDir string) setting.Path {
+	return cmp.Or(cfg.Audit.File, setting.Path(filepath.Join(dataDir, "audit", "audit.jsonl")))
 }

@@ -13,6 +13,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/internal/await"
 )
 
@@ -34,7 +35,7 @@ func TestDataDir(t *testing.T) {
 		"the user's by default": {nil, []string{"XDG_STATE_HOME=", "HOME=/home/ada"}, "/home/ada/.local/state/voicegw"},
 		"a relative variable":   {nil, []string{"XDG_STATE_HOME=state", "HOME=/home/ada"}, "/home/ada/.local/state/voicegw"},
 		"nowhere":               {nil, []string{"HOME=home"}, ""},
-		"nothing to keep there": {func(c *config.Config) { c.Store.URL, c.Audit.File = "nats://a", config.Stdout }, nil, ""},
+		"nothing to keep there": {func(c *config.Config) { c.Store.URL, c.Audit.File = "nats://a", setting.Stdout }, nil, ""},
 		"only the audit":        {func(c *config.Config) { c.Store.URL = "nats://a" }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestAuditFile(t *testing.T) {
 	if got := auditFile(cfg, "/data"); got != "/data/audit/audit.jsonl" {
 		t.Errorf("by default %q", got)
 	}
-	for _, chosen := range []config.Path{config.Stdout, "/log/a.jsonl"} {
+	for _, chosen := range []setting.Path{setting.Stdout, "/log/a.jsonl"} {
 		cfg.Audit.File = chosen
 		if got := auditFile(cfg, "/data"); got != chosen {
 			t.Errorf("%q instead of %q", got, chosen)

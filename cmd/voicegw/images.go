@@ -13,6 +13,7 @@ import (
 	"voicegw/backends/image/genai"
 	"voicegw/backends/image/openai"
 	"voicegw/config"
+	"voicegw/config/backend"
 )
 
 // images makes images and stores them.
@@ -85,7 +86,7 @@ func imageServiceOf(cfg *config.Config, sim *simulator) imageService {
 		p = restProvider(cfg)
 	}
 	s := imageService{wire: wireOpenAI, baseURL: i.BaseURL, key: i.APIKey.Reveal(), model: i.Model}
-	if p != nil && (!own || i.Provider != config.ImageAuto) {
+	if p != nil && (!own || i.Provider != backend.ImageAuto) {
 		s.wire = p.Wire
 	}
 	switch {

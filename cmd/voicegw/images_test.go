@@ -12,6 +12,7 @@ import (
 
 	"voicegw/backends/image"
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
 )
@@ -124,7 +125,7 @@ func TestToolsCallShowsImages(t *testing.T) {
 
 // TestWhoMakesImages: a key goes only to the server that it was given for.
 func TestWhoMakesImages(t *testing.T) {
-	key := config.NewSecret
+	key := setting.NewSecret
 	for name, tc := range map[string]struct {
 		set  func(*config.Config)
 		want imageService

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/internal/modelend"
 	"voicegw/session"
 )
@@ -16,7 +17,7 @@ import (
 // past.
 func TestEndsAreWarnedOf(t *testing.T) {
 	cfg := config.Default()
-	cfg.Providers["openai"].APIKey = config.NewSecret("k")
+	cfg.Providers["openai"].APIKey = setting.NewSecret("k")
 	cfg.Providers["openai"].Settings["transcription_model"] = "gpt-4o-mini-transcribe"
 	cfg.Chat.Model, cfg.Image.Model, cfg.KB.Embeddings.Model = "gpt-5-mini", "gpt-image-1-mini", "text-embedding-004"
 	var log strings.Builder
@@ -46,7 +47,7 @@ func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
 	for _, provider := range []string{wireOpenAI, wireGemini} {
 		cfg := config.Default()
 		cfg.Provider = provider
-		cfg.Providers[provider].APIKey = config.NewSecret("k")
+		cfg.Providers[provider].APIKey = setting.NewSecret("k")
 		transports, err := newTransports(cfg, nil, nil, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +72,7 @@ func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
 // TestSettingsThatAModelDoesNotTakeEndTheStart: in plain words, with the setting's place.
 func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
 	cfg := config.Default()
-	cfg.Providers["openai"].APIKey, cfg.Providers["gemini"].APIKey = config.NewSecret("k"), config.NewSecret("k")
+	cfg.Providers["openai"].APIKey, cfg.Providers["gemini"].APIKey = setting.NewSecret("k"), setting.NewSecret("k")
 	cfg.Providers["openai"].Model, cfg.Providers["openai"].Settings["reasoning"] = "gpt-realtime", "low"
 	if _, err := newTransports(cfg, nil, nil, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "providers.openai") || !strings.Contains(err.Error(), "does not reason") {
 		t.Errorf("%v", err)
@@ -85,7 +86,7 @@ func TestSettingsThatAModelDoesNotTakeEndTheStart(t *testing.T) {
 // TestReasoningOfTheTextAgent: models that take no tools otherwise are told not to reason.
 func TestReasoningOfTheTextAgent(t *testing.T) {
 	cfg := config.Default()
-	cfg.Providers["openai"].APIKey = config.NewSecret("k")
+	cfg.Providers["openai"].APIKey = setting.NewSecret("k")
 	for _, test := range []struct{ model, configured, want string }{
 		{"", "", "none"}, {"gpt-5.6-sol", "", "none"}, {"gpt-5.6-sol", "low", "low"}, {"gpt-5.4-mini", "", ""}, {"llama", "", ""},
 	} {

@@ -16,7 +16,7 @@ import (
 type balancer struct {
 	addr     string
 	ln       net.Listener
-	backends []*backend
+	backends []*member
 	leave    context.CancelFunc
 	work     sync.WaitGroup
 
@@ -24,11 +24,11 @@ type balancer struct {
 	next  int
 	open  map[*spliced]struct{}
 	over  bool
-	onlyA *backend // if not nil, everybody goes there
+	onlyA *member // if not nil, everybody goes there
 }
 
-// backend is a gateway.
-type backend struct {
+// member is a gateway.
+type member struct {
 	addr string
 
 	mu    sync.Mutex // guards the following field
@@ -38,7 +38,7 @@ type backend struct {
 // spliced is one connection.
 type spliced struct {
 	client, gateway *net.TCPConn
-	to              *backend
+	to              *member
 	lossy           atomic.Bool  // nothing reaches the client any more
 	lost            atomic.Int64 // so many bytes for it
 }
@@ -58,7 +58,7 @@ func startBalancer(t *testing.T, addrs []string) *balancer {
 	ctx, leave := context.WithCancel(context.Background())
 	b := &balancer{addr: ln.Addr().String(), ln: ln, leave: leave, open: map[*spliced]struct{}{}}
 	for _, addr := range addrs {
-		back := &backend{addr: addr, ready: true}
+		back := &member{addr: addr, ready: true}
 		b.backends = append(b.backends, back)
 		b.work.Go(func() { back.watch(ctx) })
 	}
@@ -68,7 +68,7 @@ func startBalancer(t *testing.T, addrs []string) *balancer {
 }
 
 // watch asks a gateway again and again.
-func (b *backend) watch(ctx context.Context) {
+func (b *member) watch(ctx context.Context) {
 	client := &http.Client{Timeout: askTime, Transport: &http.Transport{DisableKeepAlives: true}}
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
@@ -91,13 +91,13 @@ func (b *backend) watch(ctx context.Context) {
 	}
 }
 
-func (b *backend) mark(ready bool) {
+func (b *member) mark(ready bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ready = ready
 }
 
-func (b *backend) is() bool {
+func (b *member) is() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ready
@@ -200,7 +200,7 @@ func abort(c *net.TCPConn) {
 }
 
 // dial connects with the next gateway that can be reached, ready ones first.
-func (b *balancer) dial() (*net.TCPConn, *backend) {
+func (b *balancer) dial() (*net.TCPConn, *member) {
 	b.mu.Lock()
 	first := b.next
 	b.next++

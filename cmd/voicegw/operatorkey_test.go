@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/internal/operatorkey"
 )
 
@@ -15,7 +16,7 @@ import (
 // they are called.
 func TestLocalKeyIsForThisMachine(t *testing.T) {
 	cfg := config.Default()
-	cfg.DataDir = config.Path(t.TempDir())
+	cfg.DataDir = setting.Path(t.TempDir())
 	key, err := operatorkey.Own(string(cfg.DataDir))
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +31,7 @@ func TestLocalKeyIsForThisMachine(t *testing.T) {
 			t.Errorf("%s: %t, %v", base, got != "", err)
 		}
 	}
-	cfg.DataDir = config.Path(t.TempDir())
+	cfg.DataDir = setting.Path(t.TempDir())
 	if got, err := (Process{}).localKey("http://localhost", cfg); err != nil || got != "" {
 		t.Errorf("a folder without a key: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
@@ -54,7 +55,7 @@ func openAudit(cfg *config.Config, dataDir string, keep *store.Store, stdout io.
 	logger = logger.With("component", "audit")
 	o := audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}
 	path := auditFile(cfg, dataDir)
-	if path == config.Stdout {
+	if path == setting.Stdout {
 		o.Lines = audit.Stdout(stdout)
 		return audit.New(o), nil
 	}

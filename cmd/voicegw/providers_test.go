@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/sim"
 	"voicegw/transport/wires"
 )
@@ -70,7 +71,7 @@ func TestImagesThatNobodyMakes(t *testing.T) {
 			c.Image.Provider, c.Image.BaseURL = "gemini", "https://x.example"
 		},
 		"makes no images": func(c *config.Config) {
-			c.Providers["third"] = &config.Provider{Wire: "third", APIKey: config.NewSecret("k")}
+			c.Providers["third"] = &config.Provider{Wire: "third", APIKey: setting.NewSecret("k")}
 			c.Image.Provider = "third"
 		},
 	} {
@@ -89,7 +90,7 @@ func TestImagesThatNobodyMakes(t *testing.T) {
 func TestTheTextAgentsProvider(t *testing.T) {
 	cfg := config.Default()
 	set := func(name, wire, key, url string) {
-		cfg.Providers[name] = &config.Provider{Wire: wire, APIKey: config.NewSecret(key), BaseURL: url, Settings: map[string]string{}}
+		cfg.Providers[name] = &config.Provider{Wire: wire, APIKey: setting.NewSecret(key), BaseURL: url, Settings: map[string]string{}}
 	}
 	check := func(key, url, images string) {
 		t.Helper()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"voicegw/config"
+	"voicegw/config/setting"
 	"voicegw/internal/await"
 	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch/secrettest"
@@ -275,7 +276,7 @@ func TestGreeting(t *testing.T) {
 			t.Errorf("the greeting does not hold %q:\n%s", want, text)
 		}
 	}
-	cfg.Providers["openai"].APIKey = config.NewSecret("sk-hush")
+	cfg.Providers["openai"].APIKey = setting.NewSecret("sk-hush")
 	text = greeting(cfg, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, "", "")
 	if !strings.Contains(text, "Provider         openai\n") || strings.Contains(text, "imulator") || strings.Contains(text, "hush") || strings.Contains(text, "Data") {
 		t.Errorf("the greeting with a key:\n%s", text)
