@@ -1,51 +1,74 @@
 #!/bin/sh
-# Tests the npm packages as users get them: packed, installed in an empty project, compiled
-# against with strict settings, bundled, and checked for size; and the example page, with the
-# packed package, against a gateway in Chromium, if that is installed.
+# Tests the npm packages as users get them: packed in a clean clone, checked by the linters of
+# packages, installed in an empty project, compiled against with strict settings, bundled,
+# imported on a server, and checked for size; and the example page, with the packed package,
+# against a gateway in Chromium, if that is installed.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
 . ./scripts/npm-install.sh
 root=$PWD
+# Bytes after gzip: of the library, and of the library with both worklets.
 most=16384
+most_whole=21504
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 cd web
 npm_install
-build_packages
+tools=$root/web/node_modules
+
+# What git knows, and nothing that a build has made: prepack makes the rest.
+mkdir "$work/clone"
+(cd "$root" && git ls-files --cached --others --exclude-standard -- LICENSE web/client web/react web/console/package.json 'web/*.json' 'web/*.mjs' web/.npmrc) >"$work/known"
+while read -r file; do
+	if [ -f "$root/$file" ]; then # one that was removed and not yet committed is still known
+		printf '%s\n' "$file"
+	fi
+done <"$work/known" | tar -c -C "$root" -T - -f - | tar -x -C "$work/clone" -f -
 for package in client react; do
-	npm pack --silent -w $package --pack-destination "$work" >/dev/null
+	(cd "$work/clone/web/$package" && npm_config_prefer_offline=true npm pack --silent --pack-destination "$work" >"$work/pack.log" 2>&1) || {
+		cat "$work/pack.log" >&2
+		exit 1
+	}
 done
+for package in "$work"/*.tgz; do
+	"$tools/.bin/publint" --strict "$package"
+	"$tools/.bin/attw" --profile esm-only --format ascii --no-emoji "$package"
+done
+echo "test-pack: publint and attw find nothing"
 react=$(node -p 'require("react/package.json").version')
 types=$(node -p 'require("@types/react/package.json").version')
 
 cp -R client/test/packed "$work/app"
 cp client/example/index.html "$work/app"
 cd "$work/app"
-npm install --silent --ignore-scripts --no-audit --no-fund --prefer-offline ../*.tgz "react@$react" "@types/react@$types"
+npm install --silent --ignore-scripts --no-audit --no-fund --prefer-offline ../*.tgz "react@$react" "react-dom@$react" "@types/react@$types"
+node whole.mjs node_modules
 for resolution in nodenext bundler; do
 	module=$resolution
 	[ "$resolution" = nodenext ] || module=esnext
-	node "$root/web/node_modules/typescript/bin/tsc" -p . --module $module --moduleResolution $resolution
+	node "$tools/typescript/bin/tsc" -p . --module $module --moduleResolution $resolution
 done
 echo "test-pack: a strict program compiles against the packages"
+node server.mjs
 
-# The worklets are not counted: they are loaded separately.
 library=node_modules/@voicegw/client/dist
-if ls $library/*.js | grep -v -e /index.js -e /chat.js; then
+if ls $library/*.js $library/worklets/*.js | grep -v -e /index.js -e /chat.js -e /capture.js -e /playback.js; then
 	echo "test-pack: the library has more files than are weighed here" >&2
 	exit 1
 fi
-size=$(gzip -9 -c $library/index.js | wc -c)
-echo "test-pack: the library has $size bytes after gzip, of $most"
-if [ "$size" -ge $most ]; then
+weigh() { gzip -9 -c "$1" | wc -c; }
+size=$(weigh $library/index.js)
+whole=$((size + $(weigh $library/worklets/capture.js) + $(weigh $library/worklets/playback.js)))
+echo "test-pack: the library has $size bytes after gzip, of $most; with its worklets $whole, of $most_whole"
+if [ "$size" -ge $most ] || [ "$whole" -ge $most_whole ]; then
 	exit 1
 fi
 
 # A bundler finds the worklets automatically and copies them.
 echo 'import { connect } from "@voicegw/client"; void connect();' >main.js
-node "$root/web/node_modules/vite/bin/vite.js" build --logLevel warn --outDir bundled --config "$root/web/client/test/packed/vite.config.js"
+node "$tools/vite/bin/vite.js" build --logLevel warn --outDir bundled --config "$root/web/client/test/packed/vite.config.js"
 for worklet in capture playback; do
 	if ! ls bundled/assets/$worklet-*.js >/dev/null 2>&1; then
 		echo "test-pack: the bundle has no $worklet worklet" >&2

@@ -1,10 +1,9 @@
 // Builds dist: the library, the text agent's part beside it, the two worklets (each one file
-// that imports nothing, as a bundler copies them), and the types.
-import { execFileSync } from "node:child_process";
+// that imports nothing, as a bundler copies them), their source maps, and the types.
 import { readFileSync, rmSync } from "node:fs";
-import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
+import { writeTypes } from "./types.mjs";
 
 const root = fileURLToPath(new URL(".", import.meta.url));
 const { version } = JSON.parse(readFileSync(new URL("package.json", import.meta.url), "utf8"));
@@ -23,10 +22,11 @@ async function bundle(name, input) {
       typescript: { removeClassFieldsWithoutInitializer: true },
     },
   });
-  const { output } = await made.write({ dir: "dist", format: "es", minify: true, comments: { annotation: false }, entryFileNames: "[name].js" });
+  const { output } = await made.write({ dir: "dist", format: "es", minify: true, sourcemap: true, comments: { annotation: false }, entryFileNames: "[name].js" });
   await made.close();
-  if (output.length !== 1) {
-    throw new Error(`${name} must be one file, not ${output.map((o) => o.fileName).join(", ")}`);
+  const chunks = output.filter(({ type }) => type === "chunk");
+  if (chunks.length !== 1) {
+    throw new Error(`${name} must be one file, not ${chunks.map((o) => o.fileName).join(", ")}`);
   }
 }
 
@@ -35,5 +35,4 @@ await bundle("index", "src/index.ts");
 await bundle("chat", "src/chat.ts");
 await bundle("worklets/capture", "src/audio/worklets/capture.ts");
 await bundle("worklets/playback", "src/audio/worklets/playback.ts");
-const tsc = createRequire(import.meta.url).resolve("typescript/package.json").replace("package.json", "bin/tsc");
-execFileSync(process.execPath, [tsc, "-p", root, "--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--outDir", "dist", "--rootDir", "src"], { stdio: "inherit" });
+writeTypes(root);

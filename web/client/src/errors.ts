@@ -19,6 +19,8 @@ export type VoiceErrorCode =
   /** An answer is longer than what may wait to be played. */
   | "too_long"
   // The way to the gateway.
+  /** There is no page here: the program runs on a server, or in a worker. */
+  | "no_browser"
   | "unreachable"
   | "refused"
   | "full"

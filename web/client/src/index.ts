@@ -5,7 +5,8 @@
  *     const session = await connect({ url: "wss://gateway.example.org/v1/voice" });
  *     session.on("transcript", (line) => console.log(line.role, line.text));
  */
-export { connect, VoiceSession } from "./session.js";
+export { connect } from "./connect.js";
+export { VoiceSession } from "./session.js";
 export { VoiceError, gatewayError, type VoiceErrorCode } from "./errors.js";
 export { Emitter, type Ended, type LocalEvents, type MicrophoneState, type SessionState, type SpeakerState, type VoiceEvents } from "./events.js";
 export type { ConnectOptions, MicrophoneOptions } from "./options.js";
@@ -13,8 +14,8 @@ export { keptSession, type KeptSession } from "./kept.js";
 export type { RetryOptions } from "./connection/retry.js";
 export type { WorkletUrls } from "./audio/worklets/load.js";
 export { listMicrophones, listSpeakers, type Device } from "./audio/devices.js";
-export { Microphone } from "./audio/microphone.js";
-export { Speaker } from "./audio/speaker.js";
+export type { Microphone } from "./audio/microphone.js";
+export type { Speaker } from "./audio/speaker.js";
 export type { Stats } from "./stats.js";
 export type { TurnLatency } from "./latency.js";
 export { parseServerMessage } from "./protocol/codec.js";

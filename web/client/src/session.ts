@@ -23,16 +23,6 @@ import { addTurn, newTally, type Stats } from "./stats.js";
 /** A slow line is complained of so often at most. */
 const SLOW_EVERY_MS = 10_000;
 
-/**
- * Opens a conversation. Call it from a click or key press: browsers start audio only then.
- * Resolves when the gateway has opened the session; rejects with a VoiceError.
- */
-export async function connect(options: ConnectOptions = {}): Promise<VoiceSession> {
-  const session = new VoiceSession(options);
-  await session.open();
-  return session;
-}
-
 /** A conversation. Made by connect, or with new and open where its events are wanted from the first on. */
 export class VoiceSession extends Emitter<VoiceEvents> {
   readonly microphone: Microphone;
@@ -185,6 +175,9 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   async #begin(): Promise<void> {
+    if (typeof document === "undefined") {
+      this.#finish(1006, new VoiceError("no_browser"));
+    }
     if (this.#options.signal?.aborted === true) {
       this.#abort();
     }
@@ -486,7 +479,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   /** The conversation is over for the user: gives everything back. May be called more than once. */
   #release(): void {
     this.#options.signal?.removeEventListener("abort", this.#abort);
-    globalThis.removeEventListener("pagehide", this.#leave);
+    globalThis.removeEventListener?.("pagehide", this.#leave);
     this.#unwatchDevices?.();
     this.microphone.close();
     this.#audio.close();

@@ -41,6 +41,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
     advice: "If it interrupts itself, use headphones.",
   },
   too_long: { message: "The answer is too long.", advice: "Its end will not be heard. The text is complete." },
+  no_browser: { message: "A conversation needs a page in a browser.", advice: "Begin it there, from a click or a key press." },
   unreachable: {
     message: "The gateway cannot be reached.",
     advice: "Check your network, then start again.",

@@ -6,7 +6,8 @@ import type { SpeakerHandlers } from "../src/audio/speaker.js";
 import { VoiceError } from "../src/errors.js";
 import type { Ended, VoiceEvents } from "../src/events.js";
 import type { ConnectOptions } from "../src/options.js";
-import { VoiceSession, connect } from "../src/session.js";
+import { connect } from "../src/connect.js";
+import { VoiceSession } from "../src/session.js";
 import { FakeWebSocket, installNetwork, pass, removeNetwork, settle } from "./fakes.js";
 
 /** The devices of the newest session: what they were told to do, and what they tell. */

@@ -18,12 +18,12 @@ export async function listSpeakers(): Promise<Device[]> {
 
 /** Whether the browser lets a page choose a loudspeaker. */
 export function canChoose(): boolean {
-  return "setSinkId" in HTMLMediaElement.prototype;
+  return "setSinkId" in (globalThis.HTMLMediaElement?.prototype ?? {});
 }
 
 async function list(kind: MediaDeviceKind): Promise<Device[]> {
-  // Browsers hide mediaDevices from pages that came over plain http.
-  const all = (await navigator.mediaDevices?.enumerateDevices()) ?? [];
+  // Browsers hide mediaDevices from pages that came over plain http, and a server has no navigator.
+  const all = (await globalThis.navigator?.mediaDevices?.enumerateDevices()) ?? [];
   return all.filter((d) => d.kind === kind).map((d) => ({ id: d.deviceId, label: d.label }));
 }
 

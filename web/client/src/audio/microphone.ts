@@ -14,7 +14,7 @@ const SILENCED_MS = 1000;
 /** Levels are told of every second frame: 25 times a second. */
 const FRAMES_PER_LEVEL = 40 / FRAME_MS;
 
-/** What the microphone tells of. */
+/** @internal What the microphone tells of. */
 export interface MicrophoneHandlers {
   /** One uplink frame of 20 ms. */
   frame(frame: UplinkFrame): void;
@@ -27,7 +27,7 @@ export interface MicrophoneHandlers {
   activity(active: boolean): void;
 }
 
-/** Where and how it captures. */
+/** @internal Where and how it captures. */
 export interface CaptureSetup {
   /** Has the capture worklet loaded. */
   context: AudioContext;

@@ -11,7 +11,7 @@ const DOUBT_MS = 1000;
 /** Time constant of a change of volume: too quick for an ear to follow, too slow to click. */
 const VOLUME_SECONDS = 0.015;
 
-/** What the speaker tells of. */
+/** @internal What the speaker tells of. */
 export interface SpeakerHandlers {
   sounding(event: LocalEvents["sounding"]): void;
   played(event: LocalEvents["played"]): void;

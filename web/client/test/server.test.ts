@@ -1,0 +1,27 @@
+// The library where no page is: rendered on a server, nothing may fail but a conversation.
+import assert from "node:assert/strict";
+import { test } from "vitest";
+import { VoiceError, VoiceSession, connect, keptSession, listMicrophones, listSpeakers } from "../src/index.js";
+
+const noBrowser = (error: unknown): boolean => error instanceof VoiceError && error.code === "no_browser" && !error.retryable;
+
+test("on a server connect rejects with a VoiceError that says so", async () => {
+  await assert.rejects(connect(), noBrowser);
+  await assert.rejects(connect({ url: "ws://127.0.0.1:1/v1/voice", microphone: false, resume: "only" }), noBrowser);
+});
+
+test("a session that was made on a server has ended, and tells why once", async () => {
+  const session = new VoiceSession();
+  const codes: (string | undefined)[] = [];
+  session.on("ended", ({ error }) => codes.push(error?.code));
+  await assert.rejects(session.open(), noBrowser);
+  await assert.rejects(session.open(), noBrowser);
+  assert.equal(session.state, "ended");
+  assert.equal((await session.end()).error?.code, "no_browser");
+  assert.deepEqual(codes, ["no_browser"]);
+});
+
+test("what a component asks while it is rendered has an answer on a server", async () => {
+  assert.equal(keptSession(), null);
+  assert.deepEqual([await listMicrophones(), await listSpeakers()], [[], []]);
+});

@@ -1,0 +1,41 @@
+// The types of the package: what the entries need of what the compiler makes, and nothing
+// that is marked as internal.
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+
+/** Writes them into dist. */
+export function writeTypes(root) {
+  const tsc = createRequire(import.meta.url).resolve("typescript/package.json").replace("package.json", "bin/tsc");
+  const options = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--stripInternal", "--outDir", "dist", "--rootDir", "src"];
+  execFileSync(process.execPath, [tsc, "-p", root, ...options], { stdio: "inherit" });
+  const dist = join(root, "dist");
+  const needed = new Set();
+  for (const entry of ["index.d.ts", "chat.d.ts"]) {
+    follow(join(dist, entry), needed);
+  }
+  for (const name of readdirSync(dist, { recursive: true })) {
+    if (name.endsWith(".d.ts") && !needed.has(join(dist, name))) {
+      rmSync(join(dist, name));
+    }
+  }
+  // The worklets are modules that give nothing out: only their addresses are of use.
+  for (const worklet of ["capture", "playback"]) {
+    writeFileSync(join(dist, "worklets", `${worklet}.d.ts`), "export {};\n");
+  }
+}
+
+/** Notes a file of types and all that it imports. */
+function follow(file, needed) {
+  if (needed.has(file)) {
+    return;
+  }
+  if (!existsSync(file)) {
+    throw new Error(`the types import ${file}, which is not there`);
+  }
+  needed.add(file);
+  for (const [, path] of readFileSync(file, "utf8").matchAll(/(?:from|import\() ?"(\.[^"]+)\.js"/g)) {
+    follow(join(dirname(file), `${path}.d.ts`), needed);
+  }
+}
