@@ -45,6 +45,17 @@ func (r *Refusal) Error() string {
 // Day reports whether the refusal is about what is used up for the day.
 func (r *Refusal) Day() bool { return r.Window == day }
 
+// Reconfigure sets what each user may use, and asks Options.Key again what keys may: at once, also for
+// sessions that run. They are not ended for being too many.
+func (m *Meter) Reconfigure(user auth.Limits) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.opts.User = user
+	for of, t := range m.totals {
+		m.affected(of, t)
+	}
+}
+
 const day = 24 * time.Hour
 
 // busyRetry is when a place may be free again: nobody knows.

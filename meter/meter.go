@@ -108,7 +108,7 @@ func (t *total) empty() bool {
 // Meter counts. Its methods may be used concurrently, and none but Close, Report and New waits for
 // the store.
 type Meter struct {
-	// Fixed after New.
+	// Fixed after New, but for opts.User, which mu guards.
 	opts  Options
 	stop  func() // hears no more
 	end   context.CancelFunc

@@ -93,17 +93,17 @@ func (m *Manager) admits(addr netip.Addr, returns bool) (*Admission, error) {
 
 func (m *Manager) admit(addr netip.Addr, returns bool) (*Admission, error) {
 	addr = addr.Unmap()
-	a := &Admission{m: m, returns: returns, addr: addr, key: quota.AddressKey(addr), exempt: m.opts.Limits.ExemptLoopback && addr.IsLoopback()}
+	a := &Admission{m: m, returns: returns, addr: addr, key: quota.AddressKey(addr), exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
 	in, reachable := m.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	back := m.opts.Policy.ResumeGrace > 0 && (len(m.sessions) > 0 || m.opts.Cluster != nil)
+	back := m.options().Policy.ResumeGrace > 0 && (len(m.sessions) > 0 || m.options().Cluster != nil)
 	switch {
 	case m.draining && !back:
 		return nil, ErrDraining
 	case returns && !back:
 		return nil, ErrBehind
-	case m.running >= m.opts.Limits.Sessions && !back:
+	case m.running >= m.options().Limits.Sessions && !back:
 		return nil, ErrFull
 	case !reachable && !back:
 		return nil, &UnreachableError{RetryIn: in}
@@ -131,7 +131,7 @@ func (a *Admission) seat() *Cause {
 	switch {
 	case m.draining:
 		return causeShutdown
-	case m.running >= m.opts.Limits.Sessions:
+	case m.running >= m.options().Limits.Sessions:
 		return causeFull
 	case !a.exempt && !m.places.Take(a.key):
 		return causeTooMany

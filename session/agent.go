@@ -74,14 +74,14 @@ func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
 // agent returns the agent with that name as it is now; an empty name is the default one's. Nil if no
 // session may begin with it.
 func (m *Manager) agent(name string) *Agent {
-	name = cmp.Or(name, m.opts.Agent.Name)
-	if m.opts.Agents != nil {
-		if a := m.opts.Agents.Agent(name); a != nil {
+	name = cmp.Or(name, m.options().Agent.Name)
+	if m.options().Agents != nil {
+		if a := m.options().Agents.Agent(name); a != nil {
 			return a
 		}
 	}
-	if name == m.opts.Agent.Name {
-		return &m.opts.Agent
+	if name == m.options().Agent.Name {
+		return &m.options().Agent
 	}
 	return nil
 }
@@ -90,8 +90,8 @@ func (m *Manager) agent(name string) *Agent {
 // the session goes on with the default one.
 func (m *Manager) pinned(ctx context.Context, name, version string, logger *slog.Logger) *Agent {
 	var a *Agent
-	if m.opts.Agents != nil {
-		a = m.opts.Agents.Pinned(ctx, name, version)
+	if m.options().Agents != nil {
+		a = m.options().Agents.Pinned(ctx, name, version)
 	}
 	if a == nil {
 		a = m.agent("")
@@ -105,10 +105,10 @@ func (m *Manager) pinned(ctx context.Context, name, version string, logger *slog
 
 // Agents lists the agents that a client may ask for, the default one first.
 func (m *Manager) Agents() []string {
-	list := []string{m.opts.Agent.Name}
-	if m.opts.Agents != nil {
-		for _, name := range m.opts.Agents.Names() {
-			if name != m.opts.Agent.Name {
+	list := []string{m.options().Agent.Name}
+	if m.options().Agents != nil {
+		for _, name := range m.options().Agents.Names() {
+			if name != m.options().Agent.Name {
 				list = append(list, name)
 			}
 		}
@@ -117,7 +117,7 @@ func (m *Manager) Agents() []string {
 }
 
 // Agent returns the name of the agent for clients that ask for none.
-func (m *Manager) Agent() string { return m.opts.Agent.Name }
+func (m *Manager) Agent() string { return m.options().Agent.Name }
 
 // HasAgent reports whether a session may begin with an agent of that name; an empty one means the
 // default agent.
@@ -158,9 +158,9 @@ func (m *Manager) choose(g *guest) *Cause {
 
 // providerOf returns the provider that a guest has asked for, or that its agent has.
 func (m *Manager) providerOf(g *guest) string {
-	provider := cmp.Or(g.start.Provider, g.agent.Provider, m.opts.Provider)
-	if m.opts.Transports[provider] == nil {
-		return m.opts.Provider // the agent's is not configured on this node
+	provider := cmp.Or(g.start.Provider, g.agent.Provider, m.options().Provider)
+	if m.options().Transports[provider] == nil {
+		return m.options().Provider // the agent's is not configured on this node
 	}
 	return provider
 }

@@ -76,8 +76,8 @@ func (m *Manager) reachable() (in time.Duration, ok bool) {
 // instead returns the provider for a new session that would get this one: the fallback, if this one
 // cannot be reached and the client has not asked for it.
 func (m *Manager) instead(provider string, asked bool) string {
-	if _, open := m.breakers[provider].open(time.Now()); open && !asked && m.opts.Fallback != "" {
-		return m.opts.Fallback
+	if _, open := m.breakers[provider].open(time.Now()); open && !asked && m.options().Fallback != "" {
+		return m.options().Fallback
 	}
 	return provider
 }

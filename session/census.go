@@ -25,8 +25,8 @@ type Census struct {
 // Census takes a census. It takes no lock that a step holds, so no session waits for it. What it
 // counts may change while it counts.
 func (m *Manager) Census() Census {
-	c := Census{Most: m.opts.Limits.Sessions, Attached: map[string]int{}, Detached: map[string]int{}, Linked: map[string]int{}}
-	for name := range m.opts.Transports {
+	c := Census{Most: m.options().Limits.Sessions, Attached: map[string]int{}, Detached: map[string]int{}, Linked: map[string]int{}}
+	for name := range m.options().Transports {
 		c.Attached[name], c.Detached[name], c.Linked[name] = 0, 0, 0
 	}
 	m.mu.Lock()

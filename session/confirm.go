@@ -33,10 +33,10 @@ type Confirmed struct {
 //
 // If who is not zero, only questions to that user are answered; others are unknown.
 func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who user.User) (Confirmed, error) {
-	if err := m.opts.Executor.IsAsked(ctx, token, who); err != nil {
+	if err := m.options().Executor.IsAsked(ctx, token, who); err != nil {
 		return Confirmed{}, err
 	}
-	c, err := m.opts.Executor.Answer(ctx, "", token, approved)
+	c, err := m.options().Executor.Answer(ctx, "", token, approved)
 	if err != nil {
 		return Confirmed{}, err
 	}
@@ -63,12 +63,12 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 		done.Envelope = &env
 	}
 	r.SessionID, r.UserID, r.ConversationID, r.Agent = c.Session, c.User, c.Conversation, c.Agent
-	if m.opts.Audit != nil {
-		m.opts.Audit(r)
+	if m.options().Audit != nil {
+		m.options().Audit(r)
 	}
 	m.decided(ctx, c, done.Envelope)
 	if approved {
-		m.opts.Executor.Settle(c.Conversation, c.Session, c.Reference)
+		m.options().Executor.Settle(c.Conversation, c.Session, c.Reference)
 	}
 	return done, nil
 }
@@ -87,7 +87,7 @@ const decidedTime = 5 * time.Second
 // decided tells the conversation of a question about its answer's result, for the model's next
 // turn. It does so even if the caller has left.
 func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *registry.Envelope) {
-	if m.opts.Desk == nil {
+	if m.options().Desk == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), decidedTime)
@@ -96,8 +96,8 @@ func (m *Manager) decided(ctx context.Context, c store.Confirmation, env *regist
 	if env != nil {
 		result = env.Encode()
 	}
-	if err := m.opts.Desk.Decided(ctx, c, result); err != nil {
-		m.opts.Logger.Error("a conversation could not be told what came of an answer to a confirmation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
+	if err := m.options().Desk.Decided(ctx, c, result); err != nil {
+		m.options().Logger.Error("a conversation could not be told what came of an answer to a confirmation", "session_id", c.Session, "conversation_id", c.Conversation, "reference", c.Reference, "error", err)
 	}
 }
 
@@ -117,7 +117,7 @@ func (m *Manager) visit(id string) *session {
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
 	env, tools := registry.NotFound(c.Tool, "", 0), m.snapshot()
 	if tools != nil {
-		env, _ = m.opts.Executor.RunStored(ctx, tools, c, nobody{})
+		env, _ = m.options().Executor.RunStored(ctx, tools, c, nobody{})
 	}
 	line := audit.Call{
 		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: registry.Mode(c.Mode), Turn: c.Turn, ID: "confirmation_" + c.Reference,

@@ -177,9 +177,9 @@ func TestAPIConfirmsWhatHasChanged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tl.m.opts.Tools = without.Snapshot
+			tl.m.options().Tools = without.Snapshot
 		}, registry.ErrorNotFound},
-		"no tools at all": {func(_ *testing.T, tl *till) { tl.m.opts.Tools = nil }, registry.ErrorNotFound},
+		"no tools at all": {func(_ *testing.T, tl *till) { tl.m.options().Tools = nil }, registry.ErrorNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {

@@ -75,7 +75,7 @@ func TestDeliveredIsWritten(t *testing.T) {
 					<-answer
 					return registry.Result{Data: seen{"doc:lab"}}, nil
 				}, false)
-				st.m.opts.Audit = audited.add
+				st.m.options().Audit = audited.add
 				client, model := st.started()
 				asked(model, "look", "c1", "c2")
 				var after func()

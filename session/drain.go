@@ -68,7 +68,7 @@ func (m *Manager) Drain(ctx context.Context, beside ...func(context.Context)) er
 	done := make(chan struct{}) // closed when nothing is left; nobody may be waiting for it any more
 	go func() {
 		defer close(done)
-		m.opts.Executor.Close() // tools that cannot be stopped have a little time left
+		m.options().Executor.Close() // tools that cannot be stopped have a little time left
 		<-m.empty
 	}()
 	late := time.NewTimer(DrainRemainder)
@@ -86,7 +86,7 @@ func (m *Manager) Close() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := m.Drain(ctx); err != nil {
-		m.opts.Logger.Error("the sessions were closed", "error", err)
+		m.options().Logger.Error("the sessions were closed", "error", err)
 	}
 }
 
@@ -121,7 +121,7 @@ func (e *LeftError) Error() string {
 
 // Left returns a *LeftError about what has not ended yet; nil if everything has.
 func (m *Manager) Left() error {
-	left := &LeftError{Tools: m.opts.Executor.Running()}
+	left := &LeftError{Tools: m.options().Executor.Running()}
 	m.mu.Lock()
 	for a := range m.admitted {
 		left.Sessions = append(left.Sessions, LeftSession{ID: a.id, Phase: a.phase, Since: a.since})

@@ -132,7 +132,7 @@ func (m *Manager) AdmitCarried(v Visitor) *Admission {
 // carry takes a client to the node that runs its session, and returns when the client is gone. It
 // reports false if there is no such node; then the client still waits for an answer.
 func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bool) {
-	if m.opts.Cluster == nil || a.carried {
+	if m.options().Cluster == nil || a.carried {
 		return false
 	}
 	m.mu.Lock()
@@ -146,7 +146,7 @@ func (m *Manager) carry(a *Admission, c Client, start *startMessage) (carried bo
 		m.rest()
 	}()
 	a.is(PhaseCarried, start.Resume.SessionID)
-	return m.opts.Cluster.Carry(a.ctx(), a.visitor(start), c)
+	return m.options().Cluster.Carry(a.ctx(), a.visitor(start), c)
 }
 
 // visitor describes a client for other nodes.

@@ -125,7 +125,7 @@ func (tl *till) rotate(model *fakeConn, way int) *fakeConn {
 func elements(m *Manager) map[string]int {
 	w := walk{counts: map[string]int{}, seen: map[visited]bool{}}
 	w.value("m", reflect.ValueOf(m).Elem())
-	w.value("m.hoard", reflect.ValueOf(m.opts.hoard).Elem())
+	w.value("m.hoard", reflect.ValueOf(m.options().hoard).Elem())
 	return w.counts
 }
 

@@ -18,7 +18,7 @@ type Credentials interface {
 
 // stillIn reports whether whoever has let a session's client in would still be let in.
 func (m *Manager) stillIn(p auth.Principal) bool {
-	return m.opts.Credentials == nil || m.opts.Credentials.Admits(p, time.Now())
+	return m.options().Credentials == nil || m.options().Credentials.Admits(p, time.Now())
 }
 
 // lapses returns when the session must end with the credentials of its client. The caller must hold mu.

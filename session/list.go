@@ -79,12 +79,12 @@ type Provider struct {
 
 // Providers lists the providers that a client may ask for; the first is the default.
 func (m *Manager) Providers() []Provider {
-	names := slices.Sorted(maps.Keys(m.opts.Transports))
-	first := slices.Index(names, m.opts.Provider)
+	names := slices.Sorted(maps.Keys(m.options().Transports))
+	first := slices.Index(names, m.options().Provider)
 	var list []Provider
-	for _, name := range slices.Insert(slices.Delete(names, first, first+1), 0, m.opts.Provider) {
-		t := m.opts.Transports[name]
-		list = append(list, Provider{Name: name, Model: t.Model(), Voices: t.Voices(""), Voice: m.opts.Agent.Voices[name]})
+	for _, name := range slices.Insert(slices.Delete(names, first, first+1), 0, m.options().Provider) {
+		t := m.options().Transports[name]
+		list = append(list, Provider{Name: name, Model: t.Model(), Voices: t.Voices(""), Voice: m.options().Agent.Voices[name]})
 	}
 	return list
 }

@@ -83,7 +83,7 @@ func TestSpeechSurvivesALoss(t *testing.T) {
 				if c.count("error") != 0 || c.count("turn.ended completed") != 2 {
 					t.Errorf("the client was told: %q", c.log())
 				}
-				if n := st.m.opts.looked.Load(); n != 0 {
+				if n := st.m.options().looked.Load(); n != 0 {
 					t.Errorf("%d bytes are kept after the answer", n)
 				}
 			})

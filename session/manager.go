@@ -21,8 +21,10 @@ import (
 
 // Manager admits sessions, counts them and ends them. It may be used concurrently.
 type Manager struct {
+	// now are the options as they are now: Reconfigure replaces them.
+	now atomic.Pointer[Options]
+
 	// Fixed after NewManager.
-	opts   Options
 	ctx    func() context.Context // the parent of all sessions' contexts
 	endAll context.CancelCauseFunc
 	tries  tries
@@ -60,12 +62,13 @@ func NewManager(opts Options) (*Manager, error) {
 	if _, ok := opts.Transports[opts.Provider]; !ok {
 		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
-	m := &Manager{opts: opts,
+	m := &Manager{
 		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
 		waiting: quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
 		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}), taking: make(map[string]bool),
 		idle: make(chan struct{}), empty: make(chan struct{}),
 	}
+	m.now.Store(&opts)
 	if _, ok := opts.Transports[opts.Fallback]; !ok && opts.Fallback != "" {
 		return nil, fmt.Errorf("session: the fallback %q is an unknown provider; the known ones are %s", opts.Fallback, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
@@ -73,7 +76,7 @@ func NewManager(opts Options) (*Manager, error) {
 	for name := range opts.Transports {
 		m.breakers[name] = new(breaker)
 	}
-	m.told, m.tells = m.opts.Observe("", ""), m.opts.watchers()
+	m.told, m.tells = m.options().Observe("", ""), m.options().watchers()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.closeIdle, m.closeEmpty = sync.OnceFunc(func() { close(m.idle) }), sync.OnceFunc(func() { close(m.empty) })
 	m.ctx = func() context.Context { return ctx }
@@ -127,7 +130,7 @@ func (m *Manager) Start(a *Admission, c Client) {
 // why, or if the client has come back to a session that runs already. A session that was taken over
 // is returned like a new one.
 func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
-	g.logger, g.tools = m.opts.Logger.With("session_id", g.SessionID), m.snapshot()
+	g.logger, g.tools = m.options().Logger.With("session_id", g.SessionID), m.snapshot()
 	var cause *Cause
 	var model transport.Conn
 	g.start, cause = m.readStart(a, c)
@@ -145,7 +148,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		turnAway(c, cause)
 		return nil
 	}
-	s, err := newSession(m.ctx(), g, &m.opts, c, model, g.tools)
+	s, err := newSession(m.ctx(), g, m.options(), c, model, g.tools)
 	if err != nil {
 		logger.Error("session could not begin", "error", err)
 		if err := model.Close(); err != nil {
@@ -168,14 +171,14 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 
 // enroll makes a session known to other nodes if its client may come back, and returns the token for that.
 func (m *Manager) enroll(s *session) (token string) {
-	if m.opts.Policy.ResumeGrace <= 0 {
+	if s.opts.Policy.ResumeGrace <= 0 {
 		return ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token = s.tokens.next("", time.Now())
-	if m.opts.Cluster != nil {
-		s.place = m.opts.Cluster.Enter(s.record())
+	if m.options().Cluster != nil {
+		s.place = m.options().Cluster.Enter(s.record())
 	}
 	return token
 }
@@ -222,10 +225,10 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 
 // snapshot returns the registry's current snapshot; nil if there are no tools.
 func (m *Manager) snapshot() *registry.Snapshot {
-	if m.opts.Tools == nil {
+	if m.options().Tools == nil {
 		return nil
 	}
-	return m.opts.Tools()
+	return m.options().Tools()
 }
 
 // note and forget maintain the sessions that can receive an answer from the API.

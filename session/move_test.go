@@ -338,7 +338,7 @@ func TestMoveWhileTheModelIsAway(t *testing.T) {
 			st, all := moving(t, func(o *Options) {
 				o.Transports = map[string]transport.Transport{"fake": &slowAgain{fakeModel: newFakeModel(remembering), release: release, deaf: late}}
 			})
-			st.fake = st.m.opts.Transports["fake"].(*slowAgain).fakeModel
+			st.fake = st.m.options().Transports["fake"].(*slowAgain).fakeModel
 			c, model := st.begin()
 			c.say(`{"type":"input.text","text":"where is Ada"}`)
 			synctest.Wait()
@@ -441,7 +441,7 @@ func TestSessionsThatCannotMove(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st, _ := moving(t, change)
 				if name == "no history" {
-					st.fake = st.m.opts.Transports["fake"].(*fakeModel)
+					st.fake = st.m.options().Transports["fake"].(*fakeModel)
 				}
 				c, model := st.begin()
 				synctest.Wait()
@@ -619,7 +619,7 @@ func callCutOff(t *testing.T, slow bool) {
 			o.Cluster, o.Policy = all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
 			o.Transports = map[string]transport.Transport{"fake": newFakeModel(remembering)}
 		})
-		tl.stage.fake = tl.m.opts.Transports["fake"].(*fakeModel)
+		tl.stage.fake = tl.m.options().Transports["fake"].(*fakeModel)
 		tl.takes = 29 * time.Second
 		c, model := tl.talk()
 		resolve(c, tl.asksToPay(c, model, "u1"), true)

@@ -41,8 +41,8 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 	if cause = m.choose(g); cause != nil {
 		return nil, cause
 	}
-	if m.opts.Blocked != nil {
-		if until, ok := m.opts.Blocked(g.User); ok {
+	if m.options().Blocked != nil {
+		if until, ok := m.options().Blocked(g.User); ok {
 			return nil, blocked(until)
 		}
 	}
@@ -64,7 +64,7 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 
 // readStart waits for session.start and checks its contents.
 func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
-	ctx, cancel := context.WithTimeout(a.ctx(), m.opts.Limits.StartTimeout)
+	ctx, cancel := context.WithTimeout(a.ctx(), m.options().Limits.StartTimeout)
 	defer cancel()
 	// Only closing the connection ends a read.
 	closed := make(chan struct{}) // closed by the function below, once it has closed c
@@ -128,7 +128,7 @@ func startCause(ctx context.Context) *Cause {
 // checkStart refuses a request for something that this gateway does not have.
 func (m *Manager) checkStart(start *startMessage) *Cause {
 	if start.Resume != nil {
-		if m.opts.Policy.ResumeGrace <= 0 {
+		if m.options().Policy.ResumeGrace <= 0 {
 			return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway does not let clients come back to a session; start a new one without the field resume.")
 		}
 		return nil
@@ -136,9 +136,9 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 	if cause := m.checkAgent(start); cause != nil {
 		return cause
 	}
-	if _, ok := m.opts.Transports[start.Provider]; start.Provider != "" && !ok {
+	if _, ok := m.options().Transports[start.Provider]; start.Provider != "" && !ok {
 		return refusal(closecode.UnknownTarget, errcode.UnknownProvider, "The provider %q is not configured here; there is %s.",
-			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.opts.Transports)), ", "))
+			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.options().Transports)), ", "))
 	}
 	return nil
 }
@@ -146,8 +146,8 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 // setup returns how a connection to a provider's model begins.
 func (m *Manager) setup(g *guest, provider string) transport.Setup {
 	instructions := g.agent.Instructions
-	if m.opts.Instructions != nil {
-		instructions = m.opts.Instructions(g.agent, g.tools, g.mark)
+	if m.options().Instructions != nil {
+		instructions = m.options().Instructions(g.agent, g.tools, g.mark)
 	}
 	model := g.agent.model(provider)
 	return transport.Setup{
@@ -155,10 +155,10 @@ func (m *Manager) setup(g *guest, provider string) transport.Setup {
 		Voice:          m.voice(g, provider),
 		Language:       g.agent.Language,
 		Instructions:   instructions,
-		Tools:          declarations(g.tools, m.opts.Transports[provider].Capabilities(model).ToolSchemas, m.opts.Policy.SpokenConfirmation),
+		Tools:          declarations(g.tools, m.options().Transports[provider].Capabilities(model).ToolSchemas, m.options().Policy.SpokenConfirmation),
 		ManualActivity: g.start.TurnDetection == protocol.TurnDetectionClient,
-		SilenceMS:      m.opts.SilenceMS,
-		PrefixMS:       m.opts.PrefixMS,
+		SilenceMS:      m.options().SilenceMS,
+		PrefixMS:       m.options().PrefixMS,
 	}
 }
 
@@ -176,8 +176,8 @@ const connectTries = 3
 
 // connect opens a connection to a provider's model, and tries again if that may help.
 func (m *Manager) connect(ctx context.Context, provider string, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
-	tr := m.opts.Transports[provider]
-	ctx, cancel := context.WithTimeout(ctx, m.opts.Limits.ConnectTimeout)
+	tr := m.options().Transports[provider]
+	ctx, cancel := context.WithTimeout(ctx, m.options().Limits.ConnectTimeout)
 	defer cancel()
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval = 250 * time.Millisecond
@@ -206,7 +206,7 @@ func (m *Manager) connect(ctx context.Context, provider string, setup transport.
 // dial makes one attempt to reach a provider's model, and tells the observer of it.
 func (m *Manager) dial(ctx context.Context, provider string, setup transport.Setup, how orchestrator.LinkHow) (transport.Conn, error) {
 	began := time.Now()
-	conn, err := m.opts.Transports[provider].Connect(ctx, setup)
+	conn, err := m.options().Transports[provider].Connect(ctx, setup)
 	tried := Dialed{How: how, Took: time.Since(began)}
 	if err != nil {
 		tried.Kind = cmp.Or(transport.KindOf(err), transport.KindRetry)

@@ -284,7 +284,7 @@ const blockCheck = time.Second
 
 // watchBlocks makes sure that the check comes, after a client was lost. The caller must hold mu.
 func (m *Manager) watchBlocks() {
-	if m.opts.Blocked != nil && m.blockWatch == nil {
+	if m.options().Blocked != nil && m.blockWatch == nil {
 		m.blockWatch = time.AfterFunc(blockCheck, m.checkBlocks)
 	}
 }
@@ -293,7 +293,7 @@ func (m *Manager) watchBlocks() {
 func (m *Manager) checkBlocks() {
 	away := m.detached()
 	for _, s := range away {
-		if until, ok := m.opts.Blocked(s.user); ok {
+		if until, ok := m.options().Blocked(s.user); ok {
 			s.end(blocked(until))
 		}
 	}

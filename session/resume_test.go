@@ -161,7 +161,7 @@ func TestGraceEndsTheSession(t *testing.T) {
 			t.Fatalf("after the grace: %v", r.gone(s))
 		}
 		model.WaitClosed(t)
-		if h := r.st.m.opts.hoard; h.waiting.Load() != 0 || h.keptChunks.Load() != 0 || len(h.away) != 0 {
+		if h := r.st.m.options().hoard; h.waiting.Load() != 0 || h.keptChunks.Load() != 0 || len(h.away) != 0 {
 			t.Errorf("%d bytes and %d chunks are still counted, for %d sessions", h.waiting.Load(), h.keptChunks.Load(), len(h.away))
 		}
 		if n := r.st.m.Running(); n != 0 || !others.has("is over") {
@@ -616,7 +616,7 @@ func TestHeardAudioIsLetGo(t *testing.T) {
 					r.conn.say(`{"type":"input.text","text":"and now"}`)
 				}
 				synctest.Wait()
-				if d.held.chunks != 0 || len(d.held.items) != 0 || r.st.m.opts.hoard.keptChunks.Load() != 0 {
+				if d.held.chunks != 0 || len(d.held.items) != 0 || r.st.m.options().hoard.keptChunks.Load() != 0 {
 					t.Errorf("%d chunks of %d items are still held", d.held.chunks, len(d.held.items))
 				}
 			})

@@ -19,7 +19,7 @@ func (g *guest) spender() meter.Who { return meter.Who{User: g.User.String(), Ke
 // account begins to count what a client's session uses, or returns which limit refuses it. goesOn
 // means that another process has let it in.
 func (m *Manager) account(g *guest, goesOn bool) *Cause {
-	counted, no := m.opts.Usage.Enter(g.spender(), goesOn)
+	counted, no := m.options().Usage.Enter(g.spender(), goesOn)
 	if no != nil {
 		return limited(no)
 	}
@@ -34,7 +34,7 @@ func (m *Manager) Refuses(p auth.Principal) *meter.Refusal {
 	if !p.Names() {
 		who.User = p.Self().String()
 	}
-	no := m.opts.Usage.Door(who, m.opts.Policy.ResumeGrace > 0)
+	no := m.options().Usage.Door(who, m.options().Policy.ResumeGrace > 0)
 	if no != nil {
 		m.told(Refused{limited(no).Reason})
 	}
@@ -92,11 +92,11 @@ func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
 	sum := s.sum
 	s.mu.Unlock()
 	sum.VoiceMS = time.Since(since).Milliseconds()
-	if m.opts.Audit == nil || m.opts.Prices == nil {
+	if m.options().Audit == nil || s.opts.Prices == nil {
 		return sum
 	}
-	r := s.ours(audit.Spent(time.Now(), audit.EventSessionCost, registry.ModeVoice, sum, m.opts.Prices.Version, cause.Reason))
+	r := s.ours(audit.Spent(time.Now(), audit.EventSessionCost, registry.ModeVoice, sum, s.opts.Prices.Version, cause.Reason))
 	r.KeyID = s.principal.ID
-	m.opts.Audit(r)
+	m.options().Audit(r)
 	return sum
 }

@@ -237,7 +237,7 @@ func TestSessionCost(t *testing.T) {
 func TestUnpricedIsNotFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1}, auth.Limits{CostPerDay: 0.000001})
-		st.m.opts.Prices = prices(t, "another")
+		st.m.options().Prices = prices(t, "another")
 		s := st.adaSpeaks(t, adaStarts)
 		for range 3 {
 			if !s.asks() {

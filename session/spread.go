@@ -61,7 +61,7 @@ type spread struct {
 func (m *Manager) moveAll(ctx context.Context, idle <-chan struct{}) {
 	until, ok := ctx.Deadline()
 	whole := time.Until(until)
-	if !ok || whole <= 0 || m.opts.Cluster == nil {
+	if !ok || whole <= 0 || m.options().Cluster == nil {
 		return
 	}
 	now := time.Now()

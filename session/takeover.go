@@ -42,7 +42,7 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session,
 		case carried:
 			m.told(Returned{Outcome: ReturnedThere})
 			return nil, nil
-		case m.opts.Cluster == nil:
+		case m.options().Cluster == nil:
 			return nil, m.refuseResume(id)
 		case a.carried:
 			return nil, causeMoving // this node has just given it up
@@ -63,7 +63,7 @@ func (m *Manager) comeFromElsewhere(a *Admission, c Client, g *guest) (*session,
 		case errors.Is(err, ErrNoSession):
 			return nil, m.refuseResume(id)
 		case !errors.Is(err, ErrElsewhere):
-			m.opts.Logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
+			m.options().Logger.Error("a session could not be taken over", "session_id", clip(id), "error", err)
 			return nil, causeStore
 		}
 		select {
@@ -92,7 +92,7 @@ func (m *Manager) enterTaking(id string) (leave func(), first bool) {
 // takeOver makes this node the owner of a client's session and goes on with it. The error is that of
 // Cluster.Take.
 func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, error) {
-	t, err := m.opts.Cluster.Take(m.ctx(), a.visitor(g.start))
+	t, err := m.options().Cluster.Take(m.ctx(), a.visitor(g.start))
 	var unfit *Cause
 	switch {
 	case errors.As(err, &unfit):
@@ -101,7 +101,7 @@ func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, 
 		return nil, nil, err
 	}
 	began := time.Now()
-	g.logger = m.opts.Logger.With("session_id", t.Record.ID)
+	g.logger = m.options().Logger.With("session_id", t.Record.ID)
 	s, end, cause := m.goOnWith(a, c, g, t)
 	if cause == nil {
 		s.logger.Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.given(), "turn", t.Checkpoint.Turn,
@@ -136,19 +136,19 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	r := t.Record
 	who, err := user.Stored(r.User)
 	provider := r.Provider
-	if m.opts.Transports[provider] == nil {
-		provider = m.opts.Provider
+	if m.options().Transports[provider] == nil {
+		provider = m.options().Provider
 	}
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
 	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
 	g.tools = g.agent.narrow(m.snapshot())
-	caps := m.opts.Transports[provider].Capabilities(g.agent.model(provider))
-	if err != nil || !m.opts.Policy.Relink || !orchestrator.Replaceable(caps) {
+	caps := m.options().Transports[provider].Capabilities(g.agent.model(provider))
+	if err != nil || !m.options().Policy.Relink || !orchestrator.Replaceable(caps) {
 		return nil, true, causeResume
 	}
-	if m.opts.Blocked != nil {
-		if until, ok := m.opts.Blocked(who); ok {
+	if m.options().Blocked != nil {
+		if until, ok := m.options().Blocked(who); ok {
 			return nil, true, blocked(until)
 		}
 	}
@@ -185,7 +185,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	}
 	at.fates = m.fates(was.State.Calls.Questions)
 	none := noModel{transport.Info{Provider: provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
-	if s, err = newSession(m.ctx(), g, &m.opts, c, none, g.tools); err != nil {
+	if s, err = newSession(m.ctx(), g, m.options(), c, none, g.tools); err != nil {
 		g.logger.Error("a session that was taken over could not begin", "error", err)
 		g.leave()
 		return nil, false, causeInternal
@@ -220,12 +220,12 @@ func readState(data []byte) (remembered, error) {
 // adopt makes this node the one that writes into the session's conversation. After a cause, end says
 // whether the session is over; otherwise another node may take it.
 func (m *Manager) adopt(g *guest, at *restoring) (end bool, cause *Cause) {
-	if m.opts.Desk == nil || g.ConversationID == "" {
+	if m.options().Desk == nil || g.ConversationID == "" {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
-	a, err := m.opts.Desk.Adopt(ctx, g.SessionID, at.taken.Record.Epoch, g.ConversationID, g.User)
+	a, err := m.options().Desk.Adopt(ctx, g.SessionID, at.taken.Record.Epoch, g.ConversationID, g.User)
 	switch {
 	case err == nil:
 		g.Over, g.WhenLost, at.kept = a.Over, a.WhenLost, a.Said
@@ -246,7 +246,7 @@ func (m *Manager) fates(questions []calls.OpenQuestion) map[string]calls.Outcome
 	defer cancel()
 	fates := map[string]calls.Outcome{}
 	for _, q := range questions {
-		switch m.opts.Executor.Fate(ctx, q.Name) {
+		switch m.options().Executor.Fate(ctx, q.Name) {
 		case execute.FateApproved:
 			fates[q.Token] = calls.OutcomeApproved
 		case execute.FateDeclined:

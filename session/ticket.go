@@ -75,11 +75,11 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	ctx, cancel := context.WithTimeout(m.ctx(), ticketTime)
 	defer cancel()
 	switch {
-	case secret != "" && m.opts.Desk == nil:
+	case secret != "" && m.options().Desk == nil:
 		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
 		return m.redeem(ctx, secret, a, g)
-	case m.opts.TicketRequired, a.TicketNeeded:
+	case m.options().TicketRequired, a.TicketNeeded:
 		return causeTicketMissing
 	}
 	g.Inspect, g.entry = g.mayInspect(a, false), entryOf(a.Principal)
@@ -89,7 +89,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 
 // redeem uses a ticket.
 func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *guest) *Cause {
-	t, err := m.opts.Desk.Redeem(ctx, secret, a.Origin)
+	t, err := m.options().Desk.Redeem(ctx, secret, a.Origin)
 	switch {
 	case err == nil:
 	case errors.Is(err, store.ErrUnknown):
@@ -113,7 +113,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		return causeTicketWrong
 	}
 	g.Inspect = g.mayInspect(a, t.Inspect)
-	g.logger = m.opts.Logger.With("session_id", g.SessionID)
+	g.logger = m.options().Logger.With("session_id", g.SessionID)
 	g.start.ConversationID, g.start.PendingRequest, g.start.Agent = t.ConversationID, t.PendingRequest, t.Agent
 	return m.checkAgent(g.start)
 }
@@ -131,10 +131,10 @@ func (m *Manager) enter(ctx context.Context, g *guest) *Cause {
 		return wrongField("conversation_id",
 			"must have at least %d characters, drawn at random, where no user is named: whoever knows it goes on with the conversation.", conversation.MinSecret)
 	}
-	if m.opts.Desk == nil {
+	if m.options().Desk == nil {
 		return nil
 	}
-	before, err := m.opts.Desk.Enter(ctx, id, g.User)
+	before, err := m.options().Desk.Enter(ctx, id, g.User)
 	switch {
 	case err == nil:
 		g.Context = before

@@ -335,7 +335,7 @@ func TestToolsAreAwaited(t *testing.T) {
 				e.Cancellable = tc.cancellable
 				audited := &records{}
 				st, _ := withTools(t, e, w.run, false)
-				st.m.opts.Audit = audited.add
+				st.m.options().Audit = audited.add
 				c, model := st.started()
 				synctest.Wait()
 				asked(model, "work", "c1", "c2", "c3", "c4", "c5", "c6")
@@ -385,7 +385,7 @@ func TestToolsEndWithTheProgram(t *testing.T) {
 		w := &crew{release: make(chan struct{})}
 		audited := &records{}
 		st, _ := withTools(t, entry("work", "1.0.0"), w.run, false)
-		st.m.opts.Audit = audited.add
+		st.m.options().Audit = audited.add
 		c, model := st.started()
 		synctest.Wait()
 		asked(model, "work", "c1")

@@ -99,12 +99,31 @@ func (s *Store) Reload() error {
 		s.opts.Logger.Error("certificates cannot be loaded, those before stay", "error", err)
 		return err
 	}
+	s.take(read)
+	return nil
+}
+
+// Read reads all files again without showing anybody what is in them: take does that. If anything is
+// wrong with one of them, the error is Problems.
+func (s *Store) Read() (take func(), err error) {
+	read, err := readFiles(s.opts.Files, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		s.reloading.Lock()
+		defer s.reloading.Unlock()
+		s.take(read)
+	}, nil
+}
+
+// take shows clients what was read from now on, if it is anything new. The caller must hold reloading.
+func (s *Store) take(read *files) {
 	if bytes.Equal(read.bytes, s.files.Load().bytes) {
-		return nil
+		return
 	}
 	s.files.Store(read)
 	s.tell("certificates have changed")
-	return nil
 }
 
 // tell logs when each host's certificate ends.

@@ -30,9 +30,8 @@ const remembered = 8192
 // Keys that hold something are always remembered: the caller of Take bounds their number by a
 // limit for all keys together.
 type Quota[K comparable] struct {
-	opts Options // fixed
-
 	mu   sync.Mutex // guards the following fields
+	opts Options
 	keys map[K]*entry[K]
 	idle list.List // of *entry[K]: those that hold nothing, the one used longest ago first
 }
@@ -49,14 +48,27 @@ func New[K comparable](opts Options) *Quota[K] {
 	return &Quota[K]{opts: opts, keys: make(map[K]*entry[K])}
 }
 
+// Limit sets other limits. What is held beyond them stays, and how fast each key has begun counts on.
+func (q *Quota[K]) Limit(opts Options) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.opts = opts
+	for _, e := range q.keys {
+		e.begun.SetLimit(rate.Limit(opts.PerSecond))
+		e.begun.SetBurst(opts.burst())
+	}
+}
+
+func (o Options) burst() int { return cmp.Or(o.Burst, o.PerSecond) }
+
 // Begin counts one beginning of the key. It returns 0 if the key may begin now. Otherwise it
 // returns how long until it may, and counts nothing.
 func (q *Quota[K]) Begin(key K) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.opts.PerSecond == 0 {
 		return 0
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	e := q.entry(key)
 	if e.idle != nil {
 		q.idle.MoveToBack(e.idle)
@@ -125,7 +137,7 @@ func (q *Quota[K]) Give(key K) {
 func (q *Quota[K]) entry(key K) *entry[K] {
 	e := q.keys[key]
 	if e == nil {
-		e = &entry[K]{key: key, begun: rate.NewLimiter(rate.Limit(q.opts.PerSecond), cmp.Or(q.opts.Burst, q.opts.PerSecond))}
+		e = &entry[K]{key: key, begun: rate.NewLimiter(rate.Limit(q.opts.PerSecond), q.opts.burst())}
 		q.keys[key] = e
 		e.idle = q.idle.PushBack(e)
 		q.forget()

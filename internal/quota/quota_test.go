@@ -130,3 +130,34 @@ func TestWaitingCountsNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestLimit: other limits count at once, also for keys that have begun, and take nothing away.
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New[string](Options{AtOnce: 3, PerSecond: 2})
+		for range 3 {
+			if !q.Take("a") {
+				t.Fatal("there is no room")
+			}
+		}
+		q.Begin("a")
+		q.Begin("a")
+		q.Limit(Options{AtOnce: 2, PerSecond: 1})
+		if q.Take("a") || q.Room("a") {
+			t.Error("three are held of two, and there is room")
+		}
+		q.Give("a")
+		q.Give("a")
+		if !q.Take("a") || q.Take("a") {
+			t.Error("one is held of two")
+		}
+		<-time.After(time.Second)
+		if q.Begin("a") > 0 || q.Begin("a") == 0 {
+			t.Error("one may begin in a second")
+		}
+		q.Limit(Options{})
+		if q.Begin("a") > 0 || !q.Take("a") || !q.Take("a") {
+			t.Error("there is no limit any more")
+		}
+	})
+}

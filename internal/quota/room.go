@@ -8,7 +8,7 @@ import "container/list"
 //
 // It has no lock.
 type Room[K comparable] struct {
-	most, perKey int // fixed
+	most, perKey int
 
 	all   list.List // of *Guest[K], in the order of entry
 	byKey map[K]int
@@ -29,6 +29,9 @@ type Guest[K comparable] struct {
 func NewRoom[K comparable](most, perKey int) *Room[K] {
 	return &Room[K]{most: most, perKey: perKey, byKey: make(map[K]int)}
 }
+
+// Limit sets other limits. Guests who are inside stay, also those beyond them: newcomers push them out.
+func (r *Room[K]) Limit(most, perKey int) { r.most, r.perKey = most, perKey }
 
 // Enter lets g in, and returns the guest who has to leave for it, or nil. That guest is outside
 // already; the caller calls its Evict.

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Mask replaces a secret.
@@ -21,12 +22,22 @@ const Mask = "[redacted]"
 // one would be found inside of words.
 const shortest = 8
 
-// Redactor removes secrets from texts. It does not change and may be used concurrently.
-type Redactor struct{ known *strings.Replacer }
+// Redactor removes secrets from texts. It may be used concurrently; copies of it know the same secrets.
+type Redactor struct {
+	known *atomic.Pointer[strings.Replacer]
+}
 
 // New returns a Redactor that knows these secrets, and the forms that secrets have here and at
 // the providers. Known secrets of fewer than 8 bytes are ignored.
 func New(known ...string) Redactor {
+	r := Redactor{new(atomic.Pointer[strings.Replacer])}
+	r.Know(known...)
+	return r
+}
+
+// Know replaces the secrets that New was given.
+func (r Redactor) Know(known ...string) {
+	known = slices.Clone(known)
 	var pairs []string
 	// The longest first: one may be the beginning of another.
 	slices.SortFunc(known, func(a, b string) int { return len(b) - len(a) })
@@ -35,7 +46,7 @@ func New(known ...string) Redactor {
 			pairs = append(pairs, secret, Mask)
 		}
 	}
-	return Redactor{strings.NewReplacer(pairs...)}
+	r.known.Store(strings.NewReplacer(pairs...))
 }
 
 // forms are patterns of secrets: the first group is the part that stays, so that a reader sees
@@ -59,7 +70,7 @@ var forms = regexp.MustCompile(`(?i)` + strings.Join([]string{
 
 // Text returns a text without secrets.
 func (r Redactor) Text(text string) string {
-	return forms.ReplaceAllStringFunc(r.known.Replace(text), func(found string) string {
+	return forms.ReplaceAllStringFunc(r.known.Load().Replace(text), func(found string) string {
 		for _, kept := range forms.FindStringSubmatch(found)[1:] {
 			if kept != "" {
 				return kept + Mask

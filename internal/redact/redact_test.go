@@ -122,3 +122,15 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestKnow: secrets that come later are not written either, by loggers that were made before.
+func TestKnow(t *testing.T) {
+	r := New("the-first-secret")
+	var out bytes.Buffer
+	log := slog.New(r.Handler(slog.NewTextHandler(&out, nil))).With("a", 1)
+	r.Know("the-second-secret", "the-first-secret")
+	log.Info("the-second-secret and the-first-secret")
+	if text := out.String(); strings.Contains(text, "-secret") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,51 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"voicegw/cost"
+	"voicegw/internal/quota"
+	"voicegw/orchestrator"
+	"voicegw/transport"
+)
+
+// Settings are the options that may change while sessions run; see the fields of [Options].
+type Settings struct {
+	Transports map[string]transport.Transport
+	Policy     orchestrator.Policy
+	Limits     Limits
+	Prices     *cost.Table
+}
+
+// CanReconfigure returns why Reconfigure would refuse these settings: Transports must have the names
+// that the Manager began with.
+func (m *Manager) CanReconfigure(s Settings) error {
+	had, has := slices.Sorted(maps.Keys(m.options().Transports)), slices.Sorted(maps.Keys(s.Transports))
+	if !slices.Equal(had, has) {
+		return fmt.Errorf("session: the providers are %q, and cannot become %q while sessions may run", had, has)
+	}
+	return nil
+}
+
+// Reconfigure takes over other settings, unless CanReconfigure refuses them. Sessions that run keep
+// their Policy, Limits and Prices, and reach their models over the new Transports when they next connect.
+// What there is beyond lower limits goes on.
+func (m *Manager) Reconfigure(s Settings) error {
+	if err := m.CanReconfigure(s); err != nil {
+		return err
+	}
+	next := *m.options()
+	next.Transports, next.Policy, next.Limits, next.Prices = s.Transports, s.Policy, s.Limits, s.Prices
+	next = next.withDefaults()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.places.Limit(quota.Options{AtOnce: next.Limits.PerAddress, PerSecond: next.Limits.NewPerSecond})
+	m.waiting.Limit(next.Limits.Waiting, next.Limits.WaitingPerAddress)
+	m.now.Store(&next)
+	return nil
+}
+
+// options returns the options as they are now. They do not change; the next call may return others.
+func (m *Manager) options() *Options { return m.now.Load() }

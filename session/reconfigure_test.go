@@ -1,0 +1,74 @@
+package session
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/protocol/closecode"
+	"voicegw/transport"
+)
+
+// TestReconfigure: a session that runs keeps what it began with; one that begins has the new limits,
+// policy and way to the model.
+func TestReconfigure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) { o.Limits.Sessions, o.Policy.MaxLength = 1, time.Hour })
+		first := st.arrive(someone, startText)
+		st.fake.Accept(t)
+		synctest.Wait()
+		if _, err := st.m.Admit(someone.Next()); err != ErrFull {
+			t.Fatalf("a second session: %v", err)
+		}
+		other := newFakeModel(hearing)
+		to := Settings{Transports: map[string]transport.Transport{"fake": other}, Limits: Limits{Sessions: 2}}
+		to.Policy.MaxLength = time.Minute
+		if err := st.m.Reconfigure(Settings{Transports: map[string]transport.Transport{"another": other}}); err == nil {
+			t.Error("other providers are taken over")
+		}
+		if err := st.m.Reconfigure(to); err != nil {
+			t.Fatal(err)
+		}
+		second := st.arrive(someone.Next(), startText)
+		other.Accept(t)
+		synctest.Wait()
+		if n := st.m.Running(); n != 2 || st.m.Census().Most != 2 {
+			t.Fatalf("%d sessions run of %d", n, st.m.Census().Most)
+		}
+		pass(2 * time.Minute)
+		synctest.Wait()
+		second.ended(t, closecode.Length)
+		if n := st.m.Running(); n != 1 {
+			t.Errorf("%d sessions run", n)
+		}
+		first.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		first.ended(t, closecode.Done)
+	})
+}
+
+// TestReconfigureAddresses: what one address may have and begin changes for those that come.
+func TestReconfigureAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) { o.Limits.PerAddress = 1 })
+		st.arrive(someone, startText)
+		st.fake.Accept(t)
+		synctest.Wait()
+		if _, err := st.m.Admit(someone); err != ErrAddressLimit {
+			t.Fatalf("a second session of the address: %v", err)
+		}
+		may := Settings{Transports: st.m.options().Transports, Policy: st.m.options().Policy, Limits: Limits{PerAddress: 2, NewPerSecond: 1}}
+		if err := st.m.Reconfigure(may); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		a, err := st.m.Admit(someone)
+		if err != nil {
+			t.Fatalf("a second session of the address, which may have two: %v", err)
+		}
+		defer a.Release()
+		if _, err := st.m.Admit(someone); err != ErrAddressLimit {
+			t.Errorf("two in a second: %v", err)
+		}
+	})
+}
