@@ -13,7 +13,7 @@ import (
 	"voicegw/transport/wires"
 )
 
-var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\|")
+var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\| .")
 
 var ofAnyName = regexp.MustCompile(`^(providers|auth\.keys|auth\.jwt)\.[a-z0-9-]+\.`)
 

@@ -53,6 +53,7 @@ var accesses = []access{
 	{pattern: "POST /v1/simulator/faults", scopes: scope.Admin},
 	{pattern: "POST /v1/drain", scopes: scope.Admin},
 	{pattern: "GET /v1/drain", scopes: scope.Admin},
+	{pattern: "POST /v1/admin/reload", scopes: scope.Admin},
 	{pattern: metricsPattern, scopes: scope.Metrics},
 	{pattern: "POST /v1/console/codes", scopes: scope.Admin}, // not by a console's token: see consoleCode
 	{pattern: "POST /v1/console/login"},

@@ -104,7 +104,7 @@ func shapeOf(path string) errorShape {
 // Completions always show a key.
 func (s *Server) caller(r *http.Request, a access) (auth.Principal, *refusal) {
 	in := s.callers.current.Get()
-	free := a.free && !in.Required() && (a.pattern != "POST "+completionsPath || !s.opts.GuardCompletions)
+	free := a.free && !in.Required() && (a.pattern != "POST "+completionsPath || !s.live.Load().GuardCompletions)
 	secret, err := auth.ParseBearer(r.Header.Values("Authorization"))
 	if err != nil && a.pattern == voicePattern {
 		if key := protocol.OfferedKey(r.Header); key != "" {

@@ -31,22 +31,31 @@ type ConnectionLimits struct {
 // most connections is closed. So idle connections do not keep others out.
 //
 // It also ends connections whose requests say in two ways where they end.
-func Bound(ln net.Listener, l ConnectionLimits) net.Listener {
-	l.AtOnce = cmp.Or(l.AtOnce, defaults.Connections)
-	l.PerAddress = cmp.Or(l.PerAddress, defaults.ConnectionsPerAddress)
-	return &boundListener{Listener: ln, limits: l, room: quota.NewRoom[netip.Addr](l.AtOnce, l.PerAddress)}
+func Bound(ln net.Listener, l ConnectionLimits) *BoundListener {
+	b := &BoundListener{Listener: ln, room: quota.NewRoom[netip.Addr](1, 1)}
+	b.Limit(l)
+	return b
 }
 
-type boundListener struct {
+// BoundListener is the listener of [Bound].
+type BoundListener struct {
 	net.Listener
-	limits ConnectionLimits // fixed
 
-	mu   sync.Mutex // guards the following field
-	room *quota.Room[netip.Addr]
+	mu     sync.Mutex // guards the following fields
+	limits ConnectionLimits
+	room   *quota.Room[netip.Addr]
+}
+
+// Limit sets other limits. Connections beyond them stay until new ones come. It may be called at any time.
+func (l *BoundListener) Limit(to ConnectionLimits) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limits = to
+	l.room.Limit(cmp.Or(to.AtOnce, defaults.Connections), cmp.Or(to.PerAddress, defaults.ConnectionsPerAddress))
 }
 
 // Accept returns the next connection, and closes another one if it needs the room.
-func (l *boundListener) Accept() (net.Conn, error) {
+func (l *BoundListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err //nolint:wrapcheck // http.Server examines it
@@ -57,8 +66,8 @@ func (l *boundListener) Accept() (net.Conn, error) {
 	}
 	b := &boundConn{TCPConn: tcp, listener: l, framing: &framing{}}
 	addr := tcp.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-	b.guest = quota.Guest[netip.Addr]{Key: quota.AddressKey(addr), Exempt: l.exempt(addr), Evict: func() { _ = b.Close() }}
 	l.mu.Lock()
+	b.guest = quota.Guest[netip.Addr]{Key: quota.AddressKey(addr), Exempt: l.exempt(addr), Evict: func() { _ = b.Close() }}
 	out := l.room.Enter(&b.guest)
 	l.mu.Unlock()
 	if out != nil {
@@ -67,15 +76,16 @@ func (l *boundListener) Accept() (net.Conn, error) {
 	return b, nil
 }
 
-func (l *boundListener) exempt(addr netip.Addr) bool {
+// exempt reports whether an address has no limit of its own. The caller must hold mu.
+func (l *BoundListener) exempt(addr netip.Addr) bool {
 	return l.limits.ExemptLoopback && addr.IsLoopback() ||
 		slices.ContainsFunc(l.limits.Exempt, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// boundConn is a connection of a boundListener.
+// boundConn is a connection of a BoundListener.
 type boundConn struct {
 	*net.TCPConn
-	listener *boundListener
+	listener *BoundListener
 	guest    quota.Guest[netip.Addr] // guarded by listener.mu
 	framing  *framing                // of the goroutine that reads; nil once the connection no longer carries HTTP
 }
@@ -103,7 +113,7 @@ func (c *boundConn) leave() {
 	c.listener.room.Leave(&c.guest)
 }
 
-// boundOf returns the connection of a boundListener that c, of a listener of Listen, is over; nil if
+// boundOf returns the connection of a BoundListener that c, of a listener of Listen, is over; nil if
 // there is none.
 func boundOf(c net.Conn) *boundConn {
 	if n := nonblock.Under(c); n != nil {

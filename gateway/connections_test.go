@@ -16,7 +16,7 @@ import (
 )
 
 // bounded runs a gateway on a real socket whose connections are bounded.
-func bounded(t *testing.T, l ConnectionLimits) (*httptest.Server, *boundListener, *session.Manager) {
+func bounded(t *testing.T, l ConnectionLimits) (*httptest.Server, *BoundListener, *session.Manager) {
 	t.Helper()
 	m, err := session.NewManager(sessionOptions())
 	if err != nil {
@@ -24,7 +24,7 @@ func bounded(t *testing.T, l ConnectionLimits) (*httptest.Server, *boundListener
 	}
 	srv := httptest.NewUnstartedServer(New(Options{Sessions: m, Chat: &fakeAgent{}}))
 	srv.Config.ConnContext = ConnContext
-	bound := Bound(srv.Listener, l).(*boundListener)
+	bound := Bound(srv.Listener, l)
 	srv.Listener = Listen(bound, nil)
 	srv.Start()
 	t.Cleanup(func() {
@@ -34,7 +34,7 @@ func bounded(t *testing.T, l ConnectionLimits) (*httptest.Server, *boundListener
 	return srv, bound, m
 }
 
-func (l *boundListener) inside() int {
+func (l *BoundListener) inside() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.room.Len()
@@ -102,7 +102,7 @@ func TestWhoIsNotBoundByAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bound := Bound(ln, tc.limits).(*boundListener)
+		bound := Bound(ln, tc.limits)
 		for range 30 {
 			c, err := net.Dial("tcp", ln.Addr().String())
 			if err != nil {

@@ -65,7 +65,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "The Host of this request "+err.Error()+".")
 		return false
 	}
-	if !s.opts.Hosts.Allow(host) {
+	if !s.live.Load().Hosts.Allow(host) {
 		s.turnAway(w, r, http.StatusMisdirectedRequest, "host", "This gateway does not answer to the name "+clip(host.String())+"; its operator can allow it (hosts).")
 		return false
 	}
@@ -111,7 +111,7 @@ func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 		return stranger
 	case s.isOwn(from, r, host):
 		return ownPage
-	case slices.ContainsFunc(s.opts.Origins, func(p origin.Pattern) bool { return p.Match(from) }):
+	case slices.ContainsFunc(s.live.Load().Origins, func(p origin.Pattern) bool { return p.Match(from) }):
 		return namedPage
 	default:
 		return stranger
@@ -127,7 +127,7 @@ func (s *Server) visitor(r *http.Request, host origin.Host) visitor {
 func (s *Server) isOwn(from origin.Origin, r *http.Request, host origin.Host) bool {
 	scheme, told := s.scheme(r)
 	schemes := []string{scheme}
-	if !told && s.opts.Hosts.Named(host) {
+	if !told && s.live.Load().Hosts.Named(host) {
 		schemes = []string{"http", "https"}
 	}
 	for _, scheme := range schemes {

@@ -54,6 +54,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.Auth, o.Approvals = operators(testKey), noApprovals{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
 		o.Metrics = o.Page
+		o.Reload = func() (Reloaded, error) { return Reloaded{}, nil }
 		o.Directory, o.Nodes, o.Peers, o.Drain, o.Usage = noSessions{}, &nodes{}, &peers{}, &fakeDrain{}, &fakeUsage{}
 		// What is missing here is an endpoint that is not asked.
 		for i, v := 0, reflect.ValueOf(*o); i < v.NumField(); i++ {

@@ -92,6 +92,9 @@ type Options struct {
 	Peers     Peers
 	// Drain empties this gateway at POST /v1/drain; nil means that there is no such endpoint.
 	Drain Drain
+	// Reload reads the configuration again at POST /v1/admin/reload; its error may be a *ReloadError. It
+	// may be called concurrently. Nil means that there is no such endpoint.
+	Reload func() (Reloaded, error)
 	// Observe is told of each request that was answered, but not of those that became WebSockets: by
 	// which pattern it was routed, empty if it was not, and with which status. It may be called
 	// concurrently, and must not block. Nil means nobody.
@@ -115,7 +118,8 @@ type Options struct {
 // Server answers HTTP. Its methods may be used concurrently.
 type Server struct {
 	// Fixed after New.
-	opts    Options
+	opts    Options // for what Settings have, live counts
+	live    atomic.Pointer[Settings]
 	routes  routes
 	callers *callers
 	seldom  *seldom.Log
@@ -130,9 +134,8 @@ type Server struct {
 // New returns a Server.
 func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	opts.Turns = opts.Turns.withDefaults()
 	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
-	s.opts.Hosts = withHostOf(opts.Hosts, opts.VoiceURL)
+	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions, Prices: opts.Prices, Turns: opts.Turns})
 	s.handle(voicePattern, s.voice)
 	s.forPages("GET", "/v1/providers", s.providers)
 	if opts.Tools != nil {
@@ -169,6 +172,9 @@ func New(opts Options) *Server {
 	if opts.Drain != nil {
 		s.handle("POST /v1/drain", s.beginDrain)
 		s.handle("GET /v1/drain", s.showDrain)
+	}
+	if opts.Reload != nil {
+		s.handle("POST /v1/admin/reload", s.reload)
 	}
 	if opts.Metrics != nil {
 		s.handle(metricsPattern, opts.Metrics.ServeHTTP)

@@ -22,7 +22,7 @@ import (
 type secured struct {
 	*httptest.Server
 	addr, url string
-	bound     *boundListener
+	bound     *BoundListener
 	m         *session.Manager
 	trust     *tls.Config // of clients
 
@@ -54,7 +54,7 @@ func secure(t *testing.T, l ConnectionLimits) *secured {
 		s.conns = append(s.conns, c)
 		return ConnContext(ctx, c)
 	}
-	s.bound = Bound(s.Listener, l).(*boundListener)
+	s.bound = Bound(s.Listener, l)
 	config := &tls.Config{Certificates: example.TLS.Certificates, NextProtos: []string{protocolHTTP2, "http/1.1", protocolACME}}
 	s.Listener = ListenTLS(s.bound, &nonblock.Loops{}, config, nil)
 	s.Start()

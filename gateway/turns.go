@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"voicegw/auth"
@@ -38,26 +39,32 @@ func (l TurnLimits) withDefaults() TurnLimits {
 
 // turns are the messages that are being answered.
 type turns struct {
-	// Fixed after newTurns.
-	all            chan struct{} // a place for each
+	all            *quota.Quota[struct{}] // all together, under one key
 	byAddr         *quota.Quota[string]
 	byUser         *quota.Quota[string]
-	exemptLoopback bool
+	exemptLoopback atomic.Bool
 }
 
 func newTurns(l TurnLimits) *turns {
-	return &turns{
-		all:            make(chan struct{}, l.AtOnce),
-		byAddr:         quota.New[string](quota.Options{AtOnce: l.PerAddress, PerSecond: l.NewPerSecond}),
-		byUser:         quota.New[string](quota.Options{AtOnce: l.PerUser, PerSecond: l.NewPerSecond}),
-		exemptLoopback: l.ExemptLoopback,
+	t := &turns{
+		all: quota.New[struct{}](quota.Options{}), byAddr: quota.New[string](quota.Options{}), byUser: quota.New[string](quota.Options{}),
 	}
+	t.limit(l)
+	return t
+}
+
+// limit sets other limits. Messages that are being answered go on.
+func (t *turns) limit(l TurnLimits) {
+	t.all.Limit(quota.Options{AtOnce: l.AtOnce})
+	t.byAddr.Limit(quota.Options{AtOnce: l.PerAddress, PerSecond: l.NewPerSecond})
+	t.byUser.Limit(quota.Options{AtOnce: l.PerUser, PerSecond: l.NewPerSecond})
+	t.exemptLoopback.Store(l.ExemptLoopback)
 }
 
 // manyBehind says whether many users may share a request's address: it comes from a trusted server,
 // or from this machine, which the operator has exempted.
 func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
-	return isServer(auth.From(r.Context())) || s.turns.exemptLoopback && addr.IsLoopback()
+	return isServer(auth.From(r.Context())) || s.turns.exemptLoopback.Load() && addr.IsLoopback()
 }
 
 // enterChat lets a turn begin, unless the user is shut out or has used up a budget, the address or the user has its
@@ -102,16 +109,14 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 		}
 		taken++
 	}
-	select {
-	case s.turns.all <- struct{}{}:
-		return func() { <-s.turns.all; back() }, true
-	default:
+	if !s.turns.all.Take(struct{}{}) {
 		back()
 		s.seldom.Info("message refused", "full", "addr", addr.String())
 		retryAfter(w, time.Second)
 		refuse(w, shape, http.StatusServiceUnavailable, "full", "The gateway answers as many messages as it can; try again in a moment.")
 		return nil, false
 	}
+	return func() { s.turns.all.Give(struct{}{}); back() }, true
 }
 
 // refuseDraining answers a message that comes too late.

@@ -106,7 +106,7 @@ func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
 		all = all.Plus(d.Sum)
 		lines = append(lines, dayLine(d.Date, d.Sum))
 	}
-	answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all), "prices": s.opts.Prices, "unreadable": unreadable})
+	answer(w, http.StatusOK, map[string]any{"days": lines, "total": dayLine("", all), "prices": s.live.Load().Prices, "unreadable": unreadable})
 }
 
 // usageFilter reads what is asked for, or says what is wrong with it.

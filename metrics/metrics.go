@@ -34,6 +34,7 @@ type Metrics struct {
 	opErrors   set[prometheus.Counter]
 	texts      texts
 	wrong      set[prometheus.Counter]
+	reloads    set[prometheus.Counter]
 	errors     promLogger
 
 	mu       sync.Mutex                 // guards watchers
@@ -69,6 +70,7 @@ func New(o Options) *Metrics {
 	m.opTimes = observerSet(m.histograms["store_op_seconds"], ops)
 	m.opErrors = counterSet(m.counters["store_errors_total"], ops)
 	m.texts = m.newTexts()
+	m.reloads = counterSet(m.counters["reloads_total"], []string{reloadOK, reloadRefused})
 	m.wrong = counterSet(m.counters["auth_failures_total"], wrongs)
 	return m
 }
@@ -105,6 +107,21 @@ func (m *Metrics) Stored(op store.Op, took time.Duration, failed bool) {
 	if failed {
 		m.opErrors.with(string(op)).Inc()
 	}
+}
+
+// The results of reloads.
+const (
+	reloadOK      = "ok"
+	reloadRefused = "refused"
+)
+
+// Reloaded counts a reading of the configuration while the gateway runs.
+func (m *Metrics) Reloaded(ok bool) {
+	result := reloadRefused
+	if ok {
+		result = reloadOK
+	}
+	m.reloads.with(result).Inc()
 }
 
 // provider returns the value of the label provider for a name.

@@ -27,6 +27,9 @@ var families = []Family{
 	{Name: "draining", Kind: Gauge, read: func(s *Sources, add emit) { add(truth(s.census.Draining)) },
 		Help: "1 if the gateway is shutting down, else 0."},
 
+	{Name: "reloads_total", Kind: Counter, Labels: []string{"result"},
+		Help: "Readings of the configuration while the gateway ran: taken over (ok), or refused because something in it was wrong (refused)."},
+
 	// Sessions.
 	{Name: "sessions_active", Kind: Gauge, Labels: []string{"provider", "state"}, read: readSessions,
 		Help: "Running sessions; state is attached, or detached while the client is away and may come back."},

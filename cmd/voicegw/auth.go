@@ -7,8 +7,7 @@ import (
 
 // openAuth makes what decides whom the gateway lets in. operatorsKey may be empty.
 func (s *server) openAuth(operatorsKey string) error {
-	s.operatorsSecret = operatorsKey
-	a, err := s.authenticator(s.cfg)
+	a, err := s.authenticator(s.cfg, operatorsKey)
 	if err != nil {
 		return err
 	}
@@ -16,12 +15,11 @@ func (s *server) openAuth(operatorsKey string) error {
 	return nil
 }
 
-// authenticator makes what decides it by a configuration. The operators' key and the address stay those
-// of the start.
-func (s *server) authenticator(cfg *config.Config) (*auth.Authenticator, error) {
+// authenticator makes what decides it by a configuration. The address stays that of the start.
+func (s *server) authenticator(cfg *config.Config, operatorsKey string) (*auth.Authenticator, error) {
 	keys, issuers := cfg.Auth.Options()
 	return auth.New(auth.Options{
-		OperatorKey: s.operatorsSecret, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry, Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
+		OperatorKey: operatorsKey, Keys: keys, Issuers: issuers, EnforceExpiry: cfg.Auth.EnforceExpiry, Exposed: !config.Loopback(s.cfg.Listen), Logger: s.logger,
 	})
 }
 

@@ -27,11 +27,12 @@ type images struct {
 
 // openImages opens the image model and folder that the configuration names. With neither image.dir
 // nor a data folder, images are removed when the process ends. sim may be nil.
-func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *simulator, caps *capabilities) error {
+func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *simulator, caps *capabilities, live *liveImages) error {
 	generator, err := newImageGenerator(ctx, cfg, sim)
 	if err != nil {
 		return fmt.Errorf("image: %w", err)
 	}
+	live.now.Store(&generator)
 	dir := string(cfg.Image.Dir)
 	if dir == "" && dataDir != "" {
 		dir = filepath.Join(dataDir, "images")
@@ -49,7 +50,7 @@ func openImages(ctx context.Context, cfg *config.Config, dataDir string, sim *si
 	if err != nil {
 		return fmt.Errorf("image.dir: %w", err)
 	}
-	caps.images.studio, err = image.NewStudio(generator, caps.images.files)
+	caps.images.studio, err = image.NewStudio(live, caps.images.files)
 	return err
 }
 

@@ -46,7 +46,7 @@ func TestWhatDoesNotEndIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
-				s := &server{logger: slog.New(slog.NewTextHandler(&log, nil))}
+				s := &server{programLog: programLog{logger: slog.New(slog.NewTextHandler(&log, nil))}}
 				signals := make(chan os.Signal, 2)
 				release := make(chan struct{})
 				defer close(release)
@@ -138,7 +138,7 @@ func TestASessionThatHangsIsLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 				var log bytes.Buffer
-				s := &server{cfg: &config.Config{DrainTimeout: time.Minute}, logger: slog.New(slog.NewTextHandler(&log, nil)), sessions: m, texts: noTexts(t)}
+				s := &server{cfg: &config.Config{DrainTimeout: time.Minute}, programLog: programLog{logger: slog.New(slog.NewTextHandler(&log, nil))}, sessions: m, texts: noTexts(t)}
 				a, err := m.Admit(netip.MustParseAddr("203.0.113.7"))
 				if err != nil {
 					t.Fatal(err)

@@ -11,16 +11,35 @@ import (
 	"voicegw/internal/terminal"
 )
 
-// newLogger makes the program's only logger, with the configured level and format. It does not
-// write the secrets given, nor anything that has the form of one.
-func newLogger(w io.Writer, level, format string, secrets ...string) *slog.Logger {
-	fence := redact.New(secrets...)
-	var l slog.Level
-	// The configuration has been validated; anything else stays at info.
-	_ = l.UnmarshalText([]byte(level))
+// programLog is the program's only logger, and what of it may change. It may be used concurrently.
+type programLog struct {
+	logger *slog.Logger
+	level  *slog.LevelVar
+	fence  redact.Redactor // what it does not write
+}
+
+// newLog makes the logger, with the configured level and format. It does not write the secrets given, nor
+// anything that has the form of one.
+func newLog(w io.Writer, level, format string, secrets ...string) programLog {
+	l := programLog{level: new(slog.LevelVar), fence: redact.New(secrets...)}
+	l.level.Set(levelOf(level))
 	_, isTerminal := terminal.Width(w)
 	if format == "json" || format == "auto" && !isTerminal {
-		return slog.New(fence.Handler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})))
+		l.logger = slog.New(l.fence.Handler(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l.level})))
+	} else {
+		l.logger = slog.New(l.fence.Handler(tint.NewTextHandler(w, &tint.Options{Level: l.level, TimeFormat: time.TimeOnly, NoColor: !isTerminal})))
 	}
-	return slog.New(fence.Handler(tint.NewTextHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !isTerminal})))
+	return l
+}
+
+// newLogger makes a logger that does not change.
+func newLogger(w io.Writer, level, format string, secrets ...string) *slog.Logger {
+	return newLog(w, level, format, secrets...).logger
+}
+
+// levelOf reads a level. The configuration has been validated; anything else is info.
+func levelOf(name string) slog.Level {
+	var l slog.Level
+	_ = l.UnmarshalText([]byte(name))
+	return l
 }

@@ -35,10 +35,10 @@ func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 
 // operatorsKey returns the key that operators must show: the configured one, otherwise the one in
 // the data folder; empty if there is neither.
-func (s *server) operatorsKey() (string, error) {
+func (s *server) operatorsKey(cfg *config.Config) (string, error) {
 	switch {
-	case s.cfg.APIKey.IsSet():
-		return s.cfg.APIKey.Reveal(), nil
+	case cfg.APIKey.IsSet():
+		return cfg.APIKey.Reveal(), nil
 	case s.dataDir == "":
 		s.logger.Warn("nobody can use the endpoints for operators: there is no api_key, and no data folder to keep one in")
 		return "", nil

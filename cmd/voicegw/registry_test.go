@@ -74,7 +74,7 @@ func TestDevReadsTheProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer caps.close()
-	if err := openImages(t.Context(), config.Default(), t.TempDir(), nil, caps); err != nil {
+	if err := openImages(t.Context(), config.Default(), t.TempDir(), nil, caps, new(liveImages)); err != nil {
 		t.Fatal(err)
 	}
 	p := Process{Registry: func() ([]byte, error) { return embedded, nil }}

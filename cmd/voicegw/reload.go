@@ -5,7 +5,8 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"reflect"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/config"
+	"voicegw/gateway"
 	"voicegw/internal/sdnotify"
 	"voicegw/internal/terminal"
 )
@@ -31,16 +33,25 @@ func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	return asked, func() { signal.Stop(asked) }
 }
 
+// lookAgain is when the sessions are looked at once more after a reload: one may have been beginning
+// that a key has opened which is gone. It is more than a session may take to begin.
+const lookAgain = 30 * time.Second
+
 // reloader reads the configuration again while the gateway serves.
 type reloader struct {
-	s    *server
-	read func() (*config.Config, error) // the configuration as it stands now
-
+	// Fixed after newReloader.
+	s       *server
+	read    func() (*config.Config, error) // the configuration as it stands now
 	manager serviceManager
+	// reloaded is from reload to run: the sessions are to be looked at once more. It is never closed.
+	reloaded chan struct{}
+
+	mu  sync.Mutex // guards the following fields; held for a whole reload
+	now *config.Config
 }
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
-	return &reloader{s: s, manager: s.serviceManager(p), read: func() (*config.Config, error) {
+	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, reloaded: make(chan struct{}, 1), read: func() (*config.Config, error) {
 		cfg, _, err := p.load(flags, parsed)
 		return cfg, err
 	}}
@@ -48,58 +59,72 @@ func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *re
 
 // run reloads at each signal, until ctx ends.
 func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
+	var again <-chan time.Time
 	for {
 		select {
 		case <-signals:
-			r.manager.tell(sdnotify.Reloading)
-			r.reload()
-			r.manager.tell(sdnotify.Ready)
+			_, _ = r.reload() // it has logged the error
+		case <-r.reloaded:
+			again = time.After(lookAgain)
+		case <-again:
+			r.endStrangers(r.s.auth.Get())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// reload takes over keys, issuers and certificates: all of them or, if anything is wrong, nothing. The
-// sessions of whoever is not let in any more end at once.
-func (r *reloader) reload() {
+// reload reads the configuration, and takes over what can be changed while the gateway runs: all of it
+// or, if anything is wrong, nothing; then the error is a *gateway.ReloadError. The sessions of whoever is
+// not let in any more end at once. It may be called concurrently.
+func (r *reloader) reload() (gateway.Reloaded, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.manager.tell(sdnotify.Reloading)
+	defer r.manager.tell(sdnotify.Ready)
 	cfg, err := r.read()
 	if err != nil {
-		r.refuse(err)
-		return
+		return r.refuse(err)
 	}
-	next, err := r.s.authenticator(cfg)
+	to := config.TakeOver(r.now, cfg)
+	take, err := r.s.prepare(r.now, &to)
 	if err != nil {
-		r.refuse(err)
-		return
+		return r.refuse(err)
 	}
-	if r.s.certs != nil {
-		if err := r.s.certs.Reload(); err != nil {
-			next.Close()
-			r.refuse(err)
-			return
-		}
+	take()
+	r.now = to.Next
+	ended := r.endStrangers(r.s.auth.Get())
+	select {
+	case r.reloaded <- struct{}{}:
+	default: // it has been asked for already
 	}
-	r.s.auth.Swap(next).Close()
-	ended := r.endStrangers(next)
 	r.s.sessions.WatchLapses()
-	log := r.s.logger.With("keys", len(cfg.Auth.Keys), "issuers", len(cfg.Auth.JWT), "sessions_ended", ended)
-	if !sameElse(r.s.cfg, cfg) {
-		log.Warn("the configuration was read again; settings other than auth and the files of tls have changed, too, and count from the next start")
-		return
+	r.s.metrics.Reloaded(true)
+	log := r.s.logger.With("changed", strings.Join(to.Changed, ", "), "keys", len(cfg.Auth.Keys), "issuers", len(cfg.Auth.JWT), "sessions_ended", ended)
+	if len(to.Restart) > 0 {
+		log.Warn("the configuration was read again, and some of it needs a restart", "needs_restart", strings.Join(to.Restart, ", "))
+	} else {
+		log.Info("the configuration was read again")
 	}
-	log.Info("the configuration was read again")
+	return gateway.Reloaded{Changed: list(to.Changed), NeedsRestart: list(to.Restart), SessionsEnded: ended}, nil
 }
 
-func (r *reloader) refuse(err error) {
-	var problems config.Problems
-	if errors.As(err, &problems) {
-		for _, p := range problems {
-			r.s.logger.Error("the configuration cannot be used, and the one before stays", "where", p.Where, "problem", p.Message)
-		}
-		return
+// list returns a list that is [] in JSON if it is empty.
+func list(keys []string) []string { return append([]string{}, keys...) }
+
+// refuse tells that nothing has changed.
+func (r *reloader) refuse(err error) (gateway.Reloaded, error) {
+	r.s.metrics.Reloaded(false)
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok {
+		problems = config.Problems{{Where: "configuration", Message: err.Error()}}
 	}
-	r.s.logger.Error("the configuration cannot be used, and the one before stays", "error", err)
+	told := &gateway.ReloadError{}
+	for _, p := range problems {
+		r.s.logger.Error("the configuration cannot be used, and the one before stays", "where", p.Where, "problem", p.Message)
+		told.Problems = append(told.Problems, gateway.ReloadProblem{Where: p.Where, Message: p.Message})
+	}
+	return gateway.Reloaded{}, told
 }
 
 // endStrangers ends the sessions of principals that are not let in any more, and returns how many.
@@ -112,19 +137,4 @@ func (r *reloader) endStrangers(now *auth.Authenticator) int {
 		}
 	}
 	return ended
-}
-
-// sameElse reports whether two configurations differ at most in what a reload takes over.
-func sameElse(a, b *config.Config) bool {
-	one, other := reflect.ValueOf(*a), reflect.ValueOf(*b)
-	for i := range one.NumField() {
-		field := one.Type().Field(i)
-		if !field.IsExported() || field.Name == "Auth" {
-			continue
-		}
-		if !reflect.DeepEqual(one.Field(i).Interface(), other.Field(i).Interface()) {
-			return false
-		}
-	}
-	return true
 }

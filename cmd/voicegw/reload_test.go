@@ -1,13 +1,20 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"voicegw/auth/apikey"
 	"voicegw/internal/await"
@@ -98,7 +105,180 @@ func TestReload(t *testing.T) {
 		return strings.Contains(string(frame.Data), "pong")
 	})
 
-	settingsOf(t, file, "limits: {sessions: 7}\n", kept, late)
+	settingsOf(t, file, "drain_timeout: 31s\nlimits: {sessions: 7}\n", kept, late)
 	r.reloads <- syscall.SIGHUP
-	r.logged("the configuration was read again; settings other than auth and the files of tls have changed, too, and count from the next start")
+	said := r.logged("the configuration was read again, and some of it needs a restart")
+	if said["needs_restart"] != "drain_timeout" || said["changed"] != "limits.sessions" {
+		t.Errorf("the log says %v", said)
+	}
+}
+
+// reload asks the gateway to read its configuration again.
+func (r *running) reload() (status int, answer map[string]any) {
+	r.t.Helper()
+	resp := r.ask("/v1/admin/reload", "")
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		r.t.Fatal(err)
+	}
+	return resp.StatusCode, answer
+}
+
+// ask sends a request with the operators' key.
+func (r *running) ask(path, origin string) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, "http://"+r.addr+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.key())
+	if origin != "" {
+		req.Header.Set("Origin", origin)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp
+}
+
+// TestReloadByAnOperator: what the configuration says now counts, all of it or nothing, and the answer
+// names what needs a restart and, with its line, each thing that is wrong.
+func TestReloadByAnOperator(t *testing.T) {
+	keys := make(chan string, 10)
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		keys <- req.Header.Get("Authorization")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer provider.Close()
+	dir := t.TempDir()
+	file, prices := filepath.Join(dir, "voicegw.yaml"), filepath.Join(dir, "prices.yaml")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const table = "version: 1\ndate: 2026-11-25\nprices:\n  - models: [mine]\n    source: us\n    input: {text: %d}\n    output: {text: 2}\n"
+	write(prices, fmt.Sprintf(table, 1))
+	settings := func(key, more string) string {
+		return "prices: {file: prices.yaml}\nproviders: {openai: {api_key: " + key + ", base_url: \"" + provider.URL + "/v1\"}}\n" + more
+	}
+	write(file, settings("sk-the-first-key", ""))
+	r := start(t, "--config", file)
+	tried := func() string {
+		t.Helper()
+		conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Abort()
+		message, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000})
+		if err == nil {
+			err = conn.WriteText(message)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case key := <-keys:
+			return key
+		case <-time.After(await.Limit):
+			t.Fatal("the provider was not asked")
+			return ""
+		}
+	}
+	page := func() int {
+		t.Helper()
+		resp := r.ask("/v1/drain/none", "https://app.example.com")
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	if key := tried(); key != "Bearer sk-the-first-key" || page() != http.StatusForbidden {
+		t.Fatalf("the provider was asked with %q", key)
+	}
+
+	// One mistake, and nothing of the rest counts; nor if it is in another file.
+	more := "origins: [\"https://app.example.com\"]\ndrain_timeout: 31s\nlog: {level: debug}\n"
+	write(file, settings("sk-the-second-key", more+"limits: {sessions: many}\nlissen: 1\n"))
+	status, answer := r.reload()
+	if said := fmt.Sprint(answer); status != http.StatusUnprocessableEntity || !strings.Contains(said, "voicegw.yaml:6") || !strings.Contains(said, "voicegw.yaml:7") || strings.Contains(said, "sk-the") {
+		t.Errorf("two mistakes: %d %v", status, said)
+	}
+	write(file, settings("sk-the-second-key", more))
+	write(prices, "version: 1\nprizes: 2\n")
+	if status, answer := r.reload(); status != http.StatusUnprocessableEntity || !strings.Contains(fmt.Sprint(answer), "prices.yaml:2") {
+		t.Errorf("prices that are wrong: %d %v", status, answer)
+	}
+	if key := tried(); key != "Bearer sk-the-first-key" || page() != http.StatusForbidden {
+		t.Errorf("part of what was refused counts: the provider was asked with %q", key)
+	}
+
+	write(prices, fmt.Sprintf(table, 5))
+	status, answer = r.reload()
+	want := map[string]any{"changed": []any{"log.level", "origins", "prices.file", "providers.openai.api_key"}, "needs_restart": []any{"drain_timeout"}, "sessions_ended": 0.0}
+	if status != http.StatusOK || !reflect.DeepEqual(answer, want) {
+		t.Errorf("%d %v, want %v", status, answer, want)
+	}
+	if key := tried(); key != "Bearer sk-the-second-key" || page() != http.StatusNotFound {
+		t.Errorf("the new configuration does not count: the provider was asked with %q, the page gets %d", key, page())
+	}
+	if _, answer = r.reload(); fmt.Sprint(answer["changed"]) != "[]" || fmt.Sprint(answer["needs_restart"]) != "[drain_timeout]" {
+		t.Errorf("a reload of the same: %v", answer)
+	}
+	if log := r.err.String(); strings.Contains(log, "sk-the") {
+		t.Error("the log has a key")
+	}
+}
+
+// TestReloadUnderLoad: readings of the configuration one after another, while sessions begin and end,
+// requests come and others reload, too.
+func TestReloadUnderLoad(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "voicegw.yaml")
+	key := apikey.New()
+	settingsOf(t, file, "", key)
+	r := start(t, "--config", file, "--set", "limits.exempt_loopback=true")
+	ctx, stop := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	var talked atomic.Int64
+	for range 3 {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+				conn, err := protocol.Dial(ctx, "ws://"+r.addr+"/v1/voice", protocol.DialOptions{Header: http.Header{"Authorization": {"Bearer " + key.Reveal()}}})
+				if err != nil {
+					continue // too many, at the moment
+				}
+				message, _ := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000})
+				if conn.WriteText(message) == nil {
+					if frame, err := conn.Read(); err == nil && strings.Contains(string(frame.Data), "session.started") {
+						talked.Add(1)
+						end, _ := protocol.EncodeClient(&protocol.End{})
+						_ = conn.WriteText(end)
+						for err == nil {
+							_, err = conn.Read()
+						}
+					}
+				}
+				conn.Abort()
+			}
+		})
+	}
+	for i := range 20 {
+		more := fmt.Sprintf("origins: [\"https://a%d.example.com\"]\nlog: {level: %s}\nlimits: {sessions: %d, turns: %d, user_sessions: %d, connections: %d}\n",
+			i, []string{"debug", "info"}[i%2], 3+i, 1+i, i, 100+i)
+		settingsOf(t, file, more, key)
+		var two sync.WaitGroup
+		for range 2 {
+			two.Go(func() {
+				if status, answer := r.reload(); status != http.StatusOK {
+					t.Errorf("%d %v", status, answer)
+				}
+			})
+		}
+		r.reloads <- syscall.SIGHUP
+		two.Wait()
+	}
+	await.True(t, "sessions begin", func() bool { return talked.Load() > 0 })
+	stop()
+	busy.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -59,11 +60,12 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
 		return usage(config.Problems{{Where: "--debug-listen", Message: text}})
 	}
-	logger := newLogger(p.Stderr, cfg.Log.Level, cfg.Log.Format, cfg.Secrets()...)
+	log := newLog(p.Stderr, cfg.Log.Level, cfg.Log.Format, cfg.Secrets()...)
+	logger := log.logger
 	for _, w := range warnings {
 		logger.Warn("configuration", "warning", w)
 	}
-	s, err := p.startServer(ctx, cfg, flags.AcceptDamage, logger)
+	s, err := p.startServer(ctx, cfg, flags.AcceptDamage, log)
 	var problems config.Problems
 	switch {
 	case errors.As(err, &problems), errors.Is(err, errSimFiles):
@@ -78,7 +80,9 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 		}
 	}
 	p.greet(s)
-	return errors.Join(s.run(ctx, p, p.reloader(s, flags, parsed)), debug.Close())
+	again := p.reloader(s, flags, parsed)
+	s.again = again.reload
+	return errors.Join(s.run(ctx, p, again), debug.Close())
 }
 
 // schedulers returns how many of Go's processors (GOMAXPROCS) to set on a machine with n; 0 means
@@ -95,43 +99,45 @@ func schedulers(n int, env string) int {
 // server is the running gateway.
 type server struct {
 	// Fixed after newServer.
-	cfg    *config.Config
-	logger *slog.Logger
+	cfg *config.Config // as it was at the start
+	programLog
 	// acceptDamage is the code of the damage to accept; empty for none.
 	acceptDamage string
 	dataDir      string // empty if the configuration needs no folder
 	auth         *auth.Current
-	// operatorsSecret is the operators' key; empty if there is none.
-	operatorsSecret string
-	listener        net.Listener
-	certs           *certs.Store    // nil without TLS towards clients
-	loops           *nonblock.Loops // read from clients and models
-	http            *http.Server
-	gateway         *gateway.Server
-	sessions        *session.Manager
-	texts           *chat.Agent
-	drained         *operatorDrain // by an operator
-	node            *store.Membership
-	peers           *peers // nil if this gateway is alone
-	elsewhere       *cluster.Node
-	caps            *capabilities
-	audit           *audit.Log
-	metrics         *metrics.Metrics
-	scrapes         *scrapes // nil if the metrics have no address of their own
-	overload        *overload.Watch
-	prices          *cost.Table
-	usage           *meter.Meter
-	tools           *registry.Registry
-	agents          *agents
-	reload          *build.Watch // nil without dev
-	sim             *simulator   // nil if no provider is simulated
+	listener     net.Listener
+	bound        *gateway.BoundListener // over listener
+	models       models
+	again        func() (gateway.Reloaded, error) // reads the configuration again; set before run
+	certs        *certs.Store                     // nil without TLS towards clients
+	loops        *nonblock.Loops                  // read from clients and models
+	http         *http.Server
+	gateway      *gateway.Server
+	sessions     *session.Manager
+	texts        *chat.Agent
+	drained      *operatorDrain // by an operator
+	node         *store.Membership
+	peers        *peers // nil if this gateway is alone
+	elsewhere    *cluster.Node
+	caps         *capabilities
+	audit        *audit.Log
+	metrics      *metrics.Metrics
+	scrapes      *scrapes // nil if the metrics have no address of their own
+	overload     *overload.Watch
+	prices       atomic.Pointer[cost.Table]
+	usage        *meter.Meter
+	tools        *registry.Registry
+	agents       *agents
+	reload       *build.Watch // nil without dev
+	sim          *simulator   // nil if no provider is simulated
 }
 
 // newServer puts the gateway together and opens its listener. The error wraps config.Problems if
 // the configuration turns out to be wrong only now, and errSimFiles if a file of the simulator is
 // invalid.
-func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
-	s := &server{cfg: cfg, acceptDamage: acceptDamage, logger: logger, loops: gateway.NewLoops(logger)}
+func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage string, log programLog) (*server, error) {
+	logger := log.logger
+	s := &server{cfg: cfg, acceptDamage: acceptDamage, programLog: log, loops: gateway.NewLoops(logger)}
 	s.drained = &operatorDrain{s: s}
 	s.metrics = metrics.New(metrics.Options{Native: cfg.Metrics.Native, Logger: logger.With("component", "metrics")})
 	if err := s.open(ctx, p); err != nil {
@@ -161,7 +167,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = s.tellApprovals(ctx); err != nil {
 		return err
 	}
-	key, err := s.operatorsKey()
+	key, err := s.operatorsKey(s.cfg)
 	if err != nil {
 		return err
 	}
@@ -171,11 +177,10 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.sim, err = simulatorFor(ctx, s.cfg, s.logger); err != nil {
 		return err
 	}
-	if err = openImages(ctx, s.cfg, s.dataDir, s.sim, s.caps); err != nil {
+	if err = openImages(ctx, s.cfg, s.dataDir, s.sim, s.caps, &s.models.images); err != nil {
 		return err
 	}
-	transports, err := s.openTools(p)
-	if err != nil {
+	if s.models.transports, err = s.openTools(p); err != nil {
 		return err
 	}
 	if s.audit, err = openAudit(s.cfg, s.dataDir, s.caps.store, p.Stdout, s.logger); err != nil {
@@ -187,13 +192,13 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = s.openUsage(ctx); err != nil {
 		return err
 	}
-	s.nameMetrics(transports)
+	s.nameMetrics(s.models.transports)
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err
 	}
 	s.elsewhere = s.newNode()
-	if s.sessions, err = session.NewManager(s.sessionOptions(transports, executor)); err != nil {
+	if s.sessions, err = session.NewManager(s.sessionOptions(executor)); err != nil {
 		return err
 	}
 	if s.texts, err = s.newChat(executor); err != nil {
@@ -233,18 +238,19 @@ func (s *server) takeAddress(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve on %s: %w; choose another address with --listen", s.cfg.Listen, err)
 	}
-	hosts, origins, err := doors(s.cfg, s.listener.Addr(), s.certified())
-	if err != nil {
+	if _, _, err := doors(s.cfg, s.listener.Addr(), s.certified()); err != nil {
 		return errors.Join(err, s.listener.Close())
 	}
+	s.bound = gateway.Bound(s.listener, connectionLimits(s.cfg))
+	may := s.gatewaySettings(s.cfg)
 	s.gateway = gateway.New(gateway.Options{
-		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: hosts, Origins: origins,
+		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: may.Hosts, Origins: may.Origins,
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Auth: s.auth, GuardCompletions: s.cfg.APIKey.IsSet(),
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained,
-		Usage: s.usage, Prices: s.prices.Version, Overload: s.overload.State,
-		TrustedProxies: s.cfg.Proxies(), Turns: turnLimits(s.cfg), Metrics: measured, Observe: s.metrics.Answered, Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
+		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Auth: s.auth, GuardCompletions: may.GuardCompletions,
+		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained, Reload: s.reloadNow,
+		Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
+		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered, Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{
 		Handler:           s.gateway,
@@ -256,6 +262,9 @@ func (s *server) takeAddress(ctx context.Context) error {
 	}
 	return nil
 }
+
+// reloadNow reads the configuration again, for an operator.
+func (s *server) reloadNow() (gateway.Reloaded, error) { return s.again() }
 
 // run serves until ctx ends, a signal comes or the listener fails, and leaves nothing running.
 func (s *server) run(ctx context.Context, p Process, again *reloader) error {

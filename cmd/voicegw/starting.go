@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"voicegw/config"
@@ -13,7 +12,7 @@ import (
 // startServer is newServer that a signal can end: a store that does not answer must not delay a
 // program that is told to leave. The error then wraps errSignal. After a signal, whatever respects
 // its context gets leaveTime to end; another signal ends at once.
-func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDamage string, logger *slog.Logger) (*server, error) {
+func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDamage string, log programLog) (*server, error) {
 	type made struct {
 		s   *server
 		err error
@@ -22,7 +21,7 @@ func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDama
 	opening, cancel := context.WithCancelCause(ctx)
 	done := make(chan made, 1) // nobody may be waiting for it
 	go func() {
-		s, err := p.newServer(opening, cfg, acceptDamage, logger)
+		s, err := p.newServer(opening, cfg, acceptDamage, log)
 		done <- made{s, err}
 	}()
 	select {
@@ -40,7 +39,7 @@ func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDama
 		return nil, errors.Join(fmt.Errorf("%w while it started", errSignal), m.err)
 	case <-p.Signals:
 	case <-time.After(leaveTime):
-		logger.Error("something has not ended and is cut off", "part", "the start")
+		log.logger.Error("something has not ended and is cut off", "part", "the start")
 	}
 	return nil, fmt.Errorf("%w while it started", errSignal)
 }

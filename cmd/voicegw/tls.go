@@ -38,15 +38,23 @@ func openCertificates(cfg *config.Config, dataDir string, logger *slog.Logger) (
 		o.ACME = &certs.ACME{Hosts: a.Hosts, Email: a.Email, Directory: a.Directory, Cache: cache}
 	}
 	s, err := certs.Open(o)
+	if err != nil {
+		return nil, certificateProblems(err)
+	}
+	return s, nil
+}
+
+// certificateProblems returns what is wrong with certificates as problems of the configuration.
+func certificateProblems(err error) error {
 	found, ok := errors.AsType[certs.Problems](err)
 	if !ok {
-		return s, err
+		return err
 	}
 	var problems config.Problems
 	for _, one := range found {
 		problems = append(problems, config.Problem{Where: "tls." + one.Where, Message: one.Message})
 	}
-	return nil, problems
+	return problems
 }
 
 func pairs(cfg *config.Config) []certs.Pair {
@@ -59,11 +67,10 @@ func pairs(cfg *config.Config) []certs.Pair {
 
 // clients returns the listener for clients: bounded, on the loops, and with TLS if it is configured.
 func (s *server) clients() net.Listener {
-	bound := gateway.Bound(s.listener, connectionLimits(s.cfg))
 	if s.certs == nil {
-		return gateway.Listen(bound, s.loops)
+		return gateway.Listen(s.bound, s.loops)
 	}
-	return gateway.ListenTLS(bound, s.loops, s.certs.Config(), s.logger)
+	return gateway.ListenTLS(s.bound, s.loops, s.certs.Config(), s.logger)
 }
 
 // scheme returns https or http.

@@ -70,7 +70,7 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		if flags.Store {
 			imageDir = dataDir
 		}
-		err = openImages(ctx, cfg, imageDir, sim, caps)
+		err = openImages(ctx, cfg, imageDir, sim, caps, new(liveImages))
 	}
 	if err == nil {
 		err = p.toolsCallWith(ctx, flags, args, cfg, caps)

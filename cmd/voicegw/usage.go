@@ -47,13 +47,14 @@ func priceTable(cfg *config.Config) (*cost.Table, error) {
 
 // openUsage begins to count what users and keys use.
 func (s *server) openUsage(ctx context.Context) (err error) {
-	if s.prices, err = priceTable(s.cfg); err != nil {
+	prices, err := priceTable(s.cfg)
+	if err != nil {
 		return err
 	}
-	l := s.cfg.Limits
+	s.prices.Store(prices)
 	s.usage, err = meter.New(ctx, meter.Options{
 		Store: s.caps.store.Usage(), Node: rand.Text(), Logger: s.logger.With("component", "usage"),
-		User: auth.Limits{Sessions: l.UserSessions, NewPerSecond: l.UserNewPerSecond, MinutesPerDay: l.UserDayMinutes, CostPerDay: l.UserDayCost},
+		User: userLimits(s.cfg),
 		Key:  s.limitsOf,
 	})
 	if err != nil {
@@ -91,9 +92,10 @@ func (s *server) bill(model string) func(chat.Bill) cost.Amount {
 	return func(b chat.Bill) cost.Amount {
 		tokens := cost.Usage{InputText: max(b.Usage.Input-b.Usage.Cached, 0), CachedText: min(b.Usage.Cached, b.Usage.Input), OutputText: b.Usage.Output}
 		now := time.Now()
-		a := s.prices.Cost(model, now, tokens)
+		prices := s.prices.Load()
+		a := prices.Cost(model, now, tokens)
 		s.usage.Turn(meter.Who{User: b.User.String(), Key: b.Key}, a, tokens)
-		r := audit.Spent(now, audit.EventTurnCost, registry.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, s.prices.Version, "")
+		r := audit.Spent(now, audit.EventTurnCost, registry.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, prices.Version, "")
 		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID = "chat-"+b.ConversationID, b.ConversationID, b.User.String(), b.Key, b.Turn
 		r.Agent, r.AgentVersion = b.Agent, b.AgentVersion
 		s.record(r)

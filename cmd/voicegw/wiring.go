@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"voicegw/config"
+	"voicegw/cost"
 	"voicegw/gateway"
 	"voicegw/internal/bounded"
 	"voicegw/internal/mark"
@@ -97,10 +98,24 @@ func instructions(cfg *config.Config, mode registry.Mode, playbook string, budge
 	return prompts.Compose(o)
 }
 
-func (s *server) sessionOptions(transports map[string]transport.Transport, executor *execute.Executor) session.Options {
+// sessionSettings returns what of the configuration sessions need, and may change while others run.
+func sessionSettings(cfg *config.Config, transports map[string]transport.Transport, prices *cost.Table) session.Settings {
+	return session.Settings{
+		Transports: transports, Prices: prices, Policy: voicePolicy(cfg),
+		Limits: session.Limits{
+			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
+			NewPerSecond: cfg.Limits.NewPerSecond, ExemptLoopback: cfg.Limits.ExemptLoopback,
+			Waiting: cfg.Limits.Waiting, WaitingPerAddress: cfg.Limits.WaitingPerAddress,
+			AudioAhead: cfg.Limits.AudioAhead, SlowClient: cfg.Limits.SlowClient,
+		},
+	}
+}
+
+func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 	cfg := s.cfg
+	may := sessionSettings(cfg, s.models.transports, s.prices.Load())
 	return session.Options{
-		Transports: transports,
+		Transports: may.Transports,
 		Provider:   cfg.Provider,
 		Fallback:   cfg.Fallback,
 		Agent: session.Agent{
@@ -115,21 +130,16 @@ func (s *server) sessionOptions(transports map[string]transport.Transport, execu
 		Instructions: func(a *session.Agent, tools *registry.Snapshot, own mark.Mark) string {
 			return instructions(cfg, registry.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own)
 		},
-		Blocked:  s.caps.blocked,
-		Desk:     s.caps.handoff,
-		Cluster:  s.elsewhere,
-		Executor: executor,
-		Audit:    s.record,
-		Observe:  s.metrics.Observe,
-		Prices:   s.prices,
-		Usage:    s.usage,
-		Policy:   voicePolicy(cfg),
-		Limits: session.Limits{
-			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
-			NewPerSecond: cfg.Limits.NewPerSecond, ExemptLoopback: cfg.Limits.ExemptLoopback,
-			Waiting: cfg.Limits.Waiting, WaitingPerAddress: cfg.Limits.WaitingPerAddress,
-			AudioAhead: cfg.Limits.AudioAhead, SlowClient: cfg.Limits.SlowClient,
-		},
+		Blocked:   s.caps.blocked,
+		Desk:      s.caps.handoff,
+		Cluster:   s.elsewhere,
+		Executor:  executor,
+		Audit:     s.record,
+		Observe:   s.metrics.Observe,
+		Prices:    may.Prices,
+		Usage:     s.usage,
+		Policy:    may.Policy,
+		Limits:    may.Limits,
 		SilenceMS: cfg.VAD.SilenceMS, PrefixMS: cfg.VAD.PrefixMS,
 		Logger: s.logger,
 	}

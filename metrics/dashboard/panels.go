@@ -123,6 +123,7 @@ var rows = []Row{
 		}},
 		{Title: "Tokens in text", Unit: "short", Help: "Tokens a second.", Queries: []Query{{rate("direction, cached", "chat_tokens_total", "@"), "{{direction}}, cached {{cached}}"}}},
 		{Title: "Requests", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("route, code", "http_requests_total", "@") + " > 0", "{{route}} {{code}}"}}},
+		{Title: "Readings of the configuration", Unit: "reqps", Queries: []Query{{rate("result", "reloads_total", "@"), "{{result}}"}}},
 		{Title: "Wrong keys and tokens", Unit: "reqps", Queries: []Query{{rate("why", "auth_failures_total", "@"), "{{why}}"}}},
 		{Title: "Time of answers, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "http_request_seconds", "route"), "{{route}}"}}},
 	}},

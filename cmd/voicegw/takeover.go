@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	"voicegw/auth"
+	"voicegw/backends/image"
+	"voicegw/chat"
+	"voicegw/chat/completions"
+	"voicegw/config"
+	"voicegw/gateway"
+	"voicegw/transport"
+)
+
+// prepare makes everything that a reload takes over, and changes nothing but what the log hides. It adds
+// files with another content to what has changed. take, which cannot fail, begins to use all of it.
+func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), err error) {
+	next := to.Next
+	s.fence.Know(slices.Concat(now.Secrets(), next.Secrets())...) // sessions may still use the old ones
+	prices, err := priceTable(next)
+	if err != nil {
+		return nil, config.Problems{{Where: "prices.file", Message: err.Error()}}
+	}
+	if !reflect.DeepEqual(prices, s.prices.Load()) && !slices.Contains(to.Changed, "prices.file") {
+		to.Changed = append(to.Changed, "prices.file")
+		slices.Sort(to.Changed)
+	}
+	show := func() {}
+	if s.certs != nil {
+		if show, err = s.certs.Read(); err != nil {
+			return nil, certificateProblems(err)
+		}
+	}
+	if _, _, err := doors(next, s.listener.Addr(), s.certified()); err != nil {
+		return nil, err
+	}
+	models, err := s.models.prepare(s, now, next)
+	if err != nil {
+		return nil, err
+	}
+	settings := sessionSettings(next, models.transports, prices)
+	if err := s.sessions.CanReconfigure(settings); err != nil {
+		return nil, err
+	}
+	key, err := s.operatorsKey(next)
+	if err != nil {
+		return nil, err
+	}
+	who, err := s.authenticator(next, key)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		s.auth.Swap(who).Close()
+		show()
+		s.prices.Store(prices)
+		s.usage.Reconfigure(userLimits(next))
+		s.models.take(models)
+		if err := s.sessions.Reconfigure(settings); err != nil {
+			s.logger.Error("the sessions' settings stay", "error", err) // CanReconfigure has been asked
+		}
+		s.bound.Limit(connectionLimits(next))
+		s.gateway.Reconfigure(s.gatewaySettings(next))
+		s.level.Set(levelOf(next.Log.Level))
+	}, nil
+}
+
+// gatewaySettings returns what of the configuration the gateway's routes need, and may change.
+func (s *server) gatewaySettings(cfg *config.Config) gateway.Settings {
+	hosts, origins, err := doors(cfg, s.listener.Addr(), s.certified())
+	if err != nil {
+		s.logger.Error("hosts and origins", "error", err) // Load has checked them, and certified leaves out others
+	}
+	return gateway.Settings{
+		Hosts: hosts, Origins: origins, GuardCompletions: cfg.APIKey.IsSet(), Prices: s.prices.Load().Version, Turns: turnLimits(cfg),
+	}
+}
+
+// userLimits returns what each user may use.
+func userLimits(cfg *config.Config) auth.Limits {
+	l := cfg.Limits
+	return auth.Limits{Sessions: l.UserSessions, NewPerSecond: l.UserNewPerSecond, MinutesPerDay: l.UserDayMinutes, CostPerDay: l.UserDayCost}
+}
+
+// models are the providers' models with the keys that they are reached with now.
+type models struct {
+	// Fixed after newServer's parts are open; their contents may be replaced.
+	text   liveText
+	images liveImages
+	// transports are replaced by take, which a reload alone calls.
+	transports map[string]transport.Transport
+}
+
+// reached are models with other keys.
+type reached struct {
+	transports map[string]transport.Transport
+	text       chat.Model      // nil if it stays
+	images     image.Generator // nil if it stays
+}
+
+// prepare makes the models anew whose keys have changed.
+func (m *models) prepare(s *server, now, next *config.Config) (reached, error) {
+	to := reached{transports: m.transports}
+	if maps.EqualFunc(now.Providers, next.Providers, func(a, b *config.Provider) bool { return a.APIKey.Reveal() == b.APIKey.Reveal() }) {
+		return to, nil
+	}
+	var err error
+	if to.transports, err = newTransports(next, s.sim, s.loops, s.logger); err != nil {
+		return to, err
+	}
+	if to.text, err = completions.New(chatOptions(next, s.sim)); err != nil {
+		return to, err
+	}
+	to.images, err = newImageGenerator(context.Background(), next, s.sim)
+	return to, err
+}
+
+// take uses them from now on. What is being asked goes on with the old key.
+func (m *models) take(to reached) {
+	m.transports = to.transports
+	if to.text != nil {
+		m.text.now.Store(&to.text)
+	}
+	if to.images != nil {
+		m.images.now.Store(&to.images)
+	}
+}
+
+// liveText is the text agent's model with its key as it is now. It implements chat.Model.
+type liveText struct{ now atomic.Pointer[chat.Model] }
+
+// Complete implements chat.Model.
+func (m *liveText) Complete(ctx context.Context, p chat.Prompt, delta func(string)) (chat.Reply, error) {
+	return (*m.now.Load()).Complete(ctx, p, delta) //nolint:wrapcheck // it is the same model
+}
+
+// liveImages is the image model with its key as it is now. It implements image.Generator.
+type liveImages struct {
+	now atomic.Pointer[image.Generator]
+}
+
+// Generate implements image.Generator.
+func (m *liveImages) Generate(ctx context.Context, r image.Request) ([]image.Generated, error) {
+	return (*m.now.Load()).Generate(ctx, r) //nolint:wrapcheck // it is the same model
+}
