@@ -33,6 +33,8 @@ type Call struct {
 	NotDelivered string
 	// ConfirmedBy and Reference are those of an approval.
 	ConfirmedBy, Reference string
+	// Queued and Waited are those of the Record.
+	Queued, Waited time.Duration
 }
 
 // Record returns the line of the call.
@@ -46,7 +48,7 @@ func (c Call) Record() Record {
 		Clamped: env.Meta.Clamped, CacheHit: env.Meta.CacheHit, OriginalTurn: env.Meta.OriginalTurn,
 		Intents: intentTypes(c.Applied), Refused: intentTypes(c.Refused), Why: c.Why,
 		Delivered: c.NotDelivered == "", NotDelivered: c.NotDelivered, Args: c.Args,
-		Evidence: env.Evidence,
+		Evidence: env.Evidence, Queued: c.Queued, Waited: c.Waited,
 	}
 	if c.Tools != nil {
 		r.RegistryVersion = c.Tools.Version()

@@ -26,7 +26,8 @@ const (
 // entry is one record in a queue. Both lanes share it.
 type entry struct {
 	record Record
-	size   int // bytes, roughly
+	size   int       // bytes, roughly
+	at     time.Time // when it was queued
 
 	once sync.Once
 	line []byte // with its line break; made once
@@ -63,9 +64,10 @@ type lane struct {
 	failures   int       // failures in a row
 
 	// Guarded by log.mu.
-	waiting  []*entry // in order
-	held     int      // taken by run and not yet written
-	bytes    int      // of waiting and held
+	waiting  []*entry  // in order
+	held     int       // taken by run and not yet written
+	heldAt   time.Time // when the first of them was queued; meaningless if there are none
+	bytes    int       // of waiting and held
 	written  uint64
 	dropped  uint64
 	reported uint64 // how many of dropped were logged
@@ -101,7 +103,19 @@ func (s *lane) stats() SinkStats {
 	if s == nil {
 		return SinkStats{}
 	}
-	return SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: s.waits()}
+	return SinkStats{Written: s.written, Dropped: s.dropped, GivenUp: s.givenUp, Failed: s.failed, Waiting: s.waits(), Lag: s.lag(time.Now())}
+}
+
+// lag returns how long the oldest record has waited that is not written. The caller holds log.mu.
+func (s *lane) lag(now time.Time) time.Duration {
+	switch {
+	case s.held > 0:
+		return now.Sub(s.heldAt)
+	case len(s.waiting) > 0:
+		return now.Sub(s.waiting[0].at)
+	default:
+		return 0
+	}
 }
 
 // run writes what waits until the Log is closed and the queue is empty, or ctx ends.
@@ -122,7 +136,7 @@ func (s *lane) run(ctx context.Context) {
 		}
 		for rest := taken; len(rest) > 0; {
 			n := batch(rest)
-			if !s.deliver(ctx, rest[:n]) {
+			if !s.deliver(ctx, rest[:n], rest[n:]) {
 				s.giveUp()
 				return
 			}
@@ -143,6 +157,9 @@ func (s *lane) takeAll(spare []*entry) (taken []*entry, closed bool) {
 	defer s.log.mu.Unlock()
 	taken, s.waiting = s.waiting, spare
 	s.held = len(taken)
+	if len(taken) > 0 {
+		s.heldAt = taken[0].at
+	}
 	return taken, s.log.closed
 }
 
@@ -158,9 +175,21 @@ func batch(entries []*entry) int {
 	return len(entries)
 }
 
-// deliver writes a batch, again and again until the place accepts it. It returns false if ctx
-// ended before.
-func (s *lane) deliver(ctx context.Context, entries []*entry) bool {
+// after returns when the record was queued that comes behind the first n of a batch, or of what follows
+// the batch; the zero time if there is none.
+func after(batch []*entry, n int, rest []*entry) time.Time {
+	if n < len(batch) {
+		return batch[n].at
+	}
+	if len(rest) > 0 {
+		return rest[0].at
+	}
+	return time.Time{}
+}
+
+// deliver writes a batch, again and again until the place accepts it. rest is what comes after the batch. It
+// returns false if ctx ended before.
+func (s *lane) deliver(ctx context.Context, entries, rest []*entry) bool {
 	lines := make([][]byte, len(entries))
 	for i, e := range entries {
 		lines[i] = e.encoded(s.log.arguments)
@@ -168,7 +197,7 @@ func (s *lane) deliver(ctx context.Context, entries []*entry) bool {
 	pause, closing := firstPause, s.log.closing
 	for ctx.Err() == nil {
 		n, err := s.write(ctx, lines)
-		s.account(entries[:n], err)
+		s.account(entries[:n], after(entries, n, rest), err)
 		if err == nil {
 			s.recovered()
 			return true
@@ -188,14 +217,17 @@ func (s *lane) deliver(ctx context.Context, entries []*entry) bool {
 	return false
 }
 
-// account counts what an attempt wrote.
-func (s *lane) account(entries []*entry, err error) {
+// account counts what an attempt wrote. next is when the first record was queued that it has left.
+func (s *lane) account(entries []*entry, next time.Time, err error) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	for _, e := range entries {
 		s.bytes -= e.size
 	}
 	s.held -= len(entries)
+	if s.held > 0 && len(entries) > 0 {
+		s.heldAt = next
+	}
 	s.written += uint64(len(entries))
 	if err != nil {
 		s.failed++

@@ -123,7 +123,7 @@ func (l *Log) Write(r Record) {
 	if !l.arguments.kept() {
 		r.Args = nil // rendered before the lock is taken
 	}
-	e := &entry{record: r, size: len(r.Args) + len(r.Budget) + entrySize}
+	e := &entry{record: r, size: len(r.Args) + len(r.Budget) + entrySize, at: time.Now()}
 	dropped := false
 	l.mu.Lock()
 	if l.closed {
@@ -247,6 +247,8 @@ type SinkStats struct {
 	GivenUp uint64 // Close ran out of time
 	Failed  uint64 // failed attempts to write, each of several records
 	Waiting int    // not written yet
+	// Lag is how long the oldest of those has waited.
+	Lag time.Duration
 }
 
 // Stats returns the Log's counters.

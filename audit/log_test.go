@@ -292,6 +292,46 @@ func TestHangingPlaceHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// TestLag: how long the oldest record has waited that a place has not taken, over batches and failures.
+func TestLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines := &place{hang: make(chan struct{})}, &place{}
+		l := New(Options{Stream: stream, Lines: lines})
+		is := func(want time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			if got := l.Stats(); got.Stream.Lag != want || got.Lines.Lag != 0 {
+				t.Errorf("the lag is %v and %v, want %v and none", got.Stream.Lag, got.Lines.Lag, want)
+			}
+		}
+		is(0)
+		l.Write(call(0))
+		<-time.After(2 * time.Second)
+		is(2 * time.Second)
+		for i := range batchRecords {
+			l.Write(call(i))
+		}
+		<-time.After(time.Second)
+		is(3 * time.Second)
+		for i := range batchRecords {
+			l.Write(call(i)) // a second younger than the batch before it
+		}
+		old := stream.hang
+		stream.set(func(p *place) { close(old); p.hang = make(chan struct{}) }) // the first goes, and its successors wait
+		is(time.Second)
+		<-time.After(time.Second)
+		is(2 * time.Second)
+		old = stream.hang
+		l.Write(call(0))
+		stream.set(func(p *place) { close(old); p.hang = make(chan struct{}) }) // a batch goes
+		is(time.Second)
+		old = stream.hang
+		stream.set(func(p *place) { close(old); p.hang = nil })
+		is(0)
+		mustClose(t, l)
+	})
+}
+
 // TestFullQueueDropsTheNewest, counts it and says so once a second at most.
 func TestFullQueueDropsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -76,6 +76,11 @@ type Record struct {
 	Confirmation string `json:"confirmation,omitempty"`
 	ConfirmedBy  string `json:"confirmedBy,omitempty"`
 	Reference    string `json:"reference,omitempty"`
+	// Queued is how long the call waited before its handler began, and Waited how long the question was
+	// open that a person has answered; zero if that is not known. They are for whoever counts, and are
+	// not written.
+	Queued time.Duration `json:"-"`
+	Waited time.Duration `json:"-"`
 	// Intents were applied, Refused were not, and Why says why not.
 	Intents []registry.IntentType `json:"intents,omitempty"`
 	Refused []registry.IntentType `json:"refusedIntents,omitempty"`

@@ -263,6 +263,9 @@ type Limits struct {
 type Prices struct {
 	// File is a price table whose models replace those of the built-in one; empty means none.
 	File setting.Path `key:"file"`
+	// DayBudget is what all gateways together are meant to cost a day, in US dollars: it refuses
+	// nobody, and is for an alert. Zero means that nothing is said.
+	DayBudget float64 `key:"day_budget" from:"0" to:"1000000"`
 }
 
 // Sim is the simulator inside the process.

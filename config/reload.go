@@ -18,6 +18,7 @@ var reloads = map[string]bool{
 	"limits.":                  true,
 	"limits.message_bytes":     false, // gateways that carry each other's clients agree about it
 	"limits.resume_grace":      false, // clients were told it, and other gateways keep it
+	"prices.day_budget":        true,
 	"prices.file":              true,
 	"providers.<name>.api_key": true,
 	"log.level":                true,

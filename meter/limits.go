@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -24,6 +25,25 @@ const (
 	LimitKeyCost      = "key-day-cost"
 	LimitKeyMinutes   = "key-day-minutes"
 )
+
+// Limits returns the names of all limits.
+func Limits() []string {
+	return []string{LimitUserSessions, LimitUserRate, LimitUserCost, LimitUserMinutes, LimitKeySessions, LimitKeyRate, LimitKeyCost, LimitKeyMinutes}
+}
+
+// Limited names what refusals are counted by: a limit, and the name of the key or issuer whose
+// credentials were shown, or NoKey.
+type Limited struct{ Limit, Key string }
+
+// NoKey stands for whoever has shown nothing that is configured under a name, and OtherKey for what is beyond
+// the number of names that are counted.
+const (
+	NoKey    = "none"
+	OtherKey = "other"
+)
+
+// mostNames bounds the names under which refusals are counted.
+const mostNames = 30
 
 // Refusal says which limit is reached.
 type Refusal struct {
@@ -113,10 +133,10 @@ func (m *Meter) allows(who Who, now time.Time) *Refusal {
 			continue
 		}
 		if most := l.costLimit(); most > 0 && t.micros >= most {
-			return m.refuse(&Refusal{Limit: l.costs, Quota: int64(most), Window: day, RetryIn: over})
+			return m.refuse(who, &Refusal{Limit: l.costs, Quota: int64(most), Window: day, RetryIn: over})
 		}
 		if most := l.timeLimit(); most > 0 && t.voiceMS >= most {
-			return m.refuse(&Refusal{Limit: l.minutes, Quota: most / 1000, Window: day, RetryIn: over})
+			return m.refuse(who, &Refusal{Limit: l.minutes, Quota: most / 1000, Window: day, RetryIn: over})
 		}
 	}
 	return nil
@@ -126,7 +146,7 @@ func (m *Meter) allows(who Who, now time.Time) *Refusal {
 func (m *Meter) room(who Who) *Refusal {
 	for l := range m.limitsOf(who) {
 		if t := m.totals[l.of]; t != nil && l.limits.Sessions > 0 && t.running >= l.limits.Sessions {
-			return m.refuse(&Refusal{Limit: l.sessions, Quota: int64(l.limits.Sessions), RetryIn: busyRetry})
+			return m.refuse(who, &Refusal{Limit: l.sessions, Quota: int64(l.limits.Sessions), RetryIn: busyRetry})
 		}
 	}
 	return nil
@@ -145,7 +165,7 @@ func (m *Meter) begins(who Who, now time.Time) *Refusal {
 			for _, t := range taken {
 				t.CancelAt(now)
 			}
-			return m.refuse(&Refusal{Limit: l.pace, Quota: burst(l.limits.NewPerSecond), Window: time.Second, RetryIn: wait})
+			return m.refuse(who, &Refusal{Limit: l.pace, Quota: burst(l.limits.NewPerSecond), Window: time.Second, RetryIn: wait})
 		}
 	}
 	return nil
@@ -183,7 +203,7 @@ func (m *Meter) tooFast(who Who, now time.Time) *Refusal {
 		}
 		if missing := 1 - m.pace(l, now).TokensAt(now); missing > 0 {
 			wait := time.Duration(missing / l.limits.NewPerSecond * float64(time.Second))
-			return m.refuse(&Refusal{Limit: l.pace, Quota: burst(l.limits.NewPerSecond), Window: time.Second, RetryIn: wait})
+			return m.refuse(who, &Refusal{Limit: l.pace, Quota: burst(l.limits.NewPerSecond), Window: time.Second, RetryIn: wait})
 		}
 	}
 	return nil
@@ -219,8 +239,19 @@ func (m *Meter) pace(l limited, now time.Time) *rate.Limiter {
 	return p.limiter
 }
 
-func (m *Meter) refuse(r *Refusal) *Refusal {
-	m.refused[r.Limit]++
+// refuse counts a refusal. The caller must hold mu.
+func (m *Meter) refuse(who Who, r *Refusal) *Refusal {
+	name := NoKey
+	if m.opts.Name != nil && who.Key != "" {
+		name = cmp.Or(m.opts.Name(who.Key), NoKey)
+	}
+	if _, known := m.names[name]; !known {
+		if len(m.names) >= mostNames {
+			name = OtherKey
+		}
+		m.names[name] = struct{}{}
+	}
+	m.refused[Limited{r.Limit, name}]++
 	return r
 }
 

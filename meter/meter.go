@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -51,6 +52,9 @@ type Options struct {
 	// held and must not wait; nil means that no key is limited.
 	User auth.Limits
 	Key  func(id string) auth.Limits
+	// Name returns the name of the key or issuer of a key's ID, of which there are only as many as are
+	// configured; empty for none. It is called as Key is. Nil knows no names.
+	Name func(id string) string
 	// Logger gets what cannot be written. Nil means no logging.
 	Logger *slog.Logger
 }
@@ -125,7 +129,8 @@ type Meter struct {
 	changed map[*Session]struct{} // sessions whose allowance may have changed
 	paces   map[subject]*pace     // how fast users and keys begin
 	failing bool                  // the last write failed, which was logged
-	refused map[string]int64      // refusals so far, by limit
+	refused map[Limited]int64     // refusals so far
+	names   map[string]struct{}   // of Limited.Key; bounded by mostNames
 	dropped int64                 // entries that were not counted, because there was no room
 }
 
@@ -135,7 +140,7 @@ func New(ctx context.Context, o Options) (*Meter, error) {
 	m := &Meter{
 		opts: o, wake: make(chan struct{}, 1), day: dayOf(time.Now()),
 		entries: map[slot]*entry{}, totals: map[subject]*total{}, dirty: map[slot]*entry{}, changed: map[*Session]struct{}{},
-		paces: map[subject]*pace{}, refused: map[string]int64{},
+		paces: map[subject]*pace{}, refused: map[Limited]int64{}, names: map[string]struct{}{},
 	}
 	stop, err := o.Store.Hear(m.hear)
 	if err != nil {
@@ -296,16 +301,13 @@ type Figures struct {
 	Entries, Unwritten int
 	Dropped            int64
 	// Refused is how often each limit has refused somebody.
-	Refused map[string]int64
+	Refused map[Limited]int64
 }
 
 // Figures returns what an operator may want to see.
 func (m *Meter) Figures() Figures {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := Figures{Entries: len(m.entries), Unwritten: len(m.dirty), Dropped: m.dropped, Refused: make(map[string]int64, len(m.refused))}
-	for name, n := range m.refused {
-		f.Refused[name] = n
-	}
+	f := Figures{Entries: len(m.entries), Unwritten: len(m.dirty), Dropped: m.dropped, Refused: maps.Clone(m.refused)}
 	return f
 }

@@ -249,7 +249,7 @@ func TestLimits(t *testing.T) {
 		} else {
 			s.Leave()
 		}
-		if f := b.Figures(); f.Refused[LimitKeyCost] != 2 || f.Refused[LimitUserSessions] != 1 {
+		if f := b.Figures(); f.Refused[Limited{LimitKeyCost, NoKey}] != 2 || f.Refused[Limited{LimitUserSessions, NoKey}] != 1 {
 			t.Errorf("%+v", f)
 		}
 		closeMeter(t, a)
@@ -473,15 +473,50 @@ func TestDoor(t *testing.T) {
 			door(at, ada, true, LimitUserCost)
 		}
 		door(m, Who{User: "bob", Key: "key:1"}, true, LimitKeyRate)
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		door(m, Who{User: "bob", Key: "key:1"}, true, "")
 		door(m, Who{}, true, "")
-		if got := m.Figures().Refused; got[LimitKeySessions] != 1 || got[LimitUserCost] != 1 || got[LimitKeyRate] != 1 {
+		if got := m.Figures().Refused; got[Limited{LimitKeySessions, NoKey}] != 1 || got[Limited{LimitUserCost, NoKey}] != 1 || got[Limited{LimitKeyRate, NoKey}] != 1 {
 			t.Errorf("counted were %v", got)
 		}
 		var none *Meter
 		door(none, ada, true, "")
 		closeMeter(t, m)
 		closeMeter(t, other)
+	})
+}
+
+// TestRefusalsByName: refusals are counted by the limit and the name of the key, of which there are only so
+// many.
+func TestRefusalsByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, err := New(context.Background(), Options{
+			Store: metertest.New(), Node: "a", Key: func(string) auth.Limits { return auth.Limits{CostPerDay: 1} },
+			Name: func(id string) string { return id[len("key:"):] },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		spent := cost.Amount{Micros: 1_000_000}
+		for i := range 2 * mostNames {
+			who := Who{Key: "key:k" + strconv.Itoa(i)}
+			m.Turn(who, spent, cost.Usage{})
+			if m.Allows(who) == nil {
+				t.Fatalf("%+v is allowed", who)
+			}
+		}
+		m.Turn(Who{Key: "key:"}, spent, cost.Usage{})
+		if m.Allows(Who{Key: "key:"}) == nil {
+			t.Fatal("it is allowed")
+		}
+		f := m.Figures()
+		sum := int64(0)
+		for _, n := range f.Refused {
+			sum += n
+		}
+		if f.Refused[Limited{LimitKeyCost, "k0"}] != 1 || f.Refused[Limited{LimitKeyCost, OtherKey}] < mostNames || len(f.Refused) > mostNames+1 || sum != 2*mostNames+1 {
+			t.Errorf("%d series, %d refusals: %v", len(f.Refused), sum, f.Refused)
+		}
+		closeMeter(t, m)
 	})
 }

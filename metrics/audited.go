@@ -18,7 +18,7 @@ type toolKey struct {
 // tool counts the calls of a tool in one mode. Everything in it is fixed.
 type tool struct {
 	calls, answers set[prometheus.Counter]
-	took           prometheus.Observer
+	queued, took   prometheus.Observer
 	clamped        prometheus.Counter
 	conflicts      prometheus.Counter
 }
@@ -37,7 +37,8 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 			all[toolKey{id, mode}] = &tool{
 				calls:     counterSet(m.counters["tool_calls_total"], outcomes(), id, string(mode)),
 				answers:   counterSet(m.counters["confirmations_total"], asked, id),
-				took:      m.histograms["tool_seconds"].WithLabelValues(id),
+				queued:    m.histograms["tool_seconds"].WithLabelValues(id, "queued"),
+				took:      m.histograms["tool_seconds"].WithLabelValues(id, "run"),
 				clamped:   m.counters["tool_clamped_total"].WithLabelValues(id, string(mode)),
 				conflicts: m.counters["ledger_conflicts_total"].WithLabelValues(id),
 			}
@@ -62,8 +63,11 @@ func outcomes() []string {
 }
 
 // Audited counts what a record of the audit tells of a tool, whether the call was made by voice or
-// by text. Records of anything else are ignored. It does not block.
+// by text, and of what a turn by text has cost. Records of anything else are ignored. It does not block.
 func (m *Metrics) Audited(r audit.Record) {
+	if r.Event == audit.EventTurnCost && r.Spent != nil && r.Spent.Micros > 0 {
+		m.chatCost.Add(r.Spent.Micros.Dollars())
+	}
 	if r.Event != audit.EventTool && r.Event != audit.EventConfirmation {
 		return
 	}
@@ -76,6 +80,9 @@ func (m *Metrics) Audited(r audit.Record) {
 	}
 	if r.Confirmation != "" {
 		t.answers.with(r.Confirmation).Inc()
+		if r.Waited > 0 && !r.CacheHit {
+			m.waited.with(r.Confirmation).Observe(r.Waited.Seconds())
+		}
 	}
 	if r.Event != audit.EventTool {
 		return
@@ -91,6 +98,7 @@ func (m *Metrics) Audited(r audit.Record) {
 	}
 	if r.DurationMS > 0 {
 		t.took.Observe((time.Duration(r.DurationMS) * time.Millisecond).Seconds())
+		t.queued.Observe(r.Queued.Seconds())
 	}
 	if len(r.Clamped) > 0 {
 		t.clamped.Inc()

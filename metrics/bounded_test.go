@@ -12,6 +12,7 @@ import (
 	"voicegw/chat"
 	"voicegw/cost"
 	"voicegw/internal/nonblock"
+	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -48,14 +49,14 @@ func TestSeriesAreBounded(t *testing.T) {
 				m.Refused(pick(r, wrongs...))
 				m.Audited(audit.Record{
 					Event: audit.Event(pick(r, string(audit.EventTool), string(audit.EventConfirmation))), ToolID: pick(r, ids(tools.Snapshot())...), Mode: registry.Mode(pick(r, "voice", "text")),
-					OK: r.IntN(2) == 0, ErrorType: registry.ErrorType(pick(r, outcomes()...)), Confirmation: pick(r, asked...), PartialSideEffects: true, DurationMS: 5,
+					OK: r.IntN(2) == 0, ErrorType: registry.ErrorType(pick(r, outcomes()...)), Confirmation: pick(r, asked...), PartialSideEffects: true, DurationMS: 5, Queued: time.Second, Waited: time.Minute,
 					UserID: pick[string](r), SessionID: pick[string](r), Clamped: map[string]registry.Clamped{pick[string](r): {}},
 				})
 			}
 		})
 	}
 	all.Wait()
-	for route := range 50 { // more than the gateway has; their names are the program's own
+	for route := range 40 { // more than the gateway has; their names are the program's own
 		for code := range 6 {
 			m.Answered(fmt.Sprint("GET /v1/", route), 100*code, time.Second)
 		}
@@ -63,6 +64,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	s := sources()
 	s.Tools = tools.Stats
 	s.Snapshot = tools.Snapshot
+	s.Limited = func() map[meter.Limited]int64 { return limitedOf(31) }
 	s.Loops = func() nonblock.Load { return nonblock.Load{Busy: make([]float64, 64), Rounds: make([]uint64, 10)} }
 	text, _ := scrape(t, m, s)
 	n := 0
@@ -78,6 +80,16 @@ func TestSeriesAreBounded(t *testing.T) {
 	if n > mostSeries {
 		t.Errorf("there are %d series; at most %d may be", n, mostSeries)
 	}
+}
+
+// limitedOf is what a meter that counts refusals under so many names has at most: each name one limit, which a
+// key has all four of only if an operator has set them so.
+func limitedOf(names int) map[meter.Limited]int64 {
+	all := map[meter.Limited]int64{}
+	for i := range names {
+		all[meter.Limited{Limit: meter.Limits()[i%len(meter.Limits())], Key: fmt.Sprint("k", i)}] = 1
+	}
+	return all
 }
 
 func ids(tools *registry.Snapshot) []string {

@@ -69,6 +69,8 @@ var (
 	untilAudio = []float64{.01, .025, .05, .1, .2, .3, .5, .7, 1, 1.5, 2, 3, 5, 8, 15}
 	fast       = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
 	slow       = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	calling    = []float64{.05, .25, 1, 2.5, 5, 15}
+	answering  = []float64{2, 5, 15, 60, 300} // of a person
 	lengths    = []float64{10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200}
 	rounds     = inSeconds(nonblock.RoundBounds())
 	coarse     = []float64{.1, 1, 10} // for a label with many values

@@ -24,6 +24,7 @@ var (
 	modes    = []registry.Mode{registry.ModeVoice, registry.ModeText}
 	ops      = []store.Op{store.OpRead, store.OpWrite, store.OpAsk, store.OpOpen}
 	asked    = []string{"required", "approved", "denied", "expired", "used"}
+	answered = asked[1:4]
 	failures = []orchestrator.Failure{
 		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureEnding,
 		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed), orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),

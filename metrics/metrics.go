@@ -35,6 +35,8 @@ type Metrics struct {
 	texts      texts
 	wrong      set[prometheus.Counter]
 	reloads    set[prometheus.Counter]
+	chatCost   prometheus.Counter
+	waited     set[prometheus.Observer] // by what a person has answered
 	errors     promLogger
 
 	mu       sync.Mutex                 // guards watchers
@@ -71,6 +73,8 @@ func New(o Options) *Metrics {
 	m.opErrors = counterSet(m.counters["store_errors_total"], ops)
 	m.texts = m.newTexts()
 	m.reloads = counterSet(m.counters["reloads_total"], []string{reloadOK, reloadRefused})
+	m.waited = observerSet(m.histograms["confirmation_wait_seconds"], answered)
+	m.chatCost = m.counters["chat_cost_usd_total"].WithLabelValues()
 	m.wrong = counterSet(m.counters["auth_failures_total"], wrongs)
 	return m
 }

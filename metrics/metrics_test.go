@@ -20,6 +20,7 @@ import (
 	"voicegw/cost"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/overload"
+	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/session"
@@ -50,7 +51,13 @@ func sources() Sources {
 			}
 			return ends
 		},
-		Audit: func() audit.Stats { return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2}} },
+		Audit: func() audit.Stats {
+			return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2, Lag: 1500 * time.Millisecond}}
+		},
+		Limited: func() map[meter.Limited]int64 {
+			return map[meter.Limited]int64{{Limit: meter.LimitKeyCost, Key: "backend"}: 3}
+		},
+		DayBudget: func() float64 { return 100 },
 	}
 }
 
@@ -207,10 +214,12 @@ func TestToolsAreCounted(t *testing.T) {
 	m := newMetrics()
 	m.tools[toolKey{"book", registry.ModeVoice}] = m.toolCounters(nil)[toolKey{unknown, registry.ModeVoice}]
 	for _, r := range []audit.Record{
-		{Event: audit.EventTool, ToolID: "invented by a model", Mode: registry.ModeText, OK: true, DurationMS: 40, Clamped: map[string]registry.Clamped{"top_k": {}}},
+		{Event: audit.EventTool, ToolID: "invented by a model", Mode: registry.ModeText, OK: true, DurationMS: 40, Queued: 3 * time.Second, Clamped: map[string]registry.Clamped{"top_k": {}}},
 		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, OK: true, CacheHit: true},
 		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, ErrorType: registry.ErrorConflict, PartialSideEffects: true},
-		{Event: audit.EventConfirmation, ToolID: "x", Mode: registry.ModeVoice, Confirmation: "denied"},
+		{Event: audit.EventConfirmation, ToolID: "x", Mode: registry.ModeVoice, Confirmation: "denied", Waited: 4 * time.Second},
+		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, OK: true, Confirmation: "approved", Waited: time.Minute},
+		{Event: audit.EventTurnCost, Mode: registry.ModeText, Spent: &cost.Sum{Amount: cost.Amount{Micros: 2_500_000}}},
 		{Event: audit.EventDamage, ToolID: "x"},
 	} {
 		m.Audited(r)
@@ -220,7 +229,16 @@ func TestToolsAreCounted(t *testing.T) {
 		`voicegw_tool_calls_total{mode="text",outcome="ok",tool="unknown"} 1`,
 		`voicegw_tool_calls_total{mode="voice",outcome="cached",tool="unknown"} 1`,
 		`voicegw_tool_calls_total{mode="voice",outcome="CONFLICT",tool="unknown"} 1`,
-		`voicegw_tool_seconds_count{tool="unknown"} 1`,
+		`voicegw_tool_seconds_count{part="run",tool="unknown"} 1`,
+		`voicegw_tool_seconds_sum{part="queued",tool="unknown"} 3`,
+		`voicegw_confirmation_wait_seconds_sum{outcome="denied"} 4`,
+		`voicegw_confirmation_wait_seconds_bucket{outcome="approved",le="60"} 1`,
+		`voicegw_confirmation_wait_seconds_bucket{outcome="approved",le="15"} 0`,
+		`voicegw_chat_cost_usd_total 2.5`,
+		`voicegw_cost_day_budget_usd 100`,
+		`voicegw_audit_lag_seconds{sink="stream"} 1.5`,
+		`voicegw_rate_limited_total{key="backend",limit="key-day-cost"} 3`,
+		`voicegw_rate_limited_total{key="none",limit="user-sessions"} 0`,
 		`voicegw_tool_clamped_total{mode="text",tool="unknown"} 1`,
 		`voicegw_confirmations_total{outcome="denied",tool="unknown"} 1`,
 		`voicegw_ledger_conflicts_total{tool="unknown"} 1`,

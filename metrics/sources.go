@@ -11,6 +11,7 @@ import (
 	"voicegw/audit"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/overload"
+	"voicegw/meter"
 	"voicegw/registry"
 	"voicegw/session"
 )
@@ -35,6 +36,11 @@ type Sources struct {
 	Certificates func() map[string]time.Time
 	// Audit returns the counters of the audit.
 	Audit func() audit.Stats
+	// Limited tells how often limits have refused somebody.
+	Limited func() map[meter.Limited]int64
+	// DayBudget is what all gateways together are meant to cost a day, in US dollars; zero if nothing
+	// is said.
+	DayBudget func() float64
 
 	// Set for one reading.
 	census session.Census

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/meter"
 	"voicegw/registry"
 )
 
@@ -83,6 +84,8 @@ var families = []Family{
 		Help: "Tokens of voice turns. What a provider counts in no modality has the modality other."},
 	{Name: "cost_usd_total", Kind: Counter, Labels: []string{"provider", "model"},
 		Help: "What voice turns have cost, in US dollars, by the table of prices; a model without a price is not here."},
+	{Name: "cost_day_budget_usd", Kind: Gauge, read: func(s *Sources, add emit) { add(s.DayBudget()) },
+		Help: "What all gateways together are meant to cost a day, in US dollars (prices.day_budget); 0 if nothing is said."},
 	{Name: "turns_unpriced_total", Kind: Counter, Labels: []string{"provider", "model"},
 		Help: "Voice turns that used tokens whose price is not known."},
 
@@ -111,6 +114,8 @@ var families = []Family{
 		Help: "From a message to the first piece of text of its answer."},
 	{Name: "chat_tokens_total", Kind: Counter, Labels: []string{"direction", "cached"},
 		Help: "Tokens of the text agent's turns."},
+	{Name: "chat_cost_usd_total", Kind: Counter,
+		Help: "What turns of the text agent have cost, in US dollars, by the table of prices."},
 	{Name: "http_requests_total", Kind: Counter, Labels: []string{"route", "code"},
 		Help: "Answered requests by route and class of the status; those that become WebSockets are not here."},
 	{Name: "http_request_seconds", Kind: Histogram, Labels: []string{"route"}, Buckets: coarse,
@@ -119,18 +124,23 @@ var families = []Family{
 	{Name: "auth_failures_total", Kind: Counter, Labels: []string{"why"},
 		Help: "Wrong keys and tokens that were shown: why, or limit for those from an address that has shown too many."},
 
+	{Name: "rate_limited_total", Kind: Counter, Labels: []string{"limit", "key"}, read: readLimited,
+		Help: "Sessions, tickets and messages that a limit of a user or key has refused: which limit, and the name of the key or issuer; none for those without."},
+
 	{Name: "tls_cert_expiry_seconds", Kind: Gauge, Labels: []string{"host"}, read: readCertificates,
 		Help: "How long the certificate of a configured name is still valid; of many names, those that end first."},
 
 	// Tools, by voice and by text.
 	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"},
 		Help: "Calls of tools: ok, cached (an earlier answer was given), or the type of the error."},
-	{Name: "tool_seconds", Kind: Histogram, Labels: []string{"tool"}, Buckets: slow,
-		Help: "How long calls ran."},
+	{Name: "tool_seconds", Kind: Histogram, Labels: []string{"tool", "part"}, Buckets: calling,
+		Help: "How long calls waited before their handler began (queued), and how long they ran (run)."},
 	{Name: "tool_clamped_total", Kind: Counter, Labels: []string{"tool", "mode"},
 		Help: "Calls whose arguments were lowered to a limit."},
 	{Name: "confirmations_total", Kind: Counter, Labels: []string{"tool", "outcome"},
 		Help: "Actions that a person must approve: required, and then approved, denied, expired or used."},
+	{Name: "confirmation_wait_seconds", Kind: Histogram, Labels: []string{"outcome"}, Buckets: answering,
+		Help: "How long a person took to approve or deny an action, or how long a question was open that expired."},
 	{Name: "ledger_conflicts_total", Kind: Counter, Labels: []string{"tool"},
 		Help: "Side effects that were not begun because the ledger knows the same one, without its outcome."},
 	{Name: "tool_handlers_running", Kind: Gauge, Labels: []string{"tool"}, read: readTools(func(t registry.ToolStats) int64 { return t.Running }),
@@ -157,6 +167,8 @@ var families = []Family{
 		Help: "Records of the audit that a sink will never get."},
 	{Name: "audit_failures_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Failed) }),
 		Help: "Failed attempts to write to a sink; the records are written again."},
+	{Name: "audit_lag_seconds", Kind: Gauge, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return s.Lag.Seconds() }),
+		Help: "How long the oldest record of the audit has waited that is not written."},
 	{Name: "audit_waiting_records", Kind: Gauge, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Waiting) }),
 		Help: "Records of the audit that are not written yet."},
 }
@@ -220,6 +232,19 @@ func readAudit(of func(audit.SinkStats) float64) func(*Sources, emit) {
 		stats := s.Audit()
 		add(of(stats.Stream), "stream")
 		add(of(stats.Lines), "file")
+	}
+}
+
+// readLimited reads how often each limit has refused somebody. Every limit has a series from the start.
+func readLimited(s *Sources, add emit) {
+	refused := s.Limited()
+	for _, limit := range meter.Limits() {
+		if _, ok := refused[meter.Limited{Limit: limit, Key: meter.NoKey}]; !ok {
+			add(0, limit, meter.NoKey)
+		}
+	}
+	for of, n := range refused {
+		add(float64(n), of.Limit, of.Key)
 	}
 }
 

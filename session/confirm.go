@@ -122,7 +122,7 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 	line := audit.Call{
 		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: registry.Mode(c.Mode), Turn: c.Turn, ID: "confirmation_" + c.Reference,
 		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
-		ConfirmedBy: string(calls.ByAPI), Reference: c.Reference,
+		ConfirmedBy: string(calls.ByAPI), Reference: c.Reference, Waited: max(time.Since(c.CreatedAt), 0),
 	}
 	if !env.Meta.CacheHit && len(env.Intents) > 0 { // the intents of a stored answer no longer apply
 		line.Refused, line.Why = env.Intents, "the session is over"

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"voicegw/audit"
+	"voicegw/meter"
 	"voicegw/metrics"
 	"voicegw/transport"
 )
@@ -39,7 +41,8 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
 		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load, Certificates: s.certificateEnds,
-		Overload: s.overload.State,
+		Overload: s.overload.State, DayBudget: func() float64 { return math.Float64frombits(s.dayBudget.Load()) },
+		Limited: func() map[meter.Limited]int64 { return s.usage.Figures().Refused },
 	})
 	if s.cfg.Metrics.Listen == "" {
 		return h, nil

@@ -125,6 +125,7 @@ type server struct {
 	scrapes      *scrapes // nil if the metrics have no address of their own
 	overload     *overload.Watch
 	prices       atomic.Pointer[cost.Table]
+	dayBudget    atomic.Uint64 // the bits of a float64: US dollars
 	usage        *meter.Meter
 	tools        *registry.Registry
 	agents       *agents

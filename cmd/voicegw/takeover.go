@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -58,6 +59,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		s.auth.Swap(who).Close()
 		show()
 		s.prices.Store(prices)
+		s.dayBudget.Store(math.Float64bits(next.Prices.DayBudget))
 		s.usage.Reconfigure(userLimits(next))
 		s.models.take(models)
 		if err := s.sessions.Reconfigure(settings); err != nil {

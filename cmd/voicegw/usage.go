@@ -52,10 +52,11 @@ func (s *server) openUsage(ctx context.Context) (err error) {
 		return err
 	}
 	s.prices.Store(prices)
+	s.dayBudget.Store(math.Float64bits(s.cfg.Prices.DayBudget))
 	s.usage, err = meter.New(ctx, meter.Options{
 		Store: s.caps.store.Usage(), Node: rand.Text(), Logger: s.logger.With("component", "usage"),
 		User: userLimits(s.cfg),
-		Key:  s.limitsOf,
+		Key:  s.limitsOf, Name: s.nameOf,
 	})
 	if err != nil {
 		return fmt.Errorf("what was used today cannot be read: %w", err)
@@ -67,6 +68,12 @@ func (s *server) openUsage(ctx context.Context) (err error) {
 func (s *server) limitsOf(id string) auth.Limits {
 	p, _ := s.auth.Get().Find(id)
 	return p.Limits
+}
+
+// nameOf returns the name of the key or issuer with that ID; empty for others.
+func (s *server) nameOf(id string) string {
+	p, _ := s.auth.Get().Find(id)
+	return p.Name
 }
 
 // usageTime bounds what is written of the usage at the end.

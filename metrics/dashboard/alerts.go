@@ -201,6 +201,12 @@ var alerts = []Alert{
 		Summary: "{{ $labels.instance }} was told to read its configuration again, and could not use it.",
 		Runbook: "Nothing has changed: the gateway goes on with the configuration before. But its next start would read the same files and fail. The log names each problem with its line (`the configuration cannot be used`), and so does the answer of `POST /v1/admin/reload`. Correct it, and reload again.",
 		Bad:     []Series{{`voicegw_reloads_total{result="refused"}`, "0x5 1x30"}}, Good: []Series{{`voicegw_reloads_total{result="ok"}`, "0x5 1x30"}, {`voicegw_reloads_total{result="refused"}`, "1x40"}}, At: "10m"},
+	{Name: "VoicegwCostBurn", Severity: "ticket", For: "15m",
+		Expr:    `24 * ((sum(increase(voicegw_cost_usd_total[1h])) or vector(0)) + sum(increase(voicegw_chat_cost_usd_total[1h]))) > 1.5 * max(voicegw_cost_day_budget_usd) and max(voicegw_cost_day_budget_usd) > 0`,
+		Summary: "The models cost {{ $value | humanize }} dollars a day at the pace of the last hour, more than one and a half times the budget (prices.day_budget).",
+		Runbook: "Who spends it: `GET /v1/usage?since=…` by `user` and `key`, the panels of cost by model, of tokens (much uncached input is a prompt or a history that has grown), and of turns. A campaign or a new customer is a reason to raise the budget (`prices.day_budget`); one key or user is a reason for a limit of its own (`auth.keys.<name>.limits.cost_per_day`, `limits.user_day_cost`), which a reload takes over for keys; a loop of tools or callers that never hang up show in the length of sessions (`limits.session_cost`, `limits.session_length`). A key that was stolen: take it out of the configuration and reload. What is `unpriced` is not in the sum.",
+		Bad:     []Series{{`voicegw_cost_usd_total{provider="openai"}`, "0+1x120"}, {`voicegw_chat_cost_usd_total`, "0+0.1x120"}, {`voicegw_cost_day_budget_usd`, "1000x120"}},
+		Good:    []Series{{`voicegw_cost_usd_total{provider="openai"}`, "0+0.8x120"}, {`voicegw_chat_cost_usd_total`, "0+0.1x120"}, {`voicegw_cost_day_budget_usd`, "1000x120"}}, At: "100m"},
 	{Name: "VoicegwAuditDropping", Severity: "page", For: "0m",
 		Expr:    `sum by (job, instance, sink) (increase(voicegw_audit_dropped_total[10m])) > 0`,
 		Summary: "Records of the audit are lost ({{ $labels.sink }} of {{ $labels.instance }}).",
@@ -209,7 +215,7 @@ var alerts = []Alert{
 	{Name: "VoicegwAuditBehind", Severity: "ticket", For: "10m",
 		Expr:    `voicegw_audit_waiting_records > 1000`,
 		Summary: "{{ $value }} records of the audit are not written yet ({{ $labels.sink }} of {{ $labels.instance }}).",
-		Runbook: "As VoicegwAuditDropping, before anything is lost: 65,536 records may wait for each sink, and what waits when the gateway ends is written within 5 s or lost.",
+		Runbook: "As VoicegwAuditDropping, before anything is lost (`voicegw_audit_lag_seconds` says for how long the oldest has waited): 65,536 records may wait for each sink, and what waits when the gateway ends is written within 5 s or lost.",
 		Bad:     []Series{{`voicegw_audit_waiting_records{sink="file"}`, "2000x30"}}, Good: []Series{{`voicegw_audit_waiting_records{sink="file"}`, "20x30"}}, At: "20m"},
 }
 

@@ -103,7 +103,12 @@ var rows = []Row{
 		{Title: "Slow clients", Unit: "reqps", Queries: []Query{{rate("provider", "slow_clients_total", "@p"), "{{provider}}"}}},
 		{Title: "Refused messages of clients", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("code", "client_messages_rejected_total", "@") + " > 0", "{{code}}"}}},
 		{Title: "Tokens", Unit: "short", Help: "Tokens a second.", Queries: []Query{{rate("direction, modality, cached", "tokens_total", "@p"), "{{direction}} {{modality}}, cached {{cached}}"}}},
-		{Title: "Cost an hour", Unit: "currencyUSD", MayBeEmpty: true, Queries: []Query{{`3600 * ` + rate("provider, model", "cost_usd_total", "@p"), "{{provider}} {{model}}"}}},
+		{Title: "Cost an hour", Unit: "currencyUSD", MayBeEmpty: true, Queries: []Query{
+			{`3600 * ` + rate("provider, model", "cost_usd_total", "@p"), "{{provider}} {{model}}"}, {`3600 * sum(rate(voicegw_chat_cost_usd_total{@}[$__rate_interval]))`, "text"},
+		}},
+		{Title: "Cost a day at the pace of the last hour", Unit: "currencyUSD", Help: "Beside the budget of a day (prices.day_budget); 0 is none.", Queries: []Query{
+			{`24 * ((sum(increase(voicegw_cost_usd_total{@}[1h])) or vector(0)) + sum(increase(voicegw_chat_cost_usd_total{@}[1h])))`, "at this pace"}, {`max(voicegw_cost_day_budget_usd{@})`, "budget"},
+		}},
 		{Title: "Turns without a price", Unit: "reqps", Queries: []Query{{rate("provider, model", "turns_unpriced_total", "@p"), "{{provider}} {{model}}"}}},
 	}},
 	{"Providers", []Panel{
@@ -125,12 +130,14 @@ var rows = []Row{
 		{Title: "Requests", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("route, code", "http_requests_total", "@") + " > 0", "{{route}} {{code}}"}}},
 		{Title: "Readings of the configuration", Unit: "reqps", Queries: []Query{{rate("result", "reloads_total", "@"), "{{result}}"}}},
 		{Title: "Wrong keys and tokens", Unit: "reqps", Queries: []Query{{rate("why", "auth_failures_total", "@"), "{{why}}"}}},
+		{Title: "Refused by a limit", Unit: "reqps", Help: "Sessions, tickets and messages of users and keys that have used what they may.", Queries: []Query{{rate("limit, key", "rate_limited_total", "@"), "{{limit}} {{key}}"}}},
 		{Title: "Time of answers, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "http_request_seconds", "route"), "{{route}}"}}},
 	}},
 	{"Tools", []Panel{
 		{Title: "Calls", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("tool, outcome", "tool_calls_total", "@") + " > 0", "{{tool}} {{outcome}}"}}},
-		{Title: "Time of calls, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "tool_seconds", "tool"), "{{tool}}"}}},
+		{Title: "Time of calls, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "tool_seconds", "tool, part"), "{{tool}} {{part}}"}}},
 		{Title: "Approvals", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("tool, outcome", "confirmations_total", "@") + " > 0", "{{tool}} {{outcome}}"}}},
+		{Title: "Time until a person answers, p50", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.5", "confirmation_wait_seconds", "outcome"), "{{outcome}}"}}},
 		{Title: "Arguments lowered to a limit", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("tool", "tool_clamped_total", "@") + " > 0", "{{tool}}"}}},
 		{Title: "Actions of unknown outcome", Unit: "short", MayBeEmpty: true, Queries: []Query{{`sum by (tool) (increase(voicegw_ledger_conflicts_total{@}[1h])) > 0`, "{{tool}}"}}},
 		{Title: "Handlers", Unit: "short", MayBeEmpty: true, Queries: []Query{
@@ -150,6 +157,7 @@ var rows = []Row{
 			{rate("sink", "audit_written_total", "@"), "{{sink}} written"}, {rate("sink", "audit_dropped_total", "@"), "{{sink}} lost"}, {rate("sink", "audit_failures_total", "@"), "{{sink}} failures"},
 		}},
 		{Title: "Records that wait for the audit", Unit: "short", Queries: []Query{{`sum by (instance, sink) (voicegw_audit_waiting_records{@})`, "{{instance}} {{sink}}"}}},
+		{Title: "Oldest record that waits for the audit", Unit: "s", Queries: []Query{{`max by (instance, sink) (voicegw_audit_lag_seconds{@})`, "{{instance}} {{sink}}"}}},
 		{Title: "Certificates", Unit: "s", MayBeEmpty: true, Help: "How long they are still valid.", Queries: []Query{{`min by (host) (voicegw_tls_cert_expiry_seconds{@})`, "{{host}}"}}},
 		{Title: "CPU", Unit: "percentunit", Queries: []Query{{`rate(process_cpu_seconds_total{@}[$__rate_interval])`, "{{instance}}"}}},
 		{Title: "Memory", Unit: "bytes", Queries: []Query{{`process_resident_memory_bytes{@}`, "{{instance}}"}}},

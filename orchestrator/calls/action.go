@@ -63,6 +63,8 @@ type Approved struct {
 	Asked    string
 	Keys     policy.Keys
 	Args     json.RawMessage
+	// Waited is how long the question was open; zero if that is not known.
+	Waited time.Duration
 }
 
 // Declined reports that a question ended without running a tool: the caller writes Record to

@@ -180,7 +180,7 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 		a.line.Tool = k.runs
 	}
 	if k.approval != nil {
-		a.line.ConfirmedBy, a.line.Reference = string(k.approval.By), k.approval.Reference
+		a.line.ConfirmedBy, a.line.Reference, a.line.Waited = string(k.approval.By), k.approval.Reference, k.approval.Waited
 	}
 	return a
 }
@@ -212,6 +212,7 @@ type Effect struct {
 // counts as not delivered, whatever e says.
 func (a Answer) Record(at time.Time, e Effect) audit.Record {
 	l := a.line
+	l.Queued = a.Queued
 	l.At, l.Applied, l.Refused, l.Why, l.NotDelivered = at, e.Applied, e.Refused, e.Why, e.NotDelivered
 	if why := a.reader.why(); why != "" {
 		l.NotDelivered = why

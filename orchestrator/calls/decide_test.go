@@ -246,6 +246,38 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
+// TestHowLongAQuestionWaits: whoever counts learns how long a person took to answer, and how long an approved
+// call then waited for its handler.
+func TestHowLongAQuestionWaits(t *testing.T) {
+	put := time.Unix(1000, 0)
+	for outcome, ended := range map[Outcome]time.Duration{OutcomeApproved: 7 * time.Second, OutcomeDenied: 2 * time.Second, OutcomeExpired: time.Minute} {
+		c := newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 9}})
+		c.Called(put, Called{Turn: 1, Provider: "p", Tool: "pay", Args: []byte(`{"amount":1}`)})
+		call := c.open[0].id
+		c.Recorded(put, Recorded{Call: call, Token: "tok", Name: "tok", Reference: "ref", ExpiresAt: put.Add(time.Hour)})
+		c.Answered("tok", outcome == OutcomeApproved)
+		waited := time.Duration(-1)
+		for _, do := range c.Resolved(put.Add(ended), Resolved{Token: "tok", Outcome: outcome, By: ByClient}) {
+			switch do := do.(type) {
+			case Declined:
+				waited = do.Record.Waited
+			case Approved:
+				waited = do.Waited
+				c.Approve(put.Add(ended), 2, do)
+				env := good(`{}`)
+				answers, ok := c.Finished(Finished{Call: c.open[0].id, Envelope: env, BegunAt: put.Add(ended + time.Second)})
+				r := answers[0].(Answer).Record(put, Effect{})
+				if !ok || r.Waited != ended || r.Queued != time.Second || r.Confirmation != "approved" {
+					t.Errorf("the call that was approved is recorded as %+v", r)
+				}
+			}
+		}
+		if waited != ended {
+			t.Errorf("%s: it has waited %v, want %v", outcome, waited, ended)
+		}
+	}
+}
+
 // TestApprovedTwice: two questions about one deed with a key do it once.
 func TestApprovedTwice(t *testing.T) {
 	b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice, Confirm: []string{"book"}})

@@ -23,6 +23,14 @@ type question struct {
 	told      registry.Envelope // the CONFIRMATION_REQUIRED answer that the model got
 }
 
+// waited returns how long the question has been open; zero if that is not known.
+func (q *question) waited(at time.Time) time.Duration {
+	if q.putAt.IsZero() {
+		return 0
+	}
+	return max(at.Sub(q.putAt), 0)
+}
+
 // ask asks the user to approve a call, unless the same question is open or the user has been
 // asked often enough. The question must be recorded before the client or the model is told.
 func (c *Calls) ask(k call, p *registry.Prepared) []Action {
@@ -178,7 +186,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	if in.Outcome == OutcomeApproved {
 		c.book.Approved(q.runs, q.question.name)
 		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Prepared: q.prepared, Args: q.args, Asked: q.version,
-			Keys: ApprovedKeys(q.question.reference, q.keys.Business)}
+			Keys: ApprovedKeys(q.question.reference, q.keys.Business), Waited: q.question.waited(at)}
 		if spoken == nil {
 			return append(do, a)
 		}
@@ -189,7 +197,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	}
 	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, Told: spoken != nil, Record: Decision{
 		At: at, Tools: c.book.Tools(), Mode: c.book.Mode(), Turn: q.turn, Tool: q.runs, Provider: q.provider, Args: q.args,
-		Reference: q.question.reference, Outcome: in.Outcome, By: in.By,
+		Reference: q.question.reference, Outcome: in.Outcome, By: in.By, Waited: q.question.waited(at),
 	}.Record()})
 	if spoken == nil {
 		return do
@@ -208,11 +216,12 @@ type Decision struct {
 	Args                      json.RawMessage
 	Outcome                   Outcome
 	By                        By
+	Waited                    time.Duration // how long the question was open; zero if that is not known
 }
 
 // Record returns the audit's line for the decision.
 func (d Decision) Record() audit.Record {
-	r := audit.Call{At: d.At, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args}.Record()
+	r := audit.Call{At: d.At, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args, Waited: d.Waited}.Record()
 	r.Event, r.Delivered = audit.EventConfirmation, false
 	r.Confirmation, r.ConfirmedBy, r.Reference = string(d.Outcome), string(d.By), d.Reference
 	return r
