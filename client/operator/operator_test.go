@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -47,9 +48,15 @@ func TestSegmentAndQuoteOdd(t *testing.T) {
 
 // TestItTrustsNobody: a key goes to the address it is for, and to no other; what
 // a stranger answers reaches the terminal as text alone.
+//
+// Both servers have ports that the system gives to anybody who asks: a program that still knew the port from
+// a server before asks here, too. Only what this client can have sent counts.
 func TestItTrustsNobody(t *testing.T) {
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("the request was carried elsewhere")
+	mine := "/" + rand.Text()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == mine || r.Header.Get("Authorization") == "Bearer hush" {
+			t.Errorf("the request was carried elsewhere: %s", r.URL)
+		}
 	}))
 	defer elsewhere.Close()
 	answer := func(w http.ResponseWriter, status int, code, message string) {
@@ -57,12 +64,17 @@ func TestItTrustsNobody(t *testing.T) {
 		json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": code, "message": message}})
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path, ok := strings.CutPrefix(r.URL.Path, mine)
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
 		if r.Header.Get("Authorization") != "Bearer hush" {
 			t.Errorf("%s was asked with %q", r.URL, r.Header.Get("Authorization"))
 		}
-		switch r.URL.Path {
+		switch path {
 		case "/redirect":
-			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+			http.Redirect(w, r, elsewhere.URL+mine, http.StatusFound)
 		case "/terminal":
 			answer(w, 403, "operators_only", "no\x1b[2J")
 		case "/old":
@@ -72,7 +84,7 @@ func TestItTrustsNobody(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	o := New(srv.URL, "hush", nil)
+	o := New(srv.URL+mine, "hush", nil)
 	defer o.Close()
 	for path, want := range map[string]string{
 		"/redirect": "is no voicegw gateway (status 302", "/terminal": `answers 403: "no\x1b[2J"`, "/old": "has no endpoint /old", "/html": "is no voicegw gateway (status 200",
