@@ -83,8 +83,19 @@ func (p *place) job() job {
 func (p *place) soon() {
 	if !p.queued && p.job() != jobNothing {
 		p.queued = true
-		p.n.enqueue(p)
+		p.n.enqueue(p, p.hurries())
 	}
+}
+
+// hurries reports whether somebody waits for what is to be written, or cannot do anything before it. The caller
+// must hold mu.
+func (p *place) hurries() bool { return p.job() == jobEnter || p.changes.awaited() }
+
+// awaited is hurries for a caller that does not hold mu.
+func (p *place) awaited() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hurries()
 }
 
 // write does one job, on a writer's goroutine. more reports that the place must be queued again. The
@@ -194,7 +205,11 @@ func (p *place) Update(change func(*store.SessionRecord)) {
 func (p *place) Written() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.changes.written()
+	done := p.changes.written()
+	if p.queued && p.hurries() {
+		p.n.writes.hurry(p)
+	}
+	return done
 }
 
 // Note implements session.Place.

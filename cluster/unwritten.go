@@ -27,6 +27,9 @@ func (u *unwritten) written() <-chan struct{} {
 	return done
 }
 
+// awaited reports whether somebody waits for a write that has not begun.
+func (u *unwritten) awaited() bool { return len(u.next) > 0 }
+
 // begin takes what has changed for a write.
 func (u *unwritten) begin() {
 	u.changed, u.writes = false, true

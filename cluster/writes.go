@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,15 +21,18 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// writes writes the records of all places, in the order in which they have changed, on a few
-// goroutines that run while something is to be written. A place that waits costs a pointer.
+// writes writes the records of all places, on a few goroutines that run while something is to be written:
+// those first that somebody waits for, as a client does for its token, and each of them in the order in which
+// they have changed. A place that waits costs a pointer.
 type writes struct {
 	closing chan struct{} // closed by Close
 	once    sync.Once
 	running sync.WaitGroup // the writers
 
 	mu      sync.Mutex // guards the following fields
-	queue   []*place   // nil without places that wait
+	urgent  fifo       // the places that somebody waits for
+	others  fifo
+	passed  int // how many of urgent were taken in a row while others waited
 	writers int
 	failed  time.Time // when a write has not reached the store, and none has since; zero without one
 }
@@ -42,15 +46,52 @@ func (n *Node) Close() {
 	n.writes.running.Wait()
 }
 
+// mostPassed is how many places are taken before one that nobody waits for: these must not wait for ever.
+const mostPassed = 3
+
+// fifo holds places in their order; nil without one.
+type fifo []*place
+
+func (f *fifo) push(p *place) { *f = append(*f, p) }
+
+// pop takes the oldest; there must be one.
+func (f *fifo) pop() *place {
+	p := (*f)[0]
+	(*f)[0] = nil
+	if *f = (*f)[1:]; len(*f) == 0 {
+		*f = nil // and what it has grown to
+	}
+	return p
+}
+
+// put adds a place to its queue. The caller must hold mu.
+func (w *writes) put(p *place, urgent bool) {
+	if urgent {
+		w.urgent.push(p)
+	} else {
+		w.others.push(p)
+	}
+}
+
 // enqueue has something written for a place that is not in the queue.
-func (n *Node) enqueue(p *place) {
+func (n *Node) enqueue(p *place, urgent bool) {
 	w := &n.writes
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue = append(w.queue, p)
+	w.put(p, urgent)
 	if w.writers < mostWriters {
 		w.writers++
 		w.running.Go(n.write)
+	}
+}
+
+// hurry moves a place to those that somebody waits for, unless it is there or a writer has it.
+func (w *writes) hurry(p *place) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if i := slices.Index(w.others, p); i >= 0 {
+		w.others = slices.Delete(w.others, i, i+1)
+		w.urgent.push(p)
 	}
 }
 
@@ -58,15 +99,18 @@ func (n *Node) enqueue(p *place) {
 func (w *writes) dequeue() *place {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
-		w.queue = nil // and what it has grown to
-		w.writers--
-		return nil
+	switch {
+	case len(w.urgent) > 0 && (len(w.others) == 0 || w.passed < mostPassed):
+		if len(w.others) > 0 {
+			w.passed++
+		}
+		return w.urgent.pop()
+	case len(w.others) > 0:
+		w.passed = 0
+		return w.others.pop()
 	}
-	p := w.queue[0]
-	w.queue[0] = nil
-	w.queue = w.queue[1:]
-	return p
+	w.writers--
+	return nil
 }
 
 // write is a writer: it writes until nothing is left to write.
@@ -91,7 +135,7 @@ func (n *Node) write() {
 		} else if !n.writes.pause(pauses.NextBackOff()) {
 			continue // it is given up
 		}
-		n.writes.again(p)
+		n.writes.again(p, p.awaited())
 	}
 }
 
@@ -105,11 +149,11 @@ func (w *writes) pause(d time.Duration) bool {
 	}
 }
 
-// again puts a place at the end of the queue; the caller is a writer, and goes on.
-func (w *writes) again(p *place) {
+// again puts a place at the end of its queue; the caller is a writer, and goes on.
+func (w *writes) again(p *place, urgent bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue = append(w.queue, p)
+	w.put(p, urgent)
 }
 
 // saw notes what came of a write. That the store is away is logged once for all sessions.

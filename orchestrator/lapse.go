@@ -34,8 +34,7 @@ func (m *machine) watchLapse() {
 	}
 	left := m.lapse.at.Sub(m.at)
 	if left <= 0 {
-		m.flush(FlushSessionEnd)
-		m.end(EndLapsed)
+		m.breakOff(EndLapsed)
 		return
 	}
 	if left <= lapseWarning && !m.lapse.warned {

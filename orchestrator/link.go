@@ -122,8 +122,7 @@ func (m *machine) ofLink(in Input) {
 		m.linkBack(in)
 	case LinkGone:
 		if m.down() {
-			m.flush(FlushSessionEnd)
-			m.end(EndLost)
+			m.breakOff(EndLost)
 		}
 	}
 }
@@ -221,8 +220,7 @@ func (m *machine) linkLost(why LinkReason) {
 	l := &m.link
 	l.losses = slices.DeleteFunc(append(l.losses, m.at), func(t time.Time) bool { return m.at.Sub(t) >= stormTime })
 	if len(l.losses) >= stormLosses {
-		m.flush(FlushSessionEnd)
-		m.end(EndLost)
+		m.breakOff(EndLost)
 		return
 	}
 	m.unlink(why)

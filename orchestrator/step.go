@@ -210,6 +210,14 @@ func (m *machine) problem(ev transport.Problem) {
 	}
 }
 
+// breakOff ends the session with what still sounds: an answer of which the user does not hear all was interrupted.
+func (m *machine) breakOff(reason EndReason) {
+	if t := m.turn; m.flush(FlushSessionEnd) && t.cut == uncut {
+		t.cut = cutOff
+	}
+	m.end(reason)
+}
+
 func (m *machine) end(reason EndReason) {
 	if m.turn != nil {
 		m.endTurn()
@@ -263,8 +271,7 @@ func (m *machine) end(reason EndReason) {
 // A response that belongs to an earlier turn delays nothing.
 func (m *machine) tick() {
 	if m.ending() && !m.at.Before(m.endsAt()) {
-		m.flush(FlushSessionEnd)
-		m.end(m.endReason())
+		m.breakOff(m.endReason())
 		return
 	}
 	m.carryOut(m.calls.Tick(m.at))
@@ -318,8 +325,7 @@ func (m *machine) watchLimits() {
 	if p := m.policy; p.MaxLength > 0 {
 		left := m.startedAt.Add(p.MaxLength).Sub(m.at)
 		if left <= 0 {
-			m.flush(FlushSessionEnd)
-			m.end(EndLength)
+			m.breakOff(EndLength)
 			return
 		}
 		if left <= p.warning() && !m.warned {
@@ -346,8 +352,7 @@ func (m *machine) settle() {
 		return
 	}
 	if m.endNow {
-		m.flush(FlushSessionEnd)
-		m.end(EndTool)
+		m.breakOff(EndTool)
 		return
 	}
 	m.settleTurn()

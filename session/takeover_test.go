@@ -1,7 +1,9 @@
 package session
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -289,5 +291,48 @@ func TestTakeoverWithoutAModel(t *testing.T) {
 		}
 		answers(r.conn, next, "r1", "a1", "In Rome.")
 		r.conn.expect(t, "session.started", "provider.reconnected", "audio.start l2001.a1", "turn.ended completed")
+	})
+}
+
+// asksNobody is a cluster that counts how often it is asked for a session.
+type asksNobody struct {
+	Cluster
+	asked int
+}
+
+func (n *asksNobody) Carry(ctx context.Context, v Visitor, c Client) bool {
+	n.asked++
+	return n.Cluster.Carry(ctx, v, c)
+}
+
+func (n *asksNobody) Take(ctx context.Context, v Visitor) (*Taken, error) {
+	n.asked++
+	return n.Cluster.Take(ctx, v)
+}
+
+// TestAClientThatIsGoneTakesNothing: a client whose node has died is gone when it is its turn. Its session is
+// neither taken nor asked for: it would run here for nobody, and whoever it is that comes back takes it.
+func TestAClientThatIsGoneTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, _ := beginsAt(t, f.stage(t, "a", remembering, nil))
+		f.kill("a")
+		b := &asksNobody{Cluster: f.node("b")}
+		r.st = f.stage(t, "b", remembering, func(o *Options) { o.Cluster = b })
+		late := newTestClient()
+		late.gone = true
+		late.say(r.start(""))
+		r.st.m.Start(r.st.admit(netip.MustParseAddr("198.51.100.9")), late)
+		pass(5 * time.Second)
+		if b.asked > 0 || f.record(r.id).Epoch != 1 || late.count("session.started") > 0 {
+			t.Errorf("the cluster was asked %d times, and the record is %+v", b.asked, f.record(r.id))
+		}
+		r.comeBack(r.position())
+		r.st.fake.Accept(t)
+		synctest.Wait()
+		r.read(-1)
+		if rec := f.record(r.id); rec.Epoch != 2 || !r.resumed[len(r.resumed)-1] {
+			t.Errorf("the client did not come back: the record is %+v", rec)
+		}
 	})
 }
