@@ -56,9 +56,12 @@ type crowd struct {
 	speech  map[int][]byte // a phrase for each input rate, in Hz
 	over    <-chan struct{}
 	pulse   *pulse
+	stored  *storePulse
 	links   *linkSide
+	first   chan struct{} // holds a note while a caller is the next to call
 
-	mu     sync.Mutex // guards the following fields
+	mu     sync.Mutex    // guards the following fields
+	held   time.Duration // how long callers have waited in all for a store that keeps up
 	visits []*visit
 	tokens []string // of confirmations of the latest visits, for thieves
 	ways   []string // to come back to the latest visits, for thieves
@@ -69,7 +72,7 @@ var chaosRates = []int{16000, 24000, 48000}
 
 func newCrowd(ch *chaos) *crowd {
 	c := &crowd{
-		seed: ch.seed, balance: ch.balance, over: ch.over, pulse: ch.pulse, links: ch.links, speech: map[int][]byte{},
+		seed: ch.seed, balance: ch.balance, over: ch.over, pulse: ch.pulse, stored: ch.stored, links: ch.links, first: make(chan struct{}, 1), speech: map[int][]byte{},
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // each connection may lead elsewhere
 	}
 	var err error
@@ -95,7 +98,7 @@ func (c *crowd) call(n int) {
 	if !who.rest(between(rng, 0, 2*time.Second)) {
 		return
 	}
-	for {
+	for who.waitsForRoom() {
 		who.visits++
 		v := who.visit()
 		c.mu.Lock()
@@ -105,6 +108,28 @@ func (c *crowd) call(n int) {
 			return
 		}
 	}
+}
+
+// waitsForRoom lets one caller after another call, while the store keeps up: a machine that is busy with something
+// else has fewer callers at once, and no gateway is blamed for a store that is starved. It returns false when the
+// test is over.
+func (c *caller) waitsForRoom() bool {
+	select {
+	case c.crowd.first <- struct{}{}:
+	case <-c.crowd.over:
+		return false
+	}
+	defer func() { <-c.crowd.first }()
+	since := time.Now()
+	for !c.crowd.stored.keepsUp(time.Now()) {
+		if !c.rest(20 * time.Millisecond) {
+			return false
+		}
+	}
+	c.crowd.mu.Lock()
+	c.crowd.held += time.Since(since)
+	c.crowd.mu.Unlock()
+	return c.rest(10 * time.Millisecond)
 }
 
 // rest waits; false when the test is over.

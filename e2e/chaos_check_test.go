@@ -22,12 +22,15 @@ type evidence struct {
 	file   []audit.Record // of all gateways
 	stream []audit.Record
 	pulse  *pulse
-	kills  int // gateways
-	drains int // gateways
-	moved  int // sessions
+	stored *storePulse
+	kills  int           // gateways
+	drains int           // gateways
+	moved  int           // sessions
+	held   time.Duration // how long no caller began
 
 	// What check has found to have happened.
 	planned    int // links that were replaced by a plan
+	unknown    int // sessions that no gateway knew but the one that was killed, as it had said
 	understood int // that something came of what was said while a link was replaced
 }
 

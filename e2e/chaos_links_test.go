@@ -188,7 +188,8 @@ type chaosLog struct {
 	switched map[string][]linkSwitch
 	hows     map[string]int // what models knew on their new connections
 	audited  map[auditedCall]time.Time
-	leaked   bool // the provider's key was in it
+	unsafe   map[string]time.Time // when a session's client got a token that other gateways may not know
+	leaked   bool                 // the provider's key was in it
 }
 
 type sessionEnd struct {
@@ -204,7 +205,7 @@ type linkSwitch struct {
 }
 
 func newChaosLog() *chaosLog {
-	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}, hows: map[string]int{}, audited: map[auditedCall]time.Time{}}
+	return &chaosLog{ended: map[string]sessionEnd{}, switched: map[string][]linkSwitch{}, hows: map[string]int{}, audited: map[auditedCall]time.Time{}, unsafe: map[string]time.Time{}}
 }
 
 // auditedCall is a call of which the audit is told.
@@ -245,6 +246,8 @@ func (l *chaosLog) Write(line []byte) (int, error) {
 		l.ended[in.Session] = sessionEnd{in.Time, in.Reason}
 	case "the model's connection is replaced":
 		l.switched[in.Session] = append(l.switched[in.Session], linkSwitch{in.Time, in.Reason, in.Link, in.Calls})
+	case "a client gets a token that may be unknown to other gateways":
+		l.unsafe[in.Session] = in.Time
 	case "the model's connection was replaced":
 		l.hows[in.How]++
 	}

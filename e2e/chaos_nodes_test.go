@@ -47,14 +47,15 @@ type chaosNode struct {
 	servers   []*http.Server
 	serving   sync.WaitGroup
 
-	life    sync.Mutex // guards the following fields
-	idle    *sync.Cond // told when doing becomes 0; its lock is life
-	doing   int        // what is being done that a dead process cannot do
-	killed  bool       // its end has begun, of which nobody is told anything
-	dead    bool       // it does nothing more of that
-	died    time.Time  // when nothing of that was done any more; zero while it lives
-	leaving time.Time  // when its drain began; zero before
-	left    bool       // it has drained, and serves nobody any more
+	life    sync.Mutex    // guards the following fields
+	idle    *sync.Cond    // told when doing becomes 0; its lock is life
+	doing   int           // what is being done that a dead process cannot do
+	killed  bool          // its end has begun, of which nobody is told anything
+	dead    bool          // it does nothing more of that
+	died    time.Time     // when nothing of that was done any more; zero while it lives
+	lag     time.Duration // what the store took then for the writes of all its sessions
+	leaving time.Time     // when its drain began; zero before
+	left    bool          // it has drained, and serves nobody any more
 }
 
 // cutter holds connections, to be closed all at once.
@@ -155,6 +156,13 @@ func (n *chaosNode) death() time.Time {
 	n.life.Lock()
 	defer n.life.Unlock()
 	return n.died
+}
+
+// storeLag is what the store took for the writes of all its sessions when it was killed.
+func (n *chaosNode) storeLag() time.Duration {
+	n.life.Lock()
+	defer n.life.Unlock()
+	return n.lag
 }
 
 // troubled reports whether the node was killed, or drains.
@@ -311,8 +319,11 @@ func (n *chaosNode) transports() map[string]transport.Transport {
 // kill ends the gateway as SIGKILL ends a process: at one moment, it does nothing more that anybody could
 // notice, and all of its connections are closed. What is left of it in this process ends behind that.
 func (n *chaosNode) kill() {
+	sessions := n.manage.Running()
 	n.cutOff()
-	_ = n.toStore.Close()
+	n.life.Lock()
+	n.lag = n.ch.stored.lag(sessions, n.died)
+	n.life.Unlock()
 	n.ch.links.died(n)
 	n.ch.buried.Go(func() {
 		n.heard.close()
@@ -326,7 +337,7 @@ func (n *chaosNode) kill() {
 	})
 }
 
-// cutOff closes all connections but those to the store and, in between, makes the node dead. Those that hear
+// cutOff closes all connections and, in between, makes the node dead. Those that hear
 // it come first: a dead process tells nobody that its connection to a model has broken.
 func (n *chaosNode) cutOff() {
 	n.life.Lock()
@@ -337,6 +348,9 @@ func (n *chaosNode) cutOff() {
 	}
 	n.heard.now()
 	n.die()
+	if n.toStore != nil {
+		_ = n.toStore.Close() // at once: it may not write what comes of the loss of its connections
+	}
 	n.cut.now()
 }
 

@@ -56,7 +56,8 @@ func (s *linkSide) owner(session string) *chaosNode {
 // ownerDeath is that a gateway was killed that had a session.
 type ownerDeath struct {
 	at    time.Time
-	taken time.Time // when the next one took the session; zero if none did
+	lag   time.Duration // what the store took for the writes of all its sessions
+	taken time.Time     // when the next one took the session; zero if none did
 }
 
 // deaths are those of the gateways that had the session when they were killed.
@@ -66,7 +67,7 @@ func (s *linkSide) deaths(session string) []ownerDeath {
 	var all []ownerDeath
 	owners := s.owners[session]
 	for i, o := range owners {
-		d := ownerDeath{at: o.node.death()}
+		d := ownerDeath{at: o.node.death(), lag: o.node.storeLag()}
 		if i+1 < len(owners) {
 			d.taken = owners[i+1].at
 		}
@@ -77,8 +78,8 @@ func (s *linkSide) deaths(session string) []ownerDeath {
 	return all
 }
 
-// keptLate is how long before its death a gateway may have begun to write what was not written then.
-// It counts as a pulse counts.
+// keptLate is how long before its death a gateway may have begun to write what was not written then, if the store
+// keeps up. It counts as a pulse counts.
 const keptLate = 2 * time.Second
 
 // before reports whether something that was seen at that moment came from the gateway that died: its client
@@ -87,7 +88,7 @@ func (d ownerDeath) before(at time.Time) bool { return d.taken.IsZero() || at.Be
 
 // justAfter reports whether the gateway died soon after something of its own was seen.
 func (d ownerDeath) justAfter(at time.Time, p *pulse) bool {
-	return d.before(at) && (at.After(d.at) || p.between(at, d.at) < keptLate)
+	return d.before(at) && (at.After(d.at) || p.between(at, d.at) < keptLate+d.lag)
 }
 
 // cutShort reports whether a gateway that had the session was killed before something was surely written
@@ -104,7 +105,7 @@ func (e *evidence) cutShort(session string, from, to time.Time) bool {
 // lost reports whether the gateway of a run was killed before the run's record was surely written.
 func (e *evidence) lost(r *run) bool {
 	died := r.node.death()
-	return !died.IsZero() && (r.ended.IsZero() || r.ended.After(died) || e.pulse.between(r.ended, died) < keptLate)
+	return !died.IsZero() && (r.ended.IsZero() || r.ended.After(died) || e.pulse.between(r.ended, died) < keptLate+r.node.storeLag())
 }
 
 // abandoned reports whether the last gateway that had a session was killed, and nobody has taken the session

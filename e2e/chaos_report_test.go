@@ -55,6 +55,9 @@ func (e *evidence) report(w io.Writer, faults map[fault.Kind]int64) {
 	row("turns", sum(turns), list(turns))
 	row("errors told to clients", sum(errors), list(errors))
 	row("speech heard", fmt.Sprintf("%.0f s", float64(heard)/1000), fmt.Sprintf("the largest gap within an answer was %d ms; the machine's largest pause was %d ms", gap.Milliseconds(), e.pulse.pause().Milliseconds()))
+	half, most := e.stored.usual()
+	row("the store's writes", "", fmt.Sprintf("half took %v at most, nine tenths %v; no caller began for %v of the time, because they took longer", half.Round(time.Millisecond),
+		most.Round(time.Millisecond), e.held.Round(100*time.Millisecond)))
 	e.reportCalls(row)
 	row("confirmations asked", sum(outcomes), list(outcomes)+fmt.Sprintf("; %d approvals sent", approvals))
 	byKind := map[string]int{}

@@ -88,7 +88,7 @@ func (e *evidence) plannedReplacements(f *findings) {
 		}
 		for reason, n := range v.reconnecting {
 			if n > mayShow[reason] {
-				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told", v.name(), n, reason, mayShow[reason])
+				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told%s", v.name(), n, reason, mayShow[reason], v.lately())
 			}
 		}
 		e.overtalked(f, v)
@@ -124,6 +124,8 @@ func (e *evidence) refusals(f *findings) {
 		}
 		end, over := e.log.ended[v.session]
 		switch {
+		case !over && e.unwritten(v.session):
+			e.unknown++
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
 			f.add(promise, "%s was refused with %d, and its session had not ended: %+v\n\t%s", v.name(), v.code, end, strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:
@@ -131,6 +133,13 @@ func (e *evidence) refusals(f *findings) {
 				strings.Join(v.latest, "\n\t"))
 		}
 	}
+}
+
+// unwritten reports whether a session is lost with the gateway that was killed, which had said so before: the store
+// was too slow for the session's record, and its client was not kept waiting.
+func (e *evidence) unwritten(session string) bool {
+	at, said := e.log.unsafe[session]
+	return said && e.abandoned(session) && e.stored.slowest(at.Add(-2*time.Second), at) > slowStore
 }
 
 // endingTime is how long a session that is over may take until its log says so: its tools may run on

@@ -51,11 +51,21 @@ func TestChaos(t *testing.T) {
 	gone := make(chan struct{}) // closed below, when everything is over
 	var beating sync.WaitGroup
 	beating.Go(func() { ch.pulse.run(gone) })
+	writing := make(chan struct{}) // closed when nobody needs the store any more
+	beating.Go(func() {
+		if err := ch.stored.run(writing, ch.nats.ClientURL()); err != nil {
+			ch.broke("the pulse of the store: %v", err)
+		}
+	})
 	ch.run(out)
+	close(writing)
 	found, faults := ch.close(), ch.sim.Stats().FaultsBy.All()
 	found.report(out, faults)
 	for _, broken := range append(ch.broken, found.check()...) {
 		t.Errorf("seed %d: %s", seed, broken)
+	}
+	if found.unknown > 0 {
+		fmt.Fprintf(out, "  lost: %d sessions that only the gateway knew which was killed, because the store was slow\n", found.unknown)
 	}
 	for _, what := range found.missing(faults) {
 		fmt.Fprintf(out, "  did not happen: %s\n", what)
@@ -92,6 +102,7 @@ type chaos struct {
 	crowd    *crowd
 	over     chan struct{} // closed by run when the time is over
 	pulse    *pulse
+	stored   *storePulse
 	log      *lockedBuffer
 	lives    *chaosLog
 	buried   sync.WaitGroup // what is left of dead gateways
@@ -111,7 +122,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	ch := &chaos{
-		t: t, seed: seed, began: time.Now(), over: make(chan struct{}), log: &lockedBuffer{}, pulse: &pulse{}, dir: t.TempDir(),
+		t: t, seed: seed, began: time.Now(), over: make(chan struct{}), log: &lockedBuffer{}, pulse: &pulse{}, stored: &storePulse{}, dir: t.TempDir(),
 		links: newLinkSide(), lives: newChaosLog(), toolFile: chaosToolFile(t), world: &counter{},
 		side: &gatewaySide{cancelled: map[string]time.Time{}, answering: map[string][]time.Time{}},
 	}
@@ -214,8 +225,8 @@ func (ch *chaos) close() *evidence {
 		}
 	}
 	e := &evidence{
-		visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, links: ch.links, log: ch.lives, moods: ch.moods, pulse: ch.pulse,
-		kills: ch.kills, drains: ch.drains, moved: ch.moved,
+		visits: ch.crowd.visits, runs: ch.world.all(), tap: ch.tap, side: ch.side, links: ch.links, log: ch.lives, moods: ch.moods, pulse: ch.pulse, stored: ch.stored,
+		kills: ch.kills, drains: ch.drains, moved: ch.moved, held: ch.crowd.held,
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	defer cancel()

@@ -146,11 +146,14 @@ func (v *visit) twin(r *protocol.Resume) {
 		winner = second
 	}
 	for _, h := range came[loser] {
-		if m, ok := h.msg.(*protocol.SessionStarted); ok {
-			v.displaced = append(v.displaced, m.ResumeToken)
-		}
 		if h.err != nil {
 			loser.code = protocol.CloseStatus(h.err)
+		}
+	}
+	for _, h := range came[loser] {
+		// If it was not displaced, but its gateway has ended, its token is good until the other tab is in.
+		if m, ok := h.msg.(*protocol.SessionStarted); ok && loser.code == closecode.ResumedElsewhere {
+			v.displaced = append(v.displaced, m.ResumeToken)
 		}
 	}
 	loser.left, v.twins = true, v.twins+1

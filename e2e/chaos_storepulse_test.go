@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// storePulse knows how long the store takes for a write, by writing now and then itself, beside the gateways and
+// over a connection of its own. A store that is starved of the processor is not the gateway's fault.
+type storePulse struct {
+	mu     sync.Mutex   // guards the following fields
+	began  time.Time    // when the write began that is under way; zero without one
+	writes []storeWrite // in the order in which they began
+}
+
+// storeWrite is one of a store's pulse.
+type storeWrite struct{ began, ended time.Time }
+
+// storePulseEvery is the time between two writes.
+const storePulseEvery = 100 * time.Millisecond
+
+// run writes until it is told to end.
+func (p *storePulse) run(until <-chan struct{}, url string) error {
+	conn, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { <-until; cancel() }()
+	const subject = "chaos.pulse"
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "chaos_pulse", Subjects: []string{subject}, MaxMsgs: 1}); err != nil {
+		return err
+	}
+	size := make([]byte, 4<<10) // of a checkpoint
+	for {
+		began := time.Now()
+		p.begins(began)
+		_, err := js.Publish(ctx, subject, size)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			p.wrote(began, time.Now())
+		}
+		select {
+		case <-until:
+			return nil
+		case <-time.After(storePulseEvery):
+		}
+	}
+}
+
+func (p *storePulse) begins(at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.began = at
+}
+
+func (p *storePulse) wrote(began, ended time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.began = time.Time{}
+	p.writes = append(p.writes, storeWrite{began, ended})
+}
+
+// slowStore is how long a write may take in a store that keeps up with what the gateways write. On a machine that
+// does nothing else it takes a few ms.
+const slowStore = 100 * time.Millisecond
+
+// keepsUp reports whether the store takes what it is given without delay.
+func (p *storePulse) keepsUp(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.began.IsZero() && now.Sub(p.began) > slowStore {
+		return false
+	}
+	n := len(p.writes)
+	return n == 0 || p.writes[n-1].ended.Sub(p.writes[n-1].began) <= slowStore
+}
+
+// slowest is how long the slowest write took that was under way at some moment from one time to another.
+func (p *storePulse) slowest(from, to time.Time) (took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.writes {
+		if w.ended.After(from) && w.began.Before(to) {
+			took = max(took, w.ended.Sub(w.began))
+		}
+	}
+	return took
+}
+
+// storeWriters is how many checkpoints a gateway writes at the same time.
+const storeWriters = 8
+
+// lag is how long a gateway with so many sessions takes to write once for each of them, as fast as the store has
+// taken writes in the seconds before a moment.
+func (p *storePulse) lag(sessions int, at time.Time) time.Duration {
+	const window = 10 * time.Second
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all, took := 0, time.Duration(0)
+	for _, w := range p.writes {
+		if w.ended.After(at.Add(-window)) && w.began.Before(at) {
+			all, took = all+1, took+w.ended.Sub(w.began)
+		}
+	}
+	if !p.began.IsZero() && p.began.Before(at) {
+		all, took = all+1, took+at.Sub(p.began)
+	}
+	if all == 0 {
+		return 0
+	}
+	return took / time.Duration(all) * time.Duration(sessions) / storeWriters
+}
+
+// usual is how long most writes took at most: half of them, and all but a tenth.
+func (p *storePulse) usual() (half, most time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []time.Duration
+	for _, w := range p.writes {
+		all = append(all, w.ended.Sub(w.began))
+	}
+	if len(all) == 0 {
+		return 0, 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2], all[len(all)*9/10]
+}
+
+// TestStorePulse: a time knows the slowest write that was under way in it.
+func TestStorePulse(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	var p storePulse
+	p.wrote(at(0), at(10))
+	p.wrote(at(100), at(2100))
+	p.wrote(at(2200), at(2230))
+	for _, tc := range []struct{ from, to, want int }{{0, 50, 10}, {20, 90, 0}, {50, 150, 2000}, {2000, 2210, 2000}, {2110, 2300, 30}, {2300, 5000, 0}} {
+		if got := p.slowest(at(tc.from), at(tc.to)); got != time.Duration(tc.want)*time.Millisecond {
+			t.Errorf("from %d to %d ms: %v, want %d ms", tc.from, tc.to, got, tc.want)
+		}
+	}
+	if got := p.lag(80, at(2300)); got != 6800*time.Millisecond {
+		t.Errorf("the writes of 80 sessions take %v, want ten times 680 ms", got)
+	}
+	if !p.keepsUp(at(2300)) {
+		t.Error("a store that takes 30 ms does not keep up")
+	}
+	p.begins(at(2400))
+	if !p.keepsUp(at(2450)) || p.keepsUp(at(2550)) {
+		t.Error("a write that is under way for 150 ms, and only that, is slow")
+	}
+	if half, most := p.usual(); half != 30*time.Millisecond || most != 2*time.Second {
+		t.Errorf("half of them took %v, and most %v", half, most)
+	}
+}
