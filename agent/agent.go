@@ -108,14 +108,15 @@ func (a Agent) Version() string {
 	return sum(data)
 }
 
-// VersionOf identifies the content of all agents, in any order. Of no agent it is empty.
-func VersionOf(agents []Agent) string {
-	if len(agents) == 0 {
+// VersionOf identifies the content of all agents, of which it gets the versions by their ids. Of no agent
+// it is empty.
+func VersionOf(versions map[string]string) string {
+	if len(versions) == 0 {
 		return ""
 	}
-	lines := make([]string, 0, len(agents))
-	for _, a := range agents {
-		lines = append(lines, a.ID+" "+a.Version())
+	lines := make([]string, 0, len(versions))
+	for id, version := range versions {
+		lines = append(lines, id+" "+version)
 	}
 	slices.Sort(lines)
 	return "1.0." + sum([]byte(strings.Join(lines, "\n")))

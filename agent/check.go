@@ -20,6 +20,14 @@ type World struct {
 	Agents []string
 	// Providers are those that the configuration names.
 	Providers []Provider
+
+	tools, agents map[string]bool // of Tools and Agents; nil before Indexed
+}
+
+// Indexed returns the world for checks of many documents. Its lists must not be changed any more.
+func (w World) Indexed() World {
+	w.tools, w.agents = set(w.Tools), set(w.Agents)
+	return w
 }
 
 // Provider is a provider that a document may name.
@@ -37,8 +45,12 @@ type Provider struct {
 const mostNamed = 40
 
 // Check checks what the document refers to. The error is a *strict.Error with all that is wrong with
-// the document, from Read on, in the order of its lines. Check may be called only once.
+// the document, from Read on, in the order of its lines; the agent then is without what it cannot refer
+// to. Check may be called only once.
 func (d *Draft) Check(w World) (Agent, error) {
+	if w.tools == nil {
+		w = w.Indexed()
+	}
 	d.checkTools(w)
 	d.checkProviders(w)
 	d.checkSwitches(w)
@@ -47,10 +59,28 @@ func (d *Draft) Check(w World) (Agent, error) {
 
 func (d *Draft) checkTools(w World) {
 	for _, t := range d.tools {
-		if !slices.Contains(w.Tools, t.name) {
+		if !w.tools[t.name] {
 			d.r.Problem(t.at, "there is no tool %q%s; voicegw tools list tells all", clip(t.name), strict.Near(t.name, w.Tools))
 		}
 	}
+	d.agent.Tools = kept(d.agent.Tools, func(name string) bool { return w.tools[name] })
+}
+
+func set(names []string) map[string]bool {
+	in := make(map[string]bool, len(names))
+	for _, name := range names {
+		in[name] = true
+	}
+	return in
+}
+
+// kept returns those of names that are known; nil of nil.
+func kept(names []string, known func(string) bool) []string {
+	unknown := func(name string) bool { return !known(name) }
+	if !slices.ContainsFunc(names, unknown) {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), unknown)
 }
 
 func (d *Draft) checkProviders(w World) {
@@ -67,12 +97,14 @@ func (d *Draft) checkProviders(w World) {
 	slices.Sort(offered)
 	if name := d.agent.Provider; name != "" && !slices.Contains(offered, name) {
 		d.r.Problem(d.provider, "the provider %q is not configured here%s; there is %s", clip(name), strict.Near(name, offered), strict.Join(offered))
+		d.agent.Provider, d.agent.Model = "", ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.voices)) {
 		at := d.voices[name]
 		p, ok := known[name]
 		if !ok {
 			d.r.Problem(at, "voices names the provider %q, which is not configured here%s; there is %s", clip(name), strict.Near(name, all), strict.Join(all))
+			d.mute(name)
 			continue
 		}
 		d.checkVoice(p, at)
@@ -90,7 +122,14 @@ func (d *Draft) checkVoice(p Provider, at *yaml.Node) {
 	voices := p.Voices(model)
 	if voice := d.agent.Voices[p.Name]; len(voices) > 0 && !slices.Contains(voices, voice) {
 		d.r.Problem(at, "%s has no voice %q%s; it has %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+		d.mute(p.Name)
 	}
+}
+
+// mute leaves a provider's voice out.
+func (d *Draft) mute(provider string) {
+	d.agent.Voices = maps.Clone(d.agent.Voices)
+	delete(d.agent.Voices, provider)
 }
 
 func (d *Draft) checkSwitches(w World) {
@@ -98,8 +137,9 @@ func (d *Draft) checkSwitches(w World) {
 		switch {
 		case s.name == d.agent.ID:
 			d.r.Problem(s.at, "switch_to names the agent itself; take it out")
-		case !slices.Contains(w.Agents, s.name):
+		case !w.agents[s.name]:
 			d.r.Problem(s.at, "switch_to names the agent %q, which does not exist%s; there is %s", clip(s.name), strict.Near(s.name, w.Agents), quoted(w.Agents, mostNamed))
 		}
 	}
+	d.agent.SwitchTo = kept(d.agent.SwitchTo, func(name string) bool { return name != d.agent.ID && w.agents[name] })
 }

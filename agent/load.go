@@ -39,6 +39,7 @@ func Load(folder fs.FS, w World) ([]Agent, error) {
 	}
 	slices.Sort(known)
 	w.Agents = slices.Compact(known)
+	w = w.Indexed()
 	all := make([]Agent, 0, len(drafts))
 	var problems []error
 	for _, d := range drafts {

@@ -105,6 +105,8 @@ type Options struct {
 	Refused func(why string)
 	// Metrics answers GET /metrics, to operators; nil means that there is no such endpoint.
 	Metrics http.Handler
+	// Agents are shown and edited at /v1/agents; nil means that there are no such endpoints.
+	Agents Agents
 	// Usage is what users and keys use, and Prices the version of the price table. Nil means that
 	// nothing is counted, and that there is no GET /v1/usage.
 	Usage  Usage
@@ -157,6 +159,14 @@ func New(opts Options) *Server {
 	if opts.Blocks != nil {
 		s.handle("GET /v1/blocks", s.blocks)
 		s.handle("DELETE /v1/blocks/{user}", s.unblock)
+	}
+	if opts.Agents != nil {
+		s.handle("GET "+agentsPath, s.listAgents)
+		s.handle("GET "+agentsPath+"/{id}", s.showAgent)
+		s.handle("POST "+agentsPath, s.createAgent)
+		s.handle("PUT "+agentsPath+"/{id}", s.replaceAgent)
+		s.handle("PATCH "+agentsPath+"/{id}", s.patchAgent)
+		s.handle("DELETE "+agentsPath+"/{id}", s.deleteAgent)
 	}
 	if opts.Usage != nil {
 		s.handle("GET /v1/usage", s.showUsage)

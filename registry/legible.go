@@ -28,7 +28,7 @@ func Hidden(text string) (what string, at int) {
 
 func hidden(r, before rune) bool {
 	switch {
-	case r == '\n' || r == '\t':
+	case r >= ' ' && r < 0x7f, r == '\n', r == '\t':
 		return false
 	case r == zeroWidthNonJoiner || r == zeroWidthJoiner: // they join letters of scripts, and emojis
 		return before < 0x300

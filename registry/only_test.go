@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,5 +42,35 @@ func TestOnly(t *testing.T) {
 	}
 	if none := whole.Only([]string{}); len(none.All()) > 0 {
 		t.Errorf("no tools are %d tools", len(none.All()))
+	}
+}
+
+// BenchmarkOnly is what each session of an agent with 20 tools out of 200 does when it begins.
+func BenchmarkOnly(b *testing.B) {
+	object := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
+	var entries []registry.Entry
+	var ids []string
+	for i := range 200 {
+		id := fmt.Sprintf("tool_number_%d", i)
+		if i%10 == 0 {
+			ids = append(ids, id)
+		}
+		entries = append(entries, registry.Entry{
+			Spec: registry.Spec{
+				ToolID: id, Version: "1.0.0", Description: "A tool.", Category: registry.CategoryUtility, SideEffects: registry.SideEffectsNone,
+				Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice}, LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
+			},
+			Summary: "A tool.", Guide: "# " + id + "\n",
+			Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"n":{"type":"INTEGER"}}}`)},
+		})
+	}
+	loaded, err := registry.Load(registrytest.Told(b, registrytest.File(b, entries...)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if n := len(loaded.Snapshot().Only(ids).All()); n != 21 {
+			b.Fatalf("%d tools", n)
+		}
 	}
 }

@@ -89,6 +89,9 @@ func (m *Manager) agent(name string) *Agent {
 // pinned returns the agent of a session that another process has run. Where nobody knows it any more,
 // the session goes on with the default one.
 func (m *Manager) pinned(ctx context.Context, name, version string, logger *slog.Logger) *Agent {
+	if version == "" && name == m.options().Agent.Name {
+		return &m.options().Agent // as this node's configuration has it, whatever was edited since
+	}
 	var a *Agent
 	if m.options().Agents != nil {
 		a = m.options().Agents.Pinned(ctx, name, version)

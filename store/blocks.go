@@ -30,6 +30,7 @@ type Block struct {
 type Blocks struct {
 	// Fixed after openBlocks.
 	bucket *bucket
+	mirror *mirror
 	most   int
 
 	mu    sync.Mutex // guards the following fields
@@ -65,20 +66,8 @@ func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
 		return nil, err
 	}
 	b := &Blocks{bucket: bucket, most: s.o.MostBlocks, users: make(map[string]blocked), odd: make(map[string]struct{})}
+	b.mirror = s.newMirror(mirror{bucket: bucket, what: "blocks", take: b.take, dropUnseen: b.dropUnseen})
 	return b, nil
-}
-
-// follow makes the copy and keeps it until the Store is closed.
-func (b *Blocks) follow() error {
-	s := b.bucket.store
-	first := make(chan struct{}) // from keepUp to here, closed when the copy is whole
-	s.running.Go(func() { b.keepUp(first) })
-	select {
-	case <-first:
-		return nil
-	case <-time.After(openWait):
-		return fmt.Errorf("%w: the blocks could not be read within %v", ErrUnavailable, openWait)
-	}
 }
 
 // Block shuts user out until then, on all nodes, and is durable when it returns. A
@@ -314,4 +303,40 @@ func decodeBlock(key string, data []byte) (block, error) {
 		return block{}, fmt.Errorf("%w: a block under the key of another user", ErrCorrupt)
 	}
 	return value, nil
+}
+
+// take puts one message into the copy.
+func (b *Blocks) take(key string, m message) {
+	is := blocked{revision: m.seq, none: true}
+	if m.header.Get(opHeader) == "" {
+		if value, err := decodeBlock(key, m.data); err == nil {
+			is.block, is.none = value, false
+		} else {
+			b.bucket.store.log.Warn("store_block_unreadable", "key", key, "error", err)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.followed = max(b.followed, m.seq)
+	switch {
+	case is.revision < b.users[key].revision:
+	case is.none:
+		b.drop(key)
+	default:
+		is.at = time.Now()
+		b.hold(key, is)
+	}
+}
+
+// dropUnseen forgets keys that a whole reading has not seen; it began when last was the last
+// message of the stream. Keys that were written after that stay, and so do those that changed
+// after since.
+func (b *Blocks) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, is := range b.users {
+		if !seen[key] && is.revision <= last && is.at.Before(since) {
+			b.drop(key)
+		}
+	}
 }

@@ -75,6 +75,8 @@ func TestContract(t *testing.T) {
 				"checkpoint fenced":   testCheckpointFenced,
 				"usage":               testUsage,
 				"usage told":          testUsageTold,
+				"agents":              testAgents,
+				"agents kept":         testAgentsKept,
 				"contexts":            testContexts,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s) })

@@ -137,6 +137,7 @@ func (s *Store) streams() map[witness.Bucket]jetstream.Stream {
 		witness.Leases: s.talks.leases.stream, witness.Voice: s.voice.bucket.stream,
 		witness.Approvals: s.confirm.approvals.bucket.stream, witness.Answers: s.answers.bucket.stream,
 		witness.Sessions: s.directory.bucket.stream, witness.Checkpoints: s.checkpoints.bucket.stream,
+		witness.Agents: s.agents.bucket.stream,
 	}
 }
 

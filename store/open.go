@@ -59,6 +59,7 @@ type Store struct {
 	directory   *Directory
 	checkpoints *Checkpoints
 	usage       *Usage
+	agents      *Agents
 	journal     *witness.Journal // nil in memory and with an external server
 	accepted    *Damage          // nil unless Options.AcceptDamage was needed
 	place       *place           // nil if journal is nil
@@ -72,10 +73,9 @@ type Store struct {
 	// done is closed by Close: no operation tries again, and the goroutines end.
 	done chan struct{}
 	// gone is closed by the client library once its connection is closed.
-	gone chan struct{}
-	// back holds one note from the client library to Blocks.follow: the connection was lost
-	// and is there again. It is never closed.
-	back chan struct{}
+	gone      chan struct{}
+	mirroring sync.Mutex // guards mirrors
+	mirrors   []*mirror
 
 	closing sync.Once
 	ended   error          // of Close; written within closing
@@ -94,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		o: o, log: o.Logger,
-		done: make(chan struct{}), gone: make(chan struct{}), back: make(chan struct{}, 1),
+		done: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if o.URL == "" {
 		if s.embedded, err = startEmbedded(o); err != nil {
@@ -199,10 +199,7 @@ func (s *Store) found() {
 	if m := s.member.Load(); m != nil {
 		m.found()
 	}
-	select {
-	case s.back <- struct{}{}:
-	default:
-	}
+	s.connected()
 }
 
 // prepare checks what the server can do and opens each part.
@@ -232,7 +229,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err = s.blocks.follow(); err != nil || s.journal == nil {
+	if err = errors.Join(s.blocks.mirror.follow(), s.agents.mirror.follow()); err != nil || s.journal == nil {
 		return err
 	}
 	if s.place, err = pinAll(s.o); err != nil {
@@ -257,6 +254,7 @@ func (s *Store) opens() []func(context.Context) error {
 		func(ctx context.Context) (err error) { s.tickets, err = s.openTickets(ctx); return err },
 		func(ctx context.Context) (err error) { s.voice, err = s.openVoiceSessions(ctx); return err },
 		func(ctx context.Context) (err error) { s.blocks, err = s.openBlocks(ctx); return err },
+		func(ctx context.Context) (err error) { s.agents, err = s.openAgents(ctx); return err },
 	}
 }
 
@@ -298,6 +296,9 @@ func (s *Store) Checkpoints() *Checkpoints { return s.checkpoints }
 
 // Usage returns what users and keys have used.
 func (s *Store) Usage() *Usage { return s.usage }
+
+// Agents returns the edited agents.
+func (s *Store) Agents() *Agents { return s.agents }
 
 // Ready says whether the store answers and accepts writes: one exchange with the leader of
 // the ledger's stream, of some 100 us, and the embedded server's own health. After a write to

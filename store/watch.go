@@ -2,24 +2,75 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// watchPause is how long the copy of the blocks waits before it is read again.
+// watchPause is how long a copy waits before it is read again.
 const watchPause = 250 * time.Millisecond
 
 // fresh is how long a recent change outlives a whole reading that has not seen it: the
 // follower that is read may be behind the leader that accepted this node's own write.
 const fresh = 10 * time.Second
 
+// mirror keeps a copy of a bucket's records in memory until the Store is closed.
+type mirror struct {
+	// Fixed.
+	bucket *bucket
+	under  string // the beginning of the keys that it copies, with its dot; empty for all
+	what   string // for errors and the log
+	// back holds one note from the client library: the connection was lost and is there again. It is
+	// never closed.
+	back chan struct{}
+	// take puts one message into the copy.
+	take func(key string, m message)
+	// dropUnseen forgets keys that a whole reading has not seen; it began when last was the last
+	// message of the stream. Keys that were written after that stay, and so do those that changed
+	// after since.
+	dropUnseen func(seen map[string]bool, last uint64, since time.Time)
+}
+
+// newMirror returns a mirror that the client library tells of the connection.
+func (s *Store) newMirror(m mirror) *mirror {
+	m.back = make(chan struct{}, 1)
+	s.mirroring.Lock()
+	defer s.mirroring.Unlock()
+	s.mirrors = append(s.mirrors, &m)
+	return &m
+}
+
+// connected tells all mirrors that the connection is there again.
+func (s *Store) connected() {
+	s.mirroring.Lock()
+	defer s.mirroring.Unlock()
+	for _, m := range s.mirrors {
+		select {
+		case m.back <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// follow makes the copy and keeps it until the Store is closed.
+func (r *mirror) follow() error {
+	first := make(chan struct{}) // from keepUp to here, closed when the copy is whole
+	r.bucket.store.running.Go(func() { r.keepUp(first) })
+	select {
+	case <-first:
+		return nil
+	case <-time.After(openWait):
+		return fmt.Errorf("%w: the %s could not be read within %v", ErrUnavailable, r.what, openWait)
+	}
+}
+
 // keepUp keeps the copy in memory until the Store is closed. It closes first once the copy is
 // complete. After a lost connection or any other irregularity everything is read again: a
 // change in between may have been forgotten since.
-func (b *Blocks) keepUp(first chan<- struct{}) {
-	s := b.bucket.store
+func (r *mirror) keepUp(first chan<- struct{}) {
+	s := r.bucket.store
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	whole := func() {
@@ -31,41 +82,41 @@ func (b *Blocks) keepUp(first chan<- struct{}) {
 	for {
 		round, end := context.WithCancel(ctx)
 		ended := make(chan error) // from the goroutine below to this one; never closed
-		go func() { ended <- b.watch(round, whole) }()
+		go func() { ended <- r.watch(round, whole) }()
 		var err error
 		select {
 		case <-s.done:
 			end()
 			<-ended
 			return
-		case <-s.back:
+		case <-r.back:
 			end()
 			<-ended
 			continue
 		case err = <-ended:
 			end()
 		}
-		s.log.Debug("store_blocks_reread", "error", err)
+		s.log.Debug("store_"+r.what+"_reread", "error", err)
 		select {
 		case <-s.done:
 			return
-		case <-s.back:
+		case <-r.back:
 		case <-time.After(watchPause):
 		}
 	}
 }
 
-// watch reads all blocks and then every change, until ctx is done or the reading breaks. It
+// watch reads all records and then every change, until ctx is done or the reading breaks. It
 // calls whole when the copy is complete.
-func (b *Blocks) watch(ctx context.Context, whole func()) error {
+func (r *mirror) watch(ctx context.Context, whole func()) error {
 	start := time.Now()
-	bounded, cancel := context.WithTimeout(ctx, b.bucket.store.o.Wait)
-	info, err := b.bucket.stream.Info(bounded)
+	bounded, cancel := context.WithTimeout(ctx, r.bucket.store.o.Wait)
+	info, err := r.bucket.stream.Info(bounded)
 	if err != nil {
 		cancel()
 		return err
 	}
-	f, err := b.bucket.store.follow(bounded, info.Config.Name, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: b.bucket.before + ">"})
+	f, err := r.bucket.store.follow(bounded, info.Config.Name, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: r.bucket.before + r.under + ">"})
 	cancel()
 	if err != nil {
 		return err
@@ -75,7 +126,7 @@ func (b *Blocks) watch(ctx context.Context, whole func()) error {
 	left := f.pending
 	for {
 		if left == 0 && seen != nil {
-			b.dropUnseen(seen, info.State.LastSeq, start.Add(-fresh))
+			r.dropUnseen(seen, info.State.LastSeq, start.Add(-fresh))
 			seen = nil
 			whole()
 		}
@@ -83,47 +134,11 @@ func (b *Blocks) watch(ctx context.Context, whole func()) error {
 		if err != nil {
 			return err
 		}
-		key := strings.TrimPrefix(m.subject, b.bucket.before)
-		b.take(key, m)
+		key := strings.TrimPrefix(m.subject, r.bucket.before)
+		r.take(key, m)
 		if seen != nil {
 			seen[key] = true
 			left = min(left-1, m.pending)
-		}
-	}
-}
-
-// take puts one message into the copy.
-func (b *Blocks) take(key string, m message) {
-	is := blocked{revision: m.seq, none: true}
-	if m.header.Get(opHeader) == "" {
-		if value, err := decodeBlock(key, m.data); err == nil {
-			is.block, is.none = value, false
-		} else {
-			b.bucket.store.log.Warn("store_block_unreadable", "key", key, "error", err)
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.followed = max(b.followed, m.seq)
-	switch {
-	case is.revision < b.users[key].revision:
-	case is.none:
-		b.drop(key)
-	default:
-		is.at = time.Now()
-		b.hold(key, is)
-	}
-}
-
-// dropUnseen forgets keys that a whole reading has not seen; it began when last was the last
-// message of the stream. Keys that were written after that stay, and so do those that changed
-// after since.
-func (b *Blocks) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for key, is := range b.users {
-		if !seen[key] && is.revision <= last && is.at.Before(since) {
-			b.drop(key)
 		}
 	}
 }

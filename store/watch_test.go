@@ -62,7 +62,7 @@ func TestForgottenWhileAway(t *testing.T) {
 	if err := b.bucket.stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.back <- struct{}{}
+	s.blocks.mirror.back <- struct{}{}
 	await.True(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
 	if !blockedOn(t, s, "bob") {
 		t.Error("a block that this node has just recorded is gone")

@@ -21,8 +21,10 @@ const (
 
 // Entry is an agent as the gateway has it; immutable.
 type Entry struct {
+	// Agent is how it works on this node, Document how it was written.
 	agent.Agent
-	Source Source
+	Document agent.Agent
+	Source   Source
 	// Version is that of the content. It is empty for the agent of the configuration, which is no
 	// document.
 	Version string
@@ -61,11 +63,11 @@ func newSnapshot(normal string, layers ...[]*Entry) *Snapshot {
 			s.byID[e.ID] = e
 		}
 	}
-	var documents []agent.Agent
+	versions := map[string]string{}
 	for _, e := range s.byID {
 		s.sorted = append(s.sorted, e)
 		if e.Source != SourceConfig {
-			documents = append(documents, e.Agent)
+			versions[e.ID] = e.Version
 		}
 	}
 	slices.SortFunc(s.sorted, func(a, b *Entry) int { return cmp.Compare(a.ID, b.ID) })
@@ -74,7 +76,7 @@ func newSnapshot(normal string, layers ...[]*Entry) *Snapshot {
 			s.names = append(s.names, e.ID)
 		}
 	}
-	s.version = agent.VersionOf(documents)
+	s.version = agent.VersionOf(versions)
 	return s
 }
 
@@ -106,4 +108,13 @@ func (s *Snapshot) UsedBy(id string) []string {
 		}
 	}
 	return by
+}
+
+// ids returns the ids of all agents, sorted.
+func (s *Snapshot) ids() []string {
+	ids := make([]string, 0, len(s.sorted))
+	for _, e := range s.sorted {
+		ids = append(ids, e.ID)
+	}
+	return ids
 }

@@ -22,7 +22,7 @@ func (o *Client) Health(ctx context.Context, ready bool) (h Health, err error) {
 	if !ready {
 		return h, o.Ask(ctx, http.MethodGet, "/healthz", &h)
 	}
-	status, body, err := o.fetch(ctx, http.MethodGet, "/readyz", nil)
+	status, _, body, err := o.fetch(ctx, request{method: http.MethodGet, path: "/readyz"})
 	switch {
 	case err != nil:
 		return h, err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -89,6 +90,8 @@ type Refused struct {
 	Status  int
 	Code    string
 	message string
+	// problems are those of a document, as JSON; empty without any.
+	problems json.RawMessage
 }
 
 // Error returns the gateway's words and, if they are about a key, what to do.
@@ -108,21 +111,33 @@ func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
 
 // send is Ask with a body of JSON; nil means no body.
 func (o *Client) send(ctx context.Context, method, path string, body io.Reader, out any) error {
-	status, answer, err := o.fetch(ctx, method, path, body)
+	return o.exchange(ctx, request{method: method, path: path, body: body}, out, nil)
+}
+
+// exchange sends a request and decodes the answer, as Ask does. headers gets those of the answer; it may be
+// nil.
+func (o *Client) exchange(ctx context.Context, q request, out any, headers func(http.Header)) error {
+	status, got, answer, err := o.fetch(ctx, q)
 	if err != nil {
 		return err
 	}
+	if headers != nil {
+		headers(got)
+	}
 	if status >= http.StatusMultipleChoices {
 		var problem struct {
-			Error struct{ Code, Message string }
+			Error struct {
+				Code, Message string
+				Problems      json.RawMessage
+			}
 		}
 		if json.Unmarshal(answer, &problem) != nil || problem.Error.Code == "" {
 			return o.stranger(status)
 		}
 		if problem.Error.Code == "not_found" {
-			return fmt.Errorf("the gateway at %s has no endpoint %s: it is older than this program, or has no store", o.Base, path)
+			return fmt.Errorf("the gateway at %s has no endpoint %s: it is older than this program, or has no store", o.Base, q.path)
 		}
-		return &Refused{o.Base, status, problem.Error.Code, problem.Error.Message}
+		return &Refused{o.Base, status, problem.Error.Code, problem.Error.Message, problem.Error.Problems}
 	}
 	if out == nil {
 		return nil
@@ -133,28 +148,29 @@ func (o *Client) send(ctx context.Context, method, path string, body io.Reader, 
 	return nil
 }
 
-// fetch sends one request and returns the answer's status and body, whatever they say.
-func (o *Client) fetch(ctx context.Context, method, path string, body io.Reader) (status int, answer []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, o.Base+path, body)
+// fetch sends one request and returns the answer's status, headers and body, whatever they say.
+func (o *Client) fetch(ctx context.Context, q request) (status int, header http.Header, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, q.method, o.Base+q.path, q.body)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
-	if body != nil {
+	if q.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	maps.Copy(req.Header, q.header)
 	if o.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+o.Key)
 	}
 	resp, err := o.http.Do(req)
 	if err != nil {
-		return 0, nil, o.unreachable(err)
+		return 0, nil, nil, o.unreachable(err)
 	}
 	// It was only read.
 	defer func() { _ = resp.Body.Close() }()
 	if answer, err = io.ReadAll(resp.Body); err != nil {
-		return 0, nil, o.unreachable(err)
+		return 0, nil, nil, o.unreachable(err)
 	}
-	return resp.StatusCode, answer, nil
+	return resp.StatusCode, resp.Header, answer, nil
 }
 
 func (o *Client) unreachable(err error) error {

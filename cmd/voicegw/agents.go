@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/store"
 	"voicegw/transport"
 )
 
@@ -29,12 +31,16 @@ type agents struct {
 	voices  map[string]string
 }
 
-// openAgents reads the agents of files. The error is config.Problems if something is wrong with them.
-func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport) (*agents, error) {
+// openAgents reads the agents of files, and knows those that are edited. The error is config.Problems if
+// something is wrong with the files.
+func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports map[string]transport.Transport, edits *store.Agents, logger *slog.Logger) (*agents, error) {
 	normal := configuredAgent(cfg)
-	o := catalog.Options{Default: normal}
+	o := catalog.Options{
+		Default: normal, World: func() agent.World { return agentWorld(cfg, tools(), transports) },
+		Edits: edits, Logger: logger.With("component", "agents"),
+	}
 	if folder := string(cfg.Agents.Path); folder != "" {
-		w := agentWorld(cfg, tools(), transports)
+		w := o.World()
 		w.Agents = []string{normal.ID}
 		var err error
 		if o.Files, err = agent.Load(os.DirFS(folder), w); err != nil {
@@ -105,13 +111,12 @@ func (s *agents) Agent(name string) *session.Agent {
 }
 
 // Pinned returns the agent of a voice session that goes on here.
-func (s *agents) Pinned(_ context.Context, name, _ string) *session.Agent {
-	now := s.catalog.Snapshot()
-	e, ok := now.Get(name)
-	if !ok || e.Source == catalog.SourceConfig {
+func (s *agents) Pinned(ctx context.Context, name, version string) *session.Agent {
+	e := s.catalog.Pinned(ctx, name, version)
+	if e == nil || e.Source == catalog.SourceConfig {
 		return nil
 	}
-	return s.forVoice(e, now.Version())
+	return s.forVoice(e, s.catalog.Snapshot().Version())
 }
 
 // Names lists the agents that clients may ask for.

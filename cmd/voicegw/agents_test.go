@@ -8,8 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
+	"voicegw/internal/await"
+	"voicegw/internal/freeport"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
 )
@@ -114,5 +120,125 @@ func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
 	}
 	if code != exitUsage {
 		t.Errorf("it ended with %d", code)
+	}
+}
+
+// command runs a command of the program against a running gateway.
+func (r *running) command(args ...string) (code int, out, said string) {
+	r.t.Helper()
+	var stdout, stderr console
+	code = Run(r.t.Context(), Process{
+		Args: append(args, "--url", "http://"+r.addr, "--data-dir", r.dataDir), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+	})
+	return code, stdout.String(), stderr.String()
+}
+
+// TestAgentsCommands: an agent is applied, listed, spoken with, changed while it speaks, and deleted.
+func TestAgentsCommands(t *testing.T) {
+	r := start(t)
+	path := filepath.Join(t.TempDir(), "shop.yaml")
+	apply := func(text string) (int, string, string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return r.command("agents", "apply", path)
+	}
+	if code, out, said := apply("id: shop\nname: Shop\nplaybook: You sell.\ngreeting: Greet the caller\n"); code != exitOK || !strings.HasPrefix(out, "shop is created: version ") {
+		t.Fatalf("%d %s %s", code, out, said)
+	}
+	if code, out, said := r.command("agents", "list"); code != exitOK || !strings.Contains(out, "shop") || !strings.Contains(out, "store") || !strings.Contains(out, "default") {
+		t.Errorf("%d %s %s", code, out, said)
+	}
+	_, began := speaksWith(t, r.addr, "shop")
+	if code, out, said := apply("id: shop\nname: Shop\nplaybook: You sell bicycles.\n"); code != exitOK || !strings.HasPrefix(out, "shop is changed") {
+		t.Fatalf("%d %s %s", code, out, said)
+	}
+	_, young := speaksWith(t, r.addr, "shop")
+	if began.AgentsVersion == "" || began.AgentsVersion == young.AgentsVersion {
+		t.Errorf("the agents' versions are %s and %s", began.AgentsVersion, young.AgentsVersion)
+	}
+	var list struct {
+		Sessions []struct {
+			AgentVersion string `json:"agent_version"`
+		}
+	}
+	if _, body := r.asked("GET", "/v1/sessions", ""); json.Unmarshal(body, &list) != nil || len(list.Sessions) != 2 || list.Sessions[0].AgentVersion == list.Sessions[1].AgentVersion {
+		t.Errorf("the sessions are %+v", list.Sessions)
+	}
+	if code, _, said := apply("id: shop\nname: Shop\nplaybook: x\ntools: [kb-search]\nvoice: Kore\n"); code != exitFailure ||
+		!strings.Contains(said, `shop.yaml:4: there is no tool "kb-search" (did you mean "kb_search"?)`) || !strings.Contains(said, `shop.yaml:5: the agent has no key "voice"`) {
+		t.Errorf("%d %s", code, said)
+	}
+	if code, out, said := r.command("agents", "show", "shop"); code != exitOK || !strings.Contains(out, "You sell bicycles.") {
+		t.Errorf("%d %s %s", code, out, said)
+	}
+	if code, out, said := r.command("agents", "delete", "shop"); code != exitOK || !strings.Contains(out, "shop is deleted") {
+		t.Errorf("%d %s %s", code, out, said)
+	}
+	if code, _, said := r.command("agents", "show", "shop"); code != exitFailure || !strings.Contains(said, "There is no agent") {
+		t.Errorf("%d %s", code, said)
+	}
+}
+
+// TestAgentsOfThreeGateways: what is edited at one gateway is offered by all three of a store, and a
+// session that another one takes over keeps the agent as it was.
+func TestAgentsOfThreeGateways(t *testing.T) {
+	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	gateways := make([]*running, 3)
+	for i := range gateways {
+		addr, err := freeport.Addr()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gateways[i] = start(t, "--set", "store.url="+nats.ClientURL(), "--set", "cluster.listen="+addr,
+			"--set", "cluster.url=http://"+addr, "--set", "cluster.secret=a-secret-that-all-gateways-have-in-common")
+	}
+	document := func(playbook string) string { return `{"id":"shop","name":"Shop","playbook":"` + playbook + `"}` }
+	versionAt := func(r *running) (version string) {
+		var shown struct{ Version string }
+		if _, body := r.asked("GET", "/v1/agents/shop", ""); json.Unmarshal(body, &shown) == nil {
+			version = shown.Version
+		}
+		return version
+	}
+	edit := func(i int, playbook string, header ...string) string {
+		t.Helper()
+		resp, body := gateways[i].asked("PUT", "/v1/agents/shop", document(playbook), header...)
+		if resp.StatusCode >= 300 {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+		version, began := versionAt(gateways[i]), time.Now()
+		for _, r := range gateways {
+			await.True(t, "all gateways have it", func() bool { return versionAt(r) == version })
+		}
+		t.Logf("all of three gateways told of an edit after %v", time.Since(began))
+		return version
+	}
+	first := edit(0, "One.", "If-None-Match", "*")
+	c, began := speaksWith(t, gateways[1].addr, "shop")
+	if began.Agent != "shop" || began.ResumeToken == "" {
+		t.Fatalf("the session began as %+v", began)
+	}
+	if second := edit(2, "Two.", "If-Match", "*"); second == first {
+		t.Error("the edit has changed nothing")
+	}
+	gateways[1].signals <- syscall.SIGTERM // it gives its session up
+	var moving protocol.SessionMoving
+	seq := next(t, c, "session.moving", &moving)
+	var back protocol.SessionStarted
+	await.True(t, "the client comes back", func() bool {
+		c2 := visit(t, gateways[2].addr, &protocol.Resume{SessionID: began.SessionID, Token: began.ResumeToken, LastSeq: seq})
+		f, err := c2.Read()
+		return err == nil && json.Unmarshal(f.Data, &back) == nil && back.Resumed
+	})
+	var list struct {
+		Sessions []struct {
+			ID, Agent    string
+			AgentVersion string `json:"agent_version"`
+		}
+	}
+	_, body := gateways[2].asked("GET", "/v1/sessions/"+began.SessionID, "")
+	if err := json.Unmarshal([]byte(`{"Sessions":[`+string(body)+`]}`), &list); err != nil || list.Sessions[0].Agent != "shop" || list.Sessions[0].AgentVersion != first {
+		t.Errorf("the session goes on as %s, and began with %s", body, first)
 	}
 }

@@ -41,6 +41,7 @@ type grammar struct {
 	Chat    chatFlags    `cmd:"" help:"Hold a conversation in text with a running gateway, and go on in it by voice."`
 	Load    loadFlags    `cmd:"" help:"Call a gateway with many callers at once: a load and a regression test."`
 	Tools   toolsFlags   `cmd:"" help:"Check, build, write and try tools."`
+	Agents  agentsFlags  `cmd:"" help:"List, show, change and delete the agents of a running gateway."`
 	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
 	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
 	Keys    keysFlags    `cmd:"" help:"Make API keys for a gateway's configuration."`

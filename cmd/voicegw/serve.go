@@ -224,7 +224,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports)
+	s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports, s.caps.store.Agents(), s.logger)
 	return transports, err
 }
 
@@ -250,7 +250,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Auth: s.auth, GuardCompletions: may.GuardCompletions,
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained, Reload: s.reloadNow,
-		Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
+		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered, Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
 	})
 	s.http = &http.Server{

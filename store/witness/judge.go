@@ -27,15 +27,16 @@ const (
 	Sessions
 	Checkpoints
 	Usage
+	Agents
 
 	// Last is the last bucket.
-	Last = Usage
+	Last = Agents
 )
 
 var names = map[Bucket]string{
 	Ledger: "ledger", Confirmations: "confirmations", Blocks: "blocks", Tickets: "tickets",
 	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals", Answers: "answers",
-	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage",
+	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage", Agents: "agents",
 }
 
 // String returns the name that the operator knows, such as "ledger".
@@ -57,7 +58,8 @@ func (b Bucket) String() string {
 // start has none. Approvals are notes: a lost one is not reported to its conversation, and
 // repeats nothing. Answers are given again to retried messages: a message whose answer is lost
 // counts as a new one. Sessions and checkpoints only let a voice session go on: one whose record
-// is lost cannot be resumed. Usage is for reading and for limits that are not exact anyway.
+// is lost cannot be resumed. Usage is for reading and for limits that are not exact anyway. An
+// edit of an agent that is lost leaves the agent as it was before.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
 // Key is the SHA-256 of the name of a record, as in the bucket.

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"voicegw/agent"
+	"voicegw/client/operator"
+	"voicegw/internal/terminal"
+)
+
+// agentsFlags are the commands about the agents of a running gateway.
+type agentsFlags struct {
+	List   agentsListFlags   `cmd:"" help:"List the agents of a running gateway, and where each comes from."`
+	Show   agentsShowFlags   `cmd:"" help:"Show one agent with its document."`
+	Apply  agentsApplyFlags  `cmd:"" help:"Make agents be as files say, on all gateways of the store."`
+	Delete agentsDeleteFlags `cmd:"" help:"Delete an agent, or the edits of one that comes from a file."`
+}
+
+type agentsListFlags struct {
+	operatorFlags
+	JSON bool `help:"Write JSON." name:"json"`
+}
+
+type agentsShowFlags struct {
+	operatorFlags
+	ID string `arg:"" help:"The agent, as list tells it."`
+}
+
+type agentsApplyFlags struct {
+	operatorFlags
+	File []string `arg:"" help:"Documents in YAML." type:"existingfile"`
+}
+
+type agentsDeleteFlags struct {
+	operatorFlags
+	ID string `arg:"" help:"The agent, as list tells it."`
+}
+
+// Run lists the agents.
+func (flags agentsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		list, err := o.Agents(ctx)
+		if err != nil {
+			return err
+		}
+		return p.showList(list, flags.JSON)
+	})
+}
+
+// Run shows an agent.
+func (flags agentsShowFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		a, err := o.Agent(ctx, flags.ID)
+		if err != nil {
+			return err
+		}
+		return p.printJSON(a)
+	})
+}
+
+// Run applies the documents, one after another. One that is not right leaves the others to be applied.
+func (flags agentsApplyFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		var failed error
+		for _, file := range flags.File {
+			if err := p.applyAgent(ctx, o, file); err != nil {
+				failed = errors.Join(failed, err)
+			}
+		}
+		return failed
+	})
+}
+
+func (p Process) applyAgent(ctx context.Context, o *operator.Client, file string) error {
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	d := agent.Read(file, document)
+	id := d.Agent().ID
+	if id == "" {
+		_, err := d.Check(agent.World{})
+		return fmt.Errorf("%s is no agent that could be applied:\n%w", file, err)
+	}
+	a, created, err := o.ApplyAgent(ctx, file, id, document)
+	if err != nil {
+		return err
+	}
+	what := "changed"
+	if created {
+		what = "created"
+	}
+	return p.print(fmt.Sprintf("%s is %s: version %s\n", terminal.Quote(id), what, terminal.Quote(a.Version)))
+}
+
+// Run deletes an agent.
+func (flags agentsDeleteFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
+		if err := o.DeleteAgent(ctx, flags.ID); err != nil {
+			return err
+		}
+		return p.print(terminal.Quote(flags.ID) + " is deleted.\n")
+	})
+}

@@ -1,0 +1,345 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"voicegw/agent"
+	"voicegw/agent/catalog"
+	"voicegw/auth"
+	"voicegw/internal/strict"
+	"voicegw/store"
+)
+
+// agentsPath is where agents are.
+const agentsPath = "/v1/agents"
+
+// Agents are the agents of all gateways with a common store; *catalog.Catalog implements it and documents
+// each method. Its methods may be used concurrently.
+type Agents interface {
+	Snapshot() *catalog.Snapshot
+	Put(ctx context.Context, e catalog.Edit) (entry *catalog.Entry, created bool, err error)
+	Delete(ctx context.Context, id string, seen catalog.Seen) error
+}
+
+// agentLine is an agent in the list.
+type agentLine struct {
+	ID          string         `json:"id"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Enabled     bool           `json:"enabled"`
+	Source      catalog.Source `json:"source"`
+	Version     string         `json:"version,omitempty"`
+	Revision    uint64         `json:"revision,omitempty"`
+	// UpdatedAt is RFC 3339 in UTC with ms.
+	UpdatedAt string   `json:"updated_at,omitempty"`
+	UpdatedBy string   `json:"updated_by,omitempty"`
+	Problems  []string `json:"problems,omitempty"`
+}
+
+// shownAgent is an agent with its document.
+type shownAgent struct {
+	agentLine
+	Document agent.Agent `json:"document"`
+}
+
+func agentLineOf(e *catalog.Entry) agentLine {
+	l := agentLine{
+		ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: e.Source, Version: e.Version, Revision: e.Revision,
+		UpdatedBy: e.UpdatedBy, Problems: e.Problems,
+	}
+	if !e.UpdatedAt.IsZero() {
+		l.UpdatedAt = e.UpdatedAt.UTC().Format(timeForm)
+	}
+	return l
+}
+
+// listAgents lists all agents, without their playbooks.
+func (s *Server) listAgents(w http.ResponseWriter, _ *http.Request) {
+	now := s.opts.Agents.Snapshot()
+	lines := make([]agentLine, 0, len(now.All()))
+	for _, e := range now.All() {
+		lines = append(lines, agentLineOf(e))
+	}
+	answer(w, http.StatusOK, map[string]any{"version": now.Version(), "default": now.Default(), "agents": lines})
+}
+
+// showAgent shows one agent with its document.
+func (s *Server) showAgent(w http.ResponseWriter, r *http.Request) {
+	e, ok := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
+	if !ok {
+		s.agentRefused(w, r, catalog.ErrUnknown)
+		return
+	}
+	if names, any, ok := tagsOf(r.Header.Values("If-None-Match"), true); ok && (any || contains(names, e.Tag())) {
+		w.Header().Set("ETag", tagHeader(e))
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	answerAgent(w, http.StatusOK, e)
+}
+
+func answerAgent(w http.ResponseWriter, status int, e *catalog.Entry) {
+	w.Header().Set("ETag", tagHeader(e))
+	answer(w, status, shownAgent{agentLineOf(e), e.Document})
+}
+
+func tagHeader(e *catalog.Entry) string { return strconv.Quote(e.Tag()) }
+
+func contains(list []string, is string) bool {
+	for _, one := range list {
+		if one == is {
+			return true
+		}
+	}
+	return false
+}
+
+// createAgent makes a new agent.
+func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {
+	data, name, ok := readDocument(w, r)
+	if !ok {
+		return
+	}
+	s.putAgent(w, r, catalog.Edit{Name: name, Data: data, Seen: catalog.Seen{Absent: true}})
+}
+
+// replaceAgent writes an agent's whole document.
+func (s *Server) replaceAgent(w http.ResponseWriter, r *http.Request) {
+	seen, ok := s.seen(w, r, true)
+	if !ok {
+		return
+	}
+	data, name, ok := readDocument(w, r)
+	if !ok {
+		return
+	}
+	s.putAgent(w, r, catalog.Edit{ID: r.PathValue("id"), Name: name, Data: data, Seen: seen})
+}
+
+// patchAgent changes a part of an agent's document: a JSON merge patch (RFC 7396).
+func (s *Server) patchAgent(w http.ResponseWriter, r *http.Request) {
+	seen, ok := s.seen(w, r, false)
+	if !ok {
+		return
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/merge-patch+json" && kind != "application/json" {
+		problem(w, http.StatusUnsupportedMediaType, "invalid_message", "The body must be a JSON merge patch, with Content-Type: application/merge-patch+json.")
+		return
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
+	var patch map[string]any
+	if !takeBody(w, raw, err, &patch, false, plainError) {
+		return
+	}
+	e, found := s.opts.Agents.Snapshot().Get(r.PathValue("id"))
+	if !found {
+		s.agentRefused(w, r, catalog.ErrUnknown)
+		return
+	}
+	document, err := patched(e.Document, patch)
+	if err != nil {
+		problem(w, http.StatusBadRequest, "invalid_message", "The patch cannot be applied: "+err.Error()+".")
+		return
+	}
+	if seen.Any {
+		seen = catalog.Seen{Tags: []string{e.Tag()}} // what was patched is what is replaced
+	}
+	s.putAgent(w, r, catalog.Edit{ID: e.ID, Name: "the patched document", Data: document, Seen: seen})
+}
+
+// patched applies a merge patch to a document.
+func patched(to agent.Agent, patch map[string]any) ([]byte, error) {
+	data, err := json.Marshal(to)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names it
+	}
+	var document map[string]any
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, err //nolint:wrapcheck // the caller names it
+	}
+	return json.Marshal(merged(document, patch)) //nolint:wrapcheck // the caller names it
+}
+
+// merged is the function MergePatch of RFC 7396, section 2, for objects.
+func merged(target, patch map[string]any) map[string]any {
+	if target == nil {
+		target = map[string]any{}
+	}
+	for name, value := range patch {
+		switch value := value.(type) {
+		case nil:
+			delete(target, name)
+		case map[string]any:
+			inner, _ := target[name].(map[string]any)
+			target[name] = merged(inner, value)
+		default:
+			target[name] = value
+		}
+	}
+	return target
+}
+
+// putAgent writes an edit and answers with what has come of it.
+func (s *Server) putAgent(w http.ResponseWriter, r *http.Request, e catalog.Edit) {
+	e.By = auth.From(r.Context()).ID
+	entry, created, err := s.opts.Agents.Put(r.Context(), e)
+	if err != nil {
+		s.agentRefused(w, r, err)
+		return
+	}
+	s.opts.Logger.Info("an agent was edited", "agent", entry.ID, "agent_version", entry.Version, "revision", entry.Revision, "created", created, "by", e.By)
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+		w.Header().Set("Location", agentsPath+"/"+entry.ID)
+	}
+	answerAgent(w, status, entry)
+}
+
+// deleteAgent ends an agent's edit.
+func (s *Server) deleteAgent(w http.ResponseWriter, r *http.Request) {
+	seen, ok := s.seen(w, r, false)
+	if !ok {
+		return
+	}
+	id := r.PathValue("id")
+	if err := s.opts.Agents.Delete(r.Context(), id, seen); err != nil {
+		s.agentRefused(w, r, err)
+		return
+	}
+	s.opts.Logger.Info("an agent was deleted", "agent", id, "by", auth.From(r.Context()).ID)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// readDocument reads a document in JSON or YAML (RFC 9512), and how problems name it.
+func readDocument(w http.ResponseWriter, r *http.Request) (data []byte, name string, ok bool) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" && kind != "application/yaml" {
+		problem(w, http.StatusUnsupportedMediaType, "invalid_message", "The body must be an agent's document, with Content-Type: application/json or application/yaml.")
+		return nil, "", false
+	}
+	data, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxChatBody))
+	if err == nil {
+		return data, "the document", true
+	}
+	var tooBig *http.MaxBytesError
+	if errors.As(err, &tooBig) {
+		problem(w, http.StatusRequestEntityTooLarge, "too_big", "The body is larger than "+strconv.Itoa(maxChatBody)+" bytes.")
+		return nil, "", false
+	}
+	problem(w, http.StatusBadRequest, "invalid_message", "The body could not be read.")
+	return nil, "", false
+}
+
+// seen reads in which state the caller has seen an agent (RFC 9110, sections 13.1.1 and 13.1.2). A change
+// without a condition is refused (RFC 6585, section 3), so that nobody overwrites what he does not know.
+func (s *Server) seen(w http.ResponseWriter, r *http.Request, mayCreate bool) (catalog.Seen, bool) {
+	match, none := r.Header.Values("If-Match"), r.Header.Values("If-None-Match")
+	if len(none) > 0 && len(match) == 0 && mayCreate {
+		if _, any, ok := tagsOf(none, true); ok && any {
+			return catalog.Seen{Absent: true}, true
+		}
+		problem(w, http.StatusBadRequest, "invalid_message", "If-None-Match must be *, for an agent that does not exist yet.")
+		return catalog.Seen{}, false
+	}
+	if len(match) == 0 {
+		message := "Say in If-Match which state you have seen: the ETag of GET " + agentsPath + "/" + clip(r.PathValue("id"))
+		if mayCreate {
+			message += ", or If-None-Match: * for a new agent"
+		}
+		problem(w, http.StatusPreconditionRequired, "precondition_required", message+".")
+		return catalog.Seen{}, false
+	}
+	tags, any, ok := tagsOf(match, false)
+	if !ok {
+		problem(w, http.StatusBadRequest, "invalid_message", `If-Match must be ETags in quotes, such as "17", or *.`)
+		return catalog.Seen{}, false
+	}
+	return catalog.Seen{Any: any, Tags: tags}, true
+}
+
+// tagsOf reads a list of entity tags (RFC 9110, section 8.8.3). Weak ones count only where the comparison
+// is weak. Without any that count, tags is empty and not nil. any means that it is *.
+func tagsOf(headers []string, weak bool) (tags []string, any, ok bool) {
+	all := strings.TrimSpace(strings.Join(headers, ","))
+	if all == "*" {
+		return nil, true, true
+	}
+	tags = []string{}
+	for all != "" {
+		rest, isWeak := strings.CutPrefix(all, "W/")
+		if !strings.HasPrefix(rest, `"`) {
+			return nil, false, false
+		}
+		tag, after, closed := strings.Cut(rest[1:], `"`)
+		if !closed {
+			return nil, false, false
+		}
+		if weak || !isWeak {
+			tags = append(tags, tag)
+		}
+		after = strings.TrimSpace(after)
+		next, more := strings.CutPrefix(after, ",")
+		if after != "" && !more {
+			return nil, false, false
+		}
+		all = strings.TrimSpace(next)
+	}
+	return tags, false, len(headers) > 0
+}
+
+// agentRefused answers a request that could not be carried out.
+func (s *Server) agentRefused(w http.ResponseWriter, r *http.Request, err error) {
+	var wrong *strict.Error
+	var used *catalog.UsedError
+	id := strconv.Quote(clip(r.PathValue("id")))
+	switch {
+	case errors.As(err, &wrong):
+		type found struct {
+			Line    int    `json:"line,omitempty"`
+			Message string `json:"message"`
+		}
+		var list []found
+		for _, p := range wrong.Problems {
+			list = append(list, found{p.Line, p.Text})
+		}
+		answer(w, http.StatusUnprocessableEntity, map[string]any{"error": map[string]any{
+			"code": "agent_invalid", "message": "The document is not right: " + wrong.Problems[0].Text + more(len(list)-1) + ".", "problems": list,
+		}})
+	case errors.Is(err, catalog.ErrUnknown):
+		problem(w, http.StatusNotFound, "unknown_agent", "There is no agent "+id+"; GET "+agentsPath+" lists all.")
+	case errors.Is(err, catalog.ErrExists) && r.Method == http.MethodPost:
+		problem(w, http.StatusConflict, "agent_exists", "There is an agent of that id already; change it with PUT or PATCH.")
+	case errors.Is(err, catalog.ErrExists):
+		problem(w, http.StatusPreconditionFailed, "precondition_failed", "There is an agent "+id+" already.")
+	case errors.Is(err, catalog.ErrChanged):
+		problem(w, http.StatusPreconditionFailed, "precondition_failed", "The agent "+id+" is not in the state of If-Match; get it again.")
+	case errors.As(err, &used):
+		problem(w, http.StatusConflict, "agent_in_use", "These agents switch to "+id+": "+strings.Join(used.By, ", ")+". Change them first.")
+	case errors.Is(err, catalog.ErrFixed):
+		problem(w, http.StatusConflict, "agent_in_file", "The agent "+id+" comes from a file or from the configuration, and is not edited: take it out there, or switch it off with enabled: false.")
+	case errors.Is(err, store.ErrFull):
+		problem(w, http.StatusConflict, "limit", "There are as many agents as there may be.")
+	default:
+		s.storeFailed(w, "an agent cannot be written", err)
+	}
+}
+
+// more says how many further problems there are.
+func more(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; and one more problem"
+	}
+	return "; and " + strconv.Itoa(n) + " more problems"
+}

@@ -1,0 +1,273 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"voicegw/store/witness"
+)
+
+const (
+	// mostAgents bounds how many agents are edited, mostAgentBytes a document.
+	mostAgents     = 10_000
+	mostAgentBytes = 512 << 10
+	// agentsNow and agentsWas begin the keys of the edits that apply, and of what they have replaced.
+	agentsNow = "now."
+	agentsWas = "was."
+)
+
+var agentName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// AgentEdit is an agent's document as somebody has written it.
+type AgentEdit struct {
+	ID string `json:"id"`
+	// Document is JSON; its form is that of package agent.
+	Document json.RawMessage `json:"document"`
+	// At is when it was written, in UTC, and By the ID of who has (auth.Principal); By may be empty.
+	At time.Time `json:"at"`
+	By string    `json:"by,omitempty"`
+	// Revision is set by the store.
+	Revision uint64 `json:"-"`
+}
+
+// storedAgent is an AgentEdit in the bucket.
+type storedAgent struct {
+	V int `json:"v"`
+	AgentEdit
+}
+
+// Agents are the edited agents, for all nodes. List answers from a copy in memory that follows the other
+// nodes' writes within milliseconds; while the cluster cannot be reached the copy stays as it is. This
+// node's own writes are visible at once. Its methods may be used concurrently.
+type Agents struct {
+	// Fixed after openAgents.
+	bucket *bucket
+	mirror *mirror
+
+	// generation counts the changes of the copy. It is changed under mu.
+	generation atomic.Uint64
+
+	mu sync.Mutex // guards the following fields
+	// edits are the copy, by keys. One without a document is the note that the key had none at that
+	// revision, so that an older message that arrives later cannot restore it.
+	edits map[string]copiedEdit
+	// followed is the last revision that the mirror has copied.
+	followed uint64
+}
+
+type copiedEdit struct {
+	AgentEdit
+	none bool
+	at   time.Time // when this was learned
+}
+
+func (s *Store) openAgents(ctx context.Context) (*Agents, error) {
+	bucket, err := s.openBucket(ctx, witness.Agents, "voicegw: agents that were edited, and what the edits have replaced")
+	if err != nil {
+		return nil, err
+	}
+	a := &Agents{bucket: bucket, edits: map[string]copiedEdit{}}
+	a.mirror = s.newMirror(mirror{bucket: bucket, under: agentsNow, what: "agents", take: a.take, dropUnseen: a.dropUnseen})
+	return a, nil
+}
+
+// decodeAgent reads a record of the bucket.
+func decodeAgent(data []byte) (AgentEdit, error) {
+	var e storedAgent
+	if err := decodeVersioned(data, &e); err != nil {
+		return AgentEdit{}, err
+	}
+	if !agentName.MatchString(e.ID) || len(e.Document) == 0 || e.Document[0] != '{' || len(e.Document) > mostAgentBytes {
+		return AgentEdit{}, fmt.Errorf("%w: an agent without a valid id, or without a document", ErrCorrupt)
+	}
+	return e.AgentEdit, nil
+}
+
+func encodeAgent(e AgentEdit) ([]byte, error) {
+	if len(e.Document) > mostAgentBytes {
+		return nil, fmt.Errorf("%w: a document of %d bytes, at most %d are kept", ErrTooBig, len(e.Document), mostAgentBytes)
+	}
+	e.At = e.At.UTC()
+	data, err := encode(storedAgent{V: recordVersion, AgentEdit: e})
+	if err != nil {
+		return nil, err
+	}
+	_, err = decodeAgent(data)
+	return data, err
+}
+
+// Generation changes whenever List would answer otherwise.
+func (a *Agents) Generation() uint64 { return a.generation.Load() }
+
+// List returns all edits, sorted by id, and their generation, from memory.
+func (a *Agents) List() ([]AgentEdit, uint64) {
+	a.mu.Lock()
+	list := make([]AgentEdit, 0, len(a.edits))
+	for _, e := range a.edits {
+		if !e.none {
+			list = append(list, e.AgentEdit)
+		}
+	}
+	generation := a.generation.Load()
+	a.mu.Unlock()
+	slices.SortFunc(list, func(x, y AgentEdit) int { return cmp.Compare(x.ID, y.ID) })
+	return list, generation
+}
+
+// Save writes an edit over the one of that revision, 0 for an agent that is not edited yet, on all nodes,
+// and returns its revision. The errors wrap ErrChanged (it has another revision), ErrFull, ErrTooBig or
+// ErrUnavailable.
+func (a *Agents) Save(ctx context.Context, e AgentEdit, known uint64) (uint64, error) {
+	data, err := encodeAgent(e)
+	if err != nil {
+		return 0, err
+	}
+	key := agentsNow + e.ID
+	if known != 0 {
+		e.Revision, err = a.bucket.replace(ctx, key, data, known, longestTTL)
+	} else {
+		if a.full() {
+			return 0, fmt.Errorf("%w: %d agents are edited", ErrFull, mostAgents)
+		}
+		var h held
+		h, err = a.bucket.create(ctx, key, data, longestTTL)
+		e.Revision = h.revision
+	}
+	if errors.Is(err, errConflict) {
+		err = ErrChanged
+	}
+	if err != nil {
+		return 0, err
+	}
+	a.see(key, copiedEdit{AgentEdit: e})
+	return e.Revision, nil
+}
+
+// Remove ends the edit of that revision, on all nodes. The errors wrap ErrChanged or ErrUnavailable.
+func (a *Agents) Remove(ctx context.Context, id string, known uint64) error {
+	key := agentsNow + id
+	ctx, cancel := a.bucket.store.bounded(ctx)
+	defer cancel()
+	for {
+		revision, err := a.bucket.remove(ctx, key, known)
+		if !errors.Is(err, errConflict) {
+			if err == nil {
+				a.see(key, copiedEdit{AgentEdit: AgentEdit{Revision: revision}, none: true})
+			}
+			return err
+		}
+		h, err := a.bucket.get(ctx, key)
+		switch {
+		case errors.Is(err, errNone), err == nil && h.revision != known:
+			return ErrChanged
+		case err != nil:
+			return err
+		}
+		if err := a.bucket.store.pause(ctx); err != nil { // the conflicting value cannot be read yet
+			return err
+		}
+	}
+}
+
+// Keep remembers a version of an agent that an edit is about to replace, for life, for sessions that
+// began with it. The error wraps ErrTooBig or ErrUnavailable.
+func (a *Agents) Keep(ctx context.Context, e AgentEdit, version string, life time.Duration) error {
+	data, err := encodeAgent(e)
+	if err != nil {
+		return err
+	}
+	key := agentsWas + e.ID + "." + keyOf(version)
+	h, err := a.bucket.create(ctx, key, data, life)
+	if errors.Is(err, errConflict) { // it is kept already, and longer from now on
+		_, err = a.bucket.replace(ctx, key, data, h.revision, life)
+		if errors.Is(err, ErrChanged) {
+			err = nil // another node has just done the same
+		}
+	}
+	return err
+}
+
+// Kept returns a version of an agent that an edit has replaced. The error is ErrUnknown, or wraps
+// ErrUnavailable or ErrCorrupt.
+func (a *Agents) Kept(ctx context.Context, id, version string) (AgentEdit, error) {
+	if !agentName.MatchString(id) {
+		return AgentEdit{}, ErrUnknown
+	}
+	h, err := a.bucket.get(ctx, agentsWas+id+"."+keyOf(version))
+	if errors.Is(err, errNone) {
+		return AgentEdit{}, ErrUnknown
+	} else if err != nil {
+		return AgentEdit{}, err
+	}
+	return decodeAgent(h.data)
+}
+
+func (a *Agents) full() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.edits) >= mostAgents
+}
+
+// see puts a value that this node wrote into the copy, unless the copy is newer: the mirror has then
+// passed that revision already.
+func (a *Agents) see(key string, is copiedEdit) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if is.Revision > a.followed && is.Revision >= a.edits[key].Revision {
+		is.at = time.Now()
+		a.edits[key] = is
+		a.generation.Add(1)
+	}
+}
+
+// take puts one message into the copy.
+func (a *Agents) take(key string, m message) {
+	is := copiedEdit{none: true}
+	if m.header.Get(opHeader) == "" {
+		e, err := decodeAgent(m.data)
+		if err == nil && key != agentsNow+e.ID {
+			err = fmt.Errorf("%w: an agent under the key of another one", ErrCorrupt)
+		}
+		if err == nil {
+			is = copiedEdit{AgentEdit: e}
+		} else {
+			a.bucket.store.log.Warn("store_agent_unreadable", "key", strings.TrimPrefix(key, agentsNow), "error", err)
+		}
+	}
+	is.Revision = m.seq
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.followed = max(a.followed, m.seq)
+	was, known := a.edits[key]
+	switch {
+	case is.Revision < was.Revision, known && is.Revision == was.Revision && is.none == was.none:
+		return
+	case is.none:
+		delete(a.edits, key)
+	default:
+		is.at = time.Now()
+		a.edits[key] = is
+	}
+	a.generation.Add(1)
+}
+
+// dropUnseen forgets what a whole reading has not seen.
+func (a *Agents) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for key, is := range a.edits {
+		if !seen[key] && is.Revision <= last && is.at.Before(since) {
+			delete(a.edits, key)
+			a.generation.Add(1)
+		}
+	}
+}
