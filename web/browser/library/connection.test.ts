@@ -37,8 +37,8 @@ describe.concurrent("a conversation", () => {
     await visit.hears(16000);
     visit.send({ type: "shiny.new", field: 1 });
     expect(await page.next("message", (m) => m.type === "shiny.new")).toMatchObject({ field: 1 });
-    const ended = page.next("ended");
-    await page.page.evaluate(() => void window.talk.session?.end());
+    const ended = page.next("disconnected");
+    await page.page.evaluate(() => void window.talk.session?.disconnect());
     await visit.next("session.end");
     visit.send({ type: "session.ended", reason: "client_ended", handback: { conversation_id: "c-7", summary: "Nothing was said." } });
     visit.close(1000);
@@ -81,7 +81,7 @@ describe.concurrent("a conversation", () => {
     visit.send({ type: "turn.ended", turn: 1, status: "completed", usage: NO_USAGE });
     await page.next("message", (m) => m.type === "turn.ended");
     visit.cut();
-    await page.page.evaluate(() => window.talk.session?.say("Are you there?"));
+    await page.page.evaluate(() => window.talk.session?.sendText("Are you there?"));
 
     const refused = await gateway.visit();
     expect((await refused.started()).resume).toBeDefined();
@@ -126,7 +126,7 @@ describe.concurrent("a conversation", () => {
       visit.send({ type: "error", message: "for programmers", retryable: false, ...said });
     }
     visit.close(code);
-    const ended = await page.next("ended");
+    const ended = await page.next("disconnected");
     expect(ended.code).toBe(code);
     expect(ended.error).toMatchObject({ code: expected.code, retryable: false, message: expect.stringMatching(expected.message) });
     await page.visitor.released();

@@ -27,8 +27,8 @@ async function opened(options: VisitorOptions = {}, microphone = true) {
 describe.concurrent("a microphone", () => {
   test("that is refused leaves typing", async () => {
     const { gateway, page, visit } = await opened({ microphone: false });
-    expect(await page.next("warning")).toMatchObject({ code: "microphone_denied", message: "The microphone is blocked." });
-    await page.page.evaluate(() => window.talk.session?.say("Hello there"));
+    expect(await page.next("error")).toMatchObject({ code: "microphone_denied", message: "The microphone is blocked." });
+    await page.page.evaluate(() => window.talk.session?.sendText("Hello there"));
     expect(await visit.next("input.text")).toMatchObject({ text: "Hello there", id: "typed-1" });
     expect(visit.frames.all).toEqual([]);
     await page.leave();
@@ -75,7 +75,7 @@ describe.concurrent("a microphone", () => {
     await visit.hears(3200);
     await page.page.evaluate(() => window.spy.plug?.(false));
     await page.next("microphone", ({ state }) => state === "lost");
-    expect(await page.next("warning")).toMatchObject({ code: "microphone_lost" });
+    expect(await page.next("error")).toMatchObject({ code: "microphone_lost" });
     await page.page.evaluate(() => window.spy.plug?.(true));
     await page.next("microphone", ({ state }) => state === "live");
     const before = visit.heard().length;
@@ -127,8 +127,8 @@ describe.concurrent("a loudspeaker", () => {
     const connected = page.connect();
     const visit = await gateway.welcome();
     expect(await connected).toBeNull();
-    expect(await page.next("warning")).toMatchObject({ message: "The voice cannot be played here." });
-    await page.page.evaluate(() => window.talk.session?.say("Hello"));
+    expect(await page.next("error")).toMatchObject({ message: "The voice cannot be played here." });
+    await page.page.evaluate(() => window.talk.session?.sendText("Hello"));
     await visit.next("input.text");
     visit.send({ type: "audio.start", turn: 1, item_id: "unheard" });
     visit.sendAudio(pcm16(babble, 24000, 0.2));

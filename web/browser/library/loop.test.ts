@@ -36,6 +36,11 @@ describe.concurrent.each(["gemini", "openai"])("a conversation over the wire of 
     const page = await TalkPage.open(browser, gateway);
     expect(await page.connect({ provider })).toBeNull();
     await page.next("played", ({ done }) => !done);
+    // While the story sounds, a page can look at it.
+    await page.page.waitForFunction(() => Math.max(...window.talk.session!.speaker.frequencyData()) > 0);
+    expect(await page.page.evaluate(() => window.talk.session?.agentState)).toBe("speaking");
+    expect(await page.page.evaluate(() => window.talk.session?.speaker.stream?.getAudioTracks().length)).toBe(1);
+    expect(await page.page.evaluate(() => window.talk.session?.microphone.frequencyData().length)).toBe(1024);
     const { item_id: story } = await message(page, "audio.flush");
     const { played_ms: heard } = (await page.next("sent", (m) => m.type === "playback" && m["item_id"] === story && m["done"] === true)) as unknown as { played_ms: number };
     expect(heard).toBeGreaterThan(1000);
@@ -53,12 +58,13 @@ describe.concurrent.each(["gemini", "openai"])("a conversation over the wire of 
     expect(Math.abs(heardFor - voiced(await page.visitor.microphone(), between, SECOND[1] - FIRST[0] + 1))).toBeLessThan(0.15);
     expect(all("turn.ended").map(({ status }) => status)).toEqual(["interrupted", "completed"]);
     expect(all("transcript").filter((m) => m.role === "user" && m.final).map(({ text }) => text)).toEqual(["Tell me a story.", "Stop, please."]);
+    expect(page.all("agentState")).toEqual(["thinking", "speaking", "listening", "thinking", "speaking", "listening"]);
     // After the flush nothing sounds but what belongs to the second answer.
     const flushed = await page.visitor.arrived("audio.flush", story);
     const started = await page.visitor.arrived("audio.start", answer);
     await page.visitor.staysSilent(flushed, started);
-    await page.page.evaluate(() => void window.talk.session?.end());
-    expect(await page.next("ended")).toMatchObject({ reason: "client_ended", code: 1000 });
+    await page.page.evaluate(() => void window.talk.session?.disconnect());
+    expect(await page.next("disconnected")).toMatchObject({ reason: "client_ended", code: 1000 });
     await page.visitor.released();
     await page.leave();
   });

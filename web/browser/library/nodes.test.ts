@@ -89,12 +89,12 @@ async function goesOn(provider: string, happens: (runs: Gateway, site: Site) => 
   const told = page.all("message") as ServerMessage[];
   // To read the samples holds the page up: what is told of it is over then.
   const stats = await page.page.evaluate(() => window.talk.session!.stats());
-  const notices = [...page.all("reconnecting"), ...page.all("reconnected"), ...page.all("warning").map(({ gatewayCode, message }) => `${gatewayCode}: ${message}`)];
+  const notices = [...page.all("reconnecting"), ...page.all("reconnected"), ...page.all("error").map(({ gatewayCode, message }) => `${gatewayCode}: ${message}`)];
   const { begins, heard } = await heardBy(page);
   const came = await page.downlink();
   const first = came.findIndex((x) => x !== 0);
   const late = await page.visitor.late(begins - first);
-  await page.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+  await page.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
   await page.next("message", (m) => m.type === "transcript" && m.role === "assistant" && (m as Extract<ServerMessage, { type: "transcript" }>).text.includes("Green it is"));
   await page.leave();
   await site.close();

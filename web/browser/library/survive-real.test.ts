@@ -131,12 +131,12 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     expect([started.session_id, started.resumed]).toEqual([before, true]);
     // What was said is told again, and the answer that nobody can go on with is over.
     await message(page, "audio.flush", ({ item_id, reason }) => item_id === item && reason === "connection_lost");
-    await page.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+    await page.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
     await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
     const texts = told(page, "transcript").map(({ text }) => text);
     expect(texts.some((text) => text.includes("How long do I speak?"))).toBe(true);
-    await page.page.evaluate(() => void window.talk.session?.end());
-    expect(await page.next("ended")).toMatchObject({ reason: "client_ended", code: 1000 });
+    await page.page.evaluate(() => void window.talk.session?.disconnect());
+    expect(await page.next("disconnected")).toMatchObject({ reason: "client_ended", code: 1000 });
     await page.leave();
     await gateway.close();
   });
@@ -152,7 +152,7 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     expect([started.session_id, started.resumed, started.snapshot]).toEqual([before, true, true]);
     // What had come of the answer is heard to its end, and nothing waits for more of it.
     await page.next("played", (played) => played.item === item && played.done);
-    await page.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+    await page.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
     await message(page, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
     expectOnce(page);
     await page.leave();
@@ -182,11 +182,11 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     await message(first, "session.started");
     const second = await first.copy();
     expect(await second.connect({ provider, resume: "only" })).toBeNull();
-    expect(await first.next("ended")).toMatchObject({ reason: "moved", code: 4506, error: { code: "moved" } });
-    await second.page.evaluate(() => void window.talk.session?.say("My favourite colour is green."));
+    expect(await first.next("disconnected")).toMatchObject({ reason: "moved", code: 4506, error: { code: "moved" } });
+    await second.page.evaluate(() => void window.talk.session?.sendText("My favourite colour is green."));
     await message(second, "transcript", ({ role, text }) => role === "assistant" && text.includes("green"));
-    expect(await second.page.evaluate(() => window.talk.session?.state)).toBe("open");
-    expect(await first.page.evaluate(() => window.talk.session?.state)).toBe("ended");
+    expect(await second.page.evaluate(() => window.talk.session?.state)).toBe("connected");
+    expect(await first.page.evaluate(() => window.talk.session?.state)).toBe("disconnected");
     await first.leave();
     await gateway.close();
   });

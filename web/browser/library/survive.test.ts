@@ -168,10 +168,10 @@ describe.concurrent("a page that is loaded again in the middle of an answer", ()
     expect(await page.page.evaluate(() => [window.talk.session?.info?.resumed, JSON.stringify(localStorage)])).toEqual([true, "{}"]);
 
     // Hung up, nothing is left that another page could go on with.
-    await page.page.evaluate(() => void window.talk.session?.end());
+    await page.page.evaluate(() => void window.talk.session?.disconnect());
     await again.next("session.end");
     again.close(1000);
-    await page.next("ended");
+    await page.next("disconnected");
     expect(await page.page.evaluate(() => sessionStorage.length)).toBe(0);
     await page.leave();
     await gateway.close();
@@ -192,12 +192,12 @@ describe.concurrent("two tabs with one token", () => {
     visit.close(4506);
     await taken.welcome({ resumed: true, resume_token: "token-2" });
     expect(await taking).toBeNull();
-    expect(await first.next("ended")).toMatchObject({ reason: "moved", code: 4506, error: { code: "moved", message: "The conversation moved to another tab." } });
+    expect(await first.next("disconnected")).toMatchObject({ reason: "moved", code: 4506, error: { code: "moved", message: "The conversation moved to another tab." } });
     await first.visitor.released();
     await taken.hears(32000);
     // A tab that would come back has had two seconds for it, ten times its pauses.
     expect(gateway.visits.all.length).toBe(2);
-    expect(await second.page.evaluate(() => window.talk.session?.state)).toBe("open");
+    expect(await second.page.evaluate(() => window.talk.session?.state)).toBe("connected");
     await first.leave();
     await gateway.close();
   });

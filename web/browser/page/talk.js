@@ -4,8 +4,8 @@ import { VoiceSession, listMicrophones } from "/client/index.js";
 
 /** All events of the library but `level`, which comes 25 times a second. */
 const EVENTS = [
-  "state", "message", "sent", "sounding", "played", "silenced", "underrun", "microphone", "devices",
-  "reconnecting", "reconnected", "warning", "ended",
+  "state", "connected", "agentState", "message", "sent", "sounding", "played", "silenced", "underrun", "microphone", "devices",
+  "reconnecting", "reconnected", "error", "disconnected",
 ];
 
 class Talk {

@@ -1,16 +1,17 @@
+import type { AgentState } from "./agentstate.js";
 import type { VoiceError } from "./errors.js";
 import type { TurnLatency } from "./latency.js";
-import type { Handback, ServerMessage } from "./protocol/messages.js";
+import type { ErrorMessage, Handback, ServerMessage, SessionStarted } from "./protocol/messages.js";
 
 /**
  * The life of a session. `reconnecting`: the connection broke and is being restored.
- * `ended`: nothing more is heard or said; the event `ended` follows when the gateway has
- * had its last word.
+ * `disconnected`: it is over, nothing more is heard or said; the event of that name follows
+ * when the gateway has had its last word.
  */
-export type SessionState = "connecting" | "open" | "reconnecting" | "ended";
+export type SessionState = "connecting" | "connected" | "reconnecting" | "disconnected";
 
 /** How a session ended. */
-export interface Ended {
+export interface Disconnected {
   /**
    * The gateway's reason (docs/protocol.md), or `lost` when nobody said one. `page_left`: the
    * page went away, and the next one may take the session up. `moved`: another tab has it.
@@ -27,6 +28,10 @@ export interface Ended {
 /** What this side tells beside the gateway's messages. Times of `at` are performance.now(). */
 export interface LocalEvents {
   state: SessionState;
+  /** The session is open, with what the gateway said of it: once. See also `reconnected`. */
+  connected: SessionStarted;
+  /** What the agent does, when that changes. */
+  agentState: AgentState;
   /** Any message of the gateway, also of types that this version does not know. */
   message: ServerMessage | { type: string; [field: string]: unknown };
   /** Any message sent to the gateway, for logs: tickets and tokens in it are stars. */
@@ -77,9 +82,13 @@ export interface LocalEvents {
   network: { rttMs: number };
   /** Once per turn that answered in speech: how long the user waited, and for whom. */
   latency: TurnLatency;
-  /** Something went wrong and the session goes on; an `error` of the gateway comes as both. */
-  warning: VoiceError;
-  ended: Ended;
+  /**
+   * Every error, once: of the devices, of the way to the gateway, of the gateway. The session
+   * goes on, unless its state is `disconnected`.
+   */
+  error: VoiceError;
+  /** The last event. */
+  disconnected: Disconnected;
 }
 
 /** `lost`: it went away or was taken away, and is taken up again when there is one. */
@@ -88,30 +97,32 @@ export type MicrophoneState = "off" | "asking" | "live" | "muted" | "lost";
 /** `suspended`: the browser lets nothing sound, until a click or for as long as a call lasts. */
 export type SpeakerState = "closed" | "suspended" | "playing";
 
-/** Every message of the gateway by its type, and what this side adds. */
-export type VoiceEvents = LocalEvents & { [M in ServerMessage as M["type"]]: M };
+/** Every message of the gateway by its type, and what this side adds. Its `error` comes as a VoiceError. */
+export type VoiceEvents = LocalEvents & { [M in Exclude<ServerMessage, ErrorMessage> as M["type"]]: M };
 
 type Listener<T> = (event: T) => void;
 
 /** A set of listeners for each event. A listener that throws stops no other. */
 export class Emitter<Events extends object> {
-  readonly #listeners = new Map<keyof Events, Set<Listener<never>>>();
+  /** By the listener that was given, what is called: for once it is not the same. */
+  readonly #listeners = new Map<keyof Events, Map<Listener<never>, Listener<never>>>();
 
-  /** Calls the listener for every event of the type; the function returned ends that. */
+  /** Calls the listener for every event of the type; the function returned ends that, and so does off. */
   on<T extends keyof Events>(type: T, listener: Listener<Events[T]>): () => void {
-    const all = this.#listeners.get(type) ?? new Set();
-    this.#listeners.set(type, all);
-    all.add(listener as Listener<never>);
-    return () => void all.delete(listener as Listener<never>);
+    return this.#add(type, listener, listener);
   }
 
   /** Like on, for the next one only. */
   once<T extends keyof Events>(type: T, listener: Listener<Events[T]>): () => void {
-    const off = this.on(type, (event) => {
-      off();
+    return this.#add(type, listener, (event) => {
+      this.off(type, listener);
       listener(event);
     });
-    return off;
+  }
+
+  /** Calls the listener no more, whether on or once was given it. */
+  off<T extends keyof Events>(type: T, listener: Listener<Events[T]>): void {
+    this.#listeners.get(type)?.delete(listener);
   }
 
   /** Whether anybody listens: what is costly to tell is not told otherwise. */
@@ -120,7 +131,7 @@ export class Emitter<Events extends object> {
   }
 
   protected emit<T extends keyof Events>(type: T, event: Events[T]): void {
-    for (const listener of [...(this.#listeners.get(type) ?? [])]) {
+    for (const listener of [...(this.#listeners.get(type)?.values() ?? [])]) {
       try {
         (listener as Listener<Events[T]>)(event);
       } catch (error) {
@@ -130,5 +141,11 @@ export class Emitter<Events extends object> {
         });
       }
     }
+  }
+
+  #add<T extends keyof Events>(type: T, given: Listener<Events[T]>, called: Listener<Events[T]>): () => void {
+    const all = this.#listeners.get(type) ?? new Map<Listener<never>, Listener<never>>();
+    this.#listeners.set(type, all.set(given, called));
+    return () => this.off(type, given);
   }
 }

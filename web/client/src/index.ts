@@ -7,8 +7,9 @@
  */
 export { connect } from "./connect.js";
 export { VoiceSession } from "./session.js";
+export type { AgentState } from "./agentstate.js";
 export { VoiceError, gatewayError, type VoiceErrorCode } from "./errors.js";
-export { Emitter, type Ended, type LocalEvents, type MicrophoneState, type SessionState, type SpeakerState, type VoiceEvents } from "./events.js";
+export { Emitter, type Disconnected, type LocalEvents, type MicrophoneState, type SessionState, type SpeakerState, type VoiceEvents } from "./events.js";
 export type { ConnectOptions, MicrophoneOptions } from "./options.js";
 export { keptSession, type KeptSession } from "./kept.js";
 export type { RetryOptions } from "./connection/retry.js";

@@ -1,4 +1,5 @@
 // One conversation by voice: the connection, the devices, and what is told of both.
+import { Agent, type AgentState } from "./agentstate.js";
 import { onDeviceChange } from "./audio/devices.js";
 import { Microphone } from "./audio/microphone.js";
 import { AudioSetup } from "./audio/setup.js";
@@ -9,16 +10,17 @@ import { Line } from "./connection/line.js";
 import { Outage } from "./connection/outage.js";
 import { Outbox } from "./connection/outbox.js";
 import { VoiceError, gatewayError } from "./errors.js";
-import { Emitter, type Ended, type LocalEvents, type SessionState, type VoiceEvents } from "./events.js";
+import { Emitter, type Disconnected, type LocalEvents, type SessionState, type VoiceEvents } from "./events.js";
 import { Items } from "./items.js";
-import { TurnLatencies, UplinkClock, type TurnLatency } from "./latency.js";
+import { Measures } from "./measures.js";
 import type { ConnectOptions } from "./options.js";
 import { Owed } from "./owed.js";
-import type { ClientMessage, PlaybackReport, ServerMessage, SessionStarted } from "./protocol/messages.js";
+import type { ClientMessage, ErrorMessage, PlaybackReport, ServerMessage, SessionStarted } from "./protocol/messages.js";
+import { Press } from "./press.js";
 import { Questions } from "./questions.js";
 import { withoutSecrets, withoutToken } from "./secrets.js";
 import { Tab } from "./tab.js";
-import { addTurn, newTally, type Stats } from "./stats.js";
+import type { Stats } from "./stats.js";
 
 /** A slow line is complained of so often at most. */
 const SLOW_EVERY_MS = 10_000;
@@ -28,7 +30,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   readonly microphone: Microphone;
   readonly speaker: Speaker;
   readonly #options: ConnectOptions;
-  readonly #tally = newTally();
+  readonly #measures: Measures;
   readonly #line: Line;
   readonly #outbox = new Outbox();
   readonly #outage = new Outage((tried) => {
@@ -36,8 +38,6 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.emit("reconnecting", tried);
   });
   readonly #questions = new Questions();
-  #uplink!: UplinkClock;
-  #latencies!: TurnLatencies;
   readonly #items: Items;
   readonly #audio: AudioSetup;
   #unwatchDevices: (() => void) | undefined;
@@ -45,26 +45,27 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   #current: SessionState = "connecting";
   #opened: Promise<void> | undefined;
   #opening: { resolve: () => void; reject: (error: VoiceError) => void } | null = null;
-  readonly #whenEnded: Promise<Ended>;
-  #conclude!: (ended: Ended) => void;
+  readonly #whenEnded: Promise<Disconnected>;
+  #conclude!: (ended: Disconnected) => void;
   #typed = 0;
   readonly #owed = new Owed();
   /** What the tab keeps of the session; undefined before it is opened. */
   #tab: Tab | undefined;
   /** Why the session of the page before this one could not be taken up. */
   #refusal: VoiceError | undefined;
-  /** Push-to-talk: whether it is pressed, and whether the session knows. */
-  #pressed = false;
-  #pressTold = false;
+  readonly #press = new Press((active) => this.#send({ type: "input.activity", active }) === "sent");
+  readonly #agent = new Agent((state) => this.emit("agentState", state));
+  /** The gateway's newest error that was told. */
+  #toldError: ErrorMessage | null = null;
   #slowAt = -Infinity;
   #reason = "lost";
-  #handback: Ended["handback"];
+  #handback: Disconnected["handback"];
 
   constructor(options: ConnectOptions = {}) {
     super();
     this.#options = options;
     this.#whenEnded = new Promise((resolve) => (this.#conclude = resolve));
-    this.#measure();
+    this.#measures = new Measures(options.inputRate ?? 16000, (latency) => this.emit("latency", latency));
     this.speaker = new Speaker(
       {
         sounding: (event) => this.#onSounding(event),
@@ -74,7 +75,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
         dry: (item) => this.#onDry(item),
         level: (level) => this.emit("level", { side: "model", level }),
         changed: (event) => this.emit("speaker", event),
-        failed: (error) => this.emit("warning", error),
+        failed: (error) => this.#fail(error),
       },
       options.speakerId,
     );
@@ -82,12 +83,12 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       frame: (frame) => this.#onFrame(frame),
       level: (level) => this.emit("level", { side: "user", level }),
       changed: (event) => this.#onMicrophone(event),
-      failed: (error) => this.emit("warning", error),
-      activity: (active) => this.#press(active),
+      failed: (error) => this.#fail(error),
+      activity: (active) => this.#onPress(active),
     });
     this.#audio = new AudioSetup(options, this.speaker, this.microphone);
     this.#items = new Items(this.speaker);
-    this.#line = new Line(options, this.#tally, {
+    this.#line = new Line(options, this.#measures.tally, {
       opened: (started, back) => this.#onOpened(started, back),
       position: () => this.#items.position,
       message: (message) => this.#onMessage(message),
@@ -113,8 +114,22 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     return this.#current;
   }
 
+  /** What the agent does: see the event of that name. */
+  get agentState(): AgentState {
+    return this.#agent.state;
+  }
+
+  /** Whether the microphone is muted: what is said then is silence for the agent. May be set at any time. */
+  get muted(): boolean {
+    return this.microphone.muted;
+  }
+
+  set muted(muted: boolean) {
+    this.microphone.mute(muted);
+  }
+
   get #over(): boolean {
-    return this.#current === "ended";
+    return this.#current === "disconnected";
   }
 
   /** What the gateway said when it opened the session, the newest one after a reconnect; null before. */
@@ -131,9 +146,10 @@ export class VoiceSession extends Emitter<VoiceEvents> {
    * A typed turn; it interrupts. Returns the id that its transcript will have. While there
    * is no connection it is kept and sent afterwards. After the end it is nothing.
    */
-  say(text: string): string {
+  sendText(text: string): string {
     const id = `typed-${this.#tab?.prefix ?? ""}${++this.#typed}`;
     this.#items.stop();
+    this.#agent.owe(!this.#over);
     this.#deliver({ type: "input.text", text, id });
     return id;
   }
@@ -141,14 +157,20 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   /** The user wants silence now: what sounds stops at once, without waiting for the gateway. */
   interrupt(): void {
     this.#items.stop();
+    this.#agent.owe(false);
     if (this.#started !== null) {
       this.#send({ type: "interrupt" });
     }
   }
 
-  /** The user's answer to a confirmation.request, from a button. */
-  resolve(token: string, approved: boolean): void {
-    this.#deliver({ type: "confirmation.resolve", token, approved });
+  /** The user's yes to a confirmation.request, from a button. */
+  approve(token: string): void {
+    this.#deliver({ type: "confirmation.resolve", token, approved: true });
+  }
+
+  /** The user's no to a confirmation.request. */
+  decline(token: string): void {
+    this.#deliver({ type: "confirmation.resolve", token, approved: false });
   }
 
   /** While it is reconnecting: the next try is made now. Otherwise it is nothing. */
@@ -158,10 +180,10 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   /**
    * Ends the conversation and gives every device back, at once. Resolves as the event
-   * `ended` comes: when the gateway has had its last word, 5 s later at the latest. May be
+   * `disconnected` comes: when the gateway has had its last word, 5 s later at the latest. May be
    * called more than once, and while it is being opened.
    */
-  end(): Promise<Ended> {
+  disconnect(): Promise<Disconnected> {
     if (!this.#over) {
       this.#release();
       this.#reason = "client_ended";
@@ -171,7 +193,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   stats(): Stats {
-    return { ...this.#tally };
+    return { ...this.#measures.tally };
   }
 
   async #begin(): Promise<void> {
@@ -204,16 +226,16 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   /** Looks for a session of the page before this one, to take it up. */
   #lookForKept(): void {
     this.#tab = new Tab(this.#options);
-    this.#pressTold = this.#tab.taken?.pressed ?? false;
+    this.#press.told = this.#tab.taken?.pressed ?? false;
     if (this.#options.resume === "only" && this.#tab.taken === null) {
       this.#finish(1006, new VoiceError("resume_refused"));
     }
   }
 
   async #openDevices(): Promise<void> {
-    await this.#audio.open().catch((cause: unknown) => this.emit("warning", new VoiceError("audio_unavailable", undefined, { cause })));
+    await this.#audio.open().catch((cause: unknown) => this.#fail(new VoiceError("audio_unavailable", undefined, { cause })));
     if (this.#options.microphone !== false && this.#audio.ready && !this.#over) {
-      await this.microphone.start().catch((error: VoiceError) => this.emit("warning", error));
+      await this.microphone.start().catch((error: VoiceError) => this.#fail(error));
     }
   }
 
@@ -225,12 +247,13 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#reason = "lost";
     this.#handback = undefined;
     if (started.resumed) {
-      this.#uplink.lose();
+      this.#measures.resumed();
       this.#items.broken();
       this.#owed.resumed();
       if (started.snapshot === true) {
         this.#questions.doubt();
         this.#items.doubt();
+        this.#agent.forget();
       }
     } else {
       this.#renew(first);
@@ -238,14 +261,20 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     // Before anything is sent: with that the token of before is over.
     this.#keep(null);
     this.#tell(started);
-    this.#setState("open");
+    this.#setState("connected");
     this.#opening?.resolve();
     this.#opening = null;
+    if (first) {
+      this.emit("connected", started);
+    }
     if (back !== undefined && (told || !first)) {
-      this.#tellBack(back, told);
+      this.#measures.back(back, told);
+      if (told) {
+        this.emit("reconnected", back);
+      }
     }
     if (first && this.#refusal !== undefined) {
-      this.emit("warning", this.#refusal);
+      this.#fail(this.#refusal);
     }
     this.#refusal = undefined;
     this.#catchUp(started.resumed || first);
@@ -253,34 +282,23 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   /** Sends what was said and done without a connection, in the order in which it was. */
   #catchUp(same: boolean): void {
-    this.#pressTold = this.#line.sendAgain() ?? this.#pressTold;
-    if (this.#pressed) {
-      this.#tellPress();
+    this.#press.told = this.#line.sendAgain() ?? this.#press.told;
+    if (this.#press.pressed) {
+      this.#press.tell();
     }
     for (const frame of this.#line.sendHeld()) {
       this.#onSent(frame);
     }
-    this.#tellPress();
+    this.#press.tell();
     for (const kept of this.#outbox.take(same)) {
       this.#send(kept);
-    }
-  }
-
-  #tellBack(back: { resumed: boolean; lostMs: number }, told: boolean): void {
-    this.#tally.reconnects++;
-    this.#tally.resumes += Number(back.resumed);
-    this.#tally.lostMs += back.lostMs;
-    if (told) {
-      this.emit("reconnected", back);
-    } else {
-      this.#tally.unnoticed++;
     }
   }
 
   /** Writes down what the next page needs; false where it cannot go on with the session. */
   #keep(leftAt: number | null): boolean {
     const { resume, conversation } = this.#line;
-    return this.#tab?.keep(resume, { conversation, leftAt, pressed: this.#pressTold, heard: this.#items.heard }, this.#started) ?? false;
+    return this.#tab?.keep(resume, { conversation, leftAt, pressed: this.#press.told, heard: this.#items.heard }, this.#started) ?? false;
   }
 
   #onBroke(attempt: number, delayMs: number, error: VoiceError, since: number): void {
@@ -297,8 +315,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   #onRoundTrip(rttMs: number): void {
-    this.#tally.rttMs = rttMs;
-    this.#tally.bestRttMs = Math.min(rttMs, this.#tally.bestRttMs ?? rttMs);
+    this.#measures.roundTrip(rttMs);
     this.#items.caughtUp();
     this.#questions.caughtUp().forEach((ended) => this.#onMessage(ended));
     this.#owed.caughtUp().forEach((lost) => this.#deliver(lost));
@@ -308,22 +325,17 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   /** Another session goes on with the conversation: what the last one owed is not coming any more. */
   #renew(first: boolean): void {
     this.#tab?.renew();
-    this.#pressTold = false;
+    this.#press.told = false;
     if (first) {
       return;
     }
     this.#items.renew();
-    this.#measure();
+    this.#agent.forget();
+    this.#measures.renew();
     this.#questions.lose().forEach((ended) => this.#onMessage(ended));
     if (this.#owed.lose()) {
-      this.emit("warning", new VoiceError("unsent"));
+      this.#fail(new VoiceError("unsent"));
     }
-  }
-
-  /** Begins to measure a session. */
-  #measure(): void {
-    this.#uplink = new UplinkClock(this.#options.inputRate ?? 16000);
-    this.#latencies = new TurnLatencies(this.#uplink);
   }
 
   #onMessage(message: ServerMessage): void {
@@ -349,18 +361,13 @@ export class VoiceSession extends Emitter<VoiceEvents> {
         break;
       default:
     }
+    this.#agent.told(message);
     this.#tell(message);
     if (message.type === "error" && this.#line.connected) {
-      this.emit("warning", gatewayError(message));
+      this.#toldError = message;
+      this.#fail(gatewayError(message));
     }
-    this.#tellLatency(this.#latencies.message(message, performance.now(), this.#tally.bestRttMs));
-  }
-
-  #tellLatency(latency: TurnLatency | undefined): void {
-    if (latency !== undefined) {
-      addTurn(this.#tally, latency);
-      this.emit("latency", latency);
-    }
+    this.#measures.message(message);
   }
 
   #flush(item: string): void {
@@ -392,7 +399,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   #onFrame(frame: UplinkFrame): void {
-    if (this.#current !== "open" && this.#current !== "reconnecting") {
+    if (this.#current !== "connected" && this.#current !== "reconnecting") {
       return;
     }
     const became = this.#line.sendAudio(frame);
@@ -401,38 +408,35 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       this.#onSent(frame);
     } else if (became === "slow" && now - this.#slowAt >= SLOW_EVERY_MS) {
       this.#slowAt = now;
-      this.emit("warning", new VoiceError("slow"));
+      this.#fail(new VoiceError("slow"));
     }
   }
 
   #onSent({ pcm, at: madeAt, clockMs }: UplinkFrame): void {
     const at = performance.now() - (Date.now() - madeAt);
-    this.#uplink.sent(pcm.byteLength / 2, at);
+    this.#measures.audio(pcm, at);
     this.emit("uplink", { pcm: new Int16Array(pcm), at, clockMs });
   }
 
-  #press(active: boolean): void {
-    this.#pressed = active;
-    this.#tellPress();
-  }
-
-  #tellPress(): void {
-    const active = this.#pressed;
-    if (active !== this.#pressTold && this.#send({ type: "input.activity", active }) === "sent") {
-      this.#pressTold = active;
-    }
+  #onPress(active: boolean): void {
+    this.#press.press(active);
+    this.#agent.owe(!active);
   }
 
   #onSounding(event: LocalEvents["sounding"]): void {
     const { item, own } = this.#items.named(event.item);
-    this.#tally.cushionMs = event.cushionMs;
+    this.#measures.tally.cushionMs = event.cushionMs;
+    this.#agent.sounds(event.item);
     this.emit("sounding", { ...event, item });
     if (own) {
-      this.#tellLatency(this.#latencies.sounding(item, event.at, event.at - event.firstByteAt));
+      this.#measures.sounding(item, event.at, event.at - event.firstByteAt);
     }
   }
 
   #onPlayed(event: LocalEvents["played"]): void {
+    if (event.done) {
+      this.#agent.silent(event.item);
+    }
     const { item, own, playedMs, receivedMs } = this.#items.played(event.item, event.playedMs, event.done);
     if (own) {
       this.#send({ type: "playback", item_id: item, played_ms: playedMs, done: event.done, ...this.#received(receivedMs) });
@@ -449,8 +453,8 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   #onUnderrun(event: LocalEvents["underrun"]): void {
-    this.#tally.underruns++;
-    this.#tally.cushionMs = event.cushionMs;
+    this.#measures.tally.underruns++;
+    this.#measures.tally.cushionMs = event.cushionMs;
     this.emit("underrun", this.#renamed(event));
   }
 
@@ -459,7 +463,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     return { ...event, item: this.#items.named(event.item).item };
   }
 
-  readonly #abort = (): void => void this.end();
+  readonly #abort = (): void => void this.disconnect();
 
   /** The page goes away. The next one may take the session up, where that can be. */
   readonly #leave = (): void => {
@@ -483,7 +487,8 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#unwatchDevices?.();
     this.microphone.close();
     this.#audio.close();
-    this.#setState("ended");
+    this.#setState("disconnected");
+    this.#agent.end();
   }
 
   #finish(code: number, error: VoiceError | undefined): void {
@@ -495,11 +500,14 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       this.#questions.lose().forEach((ended) => this.#onMessage(ended));
     }
     this.#tab?.close();
-    const ended: Ended = { reason: this.#reason, code, error, handback: this.#handback };
+    const ended: Disconnected = { reason: this.#reason, code, error, handback: this.#handback };
     this.#opening?.reject(error ?? new VoiceError("aborted"));
     this.#opening = null;
     this.#conclude(ended);
-    this.emit("ended", ended);
+    if (error !== undefined && (error.gatewayMessage === undefined || error.gatewayMessage !== this.#toldError)) {
+      this.#fail(error);
+    }
+    this.emit("disconnected", ended);
   }
 
   #setState(state: SessionState): void {
@@ -511,32 +519,30 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   #tell(message: ServerMessage): void {
     this.emit("message", message);
-    this.emit(message.type, message as never);
+    if (message.type !== "error") {
+      this.emit(message.type, message as never);
+    }
+  }
+
+  #fail(error: VoiceError): void {
+    this.emit("error", error);
   }
 
   /** Sends what the user has done, now or when there is a connection. */
   #deliver(message: ClientMessage): void {
     if (!this.#over && this.#send(message) === "lost") {
-      this.emit("warning", new VoiceError("unsent"));
+      this.#fail(new VoiceError("unsent"));
     }
   }
 
   /** kept: it will be sent when there is a connection. lost: it will not. */
   #send(message: ClientMessage): "sent" | "kept" | "lost" {
     if (this.#line.send(message)) {
-      this.#sent(message, performance.now());
+      this.#owed.sent(message);
+      this.#outbox.sent(message);
+      this.#measures.sent(message, performance.now());
       return "sent";
     }
     return !this.#over && this.#outbox.keep(message) ? "kept" : "lost";
-  }
-
-  #sent(message: ClientMessage, at: number): void {
-    this.#owed.sent(message);
-    this.#outbox.sent(message);
-    if (message.type === "input.text" && message.id !== undefined) {
-      this.#latencies.acted(message.id, at);
-    } else if (message.type === "confirmation.resolve" && message.approved) {
-      this.#latencies.acted(message.token, at);
-    }
   }
 }

@@ -44,7 +44,13 @@ export class FakeNode {
     this.to.add(node);
     return node;
   }
-  disconnect(): void {
+  disconnect(to?: unknown): void {
+    if (to !== undefined) {
+      if (!this.to.delete(to)) {
+        throw new DOMException("it is not connected to that", "InvalidAccessError");
+      }
+      return;
+    }
     this.to.clear();
   }
 }
@@ -111,8 +117,18 @@ export class FakeContext extends Watched {
     this.sources.push(source);
     return source;
   }
+  /** The first is the speaker's own; later ones are what a page asks for. */
+  readonly streams: FakeNode[] = [];
+  readonly analysers: FakeNode[] = [];
   createMediaStreamDestination(): FakeNode {
-    return this.sink;
+    const made = this.streams.length === 0 ? this.sink : Object.assign(new FakeNode(), { stream: {} });
+    this.streams.push(made);
+    return made;
+  }
+  createAnalyser(): FakeNode {
+    const made = Object.assign(new FakeNode(), { frequencyBinCount: 1024, getByteFrequencyData: (into: Uint8Array) => void into.fill(7) });
+    this.analysers.push(made);
+    return made;
   }
   createGain(): FakeNode {
     return this.gain;

@@ -50,7 +50,7 @@ async function talk(page, url) {
   page.on("console", (message) => message.type() === "error" && trouble.push(message.text()));
   await page.goto(url);
   await page.click("#talk");
-  await page.locator("#state", { hasText: /^open$/ }).waitFor({ timeout: PATIENCE });
+  await page.locator("#state", { hasText: /^connected$/ }).waitFor({ timeout: PATIENCE });
   await page.fill("#text", "Hello");
   await page.press("#text", "Enter");
   await page.locator("#state", { hasText: /^speaking$/ }).waitFor({ timeout: PATIENCE });

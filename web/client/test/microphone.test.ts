@@ -51,6 +51,18 @@ function frame(node: FakeWorkletNode, sample: number, level = 0.5): void {
 const track = (i: number) => browser.streams.at(i)!.track;
 const said = (states: string[]): string => states.join(" ");
 
+test("it tells whether it is muted, and what is said by frequency while it is on", async () => {
+  const { microphone } = ready();
+  assert.deepEqual([microphone.muted, microphone.frequencyData().length], [false, 0]);
+  microphone.mute(true);
+  assert.equal(microphone.muted, true, "before it is on, too");
+  await microphone.start();
+  assert.equal(microphone.state, "muted");
+  assert.deepEqual([microphone.frequencyData().length, microphone.frequencyData()[0]], [1024, 7]);
+  microphone.stop();
+  assert.equal(microphone.frequencyData().length, 0);
+});
+
 test("it is turned on, and given back", async () => {
   const { microphone, context, told } = ready();
   await microphone.start();

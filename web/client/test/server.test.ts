@@ -13,11 +13,11 @@ test("on a server connect rejects with a VoiceError that says so", async () => {
 test("a session that was made on a server has ended, and tells why once", async () => {
   const session = new VoiceSession();
   const codes: (string | undefined)[] = [];
-  session.on("ended", ({ error }) => codes.push(error?.code));
+  session.on("disconnected", ({ error }) => codes.push(error?.code));
   await assert.rejects(session.open(), noBrowser);
   await assert.rejects(session.open(), noBrowser);
-  assert.equal(session.state, "ended");
-  assert.equal((await session.end()).error?.code, "no_browser");
+  assert.equal(session.state, "disconnected");
+  assert.equal((await session.disconnect()).error?.code, "no_browser");
   assert.deepEqual(codes, ["no_browser"]);
 });
 

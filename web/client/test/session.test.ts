@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, test, vi } from "vitest";
 import type { MicrophoneHandlers } from "../src/audio/microphone.js";
 import type { SpeakerHandlers } from "../src/audio/speaker.js";
 import { VoiceError } from "../src/errors.js";
-import type { Ended, VoiceEvents } from "../src/events.js";
+import type { Disconnected, VoiceEvents } from "../src/events.js";
 import type { ConnectOptions } from "../src/options.js";
 import { connect } from "../src/connect.js";
 import { VoiceSession } from "../src/session.js";
@@ -39,6 +39,8 @@ vi.mock("../src/audio/microphone.js", () => ({
     }
     ready = (): void => undefined;
     start = (): Promise<void> => devices.start();
+    muted = false;
+    mute = (muted: boolean): void => void (this.muted = muted);
     close = (): void => void devices.calls.push("microphone close");
   },
 }));
@@ -107,7 +109,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  all.splice(0).forEach((session) => void session.end());
+  all.splice(0).forEach((session) => void session.disconnect());
   await pass(5000);
   removeNetwork();
 });
@@ -115,7 +117,7 @@ afterEach(async () => {
 describe("a session that opens", () => {
   test("tells in order what happens, and what the gateway said", async () => {
     const session = make();
-    const told = new Listener(session, "state", "message", "session.started", "sent", "ended");
+    const told = new Listener(session, "state", "message", "session.started", "sent", "disconnected");
     assert.equal(session.state, "connecting");
     assert.equal(session.info, null);
     const opened = session.open();
@@ -123,7 +125,7 @@ describe("a session that opens", () => {
     FakeWebSocket.last.start({ conversation_id: "c-7" });
     await opened;
     assert.deepEqual(told.types, ["sent", "message", "session.started", "state"]);
-    assert.equal(session.state, "open");
+    assert.equal(session.state, "connected");
     assert.equal((session.info as { conversation_id?: string } | null)?.conversation_id, "c-7");
   });
 
@@ -141,27 +143,27 @@ describe("a session that opens", () => {
   test("goes on without a voice where there is none, and without a microphone that is refused", async () => {
     vi.stubGlobal("AudioContext", undefined);
     const mute = make();
-    const told = new Listener(mute, "warning");
+    const told = new Listener(mute, "error");
     void mute.open();
     await settle();
     FakeWebSocket.last.start();
-    assert.deepEqual(told.of("warning").map((e) => e.code), ["audio_unavailable"]);
-    assert.equal(mute.state, "open");
+    assert.deepEqual(told.of("error").map((e) => e.code), ["audio_unavailable"]);
+    assert.equal(mute.state, "connected");
 
     vi.stubGlobal("AudioContext", FakeAudioContext);
     devices.start = () => Promise.reject(new VoiceError("microphone_denied"));
     const typing = make();
-    const refused = new Listener(typing, "warning");
+    const refused = new Listener(typing, "error");
     void typing.open();
     await settle();
     FakeWebSocket.last.start();
-    assert.deepEqual(refused.of("warning").map((e) => e.code), ["microphone_denied"]);
-    assert.equal(typing.state, "open");
+    assert.deepEqual(refused.of("error").map((e) => e.code), ["microphone_denied"]);
+    assert.equal(typing.state, "connected");
   });
 
   test("fails with the gateway's reason, gives the devices back and ends", async () => {
     const session = make();
-    const told = new Listener(session, "state", "error", "warning", "ended");
+    const told = new Listener(session, "state", "error", "disconnected");
     const opened = session.open();
     await settle();
     FakeWebSocket.last.open();
@@ -170,9 +172,21 @@ describe("a session that opens", () => {
     const error = await opened.catch((e: unknown) => e);
     assert.ok(error instanceof VoiceError);
     assert.equal(error.gatewayCode, "ticket_missing");
-    assert.deepEqual(told.types, ["error", "state", "ended"]);
-    assert.equal(told.of("ended")[0]?.error, error);
+    assert.deepEqual(told.types, ["state", "error", "disconnected"]);
+    assert.equal(told.of("error")[0], error);
+    assert.equal(told.of("disconnected")[0]?.error, error);
     assert.deepEqual(devices.calls, ["speaker open", "microphone close", "speaker close", "context close"]);
+  });
+
+  test("connected is told once, with what the gateway said", async () => {
+    const session = make();
+    const told = new Listener(session, "connected");
+    void session.open();
+    await settle();
+    FakeWebSocket.last.start({ session_id: "voice-7" });
+    await reconnect({ resumed: true });
+    await reconnect();
+    assert.deepEqual(told.of("connected").map((info) => info.session_id), ["voice-7"]);
   });
 
   test("connect is new and open", async () => {
@@ -180,7 +194,7 @@ describe("a session that opens", () => {
     await settle();
     FakeWebSocket.last.start();
     const session = await connected;
-    assert.equal(session.state, "open");
+    assert.equal(session.state, "connected");
     all.push(session);
   });
 
@@ -190,7 +204,7 @@ describe("a session that opens", () => {
     const session = await open();
     const told = new Listener(session, "devices");
     mediaDevices.dispatchEvent(new Event("devicechange"));
-    void session.end();
+    void session.disconnect();
     mediaDevices.dispatchEvent(new Event("devicechange"));
     assert.deepEqual(told.types, ["devices"]);
     Reflect.deleteProperty(navigator, "mediaDevices");
@@ -198,7 +212,7 @@ describe("a session that opens", () => {
 
   test("an audio context of the page's own stays open", async () => {
     const session = await open({ audioContext: new FakeAudioContext() as unknown as AudioContext });
-    void session.end();
+    void session.disconnect();
     assert.deepEqual(devices.calls, ["microphone close", "speaker close"]);
   });
 });
@@ -206,31 +220,31 @@ describe("a session that opens", () => {
 describe("the end", () => {
   test("gives the devices back at once, and comes with what the gateway has to say", async () => {
     const session = await open();
-    const told = new Listener(session, "state", "session.ended", "ended");
-    const ended = session.end();
+    const told = new Listener(session, "state", "session.ended", "disconnected");
+    const ended = session.disconnect();
     assert.deepEqual(devices.calls, ["microphone close", "speaker close", "context close"]);
     assert.deepEqual(told.types, ["state"]);
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "client_ended", handback: { conversation_id: "c-7", summary: "…" } });
     FakeWebSocket.last.drop(1000);
-    const expected: Ended = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c-7", summary: "…" } };
+    const expected: Disconnected = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c-7", summary: "…" } };
     assert.deepEqual(await ended, expected);
-    assert.deepEqual(told.types, ["state", "session.ended", "ended"]);
+    assert.deepEqual(told.types, ["state", "session.ended", "disconnected"]);
   });
 
   test("twice is once", async () => {
     const session = await open();
-    const told = new Listener(session, "ended");
-    const [first, second] = [session.end(), session.end()];
+    const told = new Listener(session, "disconnected");
+    const [first, second] = [session.disconnect(), session.disconnect()];
     FakeWebSocket.last.drop(1000);
     assert.equal(await first, await second);
     assert.equal(told.types.length, 1);
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
-    assert.equal((await session.end()).reason, "client_ended");
+    assert.equal((await session.disconnect()).reason, "client_ended");
   });
 
   test("before and while it is opened is an abort", async () => {
     const before = make();
-    void before.end();
+    void before.disconnect();
     await assert.rejects(before.open(), { code: "aborted" });
 
     let allow = (): void => undefined;
@@ -238,7 +252,7 @@ describe("the end", () => {
     const asking = make();
     const opened = asking.open();
     await settle();
-    void asking.end();
+    void asking.disconnect();
     devices.calls.length = 0;
     allow();
     await assert.rejects(opened, { code: "aborted" });
@@ -250,7 +264,7 @@ describe("the end", () => {
     allow();
     await settle();
     FakeWebSocket.last.open();
-    void connecting.end();
+    void connecting.disconnect();
     await assert.rejects(later, { code: "aborted" });
   });
 
@@ -263,12 +277,12 @@ describe("the end", () => {
     const give = new AbortController();
     const session = await open({ signal: give.signal });
     give.abort();
-    assert.equal(session.state, "ended");
+    assert.equal(session.state, "disconnected");
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
 
     const unused = new AbortController();
     const ended = await open({ signal: unused.signal });
-    void ended.end();
+    void ended.disconnect();
     FakeWebSocket.last.drop(1000);
     unused.abort();
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
@@ -276,11 +290,11 @@ describe("the end", () => {
 
   test("of the page is told to the gateway where nothing can be taken up, and is the end also for a page that comes back", async () => {
     const session = await open();
-    const told = new Listener(session, "ended");
+    const told = new Listener(session, "disconnected");
     globalThis.dispatchEvent(new Event("pagehide"));
     assert.equal(FakeWebSocket.last.of("session.end").length, 1);
     assert.equal(FakeWebSocket.last.closedWith, 1000);
-    assert.equal(told.of("ended")[0]?.reason, "client_ended");
+    assert.equal(told.of("disconnected")[0]?.reason, "client_ended");
     globalThis.dispatchEvent(new Event("pagehide"));
     assert.equal(told.types.length, 1);
   });
@@ -303,33 +317,33 @@ describe("the end", () => {
     assert.deepEqual([...live.values()].sort(), ["abort", "online", "pagehide", "visibilitychange"]);
     await reconnect();
     assert.equal(live.size, 4);
-    void session.end();
+    void session.disconnect();
     FakeWebSocket.last.drop(1000);
     assert.equal(live.size, 0);
   });
 
   test("by the gateway has its reason, and an error only where it is one", async () => {
     const done = await open();
-    const goodbye = new Listener(done, "ended");
+    const goodbye = new Listener(done, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "tool_ended" });
     FakeWebSocket.last.drop(1000);
-    assert.deepEqual([goodbye.of("ended")[0]?.reason, goodbye.of("ended")[0]?.error], ["tool_ended", undefined]);
+    assert.deepEqual([goodbye.of("disconnected")[0]?.reason, goodbye.of("disconnected")[0]?.error], ["tool_ended", undefined]);
 
     const idle = await open();
-    const silence = new Listener(idle, "ended");
+    const silence = new Listener(idle, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "idle" });
     FakeWebSocket.last.drop(4004);
-    assert.equal(silence.of("ended")[0]?.error?.message, "Nobody spoke for a while.");
+    assert.equal(silence.of("disconnected")[0]?.error?.message, "Nobody spoke for a while.");
   });
 
   test("is the end: nothing more is sent, kept or told", async () => {
     const session = await open();
-    void session.end();
+    void session.disconnect();
     FakeWebSocket.last.drop(1000);
-    const told = new Listener(session, "sent", "warning", "uplink", "state");
-    session.say("hello");
+    const told = new Listener(session, "sent", "error", "uplink", "state");
+    session.sendText("hello");
     session.interrupt();
-    session.resolve("cf_1", true);
+    session.approve("cf_1");
     frame();
     await pass(60_000);
     assert.deepEqual(told.types, []);
@@ -340,8 +354,8 @@ describe("the end", () => {
 describe("what is sent", () => {
   test("a typed text has an id, and silences what sounds", async () => {
     const session = await open();
-    assert.equal(session.say("Hello"), "typed-1");
-    assert.equal(session.say("Hello again"), "typed-2");
+    assert.equal(session.sendText("Hello"), "typed-1");
+    assert.equal(session.sendText("Hello again"), "typed-2");
     assert.deepEqual(FakeWebSocket.last.of("input.text")[0], { type: "input.text", text: "Hello", id: "typed-1" });
     assert.deepEqual(devices.calls, ["flush null", "flush null"]);
   });
@@ -352,7 +366,7 @@ describe("what is sent", () => {
     void session.open();
     await settle();
     FakeWebSocket.last.start({ resume_token: "rt_1" });
-    session.resolve("cf_1", true);
+    session.approve("cf_1");
     await reconnect({ resumed: true, seq: 5 });
     assert.equal(FakeWebSocket.all[0]?.of("session.start")[0]?.ticket, "Zx3");
     assert.equal(FakeWebSocket.all[0]?.of("confirmation.resolve")[0]?.token, "cf_1");
@@ -363,7 +377,7 @@ describe("what is sent", () => {
 
   test("of the microphone is told with its bytes; a slow line drops it and is complained of now and then", async () => {
     const session = await open();
-    const told = new Listener(session, "uplink", "warning");
+    const told = new Listener(session, "uplink", "error");
     frame();
     assert.equal(FakeWebSocket.last.audioFrames, 1);
     assert.equal(told.of("uplink")[0]?.pcm.length, 320);
@@ -373,23 +387,23 @@ describe("what is sent", () => {
     await pass(9000);
     FakeWebSocket.last.audio();
     frame();
-    assert.deepEqual(told.types, ["uplink", "warning"]);
-    assert.equal(told.of("warning")[0]?.code, "slow");
+    assert.deepEqual(told.types, ["uplink", "error"]);
+    assert.equal(told.of("error")[0]?.code, "slow");
     await pass(1000);
     frame();
-    assert.deepEqual(told.types, ["uplink", "warning", "warning"]);
+    assert.deepEqual(told.types, ["uplink", "error", "error"]);
     assert.equal(session.stats().droppedSlow, 4);
   });
 
   test("of a page that was held up, what was said more than two seconds ago is dropped", async () => {
     const session = await open();
-    const told = new Listener(session, "warning");
+    const told = new Listener(session, "error");
     for (const age of [5000, 2020, 2000, 1000, 0]) {
       frame(age);
     }
     assert.equal(FakeWebSocket.last.audioFrames, 3);
     assert.equal(session.stats().droppedSlow, 2);
-    assert.equal(told.of("warning")[0]?.code, "slow");
+    assert.equal(told.of("error")[0]?.code, "slow");
   });
 
   test("what was heard is reported, under the gateway's name", async () => {
@@ -442,6 +456,75 @@ describe("what is sent", () => {
   });
 });
 
+describe("the agent's state", () => {
+  const item = (name: string) => ({ item: `0 ${name}`, at: 0, firstByteAt: 0, cushionMs: 0 });
+  const over = (name: string) => ({ item: `0 ${name}`, playedMs: 100, done: true, at: 0 });
+
+  test("speaking is what sounds, to its last sample", async () => {
+    const session = await open();
+    const told = new Listener(session, "agentState");
+    FakeWebSocket.last.say({ type: "speech.stopped", seq: 2, turn: 1, audio_ms: 10 });
+    FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 1 });
+    FakeWebSocket.last.say({ type: "audio.start", seq: 4, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.say({ type: "audio.end", seq: 5, turn: 1, item_id: "item_1", audio_ms: 100 });
+    assert.equal(session.agentState, "thinking", "all of it has come, and nothing sounds");
+    devices.speaker.sounding(item("item_1"));
+    assert.equal(session.agentState, "speaking");
+    devices.speaker.played({ ...over("item_1"), done: false });
+    assert.equal(session.agentState, "speaking");
+    devices.speaker.played(over("item_1"));
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 6, turn: 1, status: "completed" });
+    assert.deepEqual(told.of("agentState"), ["thinking", "speaking", "listening"]);
+  });
+
+  test("a text that was sent is thought about, until the user wants silence", async () => {
+    const session = await open();
+    session.sendText("Hello");
+    assert.equal(session.agentState, "thinking");
+    session.interrupt();
+    assert.equal(session.agentState, "listening");
+  });
+
+  test("is listening after the end, and in a new session", async () => {
+    const session = await open();
+    FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
+    await reconnect({ resumed: true });
+    assert.equal(session.agentState, "thinking", "the same session goes on");
+    await reconnect();
+    assert.equal(session.agentState, "listening", "the turn of the last session has no end");
+    devices.speaker.sounding(item("item_1"));
+    void session.disconnect();
+    assert.equal(session.agentState, "listening");
+    session.sendText("Hello");
+    assert.equal(session.agentState, "listening");
+  });
+});
+
+describe("listeners", () => {
+  test("are taken off by off, whether on or once was given them", async () => {
+    const session = await open();
+    const seen: string[] = [];
+    const on = (): void => void seen.push("on");
+    const once = (): void => void seen.push("once");
+    session.on("turn.started", on);
+    session.once("turn.started", once);
+    session.once("turn.started", () => seen.push("kept"));
+    session.off("turn.started", once);
+    session.off("turn.ended", on);
+    FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
+    session.off("turn.started", on);
+    FakeWebSocket.last.say({ type: "turn.started", seq: 3, turn: 2 });
+    assert.deepEqual(seen, ["on", "kept"]);
+  });
+});
+
+test("muted is the microphone's", async () => {
+  const session = await open();
+  assert.equal(session.muted, false);
+  session.muted = true;
+  assert.deepEqual([session.muted, session.microphone.muted], [true, true]);
+});
+
 describe("what comes", () => {
   test("audio goes to the item that was begun last, and is told before it is played", async () => {
     const session = await open();
@@ -463,12 +546,29 @@ describe("what comes", () => {
     assert.deepEqual(told.of("message"), [{ type: "weather.report", seq: 2, rain: true }]);
   });
 
-  test("an error of the gateway is a message and a warning in words", async () => {
+  test("an error of the gateway is a message, and an error in words", async () => {
     const session = await open();
-    const told = new Listener(session, "error", "warning");
+    const told = new Listener(session, "error");
     FakeWebSocket.last.say({ type: "error", seq: 2, code: "no_answer", message: "The voice model gave no answer; say it again, please.", retryable: true });
-    assert.deepEqual(told.types, ["error", "warning"]);
-    assert.equal(told.of("warning")[0]?.gatewayCode, "no_answer");
+    assert.deepEqual(told.types, ["error"]);
+    assert.equal(told.of("error")[0]?.gatewayCode, "no_answer");
+    assert.equal(told.of("error")[0]?.gatewayMessage?.seq, 2);
+  });
+
+  test("an error that ends the session is told once, whether the gateway said it before or not", async () => {
+    const said = await open();
+    const first = new Listener(said, "error", "disconnected");
+    FakeWebSocket.last.say({ type: "error", seq: 2, code: "limit", message: "…", retryable: false });
+    FakeWebSocket.last.drop(4005);
+    assert.deepEqual(first.types, ["error", "disconnected"]);
+    assert.equal(first.of("disconnected")[0]?.error?.gatewayCode, "limit");
+
+    const unsaid = await open();
+    const second = new Listener(unsaid, "error", "disconnected");
+    unsaid.on("error", () => assert.equal(unsaid.state, "disconnected"));
+    FakeWebSocket.last.drop(4005);
+    assert.deepEqual(second.types, ["error", "disconnected"]);
+    assert.equal(second.of("error")[0], second.of("disconnected")[0]?.error);
   });
 
   test("a listener that throws stops neither the others nor the audio, and is heard of", async () => {
@@ -512,7 +612,7 @@ describe("what comes", () => {
     const [ping] = FakeWebSocket.last.of("ping");
     await pass(30);
     FakeWebSocket.last.say({ type: "pong", seq: 2, t: ping!.t });
-    session.say("Hello");
+    session.sendText("Hello");
     const sent = performance.now();
     FakeWebSocket.last.say({ type: "transcript", seq: 3, turn: 1, id: "typed-1", role: "user", text: "Hello", final: true, started_at: "" });
     FakeWebSocket.last.say({ type: "audio.start", seq: 4, turn: 1, item_id: "item_1" });
@@ -532,7 +632,7 @@ describe("what comes", () => {
     const session = await open();
     const before = session.stats();
     for (let turn = 1; turn <= 120; turn++) {
-      const id = session.say("x");
+      const id = session.sendText("x");
       FakeWebSocket.last.say({ type: "transcript", seq: turn * 3, turn, id, role: "user", text: "x", final: true, started_at: "" });
       FakeWebSocket.last.say({ type: "audio.start", seq: turn * 3 + 1, turn, item_id: `i${turn}` });
       devices.speaker.sounding({ item: devices.calls.at(-1)!.slice("start ".length), at: 1, firstByteAt: 1, cushionMs: 0 });
@@ -546,7 +646,7 @@ describe("what comes", () => {
 describe("a connection that breaks", () => {
   test("is told, and told again when it is back", async () => {
     const session = await open();
-    const told = new Listener(session, "state", "reconnecting", "reconnected", "session.started", "ended");
+    const told = new Listener(session, "state", "reconnecting", "reconnected", "session.started", "disconnected");
     await reconnect({ session_id: "voice-2" });
     assert.deepEqual(told.types, ["state", "reconnecting", "session.started", "state", "reconnected"]);
     assert.equal(told.of("reconnecting")[0]?.error.code, "lost");
@@ -575,7 +675,7 @@ describe("a connection that breaks", () => {
   test("drops what is said meanwhile, and counts it", async () => {
     const session = await open();
     FakeWebSocket.last.drop();
-    const told = new Listener(session, "uplink", "warning");
+    const told = new Listener(session, "uplink", "error");
     frame();
     frame();
     await pass(250);
@@ -589,11 +689,11 @@ describe("a connection that breaks", () => {
   test("keeps what is typed meanwhile, in order, and says when it cannot", async () => {
     const session = await open();
     FakeWebSocket.last.drop();
-    const told = new Listener(session, "warning");
+    const told = new Listener(session, "error");
     for (let i = 1; i <= 33; i++) {
-      session.say(`text ${i}`);
+      session.sendText(`text ${i}`);
     }
-    assert.deepEqual(told.of("warning").map((e) => e.code), ["unsent"]);
+    assert.deepEqual(told.of("error").map((e) => e.code), ["unsent"]);
     await pass(250);
     FakeWebSocket.last.start();
     assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), Array.from({ length: 32 }, (_, i) => `text ${i + 1}`));
@@ -602,7 +702,7 @@ describe("a connection that breaks", () => {
   test("before a session opens keeps what is typed too", async () => {
     const session = make();
     void session.open();
-    session.say("Hello");
+    session.sendText("Hello");
     await settle();
     FakeWebSocket.last.start();
     assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), ["Hello"]);
@@ -612,7 +712,7 @@ describe("a connection that breaks", () => {
     const resumed = await open({}, { resume_token: "rt_1" });
     FakeWebSocket.last.say(question("cf_1"));
     FakeWebSocket.last.drop();
-    resumed.resolve("cf_1", true);
+    resumed.approve("cf_1");
     resumed.interrupt();
     resumed.interrupt();
     await pass(250);
@@ -621,7 +721,7 @@ describe("a connection that breaks", () => {
 
     const renewed = await open();
     FakeWebSocket.last.drop();
-    renewed.resolve("cf_2", true);
+    renewed.approve("cf_2");
     renewed.interrupt();
     await pass(250);
     FakeWebSocket.last.start();
@@ -665,22 +765,22 @@ describe("a connection that breaks", () => {
 
   test("warns of a typed text that nobody has told back", async () => {
     const session = await open();
-    const told = new Listener(session, "warning");
-    session.say("arrived");
+    const told = new Listener(session, "error");
+    session.sendText("arrived");
     FakeWebSocket.last.say({ type: "transcript", seq: 2, turn: 1, id: "typed-1", role: "user", text: "arrived", final: true, started_at: "" });
     await reconnect();
     assert.deepEqual(told.types, []);
-    session.say("lost");
+    session.sendText("lost");
     await reconnect();
-    assert.deepEqual(told.of("warning").map((e) => e.code), ["unsent"]);
+    assert.deepEqual(told.of("error").map((e) => e.code), ["unsent"]);
     await reconnect();
     assert.equal(told.types.length, 1);
   });
 
   test("does not warn of a text whose turn has ended, though its transcript was withheld", async () => {
     const session = await open();
-    const told = new Listener(session, "warning");
-    session.say("Hello");
+    const told = new Listener(session, "error");
+    session.sendText("Hello");
     FakeWebSocket.last.say({ type: "turn.ended", seq: 2, turn: 1, status: "completed" });
     await reconnect();
     assert.deepEqual(told.types, []);
@@ -707,7 +807,7 @@ describe("a connection that breaks", () => {
     FakeWebSocket.last.say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
     await reconnect();
     const told = new Listener(session, "latency");
-    session.say("Hello");
+    session.sendText("Hello");
     FakeWebSocket.last.say({ type: "transcript", seq: 2, turn: 1, id: "typed-1", role: "user", text: "Hello", final: true, started_at: "" });
     FakeWebSocket.last.say({ type: "audio.start", seq: 3, turn: 1, item_id: "item_1" });
     devices.speaker.sounding({ item: "0 item_1", at: performance.now(), firstByteAt: performance.now(), cushionMs: 0 });
@@ -724,51 +824,51 @@ describe("a connection that breaks", () => {
     });
   }
 
-  test("warns of nothing that is said of a try: the next one may do", async () => {
+  test("complains of nothing that is said of a try: the next one may do", async () => {
     const session = await open();
-    const told = new Listener(session, "error", "warning");
+    const told = new Listener(session, "error");
     FakeWebSocket.last.drop();
     await pass(250);
     FakeWebSocket.last.open();
     FakeWebSocket.last.say({ type: "error", seq: 1, code: "voice_active", message: "…", retryable: false });
-    assert.deepEqual(told.types, ["error"]);
+    assert.deepEqual(told.types, []);
   });
 
   test("forgets what an earlier session said of its end", async () => {
     const session = await open();
-    const told = new Listener(session, "ended");
+    const told = new Listener(session, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "server_shutdown", handback: { conversation_id: "c-7", summary: "…" } });
     FakeWebSocket.last.drop(1001);
     await pass(250);
     FakeWebSocket.last.start();
     FakeWebSocket.last.drop(4005);
-    assert.deepEqual([told.of("ended")[0]?.reason, told.of("ended")[0]?.handback], ["lost", undefined]);
+    assert.deepEqual([told.of("disconnected")[0]?.reason, told.of("disconnected")[0]?.handback], ["lost", undefined]);
   });
 
   test("ends with the reason when it cannot be restored", async () => {
     const session = await open({ reconnect: { tries: 1 } });
-    const told = new Listener(session, "ended");
+    const told = new Listener(session, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "server_shutdown" });
     FakeWebSocket.last.drop(1001);
     assert.deepEqual(told.types, [], "the gateway may be another one in a moment");
     await pass(250);
     FakeWebSocket.last.open();
     FakeWebSocket.last.drop(1001);
-    assert.equal(told.of("ended")[0]?.error?.message, "The gateway is going away.");
-    assert.equal(session.state, "ended");
+    assert.equal(told.of("disconnected")[0]?.error?.message, "The gateway is going away.");
+    assert.equal(session.state, "disconnected");
   });
 });
 
 test("two sessions on one page know nothing of each other", async () => {
   const first = await open();
   const one = FakeWebSocket.last;
-  const told = new Listener(first, "turn.started", "ended");
+  const told = new Listener(first, "turn.started", "disconnected");
   const second = await open();
   FakeWebSocket.last.say({ type: "turn.started", seq: 2, turn: 1 });
-  void second.end();
+  void second.disconnect();
   FakeWebSocket.last.drop(1000);
   assert.deepEqual(told.types, []);
-  assert.equal(first.state, "open");
+  assert.equal(first.state, "connected");
   one.say({ type: "turn.started", seq: 2, turn: 1 });
   assert.deepEqual(told.types, ["turn.started"]);
 });

@@ -55,6 +55,21 @@ test("it plays through an element, which an echo canceller can hear", async () =
   assert.equal(element().srcObject, null);
 });
 
+test("what is heard can be looked at, and nothing is made for it before", async () => {
+  const { speaker: s, context, open } = speaker();
+  assert.deepEqual([s.stream, s.frequencyData().length], [null, 0]);
+  await open();
+  assert.equal(context.gain.to.size, 1);
+  const data = s.frequencyData();
+  assert.deepEqual([data.length, data[0], s.frequencyData() === data, context.analysers.length], [1024, 7, true, 1]);
+  const stream = s.stream;
+  assert.ok(stream !== null && stream !== element().srcObject, "it is not the element's, which may be refused");
+  assert.equal(s.stream, stream);
+  assert.deepEqual([...context.gain.to], [context.sink, context.analysers[0], context.streams[1]]);
+  s.close();
+  assert.deepEqual([s.stream, s.frequencyData().length, context.gain.to.size], [null, 0, 0]);
+});
+
 test("the element is begun within the gesture, before the worklet is loaded", async () => {
   const { context, open } = speaker();
   let loaded = (): void => undefined;
@@ -97,10 +112,12 @@ test("a refused element gives way to the context, with a warning, until it is al
   s.resume();
   await settle();
   assert.deepEqual(all("failed"), ["echo_possible"], "it is said once");
+  const stream = s.stream;
   browser.refuseElement = false;
   s.resume();
   await settle();
-  assert.deepEqual([...context.gain.to], [context.sink]);
+  assert.deepEqual([...context.gain.to], [context.streams[1], context.sink], "what a page looks at stays");
+  assert.equal(s.stream, stream);
   assert.equal(element().sinkId, "headset", "the device goes along");
 });
 

@@ -46,7 +46,7 @@ vi.mock("../src/audio/microphone.js", () => ({
 vi.mock("../src/audio/worklets/load.js", () => ({ loadWorklets: async () => undefined, packagedWorklets: () => ({}) }));
 
 /** All that a session tells of itself, but for what the gateway says and what is sent. */
-const OWN = ["state", "reconnecting", "reconnected", "warning", "ended"] as const;
+const OWN = ["state", "reconnecting", "reconnected", "error", "disconnected"] as const;
 
 class Listener {
   readonly events: { type: keyof VoiceEvents; event: unknown }[] = [];
@@ -111,7 +111,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
-  all.splice(0).forEach((session) => void session.end());
+  all.splice(0).forEach((session) => void session.disconnect());
   await pass(5000);
   removeNetwork();
 });
@@ -125,7 +125,7 @@ describe("an outage that nobody can notice", () => {
     FakeWebSocket.last.drop();
     frame();
     await pass(1999);
-    assert.equal(session.state, "open");
+    assert.equal(session.state, "connected");
     FakeWebSocket.last.start(resumed(5));
     say({ type: "audio.start", seq: 6, turn: 1, item_id: "item_1", from_ms: 100 });
     FakeWebSocket.last.audio(4800);
@@ -250,10 +250,10 @@ describe("an outage that nobody can notice", () => {
     const session = await open();
     const told = new Listener(session);
     FakeWebSocket.last.drop();
-    void session.end();
+    void session.disconnect();
     assert.equal(vi.getTimerCount(), 0);
     await pass(60_000);
-    assert.deepEqual(told.types, ["state", "ended"]);
+    assert.deepEqual(told.types, ["state", "disconnected"]);
   });
 });
 
@@ -350,11 +350,11 @@ describe("a session that is taken up", () => {
   test("gets an answer to a question, and a text, again where they were lost on the way", async () => {
     const session = await open();
     say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
-    session.resolve("cf_1", true);
-    session.say("Hello");
+    session.approve("cf_1");
+    session.sendText("Hello");
     FakeWebSocket.last.drop();
     await pass(250);
-    const told = new Listener(session, "warning");
+    const told = new Listener(session, "error");
     FakeWebSocket.last.start(resumed(5));
     assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve"), [], "it may have arrived");
     say({ type: "pong", seq: 6, t: FakeWebSocket.last.of("ping")[0]!.t });
@@ -397,11 +397,11 @@ describe("a session that is taken up", () => {
   test("gets nothing again of what has arrived", async () => {
     const session = await open();
     say({ type: "confirmation.request", seq: 2, turn: 1, token: "cf_1", tool: "send", args: {}, preview: "Send?", expires_at: "" });
-    session.resolve("cf_1", true);
-    const id = session.say("Hello");
+    session.approve("cf_1");
+    const id = session.sendText("Hello");
     FakeWebSocket.last.drop();
     await pass(250);
-    const told = new Listener(session, "warning");
+    const told = new Listener(session, "error");
     FakeWebSocket.last.start(resumed(5));
     say({ type: "confirmation.ended", seq: 3, token: "cf_1", tool: "send", outcome: "approved" });
     say({ type: "transcript", seq: 4, turn: 1, id, role: "user", text: "Hello", final: true, started_at: "" });
@@ -547,9 +547,9 @@ describe("a session that is taken up", () => {
       await pass(5000);
       say({ type: "pong", seq: 1012, t: FakeWebSocket.last.of("ping")[1]!.t });
       assert.equal(told.of("confirmation.ended").length, 1);
-      session.resolve("cf_2", true);
+      session.approve("cf_2");
       say({ type: "confirmation.ended", seq: 1013, token: "cf_2", tool: "send", outcome: "approved" });
-      void session.end();
+      void session.disconnect();
       FakeWebSocket.last.drop(1000);
       assert.deepEqual(told.of("confirmation.ended").map((e) => e.outcome), ["unknown", "approved"]);
     });
@@ -557,7 +557,7 @@ describe("a session that is taken up", () => {
     test("sends no answer again to a question that is not open any more", async () => {
       const session = await open();
       say(question(2, "cf_1"));
-      session.resolve("cf_1", true);
+      session.approve("cf_1");
       await moved();
       caughtUp(1010);
       assert.deepEqual(FakeWebSocket.last.of("confirmation.resolve"), []);
@@ -598,8 +598,8 @@ describe("a session that is taken up", () => {
     const told = new Listener(session);
     FakeWebSocket.last.drop(4506);
     await pass(60_000);
-    assert.deepEqual(told.types, ["state", "ended"]);
-    const [{ reason, code, error }] = told.of("ended") as [VoiceEvents["ended"]];
+    assert.deepEqual(told.types, ["state", "error", "disconnected"]);
+    const [{ reason, code, error }] = told.of("disconnected") as [VoiceEvents["disconnected"]];
     assert.deepEqual([reason, code, error?.code, error?.message], ["moved", 4506, "moved", "The conversation moved to another tab."]);
     assert.equal(FakeWebSocket.all.length, 1);
     assert.equal(stored(), "{}");
@@ -642,7 +642,7 @@ describe("the resume token", () => {
   });
 
   for (const [how, end] of Object.entries<(session: VoiceSession) => void>({
-    "hang-up": (session) => void session.end(),
+    "hang-up": (session) => void session.disconnect(),
     "end of the session": () => {
       say({ type: "session.ended", seq: 2, reason: "tool_ended" });
       FakeWebSocket.last.drop(1000);
@@ -672,7 +672,7 @@ describe("the resume token", () => {
   test("that the browser does not keep leaves the session as it is", async () => {
     vi.stubGlobal("sessionStorage", { getItem: () => { throw new Error("no"); }, setItem: () => { throw new Error("full"); }, removeItem: () => { throw new Error("no"); } });
     const session = await open();
-    assert.equal(session.state, "open");
+    assert.equal(session.state, "connected");
     leave();
     assert.equal(FakeWebSocket.last.of("session.end").length, 1, "nobody could take it up");
     assert.equal(keptSession(), null);
@@ -687,8 +687,8 @@ describe("a page that is loaded again", () => {
     leave();
     assert.deepEqual(FakeWebSocket.last.of("session.end"), []);
     assert.equal(FakeWebSocket.last.closedWith, 4000);
-    assert.deepEqual(told.types, ["state", "ended"]);
-    assert.deepEqual([told.of("ended")[0]?.reason, told.of("ended")[0]?.error], ["page_left", undefined]);
+    assert.deepEqual(told.types, ["state", "disconnected"]);
+    assert.deepEqual([told.of("disconnected")[0]?.reason, told.of("disconnected")[0]?.error], ["page_left", undefined]);
     assert.deepEqual(keptSession(), { sessionId: "voice-1", conversationId: "c-7", leftAt: Date.now() });
   });
 
@@ -742,10 +742,10 @@ describe("a page that is loaded again", () => {
 
   test("gives no text an id that another one has", async () => {
     const first = await open();
-    const ids = [first.say("a")];
+    const ids = [first.sendText("a")];
     for (let page = 1; page <= 2; page++) {
       leave();
-      ids.push((await open({}, resumed(9 * page))).say("b"));
+      ids.push((await open({}, resumed(9 * page))).sendText("b"));
     }
     assert.equal(new Set(ids).size, 3);
   });
@@ -784,8 +784,8 @@ describe("a page that is loaded again", () => {
     FakeWebSocket.last.drop(4501);
     await settle();
     FakeWebSocket.last.start({ session_id: "voice-2", resume_token: "rt_2" });
-    assert.deepEqual(told.types, ["state", "warning"]);
-    const [warning] = told.of("warning");
+    assert.deepEqual(told.types, ["state", "error"]);
+    const [warning] = told.of("error");
     assert.deepEqual([warning?.code, warning?.advice], ["resume_refused", "A new one goes on with the conversation."]);
     assert.equal(FakeWebSocket.last.of("session.start")[0]?.conversation_id, "c-7");
     assert.match(stored(), /voice-2.*rt_2/);
@@ -855,7 +855,7 @@ describe("a page that is loaded again", () => {
     const given = make();
     const opened = given.open();
     await settle();
-    void given.end();
+    void given.disconnect();
     allow();
     await assert.rejects(opened, { code: "aborted" });
     assert.equal(keptSession()?.sessionId, "voice-1", "as in React's StrictMode");
@@ -890,7 +890,7 @@ describe("a page that is loaded again", () => {
       for (let n = 0; n < 40; n++) {
         say({ type: "audio.start", seq: n + 2, turn: 1, item_id: `item_${n}` });
       }
-      assert.equal(session.state, "open");
+      assert.equal(session.state, "connected");
     }
     leave();
     const heard = (name: string): unknown[] => (JSON.parse(sessionStorage.getItem(`voicegw.session.${name}`) ?? "{}") as { heard: unknown[] }).heard;

@@ -33,7 +33,7 @@ class FakeSession extends Emitter<VoiceEvents> {
     return Promise.resolve();
   }
 
-  say(text: string): string {
+  sendText(text: string): string {
     this.did(`say ${text}`);
     return "typed-1";
   }
@@ -42,13 +42,17 @@ class FakeSession extends Emitter<VoiceEvents> {
     this.did("interrupt");
   }
 
-  resolve(token: string, approved: boolean): void {
-    this.did(`resolve ${token} ${String(approved)}`);
+  approve(token: string): void {
+    this.did(`approve ${token}`);
   }
 
-  end(): void {
-    this.emit("state", "ended");
-    this.emit("ended", { reason: "client_ended", code: 1000, error: undefined, handback: undefined });
+  decline(token: string): void {
+    this.did(`decline ${token}`);
+  }
+
+  disconnect(): void {
+    this.emit("state", "disconnected");
+    this.emit("disconnected", { reason: "client_ended", code: 1000, error: undefined, handback: undefined });
   }
 
   stats(): object {
@@ -64,7 +68,7 @@ class FakeSession extends Emitter<VoiceEvents> {
 
   opened(): void {
     this.told({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: false });
-    this.emit("state", "open");
+    this.emit("state", "connected");
     this.emit("microphone", { state: "live", deviceId: "m", label: "Desk" });
   }
 
@@ -147,7 +151,7 @@ test("both agents are in one conversation, whose name outlives a reload", async 
   console.talk();
   const { conversationId } = session().options;
   assert.ok(conversationId !== undefined && conversationId.length > 20);
-  session().end();
+  session().disconnect();
   console.write("Hello");
   await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
   assert.deepEqual(posted, [{ conversation_id: conversationId, message: "Hello" }]);
@@ -161,7 +165,7 @@ test("both agents are in one conversation, whose name outlives a reload", async 
   );
   again.talk();
   assert.equal(session(1).options.conversationId, conversationId);
-  session(1).end();
+  session(1).disconnect();
   again.startAnew();
   again.talk();
   assert.notEqual(session(2).options.conversationId, conversationId);
@@ -212,7 +216,7 @@ test("an invitation connects with its ticket, once", async () => {
   assert.equal(session().options.ticket, "secret");
   assert.equal(session().options.pendingRequest, undefined);
   assert.equal(session().options.url, undefined, "the page talks to its own gateway");
-  session().end();
+  session().disconnect();
   console.accept("voice-a");
   assert.equal(sessions.length, 1, "it was taken twice");
 });
@@ -317,7 +321,7 @@ test("an answer goes to the agent that has asked", async () => {
   session().told(asked("cf_voice"));
   console.resolve("cf_voice", true);
   console.resolve("cf_voice", false);
-  assert.deepEqual(session().deeds, ["resolve cf_voice true"]);
+  assert.deepEqual(session().deeds, ["approve cf_voice"]);
 
   answers["v1/chat"] = () => stream(asked("cf_text"), DONE);
   console.write("Book it");
@@ -478,7 +482,7 @@ test("a page that is loaded again goes on with its call and its lines", async ()
   assert.equal(activity(console.voice.value), "connecting");
   assert.equal(console.lines.value.length, 1);
   session(1).told({ type: "session.started", session_id: "voice-a", provider: "p", model: "m", input_rate: 16000, output_rate: 24000, expires_at: null, resumed: true });
-  session(1).noticed("state", "open");
+  session(1).noticed("state", "connected");
   assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance", "remark"]);
   assert.ok(happened.some((happening) => happening.kind === "opened"), "the waveform begins");
   assert.equal(sessionStorage.getItem("voicegw.call"), null, "it is kept once");
@@ -509,8 +513,8 @@ test("a page that is loaded begins no call: not where there was none, nor where 
 test("a call that is over when the page is loaded again is said to be", async () => {
   await talking();
   const console = await reload();
-  session(1).noticed("state", "ended");
-  session(1).noticed("ended", { reason: "lost", code: 4501, error: new VoiceError("resume_refused"), handback: undefined });
+  session(1).noticed("state", "disconnected");
+  session(1).noticed("disconnected", { reason: "lost", code: 4501, error: new VoiceError("resume_refused"), handback: undefined });
   assert.equal(activity(console.voice.value), "failed");
   assert.equal(console.voice.value.notice?.title, "The last session could not be taken up.");
   assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance"], "what was said is still there");
@@ -522,7 +526,7 @@ test("a page that the browser has kept goes on when it is shown again", async ()
   await talking();
   await reload();
   const first = sessions.length;
-  session(1).end();
+  session(1).disconnect();
   globalThis.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: false }));
   assert.equal(sessions.length, first);
   globalThis.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));

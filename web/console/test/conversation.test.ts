@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "vitest";
-import { VoiceError, type Ended } from "@voicegw/client";
+import { VoiceError, type Disconnected } from "@voicegw/client";
 import { Conversation, type Standing } from "../src/model/conversation.js";
 import { linesToKeep, readLines } from "../src/model/keptlines.js";
 import type { Line } from "../src/model/lines.js";
@@ -8,7 +8,7 @@ import { activity, running, stoppable } from "../src/model/voice.js";
 import { callLength, endedAdvice, endingNotice, outcomeOf } from "../src/words.js";
 import { noticed, NOW, received, said, sent, started } from "./happenings.js";
 
-const BYE: Ended = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c", summary: "2 turns over 41s." } };
+const BYE: Disconnected = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c", summary: "2 turns over 41s." } };
 const LATER = NOW + 60_000;
 const expires_at = new Date(LATER).toISOString();
 
@@ -31,7 +31,7 @@ function inCall(): Conversation {
   const conversation = new Conversation();
   conversation.calling(false, null);
   conversation.take(started());
-  conversation.take(noticed({ name: "state", event: "open" }));
+  conversation.take(noticed({ name: "state", event: "connected" }));
   conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
   return conversation;
 }
@@ -51,11 +51,11 @@ test("a conversation goes from text to voice and back, in one line of time", () 
 
   conversation.calling(false, "voice-a");
   conversation.take(started());
-  conversation.take(noticed({ name: "state", event: "open" }));
+  conversation.take(noticed({ name: "state", event: "connected" }));
   conversation.take(received("voice", { type: "turn.started", turn: 1 }));
   conversation.take(received("voice", said("u1", "user", "the lab", 1, { turn: 1 })));
   conversation.take(received("voice", { type: "turn.started", turn: 2 }));
-  conversation.take(noticed({ name: "ended", event: BYE }, NOW + 41_000));
+  conversation.take(noticed({ name: "disconnected", event: BYE }, NOW + 41_000));
   assert.deepEqual(kinds(conversation), ["utterance", "to voice: taken", "utterance", "utterance", "to text: taken"]);
   assert.equal(callLength(last(conversation, "handoff")), "2 turns, 41 s");
   assert.equal(last(conversation, "handoff").summary, "2 turns over 41s.");
@@ -81,7 +81,7 @@ test("what the call is doing, in the order of what matters", () => {
   conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
   assert.equal(now(), "connecting");
   conversation.take(started());
-  conversation.take(noticed({ name: "state", event: "open" }));
+  conversation.take(noticed({ name: "state", event: "connected" }));
   assert.equal(now(), "listening");
   assert.ok(!stoppable(conversation.voice));
   conversation.take(received("voice", { type: "speech.started", turn: 1, audio_ms: 0 }));
@@ -100,10 +100,10 @@ test("what the call is doing, in the order of what matters", () => {
   assert.equal(now(), "muted");
   conversation.take(noticed({ name: "microphone", event: { state: "lost", deviceId: undefined, label: "" } }));
   assert.equal(now(), "typing");
-  conversation.take(noticed({ name: "state", event: "ended" }));
+  conversation.take(noticed({ name: "state", event: "disconnected" }));
   assert.equal(now(), "ending");
   assert.ok(running(conversation.voice), "the gateway has not had its last word");
-  conversation.take(noticed({ name: "ended", event: BYE }));
+  conversation.take(noticed({ name: "disconnected", event: BYE }));
   assert.equal(now(), "ended");
   assert.ok(!running(conversation.voice));
 });
@@ -112,7 +112,7 @@ test("with push-to-talk the button says who speaks", () => {
   const conversation = new Conversation();
   conversation.calling(true, null);
   conversation.take(started());
-  conversation.take(noticed({ name: "state", event: "open" }));
+  conversation.take(noticed({ name: "state", event: "connected" }));
   conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
   assert.equal(activity(conversation.voice), "waiting");
   conversation.take(sent("voice", { type: "input.activity", active: true }));
@@ -193,7 +193,7 @@ test("a connection that was restored in a new session goes on below the old one"
   assert.equal(last(conversation, "outcome").outcome, "unanswered");
   assert.equal(conversation.questions.list.length, 0);
   assert.equal(conversation.voice.retry, null);
-  conversation.take(noticed({ name: "ended", event: BYE }, NOW + 10_000));
+  conversation.take(noticed({ name: "disconnected", event: BYE }, NOW + 10_000));
   assert.equal(last(conversation, "handoff").ms, 10_000, "the call began before the connection broke");
 });
 
@@ -230,7 +230,7 @@ test("a session that another gateway has taken over is as that one tells it", ()
   assert.equal(activity(conversation.voice), "speaking", "what was queued sounds on, and nobody waits for the user's words");
   assert.equal(conversation.voice.userSpeaking, false);
   assert.equal(conversation.voice.turns, 1);
-  conversation.take(noticed({ name: "ended", event: BYE }));
+  conversation.take(noticed({ name: "disconnected", event: BYE }));
   assert.equal(last(conversation, "handoff").turns, 1);
 });
 
@@ -289,7 +289,7 @@ test("a page that comes back has its lines, and gets none twice", () => {
   const conversation = inCall();
   conversation.take(received("voice", said("i1", "assistant", "Hello", 2, { turn: 1 })));
   const standing = conversation.standing;
-  conversation.take(noticed({ name: "ended", event: { ...BYE, reason: "page_left" } }));
+  conversation.take(noticed({ name: "disconnected", event: { ...BYE, reason: "page_left" } }));
   conversation.goingOn(false, standing);
   conversation.take(started({ resumed: true }));
   assert.deepEqual(kinds(conversation), ["to voice: taken", "utterance", "remark"]);
@@ -297,7 +297,7 @@ test("a page that comes back has its lines, and gets none twice", () => {
 
 test("a call that moved to another tab goes on there, and is not given back here", () => {
   const conversation = inCall();
-  conversation.take(noticed({ name: "ended", event: { ...BYE, reason: "moved", code: 4506, error: new VoiceError("moved") } }));
+  conversation.take(noticed({ name: "disconnected", event: { ...BYE, reason: "moved", code: 4506, error: new VoiceError("moved") } }));
   assert.deepEqual(kinds(conversation), ["to voice: taken", "remark"]);
   assert.equal(activity(conversation.voice), "ended");
   assert.equal(trouble(conversation), "The conversation moved to another tab.");
@@ -317,17 +317,17 @@ test("of a long call the newest lines are kept, and nothing that is no line is s
 
 test("what went wrong stands until something makes it untrue", () => {
   const conversation = inCall();
-  conversation.take(noticed({ name: "warning", event: new VoiceError("gateway", "The model gave no answer.", { gatewayCode: "no_answer" }) }));
+  conversation.take(noticed({ name: "error", event: new VoiceError("gateway", "The model gave no answer.", { gatewayCode: "no_answer" }) }));
   assert.equal(trouble(conversation), "The model gave no answer.");
   conversation.take(received("voice", { type: "turn.started", turn: 2 }));
   assert.equal(trouble(conversation), "");
   conversation.take(noticed({ name: "microphone", event: { state: "lost", deviceId: undefined, label: "" } }));
-  conversation.take(noticed({ name: "warning", event: new VoiceError("microphone_lost") }));
+  conversation.take(noticed({ name: "error", event: new VoiceError("microphone_lost") }));
   conversation.take(received("voice", { type: "turn.started", turn: 3 }));
   assert.match(trouble(conversation), /microphone/);
   conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m1", label: "Desk" } }));
   assert.equal(trouble(conversation), "");
-  conversation.take(noticed({ name: "warning", event: new VoiceError("audio_suspended") }));
+  conversation.take(noticed({ name: "error", event: new VoiceError("audio_suspended") }));
   conversation.take(received("voice", { type: "turn.started", turn: 4 }));
   assert.match(trouble(conversation), /sound/);
   conversation.take(noticed({ name: "speaker", event: { state: "playing", deviceId: undefined } }));
@@ -336,16 +336,16 @@ test("what went wrong stands until something makes it untrue", () => {
   conversation.take(received("voice", { type: "turn.started", turn: 5 }));
   assert.equal(trouble(conversation), "The call ends in 30 s.");
   const lost = new VoiceError("lost", undefined, { retryable: true });
-  conversation.take(noticed({ name: "ended", event: { ...BYE, code: 1006, error: lost, handback: undefined } }));
+  conversation.take(noticed({ name: "disconnected", event: { ...BYE, code: 1006, error: lost, handback: undefined } }));
   assert.equal(trouble(conversation), lost.message);
 });
 
 test("each call begins and ends in the line of time", () => {
   const conversation = inCall();
-  conversation.take(noticed({ name: "ended", event: BYE }));
+  conversation.take(noticed({ name: "disconnected", event: BYE }));
   conversation.calling(false, null);
   conversation.take(started());
-  conversation.take(noticed({ name: "ended", event: BYE }));
+  conversation.take(noticed({ name: "disconnected", event: BYE }));
   assert.deepEqual(kinds(conversation), ["to voice: taken", "to text: taken", "to voice: taken", "to text: taken"]);
 });
 
@@ -359,14 +359,14 @@ test("a microphone that goes away ends what was being said", () => {
 test("a call that the user gave up is no failure", () => {
   const conversation = new Conversation();
   conversation.calling(false, null);
-  conversation.take(noticed({ name: "ended", event: { ...BYE, error: new VoiceError("aborted"), handback: undefined } }));
+  conversation.take(noticed({ name: "disconnected", event: { ...BYE, error: new VoiceError("aborted"), handback: undefined } }));
   assert.equal(trouble(conversation), "");
 });
 
 test("a call that never began leaves no trace but its reason", () => {
   const conversation = new Conversation();
   conversation.calling(false, null);
-  conversation.take(noticed({ name: "ended", event: { reason: "lost", code: 1006, error: new VoiceError("unreachable"), handback: undefined } }));
+  conversation.take(noticed({ name: "disconnected", event: { reason: "lost", code: 1006, error: new VoiceError("unreachable"), handback: undefined } }));
   assert.equal(activity(conversation.voice), "failed");
   assert.deepEqual(kinds(conversation), []);
 });

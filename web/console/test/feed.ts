@@ -39,7 +39,7 @@ export function played(at: number, item: string, playedMs: number, done = false)
 }
 
 export function ended(at: number): Happening {
-  return { ...moment(at), kind: "noticed", side: "voice", name: "ended", event: { reason: "client_ended", code: 1000, error: undefined, handback: undefined } };
+  return { ...moment(at), kind: "noticed", side: "voice", name: "disconnected", event: { reason: "client_ended", code: 1000, error: undefined, handback: undefined } };
 }
 
 /** Samples of silence, or of one value. */

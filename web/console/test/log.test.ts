@@ -35,7 +35,7 @@ test("both ways and what was noticed here stand in one order, audio does not", (
     received("session.started", { session_id: "voice-1" }),
     feed.uplink(10, feed.ms(20, 16000)),
     feed.downlink(10, "i", feed.ms(20, 24000)),
-    { ...feed.moment(10), kind: "noticed", side: "voice", name: "state", event: "open" },
+    { ...feed.moment(10), kind: "noticed", side: "voice", name: "state", event: "connected" },
     feed.anew(10),
   );
   assert.deepEqual(types(log), ["opened", "session.start", "session.started", "state", "anew"]);
@@ -83,7 +83,7 @@ test("what went wrong is marked", () => {
     received("turn.ended", { status: "interrupted" }),
     received("error", { code: "no_answer" }),
     feed.ended(10),
-    { ...feed.moment(10), kind: "noticed", side: "voice", name: "ended", event: { reason: "lost", code: 1006, error: new VoiceError("lost", "Gone."), handback: undefined } },
+    { ...feed.moment(10), kind: "noticed", side: "voice", name: "disconnected", event: { reason: "lost", code: 1006, error: new VoiceError("lost", "Gone."), handback: undefined } },
   );
   assert.deepEqual(
     new Search(log, ALL).now().map(({ bad }) => bad),
@@ -97,9 +97,9 @@ test("times of this page have no more digits than they mean", () => {
 });
 
 test("an error that was noticed is told whole", () => {
-  const log = filled({ ...feed.moment(10), kind: "noticed", side: "voice", name: "warning", event: new VoiceError("slow", "The line is slow.", { retryable: true }) });
+  const log = filled({ ...feed.moment(10), kind: "noticed", side: "voice", name: "error", event: new VoiceError("slow", "The line is slow.", { retryable: true }) });
   const told = JSON.parse(new Search(log, ALL).now()[0]!.json) as Record<string, unknown>;
-  assert.deepEqual([told["type"], told["code"], told["message"], told["retryable"]], ["warning", "slow", "The line is slow.", true]);
+  assert.deepEqual([told["type"], told["code"], told["message"], told["retryable"]], ["error", "slow", "The line is slow.", true]);
 });
 
 test("it is saved as lines of JSON, without what opens a door", () => {

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from "react";
-import { VoiceSession, keptSession, type ConnectOptions, type Ended, type LocalEvents, type SessionState, type VoiceError } from "@voicegw/client";
+import { VoiceSession, keptSession, type AgentState, type ConnectOptions, type Disconnected, type LocalEvents, type SessionState, type VoiceError } from "@voicegw/client";
 import { Store, useStore } from "./store.js";
 
 /** How a conversation by voice stands. */
 export interface VoiceCall {
-  /** The conversation, from start on and until the next one; null before the first. */
+  /** The conversation, from connect on and until the next one; null before the first. */
   session: VoiceSession | null;
   state: "idle" | SessionState;
   /** Why it could not be opened, or ended; undefined where it ended as it should. */
@@ -13,8 +13,12 @@ export interface VoiceCall {
   warning: VoiceError | undefined;
   /** What has become of the microphone; null before it was asked for. */
   microphone: LocalEvents["microphone"] | null;
+  /** Whether the microphone is muted. */
+  muted: boolean;
+  /** What the agent does: `speaking` is what sounds here. */
+  agentState: AgentState;
   /** How it ended; undefined while it goes on. */
-  ended: Ended | undefined;
+  disconnected: Disconnected | undefined;
 }
 
 /** What useVoiceSession returns: how it stands, and what can be done. The functions are always the same ones. */
@@ -24,18 +28,21 @@ export interface VoiceControls {
    * Resolves when it is open or could not be opened; the state tells which. Does nothing
    * while there is one.
    */
-  start(): Promise<void>;
+  connect(): Promise<void>;
   /**
    * Goes on with the conversation in which the page was loaded again, for an effect of the
    * component: begins no new call if no call was open. Resolves when it is open or could not be
    * taken up. Does nothing while there is one.
    */
   resume(): Promise<void>;
-  end(): void;
+  disconnect(): void;
+  /** Mutes the microphone, or lets it be heard again. Does nothing without a conversation. */
+  mute(muted: boolean): void;
+  /** Takes the warning away. */
   dismiss(): void;
 }
 
-const IDLE: VoiceCall = { session: null, state: "idle", error: undefined, warning: undefined, microphone: null, ended: undefined };
+const IDLE: VoiceCall = { session: null, state: "idle", error: undefined, warning: undefined, microphone: null, muted: false, agentState: "listening", disconnected: undefined };
 
 /** Holds one conversation after another. */
 class CallStore extends Store<VoiceCall> {
@@ -43,9 +50,9 @@ class CallStore extends Store<VoiceCall> {
     super(IDLE);
   }
 
-  async start(options: ConnectOptions): Promise<void> {
+  async connect(options: ConnectOptions): Promise<void> {
     const { state } = this.get();
-    if (state !== "idle" && state !== "ended") {
+    if (state !== "idle" && state !== "disconnected") {
       return;
     }
     const session = new VoiceSession(options);
@@ -56,11 +63,17 @@ class CallStore extends Store<VoiceCall> {
       }
     };
     session.on("state", (next) => change({ state: next }));
-    session.on("microphone", (microphone) => change({ microphone }));
-    session.on("warning", (warning) => change({ warning }));
-    session.on("ended", (ended) => change({ ended, error: ended.error }));
+    session.on("microphone", (microphone) => change({ microphone, muted: session.muted }));
+    session.on("agentState", (agentState) => change({ agentState }));
+    session.on("error", (warning) => {
+      // What ends it comes with `disconnected`, too.
+      if (session.state !== "disconnected") {
+        change({ warning });
+      }
+    });
+    session.on("disconnected", (disconnected) => change({ disconnected, error: disconnected.error }));
     this.set({ ...IDLE, session, state: session.state });
-    // Why it could not be opened comes with `ended`, too.
+    // Why it could not be opened comes with `disconnected`, too.
     await session.open().catch(() => undefined);
   }
 
@@ -69,12 +82,20 @@ class CallStore extends Store<VoiceCall> {
     const kept = keep === false ? null : keptSession(keep);
     // Where nobody has seen the page go, this may be a copy of a tab whose call goes on.
     if (kept !== null && kept.leftAt !== null) {
-      await this.start({ ...options, resume: "only" });
+      await this.connect({ ...options, resume: "only" });
     }
   }
 
-  end(): void {
-    void this.get().session?.end();
+  disconnect(): void {
+    void this.get().session?.disconnect();
+  }
+
+  mute(muted: boolean): void {
+    const { session } = this.get();
+    if (session !== null) {
+      session.muted = muted;
+      this.set({ ...this.get(), muted });
+    }
   }
 
   dismiss(): void {
@@ -84,7 +105,7 @@ class CallStore extends Store<VoiceCall> {
 
 /**
  * A conversation by voice that a component begins and ends; it ends with the component, too.
- * The options are those of the moment in which start is called.
+ * The options are those of the moment in which connect is called.
  */
 export function useVoiceSession(options: ConnectOptions = {}): VoiceCall & VoiceControls {
   const newest = useRef(options);
@@ -94,13 +115,14 @@ export function useVoiceSession(options: ConnectOptions = {}): VoiceCall & Voice
   const [{ store, controls }] = useState(() => {
     const store = new CallStore();
     const controls: VoiceControls = {
-      start: () => store.start(newest.current),
+      connect: () => store.connect(newest.current),
       resume: () => store.resume(newest.current),
-      end: () => store.end(),
+      disconnect: () => store.disconnect(),
+      mute: (muted) => store.mute(muted),
       dismiss: () => store.dismiss(),
     };
     return { store, controls };
   });
-  useEffect(() => () => store.end(), [store]);
+  useEffect(() => () => store.disconnect(), [store]);
   return { ...useStore(store), ...controls };
 }

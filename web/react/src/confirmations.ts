@@ -14,8 +14,10 @@ export interface Confirmation {
   expiresAt: number;
   /** What the user has answered; null before. The question stays until the gateway has taken it. */
   answer: boolean | null;
-  /** Answers for a person who has pressed something. Counts once. */
-  resolve(approved: boolean): void;
+  /** Says yes for a person who has pressed something. The first answer counts. */
+  approve(): void;
+  /** Says no. */
+  decline(): void;
 }
 
 /** The questions that are open, oldest first. */
@@ -24,8 +26,8 @@ class ConfirmationStore extends Store<readonly Confirmation[]> {
     super([]);
     session?.on("confirmation.request", (message) => this.#ask(session, message));
     session?.on("confirmation.ended", ({ token }) => this.set(this.get().filter((c) => c.token !== token)));
-    session?.on("error", ({ code }) => {
-      if (code === "store_unavailable") {
+    session?.on("error", ({ gatewayCode }) => {
+      if (gatewayCode === "store_unavailable") {
         // Nothing was recorded: the same token works again.
         this.set(this.get().map((c) => ({ ...c, answer: null })));
       }
@@ -33,13 +35,17 @@ class ConfirmationStore extends Store<readonly Confirmation[]> {
   }
 
   #ask(session: VoiceSession, { token, tool, preview, args_source, expires_at }: ConfirmationRequest): void {
-    const resolve = (approved: boolean): void => {
+    const answer = (approved: boolean): void => {
       if (this.get().some((c) => c.token === token && c.answer === null)) {
         this.set(this.get().map((c) => (c.token === token ? { ...c, answer: approved } : c)));
-        session.resolve(token, approved);
+        if (approved) {
+          session.approve(token);
+        } else {
+          session.decline(token);
+        }
       }
     };
-    const asked = { token, tool, preview: visible(preview), args: visible(args_source), expiresAt: Date.parse(expires_at), answer: null, resolve };
+    const asked = { token, tool, preview: visible(preview), args: visible(args_source), expiresAt: Date.parse(expires_at), answer: null, approve: () => answer(true), decline: () => answer(false) };
     this.set([...this.get().filter((c) => c.token !== token), asked]);
   }
 }

@@ -5,7 +5,7 @@
  *
  *     const call = useVoiceSession({ url: "wss://gateway.example.org/v1/voice" });
  *     const lines = useTranscript(call.session);
- *     return <button onClick={call.start}>Talk</button>;
+ *     return <button onClick={call.connect}>Talk</button>;
  */
 export { useVoiceSession, type VoiceCall, type VoiceControls } from "./call.js";
 export { useTranscript, type TranscriptLine } from "./transcript.js";

@@ -14,7 +14,7 @@ class LevelStore extends Store<number> {
     });
     // Nobody says that it is silent when nothing is measured any more.
     session?.on("state", (state) => {
-      if (state === "ended") {
+      if (state === "disconnected") {
         this.set(0);
       }
     });

@@ -1,5 +1,5 @@
 // A conversation without a gateway, for the tests of hooks.
-import { Emitter, VoiceError, type ConnectOptions, type Ended, type SessionState, type VoiceEvents } from "@voicegw/client";
+import { Emitter, VoiceError, type ConnectOptions, type Disconnected, type SessionState, type VoiceEvents } from "@voicegw/client";
 import { vi } from "vitest";
 
 /** In the place of VoiceSession: the test says what happens. */
@@ -8,7 +8,9 @@ export class FakeSession extends Emitter<VoiceEvents> {
   static all: FakeSession[] = [];
 
   state: SessionState = "connecting";
-  readonly resolve = vi.fn<(token: string, approved: boolean) => void>();
+  readonly approve = vi.fn<(token: string) => void>();
+  readonly decline = vi.fn<(token: string) => void>();
+  muted = false;
   ends = 0;
   #opening: { resolve: () => void; reject: (error: VoiceError) => void } | undefined;
 
@@ -25,9 +27,9 @@ export class FakeSession extends Emitter<VoiceEvents> {
     return new Promise((resolve, reject) => (this.#opening = { resolve, reject }));
   }
 
-  end(): Promise<Ended> {
+  disconnect(): Promise<Disconnected> {
     this.ends++;
-    const ended: Ended = { reason: "client_ended", code: 1000, error: undefined, handback: undefined };
+    const ended: Disconnected = { reason: "client_ended", code: 1000, error: undefined, handback: undefined };
     this.finish(ended);
     return Promise.resolve(ended);
   }
@@ -35,15 +37,15 @@ export class FakeSession extends Emitter<VoiceEvents> {
   // What the test says.
 
   started(): void {
-    this.change("open");
+    this.change("connected");
     this.#opening?.resolve();
   }
 
-  finish(ended: Ended): void {
-    if (this.state !== "ended") {
-      this.change("ended");
+  finish(ended: Disconnected): void {
+    if (this.state !== "disconnected") {
+      this.change("disconnected");
       this.#opening?.reject(ended.error ?? new VoiceError("aborted"));
-      this.tell("ended", ended);
+      this.tell("disconnected", ended);
     }
   }
 

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import assert from "node:assert/strict";
-import { VoiceError, type ConfirmationRequest, type TranscriptMessage, type VoiceSession } from "@voicegw/client";
+import { VoiceError, gatewayError, type ConfirmationRequest, type TranscriptMessage, type VoiceSession } from "@voicegw/client";
 import { StrictMode, act, createElement } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { afterEach, beforeEach, describe, test, vi } from "vitest";
@@ -39,7 +39,7 @@ async function render(props: { voice?: string } = {}): Promise<void> {
 const happens = (what: () => unknown): Promise<void> => act(async () => void what());
 
 async function started(): Promise<FakeSession> {
-  await happens(() => seen.call.start());
+  await happens(() => seen.call.connect());
   await happens(() => FakeSession.last.started());
   return FakeSession.last;
 }
@@ -113,37 +113,58 @@ describe("useVoiceSession", () => {
   });
 
   test("opens a conversation once, and tells how it stands", async () => {
-    await happens(() => seen.call.start());
+    await happens(() => seen.call.connect());
     assert.equal(seen.call.state, "connecting");
-    await happens(() => seen.call.start());
+    await happens(() => seen.call.connect());
     await happens(() => FakeSession.last.tell("microphone", { state: "live", deviceId: "d", label: "Headset" }));
     await happens(() => FakeSession.last.started());
     assert.equal(FakeSession.all.length, 1);
-    assert.equal(seen.call.state, "open");
+    assert.equal(seen.call.state, "connected");
     assert.equal(seen.call.session, FakeSession.last as unknown as VoiceSession);
     assert.equal(seen.call.microphone?.label, "Headset");
     await happens(() => FakeSession.last.change("reconnecting"));
     assert.equal(seen.call.state, "reconnecting");
   });
 
-  test("start resolves with the opening, and does not reject where it fails", async () => {
+  test("connect resolves with the opening, and does not reject where it fails", async () => {
     let settled = "";
-    await happens(() => seen.call.start().then(() => (settled = "resolved")));
+    await happens(() => seen.call.connect().then(() => (settled = "resolved")));
     assert.equal(settled, "");
     const error = new VoiceError("unreachable");
     await happens(() => FakeSession.last.finish({ reason: "lost", code: 1006, error, handback: undefined }));
     assert.equal(settled, "resolved");
-    assert.equal(seen.call.state, "ended");
+    assert.equal(seen.call.state, "disconnected");
     assert.equal(seen.call.error, error);
   });
 
   test("a warning stays until it is dismissed or another conversation begins", async () => {
     const session = await started();
     const warning = new VoiceError("slow");
-    await happens(() => session.tell("warning", warning));
+    await happens(() => session.tell("error", warning));
     assert.equal(seen.call.warning, warning);
     await happens(() => seen.call.dismiss());
     assert.equal(seen.call.warning, undefined);
+  });
+
+  test("an error that ends it is no warning beside that", async () => {
+    const session = await started();
+    await happens(() => {
+      session.change("disconnected");
+      session.tell("error", new VoiceError("lost"));
+    });
+    assert.equal(seen.call.warning, undefined);
+  });
+
+  test("tells what the agent does, and whether the user is muted", async () => {
+    await happens(() => seen.call.mute(true));
+    const session = await started();
+    assert.deepEqual([seen.call.agentState, seen.call.muted], ["listening", false]);
+    await happens(() => session.tell("agentState", "speaking"));
+    await happens(() => seen.call.mute(true));
+    assert.deepEqual([seen.call.agentState, seen.call.muted, session.muted], ["speaking", true, true]);
+    session.muted = false;
+    await happens(() => session.tell("microphone", { state: "live", deviceId: undefined, label: "" }));
+    assert.equal(seen.call.muted, false);
   });
 
   test("has the options of the moment in which it is started", async () => {
@@ -154,9 +175,9 @@ describe("useVoiceSession", () => {
   });
 
   test("its functions are always the same", async () => {
-    const { start, end, dismiss } = seen.call;
+    const { connect, disconnect, mute, dismiss } = seen.call;
     await started();
-    assert.deepEqual([seen.call.start, seen.call.end, seen.call.dismiss], [start, end, dismiss]);
+    assert.deepEqual([seen.call.connect, seen.call.disconnect, seen.call.mute, seen.call.dismiss], [connect, disconnect, mute, dismiss]);
   });
 
   test("ends with the component", async () => {
@@ -167,16 +188,16 @@ describe("useVoiceSession", () => {
 
   test("begins another conversation after the end, and hears nothing of the last one any more", async () => {
     const first = await started();
-    await happens(() => seen.call.end());
-    assert.equal(seen.call.state, "ended");
-    assert.equal(seen.call.ended?.reason, "client_ended");
+    await happens(() => seen.call.disconnect());
+    assert.equal(seen.call.state, "disconnected");
+    assert.equal(seen.call.disconnected?.reason, "client_ended");
     assert.equal(seen.call.session, first as unknown as VoiceSession, "what was said stays");
     await started();
-    assert.equal(seen.call.state, "open");
-    assert.equal(seen.call.ended, undefined);
-    await happens(() => first.tell("warning", new VoiceError("slow")));
-    await happens(() => first.change("ended"));
-    assert.equal(seen.call.state, "open");
+    assert.equal(seen.call.state, "connected");
+    assert.equal(seen.call.disconnected, undefined);
+    await happens(() => first.tell("error", new VoiceError("slow")));
+    await happens(() => first.change("disconnected"));
+    assert.equal(seen.call.state, "connected");
     assert.equal(seen.call.warning, undefined);
   });
 });
@@ -225,7 +246,7 @@ describe("useTranscript", () => {
   test("begins anew with another conversation", async () => {
     const session = await started();
     await happens(() => session.tell("transcript", said("a", "Hello", 1)));
-    await happens(() => seen.call.end());
+    await happens(() => seen.call.disconnect());
     assert.deepEqual(texts(), ["Hello"]);
     await started();
     assert.deepEqual(texts(), []);
@@ -244,7 +265,7 @@ describe("useLevel", () => {
     await happens(() => session.tell("level", { side: "user", level: 0.5 }));
     await happens(() => session.tell("microphone", { state: "live", deviceId: undefined, label: "" }));
     assert.deepEqual([seen.user, seen.model], [0.5, 0.25]);
-    await happens(() => seen.call.end());
+    await happens(() => seen.call.disconnect());
     assert.deepEqual([seen.user, seen.model], [0, 0]);
   });
 
@@ -267,15 +288,15 @@ describe("useConfirmations", () => {
     assert.equal(question.args, '{\n  "to": "ada"\n}');
     assert.equal(question.expiresAt, Date.parse("2026-11-20T10:05:00Z"));
     assert.equal(question.answer, null);
-    await happens(() => question.resolve(true));
+    await happens(() => question.approve());
     assert.equal(seen.questions[0]?.answer, true);
-    await happens(() => question.resolve(false));
-    await happens(() => seen.questions[0]?.resolve(false));
-    assert.deepEqual(session.resolve.mock.calls, [["cf_1", true]]);
+    await happens(() => question.decline());
+    await happens(() => seen.questions[0]?.decline());
+    assert.deepEqual([session.approve.mock.calls, session.decline.mock.calls], [[["cf_1"]], []]);
     await happens(() => session.tell("confirmation.ended", { type: "confirmation.ended", seq: 2, token: "cf_1", tool: "send_message", outcome: "approved" }));
     assert.deepEqual(seen.questions, []);
-    await happens(() => question.resolve(true));
-    assert.equal(session.resolve.mock.calls.length, 1, "a question that is over takes no answer");
+    await happens(() => question.approve());
+    assert.equal(session.approve.mock.calls.length, 1, "a question that is over takes no answer");
   });
 
   test("several are open at once, each with an answer of its own", async () => {
@@ -283,20 +304,21 @@ describe("useConfirmations", () => {
     await happens(() => session.tell("confirmation.request", asked("cf_1")));
     await happens(() => session.tell("confirmation.request", asked("cf_2")));
     await happens(() => session.tell("confirmation.request", asked("cf_2")));
-    await happens(() => seen.questions[1]?.resolve(false));
+    await happens(() => seen.questions[1]?.decline());
     assert.deepEqual(seen.questions.map((q) => [q.token, q.answer]), [["cf_1", null], ["cf_2", false]]);
+    assert.deepEqual([session.approve.mock.calls, session.decline.mock.calls], [[], [["cf_2"]]]);
   });
 
   test("an answer that could not be recorded is open again; other errors change nothing", async () => {
     const session = await started();
     await happens(() => session.tell("confirmation.request", asked("cf_1")));
-    await happens(() => seen.questions[0]?.resolve(true));
-    await happens(() => session.tell("error", { type: "error", seq: 3, code: "no_answer", message: "…", retryable: true }));
+    await happens(() => seen.questions[0]?.approve());
+    await happens(() => session.tell("error", gatewayError({ type: "error", seq: 3, code: "no_answer", message: "…", retryable: true })));
     assert.equal(seen.questions[0]?.answer, true);
-    await happens(() => session.tell("error", { type: "error", seq: 4, code: "store_unavailable", message: "…", retryable: true }));
+    await happens(() => session.tell("error", gatewayError({ type: "error", seq: 4, code: "store_unavailable", message: "…", retryable: true })));
     assert.equal(seen.questions[0]?.answer, null);
-    await happens(() => seen.questions[0]?.resolve(true));
-    assert.equal(session.resolve.mock.calls.length, 2);
+    await happens(() => seen.questions[0]?.approve());
+    assert.equal(session.approve.mock.calls.length, 2);
   });
 
   test("what cannot be seen is written out: the words are a model's", async () => {

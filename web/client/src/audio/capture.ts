@@ -1,3 +1,4 @@
+import { Tap } from "./tap.js";
 import { CAPTURE, type CaptureCommand, type CapturedFrame, type CaptureOptions } from "./worklets/messages.js";
 
 /**
@@ -7,6 +8,7 @@ import { CAPTURE, type CaptureCommand, type CapturedFrame, type CaptureOptions }
 export class Capture {
   readonly #node: AudioWorkletNode;
   #source: MediaStreamAudioSourceNode | null = null;
+  #tap: Tap | null = null;
 
   /** `context` must have the worklet loaded; rate of the uplink in Hz. */
   constructor(
@@ -26,14 +28,20 @@ export class Capture {
     source.connect(this.#node);
     this.#source?.disconnect();
     this.#source = source;
+    this.#tap = new Tap(this.context, source);
     this.#tell("on");
   }
 
   /** A second of silence more, then nothing. */
   rest(): void {
     this.#source?.disconnect();
-    this.#source = null;
+    this.#source = this.#tap = null;
     this.#tell("off");
+  }
+
+  /** See Microphone.frequencyData. */
+  frequencyData(): Uint8Array | undefined {
+    return this.#tap?.frequencyData();
   }
 
   close(): void {

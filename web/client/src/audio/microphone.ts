@@ -75,6 +75,16 @@ export class Microphone {
     return this.#current;
   }
 
+  /** Whether it is muted, or will be as soon as it is on. See mute. */
+  get muted(): boolean {
+    return this.#muted;
+  }
+
+  /** What is said now, by frequency: see Speaker.frequencyData. Empty while the microphone is off. */
+  frequencyData(): Uint8Array {
+    return this.#capture?.frequencyData() ?? new Uint8Array(0);
+  }
+
   /** @internal */
   ready(setup: CaptureSetup): void {
     this.#setup = setup;

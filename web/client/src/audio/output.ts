@@ -85,8 +85,8 @@ export class Output {
       return;
     }
     if (route !== this.#route) {
+      this.#from?.disconnect(this.#target);
       this.#route = route;
-      this.#from?.disconnect();
       this.#connect();
       this.use(this.#deviceId).catch((error: VoiceError) => this.#failed(error));
     }
@@ -98,6 +98,10 @@ export class Output {
   }
 
   #connect(): void {
-    this.#from?.connect(this.#route === "direct" ? this.#context.destination : this.#sink);
+    this.#from?.connect(this.#target);
+  }
+
+  get #target(): AudioNode {
+    return this.#route === "direct" ? this.#context.destination : this.#sink;
   }
 }

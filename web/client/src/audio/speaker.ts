@@ -3,6 +3,7 @@ import type { LocalEvents, SpeakerState } from "../events.js";
 import { heardAt, outputLatency } from "./clock.js";
 import { canChoose, listSpeakers, onDeviceChange } from "./devices.js";
 import { Output } from "./output.js";
+import { Tap } from "./tap.js";
 import { onWake } from "./wake.js";
 import { PLAYBACK, type PlaybackOptions, type PlayCommand, type PlayNotice } from "./worklets/messages.js";
 
@@ -33,6 +34,7 @@ interface Parts {
   node: AudioWorkletNode | null;
   gain: GainNode;
   output: Output;
+  tap: Tap;
   /** Ends what was begun with it. */
   ends: (() => void)[];
 }
@@ -72,6 +74,23 @@ export class Speaker {
   }
 
   /**
+   * What the agent says, as it is heard here: for recorders, recognisers and avatars. It is
+   * another one after each opening; null while the speaker is closed.
+   */
+  get stream(): MediaStream | null {
+    return this.#parts?.tap.stream ?? null;
+  }
+
+  /**
+   * What sounds now, by frequency, for drawings: 1,024 equal steps from 0 to half the device's
+   * rate, each from 0 (-100 dB) to 255 (-30 dB). The array is the same one at each call; it is
+   * empty while the speaker is closed.
+   */
+  frequencyData(): Uint8Array {
+    return this.#parts?.tap.frequencyData() ?? new Uint8Array(0);
+  }
+
+  /**
    * Plays on another device (see listSpeakers); undefined is the default one. False where the
    * browser has no choice. Throws a VoiceError where the device does not play.
    */
@@ -108,7 +127,7 @@ export class Speaker {
     const output = new Output(context, check, (error) => this.#handlers.failed(error));
     context.addEventListener("statechange", check);
     const ends = [onDeviceChange(() => void this.#onDevices()), () => context.removeEventListener("statechange", check)];
-    const parts: Parts = { context, node: null, gain, output, ends };
+    const parts: Parts = { context, node: null, gain, output, tap: new Tap(context, gain), ends };
     this.#parts = parts;
     this.#check();
     if (this.#wanted !== undefined) {

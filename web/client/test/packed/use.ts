@@ -1,5 +1,5 @@
 // What a program does with the packages, compiled against what was packed: scripts/test-pack.sh.
-import { VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type ConnectOptions, type Ended, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
+import { VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type AgentState, type ConnectOptions, type Disconnected, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
 import { chat, parseServerSentEvents, type ChatTurn } from "@voicegw/client/chat";
 import { useConfirmations, useLevel, useTranscript, useVoiceSession, type Confirmation, type TranscriptLine } from "@voicegw/react";
 
@@ -12,17 +12,26 @@ const options: ConnectOptions = {
   signal: AbortSignal.timeout(60_000),
 };
 
-export async function talk(): Promise<Ended> {
+export async function talk(): Promise<Disconnected> {
   const session = await connect(options);
   const off: () => void = session.on("transcript", ({ role, text, final }) => console.log(role, text, final));
-  session.once("confirmation.request", ({ token, args_source }) => session.resolve(token, confirm(args_source)));
+  session.once("confirmation.request", ({ token, args_source }) => (confirm(args_source) ? session.approve(token) : session.decline(token)));
   session.on("latency", ({ totalMs, networkMs }: TurnLatency) => console.log(totalMs - networkMs));
-  session.on("ended", ({ error, handback }) => console.log(error?.message, error?.advice, handback?.summary));
-  const id: string = session.say("Hello");
+  session.on("disconnected", ({ error, handback }) => console.log(error?.message, error?.advice, handback?.summary));
+  const id: string = session.sendText("Hello");
+  const failed = (error: VoiceError): void => console.warn(error.message, error.advice, error.gatewayMessage?.code);
+  session.on("error", failed);
+  session.off("error", failed);
+  session.on("connected", ({ session_id }) => console.log(session_id));
+  session.on("agentState", (now: AgentState) => console.log(now, session.agentState));
+  session.muted = !session.muted;
+  const stream: MediaStream | null = session.speaker.stream;
+  const loudest: number = Math.max(...session.speaker.frequencyData(), ...session.microphone.frequencyData());
+  console.log(stream?.id, loudest);
   const stats: Stats = session.stats();
   console.log(id, stats.rttMs ?? "no round trip yet", session.info?.session_id, (await listMicrophones())[0]?.label);
   off();
-  return session.end();
+  return session.disconnect();
 }
 
 /** Goes on with a call in which the page was loaded again. */
@@ -33,6 +42,8 @@ export async function goOn(): Promise<VoiceSession | null> {
 
 // @ts-expect-error: there is no such event.
 new VoiceSession().on("transcripts", () => undefined);
+// @ts-expect-error: microphones are a session's own.
+export type NoMicrophone = ConstructorParameters<typeof import("@voicegw/client").Microphone>;
 // @ts-expect-error: there is no such rate.
 new VoiceSession({ inputRate: 11025 });
 
@@ -103,7 +114,7 @@ export async function count(body: ReadableStream<Uint8Array>): Promise<number> {
 
 export function useConversation(): { lines: readonly TranscriptLine[]; questions: readonly Confirmation[]; level: number; start: () => Promise<void> } {
   const call = useVoiceSession(options);
-  return { lines: useTranscript(call.session), questions: useConfirmations(call.session), level: useLevel(call.session, "model"), start: call.start };
+  return { lines: useTranscript(call.session), questions: useConfirmations(call.session), level: useLevel(call.session, "model"), start: call.connect };
 }
 
 export const shown: string = gatewayError({ type: "error", seq: 0, code: "blocked", message: "…", retryable: false }).advice;

@@ -59,13 +59,13 @@ export class Call {
       session.microphone.mute(true);
     }
     this.listen(session, settings);
-    // What went wrong comes as the event "ended", too.
+    // What went wrong comes as the event "disconnected", too.
     session.open().catch(() => undefined);
   }
 
   /** A typed turn. Returns the id of its transcript; undefined without a call. */
   say(text: string): string | undefined {
-    return this.current?.say(text);
+    return this.current?.sendText(text);
   }
 
   stop(): void {
@@ -73,7 +73,11 @@ export class Call {
   }
 
   resolve(token: string, approved: boolean): void {
-    this.current?.resolve(token, approved);
+    if (approved) {
+      this.current?.approve(token);
+    } else {
+      this.current?.decline(token);
+    }
   }
 
   /** Push-to-talk. */
@@ -121,14 +125,14 @@ export class Call {
   }
 
   hangUp(): void {
-    void this.current?.end();
+    void this.current?.disconnect();
   }
 
   private async attempt(deed: () => Promise<unknown>): Promise<void> {
     try {
       await deed();
     } catch (error) {
-      this.handlers.happened({ kind: "noticed", side: "voice", name: "warning", event: error as VoiceError });
+      this.handlers.happened({ kind: "noticed", side: "voice", name: "error", event: error as VoiceError });
     }
   }
 
@@ -147,7 +151,10 @@ export class Call {
     session.on("sent", (message) => happened({ kind: "sent", side: "voice", message: message as UnknownMessage }));
     for (const name of NOTICED) {
       session.on(name, (event) => {
-        if (name === "ended") {
+        if (name === "error" && session.state === "disconnected") {
+          return; // It comes with "disconnected", too.
+        }
+        if (name === "disconnected") {
           this.current = null;
           this.levels.silence();
         }

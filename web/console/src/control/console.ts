@@ -248,7 +248,7 @@ export class Console {
 
   /** What something that happened means to the rest of the page. */
   private notice(happening: Happening): void {
-    if (happening.kind === "noticed" && happening.name === "ended") {
+    if (happening.kind === "noticed" && happening.name === "disconnected") {
       this.session.value = null;
       void this.lookForGateway();
     }

@@ -29,7 +29,7 @@ export class Agent implements Watcher {
   private numbers = 0;
 
   take(happening: Happening): void {
-    if (happening.kind === "noticed" && happening.name === "ended") {
+    if (happening.kind === "noticed" && happening.name === "disconnected") {
       this.running = false;
     } else if (happening.kind === "received" && happening.side === "voice") {
       this.received(happening.message as Inside, happening.wall);

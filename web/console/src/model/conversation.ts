@@ -1,4 +1,4 @@
-import { gatewayError, type Ended, type ErrorMessage, type ServerMessage, type VoiceError } from "@voicegw/client";
+import { gatewayError, type Disconnected, type ErrorMessage, type ServerMessage, type VoiceError } from "@voicegw/client";
 import type { Happening, Side, Watcher } from "./feed.js";
 import { HeardCount } from "./heard.js";
 import type { Line } from "./lines.js";
@@ -217,7 +217,7 @@ export class Conversation implements Watcher {
         const heard = this.heard.played(happening.event.item, happening.event.playedMs);
         return heard === null ? undefined : this.transcript.heard(this.source.voice, happening.event.item, heard.share, heard.length);
       }
-      case "ended":
+      case "disconnected":
         return this.ended(happening.event, happening.wall);
       default:
     }
@@ -240,7 +240,7 @@ export class Conversation implements Watcher {
     }
   }
 
-  private ended({ reason, handback }: Ended, wall: number): void {
+  private ended({ reason, handback }: Disconnected, wall: number): void {
     this.overByVoice();
     const { session, turns } = this.voice;
     const summary = handback?.summary;

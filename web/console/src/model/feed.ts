@@ -23,8 +23,8 @@ export const NOTICED = [
   "reconnected",
   "network",
   "latency",
-  "warning",
-  "ended",
+  "error",
+  "disconnected",
 ] as const satisfies readonly (keyof LocalEvents)[];
 
 export type Noticed = { [N in (typeof NOTICED)[number]]: { name: N; event: LocalEvents[N] } }[(typeof NOTICED)[number]];

@@ -248,5 +248,5 @@ function isBad(type: string, content: Record<string, unknown>): boolean {
   if (type === "turn.ended" || type === "done") {
     return content["status"] === "failed";
   }
-  return type === "error" || type === "warning" || type === "underrun" || (type === "ended" && content["error"] !== undefined);
+  return type === "error" || type === "underrun" || (type === "disconnected" && content["error"] !== undefined);
 }

@@ -100,7 +100,7 @@ export class Sound implements Watcher {
           this.sounding(happening.event.item, happening.event.at);
         } else if (happening.name === "played") {
           this.played(happening.event);
-        } else if (happening.name === "ended") {
+        } else if (happening.name === "disconnected") {
           this.stop(happening.at);
           this.stoppedAt = happening.at;
         }

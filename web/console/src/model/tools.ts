@@ -31,7 +31,7 @@ export class Tools implements Watcher {
         this.turns = [];
         break;
       case "noticed":
-        if (happening.name === "ended") {
+        if (happening.name === "disconnected") {
           this.settle("voice", happening.at);
         }
         break;

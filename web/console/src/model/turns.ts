@@ -59,7 +59,7 @@ export class Turns implements Watcher {
       case "noticed":
         if (happening.name === "latency") {
           measured(this.turn(happening.event.turn, happening.at), happening.event);
-        } else if (happening.name === "ended") {
+        } else if (happening.name === "disconnected") {
           this.settle();
         }
         break;

@@ -1,5 +1,5 @@
 // What the voice agent's side is doing: a state, and what each happening makes of it.
-import type { Ended, LocalEvents, MicrophoneState, ServerMessage, SessionStarted, SessionState, VoiceErrorCode } from "@voicegw/client";
+import type { Disconnected, LocalEvents, MicrophoneState, ServerMessage, SessionStarted, SessionState, VoiceErrorCode } from "@voicegw/client";
 import type { Happening, Noticed } from "./feed.js";
 import { noticeOf, type Notice } from "./notice.js";
 import * as words from "../words.js";
@@ -215,9 +215,9 @@ function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceS
       return { ...state, phase: "reconnecting", retry: retryOf(noticed.event, wall) };
     case "reconnected":
       return { ...state, phase: "open", retry: null };
-    case "warning":
+    case "error":
       return { ...state, notice: noticeOf(noticed.event), about: subjectOf(noticed.event.code) };
-    case "ended":
+    case "disconnected":
       return afterEnd(state, noticed.event);
     default:
       return state;
@@ -229,8 +229,8 @@ function retryOf({ attempt, delayMs, lostMs, resumable }: LocalEvents["reconnect
 }
 
 function afterState(state: VoiceState, event: SessionState): VoiceState {
-  if (event !== "ended") {
-    return { ...state, phase: event, retry: event === "open" ? null : state.retry };
+  if (event !== "disconnected") {
+    return { ...state, phase: event === "connected" ? "open" : event, retry: event === "connected" ? null : state.retry };
   }
   // How it ended comes with the event of that name.
   return { ...interrupted(state), phase: "ending", retry: null };
@@ -269,7 +269,7 @@ function interrupted(state: VoiceState): VoiceState {
   return { ...unheard(state), pressed: false, sounding: null };
 }
 
-function afterEnd(state: VoiceState, event: Ended): VoiceState {
+function afterEnd(state: VoiceState, event: Disconnected): VoiceState {
   return {
     ...interrupted(state),
     phase: state.session === null ? "failed" : "ended",
