@@ -65,10 +65,13 @@ func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Repl
 			t.delivered()
 		}
 	}})
+	said := 0
 	reply, err := t.a.opts.Model.Complete(traced, p, func(s string) {
 		t.delivered()
+		said += len(s)
 		delta(s)
 	})
+	t.spend(p, reply, said)
 	if err == nil {
 		t.delivered()
 	}

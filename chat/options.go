@@ -103,6 +103,8 @@ type Bill struct {
 	// Agent is the persona that has answered, AgentVersion its version.
 	Agent, AgentVersion string
 	Usage               Usage
+	// Estimated is how many answers of the model came without their usage, so that Usage has a guess.
+	Estimated int64
 }
 
 func (o Options) withDefaults() Options {

@@ -53,6 +53,7 @@ type turn struct {
 	began    time.Time
 	first    time.Duration // until the first piece of text; zero before
 	billed   Usage         // of usage: by earlier attempts
+	guesses  int64         // answers of this attempt whose usage is a guess
 	items    int
 	toolsOff bool
 	nudged   bool
@@ -99,14 +100,14 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 // client that may inspect; it is the cost of this attempt.
 func (t *turn) used() protocol.Usage {
 	u := protocol.Usage{
-		InputTokens: t.usage.Input, OutputTokens: t.usage.Output,
+		InputTokens: t.usage.Input, OutputTokens: t.usage.Output, Estimated: t.guesses > 0,
 		Input:  protocol.UsageInput{Text: t.usage.Input, CachedText: t.usage.Cached},
 		Output: protocol.UsageOutput{Text: t.usage.Output},
 	}
 	if t.a.opts.Bill == nil {
 		return u
 	}
-	cost := t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Agent: t.persona.Name, AgentVersion: t.persona.Version, Usage: t.usage.Minus(t.billed)})
+	cost := t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Agent: t.persona.Name, AgentVersion: t.persona.Version, Usage: t.usage.Minus(t.billed), Estimated: t.guesses})
 	if t.req.Inspect {
 		u.Cost = &protocol.Cost{USDMicros: int64(cost.Micros), Unpriced: cost.Unpriced}
 	}
@@ -279,8 +280,6 @@ func (t *turn) rounds(ctx context.Context) *protocol.Error {
 			}
 			return t.modelFailed(ctx, err)
 		}
-		t.usage = t.usage.Add(reply.Usage)
-		t.rec.Usage = t.usage
 		if reply.Text != "" {
 			t.emit(&protocol.TextDone{ItemID: item, Text: reply.Text, Cut: reply.Cut, Refused: reply.Refused})
 		}

@@ -45,11 +45,13 @@ type Amount struct {
 	Micros Micros `json:"micros"`
 	// Unpriced is the number of usages whose price is not known.
 	Unpriced int64 `json:"unpriced,omitempty"`
+	// Estimated is the number of usages that no model has reported, and that were estimated.
+	Estimated int64 `json:"estimated,omitempty"`
 }
 
 // Plus returns the sum of a and b.
 func (a Amount) Plus(b Amount) Amount {
-	return Amount{Micros: a.Micros.Plus(b.Micros), Unpriced: a.Unpriced + b.Unpriced}
+	return Amount{Micros: a.Micros.Plus(b.Micros), Unpriced: a.Unpriced + b.Unpriced, Estimated: a.Estimated + b.Estimated}
 }
 
 // mostTokens bounds each kind of token of one usage, so that no product of the calculation

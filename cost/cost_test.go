@@ -138,7 +138,7 @@ func TestMoney(t *testing.T) {
 	if got := Micros(math.MinInt64).Plus(-1); got != math.MinInt64 {
 		t.Errorf("a sum beyond the smallest is %d", got)
 	}
-	if got := (Amount{1, 2}).Plus(Amount{3, 4}); got != (Amount{4, 6}) {
+	if got := (Amount{1, 2, 5}).Plus(Amount{3, 4, 6}); got != (Amount{4, 6, 11}) {
 		t.Errorf("a sum is %+v", got)
 	}
 	for m, want := range map[Micros]string{0: "$0.000000", 1: "$0.000001", -1_500_000: "-$1.500000", 12_345_678_901: "$12345.678901", math.MinInt64: "-$9223372036854.775808"} {

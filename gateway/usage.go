@@ -68,6 +68,7 @@ type usageDay struct {
 	// in it because they have no price.
 	USDMicros int64      `json:"usd_micros"`
 	Unpriced  int64      `json:"unpriced"`
+	Estimated int64      `json:"estimated,omitempty"` // usages that no model has reported
 	Sessions  int64      `json:"sessions"`
 	Turns     int64      `json:"turns"`
 	VoiceMS   int64      `json:"voice_ms"`
@@ -75,7 +76,7 @@ type usageDay struct {
 }
 
 func dayLine(date string, sum cost.Sum) usageDay {
-	return usageDay{Date: date, USDMicros: int64(sum.Micros), Unpriced: sum.Unpriced, Sessions: sum.Sessions, Turns: sum.Turns, VoiceMS: sum.VoiceMS, Tokens: sum.Tokens}
+	return usageDay{Date: date, USDMicros: int64(sum.Micros), Unpriced: sum.Unpriced, Estimated: sum.Estimated, Sessions: sum.Sessions, Turns: sum.Turns, VoiceMS: sum.VoiceMS, Tokens: sum.Tokens}
 }
 
 const (

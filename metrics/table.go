@@ -86,6 +86,8 @@ var families = []Family{
 		Help: "What voice turns have cost, in US dollars, by the table of prices; a model without a price is not here."},
 	{Name: "cost_day_budget_usd", Kind: Gauge, read: func(s *Sources, add emit) { add(s.DayBudget()) },
 		Help: "What all gateways together are meant to cost a day, in US dollars (prices.day_budget); 0 if nothing is said."},
+	{Name: "turns_estimated_total", Kind: Counter, Labels: []string{"provider", "model"},
+		Help: "Voice turns whose tokens are a guess, because the model reports none."},
 	{Name: "turns_unpriced_total", Kind: Counter, Labels: []string{"provider", "model"},
 		Help: "Voice turns that used tokens whose price is not known."},
 

@@ -16,7 +16,8 @@ type watcher struct {
 	m        *Metrics
 	provider string
 	model    string
-	unpriced prometheus.Counter
+
+	unpriced, estimated prometheus.Counter
 
 	started, ended, turns, failures, cuts, rejected set[prometheus.Counter]
 	dialed                                          set[prometheus.Counter]
@@ -88,6 +89,7 @@ func (m *Metrics) newWatcher(of providerModel) *watcher {
 	skipped := c["provider_events_skipped_total"]
 	w.strange, w.malformed = skipped.WithLabelValues(p, "unknown"), skipped.WithLabelValues(p, "malformed")
 	w.tokens = tokenCounts(c["tokens_total"], of)
+	w.estimated = c["turns_estimated_total"].WithLabelValues(p, of.model)
 	w.unpriced = c["turns_unpriced_total"].WithLabelValues(p, of.model)
 	return w
 }
@@ -206,6 +208,9 @@ func (w *watcher) turn(e session.TurnOver) {
 func (w *watcher) pay(e session.TurnOver) {
 	if e.Cost.Micros > 0 {
 		w.m.counters["cost_usd_total"].WithLabelValues(w.provider, w.model).Add(e.Cost.Micros.Dollars())
+	}
+	if e.Cost.Estimated > 0 {
+		w.estimated.Inc()
 	}
 	if e.Cost.Unpriced > 0 {
 		w.unpriced.Inc()

@@ -510,6 +510,8 @@ func (tk *talk) used() Input {
 		return Spending{Near: true, Over: true}
 	case 2:
 		return Spending{}
+	case 4:
+		return Guessed{Cost: cost.Amount{Micros: 4, Estimated: 1}}
 	default:
 		return Used{Tokens: transport.Tokens{Input: 1}, Cost: cost.Amount{Micros: cost.Micros(n)}}
 	}

@@ -206,6 +206,8 @@ func (w words) input() Input {
 		return w.clientBack()
 	case "usage":
 		return Used{Tokens: transport.Tokens{Input: w.num("in"), Output: w.num("out")}, Cost: cost.Amount{Micros: cost.Micros(w.num("cost")), Unpriced: w.num("unpriced")}}
+	case "guessed":
+		return Guessed{Cost: cost.Amount{Micros: cost.Micros(w.num("cost")), Estimated: 1}}
 	case "spending":
 		return Spending{Near: w.has("near"), Over: w.has("over")}
 	case "lapse":

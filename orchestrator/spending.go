@@ -17,6 +17,12 @@ type Spending struct {
 
 func (Spending) input() {}
 
+// Guessed reports what a turn that has ended has probably cost, whose model reports nothing. It counts for
+// the session, and for no turn.
+type Guessed struct{ Cost cost.Amount }
+
+func (Guessed) input() {}
+
 // spending is what the State keeps about what the session costs.
 type spending struct {
 	amount cost.Amount // of the session so far
@@ -38,6 +44,8 @@ func (m *machine) ofMoney(in Input) {
 		m.used(in)
 	case Spending:
 		m.spending.others = in
+	case Guessed:
+		m.spending.amount = m.spending.amount.Plus(in.Cost)
 	}
 }
 

@@ -145,7 +145,7 @@ func (m *machine) take(in Input) {
 		m.confirmationAnswer(in)
 	case ClientLost, ClientBack:
 		m.ofClient(in)
-	case Used, Spending:
+	case Used, Spending, Guessed:
 		m.ofMoney(in)
 	case Lapse:
 		m.lapses(in)

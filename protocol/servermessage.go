@@ -157,6 +157,8 @@ type Usage struct {
 	OutputTokens int64       `json:"output_tokens"`
 	Input        UsageInput  `json:"input"`
 	Output       UsageOutput `json:"output"`
+	// Estimated says that the model has not reported all of it, and that the numbers are a guess.
+	Estimated bool `json:"estimated,omitempty"`
 	// Cost is only told to a client that inspects its session or conversation.
 	Cost *Cost `json:"cost,omitempty"`
 }
@@ -171,6 +173,7 @@ type Cost struct {
 
 // Plus returns the sum of u and v.
 func (u Usage) Plus(v Usage) Usage {
+	u.Estimated = u.Estimated || v.Estimated
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
 	u.Input.Text += v.Input.Text

@@ -65,7 +65,7 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	case orchestrator.TurnStarted:
 		return &protocol.TurnStarted{Header: inTurn(a.Turn)}
 	case orchestrator.TurnEnded:
-		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status), Usage: usageOf(a.Usage), Latency: latency(a.Latency)}
+		return &protocol.TurnEnded{Header: inTurn(a.Turn), Status: string(a.Status), Usage: usageOf(a.Usage, a.Cost.Estimated > 0), Latency: latency(a.Latency)}
 	case orchestrator.SpeechStarted:
 		return &protocol.SpeechStarted{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
 	case orchestrator.SpeechStopped:
@@ -99,9 +99,9 @@ var failureWords = map[orchestrator.Failure]string{
 
 func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }
 
-func usageOf(t transport.Tokens) protocol.Usage {
+func usageOf(t transport.Tokens, estimated bool) protocol.Usage {
 	return protocol.Usage{
-		InputTokens: t.Input, OutputTokens: t.Output,
+		InputTokens: t.Input, OutputTokens: t.Output, Estimated: estimated,
 		Input:  protocol.UsageInput{Text: t.InputText, Audio: t.InputAudio, CachedText: t.CachedText, CachedAudio: t.CachedAudio},
 		Output: protocol.UsageOutput{Text: t.OutputText, Audio: t.OutputAudio},
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"voicegw/audio"
 	"voicegw/transport"
@@ -35,6 +36,8 @@ type link struct {
 
 	skipped sync.Once // tells what its messages meant
 
+	reports atomic.Bool // the model has reported what it uses, on this link or an earlier one
+
 	// Owned by hear.
 	ended       bool
 	resampleOut *audio.Resampler // nil if the rates are equal
@@ -52,6 +55,9 @@ type named struct{ theirs, ours string }
 func (s *session) newLink(gen int, conn transport.Conn) (*link, error) {
 	l := &link{s: s, gen: gen, conn: conn, info: conn.Info(), over: make(chan struct{})}
 	l.told = s.opts.Observe(l.info.Provider, l.info.Model)
+	if before := s.linked.Load(); before != nil && before.info.Model == l.info.Model {
+		l.reports.Store(before.reports.Load())
+	}
 	if gen > 1 {
 		l.prefix = "l" + strconv.Itoa(gen) + "."
 	}

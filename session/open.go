@@ -53,6 +53,7 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 	g.provider = m.instead(m.providerOf(g), g.start.Provider != "")
 	g.mark = mark.New()
 	setup := m.setup(g, g.provider)
+	g.instructed = int64(len(setup.Instructions))
 	g.voice = setup.Voice
 	if !m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable

@@ -162,6 +162,8 @@ type session struct {
 	nudges  int
 	spokeAt time.Time
 	sum     cost.Sum // what the session has used in this process
+	talked  talked
+	guessed cost.Amount // what estimate has counted since the last step
 }
 
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
@@ -211,6 +213,7 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	if opts.Desk != nil && start.ConversationID != "" {
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.logger)
 	}
+	s.talked.before.Read = g.instructed + int64(len(g.Context))
 	s.state = orchestrator.NewState(info.Capabilities, s.agent.policy(opts.Policy), tools, g.mark, time.Now())
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {
@@ -477,13 +480,22 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 		s.keeper.Keep(s.story.SoFar())
 	}
 	s.state = next
-	for _, a := range actions {
+	s.overhear(in, actions)
+	for i, a := range actions {
+		if ended, ok := a.(orchestrator.TurnEnded); ok {
+			a = s.estimate(ended)
+			actions[i] = a
+		}
 		s.recallAction(a)
 		s.lookAt(a)
 		s.carryOut(a)
 	}
 	s.note(in, actions)
 	s.observe(in, actions, now)
+	if guessed := s.guessed; guessed != (cost.Amount{}) {
+		s.guessed = cost.Amount{}
+		s.step(orchestrator.Guessed{Cost: guessed}, now)
+	}
 }
 
 // tell queues a message for the client.

@@ -64,6 +64,7 @@ func (s *session) watchSpending() {
 // used counts what the link's model reports. It counts whatever has become of the link: it was used.
 func (l *link) used(t transport.Tokens) {
 	s, tokens := l.s, cost.UsageOf(t)
+	l.reports.Store(true)
 	amount := s.opts.Prices.Cost(l.info.Model, time.Now(), tokens)
 	s.account.Used(amount, tokens)
 	s.mu.Lock()

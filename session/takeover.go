@@ -176,7 +176,8 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	at := &restoring{taken: t, was: was, back: g.start.Resume}
 	g.entry = EntryTakeover
 	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
-	g.voice = m.setup(g, provider).Voice
+	setup := m.setup(g, provider)
+	g.voice, g.instructed = setup.Voice, int64(len(setup.Instructions))
 	if end, cause := m.adopt(g, at); cause != nil {
 		return nil, end, cause
 	}

@@ -48,6 +48,7 @@ type guest struct {
 	tools              *registry.Snapshot // the agent's; nil if there are none
 	voice              string             // requested from the model; empty for its default
 	provider           string             // of its first connection
+	instructed         int64              // bytes of the model's instructions
 	mark               mark.Mark          // the mark before the gateway's own words to the model
 	logger             *slog.Logger
 	// principal is who has let the client in: with a ticket, whoever has made it.

@@ -101,6 +101,7 @@ func (s *server) bill(model string) func(chat.Bill) cost.Amount {
 		now := time.Now()
 		prices := s.prices.Load()
 		a := prices.Cost(model, now, tokens)
+		a.Estimated = b.Estimated
 		s.usage.Turn(meter.Who{User: b.User.String(), Key: b.Key}, a, tokens)
 		r := audit.Spent(now, audit.EventTurnCost, registry.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, prices.Version, "")
 		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID = "chat-"+b.ConversationID, b.ConversationID, b.User.String(), b.Key, b.Turn

@@ -110,6 +110,7 @@ var rows = []Row{
 			{`24 * ((sum(increase(voicegw_cost_usd_total{@}[1h])) or vector(0)) + sum(increase(voicegw_chat_cost_usd_total{@}[1h])))`, "at this pace"}, {`max(voicegw_cost_day_budget_usd{@})`, "budget"},
 		}},
 		{Title: "Turns without a price", Unit: "reqps", Queries: []Query{{rate("provider, model", "turns_unpriced_total", "@p"), "{{provider}} {{model}}"}}},
+		{Title: "Turns whose tokens are a guess", Unit: "reqps", Help: "The model reports none.", Queries: []Query{{rate("provider, model", "turns_estimated_total", "@p"), "{{provider}} {{model}}"}}},
 	}},
 	{"Providers", []Panel{
 		{Title: "Connections", Unit: "short", Queries: []Query{{`sum by (provider) (voicegw_provider_connections_active{@p})`, "{{provider}}"}}},

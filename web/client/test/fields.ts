@@ -16,6 +16,7 @@ const usage = {
   output_tokens: true,
   input: { text: true, audio: true, cached_text: true, cached_audio: true },
   output: { text: true, audio: true },
+  estimated: true,
   cost: { usd_micros: true, unpriced: true },
 } as const;
 

@@ -212,6 +212,8 @@ export interface Usage {
   output_tokens: number;
   input: { text: number; audio: number; cached_text: number; cached_audio: number };
   output: { text: number; audio: number };
+  /** The model has not reported all of it, and the numbers are a guess. */
+  estimated?: boolean;
   /** What the turn has cost, in millionths of a dollar, for a client that inspects; what could not be priced is counted apart. */
   cost?: { usd_micros: number; unpriced?: number };
 }

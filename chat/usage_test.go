@@ -1,0 +1,59 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"voicegw/cost"
+	"voicegw/protocol"
+)
+
+// TestUsageIsGuessed: an answer whose usage the model does not report, or that is broken off before the
+// report, is billed by a guess, and the client is told so; one that is reported is billed as it says.
+func TestUsageIsGuessed(t *testing.T) {
+	broken := &ModelError{Kind: KindUnavailable, Err: errors.New("gone")}
+	reported := Usage{Input: 9, Cached: 3, Output: 4}
+	for name, tc := range map[string]struct {
+		reply   Reply
+		said    string
+		err     error
+		guesses int64
+		output  int64
+	}{
+		"reported":           {Reply{Text: "12345678", Usage: reported}, "12345678", nil, 0, 4},
+		"not reported":       {Reply{Text: "12345678"}, "12345678", nil, 1, 2},
+		"broken off":         {Reply{}, "123456789", broken, 1, 3},
+		"broken at once":     {Reply{}, "", broken, 0, 0},
+		"not shown in parts": {Reply{Text: "1234"}, "", nil, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var bills []Bill
+			f := newFixture(t, setting{options: Options{Bill: func(b Bill) cost.Amount {
+				bills = append(bills, b)
+				return cost.Amount{Micros: 1, Estimated: b.Estimated}
+			}}})
+			told, err := f.respond(t.Context(), Request{Message: strings.Repeat("x", 400)}, func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+				if tc.said != "" {
+					delta(tc.said)
+				}
+				return tc.reply, tc.err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(bills) != 1 || bills[0].Estimated != tc.guesses || bills[0].Usage.Output != tc.output {
+				t.Fatalf("billed is %+v", bills)
+			}
+			if in := bills[0].Usage.Input; tc.guesses > 0 && in < 100 || tc.guesses == 0 && tc.err == nil && in != reported.Input {
+				t.Errorf("the input is %d tokens", in)
+			}
+			for _, m := range told.msgs {
+				if u, ok := m.(*protocol.TurnUsage); ok && (u.Estimated != (tc.guesses > 0) || u.OutputTokens != tc.output) {
+					t.Errorf("the client is told %+v", u)
+				}
+			}
+		})
+	}
+}

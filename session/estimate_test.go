@@ -1,0 +1,95 @@
+package session
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/auth"
+	"voicegw/cost"
+	"voicegw/meter"
+	"voicegw/meter/metertest"
+	"voicegw/orchestrator"
+	"voicegw/transport"
+)
+
+// estimates is a stage whose model costs a micro-dollar a token, whatever its kind.
+func estimates(t *testing.T, policy orchestrator.Policy) (*stage, *meter.Meter) {
+	t.Helper()
+	table, err := cost.Parse("prices", []byte("version: 1\ndate: 2026-11-25\nprices: [{models: [fake-model], source: s, input: {text: 1, audio: 1}, output: {text: 1, audio: 1}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := meter.New(context.Background(), meter.Options{Store: metertest.New(), Node: "a", User: auth.Limits{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := newStage(t, hearing, func(o *Options) {
+		o.Usage, o.Policy, o.Prices = m, policy, table
+		if fake, ok := o.Transports["fake"].(*fakeModel); ok {
+			fake.Info.Model = "fake-model"
+		}
+	})
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return st, m
+}
+
+// TestUsageIsEstimated: a model that reports nothing is counted by what was said, and each turn says so. The
+// conversation before a turn is its input.
+func TestUsageIsEstimated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, _ := estimates(t, orchestrator.Policy{})
+		c, model := st.started()
+		usage := func() map[string]any { return c.last(t, "turn.ended")["usage"].(map[string]any) }
+		c.say(`{"type":"input.text","text":"12345678"}`)
+		synctest.Wait()
+		answers(c, model, "r1", "a1", "In Vienna.") // 100 ms of speech, and 10 bytes
+		if u := usage(); u["estimated"] != true || u["input_tokens"] != 2. || u["output_tokens"] != 5. {
+			t.Errorf("the first turn has used %v", u)
+		}
+		c.say(`{"type":"input.text","text":"1234"}`)
+		synctest.Wait()
+		answers(c, model, "r2", "a2", "Yes.")
+		if u := usage(); u["estimated"] != true || u["input_tokens"] != 6.+2 || u["output_tokens"] != 3. {
+			t.Errorf("the second turn has used %v", u)
+		}
+		c.say(`{"type":"input.text","text":"1234"}`)
+		synctest.Wait()
+		model.Emit(transport.Usage{Tokens: transport.Tokens{Input: 7, InputText: 7}})
+		answers(c, model, "r3", "a3", "Yes.")
+		if u := usage(); u["estimated"] != nil || u["input_tokens"] != 7. || u["output_tokens"] != 0. {
+			t.Errorf("a turn that is reported has used %v", u)
+		}
+		st.m.mu.Lock()
+		var sum cost.Sum
+		for _, s := range st.m.sessions {
+			sum = s.sum
+		}
+		st.m.mu.Unlock()
+		if want := (cost.Amount{Micros: 2 + 5 + 8 + 3 + 7, Estimated: 2}); sum.Amount != want {
+			t.Errorf("the session has cost %+v, want %+v", sum.Amount, want)
+		}
+	})
+}
+
+// TestEstimatesCountForLimits: a session of a model that reports nothing ends when it has cost what it may.
+func TestEstimatesCountForLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, _ := estimates(t, orchestrator.Policy{MaxCost: 10})
+		c, model := st.started()
+		for i := range 5 {
+			c.say(`{"type":"input.text","text":"12345678"}`)
+			synctest.Wait()
+			answers(c, model, "r"+string(rune('0'+i)), "a"+string(rune('0'+i)), "In Vienna.")
+			synctest.Wait()
+			if c.isOver() {
+				break
+			}
+		}
+		c.expect(t, "session.ended budget")
+	})
+}
