@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"voicegw/protocol"
@@ -40,8 +41,9 @@ type NodeOptions struct {
 // Node is this process as one of several, or as the next start of one that is gone: it implements
 // session.Cluster. It may be used concurrently.
 type Node struct {
-	o      NodeOptions // fixed
-	writes writes
+	o        NodeOptions // fixed
+	writes   writes
+	doubtful sync.Map // the doubts that are not settled, by session
 }
 
 // NewNode returns a Node.
@@ -121,6 +123,9 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, error) {
 	ctx, cancel := context.WithTimeout(ctx, findTime)
 	defer cancel()
+	if n.inDoubt(v.Start.Resume.SessionID) {
+		return nil, session.ErrElsewhere // in a moment it is known
+	}
 	found, err := n.o.Directory.Find(ctx, v.Start.Resume.SessionID)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
@@ -150,6 +155,9 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 		return nil, session.ErrElsewhere
 	case errors.Is(err, store.ErrUnknown):
 		return nil, session.ErrNoSession
+	case errors.Is(err, store.ErrUnavailable):
+		n.doubts(found)
+		return nil, err //nolint:wrapcheck // it names the store
 	case err != nil:
 		return nil, err //nolint:wrapcheck // it names the store
 	}
@@ -166,7 +174,12 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	case errors.Is(err, store.ErrCorrupt):
 		n.o.Logger.Error("a session goes on without its checkpoint, which cannot be read", "session_id", found.ID, "error", err)
 	default:
-		return nil, errors.Join(err, p.giveBack(ctx))
+		is := owned.Record()
+		back := p.giveBack(ctx)
+		if errors.Is(back, store.ErrUnavailable) {
+			n.doubts(is)
+		}
+		return nil, errors.Join(err, back)
 	}
 	return taken, nil
 }

@@ -22,7 +22,8 @@ type Checkpoints interface {
 // for it, at most one of them at a time. While nothing is to be written it holds next to nothing:
 // the record is the store's handle's.
 type place struct {
-	n *Node // fixed
+	n     *Node  // fixed
+	doubt *doubt // nil for the place of a session that this node runs, or once it is settled
 
 	mu sync.Mutex // guards the following fields
 	// next is what is to be written; nil if nothing is. The record that it points to never changes.
@@ -62,11 +63,14 @@ const (
 	jobEnter
 	jobUpdate
 	jobEnd
+	jobSettle
 )
 
 // job returns what is to be written. The caller must hold mu.
 func (p *place) job() job {
 	switch {
+	case p.doubt != nil:
+		return jobSettle
 	case p.ending && p.owned != nil:
 		return jobEnd
 	case p.over || p.next == nil:
@@ -89,7 +93,10 @@ func (p *place) soon() {
 
 // hurries reports whether somebody waits for what is to be written, or cannot do anything before it. The caller
 // must hold mu.
-func (p *place) hurries() bool { return p.job() == jobEnter || p.changes.awaited() }
+func (p *place) hurries() bool {
+	what := p.job()
+	return what == jobEnter || what == jobSettle || p.changes.awaited()
+}
 
 // awaited is hurries for a caller that does not hold mu.
 func (p *place) awaited() bool {
@@ -116,6 +123,8 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 		err = owned.Update(ctx, func(r *store.SessionRecord) { *r = *next })
 	case jobEnd:
 		err = p.writeEnd(ctx, owned)
+	case jobSettle:
+		return p.settleDoubt(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,6 +149,22 @@ func (p *place) write(ctx context.Context) (more bool, err error) {
 	}
 	p.queued = p.job() != jobNothing
 	return p.queued, err
+}
+
+// settleDoubt is write for a place that is in doubt.
+func (p *place) settleDoubt(ctx context.Context) (more bool, err error) {
+	d := p.doubt
+	more, err = p.n.settle(ctx, d)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.writing)
+	p.writing = nil
+	if !more {
+		p.doubt = nil
+		p.n.doubtful.Delete(d.id)
+	}
+	p.queued = more
+	return more, err
 }
 
 // entered takes what came of the first record. The caller must hold mu.

@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"voicegw/internal/await"
+	"voicegw/protocol"
+	"voicegw/session"
+	"voicegw/store"
+)
+
+// take is Directory.Take.
+type take func(ctx context.Context, found store.SessionRecord) (*store.Owned, error)
+
+// deafDirectory does what it is told and says for a while that the store has not answered.
+type deafDirectory struct {
+	*store.Directory
+
+	mu    sync.Mutex
+	takes []take // the next answers
+}
+
+func (d *deafDirectory) Take(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
+	d.mu.Lock()
+	do := take(d.Directory.Take)
+	if len(d.takes) > 0 {
+		do, d.takes = d.takes[0], d.takes[1:]
+	}
+	d.mu.Unlock()
+	return do(ctx, found)
+}
+
+// allGone are nodes that are gone.
+type allGone struct{ Nodes }
+
+func (allGone) Gone(context.Context, string) (bool, error) { return true, nil }
+
+// TestATakeoverInDoubtIsSettled: the store does not say in time whether a node has taken a session, be it that it
+// has, that it has not, or that it will. The session does not stay with a node that does not run it: it can be taken
+// a moment later, by any node, and it is still known whether the owner of before has given it up.
+func TestATakeoverInDoubtIsSettled(t *testing.T) {
+	silent := fmt.Errorf("%w: no answer", store.ErrUnavailable)
+	for name, tc := range map[string]struct {
+		given bool
+		takes func(d *deafDirectory) []take
+	}{
+		"it has": {false, func(d *deafDirectory) []take {
+			done := func(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
+				_, err := d.Directory.Take(ctx, found)
+				return nil, errors.Join(err, silent)
+			}
+			return []take{done, done}
+		}},
+		"it has, and it was given": {true, func(d *deafDirectory) []take {
+			return []take{func(ctx context.Context, found store.SessionRecord) (*store.Owned, error) {
+				_, err := d.Directory.Take(ctx, found)
+				return nil, errors.Join(err, silent)
+			}}
+		}},
+		"it has not": {true, func(*deafDirectory) []take {
+			return []take{func(context.Context, store.SessionRecord) (*store.Owned, error) { return nil, silent }}
+		}},
+		"another one has": {false, func(d *deafDirectory) []take {
+			return []take{func(context.Context, store.SessionRecord) (*store.Owned, error) { return nil, silent },
+				func(context.Context, store.SessionRecord) (*store.Owned, error) { return nil, store.ErrFenced }}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
+			first, kept := nodeAt(t, address)
+			own, err := store.Open(t.Context(), store.Options{URL: "nats://" + address, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { own.Close() })
+			is, err := own.Nodes().Join(t.Context(), store.Node{}, func() int { return 1 })
+			if err != nil {
+				t.Fatal(err)
+			}
+			self := func() string { return is.Node().ID }
+			d := &deafDirectory{Directory: own.Directory()}
+			d.takes = tc.takes(d)
+			n := NewNode(NodeOptions{Directory: d, Nodes: allGone{}, Checkpoints: own.Checkpoints(), Self: self, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+			t.Cleanup(n.Close)
+			hash := sha256.Sum256([]byte("the token"))
+			p := first.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000})
+			await.Closed(t, "the session is entered", p.Written())
+			if tc.given {
+				if err := p.Give(t.Context(), store.Checkpoint{Turn: 3}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			visitor := session.Visitor{Start: &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: &protocol.Resume{SessionID: "voice-1", Token: "the token"}}}
+			if _, err := n.Take(t.Context(), visitor); !errors.Is(err, store.ErrUnavailable) {
+				t.Fatalf("the session was taken, %v", err)
+			}
+			var taken *session.Taken
+			await.True(t, "the session is taken", func() bool {
+				is, err := n.Take(t.Context(), visitor)
+				if err != nil && !errors.Is(err, session.ErrElsewhere) {
+					t.Fatalf("the client is told %v", err)
+				}
+				taken = is
+				return err == nil
+			})
+			if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || r.State != store.SessionLive || r.Node != self() || taken.Record.Lost == tc.given {
+				t.Errorf("it was taken as %+v, and the record is %+v, %v", taken.Record, r, err)
+			}
+			taken.Place.Leave()
+		})
+	}
+}
