@@ -77,6 +77,7 @@ func TestContract(t *testing.T) {
 				"usage told":          testUsageTold,
 				"agents":              testAgents,
 				"agents kept":         testAgentsKept,
+				"webhooks":            testWebhooks,
 				"contexts":            testContexts,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, s) })

@@ -32,6 +32,7 @@ func FuzzDecode(f *testing.F) {
 		storedCheckpoint{V: 1, Checkpoint: Checkpoint{SessionID: "s", Epoch: 1, History: []conversation.Entry{{Text: "x"}}, State: json.RawMessage(`{"a":1}`)}}, storedCheckpoint{V: 1},
 		storedUsage{V: 1, UsageRecord: UsageRecord{Day: "2026-11-25", Writer: "w", User: "ada", Sum: cost.Sum{Amount: cost.Amount{Micros: 5, Unpriced: 1}, Turns: 2}}}, storedUsage{V: 1},
 		storedAgent{V: 1, AgentEdit: AgentEdit{ID: "a", Document: json.RawMessage(`{"id":"a"}`), At: now, By: "key:1"}}, storedAgent{V: 1},
+		storedWebhook{V: 1, Webhook: Webhook{ID: "evt_1", Type: "session.started", At: time.Unix(1764000000, 0).UTC(), Body: []byte("{}")}}, storedWebhook{V: 1},
 		leaseHolder{Holder: "h", Node: "n"},
 		approvalNote{Reference: "R", Session: "s", Tool: "t", Question: "q", ApprovedAt: now}, approvalNote{Reference: "R"},
 	} {
@@ -79,6 +80,9 @@ func FuzzDecode(f *testing.F) {
 		fuzzSession(t, data)
 		if e, err := decodeAgent(data); err == nil {
 			again(t, storedAgent{V: recordVersion, AgentEdit: e}, func(data []byte) error { _, err := decodeAgent(data); return err })
+		}
+		if w, err := decodeWebhook(data); err == nil {
+			again(t, storedWebhook{V: recordVersion, Webhook: w}, func(data []byte) error { _, err := decodeWebhook(data); return err })
 		}
 		if u, err := decodeUsage(data); err == nil {
 			again(t, storedUsage{V: recordVersion, UsageRecord: u}, func(data []byte) error { _, err := decodeUsage(data); return err })

@@ -60,6 +60,7 @@ type Store struct {
 	checkpoints *Checkpoints
 	usage       *Usage
 	agents      *Agents
+	webhooks    *Webhooks
 	journal     *witness.Journal // nil in memory and with an external server
 	accepted    *Damage          // nil unless Options.AcceptDamage was needed
 	place       *place           // nil if journal is nil
@@ -246,6 +247,7 @@ func (s *Store) opens() []func(context.Context) error {
 		func(ctx context.Context) (err error) { s.directory, err = s.openDirectory(ctx); return err },
 		func(ctx context.Context) (err error) { s.checkpoints, err = s.openCheckpoints(ctx); return err },
 		func(ctx context.Context) (err error) { s.usage, err = s.openUsage(ctx); return err },
+		func(ctx context.Context) (err error) { s.webhooks, err = s.openWebhooks(ctx); return err },
 		func(ctx context.Context) (err error) { s.ledger, err = s.openLedger(ctx); return err },
 		func(ctx context.Context) (err error) { s.confirm, err = s.openConfirmations(ctx); return err },
 		func(ctx context.Context) (err error) { s.audit, err = s.openAudit(ctx); return err },
@@ -299,6 +301,9 @@ func (s *Store) Usage() *Usage { return s.usage }
 
 // Agents returns the edited agents.
 func (s *Store) Agents() *Agents { return s.agents }
+
+// Webhooks returns the events that are on their way to others.
+func (s *Store) Webhooks() *Webhooks { return s.webhooks }
 
 // Ready says whether the store answers and accepts writes: one exchange with the leader of
 // the ledger's stream, of some 100 us, and the embedded server's own health. After a write to

@@ -24,7 +24,7 @@ var derived = []string{filepath.Join("msgs", "thw.db"), filepath.Join("msgs", "i
 
 // streamName is the name of a part's stream.
 func streamName(prefix string, part witness.Bucket) string {
-	if part == witness.Audit {
+	if part == witness.Audit || part == witness.Webhooks {
 		return prefix + "_" + part.String()
 	}
 	return "KV_" + prefix + "_" + part.String()

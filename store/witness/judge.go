@@ -28,15 +28,16 @@ const (
 	Checkpoints
 	Usage
 	Agents
+	Webhooks
 
 	// Last is the last bucket.
-	Last = Agents
+	Last = Webhooks
 )
 
 var names = map[Bucket]string{
 	Ledger: "ledger", Confirmations: "confirmations", Blocks: "blocks", Tickets: "tickets",
 	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals", Answers: "answers",
-	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage", Agents: "agents",
+	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage", Agents: "agents", Webhooks: "webhooks",
 }
 
 // String returns the name that the operator knows, such as "ledger".
@@ -59,7 +60,8 @@ func (b Bucket) String() string {
 // repeats nothing. Answers are given again to retried messages: a message whose answer is lost
 // counts as a new one. Sessions and checkpoints only let a voice session go on: one whose record
 // is lost cannot be resumed. Usage is for reading and for limits that are not exact anyway. An
-// edit of an agent that is lost leaves the agent as it was before.
+// edit of an agent that is lost leaves the agent as it was before. Webhooks
+// are events on their way, and nobody waits for a lost one.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
 // Key is the SHA-256 of the name of a record, as in the bucket.

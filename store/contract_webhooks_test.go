@@ -1,0 +1,147 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func event(t *testing.T, id string) Webhook {
+	return Webhook{ID: key(t, id), Type: "session.started", At: time.Now().UTC().Truncate(time.Millisecond), Body: []byte(`{"a":1}`)}
+}
+
+func take(t *testing.T, s *Store, receiver string) *Taken {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	taken, err := s.Webhooks().Take(ctx, receiver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taken
+}
+
+// testWebhooks: an event is for one taker of several at a time, comes again if it is given back, and is
+// gone when it has arrived.
+func testWebhooks(t *testing.T, s *Store) {
+	w := s.Webhooks()
+	add := func(receiver, id string) {
+		t.Helper()
+		for range 2 { // whoever was told of an error adds it again
+			if err := w.Add(t.Context(), receiver, event(t, id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add("one", "1")
+	add("one", "2")
+	add("two", "1")
+	first, second := take(t, s, "one"), take(t, s, "one")
+	if want := event(t, "1"); first.ID != want.ID || first.Type != want.Type || !bytes.Equal(first.Body, want.Body) || time.Since(first.At) > time.Minute || second.ID != key(t, "2") {
+		t.Errorf("%+v and %+v", first.Webhook, second.Webhook)
+	}
+	if n, err := w.Waiting(t.Context(), "one"); n != 2 || err != nil {
+		t.Errorf("%d wait, %v", n, err)
+	}
+	if err := first.Later(t.Context(), 10*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	back := take(t, s, "one")
+	if back.ID != first.ID || back.Tries != 2 {
+		t.Errorf("what was given back: %+v", back)
+	}
+	if err := back.Done(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if left, err := w.Take(ctx, "one"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nothing is left, and there is %+v, %v", left, err)
+	}
+	if n, err := w.Waiting(t.Context(), "one"); n != 0 || err != nil {
+		t.Errorf("%d wait, %v", n, err)
+	}
+	if taken := take(t, s, "two"); taken.ID != key(t, "1") || taken.Done(t.Context()) != nil {
+		t.Errorf("%+v", taken)
+	}
+	for name, wrong := range map[string]Webhook{"no.name": event(t, "x"), "empty": {}, "big": {ID: "x", Type: "t", At: time.Now(), Body: bytes.Repeat([]byte("x"), mostWebhook)}} {
+		if err := w.Add(t.Context(), name, wrong); err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTooBig) != (name == "big") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := w.Take(t.Context(), "a*"); err == nil {
+		t.Error("a name that no webhook has")
+	}
+}
+
+// TestWebhooksAreBounded: a receiver that takes nothing keeps no room from others.
+func TestWebhooksAreBounded(t *testing.T) {
+	s := openTest(t, Options{Memory: true})
+	w := s.Webhooks()
+	var err error
+	for i := range mostWebhooks + 1 {
+		if err = w.Add(t.Context(), "dead", event(t, fmt.Sprint(i))); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrFull) || errors.Is(err, ErrUnavailable) {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := w.Add(t.Context(), "alive", event(t, "1")); err != nil {
+		t.Errorf("another receiver: %v", err)
+	}
+}
+
+// TestWebhooksOutliveTheProcess: what was not done with is there after the next start, also if somebody had
+// taken it, and what comes after a time without events arrives.
+func TestWebhooksOutliveTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 3 {
+		s := openTest(t, Options{Dir: dir})
+		w := s.Webhooks()
+		if round > 0 {
+			for range 2 {
+				taken := take(t, s, "one")
+				if !strings.HasSuffix(taken.ID, fmt.Sprint(round-1)) {
+					t.Errorf("round %d: %s", round, taken.ID)
+				}
+				if err := taken.Done(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, kind := range []string{"taken", "waits"} {
+			if err := w.Add(t.Context(), "one", event(t, fmt.Sprint(kind, round))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(t, s, "one") // and is not done with it
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openTest(t, Options{Dir: dir})
+	for range 2 {
+		if err := take(t, s, "one").Done(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The stream is empty now, and its index is made anew at the start.
+	s = openTest(t, Options{Dir: dir})
+	if err := s.Webhooks().Add(t.Context(), "one", event(t, "last")); err != nil {
+		t.Fatal(err)
+	}
+	if taken := take(t, s, "one"); !strings.HasSuffix(taken.ID, "last") {
+		t.Errorf("%s", taken.ID)
+	}
+}
