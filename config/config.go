@@ -70,6 +70,7 @@ type Config struct {
 	VAD          VAD              `key:"vad"`
 	Limits       Limits           `key:"limits"`
 	Prices       Prices           `key:"prices"`
+	Webhooks     Webhooks         `key:"webhooks"`
 	Sim          Sim              `key:"sim"`
 	Log          Log              `key:"log"`
 
@@ -308,6 +309,7 @@ func defaultFor(all []transport.Wire) *Config {
 
 		Listen:       "127.0.0.1:8080",
 		DrainTimeout: 30 * time.Second,
+		Webhooks:     Webhooks{},
 		Auth:         Auth{Keys: map[string]*AuthKey{}, JWT: map[string]*AuthIssuer{}},
 		Provider:     all[0].Name,
 		Providers:    newProviders(all),

@@ -15,7 +15,7 @@ import (
 
 var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\| .")
 
-var ofAnyName = regexp.MustCompile(`^(providers|auth\.keys|auth\.jwt)\.[a-z0-9-]+\.`)
+var ofAnyName = regexp.MustCompile(`^(providers|auth\.keys|auth\.jwt|webhooks)\.[a-z0-9-]+\.`)
 
 // aKeySet is a set of keys as an issuer publishes it.
 const aKeySet = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`
@@ -84,7 +84,7 @@ func TestExampleFile(t *testing.T) {
 		named[ofAnyName.ReplaceAllString(key, "$1.<name>.")] = true
 	}
 	for _, key := range l.keys {
-		if strings.HasPrefix(key, "auth.") {
+		if strings.HasPrefix(key, "auth.") || strings.HasPrefix(key, webhooksPrefix) {
 			if !named[ofAnyName.ReplaceAllString(key, "$1.<name>.")] {
 				t.Errorf("voicegw.example.yaml gives no key or issuer a setting as %s", key)
 			}

@@ -22,6 +22,7 @@ func namedSections() []named {
 		{providersPrefix, "provider", "wire", (*loader).introduceProvider},
 		{authKeysPrefix, "key", "sha256", (*loader).introduceKey},
 		{authJWTPrefix, "issuer", "issuer", (*loader).introduceIssuer},
+		{webhooksPrefix, "webhook", "url", (*loader).introduceWebhook},
 	}
 }
 

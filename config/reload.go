@@ -22,6 +22,7 @@ var reloads = map[string]bool{
 	"prices.file":              true,
 	"providers.<name>.api_key": true,
 	"log.level":                true,
+	"webhooks.":                true,
 }
 
 // Reloads reports whether a gateway takes a setting over while it runs.
@@ -46,7 +47,7 @@ type Takeover struct {
 	// everything else that of the start.
 	Next *Config
 	// Changed are the keys of settings that Next takes over, Restart those that count from the next start;
-	// an API key, an issuer and a new provider are named as a whole. Both are sorted, and never hold values.
+	// an API key, an issuer, a webhook and a new provider are named as a whole. Both are sorted, and never hold values.
 	Changed, Restart []string
 }
 
@@ -54,7 +55,7 @@ type Takeover struct {
 // the configurations is changed, and Next shares parts with both.
 func TakeOver(now, read *Config) Takeover {
 	next := *now
-	next.Auth = read.Auth
+	next.Auth, next.Webhooks = read.Auth, read.Webhooks
 	next.Providers = make(Providers, len(now.Providers))
 	for name, p := range now.Providers {
 		same := *p
@@ -86,7 +87,7 @@ func TakeOver(now, read *Config) Takeover {
 	return t
 }
 
-// told returns how a setting is named to an operator: an API key and an issuer as a whole, and also a
+// told returns how a setting is named to an operator: an API key, an issuer and a webhook as a whole, and also a
 // provider that only one of two configurations has.
 func told(key string, one, other *Config) string {
 	if rest, ok := strings.CutPrefix(key, providersPrefix); ok {
@@ -94,7 +95,7 @@ func told(key string, one, other *Config) string {
 			return providersPrefix + name
 		}
 	}
-	for _, prefix := range []string{authKeysPrefix, authJWTPrefix} {
+	for _, prefix := range []string{authKeysPrefix, authJWTPrefix, webhooksPrefix} {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {
 			name, _, _ := strings.Cut(rest, ".")
 			return prefix + name
@@ -120,6 +121,9 @@ func (c *Config) settings() map[string]reflect.Value {
 	}
 	for name, i := range c.Auth.JWT {
 		all = append(all, fieldsOf(authJWTPrefix+name+".", i)...)
+	}
+	for name, w := range c.Webhooks {
+		all = append(all, fieldsOf(webhooksPrefix+name+".", w)...)
 	}
 	values := make(map[string]reflect.Value, len(all))
 	for _, f := range all {

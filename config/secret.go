@@ -9,6 +9,9 @@ func (c *Config) Secrets() (found []string) {
 	for _, p := range c.Providers {
 		all = append(all, fieldsOf("", p)...)
 	}
+	for _, w := range c.Webhooks {
+		all = append(all, fieldsOf("", w)...)
+	}
 	for _, i := range c.Auth.JWT {
 		all = append(all, fieldsOf("", i)...)
 	}

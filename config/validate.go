@@ -30,6 +30,7 @@ func (l *loader) validate() {
 	l.validatePaths()
 	l.validateAPIKey()
 	l.validateAuth()
+	l.validateWebhooks()
 	l.validateOrigins()
 	l.validateHosts()
 	l.validateTLS()

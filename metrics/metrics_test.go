@@ -26,6 +26,7 @@ import (
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
+	"voicegw/webhook"
 )
 
 // sources are those of a gateway in which little happens.
@@ -58,6 +59,13 @@ func sources() Sources {
 			return map[meter.Limited]int64{{Limit: meter.LimitKeyCost, Key: "backend"}: 3}
 		},
 		DayBudget: func() float64 { return 100 },
+		Webhooks: func() map[string]webhook.Stats {
+			all := map[string]webhook.Stats{}
+			for i := range 20 {
+				all[fmt.Sprintf("hook-%d", i)] = webhook.Stats{Delivered: 7, Failed: 2, Dropped: 1, GivenUp: 3, Waiting: 4}
+			}
+			return all
+		},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"voicegw/meter"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/webhook"
 )
 
 // Sources are what is read when the metrics are asked for. All are required, are called
@@ -34,6 +35,8 @@ type Sources struct {
 	Overload func() overload.State
 	// Certificates says when the certificate of each configured name ends.
 	Certificates func() map[string]time.Time
+	// Webhooks returns the counters of each receiver of events, by its name.
+	Webhooks func() map[string]webhook.Stats
 	// Audit returns the counters of the audit.
 	Audit func() audit.Stats
 	// Limited tells how often limits have refused somebody.

@@ -162,6 +162,20 @@ var families = []Family{
 	{Name: "store_errors_total", Kind: Counter, Labels: []string{"op"},
 		Help: "Operations of the store that failed because it could not be reached."},
 
+	// Webhooks.
+	{Name: "webhook_events_total", Kind: Counter, Labels: []string{"webhook", "outcome"}, read: readWebhooks,
+		Help: "Events for receivers of webhooks: delivered, given up after a day or because the receiver said so (given_up), or dropped because there was no room to keep them."},
+	{Name: "webhook_failures_total", Kind: Counter, Labels: []string{"webhook"}, read: func(s *Sources, add emit) {
+		for name, w := range s.Webhooks() {
+			add(float64(w.Failed), name)
+		}
+	}, Help: "Failed attempts to send an event; it is sent again."},
+	{Name: "webhook_waiting_events", Kind: Gauge, Labels: []string{"webhook"}, read: func(s *Sources, add emit) {
+		for name, w := range s.Webhooks() {
+			add(float64(w.Waiting), name)
+		}
+	}, Help: "Events that wait for a receiver, in all gateways with a common store together."},
+
 	// The audit.
 	{Name: "audit_written_total", Kind: Counter, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Written) }),
 		Help: "Records of the audit that a sink accepted."},
@@ -247,6 +261,15 @@ func readLimited(s *Sources, add emit) {
 	}
 	for of, n := range refused {
 		add(float64(n), of.Limit, of.Key)
+	}
+}
+
+// readWebhooks reads what has become of events. Names are few: config bounds them.
+func readWebhooks(s *Sources, add emit) {
+	for name, w := range s.Webhooks() {
+		add(float64(w.Delivered), name, "delivered")
+		add(float64(w.GivenUp), name, "given_up")
+		add(float64(w.Dropped), name, "dropped")
 	}
 }
 

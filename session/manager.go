@@ -162,6 +162,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
+	m.tellOf(s, g, nil)
 	s.redial = m.redialer(g)
 	token := m.enroll(s)
 	m.begun(s, g)
@@ -216,6 +217,9 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 	s.mu.Lock()
 	s.sumSound()
 	s.mu.Unlock()
+	if !cause.moved() {
+		m.tellOf(s, g, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: s.turns(), Cost: sum})
+	}
 	s.happened(Ended{Reason: cause.Reason, Lasted: time.Since(g.came)})
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),

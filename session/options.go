@@ -75,6 +75,10 @@ type Options struct {
 	// Observe is for whoever counts what happens. Nil means nobody.
 	Observe Observe
 
+	// Lifecycle is told when a session has begun, and when it is over. It may be called concurrently, and
+	// must not block. Nil means nobody.
+	Lifecycle func(Lifecycle)
+
 	// now is the clock that checks whether a client's audio comes too fast; nil means time.Now.
 	now func() time.Time
 	// hoard bounds what all sessions keep for clients that may come back; NewManager makes it.

@@ -111,6 +111,7 @@ func (s *server) parts() []part {
 		{"the other gateways", s.peers.close},
 		{"the simulator", s.sim.close},
 		{"the usage", s.closeUsage},
+		{"the webhooks", s.closeWebhooks},
 		{"the authentication", s.closeAuth},
 		{"the watch for overload", func() error { s.overload.Close(); return nil }},
 		{"the audit", func() error { return closeAudit(s.audit) }},

@@ -38,6 +38,7 @@ import (
 	"voicegw/store"
 	"voicegw/transport"
 	"voicegw/web"
+	"voicegw/webhook"
 )
 
 // The timeouts of the HTTP server.
@@ -127,6 +128,7 @@ type server struct {
 	prices       atomic.Pointer[cost.Table]
 	dayBudget    atomic.Uint64 // the bits of a float64: US dollars
 	usage        *meter.Meter
+	webhooks     *webhook.Sender
 	tools        *registry.Registry
 	agents       *agents
 	reload       *build.Watch // nil without dev
@@ -193,6 +195,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if err = s.openUsage(ctx); err != nil {
 		return err
 	}
+	s.openWebhooks()
 	s.nameMetrics(s.models.transports)
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {

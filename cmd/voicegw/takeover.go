@@ -61,6 +61,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		s.prices.Store(prices)
 		s.dayBudget.Store(math.Float64bits(next.Prices.DayBudget))
 		s.usage.Reconfigure(userLimits(next))
+		s.webhooks.Reconfigure(endpoints(next))
 		s.models.take(models)
 		if err := s.sessions.Reconfigure(settings); err != nil {
 			s.logger.Error("the sessions' settings stay", "error", err) // CanReconfigure has been asked

@@ -129,6 +129,8 @@ var rows = []Row{
 		}},
 		{Title: "Tokens in text", Unit: "short", Help: "Tokens a second.", Queries: []Query{{rate("direction, cached", "chat_tokens_total", "@"), "{{direction}}, cached {{cached}}"}}},
 		{Title: "Requests", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("route, code", "http_requests_total", "@") + " > 0", "{{route}} {{code}}"}}},
+		{Title: "Events for webhooks", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("webhook, outcome", "webhook_events_total", "@") + " > 0", "{{webhook}}: {{outcome}}"}, {rate("webhook", "webhook_failures_total", "@") + " > 0", "{{webhook}}: failed attempts"}}},
+		{Title: "Events that wait for webhooks", Unit: "short", MayBeEmpty: true, Queries: []Query{{`max by (webhook) (voicegw_webhook_waiting_events{@})`, "{{webhook}}"}}},
 		{Title: "Readings of the configuration", Unit: "reqps", Queries: []Query{{rate("result", "reloads_total", "@"), "{{result}}"}}},
 		{Title: "Wrong keys and tokens", Unit: "reqps", Queries: []Query{{rate("why", "auth_failures_total", "@"), "{{why}}"}}},
 		{Title: "Refused by a limit", Unit: "reqps", Help: "Sessions, tickets and messages of users and keys that have used what they may.", Queries: []Query{{rate("limit, key", "rate_limited_total", "@"), "{{limit}} {{key}}"}}},

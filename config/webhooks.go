@@ -1,0 +1,106 @@
+package config
+
+import (
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/config/setting"
+	"voicegw/webhook/wire"
+)
+
+// Webhooks are the receivers of events, by their names.
+type Webhooks map[string]*Webhook
+
+// Webhook is a receiver of events.
+type Webhook struct {
+	// URL is where events are sent. It may hold a secret, and is not printed.
+	URL setting.Secret `key:"url"`
+	// Secret signs what is sent, and OldSecret too, while receivers change from one to the other.
+	Secret    setting.Secret `key:"secret"`
+	OldSecret setting.Secret `key:"old_secret"`
+	// Events are the types that are sent.
+	Events []string `key:"events"`
+	// Private allows addresses of this machine and of private networks, and http.
+	Private bool          `key:"private"`
+	Timeout time.Duration `key:"timeout" from:"1s" to:"30s"`
+}
+
+// mostReceivers bounds the webhooks: each has metrics of its own.
+const mostReceivers = 20
+
+const webhooksPrefix = "webhooks."
+
+// introduceWebhook makes the settings of a webhook known.
+func (l *loader) introduceWebhook(name string) []field {
+	w := &Webhook{Events: wire.Types(), Timeout: 10 * time.Second}
+	l.config.Webhooks[name] = w
+	return fieldsOf(webhooksPrefix+name+".", w)
+}
+
+// Secrets returns what signs for the webhook. Load has checked them.
+func (w *Webhook) Secrets() []wire.Secret {
+	var all []wire.Secret
+	for _, text := range []setting.Secret{w.Secret, w.OldSecret} {
+		if s, err := wire.ParseSecret(text.Reveal()); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (l *loader) validateWebhooks() {
+	names := slices.Sorted(maps.Keys(l.config.Webhooks))
+	if len(names) > mostReceivers {
+		l.problems.add(l.at(webhooksPrefix+names[mostReceivers]+".url"), "There are %d webhooks; at most %d are allowed.", len(names), mostReceivers)
+	}
+	for _, name := range names {
+		w, prefix := l.config.Webhooks[name], webhooksPrefix+name+"."
+		if wrong := checkReceiver(w.URL.Reveal(), w.Private); wrong != "" {
+			l.wrong(prefix+"url", wrong)
+		}
+		if !w.Secret.IsSet() {
+			l.wrong(prefix+"secret", "is missing; make one with: echo whsec_$(openssl rand -base64 32), and give it to the receiver, too")
+		}
+		for key, s := range map[string]setting.Secret{"secret": w.Secret, "old_secret": w.OldSecret} {
+			if _, err := wire.ParseSecret(s.Reveal()); s.IsSet() && err != nil {
+				l.wrong(prefix+key, err.Error())
+			}
+		}
+		if len(w.Events) == 0 {
+			l.wrong(prefix+"events", "is empty; name some of "+strings.Join(wire.Types(), ", "))
+		}
+		for _, kind := range w.Events {
+			if !slices.Contains(wire.Types(), kind) {
+				l.wrong(prefix+"events", "holds "+quote(kind)+"; it may hold "+strings.Join(wire.Types(), ", "))
+			}
+		}
+	}
+}
+
+// checkReceiver returns what is wrong with the URL of a webhook as the end of a sentence; empty if nothing
+// is. It does not repeat the URL.
+func checkReceiver(text string, private bool) string {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return "is missing; it says where events are sent"
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "must be a whole URL that begins with https:// and names a host"
+	case u.User != nil || u.Fragment != "":
+		return "holds a user, a password or a fragment; what is sent is signed instead"
+	case private:
+		return ""
+	case u.Scheme == "http":
+		return "must begin with https://, because what is sent names users; http is for private networks, with private: true"
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if strings.EqualFold(u.Hostname(), "localhost") || err == nil && (ip.IsLoopback() || ip.IsPrivate() || net.IP(ip.AsSlice()).IsLinkLocalUnicast()) {
+		return "names this machine or a private network, which needs private: true"
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package session
+
+import (
+	"time"
+
+	"voicegw/cost"
+)
+
+// Lifecycle tells, with names, that a session has begun, or that it is over and goes on nowhere. That a
+// session moves to another process is neither. A session that has left its process, because that was killed
+// or gave it up, and to which no client
+// comes back, is never told of as over.
+type Lifecycle struct {
+	SessionID, ConversationID string
+	// User is the user's name, empty for one without. Principal is the ID of whoever has let the client in.
+	User, Principal        string
+	Entry                  Entry
+	Agent, Provider, Model string
+	// Began is when the session began, also if that was in another process.
+	Began time.Time
+	// Over is set for a session that is over.
+	Over *Over
+}
+
+// Over is what is known of a session that is over: its counters are those of this process.
+type Over struct {
+	Reason    string // of a [Cause]
+	CloseCode int
+	At        time.Time
+	Turns     int
+	Cost      cost.Sum
+}
+
+// tellOf tells of a session; over is nil for one that has begun.
+func (m *Manager) tellOf(s *session, g *guest, over *Over) {
+	tell := m.options().Lifecycle
+	if tell == nil || over == nil && g.entry == EntryTakeover {
+		return
+	}
+	to := s.linked.Load().info
+	name := ""
+	if !g.User.Anonymous() {
+		name = g.User.String()
+	}
+	tell(Lifecycle{
+		SessionID: s.id, ConversationID: s.start.ConversationID, User: name, Principal: g.principal.ID, Entry: g.entry,
+		Agent: s.agent.Name, Provider: to.Provider, Model: to.Model, Began: s.startedAt, Over: over,
+	})
+}

@@ -1,0 +1,76 @@
+package session
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/protocol/closecode"
+)
+
+// TestLifecycle: a session is told of when it has begun and when it is over, with the same names.
+func TestLifecycle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var told []Lifecycle
+		st := newStage(t, hearing, func(o *Options) {
+			o.Lifecycle = func(l Lifecycle) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, l)
+			}
+		})
+		c := st.arrive(someone, startText)
+		st.fake.Accept(t)
+		synctest.Wait()
+		pass(3 * time.Second)
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		c.ended(t, closecode.Done)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if len(told) != 2 || told[0].Over != nil || told[1].Over == nil {
+			t.Fatalf("%+v", told)
+		}
+		over := told[1].Over
+		told[1].Over = nil
+		if told[0] != told[1] || told[0].SessionID == "" || told[0].Provider != "fake" || told[0].Entry != EntryOpen || told[0].Agent == "" {
+			t.Errorf("%+v, then %+v", told[0], told[1])
+		}
+		if lasted := over.At.Sub(told[0].Began); over.Reason != "client_ended" || over.CloseCode != int(closecode.Done) || lasted != 3*time.Second {
+			t.Errorf("%+v after %v", over, lasted)
+		}
+	})
+}
+
+// TestAMoveIsNoEnd: of a session that moves, the beginning is told of by the process where it began, and
+// the end by the one where it ended.
+func TestAMoveIsNoEnd(t *testing.T) {
+	for cause, over := range map[*Cause]bool{causeMoving: false, causeTaken: false, causeUnreached: false, causeShutdown: true, causeOperator: true, causeGone: true} {
+		if cause.moved() == over {
+			t.Errorf("%s at %v: told as over: %v", cause.Reason, cause.Close, !cause.moved())
+		}
+	}
+	for entry, want := range map[Entry]string{EntryOpen: "[false true]", EntryTakeover: "[true]"} {
+		synctest.Test(t, func(t *testing.T) {
+			var told []bool
+			st := newStage(t, hearing, func(o *Options) { o.Lifecycle = func(l Lifecycle) { told = append(told, l.Over != nil) } })
+			c := st.arrive(someone, startText)
+			st.fake.Accept(t)
+			synctest.Wait()
+			told = nil
+			s := st.only()
+			g := &guest{entry: entry, agent: s.agent}
+			st.m.tellOf(s, g, nil)
+			st.m.tellOf(s, g, &Over{})
+			if got := fmt.Sprint(told); got != want {
+				t.Errorf("%s: %s, want %s", entry, got, want)
+			}
+			c.say(`{"type":"session.end"}`)
+			synctest.Wait()
+		})
+	}
+}
