@@ -203,16 +203,16 @@ func TestAnotherNodesWorld(t *testing.T) {
 	there := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: func() agent.World {
 		w := world()
 		w.Tools = append(w.Tools, "crm_search")
-		w.Providers = append(w.Providers, agent.Provider{Name: "acme", Offered: true})
+		w.Providers = []agent.Provider{{Name: "gemini", Offered: true}, {Name: "acme", Offered: true}}
 		return w
 	}})
-	if _, err := put(t, there, "id: billing\nname: B\nplaybook: x\ntools: [kb_get, crm_search]\nprovider: acme\nmodel: m\nvoices: {acme: Eve, gemini: Kore}\n", catalog.Seen{Absent: true}); err != nil {
+	if _, err := put(t, there, "id: billing\nname: B\nplaybook: x\ntools: [kb_get, crm_search]\nprovider: acme\nmodel: m\nvoices: {acme: Eve, gemini: Zephyr}\n", catalog.Seen{Absent: true}); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	here := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, Edits: edits, World: world, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	e, ok := here.Snapshot().Get("billing")
-	if !ok || !slices.Equal(e.Tools, []string{"kb_get"}) || e.Provider != "" || e.Model != "" || len(e.Voices) != 1 || len(e.Problems) != 3 {
+	if !ok || !slices.Equal(e.Tools, []string{"kb_get"}) || e.Provider != "" || e.Model != "" || len(e.Voices) != 0 || len(e.Problems) != 4 {
 		t.Errorf("it works as %+v", e)
 	}
 	if was, _ := there.Snapshot().Get("billing"); e.Version != was.Version || e.Document.Provider != "acme" || len(e.Document.Tools) != 2 {
