@@ -52,7 +52,9 @@ func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports 
 			return nil, config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agent %q is that of clients which name none (agent.name), so it cannot have enabled: false.", a.ID)}}
 		}
 	}
-	return &agents{cfg: cfg, catalog: catalog.New(o), voices: voices(cfg)}, nil
+	a := &agents{cfg: cfg, catalog: catalog.New(o), voices: voices(cfg)}
+	a.catalog.Snapshot() // so that no session waits until all edits are read
+	return a, nil
 }
 
 // agentProblems returns what is wrong with a folder of agents.
