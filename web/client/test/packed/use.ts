@@ -1,5 +1,5 @@
 // What a program does with the packages, compiled against what was packed: scripts/test-pack.sh.
-import { VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type AgentState, type ConnectOptions, type Disconnected, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
+import { Microphone, VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type AgentState, type ConnectOptions, type Disconnected, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
 import { chat, parseServerSentEvents, type ChatTurn } from "@voicegw/client/chat";
 import { useConfirmations, useLevel, useTranscript, useVoiceSession, type Confirmation, type TranscriptLine } from "@voicegw/react";
 
@@ -43,7 +43,7 @@ export async function goOn(): Promise<VoiceSession | null> {
 // @ts-expect-error: there is no such event.
 new VoiceSession().on("transcripts", () => undefined);
 // @ts-expect-error: microphones are a session's own.
-export type NoMicrophone = ConstructorParameters<typeof import("@voicegw/client").Microphone>;
+new Microphone();
 // @ts-expect-error: there is no such rate.
 new VoiceSession({ inputRate: 11025 });
 
