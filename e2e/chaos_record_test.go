@@ -264,7 +264,8 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	t.status = m.Status
 	switch {
 	case m.Status == "completed" && !t.audio && v.snapshots == 0 && !v.onlyWritten(t):
-		v.complain("turn %d completed without speech%s", m.Turn, v.lately())
+		v.complain("turn %d completed without speech; its words came as %q, and the gateway got audio of %q%s", m.Turn, t.words,
+			slices.DeleteFunc(slices.Clone(t.words), func(item string) bool { return !v.caller.crowd.links.spoke(v.voice(), item) }), v.lately())
 	case m.Status == "failed" && !t.failed:
 		v.complain("turn %d failed without an error", m.Turn)
 	case m.Status != "completed" && m.Status != "failed" && m.Status != "interrupted":
