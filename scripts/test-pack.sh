@@ -1,8 +1,9 @@
 #!/bin/sh
 # Tests the npm packages as users get them: packed in a clean clone, checked by the linters of
-# packages, installed in an empty project, compiled against with strict settings, bundled,
-# imported on a server, and checked for size; and the example page, with the packed package,
-# against a gateway in Chromium, if that is installed.
+# packages, installed in an empty project, compiled against with strict settings, imported on a
+# server, and checked for size; and four applications built with them (a page without a build,
+# Vite, React in strict mode, the app router of Next.js) against a gateway in Chromium, if that is
+# installed.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh
@@ -66,22 +67,39 @@ if [ "$size" -ge $most ] || [ "$whole" -ge $most_whole ]; then
 	exit 1
 fi
 
-# A bundler finds the worklets automatically and copies them.
-echo 'import { connect } from "@voicegw/client"; void connect();' >main.js
-node "$tools/vite/bin/vite.js" build --logLevel warn --outDir bundled --config "$root/web/client/test/packed/vite.config.js"
-for worklet in capture playback; do
-	if ! ls bundled/assets/$worklet-*.js >/dev/null 2>&1; then
-		echo "test-pack: the bundle has no $worklet worklet" >&2
-		exit 1
-	fi
+# Applications of strangers: what is in apps, and the example.
+cd "$root/web/apps"
+npm_install
+cp -R . "$work/apps"
+mkdir "$work/apps/plain"
+cp "$work/app/index.html" "$work/apps/plain"
+cp -R "$work/app/node_modules" "$work/apps/plain"
+cd "$work/apps"
+for package in client react; do
+	mkdir -p node_modules/@voicegw/$package
+	tar -x -z -C node_modules/@voicegw/$package --strip-components 1 -f "$work"/voicegw-$package-*.tgz
 done
-echo "test-pack: a bundler copies the worklets"
+node node_modules/typescript/bin/tsc -p .
+for app in vite strict; do
+	node node_modules/vite/bin/vite.js build --logLevel warn $app
+	for worklet in capture playback; do
+		if ! ls $app/dist/assets/$worklet-*.js >/dev/null 2>&1; then
+			echo "test-pack: the bundle of $app has no $worklet worklet" >&2
+			exit 1
+		fi
+	done
+done
+(cd next && NEXT_TELEMETRY_DISABLED=1 node ../node_modules/next/dist/bin/next build) >next.log 2>&1 || {
+	cat next.log >&2
+	exit 1
+}
+echo "test-pack: Vite, Vite with React and Next.js build with the packages, with the types of all libraries checked"
 
 export CHROMIUM="${CHROMIUM:-/usr/bin/chromium}"
 if [ ! -x "$CHROMIUM" ]; then
-	echo "test-pack: SKIPPED the example in Chromium: $CHROMIUM is not there (Debian's package chromium, or set CHROMIUM)."
+	echo "test-pack: SKIPPED the applications in Chromium: $CHROMIUM is not there (Debian's package chromium, or set CHROMIUM)."
 	exit 0
 fi
 cd "$root"
 . ./scripts/program.sh
-node web/client/test/example.mjs "$work/app" "$VOICEGW"
+node web/apps/drive.mjs "$VOICEGW" "$work/apps/plain" "$work/apps/vite/dist" "$work/apps/strict/dist" "$work/apps/next"

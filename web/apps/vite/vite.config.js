@@ -1,0 +1,1 @@
+export default { base: "./", build: { assetsInlineLimit: 0 } };

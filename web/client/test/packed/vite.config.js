@@ -1,1 +1,0 @@
-export default { build: { rollupOptions: { input: "main.js" }, assetsInlineLimit: 0 } };
