@@ -104,7 +104,7 @@ var families = []Family{
 		Help: "Messages of models that meant nothing to the gateway: of an unknown type, or malformed."},
 	{Name: "rotations_total", Kind: Counter, Labels: []string{"provider", "trigger", "outcome"},
 		Help: "Connections to a model that were replaced: the conversation was resumed, replayed or began afresh, or no connection could be had (failed)."},
-	{Name: "rotation_gap_seconds", Kind: Histogram, Labels: []string{"provider", "trigger"}, Buckets: slow,
+	{Name: "rotation_gap_seconds", Kind: Histogram, Labels: []string{"provider", "trigger"}, Buckets: gaps,
 		Help: "How long sessions had no connection to a model while it was replaced."},
 
 	// Text.
