@@ -38,6 +38,8 @@ var foreign = map[string][]string{
 	"backends/image/genai":           {"google.golang.org/genai"},
 	"metrics":                        {"github.com/prometheus/client_golang"},
 	"metrics/dashboard":              {yaml},
+	"traces":                         {otlp, otlpForm, "google.golang.org/grpc"},
+	"traces/tracestest":              {otlpForm, "google.golang.org/grpc", "google.golang.org/protobuf"},
 	"cluster":                        {"github.com/cenkalti/backoff/v5"},
 	"store":                          {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
 	"store/witness":                  {"golang.org/x/sys"},
@@ -80,6 +82,8 @@ const (
 	websocket = "github.com/coder/websocket"
 	yaml      = "go.yaml.in/yaml/v3"
 	bleve     = "github.com/blevesearch/bleve/v2"
+	otlp      = "go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	otlpForm  = "go.opentelemetry.io/proto/otlp"
 	cmd       = "cmd/voicegw"
 )
 

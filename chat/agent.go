@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/conversation"
+	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/store"
@@ -67,6 +68,8 @@ type Request struct {
 	Key, KeyMark string
 	KeyExpires   time.Time
 	Inspect      bool
+	// Parent is the span of the client's own that the message belongs to; zero without one.
+	Parent traceparent.Parent
 	// Vouched means that a trusted caller named the user; Scopes are the caller's grants.
 	Vouched bool
 	Scopes  []string

@@ -97,6 +97,7 @@ func (t *turn) writes(tool string) bool {
 
 // take takes the result of a running call, or of a question.
 func (t *turn) take(in calls.Input) {
+	t.tellFollower(Step{Got: in})
 	switch in := in.(type) {
 	case calls.Finished:
 		do, _ := t.calls.Finished(in)
@@ -108,6 +109,7 @@ func (t *turn) take(in calls.Input) {
 
 // do carries out the actions of the calls.
 func (t *turn) do(all []calls.Action) {
+	t.tellFollower(Step{Did: all})
 	for _, a := range all {
 		switch a := a.(type) {
 		case calls.Run:

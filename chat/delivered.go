@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http/httptrace"
 	"sync"
+	"time"
 
 	"voicegw/audit"
 )
@@ -66,14 +67,19 @@ func (t *turn) complete(ctx context.Context, p Prompt, delta func(string)) (Repl
 		}
 	}})
 	said := 0
-	reply, err := t.a.opts.Model.Complete(traced, p, func(s string) {
+	told := Replied{Began: time.Now()}
+	told.Reply, told.Err = t.a.opts.Model.Complete(traced, p, func(s string) {
 		t.delivered()
+		if told.First.IsZero() {
+			told.First = time.Now()
+		}
 		said += len(s)
 		delta(s)
 	})
-	t.spend(p, reply, said)
-	if err == nil {
+	t.spend(p, told.Reply, said)
+	if told.Err == nil {
 		t.delivered()
 	}
-	return reply, err
+	t.tellFollower(Step{Replied: &told})
+	return told.Reply, told.Err
 }

@@ -66,6 +66,9 @@ type Options struct {
 	// Observe is told of each attempt at a turn that has ended. It may be called concurrently, and must
 	// not block. Nil means nobody.
 	Observe func(TurnOver)
+	// Follow is told of each attempt at a turn that begins, and returns what is told of what happens in it. It
+	// may be called concurrently and must not block. Nil means nobody.
+	Follow func(Opening) Followed
 	// Bill counts what an attempt at a turn has used and returns what it has cost. It must not block.
 	// Nil counts nothing.
 	Bill func(Bill) cost.Amount

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
@@ -62,6 +63,8 @@ type turn struct {
 	waits    bool            // calls were handed over: the next request brings their answers
 	made     map[string]int  // how often each call was made, by its tool and arguments
 	anew     map[string]bool // calls, by the gateway's name, that the next attempt makes again
+	cost     cost.Amount     // of this attempt; known at its end
+	follower Followed
 }
 
 // maxResults exceeds the number of calls that a turn can have under way.
@@ -88,9 +91,11 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	}
 	t.calls = calls.New(t.tools, calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.resume()
+	t.follow()
 	t.runs = a.opts.Executor.Begin(execute.Conversation{
 		Session:      t.session(),
 		Capabilities: t.capabilities(),
+		Trace:        t.follower.Span,
 		Report:       func(in calls.Input) { t.results <- in },
 	})
 	return t
@@ -107,9 +112,9 @@ func (t *turn) used() protocol.Usage {
 	if t.a.opts.Bill == nil {
 		return u
 	}
-	cost := t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Agent: t.persona.Name, AgentVersion: t.persona.Version, Usage: t.usage.Minus(t.billed), Estimated: t.guesses})
+	t.cost = t.a.opts.Bill(Bill{ConversationID: t.conv.ID, Turn: t.number, User: t.req.User, Key: t.req.Key, Agent: t.persona.Name, AgentVersion: t.persona.Version, Usage: t.usage.Minus(t.billed), Estimated: t.guesses})
 	if t.req.Inspect {
-		u.Cost = &protocol.Cost{USDMicros: int64(cost.Micros), Unpriced: cost.Unpriced}
+		u.Cost = &protocol.Cost{USDMicros: int64(t.cost.Micros), Unpriced: t.cost.Unpriced}
 	}
 	return u
 }
@@ -154,8 +159,9 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 			settle()
 		}
 	}
+	used := t.used()
 	t.over(status, failure)
-	t.emit(&protocol.TurnUsage{Usage: t.used()})
+	t.emit(&protocol.TurnUsage{Usage: used})
 	done := &protocol.Done{ConversationID: t.conv.ID, Status: status}
 	protocol.SetTurn(done, t.number)
 	t.rec.Done, t.rec.Heard = status == protocol.DoneCompleted, t.m.watched()
@@ -206,20 +212,20 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 	return open, nil
 }
 
-// started tells the client, before anything else, that the turn has begun. From now on it cannot
-// be refused.
-// over tells the observer that the attempt has ended.
+// over tells the observer, and whoever follows, that the attempt has ended.
 func (t *turn) over(status string, failure *protocol.Error) {
-	if t.a.opts.Observe == nil {
-		return
-	}
 	e := TurnOver{Status: status, Took: time.Since(t.began), First: t.first, Usage: t.usage.Minus(t.billed)}
 	if failure != nil {
 		e.Code = failure.Code
 	}
-	t.a.opts.Observe(e)
+	if t.a.opts.Observe != nil {
+		t.a.opts.Observe(e)
+	}
+	t.tellFollower(Step{Over: &e, Cost: t.cost})
 }
 
+// started tells the client, before anything else, that the turn has begun. From now on it cannot
+// be refused.
 func (t *turn) started() { t.emit(&protocol.TurnStarted{ConversationID: t.conv.ID}) }
 
 // said adds what the user says in this turn. Later turns get a word in place of an image.

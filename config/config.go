@@ -66,6 +66,7 @@ type Config struct {
 	Store        Store            `key:"store"`
 	Cluster      Cluster          `key:"cluster"`
 	Metrics      Metrics          `key:"metrics"`
+	Traces       Traces           `key:"traces"`
 	Audit        Audit            `key:"audit"`
 	VAD          VAD              `key:"vad"`
 	Limits       Limits           `key:"limits"`
@@ -85,6 +86,33 @@ type Metrics struct {
 	// Native also makes native histograms.
 	Native bool `key:"native"`
 }
+
+// Traces is what a collector of OpenTelemetry is told, over OTLP. The standard variables of OpenTelemetry
+// count where a setting is left out; package traces reads them.
+type Traces struct {
+	// Enabled turns traces on.
+	Enabled bool `key:"enabled"`
+	// Endpoint is where the collector is. Empty means what the variables say, or a collector on this machine.
+	Endpoint string `key:"endpoint" is:"url"`
+	// Protocol is auto, http or TracesGRPC.
+	Protocol string `key:"protocol" words:"auto,http,grpc"`
+	// Headers are sent with each request: name=value, several with commas between them, with special characters
+	// of values as in URLs.
+	Headers setting.Secret `key:"headers"`
+	// Ratio is the share of turns that are kept although nothing is special about them.
+	Ratio float64 `key:"ratio" from:"0" to:"1"`
+	// Slow is how long an answer may take to begin before its turn is kept because of that.
+	Slow time.Duration `key:"slow" from:"10ms" to:"1m"`
+	// Content also tells what was said, and what tools were given and have answered.
+	Content bool `key:"content"`
+}
+
+// The values of Traces.Protocol.
+const (
+	TracesAuto = "auto" // what the variables say, otherwise http
+	TracesHTTP = "http"
+	TracesGRPC = "grpc"
+)
 
 // Agent describes the agent that answers.
 type Agent struct {
@@ -323,6 +351,7 @@ func defaultFor(all []transport.Wire) *Config {
 		},
 		Confirmation: Confirmation{Voice: confirmButton, Life: defaults.QuestionLife, QuestionsPerTool: defaults.QuestionsPerTool, Questions: defaults.Questions},
 		Store:        Store{Replicas: defaults.Replicas, Sync: syncAlways},
+		Traces:       Traces{Protocol: TracesAuto, Ratio: 0.1, Slow: defaults.SlowAnswer},
 		Audit:        Audit{Arguments: "none", MaxMB: defaults.AuditFileMB, Keep: defaults.AuditFiles, MaxAge: defaults.AuditAge},
 		Limits: Limits{
 			Sessions:              defaults.Sessions,

@@ -27,6 +27,7 @@ func (l *loader) validate() {
 	l.validateStore()
 	l.validateCluster()
 	l.validateMetrics()
+	l.validateTraces()
 	l.validatePaths()
 	l.validateAPIKey()
 	l.validateAuth()
@@ -73,6 +74,13 @@ func (l *loader) validateMetrics() {
 		if text := CheckListen(at); text != "" {
 			l.problems.add(l.at("metrics.listen"), "metrics.listen %s", text)
 		}
+	}
+}
+
+func (l *loader) validateTraces() {
+	t := l.config.Traces
+	if u, err := url.Parse(t.Endpoint); err == nil && t.Protocol == TracesGRPC && strings.Trim(u.Path, "/") != "" {
+		l.problems.add(l.at("traces.endpoint"), "traces.endpoint has a path, and gRPC knows none; give a scheme, a host and a port, such as http://localhost:4317.")
 	}
 }
 

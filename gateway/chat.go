@@ -133,7 +133,7 @@ func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 // chatRequest turns a body into a turn, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	p := auth.From(r.Context())
-	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(scope.Inspect), Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r)}
+	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(scope.Inspect), Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
 	seen := &pictures{sees: s.opts.Chat.Sees()}
 	var no *wrongField
 	if req.Message, req.Parts, no = seen.content("message", "user", body.Message); no != nil {

@@ -261,7 +261,7 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	}
 	upgraded(client)
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
-	admission.Principal, admission.TicketNeeded = p, !p.May(scope.Voice)
+	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(scope.Voice), parentOf(r)
 	s.opts.Sessions.Start(admission, conn)
 }
 

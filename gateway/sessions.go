@@ -13,6 +13,7 @@ import (
 	"voicegw/auth"
 	"voicegw/auth/scope"
 	"voicegw/conversation"
+	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
@@ -97,7 +98,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.leaveVoice(r, in.ConversationID, in.User)
-	offer, err := s.opts.Voice.Invite(r.Context(), in)
+	offer, err := s.opts.Voice.Invite(traceparent.With(r.Context(), parentOf(r)), in)
 	if err != nil {
 		s.notInvited(w, err)
 		return

@@ -15,6 +15,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/session"
@@ -26,12 +27,13 @@ import (
 // desk is a Voice that notes what it is asked for.
 type desk struct {
 	asked []handoff.Invitation
+	under []traceparent.Parent // the spans that they were asked below
 	err   error
 	talks map[string]*conversation.Conversation
 }
 
-func (d *desk) Invite(_ context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
-	d.asked = append(d.asked, in)
+func (d *desk) Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {
+	d.asked, d.under = append(d.asked, in), append(d.under, traceparent.From(ctx))
 	return registry.VoiceOffer{
 		SessionID: "voice-1", ConversationID: "conv-1", Ticket: "s3cret", PendingRequest: in.PendingRequest,
 		ExpiresAt: time.Date(2026, 11, 20, 10, 1, 0, 5e6, time.UTC),

@@ -25,6 +25,7 @@ import (
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/store"
+	"voicegw/traces"
 	"voicegw/transport"
 	"voicegw/webhook"
 )
@@ -43,6 +44,9 @@ func sources() Sources {
 		},
 		Loops: func() nonblock.Load {
 			return nonblock.Load{Busy: []float64{.25}, Rounds: []uint64{7, 0, 2, 0, 0, 0, 0, 0, 0, 1}, RoundTime: 3 * time.Second}
+		},
+		Traces: func() traces.Stats {
+			return traces.Stats{Sent: 5, Dropped: 2, Waiting: 3, Decided: map[traces.Decision]int64{traces.KeptSlow: 4}}
 		},
 		Overload: func() overload.State { return overload.State{Reason: overload.Memory, Share: 0.9} },
 		Certificates: func() map[string]time.Time {
@@ -183,6 +187,9 @@ func TestEventsAreCounted(t *testing.T) {
 		`voicegw_tool_handlers_running{tool="unknown"} 1`,
 		`voicegw_tool_handlers_abandoned_total{tool="kb_search"} 2`,
 		`voicegw_audit_dropped_total{sink="stream"} 3`,
+		`voicegw_trace_decisions_total{decision="slow"} 4`,
+		`voicegw_trace_spans_total{outcome="dropped"} 2`,
+		`voicegw_trace_waiting_spans 3`,
 		`voicegw_ready 1`,
 		`voicegw_auth_failures_total{why="key"} 1`,
 		`voicegw_chat_turns_total{code="none",status="completed"} 1`,

@@ -14,6 +14,7 @@ import (
 	"voicegw/meter"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/traces"
 	"voicegw/webhook"
 )
 
@@ -37,6 +38,8 @@ type Sources struct {
 	Certificates func() map[string]time.Time
 	// Webhooks returns the counters of each receiver of events, by its name.
 	Webhooks func() map[string]webhook.Stats
+	// Traces returns the counters of the traces.
+	Traces func() traces.Stats
 	// Audit returns the counters of the audit.
 	Audit func() audit.Stats
 	// Limited tells how often limits have refused somebody.

@@ -11,6 +11,7 @@ import (
 	"voicegw/audit"
 	"voicegw/meter"
 	"voicegw/registry"
+	"voicegw/traces"
 )
 
 // families is the table of all families. To add one that is read, a row is enough. One that events
@@ -187,6 +188,14 @@ var families = []Family{
 		Help: "How long the oldest record of the audit has waited that is not written."},
 	{Name: "audit_waiting_records", Kind: Gauge, Labels: []string{"sink"}, read: readAudit(func(s audit.SinkStats) float64 { return float64(s.Waiting) }),
 		Help: "Records of the audit that are not written yet."},
+
+	// The traces.
+	{Name: "trace_decisions_total", Kind: Counter, Labels: []string{"decision"}, read: readDecisions,
+		Help: "Turns, and other groups of spans, by why they were kept; none were not."},
+	{Name: "trace_spans_total", Kind: Counter, Labels: []string{"outcome"}, read: readSpans,
+		Help: "Spans that were kept: sent, failed (the collector has not taken them), or dropped (there was no room for them)."},
+	{Name: "trace_waiting_spans", Kind: Gauge, read: func(s *Sources, add emit) { add(float64(s.Traces().Waiting)) },
+		Help: "Spans that wait to be sent."},
 }
 
 func readBuild(s *Sources, add emit) { add(1, s.Version, runtime.Version(), s.toolsVersion()) }
@@ -240,6 +249,20 @@ func readTools(of func(registry.ToolStats) int64) func(*Sources, emit) {
 			add(float64(of(stats)), tool)
 		}
 	}
+}
+
+func readDecisions(s *Sources, add emit) {
+	decided := s.Traces().Decided
+	for _, d := range traces.Decisions() {
+		add(float64(decided[d]), string(d))
+	}
+}
+
+func readSpans(s *Sources, add emit) {
+	is := s.Traces()
+	add(float64(is.Sent), "sent")
+	add(float64(is.Failed), "failed")
+	add(float64(is.Dropped), "dropped")
 }
 
 // readAudit reads one counter of each sink of the audit.

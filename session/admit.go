@@ -9,6 +9,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/internal/quota"
+	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 )
 
@@ -38,6 +39,9 @@ type Admission struct {
 	// Anonymous is the user of a client that gives no name. It may be set until Start. If it is
 	// not set, such a client is a new user, connected to no other.
 	Anonymous user.User
+	// Parent is the span of the client's own that it begins the session for; zero without one. It may be set until
+	// Start.
+	Parent traceparent.Parent
 
 	// Fixed after Admit.
 	m       *Manager

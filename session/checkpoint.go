@@ -32,6 +32,8 @@ type remembered struct {
 	// Draft is what the user said last, as far as the words are known, if they are not complete; nil
 	// otherwise. The history may have it, too.
 	Draft *conversation.Entry `json:"draft,omitempty"`
+	// Trace names the beginning of the session in the traces, as a traceparent; empty without traces.
+	Trace string `json:"trace,omitempty"`
 }
 
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
@@ -137,7 +139,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 		}
 	}
 	settled := s.state.Settled(s.clock.ms())
-	was := remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft()}
+	was := remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft(), Trace: s.follower.Start.String()}
 	history, items, dropped := s.story.History()
 	was.Items = items
 	state, err := json.Marshal(was)

@@ -145,6 +145,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 	if cause != nil {
 		m.seldom.Info("session refused", cause.Reason, "session_id", g.SessionID, "addr", a.addr.String())
 		m.told(Refused{cause.Reason})
+		m.unfollowed(g, cause)
 		turnAway(c, cause)
 		return nil
 	}
@@ -155,10 +156,12 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 			logger.Debug("closing the model's connection", "error", err)
 		}
 		m.told(Refused{causeInternal.Reason})
+		m.unfollowed(g, causeInternal)
 		turnAway(c, causeInternal)
 		return nil
 	}
 	s.happened(g.started())
+	s.followed(m.follow(g, s.linked.Load().info.Provider, s.linked.Load().info.Model, ""))
 	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
@@ -214,13 +217,15 @@ func (m *Manager) conclude(a *Admission, s *session, g *guest) {
 	sum := m.bill(s, g.came, cause)
 	stats := s.linked.Load().conn.Stats()
 	s.linked.Load().tellSkipped()
+	ended := Ended{Reason: cause.Reason, Lasted: time.Since(g.came)}
 	s.mu.Lock()
 	s.sumSound()
+	s.tellFollower(ended)
 	s.mu.Unlock()
 	if !cause.moved() {
 		m.tellOf(s, g, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: s.turns(), Cost: sum})
 	}
-	s.happened(Ended{Reason: cause.Reason, Lasted: time.Since(g.came)})
+	s.happened(ended)
 	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
 		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),

@@ -196,9 +196,13 @@ func (s *session) observe(in orchestrator.Input, actions []orchestrator.Action, 
 	if spoke, ok := in.(orchestrator.UserSpeechStarted); ok {
 		s.spokeAt = spoke.At
 	}
-	if n := s.state.Nudges(); n != s.nudges {
-		s.nudges = n
+	nudged := s.state.Nudges() != s.nudges
+	if nudged {
+		s.nudges = s.state.Nudges()
 		s.happened(Nudged{})
+	}
+	if s.follower.Take != nil {
+		s.follower.Take(Step{At: now, In: in, Actions: actions, Nudged: nudged})
 	}
 	cut := false // an interruption may flush several items
 	for _, a := range actions {

@@ -74,6 +74,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Observe is for whoever counts what happens. Nil means nobody.
 	Observe Observe
+	// Follow is for whoever follows single sessions. Nil means nobody.
+	Follow Follow
 
 	// Lifecycle is told when a session has begun, and when it is over. It may be called concurrently, and
 	// must not block. Nil means nobody.

@@ -44,7 +44,11 @@ func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause 
 	}
 	defer s.visitors.Done()
 	if cause = m.resume(s, a, c, g.start); cause == nil {
-		m.told(Returned{Outcome: ReturnedHere, Took: time.Since(g.came)})
+		back := Returned{Outcome: ReturnedHere, Took: time.Since(g.came)}
+		m.told(back)
+		s.mu.Lock()
+		s.tellFollower(back)
+		s.mu.Unlock()
 	}
 	return nil, cause
 }

@@ -164,6 +164,8 @@ type session struct {
 	sum     cost.Sum // what the session has used in this process
 	talked  talked
 	guessed cost.Amount // what estimate has counted since the last step
+
+	follower Followed // what follows the session
 }
 
 func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {

@@ -192,6 +192,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 		return nil, false, causeInternal
 	}
 	s.redial, s.place = m.redialer(g), t.Place
+	s.followed(m.follow(g, provider, r.Model, ""))
 	m.begun(s, g)
 	s.beginAgain(at)
 	return s, false, nil

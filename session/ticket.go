@@ -84,7 +84,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 		return causeTicketMissing
 	}
 	g.Inspect, g.entry = g.mayInspect(a, false), entryOf(a.Principal)
-	g.User, g.Vouched, g.principal, g.Scopes = who, known, a.Principal, a.Principal.Granted()
+	g.User, g.Vouched, g.principal, g.Scopes, g.Parent = who, known, a.Principal, a.Principal.Granted(), a.Parent
 	return m.enter(ctx, g)
 }
 
@@ -108,6 +108,9 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		return causeStore
 	}
 	g.Ticket, g.entry = t, EntryTicket
+	if t.Parent.IsZero() {
+		g.Parent = a.Parent
+	}
 	by := t.Guarantor
 	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: scope.Voice}
 	if !m.stillIn(g.principal) {

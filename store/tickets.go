@@ -42,6 +42,8 @@ type Ticket struct {
 	Principal        string    `json:"principal,omitempty"`
 	Mark             string    `json:"mark,omitempty"`
 	PrincipalExpires time.Time `json:"principal_expires,omitzero"`
+	// Trace names what it was made for in the traces, as a traceparent; it may be empty.
+	Trace string `json:"trace,omitempty"`
 	// ExpiresAt is when it can no longer be used. Create sets a zero one to
 	// Options.TicketLife from now.
 	ExpiresAt time.Time `json:"expires_at"`

@@ -83,7 +83,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 			return instructions(cfg, registry.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own)
 		},
 		Rules: policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
-		Audit: s.record, Observe: s.metrics.Texted,
+		Audit: s.record, Observe: s.metrics.Texted, Follow: s.followTexts(),
 		Bill:   s.bill(options.Model),
 		Logger: s.logger,
 	})

@@ -18,8 +18,8 @@ import (
 // has ended drain_timeout + session.DrainRemainder + closeTime after the first signal;
 // docs/configuration.md promises 35 s after drain_timeout.
 const (
-	// closeTime is for closing what the sessions have used: the audit takes at most 6 s, tools that
-	// were left behind 2 s, the store 5 s.
+	// closeTime is for closing what the sessions have used: the audit takes at most 6 s, the traces
+	// 3 s, tools that were left behind 2 s, the store 5 s.
 	closeTime = 15 * time.Second
 	// leaveTime is the limit after a second signal, once for the sessions and once for the rest.
 	leaveTime = 2 * time.Second
@@ -115,6 +115,7 @@ func (s *server) parts() []part {
 		{"the authentication", s.closeAuth},
 		{"the watch for overload", func() error { s.overload.Close(); return nil }},
 		{"the audit", func() error { return closeAudit(s.audit) }},
+		{"the traces", func() error { return closeTraces(s.traces) }},
 	}
 	if s.tools != nil {
 		parts = append(parts, part{"the tools", func() error { return waitForTools(s.tools) }})

@@ -40,7 +40,7 @@ func (s *server) record(r audit.Record) {
 func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 	h := s.metrics.Handler(metrics.Sources{
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
-		Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load, Certificates: s.certificateEnds, Webhooks: s.webhooks.Stats,
+		Traces: s.traces.Stats, Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load, Certificates: s.certificateEnds, Webhooks: s.webhooks.Stats,
 		Overload: s.overload.State, DayBudget: func() float64 { return math.Float64frombits(s.dayBudget.Load()) },
 		Limited: func() map[meter.Limited]int64 { return s.usage.Figures().Refused },
 	})

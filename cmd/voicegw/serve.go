@@ -36,6 +36,7 @@ import (
 	"voicegw/registry/build"
 	"voicegw/session"
 	"voicegw/store"
+	"voicegw/traces"
 	"voicegw/transport"
 	"voicegw/web"
 	"voicegw/webhook"
@@ -61,7 +62,7 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
 		return usage(config.Problems{{Where: "--debug-listen", Message: text}})
 	}
-	log := newLog(p.Stderr, cfg.Log.Level, cfg.Log.Format, cfg.Secrets()...)
+	log := newLog(p.Stderr, cfg.Log.Level, cfg.Log.Format, append(cfg.Secrets(), p.traceSecrets(cfg)...)...)
 	logger := log.logger
 	for _, w := range warnings {
 		logger.Warn("configuration", "warning", w)
@@ -123,7 +124,8 @@ type server struct {
 	caps         *capabilities
 	audit        *audit.Log
 	metrics      *metrics.Metrics
-	scrapes      *scrapes // nil if the metrics have no address of their own
+	scrapes      *scrapes       // nil if the metrics have no address of their own
+	traces       *traces.Traces // nil if there are none
 	overload     *overload.Watch
 	prices       atomic.Pointer[cost.Table]
 	dayBudget    atomic.Uint64 // the bits of a float64: US dollars
@@ -143,7 +145,11 @@ func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage
 	s := &server{cfg: cfg, acceptDamage: acceptDamage, programLog: log, loops: gateway.NewLoops(logger)}
 	s.drained = &operatorDrain{s: s}
 	s.metrics = metrics.New(metrics.Options{Native: cfg.Metrics.Native, Logger: logger.With("component", "metrics")})
-	if err := s.open(ctx, p); err != nil {
+	var err error
+	if s.traces, err = p.openTraces(cfg, logger); err == nil {
+		err = s.open(ctx, p)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.close(p, closeTime))
 	}
 	return s, nil
@@ -197,6 +203,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	}
 	s.openWebhooks()
 	s.nameMetrics(s.models.transports)
+	s.nameTraces()
 	executor := newExecutor(s.cfg, s.caps.store, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err

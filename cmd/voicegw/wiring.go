@@ -136,6 +136,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Executor:  executor,
 		Audit:     s.record,
 		Observe:   s.metrics.Observe,
+		Follow:    s.follow(),
 		Lifecycle: s.tellSession,
 		Prices:    may.Prices,
 		Usage:     s.usage,

@@ -61,3 +61,6 @@ const (
 	ImageMB     = 1024
 	Replicas    = 1
 )
+
+// SlowAnswer is how long an answer may take to begin before its turn is worth a look in the traces.
+const SlowAnswer = 2 * time.Second

@@ -161,6 +161,10 @@ var rows = []Row{
 		}},
 		{Title: "Records that wait for the audit", Unit: "short", Queries: []Query{{`sum by (instance, sink) (voicegw_audit_waiting_records{@})`, "{{instance}} {{sink}}"}}},
 		{Title: "Oldest record that waits for the audit", Unit: "s", Queries: []Query{{`max by (instance, sink) (voicegw_audit_lag_seconds{@})`, "{{instance}} {{sink}}"}}},
+		{Title: "Spans of traces", Unit: "reqps", Help: "Those that are lost harm nobody: the collector is away or too slow.", Queries: []Query{
+			{rate("outcome", "trace_spans_total", "@"), "{{outcome}}"}, {`sum(voicegw_trace_waiting_spans{@})`, "waiting, in all"},
+		}},
+		{Title: "Why turns are kept in traces", Unit: "reqps", Queries: []Query{{rate("decision", "trace_decisions_total", "@"), "{{decision}}"}}},
 		{Title: "Certificates", Unit: "s", MayBeEmpty: true, Help: "How long they are still valid.", Queries: []Query{{`min by (host) (voicegw_tls_cert_expiry_seconds{@})`, "{{host}}"}}},
 		{Title: "CPU", Unit: "percentunit", Queries: []Query{{`rate(process_cpu_seconds_total{@}[$__rate_interval])`, "{{instance}}"}}},
 		{Title: "Memory", Unit: "bytes", Queries: []Query{{`process_resident_memory_bytes{@}`, "{{instance}}"}}},

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
@@ -105,6 +106,8 @@ type Conversation struct {
 	Session registry.Session
 	// Capabilities are passed to each call; see registry.Options.
 	Capabilities []any
+	// Trace is the span that the calls belong to, in the contexts of their handlers; zero without one.
+	Trace traceparent.Parent
 	// Report receives the result of each Run, Ask and Resolve exactly once, on goroutines of
 	// the Executor.
 	Report func(calls.Input)

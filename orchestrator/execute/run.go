@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
@@ -21,7 +22,7 @@ func mustFinish(r calls.Run) bool {
 // Run starts a call. The result is reported as calls.Finished.
 func (c *Runner) Run(r calls.Run) {
 	tool := r.Prepared.Tool()
-	ctx, cancel := context.WithCancelCause(c.e.ctx())
+	ctx, cancel := context.WithCancelCause(traceparent.With(c.e.ctx(), c.c.Trace))
 	c.mu.Lock()
 	c.cancels[r.Call] = &running{cancel: cancel, cancellable: tool.Cancellable && !wasApproved(r) && !mustFinish(r)}
 	c.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
@@ -100,7 +101,9 @@ func (d *Desk) Offer(ctx context.Context, r registry.VoiceRequest) (offer regist
 	return offer, err
 }
 
+// offer makes the ticket; the session belongs to the trace of ctx.
 func (d *Desk) offer(ctx context.Context, t store.Ticket) (registry.VoiceOffer, error) {
+	t.Trace = traceparent.From(ctx).String()
 	o, err := d.voice.Offer(ctx, t)
 	if err != nil {
 		return registry.VoiceOffer{}, err

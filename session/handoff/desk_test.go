@@ -14,6 +14,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
@@ -53,6 +54,30 @@ func invite(t *testing.T, d *Desk, in Invitation) registry.VoiceOffer {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// TestTicketKeepsItsTrace: a session belongs to the trace in which its ticket was made.
+func TestTicketKeepsItsTrace(t *testing.T) {
+	d, _ := newDesk(t)
+	above, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	o, err := d.Invite(traceparent.With(t.Context(), above), Invitation{User: user.Must("ada")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := d.Redeem(t.Context(), o.Ticket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Over()
+	if in.Parent != above {
+		t.Errorf("the session belongs to %q", in.Parent)
+	}
+	plain := invite(t, d, Invitation{User: user.Must("bob")})
+	if in, err := d.Redeem(t.Context(), plain.Ticket, ""); err != nil || !in.Parent.IsZero() {
+		t.Errorf("%q, %v", in.Parent, err)
+	} else {
+		in.Over()
+	}
 }
 
 // TestThereAndBack: a new conversation begins with what was said before, the voice agent

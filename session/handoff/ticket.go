@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -31,6 +32,8 @@ type Ticket struct {
 	Inspect bool
 	// Guarantor is who has made the ticket.
 	Guarantor registry.Guarantor
+	// Parent is what the ticket was made for, in the traces; it may be zero.
+	Parent traceparent.Parent
 	// Over must be called once, when the session is over and was handed back. Nil does nothing.
 	Over func()
 	// WhenLost calls f, on any goroutine, when the session must end because another one of its
@@ -51,11 +54,12 @@ func (d *Desk) Redeem(ctx context.Context, secret, origin string) (Ticket, error
 		held.Release()
 		return Ticket{}, fmt.Errorf("a ticket of an invalid user: %w", err)
 	}
+	above, _ := traceparent.Parse(t.Trace) // it is left out by gateways without traces
 	out := Ticket{
 		SessionID: t.SessionID, User: who, Vouched: t.Vouched, Scopes: t.Scopes, Agent: t.Agent, ConversationID: t.Conversation,
 		PendingRequest: t.PendingRequest, Context: t.Context, Inspect: t.Inspect,
 		Guarantor: registry.Guarantor{ID: t.Principal, Mark: t.Mark, Expires: t.PrincipalExpires},
-		Over:      held.Release, WhenLost: held.WhenLost,
+		Parent:    above, Over: held.Release, WhenLost: held.WhenLost,
 	}
 	if out.ConversationID == "" {
 		return out, nil

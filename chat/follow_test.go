@@ -1,0 +1,63 @@
+package chat
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/internal/traceparent"
+	"voicegw/orchestrator/calls"
+)
+
+// TestWhoFollowsATurn is told of everything in it in its order, and its calls know where they belong.
+func TestWhoFollowsATurn(t *testing.T) {
+	span, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	var told []string
+	var openings []Opening
+	set := setting{options: Options{Follow: func(o Opening) Followed {
+		openings = append(openings, o)
+		return Followed{Span: span, Take: func(s Step) {
+			switch {
+			case s.At.IsZero():
+				t.Error("a step without a time")
+			case s.Replied != nil:
+				told = append(told, strings.TrimSpace("replied "+s.Replied.Reply.Text))
+				if first := s.Replied.First; s.Replied.Reply.Text != "" && (first.Before(s.Replied.Began) || first.After(s.At)) {
+					t.Errorf("the first text is told to have come at %v", first)
+				}
+			case s.Got != nil:
+				told = append(told, "got")
+			case s.Over != nil:
+				told = append(told, "over "+s.Over.Status+s.Over.Code)
+			}
+			for _, a := range s.Did {
+				switch a.(type) {
+				case calls.Run:
+					told = append(told, "run")
+				case calls.Answer:
+					told = append(told, "answer")
+				}
+			}
+		}}
+	}}}
+	bubble(t, set, func(t *testing.T, f *fixture) {
+		f.say("Hello?", func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+			pass(300 * time.Millisecond)
+			delta("Hello.")
+			return Reply{Text: "Hello."}, nil
+		})
+		f.say("And?", func(context.Context, Prompt, func(string)) (Reply, error) {
+			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("gone")}
+		})
+	})
+	want := []string{"replied Hello.", "over completed", "replied", "over failedprovider_unavailable"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told\n%s\nand not\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+	}
+	if len(openings) != 2 || openings[0].Turn != 1 || openings[1].Said != "And?" || openings[0].ConversationID == "" || openings[0].Agent != "default" {
+		t.Errorf("%+v", openings)
+	}
+}

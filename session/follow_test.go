@@ -1,0 +1,125 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/internal/traceparent"
+	"voicegw/orchestrator"
+	"voicegw/transport"
+)
+
+// follower is what somebody was told who follows sessions, one line for each opening, turn and event.
+type follower struct {
+	start traceparent.Parent // what the beginning of each session is called
+
+	mu       sync.Mutex
+	lines    []string
+	openings []Opening
+}
+
+func (f *follower) note(line string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lines = append(f.lines, line)
+}
+
+func (f *follower) follow(o Opening) Followed {
+	f.note(strings.TrimSpace("opening " + o.Provider + " " + o.Refused))
+	f.mu.Lock()
+	f.openings = append(f.openings, o)
+	f.mu.Unlock()
+	return Followed{Start: f.start, Take: func(s Step) {
+		switch {
+		case s.At.IsZero() || (s.In == nil) != (s.Event != nil):
+			f.note(fmt.Sprintf("a step that is none: %+v", s))
+		case s.Event != nil:
+			f.note(strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T ", s.Event), "session.") + about(s.Event)))
+		}
+		for _, a := range s.Actions {
+			switch a.(type) {
+			case orchestrator.TurnStarted, orchestrator.TurnEnded:
+				f.note(fmt.Sprintf("%T", a))
+			}
+		}
+	}}
+}
+
+func (f *follower) expect(t *testing.T, what string, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Equal(f.lines, want) {
+		t.Errorf("%s: told\n  %s\nand not\n  %s", what, strings.Join(f.lines, "\n  "), strings.Join(want, "\n  "))
+	}
+	f.lines = nil
+}
+
+// TestWhoFollowsASession is told how it began, each of its steps, and that it is over.
+func TestWhoFollowsASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &follower{}
+		st := newStage(t, hearing, func(opts *Options) { opts.Follow = f.follow })
+		c, model := st.started()
+		f.expect(t, "a session begins", "opening fake")
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		answers(c, model, "r1", "a1", "In Vienna.")
+		f.expect(t, "a turn", "orchestrator.TurnStarted", "orchestrator.TurnEnded")
+		c.say(`{"type":"session.end"}`)
+		f.expect(t, "the end", "Ended client_ended")
+		o := f.openings[0]
+		if o.SessionID == "" || o.Agent != "default" || o.Entry != EntryOpen || o.Came.IsZero() || o.Started.Before(o.Came) || o.Known.Before(o.Started) || o.Begun.Before(o.Known) {
+			t.Errorf("the opening is told as %+v", o)
+		}
+	})
+}
+
+// TestWhoFollowsIsToldOfFaults: of sessions that could not begin, those are told of for which the client can do
+// nothing.
+func TestWhoFollowsIsToldOfFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &follower{}
+		st := newStage(t, hearing, func(opts *Options) { opts.Follow = f.follow })
+		st.connect(`{"type":"session.start","agent":"nobody","input_rate":16000,"output_rate":24000}`)
+		f.expect(t, "the client asks for nonsense")
+		st.fake.Refuse(1, scriptedError("dial", transport.KindAuth))
+		st.connect(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)
+		f.expect(t, "the provider refuses", "opening fake provider_refused")
+	})
+}
+
+// TestTraceOfATakeover: the node that goes on with a session knows how its beginning is called in the traces.
+func TestTraceOfATakeover(t *testing.T) {
+	start, _ := traceparent.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		first, second := &follower{start: start}, &follower{}
+		r, model := beginsAt(t, f.stage(t, "a", remembering, func(o *Options) { o.Follow = first.follow }))
+		r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		answers(r.conn, model, "r1", "a1", "In Vienna.")
+		r.read(-1)
+		f.kill("a")
+		r.st = f.stage(t, "b", remembering, func(o *Options) { o.Follow = second.follow })
+		r.comeBack(r.position())
+		r.st.fake.Accept(t)
+		synctest.Wait()
+		if o := second.openings; len(o) != 1 || o[0].Before != start || o[0].Entry != EntryTakeover || o[0].SessionID != r.id {
+			t.Errorf("the session that was taken over opens with %+v", o)
+		}
+		r.conn.Abort()
+		synctest.Wait()
+		second.note("comes back")
+		r.comeBack(r.position())
+		synctest.Wait()
+		if !slices.Contains(second.lines, "Returned local") {
+			t.Errorf("who follows was told %q", second.lines)
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package traces
+
+import (
+	"crypto/rand"
+	"time"
+
+	"voicegw/internal/traceparent"
+)
+
+// place is where a span stands: its trace and its own id.
+type place struct {
+	trace [16]byte
+	span  [8]byte
+}
+
+func (p place) isZero() bool { return p.trace == [16]byte{} }
+
+// below returns a new place in the same trace.
+func (p place) below() place { return place{p.trace, newSpanID()} }
+
+// newPlace returns a place below a span of any program, or in a trace of its own.
+func newPlace(parent traceparent.Parent) place {
+	if !parent.IsZero() {
+		return place{parent.Trace, newSpanID()}
+	}
+	p := place{span: newSpanID()}
+	rand.Read(p.trace[:]) // it never fails: crypto/rand ends the program instead
+	return p
+}
+
+func newSpanID() (id [8]byte) {
+	rand.Read(id[:])
+	return id
+}
+
+// kind is what a span is for whoever draws it.
+type kind int
+
+const (
+	internal kind = iota
+	server        // something was asked of the gateway
+	client        // the gateway asked something of a model
+)
+
+// span is one span, with the times that it had. It does not change once it is in a tree.
+type span struct {
+	at         place
+	parent     [8]byte // zero for the root of a trace
+	name       string
+	kind       kind
+	begun, end time.Time
+	attributes []attribute
+	events     []event
+	links      []link
+	// failed is the type of the error with which it ended; empty if it ended well.
+	failed string
+}
+
+// event is something that happened during a span.
+type event struct {
+	at         time.Time
+	name       string
+	attributes []attribute
+}
+
+// link leads to a span of another trace.
+type link struct {
+	to   place
+	what string // one of the values of keyLinkTo
+}
+
+// What a link leads to.
+const (
+	linkSession  = "session"  // the start of the turn's session
+	linkQuestion = "question" // the call about which the user was asked
+	linkBefore   = "before"   // the start of the session on the node that has run it before
+)
+
+// attribute has a text, a whole number, a number or a truth as its value, or a list of texts.
+type attribute struct {
+	key   string
+	value any // string, int64, float64, bool or []string
+}
+
+// attributes collects those that say something: an empty text, a zero and a false are left out.
+type attributes []attribute
+
+func (a *attributes) text(key, value string) {
+	if value != "" {
+		*a = append(*a, attribute{key, value})
+	}
+}
+
+func (a *attributes) number(key string, value int64) {
+	if value != 0 {
+		*a = append(*a, attribute{key, value})
+	}
+}
+
+// ms adds a time, also one of 0 ms.
+func (a *attributes) ms(key string, d time.Duration) {
+	*a = append(*a, attribute{key, d.Milliseconds()})
+}
+
+func (a *attributes) truth(key string, value bool) {
+	if value {
+		*a = append(*a, attribute{key, true})
+	}
+}
+
+func (a *attributes) texts(key string, values []string) {
+	if len(values) > 0 {
+		*a = append(*a, attribute{key, values})
+	}
+}
