@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-compare bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help image run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients vulncheck vulndb third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench: ## Benchmarks: audio path, codecs, running gateway (BENCHTIME=1s)
 
 bench-floods: ## Talking sessions beside floods of each kind: gaps, pings, memory (FLOOD_FOR=3s)
 	go test -run '^$$' -bench Floods -benchtime 1x -timeout 30m ./e2e
+
+bench-traces: ## Sessions that talk beside collectors of traces that hang, refuse or are slow (TRACES_SESSIONS=200, TRACES_FOR=10s)
+	go test -run '^$$' -bench Traces -benchtime 1x -timeout 30m ./e2e
 
 bench-compare: ## CPU and memory beside those of the last release (beside nginx: scripts/bench/compare.sh)
 	./scripts/bench/compare.sh check

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/session"
+	"voicegw/traces"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
 	"voicegw/transport/openai"
@@ -37,14 +39,17 @@ import (
 
 // relayEnv makes the test binary run as a gateway of its own process, so that its
 // CPU and memory can be told from those of its clients and of the provider. Its
-// value is "provider base-URL", and "provider base-URL tls" for clients that speak TLS.
+// value is "provider base-URL", then "tls" for clients that speak TLS, or "traces=URL" for a collector.
 const relayEnv = "VOICEGW_E2E_RELAY"
 
 // runRelay is the gateway's process: it prints its address, then its memory for
 // each line of input, and ends with it.
 func runRelay(target string) error {
 	words := strings.Fields(target)
-	name, base, secure := words[0], words[1], len(words) > 2
+	name, base, secure, collector := words[0], words[1], slices.Contains(words, "tls"), ""
+	if at, ok := strings.CutPrefix(words[len(words)-1], "traces="); ok {
+		collector = at
+	}
 	transports := make(map[string]transport.Transport)
 	loops := gateway.NewLoops(nil)
 	client := nonblock.Client(nil, loops)
@@ -57,7 +62,17 @@ func runRelay(target string) error {
 	if err != nil {
 		return err
 	}
+	var follow session.Follow
+	var spans *traces.Traces
+	if collector != "" {
+		if spans, err = traces.New(traces.Options{Endpoint: collector, Ratio: 1}); err != nil {
+			return err
+		}
+		spans.Know(nil, traces.Model{})
+		follow = spans.Voice
+	}
 	m, err := session.NewManager(session.Options{
+		Follow:     follow,
 		Transports: transports, Provider: name, Limits: session.Limits{ExemptLoopback: true},
 		Policy: orchestrator.Policy{ResumeGrace: 10 * time.Minute}, // clients may come back, as in production
 	})
@@ -87,12 +102,14 @@ func runRelay(target string) error {
 		}
 		var ms runtime.MemStats
 		runtime.ReadMemStats(&ms)
-		if err := json.NewEncoder(os.Stdout).Encode(relayMemory{Heap: ms.HeapAlloc, Stack: ms.StackInuse, Mallocs: ms.Mallocs, Allocated: ms.TotalAlloc, Goroutines: runtime.NumGoroutine()}); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(relayMemory{Heap: ms.HeapAlloc, Stack: ms.StackInuse, Mallocs: ms.Mallocs, Allocated: ms.TotalAlloc, Goroutines: runtime.NumGoroutine(), Traces: spans.Stats()}); err != nil {
 			return err
 		}
 	}
 	m.Close()
-	return nil
+	atOnce, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return spans.Close(atOnce)
 }
 
 // exampleTLS is a server, already closed, with the certificate for 127.0.0.1 that Go has for tests,
@@ -107,6 +124,7 @@ func exampleTLS() *httptest.Server {
 type relayMemory struct {
 	Heap, Stack, Mallocs, Allocated uint64
 	Goroutines                      int
+	Traces                          traces.Stats
 }
 
 // relay is that process seen from outside.
@@ -124,6 +142,12 @@ func startRelay(b testing.TB, provider, base string, secure bool) *relay {
 	if secure {
 		cmd.Env[len(cmd.Env)-1] += " tls"
 	}
+	return startedRelay(b, cmd)
+}
+
+// startedRelay starts the process of a relay.
+func startedRelay(b testing.TB, cmd *exec.Cmd) *relay {
+	b.Helper()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
