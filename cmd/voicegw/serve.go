@@ -126,6 +126,7 @@ type server struct {
 	metrics      *metrics.Metrics
 	scrapes      *scrapes       // nil if the metrics have no address of their own
 	traces       *traces.Traces // nil if there are none
+	traceSecrets []string       // what the log must not show of the headers for the collector
 	overload     *overload.Watch
 	prices       atomic.Pointer[cost.Table]
 	dayBudget    atomic.Uint64 // the bits of a float64: US dollars
@@ -146,6 +147,7 @@ func (p Process) newServer(ctx context.Context, cfg *config.Config, acceptDamage
 	s.drained = &operatorDrain{s: s}
 	s.metrics = metrics.New(metrics.Options{Native: cfg.Metrics.Native, Logger: logger.With("component", "metrics")})
 	var err error
+	s.traceSecrets = p.traceSecrets(cfg)
 	if s.traces, err = p.openTraces(cfg, logger); err == nil {
 		err = s.open(ctx, p)
 	}

@@ -21,7 +21,7 @@ import (
 // files with another content to what has changed. take, which cannot fail, begins to use all of it.
 func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), err error) {
 	next := to.Next
-	s.fence.Know(slices.Concat(now.Secrets(), next.Secrets())...) // sessions may still use the old ones
+	s.fence.Know(slices.Concat(now.Secrets(), next.Secrets(), s.traceSecrets)...) // sessions may still use the old ones
 	prices, err := priceTable(next)
 	if err != nil {
 		return nil, config.Problems{{Where: "prices.file", Message: err.Error()}}
