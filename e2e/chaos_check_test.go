@@ -275,9 +275,9 @@ func (e *evidence) auditTellsAll(f *findings) {
 }
 
 // toldAgain reports whether a gateway may have been killed before the next one could know that a call had
-// ended, which was then lost, or that the model had got its answer, which it then got again.
+// ended, which was then lost, or lost once more, or that the model had got its answer, which it then got again.
 func (e *evidence) toldAgain(a, b audit.Record) bool {
-	if lost := (a.NotDelivered == "node_lost") != (b.NotDelivered == "node_lost"); !lost && !a.Time.Equal(b.Time) {
+	if a.NotDelivered != "node_lost" && b.NotDelivered != "node_lost" && !a.Time.Equal(b.Time) {
 		return false
 	}
 	for _, at := range []time.Time{a.Time, b.Time, e.log.audited[auditedCall{a.SessionID, a.CallID}]} {
