@@ -28,6 +28,8 @@ type Conn struct {
 	loops *Loops // that may watch the connection; may be nil; fixed
 	ear   ear    // nil before Notify, which sets it with mu held; a turn may read it without mu
 
+	watched watched // the ear of a connection that a loop watches
+
 	wg sync.WaitGroup // the drainer
 
 	mu       sync.Mutex // guards the fields below
@@ -46,7 +48,7 @@ type Conn struct {
 func Wrap(stream io.ReadWriteCloser) *Conn {
 	c, ok := stream.(net.Conn)
 	if !ok {
-		c = standIn{ReadWriteCloser: stream}
+		c = standIn{stream}
 	}
 	n := &Conn{Conn: c, try: func([]byte) (int, error) { return 0, nil }}
 	n.room.L = &n.mu
@@ -74,16 +76,34 @@ func Under(c net.Conn) *Conn {
 }
 
 // standIn turns a stream into a net.Conn.
-type standIn struct {
-	io.ReadWriteCloser
-	local, remote net.Addr
-}
+type standIn struct{ io.ReadWriteCloser }
 
-func (s standIn) LocalAddr() net.Addr              { return s.local }
-func (s standIn) RemoteAddr() net.Addr             { return s.remote }
+func (s standIn) LocalAddr() net.Addr              { return nil }
+func (s standIn) RemoteAddr() net.Addr             { return nil }
 func (s standIn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
 func (s standIn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
 func (s standIn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// LocalAddr implements net.Conn. It is nil if the address is not known, as of a closed connection that a loop
+// has watched.
+func (c *Conn) LocalAddr() net.Addr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is := c.watched.local(); is != nil {
+		return is
+	}
+	return c.Conn.LocalAddr()
+}
+
+// RemoteAddr implements net.Conn, as LocalAddr does.
+func (c *Conn) RemoteAddr() net.Addr {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is := c.watched.remote(); is != nil {
+		return is
+	}
+	return c.Conn.RemoteAddr()
+}
 
 // Ready reports that nothing is pending: a Write of a few KB will most likely be accepted
 // whole at once.

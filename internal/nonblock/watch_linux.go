@@ -21,14 +21,16 @@ func watch(c *Conn, f func()) ear {
 	if err != nil {
 		return nil
 	}
-	w := &watched{c: c, notify: f, fd: fd, drained: true, loop: c.loops.pick()}
+	w := &c.watched
+	w.c, w.notify, w.fd, w.drained, w.loop = c, f, fd, true, c.loops.pick()
 	w.caught = w.loop.all.now()
 	if w.slot, err = w.loop.attach(w, true, false); err != nil {
 		_ = unix.Close(fd)
+		*w = watched{}
 		return nil
 	}
 	former := c.Conn
-	c.Conn, c.try, c.wait = standIn{elsewhere{}, former.LocalAddr(), former.RemoteAddr()}, w.write, nil
+	c.Conn, c.try, c.wait = besides, w.write, nil
 	_ = former.Close() // another descriptor of the socket is still open
 	return w
 }
@@ -49,8 +51,10 @@ func own(conn net.Conn) (int, error) {
 	return fd, errors.Join(err, os.NewSyscallError("fcntl", dup))
 }
 
-// elsewhere replaces the stream of a connection that a loop watches: its bytes bypass it.
+// elsewhere replaces the stream of a connection that a loop watches: its bytes bypass it. One serves all.
 type elsewhere struct{}
+
+var besides net.Conn = standIn{elsewhere{}}
 
 var errWatched = errors.New("nonblock: a connection that a loop watches is not waited for")
 
@@ -81,6 +85,28 @@ type watched struct {
 	inTurn bool   // notify runs
 	left   bool   // the turn has left something: it has requested another one
 	over   bool   // fd is closed
+}
+
+// local and remote return the addresses of the socket, which are not kept; nil if no loop watches it, or
+// they are not of TCP. Conn.mu must be held.
+func (w *watched) local() net.Addr  { return w.address(unix.Getsockname) }
+func (w *watched) remote() net.Addr { return w.address(unix.Getpeername) }
+
+func (w *watched) address(of func(fd int) (unix.Sockaddr, error)) net.Addr {
+	if w.c == nil || w.over {
+		return nil
+	}
+	is, err := of(w.fd)
+	if err != nil {
+		return nil
+	}
+	switch is := is.(type) {
+	case *unix.SockaddrInet4:
+		return &net.TCPAddr{IP: is.Addr[:], Port: is.Port}
+	case *unix.SockaddrInet6:
+		return &net.TCPAddr{IP: is.Addr[:], Port: is.Port}
+	}
+	return nil
 }
 
 // caughtUp implements ear.

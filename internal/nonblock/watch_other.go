@@ -2,7 +2,10 @@
 
 package nonblock
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 // Loops watch nothing on this platform: they work only on Linux. Each connection has its own
 // goroutine.
@@ -17,5 +20,10 @@ func (*Loops) Lateness() Lateness { return Lateness{} }
 
 // Load returns the zero value: there are no loops.
 func (*Loops) Load() Load { return Load{} }
+
+type watched struct{}
+
+func (*watched) local() net.Addr  { return nil }
+func (*watched) remote() net.Addr { return nil }
 
 func watch(*Conn, func()) ear { return nil }

@@ -138,7 +138,7 @@ func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup tra
 		},
 	}
 	c.dialog = dialog{
-		provider: t.opts.Name, calls: &c.calls, async: asyncTools(&r, setup.Tools), pairs: pairing{},
+		provider: t.opts.Name, calls: &c.calls, async: asyncTools(&r, setup.Tools),
 		meter: meter{running: r.caps.UsageCumulative},
 	}
 	return c

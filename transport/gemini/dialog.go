@@ -388,6 +388,9 @@ func (d *dialog) call(place int, c functionCall) {
 	if len(c.Args) == 0 || string(c.Args) == "null" {
 		c.Args = []byte("{}")
 	}
+	if d.pairs == nil {
+		d.pairs = pairing{}
+	}
 	if d.pairs.twin(place, c) {
 		return
 	}

@@ -132,9 +132,14 @@ func declareTools(r *row, tools []transport.Tool) ([]functionTool, error) {
 
 // asyncTools returns the names of the tools during which the model continues.
 func asyncTools(r *row, tools []transport.Tool) map[string]bool {
-	async := map[string]bool{}
+	var async map[string]bool // nil for most: it is kept as long as the connection
 	for _, tool := range tools {
-		async[tool.Name] = r.caps.Tools == transport.ToolsAsync || r.behavior && tool.NonBlocking
+		if r.caps.Tools == transport.ToolsAsync || r.behavior && tool.NonBlocking {
+			if async == nil {
+				async = map[string]bool{}
+			}
+			async[tool.Name] = true
+		}
 	}
 	return async
 }
