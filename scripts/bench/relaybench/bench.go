@@ -212,7 +212,7 @@ func (w *weigher) empty() (err error) {
 	if w.rss, err = w.relay.proc.rss(); err != nil {
 		return err
 	}
-	if w.inside, err = w.relay.look("settled"); err != nil {
+	if w.inside, err = w.relay.settled(); err != nil {
 		return err
 	}
 	w.settled, err = w.relay.proc.rss()
@@ -235,7 +235,7 @@ func (w *weigher) idle(r *run) error {
 	if err := w.weigh(r); err != nil || w.relay.probe == nil {
 		return err
 	}
-	in, err := w.relay.look("settled")
+	in, err := w.relay.settled()
 	if err != nil {
 		return err
 	}

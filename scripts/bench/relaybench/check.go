@@ -35,7 +35,7 @@ func checkPlan(builds []kind) []step {
 		{talking(500, 100*time.Millisecond, 2*time.Second, 6*time.Second), builds, 5},
 		// With 200 sessions a slow machine is full, and a round trip is mostly waiting.
 		{talking(100, 20*time.Millisecond, 2*time.Second, 6*time.Second), builds, 5},
-		{idle(2000, 5*time.Second), builds, 1},
+		{idle(2000, storeRests), builds, 1},
 	}
 }
 

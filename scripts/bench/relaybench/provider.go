@@ -25,6 +25,7 @@ const smallestAudio = 500
 type answers struct {
 	hello []string // at once
 	setup []string // to the first message
+	begin []string // before the first audio: until then a session is idle
 	audio []byte   // to each message with audio
 }
 
@@ -52,7 +53,8 @@ func answersOn(wire string, frameBytes int) answers {
 	session := `{"type":"session.%s","event_id":"e","session":{"type":"realtime","id":"sess_1","model":"gpt-realtime","audio":{"input":{},"output":{}}}}`
 	return answers{
 		hello: []string{fmt.Sprintf(session, "created")},
-		setup: []string{fmt.Sprintf(session, "updated"), `{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`},
+		setup: []string{fmt.Sprintf(session, "updated")},
+		begin: []string{`{"type":"response.created","event_id":"e","response":{"id":"resp_1","status":"in_progress"}}`},
 		audio: []byte(`{"type":"response.output_audio.delta","event_id":"event_1","response_id":"resp_1","item_id":"item_1","output_index":0,"content_index":0,"delta":"` + pcm + `"}`),
 	}
 }
@@ -125,6 +127,7 @@ type providerConn struct {
 	*ws.Conn
 	answers answers
 	begun   bool // the first message has arrived
+	speaks  bool // audio has arrived
 }
 
 // readable answers the messages that have arrived.
@@ -152,6 +155,12 @@ func (c *providerConn) take(message []byte) error {
 	}
 	if len(message) < smallestAudio {
 		return nil
+	}
+	if !c.speaks {
+		c.speaks = true
+		if err := c.text(c.answers.begin); err != nil {
+			return err
+		}
 	}
 	return c.Write(websocket.MessageText, c.answers.audio)
 }
