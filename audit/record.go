@@ -94,6 +94,9 @@ type Record struct {
 	// "not_sent", "client" (the client runs the tool, and brings the answer with its next
 	// request) or "held" (the gateway's answer goes to the model together with the client's).
 	NotDelivered string `json:"notDelivered,omitempty"`
+	// Again says that the process that ran the call has died, and nobody knows whether it had written
+	// this record: if so, the call stands there twice, with the same CallID and Time, and ran once.
+	Again bool `json:"again,omitempty"`
 
 	// Spent is what was used, and Prices the version of the price table; both only in a record about
 	// that.

@@ -150,8 +150,8 @@ func tell(records []audit.Record) string {
 	}
 	var b strings.Builder
 	for _, r := range records {
-		fmt.Fprintf(&b, "\n\t%s %s turn %d %s: %s (%s) of the provider's %q, ok %v %s, cache hit %v, not delivered %q %s", r.Time.Format("05.000"), r.SessionID,
-			r.TurnID, r.CallID, r.ToolID, r.IdempotencyKey, r.ProviderCallID, r.OK, r.ErrorType, r.CacheHit, r.NotDelivered, r.Args)
+		fmt.Fprintf(&b, "\n\t%s %s turn %d %s: %s (%s) of the provider's %q, ok %v %s, cache hit %v, again %v, not delivered %q %s", r.Time.Format("05.000"), r.SessionID,
+			r.TurnID, r.CallID, r.ToolID, r.IdempotencyKey, r.ProviderCallID, r.OK, r.ErrorType, r.CacheHit, r.Again, r.NotDelivered, r.Args)
 	}
 	return b.String()
 }
@@ -218,7 +218,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 		turn                int
 	}
 	records := map[call][]audit.Record{}
-	ran, answered := map[made]int{}, map[made]int{}
+	ran, answered := map[made]int{}, map[made][]audit.Record{}
 	for _, r := range e.file {
 		if r.Event != audit.EventTool {
 			continue
@@ -229,12 +229,17 @@ func (e *evidence) auditTellsAll(f *findings) {
 				f.add(promise, "%s of %s stands there twice;%s", r.CallID, r.SessionID, tell([]audit.Record{before, r}))
 			}
 		}
+		repeated := slices.ContainsFunc(records[k], func(before audit.Record) bool { return sameLine(before, r) })
 		records[k] = append(records[k], r)
+		if repeated {
+			continue // it was done once
+		}
 		if !r.CacheHit {
 			ran[made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}]++
 		}
 		if r.OK && !r.CacheHit {
-			answered[made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}]++
+			k := made{r.SessionID, r.ToolID, string(r.Args), r.TurnID}
+			answered[k] = append(answered[k], r)
 		}
 	}
 	for _, v := range e.visits {
@@ -266,9 +271,9 @@ func (e *evidence) auditTellsAll(f *findings) {
 			f.add(promise, "%s ran %d times in turn %d of %s with %s and stands there %d times", k.tool, n, k.turn, k.session, k.args, ran[k])
 		}
 	}
-	for k, n := range answered {
-		if _, ours := named(k.tool); ours && began[k] < n {
-			f.add(promise, "%s stands there as done %d times in turn %d of %s and ran %d times", k.tool, n, k.turn, k.session, began[k])
+	for k, done := range answered {
+		if _, ours := named(k.tool); ours && began[k] < len(done) {
+			f.add(promise, "%s stands there as done %d times in turn %d of %s and ran %d times;%s", k.tool, len(done), k.turn, k.session, began[k], tell(done))
 		}
 	}
 	e.samePlaces(f, promise)
@@ -277,7 +282,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 // toldAgain reports whether a gateway may have been killed before the next one could know that a call had
 // ended, which was then lost, or lost once more, or that the model had got its answer, which it then got again.
 func (e *evidence) toldAgain(a, b audit.Record) bool {
-	if a.NotDelivered != "node_lost" && b.NotDelivered != "node_lost" && !a.Time.Equal(b.Time) {
+	if a.NotDelivered != "node_lost" && b.NotDelivered != "node_lost" && !sameLine(a, b) {
 		return false
 	}
 	for _, at := range []time.Time{a.Time, b.Time, e.log.audited[auditedCall{a.SessionID, a.CallID}]} {
@@ -287,6 +292,9 @@ func (e *evidence) toldAgain(a, b audit.Record) bool {
 	}
 	return false
 }
+
+// sameLine reports whether one of two records of a call says that it may repeat the other.
+func sameLine(a, b audit.Record) bool { return a.Time.Equal(b.Time) && (a.Again || b.Again) }
 
 // samePlaces: the stream has the records of the file; one may stand there twice, where an
 // attempt had failed after it was stored.

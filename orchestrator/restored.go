@@ -148,8 +148,14 @@ func (m *machine) restored(in Restored) {
 		m.turns.skip = turnsLeftOut
 	}
 	for _, n := range was.Notices[:min(len(was.Notices), maxNotices)] {
-		if in.Given {
+		switch {
+		case n.Record == nil:
+		case in.Given:
 			n.Record = nil // the process before has recorded that the model was not told there
+		default:
+			again := *n.Record // it may have told the model, and recorded that, after its last checkpoint
+			again.Again = true
+			n.Record = &again
 		}
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record})
 	}

@@ -180,6 +180,9 @@ func showRecord(r audit.Record) string {
 			s += fmt.Sprintf(" %s=%s", f.name, f.value)
 		}
 	}
+	if r.Again {
+		s += " again"
+	}
 	if len(r.Intents)+len(r.Refused) > 0 {
 		s += fmt.Sprintf(" intents=%v refused=%v", r.Intents, r.Refused)
 	}

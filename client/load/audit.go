@@ -56,7 +56,7 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 	defer l.mu.Unlock()
 	a := &report.Audit{File: path, Expected: int64(len(l.calls))}
 	found := map[call]bool{}
-	deeds := map[string]int{}
+	deeds := map[string]map[call]bool{} // the calls of each that have done it
 	_, err := audit.ReadFiles(ctx, path, func(r audit.Record, _ []byte) error {
 		c := call{r.SessionID, r.CallID}
 		if r.Event != audit.EventTool || !l.sessions[r.SessionID] {
@@ -66,7 +66,11 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 			found[c] = true
 		}
 		if r.BusinessKey != "" && r.OK && !r.CacheHit {
-			deeds[r.ToolID+" "+r.BusinessKey]++
+			deed := r.ToolID + " " + r.BusinessKey
+			if deeds[deed] == nil {
+				deeds[deed] = map[call]bool{}
+			}
+			deeds[deed][c] = true // a call may stand there twice after the death of a gateway
 		}
 		return nil
 	})
@@ -76,8 +80,8 @@ func (l *ledger) read(ctx context.Context, path string) *report.Audit {
 		a.Problem = err.Error()
 	}
 	a.Found = int64(len(found))
-	for _, n := range deeds {
-		a.Twice += int64(n - 1)
+	for _, by := range deeds {
+		a.Twice += int64(len(by) - 1)
 	}
 	return a
 }

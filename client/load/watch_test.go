@@ -292,6 +292,7 @@ func TestTheAudit(t *testing.T) {
 	}
 	const done, stored, failed = `"ok":true,"cacheHit":false`, `"ok":true,"cacheHit":true`, `"ok":false,"cacheHit":false`
 	lines := record("mine", "1", "a", done) + record("mine", "2", "a", stored) + record("mine", "3", "b", failed) + record("mine", "4", "b", done) + record("other", "1", "a", done) + record("mine", "9", "", done)
+	lines += record("mine", "4", "b", done+`,"again":true`) // its gateway was killed
 	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
