@@ -252,7 +252,7 @@ func (e *evidence) auditTellsAll(f *findings) {
 			case told, e.cutShort(v.session, seen.began, seen.endedAt):
 			case len(all) == 0 && e.abandoned(v.session):
 			case len(all) == 0:
-				f.add(promise, "%s of %s, which the client saw, does not stand there", id, v.name())
+				f.add(promise, "%s of %s, which the client saw, does not stand there; it was told %s, %+v, %s%s", id, v.name(), seen.tool, seen.ended, e.links.tell(v.session), v.lately())
 			default:
 				f.add(promise, "%s of %s stands there as%s;\n\tthe client was told %s, %+v", id, v.name(), tell(all), seen.tool, seen.ended)
 			}

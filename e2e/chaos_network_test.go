@@ -230,6 +230,7 @@ func (v *visit) byGateway() bool {
 // turnedAway is called when a connection on which the caller was coming back is over. It tries again,
 // unless the session is over.
 func (v *visit) turnedAway() bool {
+	v.latest = append(v.latest, fmt.Sprintf("%.3f turned away by %s with %d", time.Since(v.began).Seconds(), v.at.node.name, v.code))
 	v.holes += 4 // what began that connection, if its session has got so far, is not sent again
 	waited := v.caller.crowd.pulse.between(v.lostAt, time.Now())
 	if v.reason != "" || v.code >= closecode.BadProtocol || waited > hushPatience {

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"voicegw/store"
@@ -51,6 +53,20 @@ func (s *linkSide) owner(session string) *chaosNode {
 		return nil
 	}
 	return all[len(all)-1].node
+}
+
+// tell names the gateways that had a session, for whoever reads of a finding.
+func (s *linkSide) tell(session string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, o := range s.owners[session] {
+		fmt.Fprintf(&b, "; %s had it from %s", o.node.name, o.at.Format("05.000"))
+		if died := o.node.death(); !died.IsZero() {
+			fmt.Fprintf(&b, ", and was killed at %s", died.Format("05.000"))
+		}
+	}
+	return strings.TrimPrefix(b.String(), "; ")
 }
 
 // ownerDeath is that a gateway was killed that had a session.

@@ -127,7 +127,7 @@ func (e *evidence) refusals(f *findings) {
 		case !over && e.unwritten(v.session):
 			e.unknown++
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
-			f.add(promise, "%s was refused with %d, and its session had not ended: %+v\n\t%s", v.name(), v.code, end, strings.Join(v.latest, "\n\t"))
+			f.add(promise, "%s was refused with %d, and its session had not ended: %+v, %s\n\t%s", v.name(), v.code, end, e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:
 			f.add(promise, "%s was refused with %d after %v, and %v is the grace;\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.losingAt), chaosGrace,
 				strings.Join(v.latest, "\n\t"))

@@ -17,6 +17,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -508,6 +509,14 @@ func TestComingBackToASessionThatHasLeft(t *testing.T) {
 			t.Errorf("the client was told %q", c.log())
 		}
 		c.ended(t, closecode.ServerLeaving)
+		// It has left after a client had found it, and before the client is let in.
+		s, late := r.st.only(), newTestClient()
+		for token, want := range map[string]*Cause{r.token: causeMoving, "another": causeResume} {
+			start := &startMessage{InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Resume: &protocol.Resume{SessionID: s.id, Token: token}}
+			if got := r.st.m.resume(s, &Admission{m: r.st.m}, late, start); got != want {
+				t.Errorf("a client that has found the session just before was told %v, want %v", got, want)
+			}
+		}
 		wait()
 	})
 }

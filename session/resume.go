@@ -38,7 +38,7 @@ func (m *Manager) find(a *Admission, c Client, g *guest) (taken *session, cause 
 	if s == nil {
 		return m.comeFromElsewhere(a, c, g)
 	}
-	if s.isOver() && (s.cause().moved() || s.given() != nil) {
+	if s.isOver() && s.hasLeft(s.given()) {
 		s.visitors.Done() // the client may be carried for long
 		return m.comeFromElsewhere(a, c, g)
 	}
@@ -85,15 +85,15 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	if c.Gone() {
 		return nil, causeGone // it may have come back on another connection since, which this one must not displace
 	}
-	if s.isOver() || !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
+	if !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
 		!mayComeBack(a.Principal, s.principal, s.user.String()) {
 		return nil, causeResume
 	}
-	if cause := s.fits(start); cause != nil {
+	if cause := s.mayBeElsewhere(); cause != nil {
 		return nil, cause
 	}
-	if s.giving != nil {
-		return nil, causeMoving // the client tries again in a moment, when it is known where the session is
+	if cause := s.fits(start); cause != nil {
+		return nil, cause
 	}
 	if s.opts.Blocked != nil {
 		if until, ok := s.opts.Blocked(s.user); ok {
@@ -105,9 +105,11 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		s.takeSent(now)
 		old.detach(causeElsewhere)
 		s.step(orchestrator.ClientLost{}, now)
-	}
-	if s.isOver() {
-		return nil, causeResume
+		if cause := s.mayBeElsewhere(); cause != nil { // without a client it leaves a process that drains
+			s.showState()
+			s.wind()
+			return nil, cause
+		}
 	}
 	away := now.Sub(s.state.AwaySince())
 	back := s.down.resume(r.LastSeq, r.Audio, away)
@@ -143,6 +145,22 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		"addr", a.addr.String(), "client", clientName(start))
 	return at, nil
 }
+
+// mayBeElsewhere returns what a client is told of a session that is over here or on its way out; nil if it runs
+// here. The session may have left since the client has found it. The caller must hold mu.
+func (s *session) mayBeElsewhere() *Cause {
+	switch over := s.isOver(); {
+	case !over && s.giving == nil:
+		return nil
+	case !over, s.hasLeft(s.giving):
+		return causeMoving // the client tries again in a moment, when it is known where the session is
+	}
+	return causeResume
+}
+
+// hasLeft reports whether another process goes on, or may, with a session that is over here; g is what was to be
+// given up.
+func (s *session) hasLeft(g *giving) bool { return g != nil || s.cause().moved() }
 
 // namesUser reports whether a client names a session's user, or nobody. A session that began with a
 // ticket has the ticket's user, whatever name the client gave then: that name is known.
