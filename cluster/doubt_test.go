@@ -118,3 +118,48 @@ func TestATakeoverInDoubtIsSettled(t *testing.T) {
 		})
 	}
 }
+
+// TestASessionThatCannotGoOnIsGivenBack: a node has taken a session with which it cannot go on, and the store does not
+// answer when it gives it back. The session does not stay with the node: it can be taken a moment later.
+func TestASessionThatCannotGoOnIsGivenBack(t *testing.T) {
+	address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
+	first, kept := nodeAt(t, address)
+	own, err := store.Open(t.Context(), store.Options{URL: "nats://" + address, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { own.Close() })
+	is, err := own.Nodes().Join(t.Context(), store.Node{}, func() int { return 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := NewNode(NodeOptions{
+		Directory: own.Directory(), Nodes: allGone{}, Checkpoints: own.Checkpoints(), Self: func() string { return is.Node().ID }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	t.Cleanup(n.Close)
+	hash := sha256.Sum256([]byte("the token"))
+	p := first.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000})
+	await.Closed(t, "the session is entered", p.Written())
+	visitor := session.Visitor{Start: &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: &protocol.Resume{SessionID: "voice-1", Token: "the token"}}}
+	taken, err := n.Take(t.Context(), visitor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := taken.Place.Return(late); err == nil {
+		t.Fatal("it was given back although the store has not answered")
+	}
+	await.True(t, "the session is taken again", func() bool {
+		is, err := n.Take(t.Context(), visitor)
+		if err != nil && !errors.Is(err, session.ErrElsewhere) {
+			t.Fatalf("the client is told %v", err)
+		}
+		taken = is
+		return err == nil
+	})
+	if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || r.State != store.SessionLive || !taken.Record.Lost {
+		t.Errorf("it was taken as %+v, and the record is %+v, %v", taken.Record, r, err)
+	}
+	taken.Place.Leave()
+}

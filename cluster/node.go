@@ -174,12 +174,7 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 	case errors.Is(err, store.ErrCorrupt):
 		n.o.Logger.Error("a session goes on without its checkpoint, which cannot be read", "session_id", found.ID, "error", err)
 	default:
-		is := owned.Record()
-		back := p.giveBack(ctx)
-		if errors.Is(back, store.ErrUnavailable) {
-			n.doubts(is)
-		}
-		return nil, errors.Join(err, back)
+		return nil, errors.Join(err, p.Return(ctx))
 	}
 	return taken, nil
 }

@@ -344,14 +344,19 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	return err //nolint:wrapcheck // it names the store
 }
 
-// giveBack gives up a session that was taken, with the checkpoint that it has.
-func (p *place) giveBack(ctx context.Context) error {
+// Return implements session.Place. The checkpoint is the one that was found.
+func (p *place) Return(ctx context.Context) error {
 	p.mu.Lock()
 	p.over = true
 	p.changes.stop()
 	owned := p.owned
 	p.mu.Unlock()
-	return owned.Update(ctx, func(r *store.SessionRecord) { r.State = store.SessionMoving }) //nolint:wrapcheck // it names the store
+	is := owned.Record()
+	err := owned.Update(ctx, func(r *store.SessionRecord) { r.State = store.SessionMoving })
+	if err != nil && !errors.Is(err, store.ErrFenced) {
+		p.n.doubts(is)
+	}
+	return err //nolint:wrapcheck // it names the store
 }
 
 var (

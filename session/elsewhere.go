@@ -47,8 +47,8 @@ type Taken struct {
 	Checkpoint store.Checkpoint
 }
 
-// Place is a session's place in the directory. Its methods may be called concurrently; only Keep and
-// Give wait.
+// Place is a session's place in the directory. Its methods may be called concurrently; only Keep,
+// Give and Return wait.
 type Place interface {
 	// Update changes the session's record: change is called at once, and what it has changed is
 	// written soon, in the order of the calls.
@@ -67,6 +67,10 @@ type Place interface {
 	// when Give returns nil, and nothing is written after them. After an error the session is still
 	// this node's, and Give can be called again.
 	Give(ctx context.Context, c store.Checkpoint) error
+	// Return gives up, as it was, a session that was taken and cannot go on here: any node may take it then.
+	// It waits for the store no longer than ctx is valid; after an error it is done when the store answers.
+	// Nothing else is written.
+	Return(ctx context.Context) error
 	// Sure reports whether no other node can have taken the session; see [store.Owned.Sure].
 	Sure() bool
 	// WhenLost calls f, on a goroutine of its own, once another node has taken the session. It does
@@ -96,6 +100,7 @@ func (nowhere) Written() <-chan struct{}                     { return written }
 func (nowhere) Note(store.Checkpoint)                        {}
 func (nowhere) Keep(context.Context) error                   { return nil }
 func (nowhere) Give(context.Context, store.Checkpoint) error { return errNowhere }
+func (nowhere) Return(context.Context) error                 { return errNowhere }
 func (nowhere) Sure() bool                                   { return true }
 func (nowhere) WhenLost(func())                              {}
 func (nowhere) Leave()                                       {}

@@ -251,6 +251,19 @@ func (p *shelfPlace) Give(_ context.Context, c store.Checkpoint) error {
 	return nil
 }
 
+func (p *shelfPlace) Return(context.Context) error {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if !p.mine() {
+		return store.ErrUnavailable
+	}
+	r := p.n.records[p.id]
+	r.State = store.SessionMoving
+	p.n.records[p.id] = r
+	p.over = true
+	return nil
+}
+
 func (p *shelfPlace) Sure() bool {
 	p.n.mu.Lock()
 	defer p.n.mu.Unlock()

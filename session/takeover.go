@@ -121,8 +121,8 @@ func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, 
 	}
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
-	if err := t.Place.Give(ctx, t.Checkpoint); err != nil {
-		g.logger.Error("a session that cannot go on here could not be given up", "error", err)
+	if err := t.Place.Return(ctx); err != nil {
+		g.logger.Error("a session that cannot go on here is not given up yet", "error", err)
 	}
 	return nil, cause, nil
 }
