@@ -158,7 +158,7 @@ func (v *visit) take(h happening) {
 		v.asked(m)
 	case *protocol.ConfirmationEnded:
 		if was, asked := v.questions[m.Token]; (!asked || was != "") && v.snapshots == 0 {
-			v.complain("confirmation.ended %s of a question that was %q", m.Outcome, was)
+			v.complain("confirmation.ended %s of a question that was %q; asked %t, %d returns%s", m.Outcome, was, asked, v.returns, v.lately())
 		}
 		v.questions[m.Token] = m.Outcome
 	case *protocol.Error:

@@ -88,7 +88,8 @@ func (e *evidence) plannedReplacements(f *findings) {
 		}
 		for reason, n := range v.reconnecting {
 			if n > mayShow[reason] {
-				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told%s", v.name(), n, reason, mayShow[reason], v.lately())
+				f.add("S9: a planned replacement shows nothing", "%s was told of %d with the reason %s, of which %d had to be told; the log has %+v, %s%s", v.name(), n, reason, mayShow[reason],
+					e.log.switched[v.session], e.links.tell(v.session), v.lately())
 			}
 		}
 		e.overtalked(f, v)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/prompts"
 	"voicegw/transport"
 )
@@ -71,6 +72,9 @@ type link struct {
 
 	losses []time.Time // recent losses, oldest first; a completed turn clears them
 
+	// unsent are the audit's records of the latest answers that wait for the next connection, immutable ones.
+	unsent []*audit.Record
+
 	// What the connection that was given up has left behind.
 	pressed bool // the user was holding the push-to-talk button
 	midway  bool // the user was speaking
@@ -89,6 +93,17 @@ const (
 	asked                // the model has something to answer
 )
 
+// maxUnsent bounds link.unsent: they are part of each checkpoint.
+const maxUnsent = 16
+
+// waits notes the record of an answer that waits for the next connection.
+func (l *link) waits(r *audit.Record) {
+	if len(l.unsent) == maxUnsent {
+		l.unsent = slices.Delete(l.unsent, 0, 1)
+	}
+	l.unsent = append(l.unsent, r)
+}
+
 // down reports whether there is no connection to the model.
 func (s State) down() bool { return !s.link.lostAt.IsZero() }
 
@@ -103,7 +118,7 @@ func Replaceable(caps transport.Capabilities) bool {
 
 // clone returns a copy that shares nothing that Step changes.
 func (l link) clone() link {
-	l.losses = slices.Clone(l.losses)
+	l.losses, l.unsent = slices.Clone(l.losses), slices.Clone(l.unsent)
 	return l
 }
 
@@ -236,7 +251,7 @@ func (m *machine) unlink(why LinkReason) {
 		handle = l.handle
 	}
 	m.noMoreWords()
-	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
+	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, unsent: l.unsent, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
 	if why == LinkMoving {
 		m.goOnSpeaking(false) // what is kept stays in this process
@@ -290,7 +305,7 @@ func (m *machine) linkBack(in LinkBack) {
 	}
 	m.caps = in.Caps
 	away := m.at.Sub(l.lostAt)
-	l.lostAt = time.Time{}
+	l.lostAt, l.unsent = time.Time{}, nil
 	if l.told {
 		m.do(Reconnected{Reason: l.reason, Lost: away, How: in.How})
 	}

@@ -55,6 +55,9 @@ func (m *machine) tell(n notice) {
 // sendAnswer sends a notice to the model, and audits the record that this makes true.
 func (m *machine) sendAnswer(n notice) {
 	if n.record != nil {
+		if m.down() {
+			m.link.waits(n.record)
+		}
 		m.do(Audit{Record: *n.record, Told: true})
 	}
 	m.sendNotice(n.text)

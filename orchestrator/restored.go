@@ -27,13 +27,16 @@ type Memory struct {
 	Phase    Phase        `json:"phase,omitempty"`
 	// Unanswered means that the user had said something for which no turn had begun, Worded that the
 	// words are known.
-	Unanswered    bool         `json:"unanswered,omitempty"`
-	Worded        bool         `json:"worded,omitempty"`
-	AudioOff      bool         `json:"audio_off,omitempty"`
-	TranscriptOff bool         `json:"transcript_off,omitempty"`
-	Warned        bool         `json:"warned,omitempty"` // the client knows that the session will end soon
-	Notices       []Notice     `json:"notices,omitempty"`
-	Calls         calls.Memory `json:"calls,omitzero"`
+	Unanswered    bool     `json:"unanswered,omitempty"`
+	Worded        bool     `json:"worded,omitempty"`
+	AudioOff      bool     `json:"audio_off,omitempty"`
+	TranscriptOff bool     `json:"transcript_off,omitempty"`
+	Warned        bool     `json:"warned,omitempty"` // the client knows that the session will end soon
+	Notices       []Notice `json:"notices,omitempty"`
+	// Unsent are the audit's records of answers that wait for a connection to the model. What was answered
+	// is part of what was said.
+	Unsent []*audit.Record `json:"unsent,omitempty"`
+	Calls  calls.Memory    `json:"calls,omitzero"`
 	// Cost is what the model has cost so far, WrapUp that it was told that a limit is near.
 	Cost   cost.Amount `json:"cost,omitzero"`
 	WrapUp bool        `json:"wrap_up,omitempty"`
@@ -70,7 +73,7 @@ func (s State) Memory() Memory {
 	m := Memory{
 		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
-		Cost: s.spending.amount, WrapUp: s.spending.told,
+		Cost: s.spending.amount, WrapUp: s.spending.told, Unsent: slices.Clone(s.link.unsent),
 	}
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
 	if t := s.turn; t != nil && t.cut == uncut {
@@ -159,6 +162,7 @@ func (m *machine) restored(in Restored) {
 		}
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record})
 	}
+	m.neverSent(in)
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true}
 		if o.AgainMS != nil {
@@ -197,6 +201,19 @@ func (m *machine) restored(in Restored) {
 	}
 	if !m.link.told {
 		m.tellAway()
+	}
+}
+
+// neverSent audits the answers that waited for a connection when the process before died: it may have sent them
+// after its last checkpoint. One that has given the session up has recorded them.
+func (m *machine) neverSent(in Restored) {
+	for _, r := range in.Memory.Unsent[:min(len(in.Memory.Unsent), maxUnsent)] {
+		if r == nil || in.Given {
+			continue
+		}
+		lost := *r
+		lost.Delivered, lost.NotDelivered, lost.Again = false, "not_sent", true
+		m.do(Audit{Record: lost})
 	}
 }
 

@@ -258,6 +258,9 @@ func (w words) restored() Input {
 			m.Notices[0].Record = &audit.Record{Event: audit.EventTool, TurnID: m.Turn, CallID: w.id("result"), ToolID: "write", OK: true}
 		}
 	}
+	if w.has("unsent") {
+		m.Unsent = []*audit.Record{{Event: audit.EventTool, TurnID: m.Turn, CallID: w.id("unsent"), ToolID: "write", OK: true, Delivered: true}}
+	}
 	var unheard []Unheard
 	if w.has("seq") {
 		item, ms := w.itemMS("has")

@@ -169,6 +169,12 @@ func trim(m *orchestrator.Memory) {
 			m.Notices[i].Text = clipTo(m.Notices[i].Text, maxKeptNotice)
 		}
 	}
+	for i, r := range m.Unsent {
+		if len(r.Args) > maxKeptArgs {
+			short := *r
+			short.Args, m.Unsent[i] = nil, &short
+		}
+	}
 	for _, all := range [][]calls.OpenCall{m.Calls.Open, m.Calls.Lost} {
 		for i := range all {
 			if len(all[i].Args) > maxKeptArgs {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -264,6 +265,31 @@ func TestCallLostWithAFullNodeBetween(t *testing.T) {
 		}
 		if rec := n.shelf.record(r.id); rec.Lost {
 			t.Error("the session is lost although somebody goes on with it")
+		}
+	})
+}
+
+// TestAnswerThatWaitedForAModel: a call ended while there was no connection to the model, and its gateway died before
+// there was one. Its line stands in the audit all the same.
+func TestAnswerThatWaitedForAModel(t *testing.T) {
+	onTillNodes(t, func(t *testing.T, n tillNodes) {
+		c, model := n.talk()
+		n.takes = time.Second
+		n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
+		defer n.fake.StallConnect()()
+		model.FailRecv(&transport.Error{Op: "recv", Kind: transport.KindRetry, Err: errors.New("the connection broke")})
+		pass(2 * time.Second)
+		r := n.back(t, c)
+		n.takeOver(t, r).fake.Accept(t)
+		synctest.Wait()
+		found := 0
+		for _, rec := range n.audited.list() {
+			if rec.ToolID == "add" && rec.OK && rec.Again && rec.NotDelivered == "not_sent" {
+				found++
+			}
+		}
+		if found != 1 {
+			t.Errorf("the next gateway has written %d lines of the call: %+v", found, n.audited.list())
 		}
 	})
 }
