@@ -89,7 +89,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	if a.opts.Tools != nil {
 		t.tools = t.persona.narrow(a.opts.Tools())
 	}
-	t.calls = calls.New(t.tools, calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
+	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.resume()
 	t.follow()
 	t.runs = a.opts.Executor.Begin(execute.Conversation{

@@ -70,7 +70,7 @@ func newDialogue(t *testing.T, seed uint64, caps transport.Capabilities) *dialog
 
 // begin makes a process go on with an empty state.
 func (d *dialogue) begin() {
-	d.state = NewState(d.caps, Policy{Relink: true, ResumeGrace: 30 * time.Second}, toolbox(), testMark, d.at)
+	d.state = NewState(d.caps, NewRules(Policy{Relink: true, ResumeGrace: 30 * time.Second}), toolbox(), testMark, d.at)
 	d.model, d.held, d.clock, d.keeps = &farEnd{d: d}, nil, PlayClock{}, false
 }
 

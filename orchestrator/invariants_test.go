@@ -84,7 +84,7 @@ func hold(t *testing.T, seed uint64, sort uint8, n int) {
 // state holds, so that a field which is still to come is measured too.
 func TestStateIsBounded(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside} {
-		tk := &talk{rng: nil, state: NewState(caps, Policy{}, toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, Policy{})}
+		tk := &talk{rng: nil, state: NewState(caps, NewRules(Policy{}), toolbox(), testMark, epoch), at: epoch, watch: newWatcher(t, caps, Policy{})}
 		tk.take(Began{})
 		var first, second int // the largest state of the first and of the second half
 		const rounds = 100

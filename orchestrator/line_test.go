@@ -142,7 +142,7 @@ func TestPlayClock(t *testing.T) {
 // TestItemIsSpokenOnce: one that is over or was flushed does not begin again, and what there
 // is no room for is an error that the client is told.
 func TestItemIsSpokenOnce(t *testing.T) {
-	s := NewState(capsDeaf, Policy{}, toolbox(), testMark, epoch)
+	s := NewState(capsDeaf, NewRules(Policy{}), toolbox(), testMark, epoch)
 	var actions []Action
 	do := func(in Input) {
 		var now []Action

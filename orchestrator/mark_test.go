@@ -71,7 +71,7 @@ var ownWords = []string{prompts.WrittenBefore(""), prompts.AnswerFirst(""), prom
 func checkMarks(t *testing.T, entrance string, in []Input) (given string) {
 	t.Helper()
 	for _, caps := range []transport.Capabilities{capsHearing, capsDeaf} {
-		state, at := NewState(caps, Policy{}, toolbox(), testMark, epoch), epoch
+		state, at := NewState(caps, NewRules(Policy{}), toolbox(), testMark, epoch), epoch
 		for _, one := range in {
 			at = at.Add(time.Second)
 			next, actions := Step(state, at, one)

@@ -67,7 +67,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 		p.MaxCost = 100
 	}
 	tk := &talk{rng: rng, at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}, moves: moves, epoch: 1}
-	tk.fresh = func() State { return NewState(caps, p, toolbox(), testMark, tk.at) }
+	tk.fresh = func() State { return NewState(caps, NewRules(p), toolbox(), testMark, tk.at) }
 	tk.state, tk.leaves = tk.fresh(), sort/96%2 == 1
 	tk.take(Began{})
 	return tk

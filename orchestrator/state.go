@@ -73,6 +73,22 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
+// Rules are a Policy with its defaults. All sessions with that policy share them, and they never change.
+type Rules struct {
+	Policy
+
+	calls calls.Rules
+}
+
+// NewRules returns the rules of a policy.
+func NewRules(p Policy) *Rules {
+	p = p.withDefaults()
+	return &Rules{p, calls.Rules{
+		Tools: p.Tools, Prefix: "call_", Spoken: p.SpokenConfirmation, Live: true,
+		MaxOpen: maxCalls, MaxQuestions: maxConfirmations, ProgressEvery: p.ProgressEvery,
+	}}
+}
+
 // State is everything that the orchestrator knows about a session. It is a value: Step returns a
 // new State and leaves the old one unchanged.
 type State struct {
@@ -81,7 +97,7 @@ type State struct {
 	move move
 
 	// Fixed after NewState.
-	policy    Policy
+	policy    *Rules
 	mark      mark.Mark // the mark before the gateway's own words to this model
 	startedAt time.Time
 
@@ -118,9 +134,13 @@ type turns struct {
 	began  time.Time // when the last turn began
 	// answered is what another process must know of the last turn, if it is over and was answered.
 	answered *OpenTurn
-	carry    transport.Tokens // usage reported between turns, for the next turn
+	carry    *carried // what was used between turns, for the next turn; nil if nothing was. Immutable
+}
 
-	carryCost cost.Amount // of carry
+// carried is what was used, and what that has cost.
+type carried struct {
+	usage transport.Tokens
+	cost  cost.Amount
 }
 
 // response is the model's latest response.
@@ -309,14 +329,10 @@ const (
 // and these tools; tools is nil if the session has none. own is the mark that the model's prompt
 // declares to be the gateway's: Step puts it before its own words to the model, and removes it
 // from all other text that goes there.
-func NewState(caps transport.Capabilities, rules Policy, tools *registry.Snapshot, own mark.Mark, now time.Time) State {
-	rules = rules.withDefaults()
+func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapshot, own mark.Mark, now time.Time) State {
 	return State{
 		caps: caps, policy: rules, mark: own, startedAt: now, lastActive: now, phase: PhaseConnecting,
-		calls: calls.New(tools, calls.Rules{
-			Tools: rules.Tools, Prefix: "call_", Spoken: rules.SpokenConfirmation, Live: true,
-			MaxOpen: maxCalls, MaxQuestions: maxConfirmations, ProgressEvery: rules.ProgressEvery,
-		}),
+		calls: calls.New(tools, &rules.calls),
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 func TestConversationsAboutCalls(t *testing.T) {
 	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
 		rules := Policy{Tools: callstest.Rules(registry.ModeVoice)}
-		p := &voicePlayer{state: NewState(capsHearing, rules, callstest.Tools(t, nil), testMark, epoch), at: epoch, ran: map[string]calls.Run{}}
+		p := &voicePlayer{state: NewState(capsHearing, NewRules(rules), callstest.Tools(t, nil), testMark, epoch), at: epoch, ran: map[string]calls.Run{}}
 		p.take(Began{})
 		story(p)
 	})

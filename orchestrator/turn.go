@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/cost"
 	"voicegw/prompts"
 	"voicegw/transport"
 )
@@ -47,8 +46,11 @@ func (m *machine) openTurn(inputEnd time.Time) {
 	m.turns.last, m.turns.gaps, m.turns.skip = m.turns.last+1+m.turns.skip, m.turns.gaps+m.turns.skip, 0
 	m.turns.began, m.turns.answered, m.lastActive = m.at, nil, m.at
 	m.stop.pending = false
-	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at, usage: m.turns.carry, cost: m.turns.carryCost}
-	m.turns.carry, m.turns.carryCost = transport.Tokens{}, cost.Amount{}
+	m.turn = &turn{number: m.turns.last, startedAt: m.at, inputEnd: inputEnd, knownAt: m.at}
+	if c := m.turns.carry; c != nil {
+		m.turn.usage, m.turn.cost = c.usage, c.cost
+	}
+	m.turns.carry = nil
 	if m.down() {
 		m.turn.queued = m.link.count
 	}
@@ -375,7 +377,11 @@ func (m *machine) nudge(t *turn) {
 func (m *machine) used(in Used) {
 	m.spending.amount = m.spending.amount.Plus(in.Cost)
 	if m.turn == nil {
-		m.turns.carry, m.turns.carryCost = m.turns.carry.Add(in.Tokens), m.turns.carryCost.Plus(in.Cost)
+		next := carried{in.Tokens, in.Cost}
+		if was := m.turns.carry; was != nil {
+			next = carried{was.usage.Add(in.Tokens), was.cost.Plus(in.Cost)}
+		}
+		m.turns.carry = &next
 		return
 	}
 	m.turn.usage, m.turn.cost = m.turn.usage.Add(in.Tokens), m.turn.cost.Plus(in.Cost)

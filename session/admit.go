@@ -13,6 +13,23 @@ import (
 	"voicegw/internal/user"
 )
 
+// Arrival is what is known of a connection before its session.start. It may be set until Start, and is
+// nil once a session runs.
+type Arrival struct {
+	// Ticket is the ticket that the client offered as a subprotocol, Origin the origin of its
+	// page; either may be empty.
+	Ticket, Origin string
+	// Principal is who the client has shown to be. If TicketNeeded is set, it may begin a session only
+	// with a ticket.
+	Principal    auth.Principal
+	TicketNeeded bool
+	// Anonymous is the user of a client that gives no name. If it is not set, such a client is a new
+	// user, connected to no other.
+	Anonymous user.User
+	// Parent is the span of the client's own that it begins the session for; zero without one.
+	Parent traceparent.Parent
+}
+
 // The errors of Admit.
 var (
 	// ErrDraining: the gateway is shutting down.
@@ -29,19 +46,7 @@ var (
 // Admission admits one connection: first to the waiting room and, once its session.start has
 // arrived, to a session's place. The caller must pass it to Manager.Start or Release it.
 type Admission struct {
-	// Ticket is the ticket that the client offered as a subprotocol, Origin the origin of its
-	// page; either may be empty. They may be set until Start.
-	Ticket, Origin string
-	// Principal is who the client has shown to be. If TicketNeeded is set, it may begin a session only
-	// with a ticket. They may be set until Start.
-	Principal    auth.Principal
-	TicketNeeded bool
-	// Anonymous is the user of a client that gives no name. It may be set until Start. If it is
-	// not set, such a client is a new user, connected to no other.
-	Anonymous user.User
-	// Parent is the span of the client's own that it begins the session for; zero without one. It may be set until
-	// Start.
-	Parent traceparent.Parent
+	*Arrival
 
 	// Fixed after Admit.
 	m       *Manager
@@ -49,13 +54,14 @@ type Admission struct {
 	carried bool // another node carries the client
 	// returns is set if the connection may only come back to a session.
 	returns bool
-	// ctx is done when the connection must leave the waiting room; its cause is a *Cause.
-	ctx   func() context.Context
-	evict context.CancelCauseFunc
+	// ctx is done when the connection must leave the waiting room; its cause is a *Cause. It is nil once
+	// a session runs; see settle.
+	ctx func() context.Context
 
 	once sync.Once
 
 	// Guarded by Manager.mu.
+	cancel context.CancelCauseFunc // cancels ctx; nil with it
 	key    netip.Addr              // the key under which the address is counted
 	exempt bool                    // from the limits per address
 	guest  quota.Guest[netip.Addr] // its place in the waiting room
@@ -97,7 +103,7 @@ func (m *Manager) admits(addr netip.Addr, returns bool) (*Admission, error) {
 
 func (m *Manager) admit(addr netip.Addr, returns bool) (*Admission, error) {
 	addr = addr.Unmap()
-	a := &Admission{m: m, returns: returns, addr: addr, key: quota.AddressKey(addr), exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
+	a := &Admission{Arrival: &Arrival{}, m: m, returns: returns, addr: addr, key: quota.AddressKey(addr), exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
 	in, reachable := m.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +121,7 @@ func (m *Manager) admit(addr netip.Addr, returns bool) (*Admission, error) {
 		return nil, ErrAddressLimit
 	}
 	ctx, evict := context.WithCancelCause(m.ctx())
-	a.ctx, a.evict = func() context.Context { return ctx }, evict
+	a.ctx, a.cancel = func() context.Context { return ctx }, evict
 	a.guest = quota.Guest[netip.Addr]{Key: a.key, Exempt: a.exempt, Evict: func() { evict(causeCrowded) }}
 	if out := m.waiting.Enter(&a.guest); out != nil {
 		out.Evict()
@@ -143,6 +149,25 @@ func (a *Admission) seat() *Cause {
 	a.seated, a.counts = true, !a.exempt
 	m.running++
 	return nil
+}
+
+// settle drops what only a connection needs that waits or is carried: a session holds its Admission for
+// hours.
+func (a *Admission) settle() {
+	a.evict(nil)
+	a.m.mu.Lock()
+	defer a.m.mu.Unlock()
+	a.Arrival, a.ctx, a.cancel, a.guest.Evict = nil, nil, nil, nil
+}
+
+// evict has the connection leave, unless a session runs over it.
+func (a *Admission) evict(why error) {
+	a.m.mu.Lock()
+	cancel := a.cancel
+	a.m.mu.Unlock()
+	if cancel != nil {
+		cancel(why)
+	}
 }
 
 // Release gives the place back. It may be called more than once.

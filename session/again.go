@@ -22,7 +22,7 @@ func (s *session) hearAgain(settled int64, has *protocol.ResumeInput) bool {
 	s.hearing.Unlock()
 	s.again = audio.Bytes(s.start.InputRate, again)
 	if again > 0 {
-		s.logger.Info("the client sends again what the model may not have heard", "from_ms", from, "audio_ms", again.Milliseconds())
+		s.log().Info("the client sends again what the model may not have heard", "from_ms", from, "audio_ms", again.Milliseconds())
 	}
 	return again > 0
 }

@@ -71,6 +71,15 @@ func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
 	return p
 }
 
+// rulesOf returns the rules of an agent's sessions. All sessions share them whose agents have no budget of
+// their own.
+func (o *Options) rulesOf(a *Agent) *orchestrator.Rules {
+	if a.Budget == (policy.Budget{}) {
+		return o.rules
+	}
+	return orchestrator.NewRules(a.policy(o.Policy))
+}
+
 // agent returns the agent with that name as it is now; an empty name is the default one's. Nil if no
 // session may begin with it.
 func (m *Manager) agent(name string) *Agent {
@@ -159,9 +168,9 @@ func (m *Manager) choose(g *guest) *Cause {
 	return nil
 }
 
-// providerOf returns the provider that a guest has asked for, or that its agent has.
-func (m *Manager) providerOf(g *guest) string {
-	provider := cmp.Or(g.start.Provider, g.agent.Provider, m.options().Provider)
+// providerOf returns the provider that a client has asked for, or that its agent has.
+func (m *Manager) providerOf(w *wish) string {
+	provider := cmp.Or(w.start.Provider, w.agent.Provider, m.options().Provider)
 	if m.options().Transports[provider] == nil {
 		return m.options().Provider // the agent's is not configured on this node
 	}

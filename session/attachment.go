@@ -108,7 +108,7 @@ func (a *attachment) detach(cause *Cause) {
 	if cause == causeSlow {
 		s.happened(Slow{})
 	}
-	s.logger.Info("client lost", "reason", cause.Reason, "attachment", a.gen)
+	s.log().Info("client lost", "reason", cause.Reason, "attachment", a.gen)
 	s.leaving.Go(func() { dismiss(a.conn, cause) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"voicegw/audio/audiotest"
 	"voicegw/orchestrator"
@@ -28,6 +29,14 @@ func (m nullModel) Close() error                                  { return nil }
 func (m nullModel) Info() transport.Info                          { return m.info }
 func (m nullModel) Stats() transport.Stats                        { return transport.Stats{} }
 
+// TestASessionIsOnePiece: a session fits the allocator's class of 4 KB, of which there may be thousands; the next
+// one is 4,864 bytes. What few sessions need belongs behind a pointer.
+func TestASessionIsOnePiece(t *testing.T) {
+	if size := unsafe.Sizeof(session{}); size > 4096 {
+		t.Errorf("a session takes %d bytes, and may take 4096", size)
+	}
+}
+
 // quietSession is a session without pumps: its audio path can be walked by hand.
 func quietSession(tb testing.TB, inRate, outRate int) *session {
 	tb.Helper()
@@ -36,8 +45,8 @@ func quietSession(tb testing.TB, inRate, outRate int) *session {
 	opts.hoard, opts.looked = newHoard(), new(atomic.Int64)
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
-	g := &guest{Ticket: handoff.Ticket{SessionID: "s"}, start: &protocol.Start{InputRate: inRate, OutputRate: outRate}, logger: opts.Logger}
-	s, err := newSession(context.Background(), g, &opts, client, model, nil)
+	g := &guest{Ticket: handoff.Ticket{SessionID: "s"}, wish: wish{start: &protocol.Start{InputRate: inRate, OutputRate: outRate}}, logger: opts.Logger}
+	s, err := newSession(g, &opts, client, model)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -87,7 +96,7 @@ func TestAudioPathAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(500, func() { batch = walkUp(s, batch, &in, up) }); n != 0 {
 			t.Errorf("%v Hz: %v allocations a frame up", rates, n)
 		}
-		s.look = newLookback(16000, s.opts.looked)
+		s.look = &lookback{rate: 16000, all: s.opts.looked}
 		speech := audiotest.Tone(rates[0], 300, -12, 20*time.Millisecond)
 		for _, what := range []string{"noise", "speech"} {
 			if what == "speech" {

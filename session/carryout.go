@@ -34,7 +34,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 		case calls.Tell:
 			s.tell(do.Message)
 		case calls.Slow:
-			s.logger.Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(), "limit_ms", do.Limit.Milliseconds())
+			s.log().Warn("the tools of a turn are slow", "turn", do.Turn, "tool_time_ms", do.Taken.Milliseconds(), "limit_ms", do.Limit.Milliseconds())
 		}
 	case orchestrator.Audit:
 		s.decided(a)

@@ -39,15 +39,13 @@ func (m *Manager) Census() Census {
 	m.mu.Unlock()
 	for _, s := range all {
 		l := s.linked.Load()
-		who := l.info.Provider
+		who := l.info().Provider
 		if s.attached.Load() == nil {
 			c.Detached[who]++
 		} else {
 			c.Attached[who]++
 		}
-		select {
-		case <-l.over:
-		default:
+		if !l.isOver.Load() {
 			c.Linked[who]++
 		}
 		c.Backlog = max(c.Backlog, s.down.backlog())

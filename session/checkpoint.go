@@ -56,7 +56,7 @@ func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 		return
 	}
 	if err := s.noteNow(); err != nil {
-		s.logger.Error("encoding a checkpoint", "error", err)
+		s.log().Error("encoding a checkpoint", "error", err)
 	}
 }
 

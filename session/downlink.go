@@ -18,7 +18,7 @@ import (
 // (policy disconnectSlow), and after that, if it cannot come back, only the last messages are
 // accepted. A writer goroutine, which exists only while something is queued, writes the entries.
 type downlink struct {
-	// Fixed after newDownlink.
+	// Fixed after begin.
 	most  downBounds
 	write func(gen int) // the writer for an attachment: it pops until the queue is empty; nil if a test pops
 
@@ -105,10 +105,9 @@ const maxMessages = 4096
 // keepEntries is the capacity that an empty queue keeps.
 const keepEntries = 16
 
-func newDownlink(most downBounds, write func(gen int)) *downlink {
-	d := &downlink{most: most, write: write}
-	d.idle.L = &d.mu
-	return d
+// begin must be called first.
+func (d *downlink) begin(most downBounds, write func(gen int)) {
+	d.most, d.write, d.idle.L = most, write, &d.mu
 }
 
 // pushMessage queues a message with the next seq. It reports false if the client is too far

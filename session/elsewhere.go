@@ -124,8 +124,8 @@ type Visitor struct {
 func (m *Manager) AdmitCarried(v Visitor) *Admission {
 	ctx, evict := context.WithCancelCause(m.ctx())
 	a := &Admission{
-		Origin: v.Origin, Principal: v.Principal, Anonymous: v.Anonymous,
-		m: m, addr: v.Addr.Unmap(), exempt: true, carried: true, ctx: func() context.Context { return ctx }, evict: evict,
+		Arrival: &Arrival{Origin: v.Origin, Principal: v.Principal, Anonymous: v.Anonymous},
+		m:       m, addr: v.Addr.Unmap(), exempt: true, carried: true, ctx: func() context.Context { return ctx }, cancel: evict,
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,13 +172,13 @@ func (s *session) movable() bool { return s.place != nowhere{} }
 
 // record returns what other nodes may know of the session when it begins.
 func (s *session) record() store.SessionRecord {
-	info := s.linked.Load().info
+	info, who := s.linked.Load().info(), s.principal.Value()
 	r := store.SessionRecord{
 		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.agent.Name, AgentVersion: s.agent.Version,
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: s.manual(), Voice: s.start.Voice, Inspect: s.inspect,
 		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(),
-		Principal: s.principal.ID, Entry: string(s.principal.Kind), Mark: s.principal.Mark, PrincipalExpires: s.principal.Expires,
+		Principal: who.ID, Entry: string(who.Kind), Mark: who.Mark, PrincipalExpires: who.Expires,
 	}
 	if longest := s.opts.Policy.MaxLength; longest > 0 {
 		r.EndsAt = s.startedAt.Add(longest)

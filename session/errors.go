@@ -90,7 +90,7 @@ func (s *session) tellError(m *protocol.Error) {
 		return
 	case errorLeftOut:
 		if first {
-			s.logger.Warn("the client is not told of every error: there are too many", "code", m.Code)
+			s.log().Warn("the client is not told of every error: there are too many", "code", m.Code)
 		}
 		return
 	}

@@ -74,7 +74,7 @@ func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded 
 	if usage.IsZero() {
 		return ended
 	}
-	amount := s.opts.Prices.Cost(l.info.Model, time.Now(), usage)
+	amount := s.opts.Prices.Cost(l.info().Model, time.Now(), usage)
 	amount.Estimated = 1
 	s.account.Used(amount, usage)
 	s.sum = s.sum.Plus(cost.Sum{Amount: amount, Tokens: usage})

@@ -186,3 +186,15 @@ func TestFakePanicsOnRecvOutsideOfATurn(t *testing.T) {
 	}()
 	_, _ = conn.Recv()
 }
+
+func newUplink(maxAudio, maxFrame int, write func()) *uplink {
+	u := new(uplink)
+	u.begin(maxAudio, maxFrame, write)
+	return u
+}
+
+func newDownlink(most downBounds, write func(gen int)) *downlink {
+	d := new(downlink)
+	d.begin(most, write)
+	return d
+}

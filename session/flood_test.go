@@ -158,7 +158,7 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 						model.Emit(events(i)...)
 						synctest.Wait()
 						s.down.mu.Lock()
-						most = max(most, held(s.down))
+						most = max(most, held(&s.down))
 						s.down.mu.Unlock()
 					}
 					if !s.isOver() || s.cause() != causeSlow {

@@ -23,10 +23,10 @@ func (s *session) showState() {
 		return
 	}
 	v := s.state.View()
-	if v == s.shown {
+	if s.shown != nil && v == *s.shown {
 		return
 	}
-	s.shown = v
+	s.shown = &v
 	s.tell(&protocol.InspectState{
 		Header: inTurn(v.Turn), Phase: string(v.Phase), Speaking: v.Speaking, Responding: v.Responding,
 		Awaiting: v.Awaiting, Questions: v.Questions, Muted: v.Muted,
@@ -48,7 +48,7 @@ func (s *session) showCall(a orchestrator.ToolEnded) {
 	r.Args = nil
 	record, err := json.Marshal(r)
 	if err != nil {
-		s.logger.Error("a record cannot be shown", "call_id", a.Call, "error", err)
+		s.log().Error("a record cannot be shown", "call_id", a.Call, "error", err)
 		return
 	}
 	s.tell(&protocol.InspectCall{
@@ -74,14 +74,14 @@ func askedFor(raw json.RawMessage) json.RawMessage {
 // intentDecided logs whether a tool's intent was applied, and shows it to a client that inspects.
 func (s *session) intentDecided(a orchestrator.IntentDecided) {
 	if a.Why != "" {
-		s.logger.Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
+		s.log().Warn("a tool's intent was refused", "intent", string(a.Intent.Type), "phase", string(a.Phase), "why", a.Why)
 	}
 	if !s.inspect {
 		return
 	}
 	intent, err := json.Marshal(a.Intent)
 	if err != nil {
-		s.logger.Error("an intent cannot be shown", "intent", string(a.Intent.Type), "error", err)
+		s.log().Error("an intent cannot be shown", "intent", string(a.Intent.Type), "error", err)
 		return
 	}
 	s.tell(&protocol.InspectIntent{Header: inTurn(a.Turn), Intent: intent, Applied: a.Why == "", Why: a.Why})

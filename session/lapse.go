@@ -26,7 +26,7 @@ func (s *session) lapses() time.Time {
 	if s.opts.Credentials == nil {
 		return time.Time{}
 	}
-	return s.opts.Credentials.Lapses(s.principal)
+	return s.opts.Credentials.Lapses(s.principal.Value())
 }
 
 // watchLapse has the session end with the credentials of its client, if that is wanted.

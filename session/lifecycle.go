@@ -32,18 +32,18 @@ type Over struct {
 }
 
 // tellOf tells of a session; over is nil for one that has begun.
-func (m *Manager) tellOf(s *session, g *guest, over *Over) {
+func (m *Manager) tellOf(s *session, entry Entry, over *Over) {
 	tell := m.options().Lifecycle
-	if tell == nil || over == nil && g.entry == EntryTakeover {
+	if tell == nil || over == nil && entry == EntryTakeover {
 		return
 	}
-	to := s.linked.Load().info
+	to := s.linked.Load().info()
 	name := ""
-	if !g.User.Anonymous() {
-		name = g.User.String()
+	if !s.user.Anonymous() {
+		name = s.user.String()
 	}
 	tell(Lifecycle{
-		SessionID: s.id, ConversationID: s.start.ConversationID, User: name, Principal: g.principal.ID, Entry: g.entry,
+		SessionID: s.id, ConversationID: s.start.ConversationID, User: name, Principal: s.principal.Value().ID, Entry: entry,
 		Agent: s.agent.Name, Provider: to.Provider, Model: to.Model, Began: s.startedAt, Over: over,
 	})
 }

@@ -63,9 +63,8 @@ func TestAMoveIsNoEnd(t *testing.T) {
 			synctest.Wait()
 			told = nil
 			s := st.only()
-			g := &guest{entry: entry, agent: s.agent}
-			st.m.tellOf(s, g, nil)
-			st.m.tellOf(s, g, &Over{})
+			st.m.tellOf(s, entry, nil)
+			st.m.tellOf(s, entry, &Over{})
 			if got := fmt.Sprint(told); got != want {
 				t.Errorf("%s: %s, want %s", entry, got, want)
 			}

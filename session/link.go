@@ -18,11 +18,10 @@ import (
 // is the one place that puts prefix before each id that comes from the model, and removes it from
 // each that goes there.
 type link struct {
-	// Fixed after newLink.
+	// Fixed after begin.
 	s        *session
 	gen      int // counts the session's links from 1
 	conn     transport.Conn
-	info     transport.Info
 	prefix   string // empty for the first link, then l2., l3. and so on
 	offsetMS int64  // where its audio begins on the client's audio clock
 	told     func(Event)
@@ -31,8 +30,9 @@ type link struct {
 	gone   bool  // it was given up, and is no longer the session's
 	failed error // the first error of the connection
 
-	// over is closed when hear has seen the connection's end.
-	over chan struct{}
+	// over is done, and isOver set, when hear has seen the connection's end.
+	over   sync.WaitGroup
+	isOver atomic.Bool
 
 	skipped sync.Once // tells what its messages meant
 
@@ -51,20 +51,25 @@ type link struct {
 // named is an id as the model gave it and as the session knows it.
 type named struct{ theirs, ours string }
 
-// newLink returns a link that is not yet the session's.
-func (s *session) newLink(gen int, conn transport.Conn) (*link, error) {
-	l := &link{s: s, gen: gen, conn: conn, info: conn.Info(), over: make(chan struct{})}
-	l.told = s.opts.Observe(l.info.Provider, l.info.Model)
-	if before := s.linked.Load(); before != nil && before.info.Model == l.info.Model {
+// begin must be called first. Then l is not yet the session's link.
+func (l *link) begin(s *session, gen int, conn transport.Conn) error {
+	l.s, l.gen, l.conn = s, gen, conn
+	l.over.Add(1)
+	info := l.info()
+	l.told = s.opts.Observe(info.Provider, info.Model)
+	if before := s.linked.Load(); before != nil && before.info().Model == info.Model {
 		l.reports.Store(before.reports.Load())
 	}
 	if gen > 1 {
 		l.prefix = "l" + strconv.Itoa(gen) + "."
 	}
 	var err error
-	l.resampleOut, err = resampler(l.info.OutputRate, s.start.OutputRate)
-	return l, err
+	l.resampleOut, err = resampler(l.info().OutputRate, s.start.OutputRate)
+	return err
 }
+
+// info describes the connection.
+func (l *link) info() transport.Info { return l.conn.Info() }
 
 // current reports whether l is the session's link and has not been given up. The caller must hold
 // mu, and the answer holds for as long.
@@ -82,7 +87,7 @@ func (l *link) hear() {
 			l.ended = true
 			l.lost("recv", err)
 			l.finish()
-			close(l.over)
+			l.seenOver()
 			l.s.readers.Done()
 		case ev == nil:
 			return
@@ -90,6 +95,12 @@ func (l *link) hear() {
 			l.event(ev)
 		}
 	}
+}
+
+// seenOver records that nothing more comes from the connection.
+func (l *link) seenOver() {
+	l.isOver.Store(true)
+	l.over.Done()
 }
 
 // tellSkipped tells the observer, once, how many of the model's messages meant nothing.

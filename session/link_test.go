@@ -111,7 +111,8 @@ func TestAnOlderLinkIsNotHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		model := st.fake.Accept(t)
-		newer, err := s.newLink(2, conn)
+		newer := new(link)
+		err = newer.begin(s, 2, conn)
 		if err != nil {
 			t.Fatal(err)
 		}

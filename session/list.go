@@ -92,11 +92,11 @@ func (m *Manager) Providers() []Provider {
 func (s *session) running() Running {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info := s.linked.Load().info
+	info := s.linked.Load().info()
 	r := Running{
 		ID: s.id, User: s.user.String(), Agent: s.agent.Name, AgentVersion: s.agent.Version, ConversationID: s.start.ConversationID,
 		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
-		Principal: s.principal,
+		Principal: s.principal.Value(),
 	}
 	if !s.isOver() {
 		r.ModelAddr = info.LocalAddr

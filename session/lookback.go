@@ -46,7 +46,8 @@ type stretch struct {
 	bytes  int
 }
 
-func newLookback(rate int, all *atomic.Int64) *lookback { return &lookback{rate: rate, all: all} }
+// begin must be called first.
+func (l *lookback) begin(rate int, all *atomic.Int64) { l.rate, l.all = rate, all }
 
 // sent takes audio that was sent to the model; again says that it was sent before, to
 // another connection or process.

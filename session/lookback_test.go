@@ -136,7 +136,7 @@ func TestPressedSpeechSurvivesALoss(t *testing.T) {
 // sessions together no more than may be.
 func TestLookbackIsBounded(t *testing.T) {
 	all := new(atomic.Int64)
-	l := newLookback(16000, all)
+	l := &lookback{rate: 16000, all: all}
 	hears := func(pcm []byte, d time.Duration) {
 		for range d / (20 * time.Millisecond) {
 			l.sent(pcm, false)

@@ -25,8 +25,8 @@ type Manager struct {
 	now atomic.Pointer[Options]
 
 	// Fixed after NewManager.
-	ctx    func() context.Context // the parent of all sessions' contexts
-	endAll context.CancelCauseFunc
+	ctx    func() context.Context // ends with all sessions; its cause is a *Cause
+	cancel context.CancelCauseFunc
 	tries  tries
 	places *quota.Quota[netip.Addr]
 	seldom *seldom.Log
@@ -80,7 +80,7 @@ func NewManager(opts Options) (*Manager, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	m.closeIdle, m.closeEmpty = sync.OnceFunc(func() { close(m.idle) }), sync.OnceFunc(func() { close(m.empty) })
 	m.ctx = func() context.Context { return ctx }
-	m.endAll = cancel
+	m.cancel = cancel
 	return m, nil
 }
 
@@ -107,21 +107,21 @@ func (m *Manager) Start(a *Admission, c Client) {
 	go func() {
 		g := &guest{seat: a, came: time.Now(), Ticket: handoff.Ticket{SessionID: "voice-" + strings.ToLower(rand.Text())}, addr: a.addr.String()}
 		a.is(PhaseOpening, g.SessionID)
-		leave := func() {
-			g.leave()
-			a.Release()
-		}
 		s := m.begin(a, c, g)
 		if s == nil {
-			leave()
+			g.leave()
+			a.Release()
 			return
 		}
 		a.is(PhaseRunning, g.SessionID)
+		a.settle()
+		came, entry, leave := g.came, g.entry, g.leaving() // the guest itself is not kept
 		s.whenDone(func() {
 			defer close(s.left)
+			defer a.Release()
 			defer leave()
 			defer s.place.Leave() // before the drain is over, after which the places are closed
-			m.conclude(a, s, g)
+			m.conclude(a, s, came, entry)
 		})
 	}()
 }
@@ -149,7 +149,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		turnAway(c, cause)
 		return nil
 	}
-	s, err := newSession(m.ctx(), g, m.options(), c, model, g.tools)
+	s, err := newSession(g, m.options(), c, model)
 	if err != nil {
 		logger.Error("session could not begin", "error", err)
 		if err := model.Close(); err != nil {
@@ -161,12 +161,14 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		return nil
 	}
 	s.happened(g.started())
-	s.followed(m.follow(g, s.linked.Load().info.Provider, s.linked.Load().info.Model, ""))
-	logger.Info("session started", "provider", s.linked.Load().info.Provider, "model", s.linked.Load().info.Model, "addr", a.addr.String(),
+	to := s.linked.Load().info()
+	s.followed(m.follow(g, to.Provider, to.Model, ""))
+	logger.Info("session started", "provider", to.Provider, "model", to.Model, "addr", a.addr.String(),
 		"input_rate", start.InputRate, "output_rate", start.OutputRate, "connect_ms", time.Since(g.came).Milliseconds(),
 		"client", clientName(start))
-	m.tellOf(s, g, nil)
-	s.redial = m.redialer(g)
+	m.tellOf(s, g.entry, nil)
+	s.parts.redial = m.redialer(g)
+	s.redial = &s.parts.redial
 	token := m.enroll(s)
 	m.begun(s, g)
 	s.begin(token)
@@ -188,8 +190,8 @@ func (m *Manager) enroll(s *session) (token string) {
 }
 
 // redialer returns what opens other connections to the model.
-func (m *Manager) redialer(g *guest) *redialer {
-	return &redialer{m: m, provider: g.provider, mark: g.mark, setup: func(provider string) transport.Setup { return m.setup(g, provider) }}
+func (m *Manager) redialer(g *guest) redialer {
+	return redialer{m: m, provider: g.provider, wish: g.wish}
 }
 
 // begun lets a session be found, and ends it when it is no longer this node's.
@@ -203,31 +205,31 @@ func (m *Manager) begun(s *session, g *guest) {
 }
 
 // conclude ends a session that is over, and waits until nothing of it is left.
-func (m *Manager) conclude(a *Admission, s *session, g *guest) {
-	a.is(PhaseEnding, g.SessionID)
+func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry) {
+	a.is(PhaseEnding, s.id)
 	cause := s.finish()
 	m.forget(s)
-	a.is(PhaseSettling, g.SessionID)
+	a.is(PhaseSettling, s.id)
 	s.settle()
 	if cause == causeMoving || cause == causeUnreached {
 		m.mu.Lock()
 		m.moved++
 		m.mu.Unlock()
 	}
-	sum := m.bill(s, g.came, cause)
+	sum := m.bill(s, came, cause)
 	stats := s.linked.Load().conn.Stats()
 	s.linked.Load().tellSkipped()
-	ended := Ended{Reason: cause.Reason, Lasted: time.Since(g.came)}
+	ended := Ended{Reason: cause.Reason, Lasted: time.Since(came)}
 	s.mu.Lock()
 	s.sumSound()
 	s.tellFollower(ended)
 	s.mu.Unlock()
 	if !cause.moved() {
-		m.tellOf(s, g, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: s.turns(), Cost: sum})
+		m.tellOf(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: s.turns(), Cost: sum})
 	}
 	s.happened(ended)
-	s.logger.Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
-		"duration_ms", time.Since(g.came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
+	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
+		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
 		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
@@ -243,8 +245,22 @@ func (m *Manager) snapshot() *registry.Snapshot {
 // note and forget maintain the sessions that can receive an answer from the API.
 func (m *Manager) note(s *session) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.sessions[s.id] = s
+	m.mu.Unlock()
+	if ctx := m.ctx(); ctx.Err() != nil {
+		s.end(causeOf(context.Cause(ctx))) // endAll may not have seen it
+	}
+}
+
+// endAll ends all sessions, and those that begin later.
+func (m *Manager) endAll(cause *Cause) {
+	m.cancel(cause)
+	m.mu.Lock()
+	all := slices.Collect(maps.Values(m.sessions))
+	m.mu.Unlock()
+	for _, s := range all {
+		s.end(cause)
+	}
 }
 
 func (m *Manager) forget(s *session) {

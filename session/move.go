@@ -64,7 +64,7 @@ func (s *session) moveOut(a orchestrator.Moving) {
 	if c, err := s.checkpoint(a.Handle); err == nil {
 		s.giving = &giving{checkpoint: c, over: make(chan struct{})}
 	} else {
-		s.logger.Error("encoding a checkpoint: the session stays here", "error", err)
+		s.log().Error("encoding a checkpoint: the session stays here", "error", err)
 	}
 	switch {
 	case s.way == nil:
@@ -96,7 +96,7 @@ func (s *session) give(g *giving) (left bool) {
 		}
 		return true
 	}
-	s.logger.Warn("the session could not be given to another gateway and goes on here", "error", err)
+	s.log().Warn("the session could not be given to another gateway and goes on here", "error", err)
 	s.goOn()
 	return false
 }
@@ -146,7 +146,7 @@ func (s *session) goOn() {
 	}
 	s.giving = nil
 	if g.dropped > 0 {
-		s.logger.Warn("the client did too much while the session was given up", "dropped", g.dropped)
+		s.log().Warn("the client did too much while the session was given up", "dropped", g.dropped)
 	}
 	if g.voiceLost {
 		s.end(causeVoiceLost)

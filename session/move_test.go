@@ -513,7 +513,7 @@ func TestComingBackToASessionThatHasLeft(t *testing.T) {
 		s, late := r.st.only(), newTestClient()
 		for token, want := range map[string]*Cause{r.token: causeMoving, "another": causeResume} {
 			start := &startMessage{InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Resume: &protocol.Resume{SessionID: s.id, Token: token}}
-			if got := r.st.m.resume(s, &Admission{m: r.st.m}, late, start); got != want {
+			if got := r.st.m.resume(s, &Admission{Arrival: &Arrival{}, m: r.st.m}, late, start); got != want {
 				t.Errorf("a client that has found the session just before was told %v, want %v", got, want)
 			}
 		}

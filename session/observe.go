@@ -241,7 +241,7 @@ func (s *session) sumSound() {
 	s.happened(Sound{
 		Up:      time.Duration(now.upMS-was.upMS) * time.Millisecond,
 		Down:    audio.Duration(out, int(now.down-was.down)),
-		Backlog: audio.Duration(s.linked.Load().info.InputRate, int(now.backlog-was.backlog)),
+		Backlog: audio.Duration(s.linked.Load().info().InputRate, int(now.backlog-was.backlog)),
 		Ahead:   audio.Duration(s.start.InputRate, int(now.ahead-was.ahead)),
 		Unheard: audio.Duration(out, int(now.unheard-was.unheard)),
 	})

@@ -50,9 +50,9 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 	if cause := m.account(g, false); cause != nil {
 		return nil, cause
 	}
-	g.provider = m.instead(m.providerOf(g), g.start.Provider != "")
+	g.provider = m.instead(m.providerOf(&g.wish), g.start.Provider != "")
 	g.mark = mark.New()
-	setup := m.setup(g, g.provider)
+	setup := m.setup(&g.wish, g.provider)
 	g.instructed = int64(len(setup.Instructions))
 	g.voice = setup.Voice
 	if !m.breakers[g.provider].allows(time.Now()) {
@@ -145,19 +145,19 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 }
 
 // setup returns how a connection to a provider's model begins.
-func (m *Manager) setup(g *guest, provider string) transport.Setup {
-	instructions := g.agent.Instructions
+func (m *Manager) setup(w *wish, provider string) transport.Setup {
+	instructions := w.agent.Instructions
 	if m.options().Instructions != nil {
-		instructions = m.options().Instructions(g.agent, g.tools, g.mark)
+		instructions = m.options().Instructions(w.agent, w.tools, w.mark)
 	}
-	model := g.agent.model(provider)
+	model := w.agent.model(provider)
 	return transport.Setup{
 		Model:          model,
-		Voice:          m.voice(g, provider),
-		Language:       g.agent.Language,
+		Voice:          m.voice(w, provider),
+		Language:       w.agent.Language,
 		Instructions:   instructions,
-		Tools:          declarations(g.tools, m.options().Transports[provider].Capabilities(model).ToolSchemas, m.options().Policy.SpokenConfirmation),
-		ManualActivity: g.start.TurnDetection == protocol.TurnDetectionClient,
+		Tools:          declarations(w.tools, m.options().Transports[provider].Capabilities(model).ToolSchemas, m.options().Policy.SpokenConfirmation),
+		ManualActivity: w.start.TurnDetection == protocol.TurnDetectionClient,
 		SilenceMS:      m.options().SilenceMS,
 		PrefixMS:       m.options().PrefixMS,
 	}
@@ -165,11 +165,11 @@ func (m *Manager) setup(g *guest, provider string) transport.Setup {
 
 // voice returns the voice for a session with a provider. The one that the client has asked for is a
 // voice of the provider that it has asked for.
-func (m *Manager) voice(g *guest, provider string) string {
-	if provider != m.providerOf(g) {
-		return g.agent.Voices[provider]
+func (m *Manager) voice(w *wish, provider string) string {
+	if provider != m.providerOf(w) {
+		return w.agent.Voices[provider]
 	}
-	return cmp.Or(g.start.Voice, g.agent.Voices[provider])
+	return cmp.Or(w.start.Voice, w.agent.Voices[provider])
 }
 
 // connectTries is how often a connection is tried if the failure may pass.

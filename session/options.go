@@ -85,6 +85,8 @@ type Options struct {
 	now func() time.Time
 	// hoard bounds what all sessions keep for clients that may come back; NewManager makes it.
 	hoard *hoard
+	// rules are those of Policy; withDefaults makes them.
+	rules *orchestrator.Rules
 	// looked counts what all sessions keep of what users say, in bytes; NewManager makes it.
 	looked *atomic.Int64
 }
@@ -160,6 +162,7 @@ func (o Options) withDefaults() Options {
 	}
 	o.Limits = o.Limits.withDefaults()
 	o.Policy.Relink = true
+	o.rules = orchestrator.NewRules(o.Policy)
 	if o.Agent.Name == "" {
 		o.Agent.Name = defaults.AgentName
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
@@ -21,6 +23,9 @@ func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 	if f.Audio {
 		s.clientAudio(f.Data, since)
 		return
+	}
+	if s.control == nil {
+		s.control = rate.NewLimiter(controlRate, controlBurst)
 	}
 	if !s.control.Allow() {
 		s.tooMany()
@@ -155,7 +160,7 @@ func (s *session) listenOn(pcm []byte) {
 // openEar makes the gateway's own speech detector. The caller must hold hearing.
 func (s *session) openEar() {
 	if s.ear == nil {
-		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.linked.Load().info.InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
+		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.linked.Load().info().InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
 	}
 }
 

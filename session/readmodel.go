@@ -49,9 +49,9 @@ func (l *link) event(ev transport.Event) {
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:
-			s.logger.Info("the model reported a problem", "kind", ev.Err.Kind.String(), "code", ev.Err.Code)
+			s.log().Info("the model reported a problem", "kind", ev.Err.Kind.String(), "code", ev.Err.Code)
 		case transport.TranscriptFailed:
-			s.logger.Info("the provider could not write down what the user said", "code", ev.Err.Code)
+			s.log().Info("the provider could not write down what the user said", "code", ev.Err.Code)
 		}
 		s.take(l, orchestrator.FromModel{Event: ev})
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"voicegw/audio"
-	"voicegw/internal/mark"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
 	"voicegw/transport"
@@ -20,9 +19,13 @@ const linkBudget = 30 * time.Second
 // redialer opens new connections for a session that has begun. It is immutable.
 type redialer struct {
 	m        *Manager
-	provider string                                // the one of the session
-	mark     mark.Mark                             // before the gateway's own words
-	setup    func(provider string) transport.Setup // what a new conversation with that provider gets
+	provider string // the one of the session
+	wish
+}
+
+// setup returns what a new conversation with that provider gets.
+func (r *redialer) setup(provider string) transport.Setup {
+	return r.m.setup(&r.wish, provider)
 }
 
 // errStalled is the loss of a connection that takes no data.
@@ -40,12 +43,12 @@ func breakOf(err error) Broken {
 // relinks reports whether a connection of l that ended with err may be replaced.
 func (l *link) relinks(err error) bool {
 	s := l.s
-	if s.redial == nil || !s.opts.Policy.Relink || !orchestrator.Replaceable(l.info.Capabilities) {
+	if s.redial == nil || !s.opts.Policy.Relink || !orchestrator.Replaceable(l.info().Capabilities) {
 		return false
 	}
 	switch kind := transport.KindOf(err); kind {
 	case transport.KindAuth, transport.KindQuota:
-		return s.opts.Fallback != "" && s.opts.Fallback != l.info.Provider
+		return s.opts.Fallback != "" && s.opts.Fallback != l.info().Provider
 	default:
 		return kind.Retryable()
 	}
@@ -64,7 +67,7 @@ func (l *link) lost(op string, err error) {
 	if l.failed == nil {
 		l.failed = err
 		l.told(breakOf(err))
-		s.logger.Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
+		s.log().Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
 	}
 	again := l.relinks(l.failed)
 	if !again {
@@ -78,7 +81,7 @@ func (l *link) lost(op string, err error) {
 		s.take(l, orchestrator.LinkLost{})
 	default:
 		if err := l.conn.Close(); err != nil {
-			s.logger.Debug("closing the model's connection", "error", err)
+			s.log().Debug("closing the model's connection", "error", err)
 		}
 	}
 }
@@ -96,8 +99,8 @@ const (
 // spare time is a part: a sixth and a twentieth.
 func (s *session) expires(l *link) {
 	now := time.Now()
-	at, spare := l.info.ExpiresAt, spareTold
-	if life := l.info.Capabilities.ConnectionLife; !at.After(now) && life > 0 {
+	at, spare := l.info().ExpiresAt, spareTold
+	if life := l.info().Capabilities.ConnectionLife; !at.After(now) && life > 0 {
 		at, spare = now.Add(life), spareKnown
 	}
 	if life := at.Sub(now); life > 0 {
@@ -124,7 +127,7 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	s.userSpeaks.Store(false)
 	w := &way{s: s, from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
 	s.way = w
-	s.logger.Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
+	s.log().Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
 		"calls", a.Calls, "deferred", a.Deferred)
 	s.readers.Go(w.walk)
 }
@@ -161,9 +164,9 @@ type way struct {
 func (w *way) walk() {
 	s := w.s
 	if err := w.from.conn.Close(); err != nil {
-		s.logger.Debug("closing the model's connection", "error", err)
+		s.log().Debug("closing the model's connection", "error", err)
 	}
-	<-w.from.over // everything that it had sent has been taken
+	w.from.over.Wait() // everything that it had sent has been taken
 	w.from.tellSkipped()
 	for {
 		if g := s.given(); g != nil && s.give(g) {
@@ -174,7 +177,7 @@ func (w *way) walk() {
 			continue
 		}
 		if err != nil && !s.isOver() {
-			s.logger.Warn("the model cannot be reached again", "kind", transport.KindOf(err).String(), "error", err)
+			s.log().Warn("the model cannot be reached again", "kind", transport.KindOf(err).String(), "error", err)
 			if s.givesBack(w) {
 				continue
 			}
@@ -217,7 +220,7 @@ func (w *way) reach() error {
 // over from it.
 func (w *way) providers() []string {
 	o := w.s.opts
-	first := w.from.info.Provider
+	first := w.from.info().Provider
 	if _, ok := o.Transports[first]; !ok {
 		first = w.s.redial.provider
 	}
@@ -244,7 +247,7 @@ func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow
 			m.breakers[provider].report(true, time.Now())
 			return conn, how, nil
 		}
-		w.s.logger.Info("connecting to the model again failed", "provider", provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
+		w.s.log().Info("connecting to the model again failed", "provider", provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
 		if w.less(err) {
 			continue
 		}
@@ -252,7 +255,7 @@ func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow
 		final := !kind.Retryable() && kind != transport.KindQuota // which some providers say of too many requests
 		if tries++; len(whom) > 1 && (!kind.Retryable() || tries >= patientTries) && ctx.Err() == nil {
 			m.breakers[provider].report(!kind.Retryable(), time.Now())
-			w.s.logger.Warn("another provider takes over", "from", provider, "to", whom[1])
+			w.s.log().Warn("another provider takes over", "from", provider, "to", whom[1])
 			whom, w.handle, tries = whom[1:], "", 0
 			continue
 		}
@@ -309,13 +312,14 @@ func (w *way) less(err error) bool {
 // arrive makes conn the session's link.
 func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 	s := w.s
-	l, err := s.newLink(w.from.gen+1, conn)
+	l := new(link)
+	err := l.begin(s, w.from.gen+1, conn)
 	if err == nil {
 		err = s.install(l, how)
 	}
 	if err != nil {
 		if err := conn.Close(); err != nil {
-			s.logger.Debug("closing the model's connection", "error", err)
+			s.log().Debug("closing the model's connection", "error", err)
 		}
 		return err
 	}
@@ -323,7 +327,7 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 	l.start()
 	s.expires(l)
 	l.told(Relinked{Why: w.reason, How: how, Gap: time.Since(w.began)})
-	s.logger.Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info.Provider, "model", l.info.Model)
+	s.log().Info("the model's connection was replaced", "link", l.gen, "how", string(how), "provider", l.info().Provider, "model", l.info().Model)
 	return nil
 }
 
@@ -347,8 +351,8 @@ func (s *session) install(l *link, how orchestrator.LinkHow) error {
 	s.way = nil
 	s.linked.Store(l)
 	s.up.first()
-	kept, waits := s.look.ms(), audio.MS(l.info.InputRate, s.up.queued())
-	s.step(orchestrator.LinkBack{Caps: l.info.Capabilities, How: how, Kept: kept >= leastKept}, time.Now())
+	kept, waits := s.look.ms(), audio.MS(l.info().InputRate, s.up.queued())
+	s.step(orchestrator.LinkBack{Caps: l.info().Capabilities, How: how, Kept: kept >= leastKept}, time.Now())
 	l.offsetMS = s.clock.ms() - waits - (kept - s.look.ms())
 	s.up.flow()
 	s.showState()
@@ -362,7 +366,7 @@ const leastKept = 200
 // sayAgain puts what the user has said before everything that waits for the model. The caller must
 // hold mu, and nobody may be sending.
 func (s *session) sayAgain(a orchestrator.SayAgain) {
-	s.logger.Info("the model hears again what the user said", "audio_ms", s.look.ms())
+	s.log().Info("the model hears again what the user said", "audio_ms", s.look.ms())
 	var entries []upEntry
 	for _, f := range s.look.take() {
 		entries = append(entries, upEntry{frame: f, again: true})
@@ -377,9 +381,9 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 // adapt makes what comes from the client fit a link with other rates or without speech detection.
 // The caller must hold inbound.
 func (s *session) adapt(l *link) error {
-	s.listens = !l.info.Capabilities.SpeechEvents && !s.manual()
+	s.listens = !l.info().Capabilities.SpeechEvents && !s.manual()
 	s.modelHears.Store(false)
-	was, rate := s.linked.Load().info.InputRate, l.info.InputRate
+	was, rate := s.linked.Load().info().InputRate, l.info().InputRate
 	if was == rate {
 		return nil
 	}

@@ -57,7 +57,7 @@ func (s *session) restore(at *restoring) {
 	s.startedAt = r.StartedAt
 	l := s.linked.Load()
 	l.gone = true
-	close(l.over)
+	l.seenOver()
 	var newer []conversation.Entry
 	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.was.Items, at.kept, c.Dropped)
 	at.was.State = caughtUp(at.was.State, newer)
@@ -187,7 +187,7 @@ func (s *session) beginAgain(at *restoring) {
 		s.tokens.enter(is)
 		// Until the client has the new token, it may come back with those of before.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
-		is.State, is.Lost, is.ToolsVersion, is.PrincipalExpires = store.SessionLive, false, s.toolsVersion(), s.principal.Expires
+		is.State, is.Lost, is.ToolsVersion, is.PrincipalExpires = store.SessionLive, false, s.toolsVersion(), s.principal.Value().Expires
 		is.Agent, is.AgentVersion = s.agent.Name, s.agent.Version
 	})
 	safe := s.tokens.saved(s.place.Written())
@@ -199,7 +199,7 @@ func (s *session) beginAgain(at *restoring) {
 		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
 	}
 	if err := s.down.lead(first...); err != nil {
-		s.logger.Error("encoding a message", "error", err)
+		s.log().Error("encoding a message", "error", err)
 		s.end(causeInternal)
 	}
 	handle := ""
@@ -231,7 +231,7 @@ func (s *session) givesBack(w *way) bool {
 	}
 	c, err := s.checkpoint("")
 	if err != nil {
-		s.logger.Error("encoding a checkpoint", "error", err)
+		s.log().Error("encoding a checkpoint", "error", err)
 		return false
 	}
 	w.gaveBack = true

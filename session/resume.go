@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"time"
+	"unique"
 
 	"voicegw/auth"
 	"voicegw/internal/user"
@@ -86,7 +87,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		return nil, causeGone // it may have come back on another connection since, which this one must not displace
 	}
 	if !s.tokens.valid(r.Token, now) || a.Origin != s.origin || !namesUser(start, s.user.String(), s.clientID()) ||
-		!mayComeBack(a.Principal, s.principal, s.user.String()) {
+		!mayComeBack(a.Principal, s.principal.Value(), s.user.String()) {
 		return nil, causeResume
 	}
 	if cause := s.mayBeElsewhere(); cause != nil {
@@ -115,12 +116,14 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	back := s.down.resume(r.LastSeq, r.Audio, away)
 	at := s.attach(c)
 	token := s.tokens.next(r.Token, now)
-	if sameCredentials(a.Principal, s.principal) {
-		s.principal.Expires = a.Principal.Expires // a token may have been renewed
+	who := s.principal.Value()
+	if sameCredentials(a.Principal, who) {
+		who.Expires = a.Principal.Expires // a token may have been renewed
+		s.principal = unique.Make(who)
 	}
 	s.place.Update(func(r *store.SessionRecord) {
 		s.tokens.enter(r)
-		r.State, r.PrincipalExpires = store.SessionLive, s.principal.Expires
+		r.State, r.PrincipalExpires = store.SessionLive, who.Expires
 	})
 	safe := s.tokens.saved(s.place.Written())
 	recalled := s.recall.messages() // what the next step tells, it tells as well
@@ -133,7 +136,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		first = append(first, recalled...)
 	}
 	if err := s.down.lead(first...); err != nil {
-		s.logger.Error("encoding a message", "error", err)
+		s.log().Error("encoding a message", "error", err)
 		s.end(causeInternal)
 	}
 	s.seat.move(a)
@@ -141,7 +144,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	s.welcome(at.gen, safe)
 	s.showState()
 	s.wind()
-	s.logger.Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.snapshot,
+	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.snapshot,
 		"addr", a.addr.String(), "client", clientName(start))
 	return at, nil
 }

@@ -581,7 +581,7 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	if used > 256<<20 {
 		t.Errorf("a thousand sessions whose clients are away take %d MB", used>>20)
 	}
-	if first, last := all[0].down, all[len(all)-1].down; first.audio > 0 || last.audio == 0 {
+	if first, last := &all[0].down, &all[len(all)-1].down; first.audio > 0 || last.audio == 0 {
 		t.Errorf("the longest away keeps %d bytes of audio, the last %d", first.audio, last.audio)
 	}
 	for _, s := range all {
@@ -605,7 +605,7 @@ func TestHeardAudioIsLetGo(t *testing.T) {
 				synctest.Wait()
 				answer(model, 1, speech(48*2000, 1))
 				synctest.Wait()
-				d := r.st.only().down
+				d := &r.st.only().down
 				if d.held.chunks == 0 {
 					t.Fatal("nothing is held while it sounds")
 				}

@@ -2,12 +2,12 @@ package session
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
@@ -43,7 +43,10 @@ type Client interface {
 	Abort()
 }
 
-// session is one conversation, from session.start to its end.
+// session is one conversation, from session.start to its end. What it needs for as long is part of it and not
+// a piece of memory of its own: between small pieces that stay, those that only the beginnings of sessions
+// need leave room that nothing fills again while sessions are idle. Links and attachments are pieces of their
+// own, because a session may have many, and each holds its connection.
 type session struct {
 	// Fixed after newSession.
 	id        string
@@ -59,24 +62,25 @@ type session struct {
 	opts      *Options // the Manager's
 	start     *protocol.Start
 	agent     *Agent // as it was when the session began
-	up        *uplink
+	up        uplink
 	look      *lookback // nil if the session ends with its first connection to the model
-	down      *downlink
-	clock     *audioClock
+	down      downlink
+	clock     audioClock
 	tools     *registry.Snapshot // nil if there are no tools
-	calls     *execute.Runner
-	redial    *redialer // opens other connections to the model; nil if the session ends with the first
-	voice     string    // requested from the model; empty for its default
-	inspect   bool      // the client may see the inside
-	logger    *slog.Logger
-	end       context.CancelCauseFunc // ends the session; the first cause counts
-	done      <-chan struct{}         // closed by end
-	account   *meter.Session          // counts what is used; nil if nobody does
-	context   func() context.Context  // ends with the session
-	cause     func() *Cause           // why it ended, once done
-	whenDone  func(f func())          // calls f on a new goroutine, once done
+	calls     execute.Runner
+	redial    *redialer      // opens other connections to the model; nil if the session ends with the first
+	voice     string         // requested from the model; empty for its default
+	inspect   bool           // the client may see the inside
+	account   *meter.Session // counts what is used; nil if nobody does
+
+	ending
 
 	readers sync.WaitGroup // the pumps that read: each link's and each attachment's hear, until each has seen the end
+
+	parts struct { // what look and redial point to
+		look   lookback
+		redial redialer
+	}
 
 	// linked is the session's link. It is stored under mu, and while nobody sends to the model.
 	linked atomic.Pointer[link]
@@ -97,10 +101,10 @@ type session struct {
 	listens    bool             // the model has no speech detection of its own
 	upBuf      []byte
 	directIn   transport.AudioIn
-	again      int       // bytes that the client sends again; see beginAgain
-	tooFastAt  time.Time // when the client was last told that its audio comes too fast
-	dropped    int       // frames dropped since then
-	control    *rate.Limiter
+	again      int           // bytes that the client sends again; see beginAgain
+	tooFastAt  time.Time     // when the client was last told that its audio comes too fast
+	dropped    int           // frames dropped since then
+	control    *rate.Limiter // of the client's messages; nil before the first
 
 	errors errorGate // errors to the client
 
@@ -140,21 +144,21 @@ type session struct {
 	speechFrom int64           // where the detector heard the speech begin, ms
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
 
-	mu          sync.Mutex     // guards the following fields
-	principal   auth.Principal // who has let the client in; its Expires is that of what was shown last
-	attachments int            // attachments so far
-	clockwork   *time.Timer    // fires the next tick; nil before the first
-	pauseWatch  *time.Timer    // checks whether audio still arrives; nil before the first
+	mu          sync.Mutex                    // guards the following fields
+	principal   unique.Handle[auth.Principal] // who has let the client in; its Expires is that of what was shown last
+	attachments int                           // attachments so far
+	clockwork   *time.Timer                   // fires the next tick; nil before the first
+	pauseWatch  *time.Timer                   // checks whether audio still arrives; nil before the first
 	state       orchestrator.State
 	tokens      tokens
 	recall      recall
-	notedAt     time.Time         // when a checkpoint was last made
-	story       *handoff.Story    // nil if the session does not continue a conversation
-	keeper      *handoff.Keeper   // nil with story
-	telling     *audit.Record     // the record that the next command makes true; nil without one
-	giving      *giving           // nil unless the session is being given up
-	way         *way              // to another link; nil while the session keeps its link
-	shown       orchestrator.View // the view that an inspecting client got last
+	notedAt     time.Time          // when a checkpoint was last made
+	story       *handoff.Story     // nil if the session does not continue a conversation
+	keeper      *handoff.Keeper    // nil with story
+	telling     *audit.Record      // the record that the next command makes true; nil without one
+	giving      *giving            // nil unless the session is being given up
+	way         *way               // to another link; nil while the session keeps its link
+	shown       *orchestrator.View // the view that an inspecting client got last; nil before the first
 
 	// What the observer was told: how much audio, how many nudges. spokeAt is when the user began to
 	// speak last.
@@ -168,37 +172,32 @@ type session struct {
 	follower Followed // what follows the session
 }
 
-func newSession(ctx context.Context, g *guest, opts *Options, c Client, model transport.Conn, tools *registry.Snapshot) (*session, error) {
+func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
 		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start, agent: cmp.Or(g.agent, &opts.Agent),
-		voice: g.voice, inspect: g.Inspect, principal: g.principal, place: nowhere{},
-		clock:  &audioClock{rate: start.InputRate},
-		logger: g.logger, account: g.account,
-		control: rate.NewLimiter(controlRate, controlBurst),
+		voice: g.voice, inspect: g.Inspect, principal: unique.Make(g.principal), place: nowhere{},
+		account: g.account,
 		left:    make(chan struct{}),
 	}
-	s.up = newUplink(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
+	s.clock.rate = start.InputRate
+	s.up.begin(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.up.unsent = s.untold
-	s.down = newDownlink(downBounds{
+	s.down.begin(downBounds{
 		rate: start.OutputRate, audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), all: opts.Limits.BacklogBytes,
 		frame: audio.Bytes(start.OutputRate, maxDownFrame), away: audio.Bytes(start.OutputRate, awayBacklog),
 	}, s.writeClient)
 	if opts.Policy.ResumeGrace > 0 {
 		s.down.held = holding{hoard: opts.hoard, most: audio.Bytes(start.OutputRate, heldAudio), ring: opts.Limits.Held}
 	}
-	ctx, s.end = context.WithCancelCause(ctx)
-	s.done = ctx.Done()
-	s.tools = tools
-	s.context = func() context.Context { return ctx }
-	s.cause = func() *Cause { return causeOf(context.Cause(ctx)) }
-	s.whenDone = func(f func()) { context.AfterFunc(ctx, f) }
+	s.done = make(chan struct{})
+	s.tools = g.tools
 	var err error
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err
 	}
-	l, err := s.newLink(g.firstLink(), model)
-	if err != nil {
+	l := new(link)
+	if err := l.begin(s, g.firstLink(), model); err != nil {
 		return nil, err
 	}
 	s.linked.Store(l)
@@ -206,17 +205,18 @@ func newSession(ctx context.Context, g *guest, opts *Options, c Client, model tr
 	s.epoch = 1
 	s.story = newStory(s, info.Capabilities)
 	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {
-		s.look = newLookback(info.InputRate, opts.looked)
+		s.look = &s.parts.look
+		s.look.begin(info.InputRate, opts.looked)
 	}
 	if g.restoring != nil {
 		s.epoch = g.restoring.taken.Record.Epoch
 		s.restore(g.restoring)
 	}
 	if opts.Desk != nil && start.ConversationID != "" {
-		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.logger)
+		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.log())
 	}
 	s.talked.before.Read = g.instructed + int64(len(g.Context))
-	s.state = orchestrator.NewState(info.Capabilities, s.agent.policy(opts.Policy), tools, g.mark, time.Now())
+	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent), s.tools, g.mark, time.Now())
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {
 		s.origin = s.seat.Origin
@@ -291,7 +291,7 @@ func (s *session) finish() *Cause {
 	cause := s.whyEnded()
 	s.goodbye(cause)
 	if err := s.linked.Load().conn.Close(); err != nil {
-		s.logger.Debug("closing the model's connection", "error", err)
+		s.log().Debug("closing the model's connection", "error", err)
 	}
 	s.up.close()
 	s.up.wait()
@@ -325,7 +325,7 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 	if lapse := s.lapses(); !lapse.IsZero() && (expires.IsZero() || lapse.Before(expires.Time)) {
 		expires.Time = lapse
 	}
-	info := s.linked.Load().info
+	info := s.linked.Load().info()
 	return &protocol.SessionStarted{
 		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
 		Provider: info.Provider, Model: info.Model, Agent: s.agent.Name, AgentsVersion: s.agent.All, ToolsVersion: s.toolsVersion(),
@@ -361,7 +361,7 @@ func (s *session) goodbye(cause *Cause) {
 	s.goOn() // results of calls that have come while the session was given up are recorded
 	s.calls.End()
 	if err := s.down.finish(s.lastWords(cause, said, lasted)...); err != nil {
-		s.logger.Error("encoding the last messages", "error", err)
+		s.log().Error("encoding the last messages", "error", err)
 	}
 	// A client that is gone or stuck must not delay the session's end.
 	a := s.attached.Load()
@@ -378,7 +378,7 @@ func (s *session) goodbye(cause *Cause) {
 	}
 	s.down.wait()
 	if err := client.Close(cause.Close, cause.Reason); err != nil {
-		s.logger.Debug("closing the client's connection", "error", err)
+		s.log().Debug("closing the client's connection", "error", err)
 	}
 	client.Abort()
 }
@@ -505,10 +505,14 @@ func (s *session) tell(m protocol.ServerMessage) {
 	s.queued(s.down.pushMessage(m))
 }
 
+// log returns a logger that names the session. It is made when something is to be logged: most sessions
+// have nothing to say for hours.
+func (s *session) log() *slog.Logger { return s.opts.Logger.With("session_id", s.id) }
+
 // queued ends the session if the client's queue is full.
 func (s *session) queued(ok bool, err error) {
 	if err != nil {
-		s.logger.Error("encoding a message", "error", err)
+		s.log().Error("encoding a message", "error", err)
 		s.end(causeInternal)
 	}
 	switch {
@@ -524,16 +528,6 @@ func (s *session) queued(ok bool, err error) {
 func (s *session) command(cmd transport.Command, record *audit.Record) {
 	if !s.up.pushCommand(cmd, record) {
 		s.end(causeStalled)
-	}
-}
-
-// isOver reports whether the session has ended.
-func (s *session) isOver() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *session) watchSpending() {
 func (l *link) used(t transport.Tokens) {
 	s, tokens := l.s, cost.UsageOf(t)
 	l.reports.Store(true)
-	amount := s.opts.Prices.Cost(l.info.Model, time.Now(), tokens)
+	amount := s.opts.Prices.Cost(l.info().Model, time.Now(), tokens)
 	s.account.Used(amount, tokens)
 	s.mu.Lock()
 	s.sum = s.sum.Plus(cost.Sum{Amount: amount, Tokens: tokens})
@@ -97,7 +97,7 @@ func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
 		return sum
 	}
 	r := s.ours(audit.Spent(time.Now(), audit.EventSessionCost, registry.ModeVoice, sum, s.opts.Prices.Version, cause.Reason))
-	r.KeyID = s.principal.ID
+	r.KeyID = s.principal.Value().ID
 	m.options().Audit(r)
 	return sum
 }

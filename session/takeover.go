@@ -104,7 +104,7 @@ func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, 
 	g.logger = m.options().Logger.With("session_id", t.Record.ID)
 	s, end, cause := m.goOnWith(a, c, g, t)
 	if cause == nil {
-		s.logger.Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.given(), "turn", t.Checkpoint.Turn,
+		s.log().Info("a session was taken over", "epoch", t.Record.Epoch, "given", t.given(), "turn", t.Checkpoint.Turn,
 			"checkpoint_age_ms", began.Sub(t.Checkpoint.At).Milliseconds(), "took_ms", time.Since(began).Milliseconds(), "addr", a.addr.String())
 		s.happened(g.started())
 		outcome := ReturnedTaken
@@ -176,7 +176,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	at := &restoring{taken: t, was: was, back: g.start.Resume}
 	g.entry = EntryTakeover
 	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
-	setup := m.setup(g, provider)
+	setup := m.setup(&g.wish, provider)
 	g.voice, g.instructed = setup.Voice, int64(len(setup.Instructions))
 	if end, cause := m.adopt(g, at); cause != nil {
 		return nil, end, cause
@@ -186,12 +186,13 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	}
 	at.fates = m.fates(was.State.Calls.Questions)
 	none := noModel{transport.Info{Provider: provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
-	if s, err = newSession(m.ctx(), g, m.options(), c, none, g.tools); err != nil {
+	if s, err = newSession(g, m.options(), c, none); err != nil {
 		g.logger.Error("a session that was taken over could not begin", "error", err)
 		g.leave()
 		return nil, false, causeInternal
 	}
-	s.redial, s.place = m.redialer(g), t.Place
+	s.parts.redial = m.redialer(g)
+	s.redial, s.place = &s.parts.redial, t.Place
 	s.followed(m.follow(g, provider, r.Model, ""))
 	m.begun(s, g)
 	s.beginAgain(at)

@@ -32,6 +32,14 @@ type Desk interface {
 	Decided(ctx context.Context, c store.Confirmation, result json.RawMessage) error
 }
 
+// wish is what a connection to a model is set up for, the first one and each that replaces it.
+type wish struct {
+	start *startMessage      // without the secret of its ticket
+	agent *Agent             // with whom the client speaks; nil until that is known
+	tools *registry.Snapshot // the agent's; nil if there are none
+	mark  mark.Mark          // the mark before the gateway's own words to the model
+}
+
 // guest is a client that is admitted, and the settings of its session.
 type guest struct {
 	// Ticket is the client's ticket, or has the same facts about a client without one. Its Inspect
@@ -43,14 +51,11 @@ type guest struct {
 	startedAt, knownAt time.Time
 	entry              Entry
 	addr               string
-	start              *startMessage      // without the secret of its ticket
-	agent              *Agent             // with whom it speaks; nil until that is known
-	tools              *registry.Snapshot // the agent's; nil if there are none
-	voice              string             // requested from the model; empty for its default
-	provider           string             // of its first connection
-	instructed         int64              // bytes of the model's instructions
-	mark               mark.Mark          // the mark before the gateway's own words to the model
-	logger             *slog.Logger
+	wish
+	voice      string // requested from the model; empty for its default
+	provider   string // of its first connection
+	instructed int64  // bytes of the model's instructions
+	logger     *slog.Logger
 	// principal is who has let the client in: with a ticket, whoever has made it.
 	principal auth.Principal
 	// restoring is what a session begins with that another process has run; nil for a new one.
@@ -161,9 +166,15 @@ func (g *guest) started() Started {
 }
 
 // leave releases what the guest's ticket holds.
-func (g *guest) leave() {
-	g.account.Leave()
-	if g.Over != nil {
-		g.Over()
+func (g *guest) leave() { g.leaving()() }
+
+// leaving returns leave for later, without the guest.
+func (g *guest) leaving() func() {
+	account, over := g.account, g.Over
+	return func() {
+		account.Leave()
+		if over != nil {
+			over()
+		}
 	}
 }

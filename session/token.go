@@ -23,11 +23,17 @@ type tokens struct {
 	newest [sha256.Size]byte
 	// safe is closed when a client that gets spare can come back through another process, as far as that
 	// depends on its hash; nil without a spare.
-	safe <-chan struct{}
-	// The keys made of the newest token, the next one and the one before.
-	newestKey, spareKey, beforeKey sealKey
-	before                         [sha256.Size]byte // the one that the client last came back with, or began with
-	until                          time.Time         // until when before is valid; zero if it is not
+	safe      <-chan struct{}
+	newestKey sealKey // made of the newest token
+	// before is the one that the client last came back with; nil once the client has received the newest.
+	before *formerToken
+}
+
+// formerToken is a token that is valid until the next one has been received, but not for longer than until.
+type formerToken struct {
+	hash  [sha256.Size]byte
+	key   sealKey
+	until time.Time
 }
 
 // tokenOverlap is how long the token before the newest stays valid, for a client whose
@@ -45,9 +51,9 @@ func (t *tokens) next(used string, now time.Time) string {
 		token = newToken()
 	}
 	t.newest, t.spare = sha256.Sum256([]byte(token)), newToken()
-	t.newestKey, t.spareKey = keyOf(token), keyOf(t.spare)
+	t.newestKey = keyOf(token)
 	if used != "" {
-		t.before, t.until, t.beforeKey = sha256.Sum256([]byte(used)), now.Add(tokenOverlap), keyOf(used)
+		t.before = &formerToken{sha256.Sum256([]byte(used)), keyOf(used), now.Add(tokenOverlap)}
 	}
 	return token
 }
@@ -60,6 +66,13 @@ func (t *tokens) saved(now <-chan struct{}) (safe <-chan struct{}) {
 		safe = now
 	}
 	return safe
+}
+
+// known forgets a channel that was closed.
+func (t *tokens) known(safe <-chan struct{}) {
+	if t.safe == safe {
+		t.safe = written
+	}
 }
 
 // safeTime bounds how long a client waits for its token. While the store is away, sessions begin and go on
@@ -85,6 +98,9 @@ func (s *session) welcome(gen int, safe <-chan struct{}) {
 		defer cancel()
 		select {
 		case <-safe:
+			s.mu.Lock()
+			s.tokens.known(safe)
+			s.mu.Unlock()
 		case <-ctx.Done():
 		}
 		var err error
@@ -92,7 +108,7 @@ func (s *session) welcome(gen int, safe <-chan struct{}) {
 			err = s.remember(ctx) // its questions are sealed with the tokens that are valid now
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil && !s.isOver() {
-			s.logger.Warn("a client gets a token that may be unknown to other gateways", "attachment", gen, "error", err)
+			s.log().Warn("a client gets a token that may be unknown to other gateways", "attachment", gen, "error", err)
 		}
 	})
 }
@@ -108,16 +124,16 @@ func newToken() string {
 // received records that the client has got the newest token: the one before is not valid any more.
 // It reports whether that one was valid until now.
 func (t *tokens) received() bool {
-	was := !t.until.IsZero()
-	t.until = time.Time{}
+	was := t.before != nil
+	t.before = nil
 	return was
 }
 
 // keys returns those of the tokens with which the client may come back, now or soon.
 func (t *tokens) keys() []sealKey {
-	keys := []sealKey{t.newestKey, t.spareKey}
-	if !t.until.IsZero() {
-		keys = append(keys, t.beforeKey)
+	keys := []sealKey{t.newestKey, keyOf(t.spare)}
+	if t.before != nil {
+		keys = append(keys, t.before.key)
 	}
 	return keys
 }
@@ -127,8 +143,9 @@ func (t *tokens) keys() []sealKey {
 func (t *tokens) enter(r *store.SessionRecord) {
 	spare := sha256.Sum256([]byte(t.spare))
 	r.TokenHashes = []string{hex.EncodeToString(t.newest[:]), hex.EncodeToString(spare[:])}
-	if r.OldTokenHash, r.OldTokenUntil = "", t.until; !t.until.IsZero() {
-		r.OldTokenHash = hex.EncodeToString(t.before[:])
+	r.OldTokenHash, r.OldTokenUntil = "", time.Time{}
+	if b := t.before; b != nil {
+		r.OldTokenHash, r.OldTokenUntil = hex.EncodeToString(b.hash[:]), b.until
 	}
 }
 
@@ -136,8 +153,8 @@ func (t *tokens) enter(r *store.SessionRecord) {
 func (t *tokens) valid(token string, now time.Time) bool {
 	hash := sha256.Sum256([]byte(token))
 	newest := subtle.ConstantTimeCompare(hash[:], t.newest[:]) == 1
-	before := subtle.ConstantTimeCompare(hash[:], t.before[:]) == 1
-	return newest || before && now.Before(t.until)
+	before := t.before != nil && subtle.ConstantTimeCompare(hash[:], t.before.hash[:]) == 1 && now.Before(t.before.until)
+	return newest || before
 }
 
 // Opens returns nil if the visitor may come back to a session of that record: with a token of it,

@@ -19,7 +19,7 @@ import (
 // beginCalls prepares the execution of this session's tools. Results become steps, on goroutines
 // of the executor.
 func (s *session) beginCalls() {
-	s.calls = s.opts.Executor.Begin(execute.Conversation{
+	s.calls.Begin(s.opts.Executor, execute.Conversation{
 		Session: registry.Session{
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
 			Agent: s.agent.Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,

@@ -13,7 +13,7 @@ import (
 // dropOldest); commands keep their place among the audio and are never dropped. A writer goroutine,
 // which exists only while something is queued, sends the entries.
 type uplink struct {
-	// Fixed after newUplink.
+	// Fixed after begin.
 	write func() // the writer: it takes until the queue is empty; nil if a test takes
 	// unsent gets the records of commands that are never sent; may be nil. It must not block, nor
 	// call the uplink.
@@ -52,8 +52,9 @@ const (
 	maxWords    = 8 << 20
 )
 
-func newUplink(maxAudio, maxFrame int, write func()) *uplink {
-	return &uplink{maxAudio: maxAudio, maxFrame: maxFrame, write: write}
+// begin must be called first.
+func (u *uplink) begin(maxAudio, maxFrame int, write func()) {
+	u.maxAudio, u.maxFrame, u.write = maxAudio, maxFrame, write
 }
 
 // claim reports whether the caller may itself send to the model: the queue is empty and nobody

@@ -107,7 +107,7 @@ func begin(t *testing.T, tr *Traces, o session.Opening) *talk {
 	o.Came, o.Started, o.Known, o.Begun = epoch.Add(-time.Second), epoch.Add(-300*time.Millisecond), epoch.Add(-200*time.Millisecond), epoch
 	caps := transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true, History: transport.HistoryItems}
 	k := &talk{t: t, now: epoch, followed: tr.Voice(o)}
-	k.state = orchestrator.NewState(caps, orchestrator.Policy{Relink: true, NudgeAfter: 10 * time.Second}, toolbox(t), mark.New(), epoch)
+	k.state = orchestrator.NewState(caps, orchestrator.NewRules(orchestrator.Policy{Relink: true, NudgeAfter: 10 * time.Second}), toolbox(t), mark.New(), epoch)
 	k.does(0, orchestrator.Began{})
 	return k
 }

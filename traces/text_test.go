@@ -28,7 +28,7 @@ type writing struct {
 
 func write(t *testing.T, tr *Traces, o chat.Opening) *writing {
 	o.ConversationID, o.Agent, o.Turn, o.At = "conv-1", "default", 3, epoch
-	return &writing{t: t, now: epoch, is: tr.Text(o), calls: calls.New(toolbox(t), calls.Rules{Tools: policy.Rules{Mode: registry.ModeText}, Prefix: "call_3_"})}
+	return &writing{t: t, now: epoch, is: tr.Text(o), calls: calls.New(toolbox(t), &calls.Rules{Tools: policy.Rules{Mode: registry.ModeText}, Prefix: "call_3_"})}
 }
 
 func (w *writing) did(after int, all []calls.Action) {

@@ -202,7 +202,7 @@ func TestResumeOfNonsense(t *testing.T) {
 // TestSpokenApprovalOfADeedThatRuns: two questions about one deed, and the second is agreed
 // to aloud while the first runs: the model's ConfirmAction gets the answer of that one.
 func TestSpokenApprovalOfADeedThatRuns(t *testing.T) {
-	c := New(toolbox(), Rules{Tools: policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 9}, Confirm: []string{"book"}}, Prefix: "c", Spoken: true})
+	c := New(toolbox(), &Rules{Tools: policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 9}, Confirm: []string{"book"}}, Prefix: "c", Spoken: true})
 	for i, args := range []string{`{"who":"A"}`, `{"who":"A","note":"n"}`} {
 		c.Called(time.Time{}, Called{Turn: 1, Tool: "book", Args: json.RawMessage(args)})
 		name := fmt.Sprint("c", i+1)

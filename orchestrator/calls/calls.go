@@ -52,13 +52,14 @@ const (
 // It is not safe for concurrent use.
 type Calls struct {
 	// Fixed after New.
-	rules Rules
+	rules *Rules
 
 	book     policy.Book
 	open     []call     // in the order of the model's calls; a question in the order in which it was put
 	resolved []resolved // answered questions, oldest first
 	lost     []OpenCall // calls that write of another process; see Restore. Immutable after it
 	count    int        // number of names given so far
+	prefix   string     // of the next names
 	strayed  bool       // see Strayed
 }
 
@@ -69,11 +70,9 @@ type resolved struct {
 }
 
 // New returns the Calls of a conversation with these tools; tools is nil if it has none.
-func New(tools *registry.Snapshot, rules Rules) Calls {
-	if rules.ProgressEvery == 0 {
-		rules.ProgressEvery = 5 * time.Second
-	}
-	return Calls{rules: rules, book: policy.NewBook(tools, rules.Tools)}
+// The rules, which many conversations may share, must not change any more.
+func New(tools *registry.Snapshot, rules *Rules) Calls {
+	return Calls{rules: rules, prefix: rules.Prefix, book: policy.NewBook(tools, &rules.Tools)}
 }
 
 // Clone returns a copy that shares nothing that a method changes.
@@ -89,7 +88,7 @@ func (c *Calls) Book() *policy.Book { return &c.book }
 // NextName returns the next call's name, for a call that the caller answers itself.
 func (c *Calls) NextName() string {
 	c.count++
-	return c.rules.Prefix + strconv.Itoa(c.count)
+	return c.prefix + strconv.Itoa(c.count)
 }
 
 // Count returns how many calls have been named.

@@ -46,7 +46,7 @@ type decision struct {
 }
 
 func newDesk(tools *registry.Snapshot, rules policy.Rules) desk {
-	return desk{Calls: New(tools, Rules{Tools: rules, Prefix: "c"}), names: map[string]string{}}
+	return desk{Calls: New(tools, &Rules{Tools: rules, Prefix: "c"}), names: map[string]string{}}
 }
 
 // voiceDesk is that of a new voice conversation.

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -218,7 +219,7 @@ func (c *Calls) Tick(at time.Time) (do []Action) {
 		if !k.timed() || at.Before(k.progressAt) {
 			continue
 		}
-		k.progressAt = at.Add(c.rules.ProgressEvery)
+		k.progressAt = at.Add(cmp.Or(c.rules.ProgressEvery, 5*time.Second))
 		do = append(do, Tell{&protocol.ToolProgress{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool), DurationMS: at.Sub(k.queuedAt).Milliseconds()}})
 	}
 	for i := range c.open {

@@ -118,7 +118,7 @@ func (k *call) openQuestion() OpenQuestion {
 // what came of the calls that were under way: each is answered as lost, for the client and the audit.
 // A call that repeats one of them that writes gets its key, so that the ledger tells what came of it.
 func (c *Calls) Restore(m Memory, prefix string) []Action {
-	c.rules.Prefix = prefix
+	c.prefix = prefix
 	_ = c.book.Resume(m.Book) // an account that cannot be read begins anew
 	for _, q := range m.Questions {
 		c.open = append(c.open, c.restored(q))

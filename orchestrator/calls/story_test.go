@@ -16,7 +16,7 @@ import (
 // calls alone.
 func TestConversations(t *testing.T) {
 	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
-		story(&player{calls: calls.New(callstest.Tools(t, nil), calls.Rules{Tools: callstest.Rules(registry.ModeVoice), Prefix: "c"}), ran: map[string]calls.Run{}})
+		story(&player{calls: calls.New(callstest.Tools(t, nil), &calls.Rules{Tools: callstest.Rules(registry.ModeVoice), Prefix: "c"}), ran: map[string]calls.Run{}})
 	})
 }
 

@@ -317,7 +317,7 @@ func (m *deedModel) ask(told [deedHistory]deedOp) deedBook {
 	if said, known := m.books[told]; known {
 		return said
 	}
-	book := calls.New(m.tools, calls.Rules{Tools: policy.Rules{Mode: registry.ModeVoice}, Prefix: "c"})
+	book := calls.New(m.tools, &calls.Rules{Tools: policy.Rules{Mode: registry.ModeVoice}, Prefix: "c"})
 	var said deedBook
 	var approved calls.Approved
 	for _, op := range told {

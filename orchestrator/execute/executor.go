@@ -121,19 +121,20 @@ type Conversation struct {
 	Remember func(ctx context.Context) error
 }
 
-// Runner runs the calls of one conversation. Its methods may be called concurrently and do not
+// Runner runs the calls of one conversation, after Begin. Its methods may be called concurrently and do not
 // block, except Wait.
 type Runner struct {
 	// Fixed after Begin.
-	e    *Executor
-	c    Conversation
-	over func() context.Context // done when the conversation is over
-	end  context.CancelFunc
+	e *Executor
+	c Conversation
 
 	wg sync.WaitGroup // the activities of this conversation
 
-	mu      sync.Mutex // guards the following field
-	cancels map[string]*running
+	mu      sync.Mutex             // guards the following fields
+	over    bool                   // the conversation is over
+	ctx     func() context.Context // done when it is over; nil before the first activity that needs it
+	end     context.CancelFunc     // nil with ctx
+	cancels map[string]*running    // nil before the first call
 }
 
 // running is a running call and the means to stop it.
@@ -150,11 +151,33 @@ var (
 
 // Begin returns the Runner of a conversation. The caller must call End.
 func (e *Executor) Begin(c Conversation) *Runner {
-	over, end := context.WithCancel(e.ctx())
-	return &Runner{
-		e: e, c: c, over: func() context.Context { return over }, end: end,
-		cancels: make(map[string]*running),
+	r := new(Runner)
+	r.Begin(e, c)
+	return r
+}
+
+// Begin makes a zero Runner that of a conversation, as [Executor.Begin] does.
+func (c *Runner) Begin(e *Executor, of Conversation) { c.e, c.c = e, of }
+
+// lasting returns a context that is done when the conversation is over.
+func (c *Runner) lasting() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		ctx, end := context.WithCancel(c.e.ctx())
+		c.ctx, c.end = func() context.Context { return ctx }, end
+		if c.over {
+			end()
+		}
 	}
+	return c.ctx()
+}
+
+// isOver reports whether nothing may begin any more: the conversation is over, or the Executor is closed.
+func (c *Runner) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over || c.e.ctx().Err() != nil
 }
 
 // Cancel stops a call, if its tool can be stopped.
@@ -169,9 +192,12 @@ func (c *Runner) Cancel(call string) {
 // End ends the conversation: calls that can be stopped are stopped, calls that have not begun do
 // not begin, and the others finish. A call that a person approved runs in any case.
 func (c *Runner) End() {
-	c.end() // first, because a call that is about to begin checks it
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.over = true // a call that is about to begin checks it
+	if c.end != nil {
+		c.end()
+	}
 	for _, r := range c.cancels {
 		if r.cancellable {
 			r.cancel(errOver)

@@ -24,10 +24,13 @@ func (c *Runner) Run(r calls.Run) {
 	tool := r.Prepared.Tool()
 	ctx, cancel := context.WithCancelCause(traceparent.With(c.e.ctx(), c.c.Trace))
 	c.mu.Lock()
+	if c.cancels == nil {
+		c.cancels = make(map[string]*running)
+	}
 	c.cancels[r.Call] = &running{cancel: cancel, cancellable: tool.Cancellable && !wasApproved(r) && !mustFinish(r)}
 	c.mu.Unlock()
 	c.begin(tool.ToolID, func() {
-		if !wasApproved(r) && c.over().Err() != nil {
+		if !wasApproved(r) && c.isOver() {
 			cancel(errOver) // the conversation is over: the call must not begin
 		}
 		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c)

@@ -40,7 +40,7 @@ const (
 type Book struct {
 	// Fixed after NewBook.
 	tools *registry.Snapshot // nil if there are no tools
-	rules Rules
+	rules *Rules
 
 	account Account
 	stored  []Stored // oldest first
@@ -49,11 +49,8 @@ type Book struct {
 }
 
 // NewBook returns the Book of a conversation with these tools; tools is nil if it has none.
-func NewBook(tools *registry.Snapshot, rules Rules) Book {
-	rules.Budget = rules.Budget.Or(DefaultBudget(rules.Mode))
-	rules.Questions = rules.Questions.withDefaults()
-	return Book{tools: tools, rules: rules}
-}
+// The rules, which many conversations may share, must not change any more.
+func NewBook(tools *registry.Snapshot, rules *Rules) Book { return Book{tools: tools, rules: rules} }
 
 // Tools returns the conversation's snapshot of the tools; nil if there are no tools.
 func (b *Book) Tools() *registry.Snapshot { return b.tools }
@@ -62,16 +59,16 @@ func (b *Book) Tools() *registry.Snapshot { return b.tools }
 func (b *Book) Mode() registry.Mode { return b.rules.Mode }
 
 // Budget returns what each turn may use.
-func (b *Book) Budget() Budget { return b.rules.Budget }
+func (b *Book) Budget() Budget { return b.rules.Budget.Or(DefaultBudget(b.rules.Mode)) }
 
 // Account returns what the turn has used so far.
 func (b *Book) Account() Account { return b.account }
 
 // Told returns the account and its budget in the form that the model and the audit get.
-func (b *Book) Told() json.RawMessage { return b.account.Encode(b.rules.Budget) }
+func (b *Book) Told() json.RawMessage { return b.account.Encode(b.Budget()) }
 
 // Slow reports whether the tools of the turn have together taken longer than they should.
-func (b *Book) Slow() bool { return b.account.slow(b.rules.Budget) }
+func (b *Book) Slow() bool { return b.account.slow(b.Budget()) }
 
 // BeginTurn gives the following calls a new budget, because the user has said something. An
 // answer to a question does not begin such a turn: it continues with the previous budget.
@@ -96,7 +93,7 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 	}
 	var limits map[string]int // the limits of the mode
 	if p.Tool().Category == registry.CategoryRetrieval {
-		limits = map[string]int{"top_k": b.rules.Budget.TopK}
+		limits = map[string]int{"top_k": b.Budget().TopK}
 	}
 	p.Clamp(limits)
 	return p, nil
@@ -118,7 +115,7 @@ func (b *Book) Charge(tool string) {
 // Exceeded returns the answer to the call that was charged last, if it exceeds the turn's budget:
 // it tells the model to speak. It is nil within the budget.
 func (b *Book) Exceeded(tool string) *registry.Envelope {
-	limit, used := b.rules.Budget, "tool calls"
+	limit, used := b.Budget(), "tool calls"
 	n := limit.Total
 	if b.account.Total <= limit.Total {
 		if b.Category(tool) != registry.CategoryRetrieval || b.account.Retrieval <= limit.Retrieval {
@@ -164,7 +161,7 @@ func (b *Book) Took(env registry.Envelope) {
 // Warned returns an answer with the account added, if the budget is used up or the tools have
 // taken longer than they should.
 func (b *Book) Warned(env registry.Envelope) registry.Envelope {
-	if b.account.spent(b.rules.Budget) {
+	if b.account.spent(b.Budget()) {
 		env.Meta.Budget = b.Told()
 	}
 	return env

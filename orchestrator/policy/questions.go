@@ -51,7 +51,7 @@ func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
 			}
 		}
 	}
-	most := b.rules.Questions
+	most := b.rules.Questions.withDefaults()
 	switch {
 	case total >= most.Total:
 		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.AskedTooOften(total, tool))
