@@ -309,6 +309,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	asked, unask := p.reloads()
 	defer unask()
 	serving.Go(func() { again.run(watching, asked) })
+	serving.Go(func() { again.watchKeyFiles(watching) })
 	manager.tell(sdnotify.Ready)
 
 	var err error
