@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"io"
 	"os"
 
 	"voicegw/internal/filewatch"
@@ -42,7 +43,7 @@ func (r *reloader) keysChanged(tried map[string][sha256.Size]byte) bool {
 		if name == "" {
 			continue
 		}
-		data, err := os.ReadFile(name)
+		data, err := readBounded(name)
 		if err != nil {
 			continue
 		}
@@ -52,4 +53,16 @@ func (r *reloader) keysChanged(tried map[string][sha256.Size]byte) bool {
 		}
 	}
 	return changed
+}
+
+// maxKeyFile is more than the configuration takes of a file, so that a reload says that it is too large.
+const maxKeyFile = 2 << 20
+
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return io.ReadAll(io.LimitReader(f, maxKeyFile))
 }
