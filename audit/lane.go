@@ -66,7 +66,7 @@ type lane struct {
 	// Guarded by log.mu.
 	waiting  []*entry  // in order
 	held     int       // taken by run and not yet written
-	heldAt   time.Time // when the first of them was queued; meaningless if there are none
+	heldAt   time.Time // when the first of them was queued; meaningless while nothing is held
 	bytes    int       // of waiting and held
 	written  uint64
 	dropped  uint64
@@ -176,7 +176,7 @@ func batch(entries []*entry) int {
 }
 
 // after returns when the record was queued that comes behind the first n of a batch, or of what follows
-// the batch; the zero time if there is none.
+// the batch; the zero time if no record follows.
 func after(batch []*entry, n int, rest []*entry) time.Time {
 	if n < len(batch) {
 		return batch[n].at

@@ -74,7 +74,7 @@ func (p Principal) Unauthenticated() bool {
 // May reports whether p has at least one of the scopes, or [Admin], which has all.
 func (p Principal) May(any scope.Set) bool { return p.Scopes&(any|scope.Admin) != 0 }
 
-// Granted returns the scopes of tools that p brings with it, such as kb:staff; nil if there are none.
+// Granted returns the scopes of tools that p brings with it, such as kb:staff; nil if it brings no such scope.
 func (p Principal) Granted() []string {
 	if p.Grants == "" {
 		return nil

@@ -60,7 +60,7 @@ type Request struct {
 	// User is the user who sends the message; it must not be empty.
 	User user.User
 	// Agent names the persona that answers, and goes on with the conversation. If it is empty, that is the
-	// conversation's own or, where there is none of that name any more, the default one.
+	// conversation's own or, if no persona has that name any more, the default one.
 	Agent string
 	// Key is the ID of the principal whose credentials were shown; it may be empty. KeyMark and
 	// KeyExpires are its Mark and its end (auth.Principal), for voice sessions that come of the turn.

@@ -51,7 +51,7 @@ type Options struct {
 	Vision bool
 	// Persona answers requests that name no other one. Its empty name means "default".
 	Persona Persona
-	// Personas returns the persona with that name as it is now; nil if there is none. It must not wait.
+	// Personas returns the persona with that name as it is now; nil if no persona has that name. It must not wait.
 	// Nil means that there is Persona alone.
 	Personas func(name string) *Persona
 	// Tools returns the current snapshot of the tools, which a turn holds. Nil means no tools.

@@ -71,7 +71,7 @@ var accesses = []access{
 	{pattern: "/"},
 }
 
-// accessOf returns the row of a route. It panics if there is none: a route would be open to
+// accessOf returns the row of a route. It panics if the route has no row: a route would be open to
 // everybody because somebody forgot it.
 func accessOf(pattern string) access {
 	if strings.HasPrefix(pattern, "OPTIONS ") {

@@ -114,7 +114,7 @@ func (c *boundConn) leave() {
 }
 
 // boundOf returns the connection of a BoundListener that c, of a listener of Listen, is over; nil if
-// there is none.
+// there is no such connection.
 func boundOf(c net.Conn) *boundConn {
 	if n := nonblock.Under(c); n != nil {
 		b, _ := n.Conn.(*boundConn)

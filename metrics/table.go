@@ -222,7 +222,7 @@ func readCertificates(s *Sources, add emit) {
 	ends := s.Certificates()
 	hosts := slices.SortedFunc(maps.Keys(ends), func(a, b string) int { return cmp.Or(ends[a].Compare(ends[b]), cmp.Compare(a, b)) })
 	for _, host := range hosts[:min(len(hosts), mostHosts)] {
-		if end := ends[host]; !end.IsZero() { // otherwise there is none yet
+		if end := ends[host]; !end.IsZero() { // otherwise no certificate has been read yet
 			add(time.Until(end).Seconds(), host)
 		}
 	}

@@ -13,7 +13,7 @@ func (Lapse) input() {}
 
 // lapse is what the State keeps about the end of the client's credentials.
 type lapse struct {
-	at     time.Time // zero if there is none
+	at     time.Time // zero if they have no end
 	warned bool      // the client knows of it
 }
 

@@ -43,7 +43,7 @@ type Agents interface {
 	// not wait.
 	Agent(name string) *Agent
 	// Pinned returns the agent of a session that goes on here: in that version if anybody still has it,
-	// otherwise as it is now; nil if there is none.
+	// otherwise as it is now; nil if no agent has that name.
 	Pinned(ctx context.Context, name, version string) *Agent
 	// Names lists the agents that a client may ask for, sorted.
 	Names() []string

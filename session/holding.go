@@ -284,7 +284,7 @@ func (d *downlink) announced(item string) {
 }
 
 // announcedWith returns the seq of the message that has announced one of the latest items, or that waits
-// to; zero if there is none.
+// to; zero if no message announces it.
 func (d *downlink) announcedWith(item string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -36,7 +36,7 @@ type Desk interface {
 type wish struct {
 	start *startMessage      // without the secret of its ticket
 	agent *Agent             // with whom the client speaks; nil until that is known
-	tools *registry.Snapshot // the agent's; nil if there are none
+	tools *registry.Snapshot // the agent's; nil if it may use no tool
 	mark  mark.Mark          // the mark before the gateway's own words to the model
 }
 

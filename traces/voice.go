@@ -321,7 +321,7 @@ func (v *voice) flushed(a orchestrator.FlushItem) {
 	t.attributes = append(t.attributes, attribute{keyHeard, a.HeardMS}, attribute{keySent, a.SentMS})
 }
 
-// turn returns a turn whose spans are not made yet; nil if there is none.
+// turn returns a turn whose spans are not made yet; nil if there is no such turn.
 func (v *voice) turn(number int) *turn {
 	if v.open != nil && v.open.number == number {
 		return v.open

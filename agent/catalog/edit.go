@@ -165,7 +165,7 @@ func changed(err error) error {
 }
 
 // Pinned returns an agent in a version, if it has that or had it within the last day, otherwise as it is
-// now; nil if there is none of that id.
+// now; nil if no agent has that id.
 func (c *Catalog) Pinned(ctx context.Context, id, version string) *Entry {
 	now := c.Snapshot()
 	e := now.byID[id]

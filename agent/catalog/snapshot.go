@@ -80,7 +80,7 @@ func newSnapshot(normal string, layers ...[]*Entry) *Snapshot {
 	return s
 }
 
-// Version identifies the content of all documents; empty if there are none.
+// Version identifies the content of all documents; empty if there is no document.
 func (s *Snapshot) Version() string { return s.version }
 
 // Default is the id of the agent for clients that name none.

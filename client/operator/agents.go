@@ -69,8 +69,8 @@ func (l Agents) Table(file any) string {
 	return terminal.Table(file, rows)
 }
 
-// Agent returns one agent with its document. The error is a *Refused with the code unknown_agent if there
-// is none of that id.
+// Agent returns one agent with its document. The error is a *Refused with the code unknown_agent if no
+// agent has that id.
 func (o *Client) Agent(ctx context.Context, id string) (Agent, error) {
 	var a Agent
 	err := o.exchange(ctx, request{method: http.MethodGet, path: agentPath(id)}, &a, func(h http.Header) { a.tag = h.Get("ETag") })

@@ -125,7 +125,7 @@ type server struct {
 	audit        *audit.Log
 	metrics      *metrics.Metrics
 	scrapes      *scrapes       // nil if the metrics have no address of their own
-	traces       *traces.Traces // nil if there are none
+	traces       *traces.Traces // nil if traces are off
 	traceSecrets []string       // what the log must not show of the headers for the collector
 	overload     *overload.Watch
 	prices       atomic.Pointer[cost.Table]

@@ -143,7 +143,7 @@ func names(leaf *x509.Certificate) []string {
 	return all
 }
 
-// pick returns the certificate for a client; nil if there is none at all. Of several for one name,
+// pick returns the certificate for a client; nil if no certificate was read. Of several for one name,
 // such as an ECDSA and an RSA one, it is the first that the client can use. A client that names no
 // host, or one that no certificate has, gets the first one, as with other servers.
 func (f *files) pick(hello *tls.ClientHelloInfo) *tls.Certificate {
@@ -180,7 +180,7 @@ func (f *files) of(name string) []*tls.Certificate {
 func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
 // NameOf returns the first certificate of a file in PEM form, and a name that it is for; an empty name
-// if there is none. Of *.example.com it is any.example.com.
+// if the certificate has no name. Of *.example.com it is any.example.com.
 func NameOf(text []byte) (host string, leaf *x509.Certificate) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE" {

@@ -61,7 +61,7 @@ func Wrap(stream io.ReadWriteCloser) *Conn {
 }
 
 // Under returns the Conn at the bottom of c, which may be c itself: it unwraps connections that
-// have a method NetConn, as those of crypto/tls. It is nil if there is none.
+// have a method NetConn, as those of crypto/tls. It is nil if there is no Conn.
 func Under(c net.Conn) *Conn {
 	for {
 		switch is := c.(type) {

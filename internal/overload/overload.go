@@ -36,7 +36,7 @@ type Options struct {
 	// Memory returns what the process cannot give back and what it may take, in bytes; zero for the
 	// second if there is no limit. Nil means [Use].
 	Memory func() (held, limit uint64)
-	// Store returns nil if the store answers. Nil means that there is none.
+	// Store returns nil if the store answers. Nil means that there is no store.
 	Store func(ctx context.Context) error
 	// Logger gets a line for each change. Nil means no logging.
 	Logger *slog.Logger
@@ -44,7 +44,7 @@ type Options struct {
 
 // State is what a Watch has seen last. The zero State is that of a process without trouble.
 type State struct {
-	// Reason is empty if there is none.
+	// Reason says what the process lacks; empty if it lacks nothing.
 	Reason Reason
 	// Since is when it began.
 	Since time.Time

@@ -19,7 +19,7 @@ type Parent struct {
 	Sampled bool
 }
 
-// IsZero reports whether there is none.
+// IsZero reports whether p is empty: there is no parent.
 func (p Parent) IsZero() bool { return p.Trace == [16]byte{} }
 
 // The lengths of the header's parts, and where each begins: version "-" trace "-" span "-" flags.

@@ -103,7 +103,7 @@ func turnDetection(setup transport.Setup) realtime.RealtimeAudioInputTurnDetecti
 	return realtime.RealtimeAudioInputTurnDetectionUnionParam{OfServerVad: vad}
 }
 
-// toolParams declares the tools; nil is enough if there are none, because a new session has no tools.
+// toolParams declares the tools; nil is enough for no tools, because a new session has no tools.
 func toolParams(tools []transport.Tool) realtime.RealtimeToolsConfigParam {
 	var out realtime.RealtimeToolsConfigParam
 	for _, t := range tools {

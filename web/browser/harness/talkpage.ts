@@ -68,7 +68,7 @@ export class TalkPage {
     this.events.skip();
   }
 
-  /** Opens a session; resolves with the error where there is none. `context`: rate of an AudioContext of the page's own. */
+  /** Opens a session; resolves with the error if it cannot be opened. `context`: rate of an AudioContext of the page's own. */
   async connect(options: PlainOptions = {}, context?: number): Promise<unknown> {
     const error = await this.page.evaluate(([options, context]) => window.talk.open(options, context), [options, context] as const);
     await this.visitor.listens();
