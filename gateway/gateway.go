@@ -153,6 +153,32 @@ func New(opts Options) *Server {
 	if opts.Images != nil {
 		s.handle("GET /v1/images/{id}", s.image)
 	}
+	s.handleOperators()
+	if opts.Voice != nil {
+		s.forPages("POST", sessionsPath, s.makeSession)
+		s.handle("GET /v1/conversations/{id}", s.showConversation)
+	}
+	s.handle("GET /v1/sessions", s.listSessions)
+	s.handle("GET /v1/sessions/{id}", s.showSession)
+	s.handle("DELETE /v1/sessions/{id}", s.endSession)
+	s.handle("POST /v1/console/codes", s.consoleCode)
+	s.handle("POST /v1/console/login", s.consoleLogin)
+	s.handle("POST /v1/confirmations", s.confirm)
+	s.handle("/v1/confirmations/{token...}", confirmationMoved)
+	s.handle("GET /healthz", s.health)
+	s.forPages("GET", "/readyz", s.ready)
+	s.handle("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, http.StatusNotFound, "not_found", "There is no endpoint "+r.Method+" "+clip(r.URL.Path)+".")
+	})
+	if opts.Page != nil {
+		s.handle("/", opts.Page.ServeHTTP)
+	}
+	return s
+}
+
+// handleOperators adds the routes for operators that need something of Options.
+func (s *Server) handleOperators() {
+	opts := s.opts
 	if opts.Approvals != nil {
 		s.handle("GET /v1/approvals", s.approvals)
 	}
@@ -171,10 +197,6 @@ func New(opts Options) *Server {
 	if opts.Usage != nil {
 		s.handle("GET /v1/usage", s.showUsage)
 	}
-	if opts.Voice != nil {
-		s.forPages("POST", sessionsPath, s.makeSession)
-		s.handle("GET /v1/conversations/{id}", s.showConversation)
-	}
 	if opts.Simulator != nil {
 		s.handle("GET /v1/simulator", s.listFaults)
 		s.handle("POST /v1/simulator/faults", s.commitFault)
@@ -189,22 +211,6 @@ func New(opts Options) *Server {
 	if opts.Metrics != nil {
 		s.handle(metricsPattern, opts.Metrics.ServeHTTP)
 	}
-	s.handle("GET /v1/sessions", s.listSessions)
-	s.handle("GET /v1/sessions/{id}", s.showSession)
-	s.handle("DELETE /v1/sessions/{id}", s.endSession)
-	s.handle("POST /v1/console/codes", s.consoleCode)
-	s.handle("POST /v1/console/login", s.consoleLogin)
-	s.handle("POST /v1/confirmations", s.confirm)
-	s.handle("/v1/confirmations/{token...}", confirmationMoved)
-	s.handle("GET /healthz", s.health)
-	s.forPages("GET", "/readyz", s.ready)
-	s.handle("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		problem(w, http.StatusNotFound, "not_found", "There is no endpoint "+r.Method+" "+clip(r.URL.Path)+".")
-	})
-	if opts.Page != nil {
-		s.handle("/", opts.Page.ServeHTTP)
-	}
-	return s
 }
 
 // handle adds a route, for those who may use it. Its pattern has the form of http.ServeMux, and a
