@@ -371,13 +371,14 @@ func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 }
 
 // drop drops the queued audio of some items and the messages about their ends. If keepEnds is set,
-// it keeps the end of each item that the client knows. It reports whether there is an item that
-// the client does not know, and never will. The caller must hold mu.
+// it keeps the end of each item that the client knows. A message that is sent again stays, since its number
+// is known. It reports whether there is an item that the client does not know, and never will. The caller
+// must hold mu.
 func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bool) {
 	kept := d.entries[:d.head]
 	var whole []string // items that were not announced
 	for _, e := range d.entries[d.head:] {
-		if e.item == "" || !which(e.item) || e.end != nil && keepEnds && !slices.Contains(whole, e.item) {
+		if e.item == "" || !which(e.item) || e.kind == repeats || e.end != nil && keepEnds && !slices.Contains(whole, e.item) {
 			kept = append(kept, e)
 			continue
 		}
@@ -493,11 +494,14 @@ func (d *downlink) pop(gen int) (e downEntry, ok bool) {
 // message. The caller must hold mu.
 func (d *downlink) numbered(e downEntry) downEntry {
 	if e.kind == repeats {
-		d.held.message(e.seq, e.text, e.item, 0)
+		if e.end != nil {
+			e.text = d.final(e, e.seq)
+		}
+		d.held.message(e.seq, e.text, "", 0)
 		return e
 	}
 	d.seq++
-	e.text = d.final(e)
+	e.text = d.final(e, d.seq)
 	if e.kind == lead {
 		return e
 	}
@@ -516,20 +520,20 @@ func (d *downlink) numbered(e downEntry) downEntry {
 	return e
 }
 
-// final returns the message of an entry that is about to be written. Its seq may have changed
+// final returns the message of an entry that is about to be written with that seq. The seq may have changed
 // since it was queued, and so may the sent length of the item that it ends. The caller must hold
 // mu.
-func (d *downlink) final(e downEntry) []byte {
+func (d *downlink) final(e downEntry, seq int64) []byte {
 	if e.end != nil {
 		if o := d.outgoing(e.item); o != nil {
 			e.end.AudioMS = audio.MS(d.most.rate, int(o.sent))
 		}
-		if text, err := protocol.EncodeServer(d.seq, e.end); err == nil { // unchanged since it was queued
+		if text, err := protocol.EncodeServer(seq, e.end); err == nil { // unchanged since it was queued
 			return text
 		}
 	}
-	if e.seq != d.seq {
-		return protocol.Renumber(e.text, d.seq)
+	if e.seq != seq {
+		return protocol.Renumber(e.text, seq)
 	}
 	return e.text
 }

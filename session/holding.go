@@ -262,6 +262,16 @@ func (h *holding) endedWith(item string, seq int64) {
 	}
 }
 
+// endedAt returns the item whose audio.end has that seq; nil if it is unknown.
+func (h *holding) endedAt(seq int64) *heldItem {
+	for _, it := range h.items {
+		if it.ended == seq {
+			return it
+		}
+	}
+	return nil
+}
+
 // announcement is the message that has told the client of an item. It is remembered for longer than
 // the message itself is held.
 type announcement struct {

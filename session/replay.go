@@ -311,7 +311,11 @@ func (w *rewinder) message(e sentEntry) {
 	if e.item != "" && !w.unsure {
 		w.current = e.item
 	}
-	w.add(downEntry{text: e.text, seq: e.seq, opens: e.item != "", kind: repeats})
+	again := downEntry{text: e.text, seq: e.seq, opens: e.item != "", kind: repeats}
+	if it := w.d.held.endedAt(e.seq); it != nil { // less of the item may be sent again than the end says
+		again.item, again.end = it.id, &protocol.AudioEnd{Header: inTurn(it.turn), ItemID: it.id, AudioMS: it.whole / w.d.perMS()}
+	}
+	w.add(again)
 }
 
 func (w *rewinder) add(e downEntry) {

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
@@ -335,4 +337,35 @@ func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
 		}
 		d.lose()
 	})
+}
+
+// TestAnEndThatIsSentAgainPromisesNoMore: a client comes back that lacks the last part of an answer and its
+// end, and the session is over before that part was sent again. The end keeps its number, and says how
+// much the client has been sent.
+func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
+	l := newSlowLink(t)
+	l.most.away = 1 << 20
+	l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
+	l.item("a", 3)
+	l.write(4)
+	l.detach()
+	back := l.resume(1, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0)
+	if len(back.again) != 1 || back.snapshot {
+		t.Fatalf("sent again: %+v", back)
+	}
+	if err := l.lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	l.attach(0)
+	l.speak(0)
+	l.got = nil
+	l.write(2) // the beginning, and one frame of two
+	if err := l.finish(&protocol.SessionEnded{Reason: "operator"}); err != nil {
+		t.Fatal(err)
+	}
+	l.write(3)
+	want := []string{"frame of a", audioEnd(2, "a", 200), `{"type":"session.ended","seq":5,"reason":"operator"}`}
+	if diff := cmp.Diff(want, l.got[2:]); diff != "" {
+		t.Error(diff)
+	}
 }
