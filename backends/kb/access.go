@@ -114,25 +114,42 @@ func (r *Reader) Search(ctx context.Context, q Query) (found Results, refused []
 	if err := q.Check(); err != nil {
 		return Results{}, nil, err
 	}
-	wanted := q.Namespaces
-	if len(wanted) == 0 {
-		wanted = r.granted
-	}
-	q.Namespaces = nil
-	for _, namespace := range wanted {
-		if slices.Contains(r.granted, namespace) {
-			q.Namespaces = append(q.Namespaces, namespace)
-		} else {
-			refused = append(refused, namespace)
-		}
-	}
-	if len(q.Namespaces) == 0 { // for an Index, an empty list means every namespace
-		return Results{}, refused, fmt.Errorf("%w: asked for %s; granted: %s", ErrNotGranted, orNone(refused), orNone(r.granted))
+	if q.Namespaces, refused, err = r.readable(q.Namespaces); err != nil {
+		return Results{}, refused, err
 	}
 	found, err = r.index.Search(ctx, q)
 	// In an index over the network, a record may change its namespace between filter and read.
 	found.Hits = slices.DeleteFunc(found.Hits, func(h Hit) bool { return !slices.Contains(q.Namespaces, h.Record.Namespace) })
 	return found, refused, err
+}
+
+// readable splits namespaces into those that may be read, of which there is at least one, and the others.
+// None given means all that may be read.
+func (r *Reader) readable(wanted []Namespace) (granted, refused []Namespace, err error) {
+	if len(wanted) == 0 {
+		wanted = r.granted
+	}
+	for _, namespace := range wanted {
+		if slices.Contains(r.granted, namespace) {
+			granted = append(granted, namespace)
+		} else {
+			refused = append(refused, namespace)
+		}
+	}
+	if len(granted) == 0 { // for an Index, an empty list means every namespace
+		err = fmt.Errorf("%w: asked for %s; granted: %s", ErrNotGranted, orNone(refused), orNone(r.granted))
+	}
+	return granted, refused, err
+}
+
+// Names is Index.Names over the granted ones of the namespaces, so that nobody learns who and what there
+// is elsewhere. If no namespace is granted, the error wraps ErrNotGranted.
+func (r *Reader) Names(ctx context.Context, namespaces []Namespace) (Names, error) {
+	granted, _, err := r.readable(namespaces)
+	if err != nil {
+		return Names{}, err
+	}
+	return r.index.Names(ctx, granted)
 }
 
 // Get is Index.Get. A record of a namespace that is not granted counts as missing, so that nobody

@@ -62,7 +62,8 @@ func TestReaderShowsWhatIsGranted(t *testing.T) {
 	for i := range 60 { // more than one ranking brings, and better
 		records = append(records, kb.Record{ID: fmt.Sprintf("doc:secret%02d", i), Namespace: kb.NamespacePersonal, Title: "Salary", LastUpdated: time.Unix(1, 0)})
 	}
-	records = append(records, kb.Record{ID: "doc:open", Title: "Handbook", Text: "The salary comes on the first.", LastUpdated: time.Unix(1, 0)})
+	records[0].Authors, records[0].Categories = []string{"person:secret"}, []string{"Secret"}
+	records = append(records, kb.Record{ID: "doc:open", Authors: []string{"ada_l"}, Categories: []string{"Money"}, Title: "Handbook", Text: "The salary comes on the first.", LastUpdated: time.Unix(1, 0)})
 	for i := range records {
 		records[i].Normalize()
 	}
@@ -70,6 +71,15 @@ func TestReaderShowsWhatIsGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := kb.NewLibrary(x, kb.Grants{}).For(kb.Asker{User: "ada", Vouched: true, Agent: "default"})
+	for _, namespaces := range [][]kb.Namespace{nil, {kb.NamespaceStudio}, {kb.NamespaceStudio, kb.NamespacePersonal}} {
+		names, err := r.Names(t.Context(), namespaces)
+		if diff := cmp.Diff(kb.Names{People: []kb.Person{{ID: "person:ada_l"}}, Categories: []string{"Money"}}, names); diff != "" || err != nil {
+			t.Errorf("names of %v: %v %s", namespaces, err, diff)
+		}
+	}
+	if _, err := r.Names(t.Context(), []kb.Namespace{kb.NamespacePersonal}); !errors.Is(err, kb.ErrNotGranted) {
+		t.Errorf("names of what is forbidden: %v", err)
+	}
 
 	for name, asked := range map[string][]kb.Namespace{"no namespace": nil, "one of two": {kb.NamespacePersonal, kb.NamespaceStudio}} {
 		found, refused, err := r.Search(t.Context(), kb.Query{Text: "salary", Limit: 1, Namespaces: asked})

@@ -25,6 +25,10 @@ type Index interface {
 	// without a record, which are not an error.
 	Get(ctx context.Context, ids []string) (found []Record, missing []string, err error)
 
+	// Names returns what the records of some namespaces (of all if the list is empty) can be
+	// filtered by, within MaxNames.
+	Names(ctx context.Context, namespaces []Namespace) (Names, error)
+
 	// Apply makes the batch's changes. If a record fails Record.Check, it changes nothing and
 	// returns an error that wraps ErrRecord; unknown ids to delete are not an error. A record is
 	// searchable when Apply returns. If the Embedder fails, its records are searchable by their
@@ -39,6 +43,25 @@ type Index interface {
 	// Close waits for running calls and frees what the index holds. It may be called more
 	// than once.
 	Close() error
+}
+
+// MaxNames bounds the people and the categories of Names. Where there are more, the rest is
+// missing: filters cannot name it.
+const MaxNames = 10_000
+
+// Names are what filters can name.
+type Names struct {
+	// People are all records of persons, and the authors without such a record, by id.
+	People []Person
+	// Categories are those of all records, sorted.
+	Categories []string
+}
+
+// Person is somebody who may be an author.
+type Person struct {
+	ID string
+	// Name is the title of the person's record; empty if there is no record.
+	Name string
 }
 
 // Pick looks ids up as Index.Get does: each once, in their order.
@@ -85,6 +108,8 @@ const (
 	MaxQueryRunes = 1000
 	// MaxLimit bounds the hits of a query, and how many each ranking considers.
 	MaxLimit = 50
+	// MaxFilterNames bounds the authors of a query, and its categories.
+	MaxFilterNames = 100
 	// MaxAlternatives bounds the other wordings of a query.
 	MaxAlternatives = 3
 	// DefaultLimit is the number of hits if a query does not say.
@@ -100,10 +125,14 @@ type Query struct {
 	Alternatives []string
 	// Namespaces are the only ones searched; empty means all of them.
 	Namespaces []Namespace
-	// Type is the only type searched; empty means any.
-	Type Type
+	// Types are the only types searched; empty means any.
+	Types []Type
 	// Tags must all be on a record. They are compared in the form of NormalizeTags.
 	Tags []string
+	// Authors are ids of persons, of whom a record must have at least one as author.
+	Authors []string
+	// Categories are names as records have them, of which a record must have at least one.
+	Categories []string
 	// From and To bound LastUpdated, both inclusive.
 	From, To time.Time
 	// Limit is the most hits, 1 to MaxLimit. Zero means DefaultLimit.
@@ -115,6 +144,11 @@ func (q *Query) Check() error {
 	for _, namespace := range q.Namespaces {
 		if !slices.Contains(Namespaces(), namespace) {
 			return fmt.Errorf("%w: namespace %q is not one of %s", ErrQuery, namespace, list(Namespaces()))
+		}
+	}
+	for _, kind := range q.Types {
+		if !slices.Contains(Types(), kind) {
+			return fmt.Errorf("%w: type %q is not one of %s", ErrQuery, kind, list(Types()))
 		}
 	}
 	for _, text := range append([]string{q.Text}, q.Alternatives...) {
@@ -130,8 +164,8 @@ func (q *Query) Check() error {
 	switch {
 	case len(q.Alternatives) > MaxAlternatives:
 		return fmt.Errorf("%w: more than %d alternatives", ErrQuery, MaxAlternatives)
-	case q.Type != "" && !slices.Contains(Types(), q.Type):
-		return fmt.Errorf("%w: type %q is not one of %s", ErrQuery, q.Type, list(Types()))
+	case len(q.Authors) > MaxFilterNames || len(q.Categories) > MaxFilterNames:
+		return fmt.Errorf("%w: more than %d authors or categories", ErrQuery, MaxFilterNames)
 	case len(q.Tags) > MaxTags:
 		return fmt.Errorf("%w: more than %d tags", ErrQuery, MaxTags)
 	case !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From):

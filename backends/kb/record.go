@@ -57,6 +57,10 @@ const (
 	MaxTags = 32
 	// MaxTagRunes bounds one tag.
 	MaxTagRunes = 48
+	// MaxAuthors and MaxCategories bound the lists of a record, MaxCategoryRunes one category.
+	MaxAuthors       = 16
+	MaxCategories    = 8
+	MaxCategoryRunes = 80
 	// MaxURLBytes bounds a url.
 	MaxURLBytes = 2048
 	// MaxMetadataBytes bounds the metadata, as JSON.
@@ -79,6 +83,11 @@ type Record struct {
 	Text string `json:"text,omitempty"`
 	// Tags are in lower case, sorted, each once.
 	Tags []string `json:"tags,omitempty"`
+	// Authors are ids of persons, sorted, each once. The persons need no records of their own. A file
+	// may give the handle alone: ada_l for person:ada_l.
+	Authors []string `json:"authors,omitempty"`
+	// Categories are names as people write them, sorted, each once.
+	Categories []string `json:"categories,omitempty"`
 	// URL is http, https, mailto or tel; or empty.
 	URL string `json:"url,omitempty"`
 	// SourceType says where it was taken from ("handbook", "crm"); or empty.
@@ -106,6 +115,8 @@ func (r *Record) Normalize() {
 		r.Type = Type(prefix)
 	}
 	r.Tags = NormalizeTags(r.Tags)
+	r.Authors = normalized(r.Authors, authorID)
+	r.Categories = normalized(r.Categories, func(name string) string { return strings.Join(strings.Fields(name), " ") })
 	if len(r.Metadata) == 0 {
 		r.Metadata = nil
 	}
@@ -114,14 +125,28 @@ func (r *Record) Normalize() {
 // NormalizeTags returns the tags in lower case, trimmed, sorted, each once and none
 // empty. The given slice is left alone.
 func NormalizeTags(tags []string) []string {
+	return normalized(tags, func(tag string) string { return strings.ToLower(strings.TrimSpace(tag)) })
+}
+
+// normalized returns the values in their one form, sorted, each once and none empty.
+func normalized(values []string, form func(string) string) []string {
 	var out []string
-	for _, tag := range tags {
-		if tag = strings.ToLower(strings.TrimSpace(tag)); tag != "" {
-			out = append(out, tag)
+	for _, value := range values {
+		if value = form(value); value != "" {
+			out = append(out, value)
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// authorID is the id of a person that may be given by the handle alone.
+func authorID(author string) string {
+	author = strings.TrimSpace(author)
+	if author == "" || strings.Contains(author, ":") {
+		return author
+	}
+	return string(TypePerson) + ":" + author
 }
 
 // Check reports all Faults of a normalized record in one error that wraps ErrRecord, or nil.
@@ -155,6 +180,8 @@ func (r *Record) Faults() []string {
 		}
 	}
 	r.checkTags(bad)
+	r.checkAuthors(bad)
+	r.checkCategories(bad)
 	r.checkURL(bad)
 	if r.LastUpdated.IsZero() {
 		bad("last_updated is missing; write RFC 3339, like 2026-03-01T09:00:00Z")
@@ -186,6 +213,34 @@ func (r *Record) checkTags(bad func(string, ...any)) {
 	for _, tag := range r.Tags {
 		if n := utf8.RuneCountInString(tag); n > MaxTagRunes || !utf8.ValidString(tag) {
 			bad("tag %.20q… has %d characters or is not UTF-8; at most %d", tag, n, MaxTagRunes)
+		}
+	}
+}
+
+func (r *Record) checkAuthors(bad func(string, ...any)) {
+	if len(r.Authors) > MaxAuthors {
+		bad("%d authors; at most %d", len(r.Authors), MaxAuthors)
+	}
+	for _, id := range r.Authors {
+		if !personID(id) {
+			bad("author %.80q is not the id or the handle of a person, like person:ada_l or ada_l", id)
+		}
+	}
+}
+
+// personID reports whether a text is an id that a person may have.
+func personID(id string) bool {
+	form := idForm.FindStringSubmatch(id)
+	return form != nil && Type(form[1]) == TypePerson && len(id)-len(form[1])-1 <= MaxIDBytes
+}
+
+func (r *Record) checkCategories(bad func(string, ...any)) {
+	if len(r.Categories) > MaxCategories {
+		bad("%d categories; at most %d", len(r.Categories), MaxCategories)
+	}
+	for _, name := range r.Categories {
+		if n := utf8.RuneCountInString(name); n > MaxCategoryRunes || !utf8.ValidString(name) {
+			bad("category %.20q… has %d characters or is not UTF-8; at most %d", name, n, MaxCategoryRunes)
 		}
 	}
 }

@@ -62,6 +62,10 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 		{"a long text", func(r *kb.Record) { r.Text = strings.Repeat("a", kb.MaxTextBytes+1) }, "split it"},
 		{"a long tag", func(r *kb.Record) { r.Tags = []string{strings.Repeat("ä", kb.MaxTagRunes+1)} }, "tag"},
 		{"many tags", func(r *kb.Record) { r.Tags = make([]string, kb.MaxTags+1) }, "tags; at most"},
+		{"an author who is no person", func(r *kb.Record) { r.Authors = []string{"doc:a"} }, "author"},
+		{"many authors", func(r *kb.Record) { r.Authors = make([]string, kb.MaxAuthors+1) }, "authors; at most"},
+		{"a long category", func(r *kb.Record) { r.Categories = []string{strings.Repeat("ä", kb.MaxCategoryRunes+1)} }, "category"},
+		{"many categories", func(r *kb.Record) { r.Categories = make([]string, kb.MaxCategories+1) }, "categories; at most"},
 		{"a URL without a host", func(r *kb.Record) { r.URL = "https:///a" }, "with a host"},
 		{"a path for a URL", func(r *kb.Record) { r.URL = "a/b" }, "url must be"},
 		{"no URL at all", func(r *kb.Record) { r.URL = "http://%zz" }, "no URL"},
@@ -79,10 +83,11 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 }
 
 func TestNormalize(t *testing.T) {
-	r := kb.Record{ID: " doc:a ", Title: " a \n b ", Text: "\r\nx\r\ny\r\n", Tags: []string{" B", "a", "b", ""}, Metadata: map[string]any{},
+	r := kb.Record{ID: " doc:a ", Title: " a \n b ", Text: "\r\nx\r\ny\r\n", Tags: []string{" B", "a", "b", ""}, Authors: []string{" bo", "person:bo", "ada_l", ""}, Categories: []string{" Human \n Resources ", "HR", "HR"}, Metadata: map[string]any{},
 		LastUpdated: time.Date(2026, 5, 1, 14, 0, 0, 1234567, time.FixedZone("", 7200))}
 	r.Normalize()
 	want := kb.Record{ID: "doc:a", Type: kb.TypeDoc, Namespace: kb.NamespaceStudio, Title: "a b", Text: "x\ny", Tags: []string{"a", "b"},
+		Authors: []string{"person:ada_l", "person:bo"}, Categories: []string{"HR", "Human Resources"},
 		LastUpdated: time.Date(2026, 5, 1, 12, 0, 0, 1e6, time.UTC)}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
@@ -99,6 +104,7 @@ func TestHashTellsEveryField(t *testing.T) {
 	changes := map[string]func(*kb.Record){
 		"id": func(r *kb.Record) { r.ID = "person:b" }, "namespace": func(r *kb.Record) { r.Namespace = kb.NamespacePublic },
 		"title": func(r *kb.Record) { r.Title = "B" }, "text": func(r *kb.Record) { r.Text = "b" }, "tags": func(r *kb.Record) { r.Tags = []string{"b"} },
+		"authors": func(r *kb.Record) { r.Authors = []string{"person:b"} }, "categories": func(r *kb.Record) { r.Categories = []string{"b"} },
 		"url": func(r *kb.Record) { r.URL = "b" }, "source": func(r *kb.Record) { r.SourceType = "b" },
 		"updated":  func(r *kb.Record) { r.LastUpdated = r.LastUpdated.Add(time.Millisecond) },
 		"metadata": func(r *kb.Record) { r.Metadata = map[string]any{"b": 1} },

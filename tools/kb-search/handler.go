@@ -12,6 +12,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/evidence"
+	"voicegw/backends/kb/named"
 	"voicegw/internal/blank"
 	"voicegw/registry"
 )
@@ -32,6 +33,9 @@ type Answer struct {
 	Degraded bool `json:"degraded,omitempty"`
 	// InvalidTags were left out of the search.
 	InvalidTags []string `json:"invalid_tags,omitempty"`
+	// UnresolvedAuthors and UnresolvedCategories were left out, because nothing was found for them.
+	UnresolvedAuthors    []named.Unresolved `json:"unresolved_authors,omitempty"`
+	UnresolvedCategories []named.Unresolved `json:"unresolved_categories,omitempty"`
 	// InvalidAlternatives were left out too.
 	InvalidAlternatives []InvalidAlternative `json:"invalid_alternatives,omitempty"`
 }
@@ -50,25 +54,26 @@ var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeTe
 
 // Execute searches.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
-	query, invalid, problem := queryOf(call.Args)
-	if problem != nil {
-		return registry.Result{}, problem
-	}
-	var left []InvalidAlternative
-	query.Alternatives, left = splitAlternatives(query.Text, call.Args.Alternatives)
 	s := call.Session
 	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
-	found, _, err := reader.Search(ctx, query)
-	switch {
-	case errors.Is(err, kb.ErrNotGranted):
-		return registry.Result{}, notGranted(call.Args.Namespace, reader.Granted())
-	case err != nil:
-		return registry.Result{}, searchError(ctx, err)
+	w := queryOf(call.Args)
+	if err := w.resolve(ctx, reader, call.Args.Filters); err != nil {
+		return registry.Result{}, failed(ctx, err, call.Args.Namespace, reader)
+	}
+	if err := w.problem(); err != nil {
+		return registry.Result{}, err
+	}
+	var left []InvalidAlternative
+	w.query.Alternatives, left = splitAlternatives(w.query.Text, call.Args.Alternatives)
+	found, _, err := reader.Search(ctx, w.query)
+	if err != nil {
+		return registry.Result{}, failed(ctx, err, call.Args.Namespace, reader)
 	}
 	_, clamped := call.Clamped["top_k"]
 	answer := Answer{
 		Results: []evidence.Evidence{}, QueryTimeMS: found.Took.Milliseconds(),
-		Clamped: clamped, Degraded: found.Degraded, InvalidTags: invalid, InvalidAlternatives: left,
+		Clamped: clamped, Degraded: found.Degraded, InvalidTags: w.invalidTags, InvalidAlternatives: left,
+		UnresolvedAuthors: w.authors, UnresolvedCategories: w.categories,
 	}
 	fields := evidence.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
 	for _, hit := range found.Hits {
@@ -77,38 +82,94 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// queryOf turns the arguments into a query, and lists the tags that it leaves out.
-func queryOf(args Args) (q kb.Query, invalid []string, err error) {
-	var problems []registry.Problem
-	bad := func(path, format string, a ...any) {
-		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
-	}
-	q = kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}
+// what is what the arguments ask for: the query, what was left out of it, and what makes it impossible.
+type what struct {
+	query               kb.Query
+	invalidTags         []string
+	authors, categories []named.Unresolved
+	problems            []registry.Problem
+}
+
+func (w *what) bad(path, format string, a ...any) {
+	w.problems = append(w.problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
+}
+
+// queryOf turns the arguments into a query, without the authors and categories.
+func queryOf(args Args) *what {
+	w := &what{query: kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}}
+	q := &w.query
 	if blank.Is(q.Text) {
-		bad("/query", "The query is blank; give the words to look for.")
+		w.bad("/query", "The query is blank; give the words to look for.")
 	}
-	if f := args.Filters; f != nil {
-		if f.Type != nil {
-			q.Type = kb.Type(*f.Type)
-		}
-		q.Tags, invalid = splitTags(f.Tags)
-		if len(invalid) > 0 && len(q.Tags) == 0 {
-			bad("/filters/tags", "None of the tags can be one: each has 1 to %d characters.", kb.MaxTagRunes)
-		}
-		if f.DateRange != nil {
-			q.From, q.To = days(f.DateRange.Start, f.DateRange.End)
-			if !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From) {
-				bad("/filters/date_range", "The range ends before it begins; swap start and end.")
-			}
+	f := args.Filters
+	if f == nil {
+		return w
+	}
+	if f.Type != nil {
+		q.Types = append(q.Types, kb.Type(*f.Type))
+	}
+	for _, kind := range f.Types {
+		q.Types = append(q.Types, kb.Type(kind))
+	}
+	q.Tags, w.invalidTags = splitTags(f.Tags)
+	if len(w.invalidTags) > 0 && len(q.Tags) == 0 {
+		w.bad("/filters/tags", "None of the tags can be one: each has 1 to %d characters.", kb.MaxTagRunes)
+	}
+	if f.DateRange != nil {
+		q.From, q.To = days(f.DateRange.Start, f.DateRange.End)
+		if !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From) {
+			w.bad("/filters/date_range", "The range ends before it begins; swap start and end.")
 		}
 	}
-	if len(problems) == 0 {
-		return q, invalid, nil
+	return w
+}
+
+// resolve finds the authors and categories. If it finds none of a list, the search is impossible: without
+// that filter it would find what was not asked for.
+func (w *what) resolve(ctx context.Context, reader *kb.Reader, f *ArgsFilters) error {
+	if f == nil || len(f.Authors)+len(f.Categories) == 0 {
+		return nil
 	}
-	e := registry.Errorf(registry.ErrorValidation, "The search cannot be made: %s", problems[0].Message)
-	e.Details = map[string]any{"errors": problems}
+	names, err := reader.Names(ctx, w.query.Namespaces)
+	if err != nil {
+		return err
+	}
+	w.query.Authors, w.authors = named.Authors(f.Authors, names.People)
+	w.query.Categories, w.categories = named.Categories(f.Categories, names.Categories)
+	w.noneOf("/filters/authors", w.query.Authors, w.authors)
+	w.noneOf("/filters/categories", w.query.Categories, w.categories)
+	// Two may bear one name, and a name may be written in many ways.
+	w.query.Authors = w.query.Authors[:min(len(w.query.Authors), kb.MaxFilterNames)]
+	w.query.Categories = w.query.Categories[:min(len(w.query.Categories), kb.MaxFilterNames)]
+	return nil
+}
+
+func (w *what) noneOf(path string, resolved []string, unresolved []named.Unresolved) {
+	if len(resolved) > 0 {
+		return
+	}
+	for _, u := range unresolved {
+		w.bad(fmt.Sprintf("%s/%d", path, u.Index), "%q %s.", u.Given, u.Reason)
+	}
+}
+
+// problem returns all problems as one error for the model; nil if there are none.
+func (w *what) problem() error {
+	if len(w.problems) == 0 {
+		return nil
+	}
+	e := registry.Errorf(registry.ErrorValidation, "The search cannot be made: %s", w.problems[0].Message)
+	e.Details = map[string]any{"errors": w.problems}
 	e.Suggestion = "Correct the arguments and call kb_search again."
-	return q, nil, e
+	return e
+}
+
+// failed turns an error of the knowledge base into one for the model.
+func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *kb.Reader) error {
+	if errors.Is(err, kb.ErrNotGranted) {
+		return notGranted(namespace, reader.Granted())
+	}
+	return searchError(ctx, err)
 }
 
 // maxWording bounds an alternative, in characters, as the schema bounds the query.

@@ -21,8 +21,11 @@ type index struct {
 	kb.Index
 	results kb.Results
 	err     error
+	names   kb.Names
 	asked   kb.Query
 }
+
+func (x *index) Names(context.Context, []kb.Namespace) (kb.Names, error) { return x.names, x.err }
 
 func (x *index) Search(_ context.Context, q kb.Query) (kb.Results, error) {
 	x.asked = q
@@ -146,12 +149,12 @@ func TestFilters(t *testing.T) {
 	a := args()
 	a.Namespace = ArgsNamespacePublic
 	a.Query = "  letters "
-	a.Filters = &ArgsFilters{Type: &kind, Tags: []string{"Type", "hr", "type"}, DateRange: &ArgsFiltersDateRange{Start: &start, End: &end}}
+	a.Filters = &ArgsFilters{Type: &kind, Types: []ArgsFiltersTypesItem{ArgsFiltersTypesItemDoc}, Tags: []string{"Type", "hr", "type"}, DateRange: &ArgsFiltersDateRange{Start: &start, End: &end}}
 	if _, err := run(t, x, a, registry.ModeText); err != nil {
 		t.Fatal(err)
 	}
 	want := kb.Query{
-		Text: "letters", Namespaces: []kb.Namespace{kb.NamespacePublic}, Type: kb.TypePerson, Tags: []string{"hr", "type"}, Limit: 5,
+		Text: "letters", Namespaces: []kb.Namespace{kb.NamespacePublic}, Types: []kb.Type{kb.TypePerson, kb.TypeDoc}, Tags: []string{"hr", "type"}, Limit: 5,
 		From: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 31, 23, 59, 59, 999_000_000, time.UTC),
 	}
 	if diff := cmp.Diff(want, x.asked); diff != "" {
@@ -311,4 +314,45 @@ func toolError(t *testing.T, err error, want registry.ErrorType) *registry.ToolE
 		t.Fatalf("the error is %v, want %s", err, want)
 	}
 	return e
+}
+
+// TestAuthorsAndCategories: what is found is searched, and the rest is named with the reason.
+func TestAuthorsAndCategories(t *testing.T) {
+	x := &index{names: kb.Names{
+		People: []kb.Person{{ID: "person:ada_l", Name: "Ada Lindqvist"}, {ID: "person:bo"}}, Categories: []string{"Human Resources", "IT"},
+	}}
+	a := args()
+	a.Filters = &ArgsFilters{Authors: []string{"nobody", "ADA lindqvist", "bo"}, Categories: []string{"human resources", "Humor"}}
+	got, err := run(t, x, a, registry.ModeVoice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]string{{"person:ada_l", "person:bo"}, {"Human Resources"}}, [][]string{x.asked.Authors, x.asked.Categories}); diff != "" {
+		t.Error(diff)
+	}
+	data, err := json.Marshal(got)
+	if want := `"unresolved_authors":[{"name":"nobody","reason":"is nobody who is known"}],"unresolved_categories":[{"name":"Humor","reason":"is no category; there is Human Resources, IT"}]`; err != nil || !strings.Contains(string(data), want) {
+		t.Errorf("%s, %v", data, err)
+	}
+
+	// Nothing is searched if a list has none that is known; every problem is named.
+	x.asked = kb.Query{}
+	a.Filters = &ArgsFilters{Authors: []string{"nobody", "bob"}, Categories: []string{"Humor"}, Tags: []string{" "}}
+	_, err = run(t, x, a, registry.ModeVoice)
+	e, ok := errors.AsType[*registry.ToolError](err)
+	if !ok || e.Type != registry.ErrorValidation || x.asked.Text != "" {
+		t.Fatalf("%v, asked %+v", err, x.asked)
+	}
+	var paths []string
+	for _, p := range e.Details.(map[string]any)["errors"].([]registry.Problem) {
+		paths = append(paths, p.Path)
+	}
+	if diff := cmp.Diff([]string{"/filters/tags", "/filters/authors/0", "/filters/authors/1", "/filters/categories/0"}, paths); diff != "" {
+		t.Error(diff)
+	}
+
+	x.err = errors.New("the index is away")
+	if _, err = run(t, x, a, registry.ModeVoice); !errors.As(err, &e) || e.Type != registry.ErrorTransient {
+		t.Errorf("%v", err)
+	}
 }

@@ -36,6 +36,14 @@ const (
 type ArgsFilters struct {
 	// Only records of this type. Nil if absent.
 	Type *ArgsFiltersType `json:"type,omitzero"`
+	// Only records of one of these types. At most 5 items. Nil if absent.
+	Types []ArgsFiltersTypesItem `json:"types,omitzero"`
+	// People of whom one must have written the result, each by handle, such as ada_l, or by
+	// name. At most 5 items. Nil if absent.
+	Authors []string `json:"authors,omitzero"`
+	// Categories of which the result must be in one, by name; capitals make no difference.
+	// At most 5 items. Nil if absent.
+	Categories []string `json:"categories,omitzero"`
 	// Tags that a result must all have. At most 5 items. Nil if absent.
 	Tags []string `json:"tags,omitzero"`
 	// When a result was last updated, both days included, in UTC. Nil if absent.
@@ -52,6 +60,18 @@ const (
 	ArgsFiltersTypeProcess ArgsFiltersType = "process"
 	ArgsFiltersTypeLink    ArgsFiltersType = "link"
 	ArgsFiltersTypeDoc     ArgsFiltersType = "doc"
+)
+
+// ArgsFiltersTypesItem is one of types of ArgsFilters.
+type ArgsFiltersTypesItem string
+
+// The values of ArgsFiltersTypesItem.
+const (
+	ArgsFiltersTypesItemProject ArgsFiltersTypesItem = "project"
+	ArgsFiltersTypesItemPerson  ArgsFiltersTypesItem = "person"
+	ArgsFiltersTypesItemProcess ArgsFiltersTypesItem = "process"
+	ArgsFiltersTypesItemLink    ArgsFiltersTypesItem = "link"
+	ArgsFiltersTypesItemDoc     ArgsFiltersTypesItem = "doc"
 )
 
 // ArgsFiltersDateRange is date_range of ArgsFilters. When a result was last updated, both

@@ -33,6 +33,7 @@ func Suite(t *testing.T, setup Setup) {
 		{"a bad record changes nothing", testBadRecord},
 		{"a bad query is the caller's fault", testBadQuery},
 		{"filters leave out what does not pass", testFilters},
+		{"names are those of the namespaces", testNames},
 		{"hits are sorted, scored from 0 to 1, and each id once", testScores},
 		{"a whole title wins", testWholeTitle},
 		{"accents make no difference", testAccents},
@@ -171,7 +172,7 @@ func testBadRecord(t *testing.T, setup Setup) {
 func testBadQuery(t *testing.T, setup Setup) {
 	x := setup(t, nil)
 	bad := []kb.Query{
-		{}, {Text: "a", Limit: -1}, {Text: "a", Limit: kb.MaxLimit + 1}, {Text: "a", Namespaces: []kb.Namespace{"else"}}, {Text: "a", Type: "else"},
+		{}, {Text: "a", Limit: -1}, {Text: "a", Limit: kb.MaxLimit + 1}, {Text: "a", Namespaces: []kb.Namespace{"else"}}, {Text: "a", Types: []kb.Type{"else"}},
 		{Text: "a", From: day(2), To: day(1)}, {Text: "\xff"}, {Text: string(make([]rune, kb.MaxQueryRunes+1))},
 	}
 	for _, q := range bad {
@@ -197,6 +198,12 @@ func testFilters(t *testing.T, setup Setup) {
 		record("link:d", "Boat", "", in(kb.NamespacePersonal, 4)),
 		record("doc:e", "Lake", "", in(kb.NamespaceStudio, 1, "red", "big")),
 	}
+	by := func(r *kb.Record, authors []string, categories ...string) {
+		r.Authors, r.Categories = authors, categories
+	}
+	by(&records[0], []string{"person:c"}, "Know-how")
+	by(&records[1], []string{"person:c", "person:x"}, "Rules")
+	by(&records[3], []string{"person:x"}, "Know-how", "Rules")
 	tests := []struct {
 		name  string
 		query kb.Query
@@ -205,7 +212,13 @@ func testFilters(t *testing.T, setup Setup) {
 		{"none", kb.Query{}, []string{"doc:a", "doc:b", "link:d", "person:c"}},
 		{"namespace", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}}, []string{"doc:a", "person:c"}},
 		{"either of two namespaces", kb.Query{Namespaces: []kb.Namespace{kb.NamespacePublic, kb.NamespacePersonal}}, []string{"doc:b", "link:d"}},
-		{"type", kb.Query{Type: kb.TypeDoc}, []string{"doc:a", "doc:b"}},
+		{"type", kb.Query{Types: []kb.Type{kb.TypeDoc}}, []string{"doc:a", "doc:b"}},
+		{"either of two types", kb.Query{Types: []kb.Type{kb.TypePerson, kb.TypeLink}}, []string{"link:d", "person:c"}},
+		{"an author", kb.Query{Authors: []string{"person:c"}}, []string{"doc:a", "doc:b"}},
+		{"either of two authors", kb.Query{Authors: []string{"person:x", "person:nobody"}}, []string{"doc:b", "link:d"}},
+		{"a category", kb.Query{Categories: []string{"Know-how"}}, []string{"doc:a", "link:d"}},
+		{"a category as records have it", kb.Query{Categories: []string{"know-how"}}, []string{}},
+		{"author, category and types", kb.Query{Authors: []string{"person:x"}, Categories: []string{"Rules", "Know-how"}, Types: []kb.Type{kb.TypeDoc, kb.TypeLink}}, []string{"doc:b", "link:d"}},
 		{"one tag", kb.Query{Tags: []string{"red"}}, []string{"doc:a", "doc:b", "person:c"}},
 		{"tags must all be there", kb.Query{Tags: []string{"red", "big"}}, []string{"doc:a", "person:c"}},
 		{"tags are compared without case", kb.Query{Tags: []string{" Red "}}, []string{"doc:a", "doc:b", "person:c"}},
@@ -215,7 +228,7 @@ func testFilters(t *testing.T, setup Setup) {
 		{"to, inclusive", kb.Query{To: day(2)}, []string{"doc:a", "doc:b"}},
 		{"just before", kb.Query{To: day(2).Add(-time.Nanosecond)}, []string{"doc:a"}},
 		{"from and to", kb.Query{From: day(2), To: day(3)}, []string{"doc:b", "person:c"}},
-		{"all", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}, Type: kb.TypeDoc, Tags: []string{"big"}, From: day(1), To: day(1)}, []string{"doc:a"}},
+		{"all", kb.Query{Namespaces: []kb.Namespace{kb.NamespaceStudio}, Types: []kb.Type{kb.TypeDoc}, Tags: []string{"big"}, From: day(1), To: day(1)}, []string{"doc:a"}},
 	}
 	for _, embedder := range []kb.Embedder{nil, &Embedder{}} {
 		x := filled(t, setup, embedder, records...)
@@ -229,6 +242,38 @@ func testFilters(t *testing.T, setup Setup) {
 			want(t, test.name, got, test.want)
 		}
 	}
+}
+
+func testNames(t *testing.T, setup Setup) {
+	in := func(ns kb.Namespace, authors []string, categories ...string) func(*kb.Record) {
+		return func(r *kb.Record) { r.Namespace, r.Authors, r.Categories = ns, authors, categories }
+	}
+	names := func(x kb.Index, namespaces ...kb.Namespace) kb.Names {
+		n, err := x.Names(t.Context(), namespaces)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(n.Categories) == 0 {
+			n.Categories = nil
+		}
+		return n
+	}
+	x := setup(t, nil)
+	want(t, "of nothing", names(x), kb.Names{})
+	apply(t, x, kb.Batch{Upsert: []kb.Record{
+		record("doc:a", "A", "", in(kb.NamespaceStudio, []string{"ada_l", "person:bo"}, " Human  Resources", "Rules")),
+		record("doc:b", "B", "", in(kb.NamespacePersonal, []string{"zoe"}, "Salaries", "Rules")),
+		record("person:ada_l", "Ada Lindqvist", "", in(kb.NamespaceStudio, nil)),
+		record("person:cy", "Cy", "", in(kb.NamespacePersonal, nil)),
+	}})
+	ada, bo := kb.Person{ID: "person:ada_l", Name: "Ada Lindqvist"}, kb.Person{ID: "person:bo"}
+	want(t, "of the studio", names(x, kb.NamespaceStudio), kb.Names{People: []kb.Person{ada, bo}, Categories: []string{"Human Resources", "Rules"}})
+	want(t, "of a namespace without records", names(x, kb.NamespacePublic), kb.Names{})
+	all := kb.Names{People: []kb.Person{ada, bo, {ID: "person:cy", Name: "Cy"}, {ID: "person:zoe"}}, Categories: []string{"Human Resources", "Rules", "Salaries"}}
+	want(t, "of two", names(x, kb.NamespaceStudio, kb.NamespacePersonal), all)
+	want(t, "of all", names(x), all)
+	apply(t, x, kb.Batch{Delete: []string{"doc:a"}})
+	want(t, "after a change", names(x, kb.NamespaceStudio), kb.Names{People: []kb.Person{ada}})
 }
 
 func testScores(t *testing.T, setup Setup) {

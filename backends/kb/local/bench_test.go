@@ -108,7 +108,7 @@ func BenchmarkSearch(b *testing.B) {
 			}
 			for name, q := range map[string]kb.Query{
 				"namespace": {Namespaces: []kb.Namespace{kb.NamespaceStudio}},
-				"filtered":  {Namespaces: []kb.Namespace{kb.NamespaceStudio}, Type: kb.TypeDoc, Tags: []string{"tag7"}, From: from},
+				"filtered":  {Namespaces: []kb.Namespace{kb.NamespaceStudio}, Types: []kb.Type{kb.TypeDoc}, Tags: []string{"tag7"}, From: from},
 			} {
 				queries := asked()["unfiltered"]
 				for i := range queries {

@@ -10,13 +10,15 @@ import (
 // filter is the part of a query that does not depend on its text.
 type filter struct {
 	namespaces []kb.Namespace // empty means all
-	kind       kb.Type
+	kinds      []kb.Type      // and so on
 	tags       []string
+	authors    []string
+	categories []string
 	from, to   int64 // ms, both inclusive
 }
 
 func newFilter(q *kb.Query) *filter {
-	f := &filter{namespaces: q.Namespaces, kind: q.Type, tags: kb.NormalizeTags(q.Tags), from: math.MinInt64, to: math.MaxInt64}
+	f := &filter{namespaces: q.Namespaces, kinds: q.Types, tags: kb.NormalizeTags(q.Tags), authors: q.Authors, categories: q.Categories, from: math.MinInt64, to: math.MaxInt64}
 	if !q.From.IsZero() {
 		f.from = q.From.UnixMilli()
 		if q.From.Nanosecond()%1e6 != 0 {
@@ -31,7 +33,10 @@ func newFilter(q *kb.Query) *filter {
 
 // passes reports whether a record passes the filter.
 func (f *filter) passes(e *entry) bool {
-	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || f.kind != "" && e.record.Type != f.kind {
+	if len(f.namespaces) > 0 && !slices.Contains(f.namespaces, e.record.Namespace) || len(f.kinds) > 0 && !slices.Contains(f.kinds, e.record.Type) {
+		return false
+	}
+	if len(f.authors) > 0 && !overlap(f.authors, e.record.Authors) || len(f.categories) > 0 && !overlap(f.categories, e.record.Categories) {
 		return false
 	}
 	if e.updated < f.from || e.updated > f.to {
@@ -43,4 +48,8 @@ func (f *filter) passes(e *entry) bool {
 		}
 	}
 	return true
+}
+
+func overlap(some, others []string) bool {
+	return slices.ContainsFunc(others, func(one string) bool { return slices.Contains(some, one) })
 }

@@ -187,14 +187,14 @@ func TestFiltersAgreeWithALookAtEveryRecord(t *testing.T) {
 	put(t, x, records...)
 	from := time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
 	queries := []kb.Query{
-		{Namespaces: []kb.Namespace{kb.NamespaceStudio}}, {Type: kb.TypeLink}, {Tags: []string{"tag7"}}, {Tags: []string{"tag7", "tag8"}},
-		{From: from, To: from.AddDate(0, 1, 0)}, {Namespaces: []kb.Namespace{kb.NamespacePublic}, Type: kb.TypeDoc, Tags: []string{"tag3"}, From: from},
+		{Namespaces: []kb.Namespace{kb.NamespaceStudio}}, {Types: []kb.Type{kb.TypeLink}}, {Tags: []string{"tag7"}}, {Tags: []string{"tag7", "tag8"}},
+		{From: from, To: from.AddDate(0, 1, 0)}, {Namespaces: []kb.Namespace{kb.NamespacePublic}, Types: []kb.Type{kb.TypeDoc}, Tags: []string{"tag3"}, From: from},
 	}
 	for _, q := range queries {
 		q.Text, q.Limit = "babi bebi bibi", kb.MaxLimit // common words
 		var want []string
 		for _, r := range records {
-			if (len(q.Namespaces) == 0 || slices.Contains(q.Namespaces, r.Namespace)) && (q.Type == "" || r.Type == q.Type) &&
+			if (len(q.Namespaces) == 0 || slices.Contains(q.Namespaces, r.Namespace)) && (len(q.Types) == 0 || slices.Contains(q.Types, r.Type)) &&
 				!slices.ContainsFunc(q.Tags, func(tag string) bool { return !slices.Contains(r.Tags, tag) }) &&
 				!r.LastUpdated.Before(q.From) && (q.To.IsZero() || !r.LastUpdated.After(q.To)) {
 				want = append(want, r.ID)

@@ -72,6 +72,8 @@ type snapshot struct {
 	docs     []*entry // by number; nil for a removed record
 	rows     []*entry // entries with vectors, by id
 	lengths  lengths  // the sums over all records
+	// names are made at the first question for them; of each namespace.
+	names func() map[kb.Namespace]kb.Names
 }
 
 // dimensions returns the dimensions of the vectors; 0 if there are no vectors.
@@ -124,6 +126,7 @@ func (x *Index) publish(entries map[string]*entry) {
 			next.rows = append(next.rows, e)
 		}
 	}
+	next.names = sync.OnceValue(func() map[kb.Namespace]kb.Names { return namesOf(entries) })
 	slices.SortFunc(next.rows, func(a, b *entry) int { return cmp.Compare(a.record.ID, b.record.ID) })
 	x.mu.Lock()
 	x.current = next

@@ -47,7 +47,7 @@ func TestNearestIsExact(t *testing.T) {
 	if err != nil || !slices.Equal(got, want[:rank.Depth]) {
 		t.Errorf("%v\nis not %v, %v", got, want[:rank.Depth], err)
 	}
-	none, err := nearest(t.Context(), rows, newFilter(&kb.Query{Type: kb.TypeLink}), query)
+	none, err := nearest(t.Context(), rows, newFilter(&kb.Query{Types: []kb.Type{kb.TypeLink}}), query)
 	if err != nil || len(none) != 0 {
 		t.Errorf("%v passed the filter, %v", none, err)
 	}

@@ -2,6 +2,7 @@ package qdrant
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,16 +13,18 @@ const (
 	vectorDense = "dense"
 	vectorWords = "words"
 
-	payloadID        = "id"
-	payloadTitle     = "title"
-	payloadNamespace = "namespace"
-	payloadType      = "type"
-	payloadTags      = "tags"
-	payloadUpdated   = "updated" // ms since 1970
-	payloadHash      = "hash"
-	payloadEmbeds    = "embeds"   // a hash of the text that the dense vector was made from
-	payloadComplete  = "complete" // the point has a dense vector
-	payloadRecord    = "record"   // the whole record as JSON in a text, so that numbers keep their digits
+	payloadID         = "id"
+	payloadTitle      = "title"
+	payloadNamespace  = "namespace"
+	payloadType       = "type"
+	payloadTags       = "tags"
+	payloadAuthors    = "authors"
+	payloadCategories = "categories"
+	payloadUpdated    = "updated" // ms since 1970
+	payloadHash       = "hash"
+	payloadEmbeds     = "embeds"   // a hash of the text that the dense vector was made from
+	payloadComplete   = "complete" // the point has a dense vector
+	payloadRecord     = "record"   // the whole record as JSON in a text, so that numbers keep their digits
 )
 
 type object = map[string]any
@@ -37,7 +40,10 @@ func (x *Index) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return x.check(&info)
+	if err := x.check(&info); err != nil {
+		return err
+	}
+	return x.indexPayload(ctx, info.Schema)
 }
 
 type collectionInfo struct {
@@ -52,6 +58,8 @@ type collectionInfo struct {
 			} `json:"sparse_vectors"`
 		} `json:"params"`
 	} `json:"config"`
+	// Schema has the fields of the payload that are indexed.
+	Schema map[string]json.RawMessage `json:"payload_schema"`
 }
 
 func (x *Index) check(info *collectionInfo) error {
@@ -103,9 +111,19 @@ func (x *Index) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return x.indexPayload(ctx, nil)
+}
+
+// indexPayload has the server index the fields that filters use. A collection that an older version has
+// made lacks some.
+func (x *Index) indexPayload(ctx context.Context, indexed map[string]json.RawMessage) error {
 	for field, schema := range map[string]string{
-		payloadNamespace: "keyword", payloadType: "keyword", payloadTags: "keyword", payloadUpdated: "integer",
+		payloadNamespace: "keyword", payloadType: "keyword", payloadTags: "keyword", payloadAuthors: "keyword", payloadCategories: "keyword",
+		payloadUpdated: "integer",
 	} {
+		if _, ok := indexed[field]; ok {
+			continue
+		}
 		if err := x.client.call(ctx, http.MethodPut, x.path+"/index?wait=true", object{"field_name": field, "field_schema": schema}, nil); err != nil {
 			return err
 		}

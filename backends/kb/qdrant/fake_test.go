@@ -123,6 +123,8 @@ func (f *fake) handle(r *http.Request, body []byte) (any, *refusal) {
 		return c.retrieve(body)
 	case "POST /points/scroll":
 		return c.scroll(body)
+	case "POST /facet":
+		return c.facet(body)
 	case "POST /points/query/batch":
 		return c.query(body)
 	}
@@ -324,6 +326,7 @@ func (c *fakeCollection) ids() []string {
 
 func (c *fakeCollection) scroll(body []byte) (any, *refusal) {
 	var req struct {
+		Filter  fakeFilter  `json:"filter"`
 		Limit   int         `json:"limit"`
 		Offset  string      `json:"offset"`
 		Payload fakeInclude `json:"with_payload"`
@@ -334,7 +337,7 @@ func (c *fakeCollection) scroll(body []byte) (any, *refusal) {
 	}
 	page := []any{}
 	for _, id := range c.ids() {
-		if id < req.Offset {
+		if id < req.Offset || !req.Filter.passes(c.points[id]) {
 			continue
 		}
 		if len(page) == req.Limit {
@@ -361,8 +364,14 @@ type fakeCondition struct {
 func (q *fakeCondition) holds(p *fakePoint) bool {
 	value := p.payload[q.Key]
 	if q.Match != nil && q.Match.Any != nil {
-		text, ok := value.(string)
-		return ok && slices.Contains(q.Match.Any, text)
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		}
+		return slices.ContainsFunc(list, func(v any) bool {
+			text, ok := v.(string)
+			return ok && slices.Contains(q.Match.Any, text)
+		})
 	}
 	if q.Match != nil {
 		if list, ok := value.([]any); ok {
@@ -374,15 +383,51 @@ func (q *fakeCondition) holds(p *fakePoint) bool {
 	return ok && (q.Range.From == nil || n >= *q.Range.From) && (q.Range.To == nil || n <= *q.Range.To)
 }
 
+type fakeFilter struct {
+	Must []fakeCondition `json:"must"`
+}
+
+func (f fakeFilter) passes(p *fakePoint) bool {
+	return !slices.ContainsFunc(f.Must, func(q fakeCondition) bool { return !q.holds(p) })
+}
+
+// facet counts the values of a keyword, which must be indexed.
+func (c *fakeCollection) facet(body []byte) (any, *refusal) {
+	var req struct {
+		Key    string     `json:"key"`
+		Limit  int        `json:"limit"`
+		Filter fakeFilter `json:"filter"`
+	}
+	if no := strict(body, &req); no != nil {
+		return nil, no
+	}
+	if c.indexes[req.Key] != "keyword" {
+		return nil, &refusal{400, "No appropriate index for faceting: `" + req.Key + "`"}
+	}
+	counts := map[string]int{}
+	for _, id := range c.ids() {
+		if list, ok := c.points[id].payload[req.Key].([]any); ok && req.Filter.passes(c.points[id]) {
+			for _, v := range list {
+				counts[v.(string)]++
+			}
+		}
+	}
+	hits := []any{}
+	for value, n := range counts {
+		if len(hits) < req.Limit {
+			hits = append(hits, map[string]any{"value": value, "count": n})
+		}
+	}
+	return map[string]any{"hits": hits}, nil
+}
+
 type fakeSearch struct {
-	Query  json.RawMessage `json:"query"`
-	Using  string          `json:"using"`
-	Limit  int             `json:"limit"`
-	Filter struct {
-		Must []fakeCondition `json:"must"`
-	} `json:"filter"`
-	Payload   fakeInclude `json:"with_payload"`
-	Threshold *float64    `json:"score_threshold"`
+	Query     json.RawMessage `json:"query"`
+	Using     string          `json:"using"`
+	Limit     int             `json:"limit"`
+	Filter    fakeFilter      `json:"filter"`
+	Payload   fakeInclude     `json:"with_payload"`
+	Threshold *float64        `json:"score_threshold"`
 }
 
 func (c *fakeCollection) query(body []byte) (any, *refusal) {
@@ -424,7 +469,7 @@ func (c *fakeCollection) search(search *fakeSearch) (any, *refusal) {
 		if !ok || search.Threshold != nil && s < *search.Threshold {
 			continue
 		}
-		if !slices.ContainsFunc(search.Filter.Must, func(q fakeCondition) bool { return !q.holds(p) }) {
+		if search.Filter.passes(p) {
 			all = append(all, scored{id, s})
 		}
 	}

@@ -38,16 +38,18 @@ type point struct {
 }
 
 type payload struct {
-	ID        string   `json:"id"`
-	Title     string   `json:"title,omitempty"`
-	Namespace string   `json:"namespace,omitempty"`
-	Type      string   `json:"type,omitempty"`
-	Tags      []string `json:"tags,omitempty"`
-	Updated   int64    `json:"updated,omitempty"`
-	Hash      string   `json:"hash,omitempty"`
-	Embeds    string   `json:"embeds,omitempty"`
-	Complete  bool     `json:"complete"`
-	Record    string   `json:"record,omitempty"`
+	ID         string   `json:"id"`
+	Title      string   `json:"title,omitempty"`
+	Namespace  string   `json:"namespace,omitempty"`
+	Type       string   `json:"type,omitempty"`
+	Tags       []string `json:"tags,omitempty"`
+	Authors    []string `json:"authors,omitempty"`
+	Categories []string `json:"categories,omitempty"`
+	Updated    int64    `json:"updated,omitempty"`
+	Hash       string   `json:"hash,omitempty"`
+	Embeds     string   `json:"embeds,omitempty"`
+	Complete   bool     `json:"complete"`
+	Record     string   `json:"record,omitempty"`
 }
 
 // upsert is one point in the form that the server accepts.
@@ -164,17 +166,20 @@ func hashStem(stem string) uint32 {
 // filterOf is the query's filter in the form that the server accepts; nil means no filter.
 func filterOf(q *kb.Query) object {
 	var must []object
-	match := func(key, value string) {
-		if value != "" {
-			must = append(must, object{"key": key, "match": object{"value": value}})
-		}
-	}
 	if len(q.Namespaces) > 0 {
-		must = append(must, object{"key": payloadNamespace, "match": object{"any": q.Namespaces}})
+		must = append(must, anyOf(payloadNamespace, q.Namespaces))
 	}
-	match(payloadType, string(q.Type))
+	if len(q.Types) > 0 {
+		must = append(must, anyOf(payloadType, q.Types))
+	}
 	for _, tag := range kb.NormalizeTags(q.Tags) {
-		match(payloadTags, tag)
+		must = append(must, object{"key": payloadTags, "match": object{"value": tag}})
+	}
+	if len(q.Authors) > 0 {
+		must = append(must, anyOf(payloadAuthors, q.Authors))
+	}
+	if len(q.Categories) > 0 {
+		must = append(must, anyOf(payloadCategories, q.Categories))
 	}
 	between := object{}
 	if !q.From.IsZero() {
@@ -194,6 +199,11 @@ func filterOf(q *kb.Query) object {
 		return nil
 	}
 	return object{"must": must}
+}
+
+// anyOf holds for points that have one of the values.
+func anyOf[T ~string](key string, values []T) object {
+	return object{"key": key, "match": object{"any": values}}
 }
 
 // rankTo is how many hits of each ranking are asked for: more than are fused, so that ids decide

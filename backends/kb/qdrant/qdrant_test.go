@@ -137,8 +137,8 @@ func TestACollectionIsMadeOnceAndChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := f.asked("PUT /collections/a%20b"); n != 5 {
-		t.Errorf("%d requests made the collection and its four indexes, once", n)
+	if n := f.asked("PUT /collections/a%20b"); n != 7 {
+		t.Errorf("%d requests made the collection and its six indexes, once", n)
 	}
 	if _, err := with(func(o *qdrant.Options) { o.Dimensions = 3 }); !errors.Is(err, qdrant.ErrCollection) {
 		t.Errorf("other dimensions: %v", err)

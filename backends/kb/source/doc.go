@@ -8,6 +8,8 @@
 //	title: Ada Lindqvist        # or the heading on the first line of the text
 //	namespace: studio           # studio (if absent), personal or public
 //	tags: [founder, brand]
+//	authors: [mara_k]           # handles or ids of persons
+//	categories: [People]
 //	url: https://example.org/ada
 //	source_type: handbook
 //	last_updated: 2026-09-14T08:30:00Z   # or 2026-09-14; the file's time if absent

@@ -159,7 +159,11 @@ func (p *frontMatter) field(key string, value *yaml.Node, line int) {
 	}
 	switch key {
 	case "tags":
-		p.tags(value, line)
+		p.list(value, line, "tags", "a tag", &r.Tags)
+	case "authors":
+		p.list(value, line, "authors", "an author", &r.Authors)
+	case "categories":
+		p.list(value, line, "categories", "a category", &r.Categories)
 	case "last_updated":
 		at, err := parseTime(value.Value)
 		if value.Kind != yaml.ScalarNode || err != nil {
@@ -172,24 +176,25 @@ func (p *frontMatter) field(key string, value *yaml.Node, line int) {
 	case "text":
 		p.bad(line, "text stands below the front matter, not in it")
 	default:
-		p.bad(line, "%s is no field; there are id, type, namespace, title, tags, url, source_type, last_updated, metadata", key)
+		p.bad(line, "%s is no field; there are id, type, namespace, title, tags, authors, categories, url, source_type, last_updated, metadata", key)
 	}
 }
 
-func (p *frontMatter) tags(value *yaml.Node, line int) {
+// list reads texts, as a list or between commas.
+func (p *frontMatter) list(value *yaml.Node, line int, key, one string, to *[]string) {
 	switch value.Kind {
 	case yaml.SequenceNode:
-		for _, tag := range value.Content {
-			if tag.Kind != yaml.ScalarNode {
-				p.bad(tag.Line+1, "a tag must be a text")
+		for _, entry := range value.Content {
+			if entry.Kind != yaml.ScalarNode {
+				p.bad(entry.Line+1, "%s must be a text", one)
 				return
 			}
-			p.record.Tags = append(p.record.Tags, tag.Value)
+			*to = append(*to, entry.Value)
 		}
 	case yaml.ScalarNode:
-		p.record.Tags = strings.Split(value.Value, ",")
+		*to = strings.Split(value.Value, ",")
 	default:
-		p.bad(line, "tags must be a list, like [studio, handbook]")
+		p.bad(line, "%s must be a list, like [studio, handbook]", key)
 	}
 }
 

@@ -1,0 +1,87 @@
+package qdrant
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+
+	"voicegw/backends/kb"
+)
+
+// Names implements kb.Index: it asks for the persons, a thousand per request, and for the values of the
+// other two fields.
+func (x *Index) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names, error) {
+	if err := x.begin(); err != nil {
+		return kb.Names{}, err
+	}
+	defer x.calls.Done()
+	people, err := x.people(ctx, namespaces)
+	if err != nil {
+		return kb.Names{}, err
+	}
+	authors, err := x.values(ctx, payloadAuthors, namespaces)
+	if err != nil {
+		return kb.Names{}, err
+	}
+	for _, id := range authors {
+		people[id] = cmp.Or(people[id], "")
+	}
+	var n kb.Names
+	for _, id := range slices.Sorted(maps.Keys(people)) {
+		n.People = append(n.People, kb.Person{ID: id, Name: people[id]})
+	}
+	n.People = n.People[:min(len(n.People), kb.MaxNames)]
+	n.Categories, err = x.values(ctx, payloadCategories, namespaces)
+	slices.Sort(n.Categories)
+	return n, err
+}
+
+// people returns the titles of the persons' records, by id.
+func (x *Index) people(ctx context.Context, namespaces []kb.Namespace) (map[string]string, error) {
+	people := map[string]string{}
+	body := object{
+		"limit": pageSize, "with_vector": false, "with_payload": object{"include": []string{payloadID, payloadTitle}},
+		"filter": filterOf(&kb.Query{Namespaces: namespaces, Types: []kb.Type{kb.TypePerson}}),
+	}
+	for range kb.MaxNames / pageSize {
+		var page struct {
+			Points []point         `json:"points"`
+			Next   json.RawMessage `json:"next_page_offset"`
+		}
+		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/scroll", body, &page); err != nil {
+			return nil, err
+		}
+		for _, p := range page.Points {
+			people[p.Payload.ID] = p.Payload.Title
+		}
+		if len(page.Points) == 0 || len(page.Next) == 0 || string(page.Next) == "null" {
+			break
+		}
+		body["offset"] = page.Next
+	}
+	return people, nil
+}
+
+// values returns the different values of a field.
+func (x *Index) values(ctx context.Context, key string, namespaces []kb.Namespace) ([]string, error) {
+	body := object{"key": key, "limit": kb.MaxNames}
+	if filter := filterOf(&kb.Query{Namespaces: namespaces}); filter != nil {
+		body["filter"] = filter
+	}
+	var answer struct {
+		Hits []struct {
+			Value string `json:"value"`
+		} `json:"hits"`
+	}
+	if err := x.client.call(ctx, http.MethodPost, x.path+"/facet", body, &answer); err != nil {
+		return nil, err
+	}
+	values := make([]string, 0, len(answer.Hits))
+	for _, h := range answer.Hits {
+		values = append(values, h.Value)
+	}
+	return values, nil
+}
