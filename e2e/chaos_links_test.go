@@ -221,6 +221,13 @@ func (l *chaosLog) audits(r audit.Record) {
 	}
 }
 
+// hasLeaked reports whether the provider's key was in a line.
+func (l *chaosLog) hasLeaked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leaked
+}
+
 // Write takes one line, which is a JSON object.
 func (l *chaosLog) Write(line []byte) (int, error) {
 	var in struct {

@@ -58,67 +58,6 @@ type chaosNode struct {
 	left    bool          // it has drained, and serves nobody any more
 }
 
-// cutter holds connections, to be closed all at once.
-type cutter struct {
-	mu    sync.Mutex // guards the following fields
-	conns []net.Conn
-	over  bool
-}
-
-// add keeps a connection, and returns it as it is.
-func (c *cutter) add(conn net.Conn) net.Conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over {
-		_ = conn.Close()
-	} else {
-		c.conns = append(c.conns, conn)
-	}
-	return conn
-}
-
-// now ends all connections at one moment, and those that come later. It does not close them: that waits for
-// whoever reads or writes.
-func (c *cutter) now() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.over = true
-	for _, conn := range c.conns {
-		if under, ok := conn.(*nonblock.Conn); ok {
-			conn = under.Conn
-		}
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_, _ = tcp.CloseRead(), tcp.CloseWrite() // an error only means that it was closed before
-		} else {
-			_ = conn.Close()
-		}
-	}
-}
-
-// close closes all connections.
-func (c *cutter) close() {
-	c.now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, conn := range c.conns {
-		_ = conn.Close()
-	}
-}
-
-// cutListener gives its connections to a cutter.
-type cutListener struct {
-	net.Listener
-	cut *cutter
-}
-
-func (l cutListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return l.cut.add(c), nil
-}
-
 // alive does something that a dead process could not do, unless the node is dead; it reports whether it
 // was done. What is done may call alive as well: the node's death waits for it, and it never waits for
 // the death.
@@ -224,6 +163,15 @@ func (ch *chaos) newNode() (*chaosNode, error) {
 	return n, nil
 }
 
+// patiently does what a store that answers too late has refused again, as a service manager would.
+func patiently(do func() error) error {
+	for began := time.Now(); ; {
+		if err := do(); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > await.Limit {
+			return err
+		}
+	}
+}
+
 // open makes the parts of a gateway, and has it serve.
 func (n *chaosNode) open(logger *slog.Logger) error {
 	ch := n.ch
@@ -231,7 +179,10 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 	if n.toStore, err = faultproxy.Listen("127.0.0.1:0", strings.TrimPrefix(ch.nats.ClientURL(), "nats://")); err != nil {
 		return err
 	}
-	if n.store, err = store.Open(ch.t.Context(), store.Options{URL: "nats://" + n.toStore.Addr(), Logger: logger}); err != nil {
+	if err = patiently(func() error {
+		n.store, err = store.Open(ch.t.Context(), store.Options{URL: "nats://" + n.toStore.Addr(), Logger: logger})
+		return err
+	}); err != nil {
 		return err
 	}
 	n.path = filepath.Join(ch.dir, fmt.Sprintf("audit-%d.jsonl", ch.born))
@@ -283,7 +234,10 @@ func (n *chaosNode) open(logger *slog.Logger) error {
 	}); err != nil {
 		return err
 	}
-	if n.member, err = n.store.Nodes().Join(ch.t.Context(), store.Node{URL: "http://" + others.Addr().String()}, n.manage.Running); err != nil {
+	if err = patiently(func() error {
+		n.member, err = n.store.Nodes().Join(ch.t.Context(), store.Node{URL: "http://" + others.Addr().String()}, n.manage.Running)
+		return err
+	}); err != nil {
 		return err
 	}
 	n.serve(clients, gateway.New(gateway.Options{Sessions: n.manage}))

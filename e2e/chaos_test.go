@@ -26,7 +26,7 @@ var (
 	chaosSessions = flag.Int("chaos.sessions", 20, "how many sessions of the chaos test run at once")
 	chaosFor      = flag.Duration("chaos.for", 6*time.Second, "how long the chaos test lasts")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "what the chaos test draws from; 0 is the clock")
-	chaosGateways = flag.Int("chaos.gateways", 1, "how many gateways the chaos test has; of more than one, they are killed and drained")
+	chaosGateways = flag.Int("chaos.gateways", 2, "how many gateways the chaos test has; of more than one, they are killed and drained")
 	chaosSpeed    = flag.Float64("chaos.speed", 4, "seconds of speech that the model makes in a second")
 )
 
@@ -251,7 +251,7 @@ func (ch *chaos) close() *evidence {
 	for _, n := range living {
 		n.shut()
 	}
-	if ch.lives.leaked || strings.Contains(ch.log.String(), secret) {
+	if ch.lives.hasLeaked() || strings.Contains(ch.log.String(), secret) {
 		ch.broke("the provider's key is in the log")
 	}
 	return e
