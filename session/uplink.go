@@ -158,6 +158,23 @@ func wordsOf(cmd transport.Command) int {
 		return len(cmd.Output)
 	case transport.Respond:
 		return len(cmd.Instructions)
+	case transport.Reconfigure:
+		n := len(cmd.Instructions)
+		for _, tool := range cmd.Tools {
+			n += len(tool.Name) + len(tool.Description) + len(tool.Parameters)
+		}
+		return n
+	case transport.AddItem:
+		switch item := cmd.Item.(type) {
+		case transport.PastUser:
+			return len(item.Text)
+		case transport.PastAssistant:
+			return len(item.Text)
+		case transport.PastNote:
+			return len(item.Text)
+		case transport.PastTool:
+			return len(item.Args) + len(item.Output)
+		}
 	}
 	return 0
 }

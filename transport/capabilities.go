@@ -46,6 +46,12 @@ type Capabilities struct {
 	// History is how the model takes what was said before the connection was opened.
 	History HistoryForm
 
+	// Reconfigure is how the model takes other instructions and tools.
+	Reconfigure ReconfigureForm
+
+	// AddItem is how the model takes an entry of a conversation without a turn.
+	AddItem AddItemForm
+
 	// UsageCumulative: the provider reports totals, from which the adapter computes deltas.
 	// For information only: Usage events are always deltas.
 	UsageCumulative bool
@@ -79,4 +85,29 @@ const (
 	SchemaJSON SchemaForm = ""
 	// SchemaOpenAPI is the subset of OpenAPI 3.0 schemas that Gemini accepts.
 	SchemaOpenAPI SchemaForm = "openapi"
+)
+
+// ReconfigureForm is how a model takes other instructions and tools than those of its setup.
+type ReconfigureForm string
+
+// The forms of a reconfiguration.
+const (
+	// ReconfigureReconnect: only over a new connection. The command Reconfigure is dropped.
+	ReconfigureReconnect ReconfigureForm = ""
+	// ReconfigureLive: by the command Reconfigure.
+	ReconfigureLive ReconfigureForm = "live"
+)
+
+// AddItemForm is how a model takes the command AddItem.
+type AddItemForm string
+
+// The forms in which an entry can be added.
+const (
+	// AddItemNone: the model takes none. The command is dropped.
+	AddItemNone AddItemForm = ""
+	// AddItemLive: at any time; an answer that is being generated goes on without it.
+	AddItemLive AddItemForm = "live"
+	// AddItemIdle: it ends an answer that is being generated, so send it only while there is none
+	// and no call waits for its result.
+	AddItemIdle AddItemForm = "idle"
 )

@@ -67,6 +67,21 @@ type Respond struct {
 	Instructions string
 }
 
+// Reconfigure replaces the instructions and the tools of an open conversation, both as a whole:
+// empty instructions and a nil list leave the model with none of its own. It asks for no answer.
+// The model takes it in order with the other commands, and confirms it with one Reconfigured. It
+// needs Capabilities.Reconfigure to be ReconfigureLive; send it while no answer is being generated,
+// because a model may go on with the old ones until the answer is complete.
+type Reconfigure struct {
+	Instructions string
+	Tools        []Tool
+}
+
+// AddItem adds an entry to the conversation, in order with the other commands, and asks for no
+// answer: the model knows it when it answers the next time. It needs Capabilities.AddItem; that
+// says whether it may be sent at any time.
+type AddItem struct{ Item Past }
+
 func (*AudioIn) command()      {}
 func (AudioPause) command()    {}
 func (UserText) command()      {}
@@ -76,3 +91,5 @@ func (Interrupt) command()     {}
 func (Truncate) command()      {}
 func (ToolResult) command()    {}
 func (Respond) command()       {}
+func (Reconfigure) command()   {}
+func (AddItem) command()       {}

@@ -150,6 +150,11 @@ type ResumeHandle struct {
 	Resumable bool
 }
 
+// Reconfigured reports that the oldest Reconfigure without an answer applies to everything that the
+// model begins from now on. With Err the provider has refused it, and what it had stays. Like every
+// confirmation it may get lost, so a caller must not wait for it without a bound.
+type Reconfigured struct{ Err *Error }
+
 // TranscriptFailed reports that the user's speech in one item could not be transcribed.
 // The model has heard it, and its answer is not affected. If the item has a Transcript, a
 // final one has already been sent.
@@ -176,5 +181,6 @@ func (ToolCancelled) event()    {}
 func (Usage) event()            {}
 func (GoAway) event()           {}
 func (ResumeHandle) event()     {}
+func (Reconfigured) event()     {}
 func (TranscriptFailed) event() {}
 func (Problem) event()          {}

@@ -156,7 +156,14 @@ func (s *session) handle(now time.Time, m clientMessage) *closeError {
 	return nil
 }
 
+// handleUpdate changes instructions and tools for everything that the model begins from now on.
+// Only 3.8 takes it (Google's page "Update system instructions and tools during a session with
+// Gemini 3.8 Live", read 2026-11-24); older models close, as they do over any other input that
+// they do not know (livekit/agents PR 5332 and #5496, for updates in mid-call).
 func (s *session) handleUpdate(m *contextUpdateMessage) *closeError {
+	if s.cfg.habits.gen != gen38 {
+		return invalid(reasonInvalidArgument)
+	}
 	if m.SystemInstruction != nil {
 		s.cfg.instructions = m.SystemInstruction.text()
 	}

@@ -77,6 +77,12 @@ type conn struct {
 	calls callBook
 	typed typed
 
+	updates atomic.Int64 // updates that were sent and not confirmed by Recv
+	// async are the tools during which the model continues to speak. Send replaces the map, which
+	// never changes; declared are those of the last setup or update alone, owned by Send.
+	async    atomic.Pointer[map[string]bool]
+	declared map[string]bool
+
 	// Owned by Recv.
 	dialog    dialog
 	alike     likeness
@@ -138,9 +144,12 @@ func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup tra
 		},
 	}
 	c.dialog = dialog{
-		provider: t.opts.Name, calls: &c.calls, async: asyncTools(&r, setup.Tools),
+		provider: t.opts.Name, calls: &c.calls, async: &c.async,
 		meter: meter{running: r.caps.UsageCumulative},
 	}
+	async := asyncTools(&r, setup.Tools)
+	c.declared = async
+	c.async.Store(&async)
 	return c
 }
 
@@ -191,7 +200,8 @@ func (c *conn) pending() (transport.Event, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	return nil, nil
+	c.confirm()
+	return c.dialog.next(), nil
 }
 
 // take turns a message into events; a nil message means that a turn has stalled too long.

@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"strconv"
+	"sync/atomic"
 
 	"google.golang.org/genai"
 
@@ -20,7 +21,7 @@ type dialog struct {
 	// Fixed after Connect.
 	provider string // the provider's name, for errors
 	calls    *callBook
-	async    map[string]bool // tools during which the model continues to speak
+	async    *atomic.Pointer[map[string]bool] // tools during which the model continues to speak
 
 	queue []transport.Event // the events that Recv returns next, starting at head
 	head  int
@@ -396,7 +397,7 @@ func (d *dialog) call(place int, c functionCall) {
 	}
 	d.content()
 	d.called = true
-	waits := !d.async[c.Name]
+	waits := !(*d.async.Load())[c.Name]
 	if waits {
 		d.closeItem()
 	}

@@ -27,16 +27,7 @@ func historyFrame(r *row, setup transport.Setup) ([]byte, error) {
 	}
 	content := clientContent{TurnComplete: r.historyInSetup}
 	for _, p := range past {
-		switch p := p.(type) {
-		case transport.PastUser:
-			content.add("user", p.Text)
-		case transport.PastNote:
-			content.add("user", p.Text)
-		case transport.PastAssistant:
-			content.add("model", p.Text)
-		case transport.PastTool:
-			content.add("user", pastTool(p))
-		}
+		content.take(p)
 	}
 	return appendJSON(nil, "clientContent", content)
 }
@@ -50,6 +41,20 @@ func pastOf(r *row, setup transport.Setup) []transport.Past {
 		return append(past[:len(past):len(past)], transport.PastNote{Text: setup.Reanchor})
 	default:
 		return past
+	}
+}
+
+// take adds an entry.
+func (c *clientContent) take(p transport.Past) {
+	switch p := p.(type) {
+	case transport.PastUser:
+		c.add("user", p.Text)
+	case transport.PastNote:
+		c.add("user", p.Text)
+	case transport.PastAssistant:
+		c.add("model", p.Text)
+	case transport.PastTool:
+		c.add("user", pastTool(p))
 	}
 }
 

@@ -46,10 +46,12 @@ type thinking struct {
 	standard string
 }
 
-// family25 is what all 2.5 models have in common.
+// family25 is what all 2.5 models have in common. AddItem: livekit/agents sends client content
+// between turns (plugins/google/realtime_api.py, read 2026-11-24), which interrupts.
 var family25 = transport.Capabilities{
 	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
 	ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute,
+	AddItem: transport.AddItemIdle,
 }
 
 // The rows. ConnectionLife: goAway was seen at 9:00 and the close at 9:50; the 3.8
@@ -79,7 +81,7 @@ var (
 		thinking:       thinking{levels: []string{"minimal", "low", "medium", "high"}},
 		caps: transport.Capabilities{
 			// Reports about Cancel differ: it interrupts in one recorded session, and
-			// livekit/agents#5251 reports that later client content is refused.
+			// livekit/agents#5251 reports that later client content is refused: so nothing is added.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; called legacy by its maker, 2026-11-23",
@@ -91,6 +93,9 @@ var (
 			// Its documentation states that client content interrupts the current generation.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent, ToolSchemas: transport.SchemaOpenAPI,
 			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
+			// contextUpdate: "Update system instructions and tools during a session with Gemini 3.8 Live",
+			// and genai v1.77.0, types.go, LiveClientContextUpdate; read 2026-11-24.
+			Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemIdle,
 			ConnectionLife: 58 * time.Minute,
 			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
 		},

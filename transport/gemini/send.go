@@ -53,10 +53,13 @@ func (c *conn) Send(ctx context.Context, cmd transport.Command) error {
 	if err := c.ws.Send(websocket.MessageText, m); err != nil {
 		return c.sendError(ctx, err)
 	}
-	if _, result := cmd.(transport.ToolResult); result {
+	switch cmd := cmd.(type) {
+	case transport.ToolResult:
 		if err := c.sendTyped(); err != nil {
 			return c.sendError(ctx, err)
 		}
+	case transport.Reconfigure:
+		c.reconfigured(cmd)
 	}
 	return nil
 }
@@ -97,12 +100,20 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 			return append(dst, endOfContent...), nil
 		}
 	case transport.UserText:
-		if held, err := c.hold(cmd.Text); held || err != nil {
+		if held, err := c.hold(userTurn(cmd.Text), true); held || err != nil {
 			return dst, err
 		}
 		return c.appendText(dst, cmd.Text)
 	case transport.ToolResult:
 		return c.appendResult(dst, cmd)
+	case transport.Reconfigure:
+		if c.row.caps.Reconfigure == transport.ReconfigureLive {
+			return c.appendUpdate(dst, cmd)
+		}
+	case transport.AddItem:
+		if c.row.caps.AddItem != transport.AddItemNone {
+			return c.appendItem(dst, cmd.Item)
+		}
 	case transport.Truncate, transport.Respond:
 		// The service assumes that its audio is played in real time, and answers
 		// automatically.

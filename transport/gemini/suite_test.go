@@ -177,6 +177,62 @@ func (p suitePeer) History() (got []transporttest.Remembered) {
 	return got
 }
 
+// NextReconfigure reads the update. Nothing confirms it.
+func (p suitePeer) NextReconfigure() (string, []string) {
+	var m struct {
+		ContextUpdate struct {
+			SystemInstruction *struct{ Parts []struct{ Text string } }
+			Tools             *struct {
+				Tools []struct {
+					FunctionDeclarations []struct{ Name, Behavior string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(p.next()), &m); err != nil {
+		p.t.Fatal(err)
+	}
+	said, tools := m.ContextUpdate.SystemInstruction, m.ContextUpdate.Tools
+	if said == nil || tools == nil {
+		p.t.Fatal("the update leaves instructions or tools as they are")
+	}
+	var text strings.Builder
+	for _, part := range said.Parts {
+		text.WriteString(part.Text)
+	}
+	var names []string
+	for _, group := range tools.Tools {
+		for _, d := range group.FunctionDeclarations {
+			names = append(names, d.Name)
+			if d.Behavior == "" {
+				p.t.Errorf("%s is declared without its behaviour", d.Name)
+			}
+		}
+	}
+	return text.String(), names
+}
+
+// NextItem reads a turn, after which the conversation stays open.
+func (p suitePeer) NextItem() transporttest.Remembered {
+	message := p.next()
+	if !strings.Contains(message, `"turnComplete":false`) {
+		p.t.Errorf("%s asks for an answer", message)
+	}
+	var m struct {
+		ClientContent struct {
+			Turns []struct {
+				Role  string
+				Parts []struct{ Text string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(message), &m); err != nil || len(m.ClientContent.Turns) != 1 {
+		p.t.Fatalf("%s is no turn: %v", message, err)
+	}
+	turn := m.ClientContent.Turns[0]
+	return transporttest.Remembered{Role: map[string]string{"user": "user", "model": "assistant"}[turn.Role], Text: turn.Parts[0].Text}
+}
+
 func (p suitePeer) Unknown()                      { p.send(`{"newThing":{"serverContent":{"turnComplete":true}}}`) }
 func (p suitePeer) Garbage()                      { p.send(`{"serverContent":{"turnComplete":tr`) }
 func (p suitePeer) Close(code int, reason string) { p.close(code, reason) }

@@ -15,17 +15,19 @@ const maxTyped = 256 << 10
 // errTyped means that the user typed more during a tool call than is kept.
 const errTyped errorText = "more than 256 KiB were typed while a tool ran"
 
-// typed is what the user has typed while the model waited for a tool, for models
+// typed is what the user has typed, and what was added to the conversation, while the model waited for a tool, for models
 // that close the connection on such input (row.deafInCall). It is sent when no call
 // waits any more: after the results, or when the service withdraws the calls.
 type typed struct {
 	mu    sync.Mutex
 	turns []textTurn
 	bytes int
+	asks  bool // one of the turns wants an answer
 }
 
-// hold keeps text if the model waits for a tool, and reports whether it did.
-func (c *conn) hold(text string) (bool, error) {
+// hold keeps a turn if the model waits for a tool, and reports whether it did. asks means that the
+// turn wants an answer.
+func (c *conn) hold(turn textTurn, asks bool) (bool, error) {
 	if !c.row.deafInCall {
 		return false, nil
 	}
@@ -35,10 +37,14 @@ func (c *conn) hold(text string) (bool, error) {
 	if !c.calls.waiting() {
 		return false, nil
 	}
-	if c.typed.bytes += len(text); c.typed.bytes > maxTyped {
+	for _, part := range turn.Parts {
+		c.typed.bytes += len(part.Text)
+	}
+	if c.typed.bytes > maxTyped {
 		return false, errTyped
 	}
-	c.typed.turns = append(c.typed.turns, userTurn(text))
+	c.typed.turns = append(c.typed.turns, turn)
+	c.typed.asks = c.typed.asks || asks
 	return true, nil
 }
 
@@ -51,9 +57,9 @@ func (c *conn) sendTyped() error {
 	}
 	m := ws.NewMessage()
 	var err error
-	if m.B, err = appendJSON(m.B, "clientContent", clientContent{Turns: c.typed.turns, TurnComplete: true}); err != nil {
+	if m.B, err = appendJSON(m.B, "clientContent", clientContent{Turns: c.typed.turns, TurnComplete: c.typed.asks}); err != nil {
 		return c.fail("send", transport.KindInvalid, "", err)
 	}
-	c.typed.turns, c.typed.bytes = nil, 0
+	c.typed.turns, c.typed.bytes, c.typed.asks = nil, 0, false
 	return c.ws.Send(websocket.MessageText, m)
 }

@@ -71,6 +71,10 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 	if d := t.ep.dialect; !d.account {
 		source += "; " + d.name + ": " + d.source
 	}
+	reconfigure := transport.ReconfigureLive // session.update at any time, in the guide
+	if t.ep.dialect.fixedSession {
+		reconfigure = transport.ReconfigureReconnect
+	}
 	return transport.Capabilities{
 		SpeechEvents:    true,
 		InterruptNotice: false, // speech_started is the notice
@@ -80,7 +84,9 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 		ToolsOff:        true,
 		Tools:           transport.ToolsBlock,
 		History:         transport.HistoryItems,
-		ConnectionLife:  60 * time.Minute, // session.expires_at = created + 3600 s
+		Reconfigure:     reconfigure,
+		AddItem:         transport.AddItemLive, // conversation.item.create alone asks for no answer
+		ConnectionLife:  60 * time.Minute,      // session.expires_at = created + 3600 s
 		Source:          source,
 	}
 }

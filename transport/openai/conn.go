@@ -63,12 +63,14 @@ type conn struct {
 	// cause is why the connection ended, and the first reason wins; nil while it is open.
 	cause *transport.Error
 	// doom is the reason the provider gave before it closes (quota in a failed response).
-	doom  *transport.Error
-	seq   sequencer
-	late  *time.Timer // calls overdue when seq has waited long enough; nil before the first wait
-	calls callIDs
-	items spokenItems
-	pads  padList
+	doom *transport.Error
+	seq  sequencer
+	late *time.Timer // calls overdue when seq has waited long enough; nil before the first wait
+	// updates are the event ids of the updates that wait for their confirmation, oldest first.
+	updates []string
+	calls   callIDs
+	items   spokenItems
+	pads    padList
 }
 
 var _ transport.Conn = (*conn)(nil)

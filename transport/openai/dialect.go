@@ -31,6 +31,9 @@ type dialect struct {
 	session func(setup transport.Setup, o *Options) any
 	// noTruncate means that the service has no conversation.item.truncate.
 	noTruncate bool
+	// fixedSession means that nobody has seen the service take a session.update after the first one
+	// that leaves settings out: it might reset them.
+	fixedSession bool
 	// pastText is the kind of content of an answer in a history; empty means "output_text".
 	pastText string
 	source   string
@@ -41,7 +44,7 @@ var dialects = []dialect{
 	{
 		name:      "Azure Voice Live",
 		is:        func(_, path string) bool { return strings.Contains(path, voiceLivePath) },
-		keyHeader: "api-key", apiVersion: "2025-10-01", modelParam: "model", session: betaSession, pastText: "text",
+		keyHeader: "api-key", apiVersion: "2025-10-01", modelParam: "model", session: betaSession, pastText: "text", fixedSession: true,
 		source: "learn.microsoft.com Voice Live API how-to and pydantic-ai's recorded sessions, read 2026-11-23",
 	},
 	{
@@ -54,7 +57,7 @@ var dialects = []dialect{
 	},
 	{
 		name: "xAI", is: func(host, _ string) bool { return host == "api.x.ai" },
-		path: "/v1", modelParam: "model", ownModel: "grok-voice-latest", session: xaiSession, noTruncate: true,
+		path: "/v1", modelParam: "model", ownModel: "grok-voice-latest", session: xaiSession, noTruncate: true, fixedSession: true,
 		source: "docs.x.ai voice agent guide and pydantic-ai's recorded sessions, read 2026-11-23; truncation is in neither",
 	},
 	{

@@ -56,7 +56,8 @@ func ignore(why string) eventRow { return eventRow{why: why} }
 // 2026-11-20), and the beta names that compatible servers still use. A type that is
 // missing here is counted and skipped.
 var eventRows = named(map[string]eventRow{
-	typeError: decode((*conn).onError),
+	typeError:          decode((*conn).onError),
+	typeSessionUpdated: decode((*conn).onSessionUpdated),
 
 	"input_audio_buffer.speech_started": decode((*conn).onSpeechStarted),
 	"input_audio_buffer.speech_stopped": decode((*conn).onSpeechStopped),
@@ -86,7 +87,6 @@ var eventRows = named(map[string]eventRow{
 	"response.text.done":              decode((*conn).onTextDone),
 
 	typeSessionCreated:     ignore("read while connecting; what it says is fixed then"),
-	typeSessionUpdated:     ignore("read while connecting; nothing is changed later"),
 	"conversation.created": ignore("beta and xAI; holds only an id"),
 	"ping":                 ignore("xAI: a sign of life, which every frame is"),
 
@@ -144,10 +144,14 @@ func (c *conn) onError(ev *event) *transport.Error {
 	}
 	row := rowFor(e.Code, opOf(e.EventID))
 	err := c.fault("recv", row.kind, e.Code, c.providerText(e.Type, e.Message, e.Param))
-	if row.fatal {
+	switch {
+	case row.fatal:
 		return err
+	case c.updateRefused(e.EventID):
+		c.give(transport.Reconfigured{Err: err})
+	default:
+		c.give(transport.Problem{Err: err})
 	}
-	c.give(transport.Problem{Err: err})
 	return nil
 }
 

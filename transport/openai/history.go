@@ -37,35 +37,48 @@ func (d *dialect) history(setup transport.Setup) ([]pastItem, error) {
 	if setup.Reanchor != "" {
 		past = append(past[:len(past):len(past)], transport.PastNote{Text: setup.Reanchor})
 	}
-	var chain chain
+	chain := chain{prefix: "past_"}
 	for _, p := range past {
-		switch p := p.(type) {
-		case transport.PastUser:
-			item := realtime.ConversationItemParamOfRealtimeUserMessageItem([]realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
-			chain.add(item, item.OfRealtimeUserMessageItem)
-		case transport.PastAssistant:
-			chain.answer(p, d.pastText)
-		case transport.PastNote:
-			item := realtime.ConversationItemParamOfRealtimeSystemMessageItem([]realtime.RealtimeConversationItemSystemMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
-			chain.add(item, item.OfRealtimeSystemMessageItem)
-		case transport.PastTool:
-			chain.tool(p)
-		default:
-			return nil, fmt.Errorf("%w: %T is no entry of a history", errCommand, p)
+		if err := chain.take(p, d); err != nil {
+			return nil, err
 		}
 	}
-	return chain.items, chain.err
+	return chain.items, nil
+}
+
+// take adds the items of one entry.
+func (c *chain) take(p transport.Past, d *dialect) error {
+	switch p := p.(type) {
+	case transport.PastUser:
+		item := realtime.ConversationItemParamOfRealtimeUserMessageItem([]realtime.RealtimeConversationItemUserMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
+		c.add(item, item.OfRealtimeUserMessageItem)
+	case transport.PastAssistant:
+		c.answer(p, d.pastText)
+	case transport.PastNote:
+		item := realtime.ConversationItemParamOfRealtimeSystemMessageItem([]realtime.RealtimeConversationItemSystemMessageContentParam{{Type: "input_text", Text: param.NewOpt(p.Text)}})
+		c.add(item, item.OfRealtimeSystemMessageItem)
+	case transport.PastTool:
+		c.tool(p)
+	default:
+		return fmt.Errorf("%w: %T is no entry of a history", errCommand, p)
+	}
+	if c.err != nil {
+		return fmt.Errorf("%w: %w", errEncode, c.err)
+	}
+	return nil
 }
 
 // chain builds the items of a history.
 type chain struct {
-	items []pastItem
-	calls int
-	err   error
+	// prefix begins the id of each item, so that the ids of two chains differ.
+	prefix string
+	items  []pastItem
+	calls  int
+	err    error
 }
 
 // nextID names the next item. The provider's longest id has 32 characters.
-func (c *chain) nextID() string { return "past_" + strconv.Itoa(len(c.items)+1) }
+func (c *chain) nextID() string { return c.prefix + strconv.Itoa(len(c.items)+1) }
 
 // add adds an item; part is the member of the union that is set.
 func (c *chain) add(item realtime.ConversationItemUnionParam, part any) {
@@ -131,7 +144,7 @@ func (c *chain) answer(p transport.PastAssistant, kind string) {
 // tool adds a call and its output.
 func (c *chain) tool(p transport.PastTool) {
 	c.calls++
-	id := "past_call_" + strconv.Itoa(c.calls)
+	id := c.prefix + "call_" + strconv.Itoa(c.calls)
 	args := string(p.Args)
 	args = cmp.Or(args, "{}")
 	call := realtime.ConversationItemParamOfFunctionCall(args, p.Name)

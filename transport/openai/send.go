@@ -52,6 +52,10 @@ func (c *conn) sendControl(cmd transport.Command) error {
 		return c.sendResult(cmd)
 	case transport.Respond:
 		return c.respond(request{toolsOff: cmd.ToolsOff, instructions: cmd.Instructions})
+	case transport.Reconfigure:
+		return c.reconfigure(cmd)
+	case transport.AddItem:
+		return c.addItem(cmd)
 	default:
 		return fmt.Errorf("%w: %T", errCommand, cmd)
 	}

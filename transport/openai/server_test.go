@@ -165,6 +165,35 @@ func (p *peer) History() (got []transporttest.Remembered) {
 	return got
 }
 
+// NextReconfigure implements transporttest.Peer. It knows what the provider refuses in mid-call.
+func (p *peer) NextReconfigure() (string, []string) {
+	p.t.Helper()
+	session, _ := p.expect("session.update")["session"].(map[string]any)
+	for key := range session {
+		if key != "type" && key != "instructions" && key != "tools" {
+			p.t.Errorf("an update in mid-call has %s", key)
+		}
+	}
+	list, ok := session["tools"].([]any)
+	if session["type"] != "realtime" || !ok {
+		p.t.Errorf("the update %v has no type or no list of tools", session)
+	}
+	var names []string
+	for _, tool := range list {
+		names = append(names, tool.(map[string]any)["name"].(string))
+	}
+	p.send(`{"type":"session.updated","event_id":"e","session":{"type":"realtime","id":"sess_1"}}`)
+	return session["instructions"].(string), names
+}
+
+// NextItem implements transporttest.Peer.
+func (p *peer) NextItem() transporttest.Remembered {
+	p.t.Helper()
+	item, _ := p.expect("conversation.item.create")["item"].(map[string]any)
+	p.past = []map[string]any{item}
+	return p.History()[0]
+}
+
 // Remember implements transporttest.Provider.
 func (s *server) Remember(items int) { s.remember.Store(int64(items)) }
 

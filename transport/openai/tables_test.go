@@ -122,7 +122,8 @@ func TestCapabilities(t *testing.T) {
 	}
 	want := transport.Capabilities{
 		SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true,
-		Tools: transport.ToolsBlock, History: transport.HistoryItems, ConnectionLife: time.Hour, Source: rowOf(DefaultModel).source,
+		Tools: transport.ToolsBlock, History: transport.HistoryItems, Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemLive,
+		ConnectionLife: time.Hour, Source: rowOf(DefaultModel).source,
 	}
 	if diff := cmp.Diff(want, tr.Capabilities("")); diff != "" {
 		t.Error(diff)

@@ -88,6 +88,12 @@ type Peer interface {
 	// History returns what the provider has read because of Remember, in its order.
 	History() []Remembered
 
+	// NextReconfigure reads the next message, which is the update of instructions and tools, and
+	// confirms it if that is the provider's way. NextItem reads the next message, which adds an
+	// entry to the conversation and asks for no answer.
+	NextReconfigure() (instructions string, tools []string)
+	NextItem() Remembered
+
 	// NextAudio returns the next piece of the user's audio as PCM. NextResult returns the next
 	// tool result. Both skip everything else.
 	NextAudio() []byte
@@ -124,6 +130,8 @@ func Suite(t *testing.T, h Harness) {
 		{"tools are called in order and answered by name of the call", testTools},
 		{"the user's audio reaches the wire", testUplink},
 		{"the history reaches the wire before anything else", testHistory},
+		{"instructions and tools change in an open conversation", testReconfigure},
+		{"an entry is added without a turn", testAddItem},
 		{"commands without meaning are dropped", testDropped},
 		{"unknown events are counted", testUnknown},
 		{"garbage is survived and counted", testGarbage},

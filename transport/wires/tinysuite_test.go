@@ -139,6 +139,10 @@ func (p *tinyPeer) History() []transporttest.Remembered { return nil } // the wi
 func (p *tinyPeer) Unknown()                            { p.send(message{Kind: "surprise"}) }
 func (p *tinyPeer) Garbage()                            { p.write([]byte("no JSON")) }
 
+// The wire takes neither, so that the suite asks for none.
+func (p *tinyPeer) NextReconfigure() (string, []string) { return "", nil }
+func (p *tinyPeer) NextItem() transporttest.Remembered  { return transporttest.Remembered{} }
+
 func (p *tinyPeer) UserSaid(pieces ...string) {
 	for _, piece := range pieces {
 		p.send(message{Kind: "heard", Text: piece})

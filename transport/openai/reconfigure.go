@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/openai/openai-go/v3/realtime"
+
+	"voicegw/transport"
+)
+
+// maxUpdates bounds how many updates may wait for their confirmation; the oldest is dropped.
+const maxUpdates = 16
+
+// updateFrame encodes a session.update that replaces instructions and tools and nothing else. What
+// it does not name stays as it is: a voice, sent again after the model has spoken, would have the
+// whole update refused (cannot_update_voice), and formats would begin anew. A type is required with
+// each update of today's API, and unknown to services with flat settings.
+func (d *dialect) updateFrame(event string, r transport.Reconfigure) ([]byte, error) {
+	tools := toolParams(r.Tools)
+	if tools == nil {
+		tools = realtime.RealtimeToolsConfigParam{} // an empty list clears; a missing one keeps
+	}
+	type session struct {
+		Type         string                            `json:"type,omitempty"`
+		Instructions string                            `json:"instructions"`
+		Tools        realtime.RealtimeToolsConfigParam `json:"tools"`
+	}
+	s := session{Instructions: r.Instructions, Tools: tools}
+	if d.session == nil {
+		s.Type = "realtime"
+	}
+	frame, err := json.Marshal(struct {
+		EventID string  `json:"event_id"`
+		Type    string  `json:"type"`
+		Session session `json:"session"`
+	}{event, "session.update", s})
+	if err != nil {
+		return nil, fmt.Errorf("%w: session.update: %w", errEncode, err)
+	}
+	return frame, nil
+}
+
+// reconfigure sends an update, which then waits for its confirmation.
+func (c *conn) reconfigure(cmd transport.Reconfigure) error {
+	if c.info.Capabilities.Reconfigure != transport.ReconfigureLive {
+		return nil
+	}
+	event := c.eventID(opUpdate)
+	frame, err := c.t.ep.dialect.updateFrame(event, cmd)
+	if err != nil {
+		return err
+	}
+	c.expectUpdate(event)
+	return c.write(frame)
+}
+
+// expectUpdate remembers that the update with that event_id waits for its confirmation.
+func (c *conn) expectUpdate(event string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.updates) == maxUpdates {
+		c.updates = slices.Delete(c.updates, 0, 1)
+	}
+	c.updates = append(c.updates, event)
+}
+
+// onSessionUpdated confirms the oldest update, because the provider handles them in order and
+// names none.
+func (c *conn) onSessionUpdated(*event) *transport.Error {
+	c.mu.Lock()
+	waited := len(c.updates) > 0
+	if waited {
+		c.updates = slices.Delete(c.updates, 0, 1)
+	}
+	c.mu.Unlock()
+	if waited {
+		c.give(transport.Reconfigured{})
+	}
+	return nil
+}
+
+// updateRefused reports whether an error with that event_id is the answer to an update, which then
+// no longer waits.
+func (c *conn) updateRefused(eventID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := slices.Index(c.updates, eventID)
+	if at < 0 {
+		return false
+	}
+	c.updates = slices.Delete(c.updates, at, at+1)
+	return true
+}
+
+// addItem adds an entry at the end of the conversation.
+func (c *conn) addItem(cmd transport.AddItem) error {
+	if c.info.Capabilities.AddItem == transport.AddItemNone {
+		return nil
+	}
+	chain := chain{prefix: c.eventID("added") + "_"}
+	if err := chain.take(cmd.Item, c.t.ep.dialect); err != nil {
+		return err
+	}
+	for _, item := range chain.items {
+		if err := c.write(item.frame); err != nil {
+			return err
+		}
+	}
+	return nil
+}
