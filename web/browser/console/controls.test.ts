@@ -210,7 +210,7 @@ describe.concurrent("a question of the voice agent", () => {
     const { console, visit, close } = await calling();
     visit.send(asks("t1", "Book lunch?"));
     visit.send(asks("t2", "Cancel dinner?"));
-    await console.questions.getByText("2 actions wait for your answer").waitFor();
+    await console.questions.getByText("2 actions need your approval").waitFor();
     const first = await console.question("Book lunch?");
     await first.getByRole("button", { name: "Decline" }).focus();
     await console.page.keyboard.press("Enter");
@@ -228,7 +228,7 @@ describe.concurrent("a question of the voice agent", () => {
     const { console, visit, close } = await calling();
     visit.send(asks("t1", "Book lunch?", 1500));
     const question = console.questions.getByRole("group", { name: "Book lunch?" });
-    await question.getByText("the time is up").waitFor();
+    await question.getByText("expired").waitFor();
     expect(await question.getByRole("button", { disabled: true }).count()).toBe(2);
     visit.send(ended("t1", "expired"));
     await console.line(/Book lunch\?.*not answered in time$/);

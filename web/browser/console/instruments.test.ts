@@ -47,7 +47,7 @@ describe.concurrent("the instruments", () => {
     await console.shows(latency, /typed/);
     await take(console, looks, "instruments-latency");
     const state = await console.tab("State");
-    await console.shows(state, "The conversation goes on");
+    await console.shows(state, "In conversation");
     await take(console, looks, "instruments-state");
     const events = await console.tab("Events");
     await events.getByRole("searchbox").fill("session.started");
@@ -74,7 +74,7 @@ describe.concurrent("the instruments", () => {
     await console.says("Listening");
     const faults = await console.tab("Faults");
     await console.press("Drop the provider's connection", faults);
-    await faults.getByRole("status").getByText("it happens now").waitFor();
+    await faults.getByRole("status").getByText("triggered").waitFor();
     // The gateway replaces the connection to the provider, and the call goes on.
     await console.type("Are you there?");
     await console.says("Speaking");

@@ -42,7 +42,7 @@ describe.concurrent("the console", () => {
     await console.log.getByRole("img", { name: /lighthouse/ }).evaluate(async (image: HTMLImageElement) => image.decode());
     await looks.take("picture");
     await console.write("Switch to voice and tell me about the robotics lab");
-    const invitation = await console.line("Go on by voice");
+    const invitation = await console.line("Continue by voice");
     await looks.take("invitation");
     await console.press("Talk", invitation);
     await console.line("Handed to voice");
@@ -50,7 +50,7 @@ describe.concurrent("the console", () => {
     await looks.take("handed-to-voice");
     await console.press("Hang up");
     await console.says("Ended");
-    await console.line("Back in text");
+    await console.line("Back to text");
     await looks.take("handed-back");
     await console.leave();
     await gateway.close();

@@ -33,7 +33,7 @@ describe.concurrent("a call", () => {
     await console.type("My favourite colour is green.");
     await console.line(/You said:.*green.*all I can say/s);
     const here = await console.tab("State");
-    await here.getByText("1, the session kept in 1").waitFor();
+    await here.getByText("1, of them 1 resumed").waitFor();
     expect(console.hasSaid("Reconnecting")).toBe(false);
     expect((await console.lines()).filter((line) => /session|connection/.test(line))).toEqual([]);
     await console.leave();
@@ -56,7 +56,7 @@ describe.concurrent("a call", () => {
     expect(console.hasSaid("Reconnecting")).toBe(false);
     await visitor.pass(200);
     await console.says("Reconnecting");
-    await console.call.getByText("What you say is not heard yet.").waitFor();
+    await console.call.getByText("What you say now is not heard.").waitFor();
     expect([await lamp.getAttribute("data-state"), await lamp.innerText()]).toEqual(["reconnecting", "Reconnecting"]);
     gateway.front.away = false;
     await visitor.goOn();
@@ -111,7 +111,7 @@ describe.concurrent("a call", () => {
     expect(before.length).toBe(4);
     await console.reload();
     await console.says("Listening");
-    await console.line("The page was loaded again. The call goes on.");
+    await console.line("The page was reloaded. The call continues.");
     for (const line of before) {
       await console.line(line);
     }

@@ -46,7 +46,7 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
 
     await console.press("Hang up");
     await console.says("Ended");
-    await console.line("Back in text");
+    await console.line("Back to text");
     await console.visitor.released();
 
     // Of the story nothing sounds after its flush.

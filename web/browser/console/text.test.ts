@@ -27,7 +27,7 @@ describe.concurrent("the text agent", () => {
     await console.write(BOOKING);
     const question = await console.question(/design review/);
     expect(await question.innerText()).toContain("ada@example.org");
-    expect(await console.questions.getByRole("heading").innerText()).toBe("One action waits for your answer");
+    expect(await console.questions.getByRole("heading").innerText()).toBe("One action needs your approval");
     expect(await ran(gateway, "calendar_create_event")).toBe(0);
     await console.press("Approve", question);
     await question.waitFor({ state: "detached" });
@@ -72,7 +72,7 @@ describe.concurrent("the text agent", () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
     await console.write("Switch to voice and tell me about the robotics lab");
-    const invitation = await console.line("Go on by voice");
+    const invitation = await console.line("Continue by voice");
     expect(await invitation.innerText()).toContain("robotics lab");
     await console.press("Talk", invitation);
     // Nothing was said into the microphone.
@@ -81,7 +81,7 @@ describe.concurrent("the text agent", () => {
     await console.line(/Voice agent:.*robotics/is);
     await console.press("Hang up");
     await console.says("Ended");
-    await console.line(/Back in text · 1 turn/);
+    await console.line(/Back to text · 1 turn/);
     await console.write("What did we talk about?");
     await console.line(/We talked about this.*robotics lab/s);
     await console.visitor.released();
@@ -94,7 +94,7 @@ describe.concurrent("the text agent", () => {
     const console = await ConsolePage.open(browser, gateway);
     const shown: [example: string, line: RegExp][] = [
       ["font", /kb_search done in/],
-      ["voice", /Go on by voice/],
+      ["voice", /Continue by voice/],
       ["Book", /calendar_create_event needs your answer first/],
       ["Draw", /image_generate done in/],
     ];

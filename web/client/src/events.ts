@@ -80,6 +80,11 @@ export interface LocalEvents {
   reconnected: { resumed: boolean; lostMs: number };
   /** The way to the gateway and back, measured every few seconds. */
   network: { rttMs: number };
+  /**
+   * A turn's answer sounds: how long the user has waited, as far as this page knows. `latency`
+   * says it again at the turn's end, with its parts; the end of speech may turn out to be earlier.
+   */
+  answered: Pick<TurnLatency, "turn" | "by" | "totalMs">;
   /** Once per turn that answered in speech: how long the user waited, and for whom. */
   latency: TurnLatency;
   /**

@@ -91,6 +91,8 @@ export class TurnLatencies {
   readonly #turns = new Map<number, Turn>();
   /** When typed texts and approvals were sent, by their ids and tokens. */
   readonly #acts = new Map<string, number>();
+  /** How long the last spoken turn took to be noticed: the next one is taken to be like it, until its own is told. */
+  #detectionMs = 0;
   /** An approval whose turn is yet to begin. */
   #approvedAt: number | undefined;
 
@@ -112,6 +114,16 @@ export class TurnLatencies {
       if (turn.firstItem === item) {
         turn.sounding = { at, cushionMs };
         return this.#settled(number, turn);
+      }
+    }
+    return undefined;
+  }
+
+  /** How long the turn of an item that sounds has made the user wait, as far as is known by now. */
+  waited(item: string, bestRttMs: number | null): Pick<TurnLatency, "turn" | "by" | "totalMs"> | undefined {
+    for (const [turn, { firstItem, begun, sounding, ended }] of this.#turns) {
+      if (firstItem === item && begun !== undefined && sounding !== undefined && ended === undefined) {
+        return { turn, by: begun.by, totalMs: Math.round(sounding.at - began(begun, this.#detectionMs, bestRttMs)) };
       }
     }
     return undefined;
@@ -174,10 +186,8 @@ export class TurnLatencies {
     this.#turns.delete(number);
     const { latency, bestRttMs } = ended;
     const detectionMs = latency.detection_ms ?? 0;
-    // What providers call the end of speech may be later than it was, by the silence that
-    // they wait for. But the end had been for detectionMs when the gateway learnt of it, and
-    // for a round trip more when speech.stopped arrived: what is earlier is nearer the truth.
-    const from = begun.toldAt === undefined ? begun.at : Math.min(begun.at, begun.toldAt - detectionMs - (bestRttMs ?? 0));
+    this.#detectionMs = begun.toldAt === undefined ? this.#detectionMs : detectionMs;
+    const from = began(begun, detectionMs, bestRttMs);
     const { provider_ms: providerMs, gateway_ms: gatewayMs } = latency;
     const cushionMs = Math.round(sounding.cushionMs);
     const totalMs = Math.round(sounding.at - from);
@@ -196,6 +206,15 @@ export class TurnLatencies {
     remember(this.#turns, number, known);
     return known;
   }
+}
+
+/**
+ * When a wait began. What providers call the end of speech may be later than it was, by the
+ * silence that they wait for. But the end had been for detectionMs when the gateway learnt of
+ * it, and for a round trip more when speech.stopped arrived: what is earlier is nearer the truth.
+ */
+function began({ at, toldAt }: Begun, detectionMs: number, bestRttMs: number | null): number {
+  return toldAt === undefined || detectionMs === 0 ? at : Math.min(at, toldAt - detectionMs - (bestRttMs ?? 0));
 }
 
 /** Notes a value; of too many the oldest is forgotten. */

@@ -7,13 +7,15 @@ export class Measures {
   readonly tally = newTally();
   readonly #rate: number;
   readonly #tell: (latency: TurnLatency) => void;
+  readonly #answered: (waited: Pick<TurnLatency, "turn" | "by" | "totalMs">) => void;
   #uplink: UplinkClock;
   #latencies: TurnLatencies;
 
-  /** rate of the uplink in Hz. */
-  constructor(rate: number, tell: (latency: TurnLatency) => void) {
+  /** rate of the uplink in Hz. `answered` is called when an answer sounds, `tell` when all is known of its turn. */
+  constructor(rate: number, tell: (latency: TurnLatency) => void, answered: (waited: Pick<TurnLatency, "turn" | "by" | "totalMs">) => void) {
     this.#rate = rate;
     this.#tell = tell;
+    this.#answered = answered;
     this.#uplink = new UplinkClock(rate);
     this.#latencies = new TurnLatencies(this.#uplink);
   }
@@ -62,6 +64,10 @@ export class Measures {
   /** An item of this session sounds, which has waited so long for that. */
   sounding(item: string, at: number, waitedMs: number): void {
     this.#note(this.#latencies.sounding(item, at, waitedMs));
+    const waited = this.#latencies.waited(item, this.tally.bestRttMs);
+    if (waited !== undefined) {
+      this.#answered(waited);
+    }
   }
 
   #note(latency: TurnLatency | undefined): void {

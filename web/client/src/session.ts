@@ -65,7 +65,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     super();
     this.#options = options;
     this.#whenEnded = new Promise((resolve) => (this.#conclude = resolve));
-    this.#measures = new Measures(options.inputRate ?? 16000, (latency) => this.emit("latency", latency));
+    this.#measures = new Measures(options.inputRate ?? 16000, (latency) => this.emit("latency", latency), (waited) => this.emit("answered", waited));
     this.speaker = new Speaker(
       {
         sounding: (event) => this.#onSounding(event),

@@ -8,6 +8,8 @@ class Trace {
   readonly uplink = new UplinkClock(16000);
   readonly latencies = new TurnLatencies(this.uplink);
   readonly told: TurnLatency[] = [];
+  /** What was known of each wait when its answer sounded. */
+  readonly waited: (number | undefined)[] = [];
   rtt: number | null = null;
 
   /** The microphone was on from 0 to `to`, in frames of 20 ms, each there when its last sample was captured. */
@@ -37,6 +39,7 @@ class Trace {
   answer(turn: number, sounding: number, cushion: number, parts: { detection_ms?: number; provider_ms: number; gateway_ms: number }): this {
     this.at(sounding - cushion, { type: "audio.start", turn, item_id: `item_${turn}` });
     this.latencies.sounding(`item_${turn}`, sounding, cushion);
+    this.waited.push(this.latencies.waited(`item_${turn}`, this.rtt)?.totalMs);
     return this.at(sounding + 2000, { type: "turn.ended", turn, status: "completed", latency: parts });
   }
 }
@@ -60,6 +63,15 @@ test("silence that a provider counts as speech does not make the wait look short
   trace.at(4060, { type: "speech.stopped", turn: 1, audio_ms: 4000 }).answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
   assert.equal(trace.told[0]?.totalMs, 1042);
   assert.equal(trace.told[0]?.networkMs, 60);
+});
+
+test("a wait is known when the answer sounds, as the end tells it, once a turn has shown how speech is noticed", () => {
+  const trace = new Trace().speak(9000);
+  trace.rtt = 60;
+  trace.at(4060, { type: "speech.stopped", turn: 1, audio_ms: 4000 }).answer(1, 4542, 80, { detection_ms: 500, provider_ms: 400, gateway_ms: 2 });
+  trace.at(8060, { type: "speech.stopped", turn: 2, audio_ms: 8000 }).answer(2, 8642, 80, { detection_ms: 500, provider_ms: 500, gateway_ms: 2 });
+  assert.deepEqual(trace.waited, [542, 1142]);
+  assert.deepEqual(trace.told.map(({ totalMs }) => totalMs), [1042, 1142]);
 });
 
 test("a user who pauses and goes on waits from the last word", () => {

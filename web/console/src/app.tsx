@@ -1,4 +1,4 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Console } from "./control/console.js";
 import { listenToKeys } from "./control/keys.js";
 import type { Instruments } from "./instruments.js";
@@ -11,9 +11,14 @@ import { InstrumentsPanel } from "./panels/instruments.js";
 import { Questions } from "./panels/questions.js";
 import { Setup } from "./panels/setup.js";
 import { TopBar } from "./panels/topbar.js";
+import { View as InsideView } from "./panels/view.js";
 import { Views, type View } from "./panels/views.js";
 import { Waveform } from "./panels/waveform.js";
 import { running } from "./model/voice.js";
+import { useMedia } from "./ui/media.js";
+
+/** There is room for the conversation and the instruments beside each other: see layout.css. */
+const WIDE = "(width >= 68.75rem)";
 
 /** What lies over the page. */
 type Over = "setup" | "help" | null;
@@ -21,6 +26,8 @@ type Over = "setup" | "help" | null;
 export function App({ console, instruments }: { console: Console; instruments: Instruments }) {
   const [over, setOver] = useState<Over>(null);
   const [view, setView] = useState<View>("text");
+  const inside = useRef(new InsideView());
+  const wide = useMedia(WIDE);
   useEffect(() => {
     const question = (): void => document.querySelector<HTMLElement>("#questions .question")?.focus();
     return listenToKeys(console, { help: () => setOver("help"), question });
@@ -63,7 +70,8 @@ export function App({ console, instruments }: { console: Console; instruments: I
           </div>
         </main>
         <div id="inside" class="inside">
-          <InstrumentsPanel instruments={instruments} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} access={console.access} />
+          {/* What nobody sees is not drawn. */}
+          {(wide || view === "instruments") && <InstrumentsPanel instruments={instruments} view={inside.current} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} access={console.access} />}
         </div>
       </div>
       <Announcer console={console} />

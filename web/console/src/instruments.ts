@@ -10,6 +10,7 @@ import { Sound } from "./model/sound.js";
 import { Tools } from "./model/tools.js";
 import { Turns } from "./model/turns.js";
 import { Wave } from "./model/wave.js";
+import { ticks } from "./ui/ticks.js";
 
 /** All of them; the controller feeds it. */
 export class Instruments implements Watcher {
@@ -23,7 +24,7 @@ export class Instruments implements Watcher {
   readonly log = new Log(this.secrets);
   readonly faults: Faults;
 
-  /** Rise when something is to be shown, at most once a frame. `logged` with all that is in the log. */
+  /** Rise when something is to be shown, at most once a tick. `logged` with all that is in the log. */
   readonly changed = signal(0);
   readonly logged = signal(0);
 
@@ -33,7 +34,7 @@ export class Instruments implements Watcher {
 
   /** `soon` calls its argument before the next frame is painted; `request` asks the gateway as an operator. */
   constructor(
-    private readonly soon: (show: () => void) => void = (show) => requestAnimationFrame(show),
+    private readonly soon: (show: () => void) => void = (show) => ticks.ask(show),
     request?: typeof fetch,
   ) {
     this.faults = new Faults(request);

@@ -7,24 +7,24 @@ import type { Activity, VoiceState } from "./model/voice.js";
 /** What the call is doing: a heading and a line below it. */
 export const ACTIVITY: { readonly [A in Activity]: Notice } = {
   none: { title: "Not talking", advice: "Press Start talking, allow the microphone, and speak." },
-  asking: { title: "One moment", advice: "Your browser may ask for the microphone. Allow it to speak." },
-  connecting: { title: "Connecting", advice: "The voice agent is being called." },
-  reconnecting: { title: "Reconnecting", advice: "The connection to the gateway broke. It is being restored." },
-  restoring: { title: "Reconnecting", advice: "The gateway restores its connection to the model." },
+  asking: { title: "One moment", advice: "Your browser may ask to use the microphone. Allow it." },
+  connecting: { title: "Connecting", advice: "Calling the voice agent." },
+  reconnecting: { title: "Reconnecting", advice: "The connection to the gateway was lost. Reconnecting." },
+  restoring: { title: "Reconnecting", advice: "The gateway lost its connection to the model. What you say is kept for a few seconds." },
   listening: { title: "Listening", advice: "Say something." },
-  waiting: { title: "Ready", advice: "Hold the button or the space bar while you speak." },
-  hearing: { title: "You are speaking", advice: "Pause when you have finished." },
+  waiting: { title: "Ready", advice: "Hold the button or the space bar while you talk." },
+  hearing: { title: "You are speaking", advice: "Pause when you are done." },
   thinking: { title: "Thinking", advice: "The answer is on its way." },
-  speaking: { title: "Speaking", advice: "Speak at any time to interrupt, or press Stop." },
+  speaking: { title: "Speaking", advice: "Talk at any time to interrupt, or press Stop." },
   muted: { title: "Muted", advice: "The voice agent hears silence. You can still type." },
   typing: { title: "Ready", advice: "The microphone is off. Type, or turn it on." },
-  ending: { title: "Hanging up", advice: "What was said goes back to the text agent." },
+  ending: { title: "Hanging up", advice: "Telling the text agent what was said." },
   failed: { title: "Not connected", advice: "You can start again." },
-  ended: { title: "Ended", advice: "You can start again, or go on in writing." },
+  ended: { title: "Ended", advice: "You can start again, or continue in writing." },
 };
 
 /** Instead of the advice of "hearing", where a button says when a turn ends. */
-export const LET_GO = "Let go when you have finished.";
+export const LET_GO = "Let go when you are done.";
 
 export const TEXT_ACTIVITY = {
   ready: "Ready",
@@ -39,21 +39,23 @@ export const EMPTY = {
   title: "Talk or type",
   text: "One conversation with two agents. The text agent writes, the voice agent speaks, and each knows what was said to the other.",
   start: "Start talking",
-  hint: "Or type below: that needs no microphone.",
-  examples: "Or try one of these:",
+  hint: "Or type below. No microphone needed.",
+  simulated: "The built-in simulator stands in for the models. It understands no speech: whatever you say, it follows its script. It does understand these examples:",
 };
 
 /** Labels of what there is to press and to fill in. */
 export const LOG = "Conversation";
 export const CALL = "Call with the voice agent";
+export const TOOL = "Tool";
+export const CLOSE = "Close";
 export const HEARING = "You are speaking";
-export const NEWEST = "Newest";
+export const NEWEST = "Latest";
 export const SEND_AGAIN = "Send again";
 export const OPEN_PICTURE = "Open the picture";
-export const PICTURE_GONE = "This picture is no longer kept.";
+export const PICTURE_GONE = "This picture is no longer available.";
 export const WRITE = "Write to the text agent";
 export const NO_TEXT_AGENT = "This gateway has no text agent";
-export const WRITE_HINT = "Enter sends. Shift and Enter begin a new line.";
+export const WRITE_HINT = "Enter to send, Shift+Enter for a new line.";
 export const SEND = "Send to the text agent";
 export const STOP_TEXT = "Stop the answer";
 export const TYPE = "Type to the voice agent";
@@ -75,8 +77,8 @@ export const NEW_CONVERSATION = "New conversation";
 export const SETTINGS = "Settings";
 export const KEYS = "Keyboard shortcuts";
 export const VIEWS = { text: "Text", voice: "Voice", instruments: "Instruments" } as const;
-export const VIEWS_LABEL = "What is shown";
-export const READ_OUT = "Read out";
+export const VIEWS_LABEL = "View";
+export const READ_OUT = "Announcements";
 export const HANG_UP_FIRST = "Hang up first.";
 export const CONNECTED = { live: "Connected. The voice agent is listening.", off: "Connected. Type to begin." } as const;
 
@@ -91,18 +93,18 @@ export const EXAMPLES: readonly string[] = [
   "Book a design review tomorrow from 10:00 to 11:00 with ada@example.org",
 ];
 
-export const NEW_SESSION = "The connection was restored. The conversation goes on in a new session.";
-export const GOES_ON = "The page was loaded again. The call goes on.";
-export const MOVED = "The call moved to another tab, and goes on there.";
-export const STOPPED = "Stopped before there was an answer.";
+export const NEW_SESSION = "Reconnected. The conversation continues in a new session.";
+export const GOES_ON = "The page was reloaded. The call continues.";
+export const MOVED = "The call moved to another tab and continues there.";
+export const STOPPED = "Stopped before the answer began.";
 export const WAIT_FOR_ANSWER = "Wait for the answer, or press Stop.";
-export const RECALLED = "This is what was said before. Go on by typing or talking, or begin a new conversation.";
-export const NOT_RECALLED = "The conversation goes on, but what was said before cannot be shown here.";
+export const RECALLED = "This is what was said before. Continue by typing or talking, or start a new conversation.";
+export const NOT_RECALLED = "The conversation continues, but what was said before cannot be shown here.";
 
 const ENDING: Readonly<Record<string, string>> = {
-  length_limit: "It reaches its longest time. You can start again then.",
-  budget: "It has used nearly all that it may.",
-  credentials_expired: "The permission to talk ends. Log in again to go on.",
+  length_limit: "It reaches the maximum length of a call. You can start again then.",
+  budget: "It has almost reached its spending limit.",
+  credentials_expired: "Your access expires. Log in again to continue.",
 };
 
 /** session.ending: what will happen by itself, and when (in ms). */
@@ -115,21 +117,21 @@ export function endingNotice(reason: string | undefined, after: number | undefin
 /** timeout: until when the user is shut out, in ms since the epoch. */
 export function shutOut(until: number | undefined): string {
   if (until === undefined || !Number.isFinite(until)) {
-    return "You are shut out for a while.";
+    return "You are blocked for a while.";
   }
-  return `You are shut out until ${clock(until)}.`;
+  return `You are blocked until ${clock(until)}.`;
 }
 
 const ENDED: Readonly<Record<string, string>> = {
   server_shutdown: "The gateway is stopping. Start again in a moment.",
   tool_ended: "The voice agent said goodbye. You can start again.",
-  blocked: "You are shut out for a while.",
-  idle: "Nobody spoke for a while. You can start again.",
-  moved: "It goes on in another tab.",
-  length_limit: "The call reached its longest time. You can start again.",
-  budget: "What this call, or you today, may use is used up.",
+  blocked: "You are blocked for a while.",
+  idle: "Nobody talked for a while. You can start again.",
+  moved: "It continues in another tab.",
+  length_limit: "The call reached its maximum length. You can start again.",
+  budget: "The spending limit of this call, or your limit for today, is reached.",
   operator_ended: "An operator ended the call.",
-  credentials_expired: "The permission to talk has ended. Log in again.",
+  credentials_expired: "Your access has expired. Log in again.",
 };
 
 /** Why a call ended, in words; the ordinary advice for an unknown reason. */
@@ -153,7 +155,7 @@ export function whatIsSaid({ microphone, retry }: VoiceState, now: number): stri
   if (retry === null || microphone !== "live") {
     return "";
   }
-  return now < retry.keptUntil ? "What you say is kept." : "What you say is not heard yet.";
+  return now < retry.keptUntil ? "What you say is kept." : "What you say now is not heard.";
 }
 
 // Tools.
@@ -162,17 +164,17 @@ export function whatIsSaid({ microphone, retry }: VoiceState, now: number): stri
 const TOOL_ERROR: Readonly<Record<string, string>> = {
   VALIDATION: "failed: wrong arguments",
   NOT_FOUND: "failed: not found",
-  INTERNAL: "failed: a fault in the tool",
+  INTERNAL: "failed: internal error",
   MODE_RESTRICTED: "not run: not allowed here",
-  BUDGET_EXCEEDED: "not run: enough for this turn",
-  CONFIRMATION_REQUIRED: "needs your answer first",
-  SESSION_INACTIVE: "failed: there is no session for it",
-  SESSION_ACTIVE: "failed: a session is open already",
-  TRANSIENT: "failed: does not work at the moment",
-  PERMANENT: "failed: it cannot be done",
+  BUDGET_EXCEEDED: "not run: call limit reached",
+  CONFIRMATION_REQUIRED: "needs your approval",
+  SESSION_INACTIVE: "failed: no session is open",
+  SESSION_ACTIVE: "failed: a session is already open",
+  TRANSIENT: "failed: temporarily unavailable",
+  PERMANENT: "failed: cannot be done",
   CONFLICT: "not run: it may have been done before",
-  AUTH: "failed: access was refused",
-  RATE_LIMIT: "not run: too much at once",
+  AUTH: "failed: access denied",
+  RATE_LIMIT: "not run: too many requests",
 };
 
 /** How a tool call goes, or went. */
@@ -184,18 +186,18 @@ export function toolStatus(line: ToolLine): string {
 function toolOutcome({ state, durationMs, deduplicated, error }: ToolLine): string {
   switch (state) {
     case "running":
-      return durationMs === undefined ? "working" : `still at work, ${atLeastASecond(durationMs)}`;
+      return durationMs === undefined ? "running" : `still running, ${atLeastASecond(durationMs)}`;
     case "unfinished":
       return "not finished";
     case "done":
       if (deduplicated) {
-        return "given from memory";
+        return "already done, not repeated";
       }
       return durationMs === undefined ? "done" : `done in ${duration(durationMs)}`;
     case "failed": {
       const type = error?.type ?? "";
       const text = Object.hasOwn(TOOL_ERROR, type) ? TOOL_ERROR[type]! : "failed";
-      return error?.partialSideEffects === true ? `${text}; part of it may have been done` : text;
+      return error?.partialSideEffects === true ? `${text}; part of it may be done` : text;
     }
   }
 }
@@ -227,24 +229,24 @@ const OUTCOME: Readonly<Record<string, string>> = {
   expired: "not answered in time",
   unanswered: "not answered",
   lost: "not answered",
-  unknown: "ended while the connection was away",
-  answered: "answered before",
+  unknown: "ended while the connection was lost",
+  answered: "already answered",
 };
 
 export function outcomeOf({ outcome, elsewhere }: Outcome): string {
   const word = Object.hasOwn(OUTCOME, outcome) ? OUTCOME[outcome]! : outcome;
-  return elsewhere ? `${word}, but not here` : word;
+  return elsewhere ? `${word} elsewhere` : word;
 }
 
 /** The heading above so many open questions. */
 export function askedHeading(count: number): string {
-  return count > 1 ? `${count} actions wait for your answer` : "One action waits for your answer";
+  return count > 1 ? `${count} actions need your approval` : "One action needs your approval";
 }
 
 /** Who asks. */
-export const ASKS = { text: "The text agent asks before it acts", voice: "The voice agent asks before it acts" } as const;
+export const ASKS = { text: "The text agent needs your approval", voice: "The voice agent needs your approval" } as const;
 
-export const NO_ARGUMENTS = "It takes no arguments.";
+export const NO_ARGUMENTS = "No arguments.";
 export const EXACT_ARGUMENTS = "Exact arguments";
 
 /** What screen readers are told of a new question. */
@@ -257,7 +259,7 @@ export function timeLeft({ approved, expires }: Question, now: number): string {
   if (approved !== null) {
     return approved ? "approving" : "declining";
   }
-  return expires === null ? "" : countdown(expires, now, "the time is up");
+  return expires === null ? "" : countdown(expires, now, "expired");
 }
 
 /** Minutes and seconds until a time; `over` after it. */
@@ -270,13 +272,15 @@ export function countdown(until: number, now: number, over: string): string {
 
 export function handoffTitle(line: Handoff): string {
   if (line.to === "text") {
-    return "Back in text";
+    return line.state === "failed" ? "Call lost" : "Back to text";
   }
   switch (line.state) {
     case "offered":
-      return "Go on by voice";
+      return "Continue by voice";
     case "over":
-      return "Not gone on by voice";
+      return "Not continued by voice";
+    case "failed":
+      return "Not handed over";
     case "taken":
       return line.request === "" ? "Call started" : "Handed to voice";
   }
@@ -288,10 +292,13 @@ export function callLength({ turns, ms }: Handoff): string {
   return parts.filter((part) => part !== "").join(", ");
 }
 
-export const ANSWERED_FIRST = "Answered first";
-export const INVITATION_OVER = "The time is up. Ask the text agent again.";
+export const ANSWERED_FIRST = "First question";
+export const INVITATION_OVER = "The invitation has expired. Ask the text agent again.";
+export const NOT_HANDED_OVER = "The voice agent could not be reached. Your question is still here.";
+export const CALL_LOST = "The connection did not come back. The text agent was not told what was said, and the end of it may be missing here.";
+export const ASK_BY_VOICE = "Ask by voice";
 export const TALK = "Talk";
-export const TIME_IS_UP = "The time is up";
+export const TIME_IS_UP = "Expired";
 export const HANDED_BACK = "What the text agent was told";
 
 // Settings and help.
@@ -299,42 +306,42 @@ export const HANDED_BACK = "What the text agent was told";
 export const SETUP = {
   title: "Settings",
   call: "Voice agent",
-  later: "Changes here count from the next call.",
+  later: "Applies to the next call.",
   provider: "Provider",
   agent: "Agent",
   voice: "Voice",
   standard: "Default",
-  turns: "When you have finished speaking",
-  automatic: "The model notices",
+  turns: "End of your turn",
+  automatic: "Detected by the model",
   pushToTalk: "Push-to-talk",
-  pending: "Answered first",
-  pendingHint: "Asked as soon as the next call begins. Leave it empty to speak first yourself.",
-  devices: "Microphone and loudspeaker",
-  atOnce: "Changes here count at once, in a running call too.",
+  pending: "First question",
+  pendingHint: "Asked as soon as the next call starts. Leave it empty to talk first.",
+  devices: "Microphone and speaker",
+  atOnce: "Applies immediately, also in a running call.",
   microphone: "Microphone",
-  speaker: "Loudspeaker",
-  browsers: "The browser's default",
-  gone: "Not connected at the moment",
-  unnamed: "Devices have names once you have allowed the microphone.",
+  speaker: "Speaker",
+  browsers: "Browser default",
+  gone: "Not connected",
+  unnamed: "Allow the microphone to see the names of devices.",
   inUse: "In use",
   echo: "Echo cancellation",
-  echoHint: "Without it, use headphones: the voice agent would hear itself.",
+  echoHint: "Without it, use headphones, or the voice agent hears itself.",
   noise: "Noise suppression",
-  noiseHint: "Takes fans and streets out of what you say.",
-  rates: "Sound quality",
-  ratesHint: "8 kHz sounds like a telephone. Counts from the next call.",
+  noiseHint: "Removes background noise such as fans and traffic.",
+  rates: "Audio quality",
+  ratesHint: "8 kHz sounds like a telephone. Applies to the next call.",
   inputRate: "What you say",
   outputRate: "What you hear",
   page: "This page",
-  theme: "Colours",
-  system: "As the system",
+  theme: "Theme",
+  system: "System",
   light: "Light",
   dark: "Dark",
-  readOut: "Read out by a screen reader",
-  unheard: "What cannot be heard",
-  all: "All that is said",
+  readOut: "Screen reader announces",
+  unheard: "Only what cannot be heard",
+  all: "Everything that is said",
   shortcuts: "Single-key shortcuts",
-  shortcutsHint: "Turn them off if you control this page by speech.",
+  shortcutsHint: "Turn them off if you control this page by voice.",
 } as const;
 
 export function standardIs(name: string): string {
@@ -349,15 +356,15 @@ export function rate(hertz: number): string {
 export const HELP = {
   title: KEYS,
   keys: [
-    ["Esc", "Stop: the agent falls silent or stops writing"],
-    ["Space", "Hold it to talk, with push-to-talk, where no field has the focus"],
+    ["Esc", "Stop the agent, whether it speaks or writes"],
+    ["Space", "With push-to-talk: hold to talk"],
     ["M", "Mute and unmute the microphone"],
-    ["Q", "Go to the question that waits for an answer"],
-    ["Enter", "Send what you have written"],
-    ["Shift + Enter", "A new line in what you write"],
+    ["Q", "Go to the action that needs your approval"],
+    ["Enter", "Send your message"],
+    ["Shift + Enter", "New line"],
     ["?", "These shortcuts"],
   ],
-  more: "Single keys do nothing while a field has the focus. They can be turned off in the settings. No key answers a question by itself.",
+  more: "Single keys do nothing while you are in a text field. You can turn them off in the settings. No single key approves or declines anything.",
 } as const;
 
 // What is read out.
@@ -395,8 +402,8 @@ export const GATEWAY = {
   ready: "Ready",
   simulator: "Ready",
   reconnecting: "Reconnecting",
-  leaving: "The gateway takes no new sessions",
-  unreachable: "The gateway cannot be reached",
+  leaving: "The gateway accepts no new calls",
+  unreachable: "Cannot reach the gateway",
 } as const;
 
 /** The time of day, with the date where that is another day. */

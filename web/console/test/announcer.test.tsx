@@ -77,13 +77,13 @@ test("what the user has typed and what was said before a reload is not news", ()
 test("an invitation is read out when it comes and when it is over", () => {
   tell(() => transcript.handoff("voice", { state: "offered", request: "the lab" }, "voice-a"));
   tell(() => transcript.settleHandoff("voice-a", "over"));
-  assert.deepEqual(told(), ["Go on by voice. the lab", "Not gone on by voice. the lab"]);
+  assert.deepEqual(told(), ["Continue by voice. the lab", "Not continued by voice. the lab"]);
 });
 
 test("a question and what goes wrong are said at once", () => {
   const question: Question = { token: "t", side: "voice", tool: "book", preview: "Book it?", args: "", expires: NOW, approved: null };
   act(() => void (questions.value = [question]));
-  assert.match(urgent(), /^The voice agent asks before it acts: Book it\?/);
+  assert.match(urgent(), /^The voice agent needs your approval: Book it\?/);
   act(() => void (questions.value = [{ ...question, approved: true }]));
   assert.equal(urgent(), "");
   act(() => void (voice.value = { ...SILENT, phase: "open", notice: { title: "The microphone went away.", advice: "Connect it." } }));

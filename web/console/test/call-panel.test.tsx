@@ -95,7 +95,7 @@ test("while the connection is restored there is a countdown and a way to try at 
   show({ ...OPEN, phase: "reconnecting", retry: { ...retry, keptUntil: Date.now() + 60_000 } });
   assert.equal(hint(), "Try 3 in 2 s. What you say is kept.");
   show({ ...OPEN, phase: "reconnecting", retry: { ...retry, keptUntil: Date.now() - 5000 } });
-  assert.equal(hint(), "Try 3 in 2 s. What you say is not heard yet.");
+  assert.equal(hint(), "Try 3 in 2 s. What you say now is not heard.");
   show({ ...OPEN, phase: "reconnecting", microphone: "muted", retry: { ...retry, keptUntil: 0 } });
   assert.equal(hint(), "Try 3 in 2 s.");
   assert.ok([...document.querySelectorAll("button")].some((button) => button.textContent === "Try now"));

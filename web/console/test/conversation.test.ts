@@ -5,10 +5,13 @@ import { Conversation, type Standing } from "../src/model/conversation.js";
 import { linesToKeep, readLines } from "../src/model/keptlines.js";
 import type { Line } from "../src/model/lines.js";
 import { activity, running, stoppable } from "../src/model/voice.js";
-import { callLength, endedAdvice, endingNotice, outcomeOf } from "../src/words.js";
+import { callLength, endedAdvice, endingNotice, handoffTitle, outcomeOf } from "../src/words.js";
+import type { Happening } from "../src/model/feed.js";
+import { Turns } from "../src/model/turns.js";
 import { noticed, NOW, received, said, sent, started } from "./happenings.js";
 
 const BYE: Disconnected = { reason: "client_ended", code: 1000, error: undefined, handback: { conversation_id: "c", summary: "2 turns over 41s." } };
+const NO_USAGE = { input_tokens: 0, output_tokens: 0, input: { text: 0, audio: 0, cached_text: 0, cached_audio: 0 }, output: { text: 0, audio: 0 } };
 const LATER = NOW + 60_000;
 const expires_at = new Date(LATER).toISOString();
 
@@ -226,7 +229,7 @@ test("a session that another gateway has taken over is as that one tells it", ()
   const tools = conversation.transcript.lines.filter((line) => line.kind === "tool");
   assert.deepEqual(tools.map(({ state }) => state), ["unfinished", "running"]);
   assert.deepEqual(conversation.questions.list.map(({ token }) => token), ["cf_2"]);
-  assert.equal(outcomeOf(last(conversation, "outcome")), "ended while the connection was away");
+  assert.equal(outcomeOf(last(conversation, "outcome")), "ended while the connection was lost");
   assert.equal(activity(conversation.voice), "speaking", "what was queued sounds on, and nobody waits for the user's words");
   assert.equal(conversation.voice.userSpeaking, false);
   assert.equal(conversation.voice.turns, 1);
@@ -268,7 +271,7 @@ test("a call goes on in a page that is loaded again, with what was kept and what
   assert.equal(standing.lines.length, 4, "what has no words yet has nothing to keep");
 
   const after = new Conversation();
-  after.goingOn(false, { source: standing.source, lines: readLines(standing.lines, standing.source) });
+  after.goingOn(false, { ...standing, lines: readLines(standing.lines, standing.source) });
   assert.equal(activity(after.voice), "connecting");
   after.take(started({ resumed: true }));
   after.take(received("voice", said("u1", "user", "Tell me", 1, { turn: 1 })));
@@ -283,6 +286,8 @@ test("a call goes on in a page that is loaded again, with what was kept and what
   after.take(started({ session_id: "voice-b" }));
   after.take(received("voice", said("i1", "assistant", "Another one", 9, { turn: 1 })));
   assert.equal(after.transcript.lines.length, 7, "another session has lines of its own");
+  after.take(noticed({ name: "disconnected", event: BYE }, NOW + 41_000));
+  assert.equal(callLength(last(after, "handoff")), "0 turns, 41 s", "the call began before the page was loaded again");
 });
 
 test("a page that comes back has its lines, and gets none twice", () => {
@@ -354,6 +359,53 @@ test("a microphone that goes away ends what was being said", () => {
   conversation.take(received("voice", { type: "speech.started", turn: 1, audio_ms: 0 }));
   conversation.take(noticed({ name: "microphone", event: { state: "lost", deviceId: undefined, label: "" } }));
   assert.equal(activity(conversation.voice), "typing");
+});
+
+test("words that were never heard are crossed out when the call is over, too", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", said("i1", "assistant", "One two three four", 2, { turn: 1 })));
+  conversation.take(received("voice", said("i2", "assistant", "Five six", 3, { turn: 1 })));
+  const audio = { kind: "downlink", side: "voice", pcm: new Int16Array(24_000), rate: 24_000, at: 0, wall: NOW } as const;
+  conversation.take({ ...audio, item: "i1" });
+  conversation.take(received("voice", { type: "audio.end", turn: 1, item_id: "i1", audio_ms: 1000 }));
+  conversation.take({ ...audio, item: "i2" });
+  conversation.take(noticed({ name: "played", event: { item: "i1", playedMs: 1000, done: true, at: 0 } }));
+  conversation.take(noticed({ name: "played", event: { item: "i2", playedMs: 500, done: true, at: 0 } }));
+  conversation.take(noticed({ name: "disconnected", event: BYE }));
+  const heard = conversation.transcript.lines.flatMap((line) => (line.kind === "utterance" ? [[line.cut, line.heard]] : []));
+  assert.deepEqual(heard, [[false, undefined], [true, 4]]);
+});
+
+test("an invitation that led to no call says so, and keeps the question", () => {
+  const conversation = new Conversation();
+  conversation.take(received("text", { type: "voice_session_start", sessionId: "voice-a", pendingRequest: "the lab", ticket: "t", url: "", expires_at }));
+  conversation.calling(false, "voice-a");
+  conversation.take(noticed({ name: "disconnected", event: { reason: "lost", code: 1006, error: new VoiceError("unreachable"), handback: undefined } }));
+  assert.deepEqual(kinds(conversation), ["to voice: failed"]);
+  assert.equal(handoffTitle(last(conversation, "handoff")), "Not handed over");
+  assert.equal(last(conversation, "handoff").request, "the lab");
+});
+
+test("a call whose gateway died is not said to be handed back", () => {
+  const conversation = inCall();
+  conversation.take(noticed({ name: "disconnected", event: { ...BYE, code: 1006, error: new VoiceError("lost"), handback: undefined } }, NOW + 5000));
+  assert.deepEqual(kinds(conversation), ["to voice: taken", "to text: failed"]);
+  assert.equal(handoffTitle(last(conversation, "handoff")), "Call lost");
+});
+
+test("a wait has one figure, which is there when the answer sounds", () => {
+  const conversation = inCall();
+  const turns = new Turns();
+  const both = (happening: Happening): void => {
+    conversation.take(happening);
+    turns.take(happening);
+  };
+  both({ kind: "opened", side: "voice", inputRate: 16_000, outputRate: 24_000, at: 0, wall: NOW });
+  both(noticed({ name: "answered", event: { turn: 1, by: "speech", totalMs: 812 } }));
+  const shown = (): unknown[] => [conversation.voice.answeredInMs, turns.answered[0]?.totalMs];
+  assert.deepEqual(shown(), [812, 812]);
+  both(received("voice", { type: "turn.ended", turn: 1, status: "completed", usage: NO_USAGE, latency: { speech_end_to_first_audio_ms: 700, detection_ms: 500, provider_ms: 190, gateway_ms: 10 } }));
+  assert.deepEqual(shown(), [812, 812], "the gateway does not know how long the user has waited");
 });
 
 test("a call that the user gave up is no failure", () => {
@@ -454,7 +506,7 @@ test("each reason why a call ends by itself has words of its own", () => {
     assert.notEqual(endingNotice(reason, 30_000).advice, endingNotice("other", 30_000).advice, reason);
     assert.notEqual(endedAdvice(reason), endedAdvice("other"), reason);
   }
-  assert.match(endedAdvice("budget"), /used up/);
+  assert.match(endedAdvice("budget"), /limit/);
   assert.match(endedAdvice("operator_ended"), /operator/);
   assert.equal(endingNotice("constructor", 0).advice, endingNotice(undefined, 0).advice);
 });

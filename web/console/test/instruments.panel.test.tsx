@@ -4,6 +4,7 @@ import { render } from "preact";
 import { act } from "preact/test-utils";
 import { afterEach, beforeEach, test } from "vitest";
 import { Instruments } from "../src/instruments.js";
+import { View } from "../src/panels/view.js";
 import { InstrumentsPanel } from "../src/panels/instruments.js";
 import type { Happening } from "../src/model/feed.js";
 import { opened, received } from "./feed.js";
@@ -33,7 +34,7 @@ async function take(...happenings: Happening[]): Promise<void> {
 }
 
 async function draw(simulator = false): Promise<void> {
-  await act(() => render(<InstrumentsPanel instruments={instruments} stats={() => null} simulator={simulator} />, host));
+  await act(() => render(<InstrumentsPanel instruments={instruments} view={new View()} stats={() => null} simulator={simulator} />, host));
 }
 
 function all(selector: string): HTMLElement[] {
@@ -70,7 +71,7 @@ test("tabs are gone through with arrows, one of them in the order of the page", 
 
 test("before anything has happened each tab says what will stand there", async () => {
   await draw();
-  for (const [tab, text] of [["Tools", "No tool has been called"], ["Latency", "No turn has been answered"], ["Events", "Nothing has happened"], ["State", "No voice session"]]) {
+  for (const [tab, text] of [["Tools", "No tool calls yet"], ["Latency", "No response times yet"], ["Events", "No events yet"], ["State", "No voice session"]]) {
     await click(named("[role=tab]", new RegExp(tab!)));
     assert.ok(host.textContent.includes(text!), text);
   }
@@ -87,7 +88,7 @@ test("a call opens, shows what it was asked and what it answered, and hides what
   await click(asked);
   assert.equal(named(".i-call-row", /you approved/).getAttribute("aria-expanded"), "true");
   const details = document.getElementById(asked.getAttribute("aria-controls")!)!;
-  assert.ok(["Arguments as they ran", "Answer to the model", "Line in the audit", "CONFIRMATION_REQUIRED", "doc:opening_hours"].every((text) => details.textContent.includes(text)));
+  assert.ok(["Arguments", "Answer to the model", "Audit record", "CONFIRMATION_REQUIRED", "doc:opening_hours"].every((text) => details.textContent.includes(text)));
   assert.ok(details.textContent.includes("(hidden 1)") && !/cf_[A-Z2-7]{16}/.test(details.textContent));
   // It stays open while another tab is looked at.
   await click(named("[role=tab]", /State/));
@@ -107,7 +108,7 @@ test("the state is told in words", async () => {
   await take(...recorded());
   await click(named("[role=tab]", /State/));
   const facts = new Map(all(".i-fact").map((fact) => [fact.querySelector("dt")!.textContent, fact.querySelector("dd")!.textContent]));
-  assert.deepEqual(["Phase", "User", "Calls owed", "Provider", "Taken up again"].map((name) => facts.get(name)), ["Over", "not listened to any more", "0", "openai", "no"]);
+  assert.deepEqual(["Phase", "User", "Pending calls", "Provider", "Resumed"].map((name) => facts.get(name)), ["Ended", "not listened to any more", "0", "openai", "no"]);
   assert.ok(named(".i-intents li", /END_VOICE_SESSION/).textContent.includes("done"));
 });
 
@@ -121,14 +122,14 @@ test("events are found, read and gone through with keys; only what is seen is in
   await press(list, "ArrowUp");
   const chosen = all("[role=option][aria-selected=true]").map(({ textContent }) => textContent);
   assert.ok(chosen.length <= 1);
-  assert.ok(all(".i-log-whole")[0]!.textContent.includes("All of it"));
+  assert.ok(all(".i-log-whole")[0]!.textContent.includes("Whole event"));
   const search = all("input[type=search]")[0] as HTMLInputElement;
   search.value = "top_k requested";
   await act(() => void search.dispatchEvent(new Event("input", { bubbles: true })));
-  assert.match(all(".i-log-foot")[0]!.textContent, /^2 of \d+ lines/);
+  assert.match(all(".i-log-foot")[0]!.textContent, /^2 of \d+ events/);
   search.value = "nothing has this";
   await act(() => void search.dispatchEvent(new Event("input", { bubbles: true })));
-  assert.ok(host.textContent.includes("Nothing fits."));
+  assert.ok(host.textContent.includes("No matching events."));
 });
 
 test("a list that is paused stands still, and goes on when it is let go", async () => {
@@ -137,11 +138,11 @@ test("a list that is paused stands still, and goes on when it is let go", async 
   await click(named("[role=tab]", /Events/));
   await click(named("button", /^ ?Pause/));
   await take(received(20, "turn.ended", { turn: 1, status: "completed" }));
-  assert.match(all(".i-log-foot")[0]!.textContent, /^2 of 3 lines/);
+  assert.match(all(".i-log-foot")[0]!.textContent, /^2 of 3 events/);
   await click(named("button", /^ ?Pause/));
-  assert.match(all(".i-log-foot")[0]!.textContent, /^3 lines/);
+  assert.match(all(".i-log-foot")[0]!.textContent, /^3 events/);
   await click(named("button", /Clear/));
-  assert.ok(host.textContent.includes("Nothing has happened"));
+  assert.ok(host.textContent.includes("No events yet"));
 });
 
 test("faults are there when a simulator is, and need a call", async () => {

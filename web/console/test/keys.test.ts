@@ -4,18 +4,20 @@ import { afterEach, beforeEach, test } from "vitest";
 import { listenToKeys } from "../src/control/keys.js";
 import type { Console } from "../src/control/console.js";
 import { DEFAULTS } from "../src/model/settings.js";
-import { SILENT } from "../src/model/voice.js";
+import { SILENT, type VoiceState } from "../src/model/voice.js";
 
 let deeds: string[];
 let end: () => void;
-const voice = { value: { ...SILENT, phase: "open", pushToTalk: true } };
+const voice = { value: { ...SILENT, phase: "open" as VoiceState["phase"], pushToTalk: true } };
 const settings = { value: { ...DEFAULTS } };
 
 beforeEach(() => {
   deeds = [];
   settings.value = { ...DEFAULTS };
   voice.value.pushToTalk = true;
-  document.body.innerHTML = `<div id="log" tabindex="0"></div><input id="field"><button id="button">B</button><dialog></dialog>`;
+  voice.value.phase = "open";
+  document.body.innerHTML = `<div id="log" tabindex="0"></div><input id="field"><input id="box" type="checkbox"><textarea id="area"></textarea><select id="list"></select>
+    <button id="button">B</button><div role="tablist"><button id="tab">T</button></div><dialog><button id="inside">I</button></dialog>`;
   const console = {
     voice,
     settings,
@@ -51,12 +53,38 @@ test("Space talks while it is held, and scrolls nothing", () => {
   assert.deepEqual(deeds, ["press", "release"]);
 });
 
-test("Space is a space in a field, presses a button, and does nothing where the model listens", () => {
-  assert.ok(!key(" ", "#field").defaultPrevented);
-  key(" ", "#button");
+test("Space belongs to talking, on a button too: it would press what has the focus", () => {
+  const down = key(" ", "#button");
+  const up = key(" ", "#button", {}, "keyup");
+  assert.ok(down.defaultPrevented && up.defaultPrevented);
+  assert.deepEqual(deeds, ["press", "release"]);
+});
+
+test("while a call begins, Space presses no button", () => {
+  voice.value.phase = "connecting";
+  assert.ok(key(" ", "#button").defaultPrevented);
+});
+
+test("Space is a space in a field, ticks a box, and presses a button where the model listens", () => {
+  for (const place of ["#field", "#box", "#inside"]) {
+    assert.ok(!key(" ", place).defaultPrevented, place);
+  }
   voice.value.pushToTalk = false;
-  assert.ok(!key(" ").defaultPrevented);
+  assert.ok(!key(" ", "#button").defaultPrevented);
+  voice.value.pushToTalk = true;
+  voice.value.phase = "ended";
+  assert.ok(!key(" ", "#button").defaultPrevented);
   assert.deepEqual(deeds, []);
+});
+
+test("single keys work wherever no field takes letters", () => {
+  for (const place of ["#button", "#box", "#tab"]) {
+    key("m", place);
+  }
+  for (const place of ["#field", "#list", "#area"]) {
+    key("m", place);
+  }
+  assert.deepEqual(deeds, ["mute", "mute", "mute"]);
 });
 
 test("whoever leaves the window has let go", () => {

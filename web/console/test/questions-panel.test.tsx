@@ -78,6 +78,25 @@ test("a hasty key meets Decline", () => {
   assert.deepEqual(labels, ["Decline", "Approve"]);
 });
 
+test("a key on its way elsewhere meets no answer: the buttons can be reached once the keyboard is in the card", () => {
+  show(question("a"), question("b"));
+  const reachable = (): string[] => [...document.querySelectorAll<HTMLButtonElement>(".question button")].filter((b) => b.tabIndex === 0).map((b) => b.textContent);
+  assert.deepEqual(reachable(), []);
+  const cards = document.querySelectorAll<HTMLElement>(".question");
+  act(() => cards[1]!.focus());
+  assert.deepEqual(reachable(), ["Decline", "Approve"]);
+  assert.equal(button(1, "Approve").tabIndex, 0);
+  act(() => document.getElementById("field")!.focus());
+  assert.deepEqual(reachable(), []);
+});
+
+test("a key that is held down answers nothing", () => {
+  show(question("a"));
+  const held = new KeyboardEvent("keydown", { key: "Enter", repeat: true, bubbles: true, cancelable: true });
+  button(0, "Approve").dispatchEvent(held);
+  assert.ok(held.defaultPrevented);
+});
+
 test("a key's press counts at once: it means the button that has the focus", () => {
   show(question("a"));
   click(button(0, "Decline"), 0);
@@ -105,7 +124,7 @@ test("an answered question keeps its place, and its buttons are off", () => {
 test("after its time a question cannot be answered any more, whoever has the focus", () => {
   show(question("a", { expires: NOW + 1000 }));
   act(() => void vi.advanceTimersByTime(1250));
-  assert.match(document.querySelector(".left")!.textContent!, /the time is up/);
+  assert.match(document.querySelector(".left")!.textContent!, /expired/);
   assert.ok(button(0, "Approve").disabled);
 });
 

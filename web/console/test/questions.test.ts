@@ -23,7 +23,7 @@ test("a question can be answered once, and only until it ends", () => {
   assert.equal(timeLeft(question, NOW + 290_001), "0:10 left");
   assert.equal(timeLeft(question, NOW + 299_999), "0:01 left");
   assert.ok(answerable(question, NOW + 299_999));
-  assert.equal(timeLeft(question, NOW + 300_000), "the time is up");
+  assert.equal(timeLeft(question, NOW + 300_000), "expired");
   assert.equal(questions.answer("t", true, NOW + 300_000), undefined);
   assert.equal(questions.answer("other", true, NOW), undefined);
   assert.equal(questions.answer("t", false, NOW)?.side, "voice");
@@ -55,7 +55,7 @@ test("questions keep their order, come once, and are not endless", () => {
   }
   assert.equal(questions.list.length, 32);
   assert.ok(questions.list.every(({ token, tool }, i) => token === `t${i}` && tool === "book"));
-  assert.equal(askedHeading(2), "2 actions wait for your answer");
+  assert.equal(askedHeading(2), "2 actions need your approval");
 });
 
 test("what is approved is shown as it was written", () => {

@@ -20,9 +20,9 @@ test("the calls of a conversation, as they are shown", () => {
     ...calls.map((call) => [call.tool, outcomeOf(call), tookOf(call, END), ...chipsOf(call).map(({ text }) => text)].join(" | ")),
   ]);
   assert.deepEqual(rows, [
-    ["voice turn 3, 3 of 3, 20 ms", "kb_search | done | < 1 ms | top_k 10 → 3", "kb_search | done | < 1 ms", "kb_search | failed | – | over budget"],
-    ["voice turn 4, 1 of 3, 20 ms", "kb_search | done | 2 ms", "kb_search | done | – | repeat: joined | not told to the model"],
-    ["voice turn 6, 1 of 3, 50 ms", "kb_get | answered | 3.10 s | you approved"],
+    ["voice turn 3, 3 of 3, 20 ms", "kb_search | done | < 1 ms | top_k 10 → 3", "kb_search | done | < 1 ms", "kb_search | failed | – | call limit reached"],
+    ["voice turn 4, 1 of 3, 20 ms", "kb_search | done | 2 ms", "kb_search | done | – | joined a running call | not delivered"],
+    ["voice turn 6, 1 of 3, 5000 ms", "kb_get | answered | 3.10 s | you approved"],
     ["voice turn 7, 1 of 3, 20 ms", "kb_get | done | < 1 ms | approved by button"],
     ["text turn 1, no budget told, 20 ms", "extract_contacts | done | 2 ms"],
     ["voice turn 8, 1 of 3, 20 ms", "end_voice_session | done | < 1 ms"],
@@ -35,11 +35,11 @@ test("the calls of a conversation, as they are shown", () => {
 test("the waits of a conversation, and whom they were for", () => {
   const rows = instruments.turns.list.map((turn) => `${turn.turn} ${turnRemark(turn)}, ${turn.whole ? duration(turn.totalMs!) : "?"}, ${Math.round(turn.parts.detection!)}`);
   assert.deepEqual(rows, [
-    "1 spoken, interrupted, 758 ms, 519",
-    "2 spoken, interrupted, 779 ms, 511",
-    "3 typed, interrupted, 249 ms, 0",
+    "1 spoken, cut off, 758 ms, 519",
+    "2 spoken, cut off, 779 ms, 511",
+    "3 typed, cut off, 249 ms, 0",
     "4 typed, completed, 316 ms, 0",
-    "5 typed, interrupted, 253 ms, 0",
+    "5 typed, cut off, 253 ms, 0",
     "6 typed, completed, 330 ms, 0",
     "7 approved, completed, 249 ms, 0",
     "8 typed, completed, 257 ms, 0",

@@ -151,12 +151,13 @@ test("a message that comes again changes nothing, one of an unknown call neither
   assert.equal(only(tools).status, "running");
 });
 
-test("the axis is a round number of ms, without a person's pauses", () => {
+test("the axis is a round number of ms, and holds all that is drawn on it", () => {
   const asked = watched(
     opened(0), started(1000, "call_1"), finished(1035, "call_1", { duration_ms: 35 }), started(1040, "call_2"),
     received(1045, "confirmation.request", { token: TOKEN, tool: "kb_search", turn: 1 }), finished(1046, "call_2", { ok: false, duration_ms: 0 }),
   ).turns[0]!.calls;
-  assert.deepEqual(axisOf(asked, 60_000), { from: 1000, ms: 50 });
+  assert.deepEqual(axisOf(asked, 2800), { from: 1000, ms: 2000 });
+  assert.deepEqual(axisOf(asked, 61_000), { from: 1000, ms: 100_000 });
   const at = (ms: number): number => axisOf(watched(started(1000, "call_1"), finished(1000 + ms, "call_1", { duration_ms: ms })).turns[0]!.calls, 0).ms;
   assert.deepEqual([0, 1, 20, 21, 50, 101, 200, 1204, 9999].map(at), [20, 20, 20, 50, 50, 200, 200, 2000, 10_000]);
 });

@@ -209,20 +209,20 @@ test("a tool line tells how the call goes, in words", () => {
   };
   const about = { seq: 1, call_id: "c1", tool: "kb_search" };
   transcript.toolStarted(VOICE, { type: "tool.started", ...about });
-  assert.equal(status(), "working");
+  assert.equal(status(), "running");
   transcript.toolProgress(VOICE, { type: "tool.progress", ...about, duration_ms: 810 });
-  assert.equal(status(), "still at work, 1 s");
+  assert.equal(status(), "still running, 1 s");
   transcript.toolProgress(VOICE, { type: "tool.progress", ...about, duration_ms: 3200 });
-  assert.equal(status(), "still at work, 3 s");
+  assert.equal(status(), "still running, 3 s");
   const message = "for the model";
   const ends: [Partial<ToolEnded>, string][] = [
     [{ ok: true, duration_ms: 118 }, "done in 118 ms"],
     [{ ok: true, duration_ms: 2118 }, "done in 2.1 s"],
-    [{ ok: true, duration_ms: 118, deduplicated: true }, "given from memory"],
+    [{ ok: true, duration_ms: 118, deduplicated: true }, "already done, not repeated"],
     [{ ok: true, duration_ms: 9, clamped: { top_k: { requested: 10, applied: 3 } } }, "done in 9 ms, top_k lowered from 10 to 3"],
     [{ ok: false, error: { type: "VALIDATION", message } }, "failed: wrong arguments"],
-    [{ ok: false, error: { type: "CONFIRMATION_REQUIRED", message } }, "needs your answer first"],
-    [{ ok: false, error: { type: "CONFLICT", message, partialSideEffects: true } }, "not run: it may have been done before; part of it may have been done"],
+    [{ ok: false, error: { type: "CONFIRMATION_REQUIRED", message } }, "needs your approval"],
+    [{ ok: false, error: { type: "CONFLICT", message, partialSideEffects: true } }, "not run: it may have been done before; part of it may be done"],
     [{ ok: false, error: { type: "toString", message } }, "failed"],
     [{ ok: false }, "failed"],
   ];

@@ -103,6 +103,11 @@ export class Console {
     this.begin(true, invitation);
   }
 
+  /** Asks something by voice: a call begins, and it is answered first. */
+  ask(request: string): void {
+    this.begin(true, null, request);
+  }
+
   /** Types to the voice agent. Without a call it begins one, without the microphone. */
   type(message: string): void {
     if (!running(this.voice.value)) {
@@ -192,12 +197,12 @@ export class Console {
     }
   }
 
-  private begin(microphone: boolean, invitation: string | null): void {
+  private begin(microphone: boolean, invitation: string | null, request = this.settings.value.pendingRequest): void {
     const ticket = invitation === null ? undefined : this.invitations.take(invitation);
     if (running(this.voice.value) || (invitation !== null && ticket === undefined)) {
       return;
     }
-    const settings = this.settings.value;
+    const settings = { ...this.settings.value, pendingRequest: request };
     this.change(() => this.conversation.calling(settings.turns === "pushToTalk", invitation));
     this.call.start({ conversation: this.conversationId(), microphone, ...(ticket === undefined ? {} : { ticket }) }, settings);
     this.session.value = this.call.session;

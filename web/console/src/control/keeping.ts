@@ -3,6 +3,8 @@
 import type { Standing } from "../model/conversation.js";
 import { linesToKeep, readLines } from "../model/keptlines.js";
 import { readSettings, type Settings } from "../model/settings.js";
+import { fields, number } from "../model/shape.js";
+import type { CallLength } from "../model/voice.js";
 
 const SETTINGS = "voicegw.settings";
 const CONVERSATION = "voicegw.conversation";
@@ -57,7 +59,12 @@ export function takeCall(): KeptCall | null {
     return null;
   }
   const { inputRate, outputRate, turns } = readSettings(JSON.stringify(value?.settings));
-  return { microphone, source, settings: { inputRate, outputRate, turns }, lines: readLines(value?.lines, source) };
+  return { microphone, source, settings: { inputRate, outputRate, turns }, lines: readLines(value?.lines, source), length: readLength(value?.length) };
+}
+
+function readLength(value: unknown): CallLength {
+  const { began, turns, turn } = fields(value);
+  return { began: typeof began === "number" ? began : null, turns: number(turns), turn: typeof turn === "number" ? turn : undefined };
 }
 
 function attempt<T>(deed: () => T): T | null {

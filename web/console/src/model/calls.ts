@@ -77,10 +77,10 @@ export function segmentsOf(call: Call, now: number): Segment[] {
   return segments;
 }
 
-/** The time axis of a turn: where it begins, and how many ms it shows. A person's pauses are not on it. */
+/** The time axis of a turn: where it begins, and how many ms it shows. All that is drawn fits on it, to scale. */
 export function axisOf(calls: readonly Call[], now: number): { from: number; ms: number } {
   const from = Math.min(...calls.map(({ startedAt }) => startedAt));
-  const ends = calls.flatMap((call) => [call.startedAt, ...segmentsOf(call, now).map((segment) => (segment.kind === "asked" ? segment.from : segment.to))]);
+  const ends = calls.flatMap((call) => [call.startedAt, ...segmentsOf(call, now).map(({ to }) => to)]);
   return { from, ms: rounded(Math.max(20, ...ends.map((end) => end - from))) };
 }
 

@@ -6,16 +6,17 @@ import { noticeOf, type Notice } from "./notice.js";
 import { Questions } from "./questions.js";
 import { READY, type TextState } from "./text.js";
 import { Transcript, type Source } from "./transcript.js";
-import { afterVoice, SILENT, type VoiceState } from "./voice.js";
+import { afterVoice, SILENT, type CallLength, type VoiceState } from "./voice.js";
 import * as words from "../words.js";
 
 /** Errors after which an answer to a question may be given again. */
 const NOT_RECORDED = new Set(["store_unavailable", "limit"]);
 
-/** A call as another page can go on with it: the name of its session here, and its lines. */
+/** A call as another page can go on with it: the name of its session here, its lines, and how long it is. */
 export interface Standing {
   readonly source: string;
   readonly lines: readonly Line[];
+  readonly length: CallLength;
 }
 
 /** One conversation with both agents, made of what happens and of what the user does here. */
@@ -73,8 +74,9 @@ export class Conversation implements Watcher {
   }
 
   /** The call goes on in which the page was loaded again: its lines are those that were kept. */
-  goingOn(pushToTalk: boolean, { source, lines }: Standing): void {
+  goingOn(pushToTalk: boolean, { source, lines, length }: Standing): void {
     this.calling(pushToTalk, null);
+    this.voice = { ...this.voice, ...length };
     this.source.voice = { side: "voice", id: source };
     // The next source must not get a name that is in the lines.
     this.counted = Math.max(this.counted, Number(/\d+$/.exec(source)?.[0] ?? 0));
@@ -83,7 +85,8 @@ export class Conversation implements Watcher {
 
   /** What another page needs to go on with the call. */
   get standing(): Standing {
-    return { source: this.source.voice.id, lines: this.transcript.keep(this.source.voice) };
+    const { began, turns, turn } = this.voice;
+    return { source: this.source.voice.id, lines: this.transcript.keep(this.source.voice), length: { began, turns, turn } };
   }
 
   /** An invitation was not taken. */
@@ -240,22 +243,35 @@ export class Conversation implements Watcher {
     }
   }
 
-  private ended({ reason, handback }: Disconnected, wall: number): void {
+  private ended({ reason, handback, error }: Disconnected, wall: number): void {
     this.overByVoice();
-    const { session, turns } = this.voice;
-    const summary = handback?.summary;
+    const { session, turns, began } = this.voice;
     if (reason === "moved") {
       this.transcript.remark("voice", { text: words.MOVED });
+    }
+    if (session === null && this.taken !== null) {
+      // What the text agent has handed over was never asked.
+      this.transcript.settleHandoff(this.taken, "failed");
     }
     if (session === null || reason === "moved" || reason === "page_left") {
       // There was no call, or it goes on elsewhere.
       return;
     }
-    this.transcript.handoff("text", { state: "taken", summary: summary ?? "", turns, ms: wall - session.began });
+    const length = { turns, ms: wall - (began ?? wall) };
+    if (handback === undefined && error !== undefined && error.code !== "aborted") {
+      // The gateway had no last word: nobody has told the text agent.
+      this.transcript.handoff("text", { state: "failed", ...length });
+      return;
+    }
+    this.transcript.handoff("text", { state: "taken", summary: handback?.summary ?? "", ...length });
   }
 
   /** Nothing of the session that is open will be finished. */
   private overByVoice(): void {
+    for (const { item, share } of this.heard.broken()) {
+      // Nobody flushes what is cut off by the end.
+      this.transcript.heard(this.source.voice, item, share, this.transcript.length(this.source.voice, item));
+    }
     this.transcript.settle(this.source.voice);
     this.heard.clear();
     for (const { preview } of this.questions.endedAll("voice")) {

@@ -22,6 +22,7 @@ export const NOTICED = [
   "reconnecting",
   "reconnected",
   "network",
+  "answered",
   "latency",
   "error",
   "disconnected",

@@ -62,6 +62,12 @@ export class HeardCount {
     return [...this.items].filter(([, item]) => item.ended && item.playedMs >= item.ms - ROUNDING_MS).map(([id]) => id);
   }
 
+  /** Of the items that were not flushed and not heard to their end: which share of what has come was. */
+  broken(): { item: string; share: number }[] {
+    const open = [...this.items].filter(([, item]) => item.length === null && item.ms > 0 && item.playedMs < item.ms - ROUNDING_MS);
+    return open.map(([item, { playedMs, ms }]) => ({ item, share: playedMs / ms }));
+  }
+
   clear(): void {
     this.items.clear();
   }

@@ -70,13 +70,13 @@ export interface Outcome extends Placed {
 export interface Handoff extends Placed {
   readonly kind: "handoff";
   readonly to: Side;
-  /** offered: the text agent invites, until `expires`. over: the invitation was not taken. */
-  readonly state: "offered" | "taken" | "over";
+  /** offered: the text agent invites, until `expires`. over: the invitation was not taken. failed: the other side was never told. */
+  readonly state: "offered" | "taken" | "over" | "failed";
   /** What is answered first; empty for nothing. */
   readonly request: string;
   /** ms since the epoch on this machine's clock; null when that cannot be told. */
   readonly expires: number | null;
-  /** Back in text: what was said, in the gateway's words, and how much. */
+  /** Back to text: what was said, in the gateway's words, and how much. */
   readonly summary: string;
   readonly turns: number | undefined;
   readonly ms: number | undefined;

@@ -47,6 +47,7 @@ const GROUP_OF: Readonly<Record<string, Group>> = {
   interrupt: "talk",
   usage: "turns",
   latency: "turns",
+  answered: "turns",
   done: "turns",
   "inspect.call": "tools",
   "inspect.state": "state",

@@ -1,5 +1,6 @@
 import type { ConfirmationRequest } from "@voicegw/client";
 import type { Side } from "./feed.js";
+import { readableTimes } from "./when.js";
 
 /** A question that only the user may answer, with a button. */
 export interface Question {
@@ -7,7 +8,7 @@ export interface Question {
   /** Who asks, and who must be given the answer. */
   readonly side: Side;
   readonly tool: string;
-  /** What would be done, for a person. */
+  /** What would be done, for a person: times are those of the reader's clock. */
   readonly preview: string;
   /** The exact arguments, as formatted JSON; empty for none. */
   readonly args: string;
@@ -39,7 +40,7 @@ export class Questions {
       token: message.token,
       side,
       tool: visible(message.tool),
-      preview: visible(previewOf(message)),
+      preview: readableTimes(visible(previewOf(message))),
       args: message.args_source === "{}" ? "" : visible(message.args_source ?? ""),
       // What has just been asked cannot be over: this clock is wrong then, and
       // the gateway says when it ends.

@@ -202,9 +202,9 @@ export class Transcript {
   }
 
   /** What became of an invitation. */
-  settleHandoff(name: string, state: "taken" | "over"): void {
+  settleHandoff(name: string, state: "taken" | "over" | "failed"): void {
     const line = this.find("handoff", name);
-    if (line?.state === "offered") {
+    if (line?.state === "offered" || (line?.state === "taken" && state === "failed")) {
       this.replace(line, { ...line, state });
     }
   }

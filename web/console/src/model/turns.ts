@@ -20,7 +20,7 @@ export interface Turn {
   by: TurnLatency["by"] | undefined;
   /** In ms; those that are not known are absent. */
   parts: Partial<Record<Part, number>>;
-  /** The sum of what is known, in ms; undefined where no audio answered. */
+  /** From the end of what the user said to the first sound, or what is known of it, in ms; undefined where no audio answered. */
   totalMs: number | undefined;
   /** Measured from mouth to ear; false while the gateway's part alone is known. */
   whole: boolean;
@@ -57,7 +57,11 @@ export class Turns implements Watcher {
         }
         break;
       case "noticed":
-        if (happening.name === "latency") {
+        if (happening.name === "answered") {
+          const turn = this.turn(happening.event.turn, happening.at);
+          turn.by = happening.event.by;
+          turn.totalMs = turn.whole ? turn.totalMs : happening.event.totalMs;
+        } else if (happening.name === "latency") {
           measured(this.turn(happening.event.turn, happening.at), happening.event);
         } else if (happening.name === "disconnected") {
           this.settle();
@@ -84,7 +88,7 @@ export class Turns implements Watcher {
       turn.status = message.status;
       turn.usage = message.usage;
       if (message.latency !== undefined && !turn.whole) {
-        told(turn, message.latency);
+        told(turn, message.latency, turn.totalMs);
       }
     }
   }
@@ -154,7 +158,8 @@ function measured(turn: Turn, event: TurnLatency): void {
   turn.whole = true;
 }
 
-function told(turn: Turn, latency: Latency): void {
+/** The gateway's part; what was measured here, if anything was, stays the figure. */
+function told(turn: Turn, latency: Latency, measuredMs: number | undefined): void {
   turn.parts = { detection: latency.detection_ms ?? 0, provider: latency.provider_ms, gateway: latency.gateway_ms };
-  turn.totalMs = latency.speech_end_to_first_audio_ms;
+  turn.totalMs = measuredMs ?? latency.speech_end_to_first_audio_ms;
 }

@@ -12,8 +12,15 @@ export interface SessionFacts {
   readonly voice: string;
   readonly agent: string;
   readonly inspect: boolean;
-  /** When the call began, ms since the epoch on this machine's clock. */
-  readonly began: number;
+}
+
+/** How long a call is so far, whatever sessions and pages it has gone through. */
+export interface CallLength {
+  /** When it was first open, ms since the epoch on this machine's clock; null before. */
+  readonly began: number | null;
+  readonly turns: number;
+  /** The newest turn of the session, by its number. */
+  readonly turn: number | undefined;
 }
 
 /** A connection that is being restored. Times are ms since the epoch. */
@@ -32,7 +39,7 @@ const KEPT_MS = 2000;
 type Subject = "turn" | "microphone" | "sound" | "call";
 
 /** Everything that is shown of a call apart from its lines and its levels. */
-export interface VoiceState {
+export interface VoiceState extends CallLength {
   /** ending: nothing is said or heard any more, and the gateway has the last word. failed: it ended before it was open. */
   readonly phase: "none" | "connecting" | "open" | "reconnecting" | "ending" | "ended" | "failed";
   readonly microphone: MicrophoneState;
@@ -52,10 +59,7 @@ export interface VoiceState {
   readonly restoring: boolean;
   /** The connection to the gateway broke. */
   readonly retry: Retry | null;
-  readonly turns: number;
-  /** The newest turn of the session, by its number. */
-  readonly turn: number | undefined;
-  /** From the end of speech to the first audio, of the last turn. */
+  /** From the end of what the user said to the first sound of the answer, of the last turn that was answered in sound. */
   readonly answeredInMs: number | null;
   /** What went wrong. It stands until something makes it untrue: what that is, its subject tells. */
   readonly notice: Notice | null;
@@ -77,6 +81,7 @@ export const SILENT: VoiceState = {
   owed: false,
   restoring: false,
   retry: null,
+  began: null,
   turns: 0,
   turn: undefined,
   answeredInMs: null,
@@ -161,7 +166,13 @@ function afterMessage(state: VoiceState, message: ServerMessage, wall: number): 
   switch (message.type) {
     case "session.started":
       // A session that goes on tells what was missed; a new one, or a snapshot, begins from what it tells.
-      return { ...(message.resumed === true && message.snapshot !== true ? state : unheard(state)), ...(message.resumed === true ? {} : { turn: undefined }), session: factsOf(message, state, wall) };
+      return {
+        ...(message.resumed === true && message.snapshot !== true ? state : unheard(state)),
+        ...(message.resumed === true ? {} : { turn: undefined }),
+        // A call goes on through sessions, where the connection broke in between.
+        began: state.began ?? wall,
+        session: factsOf(message),
+      };
     case "speech.started":
       return { ...state, userSpeaking: true };
     case "speech.stopped":
@@ -170,7 +181,7 @@ function afterMessage(state: VoiceState, message: ServerMessage, wall: number): 
       // The model goes on: what went wrong before is past.
       return { ...over(state, "turn"), turns: state.turns + Number(message.turn === undefined || message.turn !== state.turn), turn: message.turn };
     case "turn.ended":
-      return { ...state, owed: false, answeredInMs: message.latency?.speech_end_to_first_audio_ms ?? state.answeredInMs };
+      return { ...state, owed: false };
     case "error":
       return { ...state, owed: false };
     case "provider.reconnecting":
@@ -205,6 +216,9 @@ function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceS
       return afterState(state, noticed.event);
     case "sounding":
       return { ...state, sounding: noticed.event.item, owed: false };
+    case "answered":
+    case "latency":
+      return { ...state, answeredInMs: noticed.event.totalMs };
     case "played":
       return noticed.event.done && noticed.event.item === state.sounding ? { ...state, sounding: null } : state;
     case "microphone":
@@ -276,14 +290,14 @@ function afterEnd(state: VoiceState, event: Disconnected): VoiceState {
     microphone: "off",
     microphoneLabel: "",
     microphoneId: "",
-      retry: null,
+    retry: null,
     notice: event.error === undefined || event.error.code === "aborted" ? null : noticeOf(event.error),
     about: "call",
     reason: event.reason,
   };
 }
 
-function factsOf(message: SessionStarted, { session }: VoiceState, wall: number): SessionFacts {
+function factsOf(message: SessionStarted): SessionFacts {
   return {
     id: message.session_id,
     provider: message.provider ?? "",
@@ -291,7 +305,5 @@ function factsOf(message: SessionStarted, { session }: VoiceState, wall: number)
     voice: message.voice ?? "",
     agent: message.agent ?? "",
     inspect: message.inspect === true,
-    // A call goes on through sessions, where the connection broke in between.
-    began: session?.began ?? wall,
   };
 }

@@ -3,7 +3,7 @@ import type { Instruments } from "../instruments.js";
 import { fileName, type Which } from "../model/recording.js";
 import type { Turn } from "../model/turns.js";
 import { save } from "./bits.js";
-import { AUDIO, LATENCY, seconds } from "./words-instruments.js";
+import { AUDIO, LATENCY, seconds, TURN } from "./words-instruments.js";
 
 /** Buttons for what is recorded of a turn. */
 export function TurnAudio({ instruments, turn: { session, turn } }: { instruments: Instruments; turn: Turn }) {
@@ -18,7 +18,7 @@ export function TurnAudio({ instruments, turn: { session, turn } }: { instrument
     }
   };
   return (
-    <div class="i-turn-audio" role="group" aria-label={`Audio of turn ${turn}`}>
+    <div class="i-turn-audio" role="group" aria-label={TURN.audio(turn)}>
       {(["both", "user", "model"] as const).map((which) => {
         const ms = which === "user" ? recorded.userMs : which === "model" ? recorded.modelMs : undefined;
         return (

@@ -24,7 +24,7 @@ export function CallBar({ console, onSetup }: { console: Console; onSetup: () =>
     <section class="dock call" data-side="voice" ref={bar} aria-label={words.CALL}>
       <Status state={state} />
       <div class="meters">
-        <Meter levels={console.levels} side="user" />
+        <Meter levels={console.levels} side="user" muted={state.microphone === "muted"} />
         <Meter levels={console.levels} side="model" />
       </div>
       {on ? <Controls console={console} state={state} /> : <Begin console={console} onSetup={onSetup} again={state.phase !== "none"} />}
@@ -46,8 +46,10 @@ function keepFocus(bar: HTMLElement | null, on: boolean): void {
 function Status({ state }: { state: VoiceState }) {
   const now = activity(state);
   const counting = useNow(250, state.retry !== null);
-  const { title, advice } = words.ACTIVITY[now];
-  const { notice } = state;
+  const { notice, about } = state;
+  // Without a microphone nothing else matters.
+  const blocked = notice !== null && about === "microphone" && now === "typing" && state.microphone === "off";
+  const { title, advice } = blocked ? notice : words.ACTIVITY[now];
   const hint = (): string => {
     if (state.retry !== null) {
       return `${words.nextTry(state.retry, counting)} ${words.whatIsSaid(state, counting)}`.trim();
@@ -61,11 +63,11 @@ function Status({ state }: { state: VoiceState }) {
     <div class="status" data-activity={now}>
       <p class="status-title">
         <span class="lamp" aria-hidden="true" />
-        <strong>{title}</strong>
+        <strong>{title.replace(/\.$/, "")}</strong>
         <span class="latency faint">{words.answeredIn(state.answeredInMs)}</span>
       </p>
       <p class="status-hint" data-trouble={notice !== null}>
-        {notice === null ? hint() : `${notice.title} ${notice.advice}`}
+        {notice === null ? hint() : blocked ? advice : `${notice.title} ${notice.advice}`}
       </p>
     </div>
   );

@@ -18,7 +18,7 @@ export function ConversationView({ console }: { console: Console }) {
       <LaneHead console={console} side="voice" />
       <div ref={ref} id="log" class="log" role="group" aria-label={words.LOG} tabIndex={0}>
         {fresh ? (
-          <Empty console={console} />
+          <Empty console={console} taken={() => ref.current?.focus()} />
         ) : (
           <ol class="lines">
             {lines.map((line) => (
@@ -70,8 +70,8 @@ function voiceStatus(console: Console): string {
   return session === null ? "" : [session.provider, session.model, session.voice].filter((part) => part !== "").join(" · ");
 }
 
-/** What a newcomer sees: what this is, and the one thing to do. */
-function Empty({ console }: { console: Console }) {
+/** What a newcomer sees: what this is, and the one thing to do. `taken` is called when an example was pressed. */
+function Empty({ console, taken }: { console: Console; taken: () => void }) {
   const simulated = console.offer.value?.simulator === true;
   return (
     <div class="empty">
@@ -87,9 +87,17 @@ function Empty({ console }: { console: Console }) {
       <p class="faint">{words.EMPTY.hint}</p>
       {simulated && (
         <div class="examples">
-          <p class="faint">{words.EMPTY.examples}</p>
+          <p class="faint">{words.EMPTY.simulated}</p>
           {words.EXAMPLES.map((example) => (
-            <button key={example} type="button" onClick={() => console.write(example)}>
+            <button
+              key={example}
+              type="button"
+              onClick={() => {
+                console.write(example);
+                // The button goes away, and would take the keyboard along.
+                taken();
+              }}
+            >
               {example}
             </button>
           ))}

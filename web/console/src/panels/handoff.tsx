@@ -1,5 +1,6 @@
 import type { Console } from "../control/console.js";
 import type { Handoff } from "../model/lines.js";
+import { running } from "../model/voice.js";
 import { useNow } from "../ui/now.js";
 import { Microphone, Text } from "../ui/icons.js";
 import * as words from "../words.js";
@@ -24,6 +25,7 @@ export function HandoffCard({ line, console }: { line: Handoff; console: Console
             </p>
           )}
           {line.state === "over" && <p class="faint">{words.INVITATION_OVER}</p>}
+          {line.state === "failed" && <p class="faint">{line.to === "voice" ? words.NOT_HANDED_OVER : words.CALL_LOST}</p>}
           {line.summary !== "" && (
             <details>
               <summary>{words.HANDED_BACK}</summary>
@@ -31,10 +33,25 @@ export function HandoffCard({ line, console }: { line: Handoff; console: Console
             </details>
           )}
         </div>
-        {offered ? <Accept line={line} console={console} /> : <span class="to">{line.to === "voice" ? <Microphone /> : <Text />}</span>}
+        {offered ? <Accept line={line} console={console} /> : <Other line={line} console={console} />}
       </div>
     </div>
   );
+}
+
+/** The other side; of a question that was not handed over, the button that asks it all the same. */
+function Other({ line, console }: { line: Handoff; console: Console }) {
+  if (line.to === "voice" && line.state === "failed" && line.request !== "") {
+    return (
+      <div class="accept">
+        <button type="button" disabled={running(console.voice.value)} onClick={() => console.ask(line.request)}>
+          <Microphone />
+          {words.ASK_BY_VOICE}
+        </button>
+      </div>
+    );
+  }
+  return <span class="to">{line.to === "voice" ? <Microphone /> : <Text />}</span>;
 }
 
 /** The button that takes an invitation, with the time that is left for it. */

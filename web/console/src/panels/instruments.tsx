@@ -8,11 +8,13 @@ import { LatencyPanel } from "./latency.js";
 import { LogPanel } from "./log.js";
 import { StatePanel, type ReadStats } from "./state.js";
 import { Timeline } from "./timeline.js";
-import { View, type Tab } from "./view.js";
-import { ACCESS, TABS } from "./words-instruments.js";
+import type { Tab, View } from "./view.js";
+import { ACCESS, INSTRUMENTS, TABS } from "./words-instruments.js";
 
 interface InstrumentsProps {
   instruments: Instruments;
+  /** What is open: the panel may go and come back. */
+  view: View;
   /** What the client library counts. */
   stats: ReadStats;
   /** A simulator stands in for the providers: it can be made to fail. */
@@ -21,10 +23,8 @@ interface InstrumentsProps {
   access?: Access;
 }
 
-export function InstrumentsPanel({ instruments, stats, simulator, access }: InstrumentsProps) {
-  const view = useRef<View>(undefined);
-  view.current ??= new View();
-  const { tab } = view.current;
+export function InstrumentsPanel({ instruments, view, stats, simulator, access }: InstrumentsProps) {
+  const { tab } = view;
   const { faults } = instruments;
   useEffect(() => {
     // Without the right to it the gateway would only refuse.
@@ -46,13 +46,15 @@ export function InstrumentsPanel({ instruments, stats, simulator, access }: Inst
     }
   };
   return (
-    <section class="i-instruments" aria-label="Instruments">
+    <section class="i-instruments" aria-label={INSTRUMENTS}>
+      {/* Their own headings come below it. */}
+      <h2 class="i-hidden-text">{INSTRUMENTS}</h2>
       {access !== undefined && access.state.value !== "open" && (
         <p class="i-shut" role="status">
           {ACCESS[access.state.value]}
         </p>
       )}
-      <div class="i-tabs" role="tablist" aria-label="Instruments" ref={strip} onKeyDown={pressed}>
+      <div class="i-tabs" role="tablist" aria-label={INSTRUMENTS} ref={strip} onKeyDown={pressed}>
         {tabs.map((name) => (
           <button
             key={name}
@@ -70,7 +72,7 @@ export function InstrumentsPanel({ instruments, stats, simulator, access }: Inst
         ))}
       </div>
       <div class={`i-tab-panel i-show-${shown}`} role="tabpanel" id="i-tab-panel" aria-labelledby={`i-tab-${shown}`} tabIndex={0} key={shown}>
-        <Shown tab={shown} instruments={instruments} stats={stats} view={view.current} />
+        <Shown tab={shown} instruments={instruments} stats={stats} view={view} />
       </div>
     </section>
   );

@@ -6,7 +6,7 @@ import { TurnAudio } from "./audio.js";
 import { Empty } from "./bits.js";
 import { Plot } from "./plot.js";
 import type { View } from "./view.js";
-import { duration, LATENCY, PART, turnRemark, waitSentence } from "./words-instruments.js";
+import { duration, FIGURES, LATENCY, PART, tokens, TURN, turnRemark, waitSentence } from "./words-instruments.js";
 import "./latency.css";
 
 export function LatencyPanel({ instruments, view }: { instruments: Instruments; view: View }) {
@@ -24,7 +24,7 @@ export function LatencyPanel({ instruments, view }: { instruments: Instruments; 
         <ul class="i-legend" aria-hidden="true">
           <li>
             <span class="i-key i-key-dot" />
-            one turn
+            {FIGURES.turn}
           </li>
           <li>
             <span class="i-key i-key-median" />
@@ -70,16 +70,16 @@ function Parts() {
 
 function Figures({ turns }: { turns: readonly Turn[] }) {
   const rows: [string, number[]][] = [
-    ["All of it", turns.map(({ totalMs }) => totalMs!)],
+    [FIGURES.total, turns.map(({ totalMs }) => totalMs!)],
     ...PARTS.map((part): [string, number[]] => [PART[part].name, turns.flatMap(({ parts }) => parts[part] ?? [])]),
   ];
   return (
     <table class="i-figures">
-      <caption class="i-hidden-text">Waits in milliseconds</caption>
+      <caption class="i-hidden-text">{FIGURES.caption}</caption>
       <thead>
         <tr>
           <th scope="col">ms</th>
-          {["p50", "p90", "p95", "max", "turns"].map((name) => (
+          {["p50", "p90", "p95", "max", FIGURES.turns].map((name) => (
             <th key={name} scope="col">
               {name}
             </th>
@@ -109,7 +109,7 @@ function TurnRow({ turn, longest, instruments, view }: { turn: Turn; longest: nu
   return (
     <li class="i-wait">
       <button type="button" class="i-wait-row" aria-expanded={open} aria-controls={details} onClick={() => view.toggleTurn(turn.key)}>
-        <span class="i-wait-turn">Turn {turn.turn}</span>
+        <span class="i-wait-turn">{TURN.heading(turn.turn)}</span>
         <Stack turn={turn} longest={longest} />
         <span class="i-wait-total">{turn.totalMs === undefined ? "–" : duration(turn.totalMs)}</span>
         <span class="i-wait-remark">{turnRemark(turn)}</span>
@@ -138,7 +138,7 @@ function Details({ turn, instruments }: { turn: Turn; instruments: Instruments }
     <>
       {turn.totalMs !== undefined && (
         <table class="i-wait-parts">
-          <caption class="i-hidden-text">Parts of the wait in turn {turn.turn}</caption>
+          <caption class="i-hidden-text">{TURN.parts(turn.turn)}</caption>
           <tbody>
             {known(turn).map(([part, ms]) => (
               <tr key={part}>
@@ -155,7 +155,7 @@ function Details({ turn, instruments }: { turn: Turn; instruments: Instruments }
       {turn.totalMs !== undefined && !turn.whole && <p class="i-quiet">{LATENCY.partial}</p>}
       {usage !== undefined && usage.input_tokens + usage.output_tokens > 0 && (
         <p class="i-quiet">
-          {usage.input_tokens} tokens in, {usage.output_tokens} out
+          {tokens(usage)}
         </p>
       )}
       <TurnAudio instruments={instruments} turn={turn} />

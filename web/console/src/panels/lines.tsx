@@ -96,7 +96,7 @@ function Called({ line }: { line: ToolLine }) {
     <p class="happened" data-state={state} title={line.error?.message}>
       <Tool />
       <span>
-        <span class="unseen">Tool </span>
+        <span class="unseen">{words.TOOL} </span>
         <code>{line.tool}</code> <span class="faint">{words.toolStatus(line)}</span>
       </span>
     </p>

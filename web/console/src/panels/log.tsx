@@ -5,7 +5,7 @@ import { GROUPS, Search, toLines, type Entry, type Filter } from "../model/log.j
 import { Empty, save } from "./bits.js";
 import { Json } from "./json.js";
 import { toggled, type View } from "./view.js";
-import { counted, DIRECTION, EVENTS, GROUP, timeOfDay } from "./words-instruments.js";
+import { counted, DIRECTION, EVENTS, GROUP, timeOfDay, TURN } from "./words-instruments.js";
 import "./log.css";
 
 export function LogPanel({ instruments, view }: { instruments: Instruments; view: View }) {
@@ -40,12 +40,12 @@ function Controls({ instruments, view, shown }: { instruments: Instruments; view
         {EVENTS.search}
       </label>
       <input id={search} class="i-input" type="search" placeholder={EVENTS.search} title={EVENTS.searchHint} value={filter.text} onInput={(event) => change({ text: event.currentTarget.value })} />
-      <select class="i-input" aria-label="Side" value={filter.side} onChange={(event) => change({ side: event.currentTarget.value as Filter["side"] })}>
+      <select class="i-input" aria-label={EVENTS.side} value={filter.side} onChange={(event) => change({ side: event.currentTarget.value as Filter["side"] })}>
         <option value="">{EVENTS.sides}</option>
-        <option value="voice">Voice</option>
-        <option value="text">Text</option>
+        <option value="voice">{EVENTS.voice}</option>
+        <option value="text">{EVENTS.text}</option>
       </select>
-      <select class="i-input" aria-label="Direction" value={filter.direction} onChange={(event) => change({ direction: event.currentTarget.value as Filter["direction"] })}>
+      <select class="i-input" aria-label={EVENTS.direction} value={filter.direction} onChange={(event) => change({ direction: event.currentTarget.value as Filter["direction"] })}>
         <option value="">{EVENTS.ways}</option>
         <option value="in">{DIRECTION.in}</option>
         <option value="out">{DIRECTION.out}</option>
@@ -178,7 +178,7 @@ function List({ entries, view, follow }: { entries: readonly Entry[]; view: View
       ref={box}
       role="listbox"
       tabIndex={0}
-      aria-label="Events"
+      aria-label={EVENTS.label}
       aria-activedescendant={active >= first && active < last ? `${name}-${chosen!.number}` : undefined}
       onScroll={scrolled}
       onKeyDown={pressed}
@@ -220,7 +220,7 @@ function Row({ entry, id, top, place, of, chosen, choose }: RowProps) {
       </span>
       <span class="i-hidden-text">{DIRECTION[entry.direction]}</span>
       <span class="i-log-type">{entry.type}</span>
-      <span class="i-log-turn">{entry.turn === undefined ? "" : `turn ${entry.turn}`}</span>
+      <span class="i-log-turn">{TURN.inline(entry.turn)}</span>
       <span class="i-log-json">{brief(entry)}</span>
     </div>
   );
@@ -235,7 +235,7 @@ function Whole({ entry }: { entry: Entry }) {
           {DIRECTION[entry.direction]}, {entry.side}, {timeOfDay(entry.wall)}
         </span>
       </p>
-      <Json title="All of it" level={3} value={JSON.parse(entry.json) as unknown} />
+      <Json title={EVENTS.all} level={3} value={JSON.parse(entry.json) as unknown} />
     </>
   );
 }

@@ -2,13 +2,13 @@
 import type { Instruments } from "../instruments.js";
 import type { Sound } from "../model/sound.js";
 import { draw, type Surface, type Window } from "./draw.js";
+import { TICK_MS, ticks } from "../ui/ticks.js";
 import { onTheme, paletteOf } from "./theme.js";
 
 /** The width holds so much time, and so much of it is past: what waits to sound stands behind now. */
 export const SHOWN_MS = 20_000;
 export const PAST_MS = 16_000;
-/** It moves so often, and so seldom for those who want less motion. */
-const MOVE_MS = 30;
+/** It moves so seldom for those who want less motion; else with every tick. */
 const CALM_MS = 500;
 
 /** How one looks at it. held: it stands still, by the pointer alone or until it is let go. */
@@ -29,7 +29,7 @@ export class Painter {
   private readonly surface: Surface;
   private readonly closers: (() => void)[] = [];
   private readonly calm = matchMedia("(prefers-reduced-motion: reduce)");
-  private frame = 0;
+  private readonly paint = (): void => this.painting();
   private seen = true;
   private touched = true;
   private painted = NaN;
@@ -42,8 +42,9 @@ export class Painter {
     this.surface = { context: canvas.getContext("2d")!, width: 0, height: 0, ratio: 1, font: "", palette: paletteOf(canvas.parentElement!) };
     const resized = new ResizeObserver(() => this.measure());
     resized.observe(canvas);
-    const visible = new IntersectionObserver(([entry]) => {
-      this.seen = entry!.isIntersecting;
+    const visible = new IntersectionObserver((entries) => {
+      // The last of them is how it is now: a canvas that comes with its lane may have been hidden a moment ago.
+      this.seen = entries.at(-1)!.isIntersecting;
       this.wake();
     });
     visible.observe(canvas);
@@ -62,13 +63,13 @@ export class Painter {
   }
 
   close(): void {
-    cancelAnimationFrame(this.frame);
+    ticks.drop(this.paint);
     this.closers.forEach((close) => close());
   }
 
   private wake(): void {
-    if (this.frame === 0 && this.seen) {
-      this.frame = requestAnimationFrame(() => this.paint());
+    if (this.seen) {
+      ticks.ask(this.paint);
     }
   }
 
@@ -82,8 +83,7 @@ export class Painter {
     this.touch();
   }
 
-  private paint(): void {
-    this.frame = 0;
+  private painting(): void {
     const { surface, instruments } = this;
     if (surface.width === 0) {
       return;
@@ -104,7 +104,7 @@ export class Painter {
     const now = held === "no" ? timeOf(this.instruments.sound) : stopped;
     // By whole pixels, so that the picture moves and does not change.
     const pixel = SHOWN_MS / this.surface.width;
-    const step = pixel * Math.ceil((this.calm.matches ? CALM_MS : MOVE_MS) / pixel);
+    const step = pixel * Math.ceil((this.calm.matches ? CALM_MS : TICK_MS / 2) / pixel);
     const until = Math.floor(now / step) * step;
     return { from: until - PAST_MS - behind, ms: SHOWN_MS, now: until };
   }

@@ -44,7 +44,7 @@ export function Plot({ waits }: { waits: readonly number[] }) {
   const newest = waits.at(-1);
   useEffect(() => plot.current?.setData(data.current), [waits.length, newest]);
 
-  return <div class="i-plot" ref={host} role="img" aria-label={`${LATENCY.plot}. The table has the figures.`} />;
+  return <div class="i-plot" ref={host} role="img" aria-label={LATENCY.plotAloud} />;
 }
 
 function options(element: HTMLElement): uPlot.Options {

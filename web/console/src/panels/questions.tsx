@@ -63,6 +63,7 @@ interface CardProps {
 
 function Card({ question, first, now, answer, orphaned }: CardProps) {
   const card = useRef<HTMLDivElement>(null);
+  const [entered, setEntered] = useState(false);
   const off = !answerable(question, now);
   useLayoutEffect(() => {
     const element = card.current;
@@ -78,17 +79,36 @@ function Card({ question, first, now, answer, orphaned }: CardProps) {
     }
   }, [off]);
   const button = (approved: boolean) => (
-    <button type="button" class={approved ? "primary" : ""} disabled={off} onClick={(event) => answer(event, question.token, approved)}>
+    <button
+      type="button"
+      class={approved ? "primary" : ""}
+      disabled={off}
+      // A key that was on its way elsewhere must meet no answer: the keyboard comes to the card first.
+      tabIndex={entered ? 0 : -1}
+      onClick={(event) => answer(event, question.token, approved)}
+      onKeyDown={(event) => event.repeat && event.preventDefault()}
+    >
       {approved ? words.APPROVE : words.DECLINE}
     </button>
   );
   return (
-    <div ref={card} class="question" data-side={question.side} tabIndex={-1} role="group" aria-label={question.preview}>
-      <p class="asks">
-        {words.ASKS[question.side]} · <code>{question.tool}</code>
-      </p>
-      <p class="preview">{question.preview}</p>
-      <Arguments question={question} room={first} />
+    <div
+      ref={card}
+      class="question"
+      data-side={question.side}
+      tabIndex={0}
+      role="group"
+      aria-label={question.preview}
+      onFocusIn={() => setEntered(true)}
+      onFocusOut={(event) => setEntered(event.currentTarget.contains(event.relatedTarget as Node | null))}
+    >
+      <div class="asked">
+        <p class="asks">
+          {words.ASKS[question.side]} · <code>{question.tool}</code>
+        </p>
+        <p class="preview">{question.preview}</p>
+        <Arguments question={question} room={first} />
+      </div>
       <div class="answers">
         <span class="left">{words.timeLeft(question, now)}</span>
         {/* Decline comes first: it is what a hasty key press should meet. */}

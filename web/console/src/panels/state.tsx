@@ -5,7 +5,7 @@ import type { Agent, Intent } from "../model/agent.js";
 import { Empty, Fact, useNow } from "./bits.js";
 import { CopyButton } from "./json.js";
 import { BudgetView } from "./timeline.js";
-import { duration, PHASE, plural, STATE, timeOfDay } from "./words-instruments.js";
+import { duration, FACT, PHASE, plural, STATE, timeOfDay } from "./words-instruments.js";
 import "./state.css";
 
 /** What the client library counts; null without a session. */
@@ -47,13 +47,13 @@ function NowView({ agent: { state, budget, running } }: { agent: Agent }) {
   return (
     <>
       <dl class="i-facts">
-        <Fact name="Phase">{running ? (PHASE[state.phase] ?? state.phase) : PHASE["ended"]}</Fact>
-        <Fact name="User">{state.muted ? "not listened to any more" : state.speaking ? "speaks" : "is silent"}</Fact>
-        <Fact name="Model">{state.responding ? "is answering" : "waits"}</Fact>
-        <Fact name="Calls owed">{state.awaiting}</Fact>
-        <Fact name="Open questions">{state.questions}</Fact>
-        <Fact name="Kept for the next turn">{plural(state.notices, "message", "messages")}</Fact>
-        <Fact name="Turned off by a tool">{off.length === 0 ? "nothing" : off.join(" and ")}</Fact>
+        <Fact name={FACT.phase}>{running ? (PHASE[state.phase] ?? state.phase) : PHASE["ended"]}</Fact>
+        <Fact name={FACT.user}>{state.muted ? FACT.userMuted : state.speaking ? FACT.userSpeaks : FACT.userSilent}</Fact>
+        <Fact name={FACT.model}>{state.responding ? FACT.answering : FACT.waiting}</Fact>
+        <Fact name={FACT.pending}>{state.awaiting}</Fact>
+        <Fact name={FACT.questions}>{state.questions}</Fact>
+        <Fact name={FACT.notices}>{plural(state.notices, "message", "messages")}</Fact>
+        <Fact name={FACT.disabled}>{off.length === 0 ? FACT.nothing : off.join(" and ")}</Fact>
       </dl>
       {budget !== undefined && <BudgetView budget={budget} />}
     </>
@@ -91,21 +91,21 @@ function SessionView({ agent: { session } }: { agent: Agent }) {
   }
   return (
     <dl class="i-facts">
-      <Fact name="Id">
+      <Fact name={FACT.id}>
         <span class="i-id">
           <code>{session.session_id}</code>
           <CopyButton what="session id" text={() => session.session_id} />
         </span>
       </Fact>
-      <Fact name="Conversation">{session.conversation_id === undefined ? undefined : <code>{session.conversation_id}</code>}</Fact>
-      <Fact name="Provider">{session.provider}</Fact>
-      <Fact name="Model">{session.model}</Fact>
-      <Fact name="Voice">{session.voice}</Fact>
-      <Fact name="Agent">{session.agent}</Fact>
-      <Fact name="Tools version">{session.tools_version === undefined ? undefined : <code>{session.tools_version}</code>}</Fact>
-      <Fact name="Rates">{`${session.input_rate} Hz up, ${session.output_rate} Hz down`}</Fact>
-      <Fact name="Ends at the latest">{session.expires_at === null ? "no limit" : timeOfDay(Date.parse(session.expires_at)).slice(0, 8)}</Fact>
-      <Fact name="Taken up again">{session.resumed ? "yes" : "no"}</Fact>
+      <Fact name={FACT.conversation}>{session.conversation_id === undefined ? undefined : <code>{session.conversation_id}</code>}</Fact>
+      <Fact name={FACT.provider}>{session.provider}</Fact>
+      <Fact name={FACT.model}>{session.model}</Fact>
+      <Fact name={FACT.voice}>{session.voice}</Fact>
+      <Fact name={FACT.agent}>{session.agent}</Fact>
+      <Fact name={FACT.tools}>{session.tools_version === undefined ? undefined : <code>{session.tools_version}</code>}</Fact>
+      <Fact name={FACT.rates}>{`${session.input_rate} Hz up, ${session.output_rate} Hz down`}</Fact>
+      <Fact name={FACT.expires}>{session.expires_at === null ? FACT.never : timeOfDay(Date.parse(session.expires_at)).slice(0, 8)}</Fact>
+      <Fact name={FACT.resumed}>{session.resumed ? FACT.yes : FACT.no}</Fact>
     </dl>
   );
 }
@@ -116,22 +116,22 @@ function Here({ stats, running }: { stats: ReadStats; running: boolean }) {
   if (read === null) {
     return <p class="i-quiet">{STATE.empty}</p>;
   }
-  const ms = (value: number | null): string => (value === null ? "not measured yet" : duration(value));
+  const ms = (value: number | null): string => (value === null ? FACT.unmeasured : duration(value));
   return (
     <dl class="i-facts">
-      <Fact name="Round trip">{ms(read.rttMs)}</Fact>
-      <Fact name="Fastest">{ms(read.bestRttMs)}</Fact>
-      <Fact name="Cushion">{duration(read.cushionMs)}</Fact>
-      <Fact name="Ran dry">{plural(read.underruns, "time", "times")}</Fact>
-      <Fact name="Audio sent">{plural(read.audioFramesSent, "frame", "frames")}</Fact>
-      <Fact name="Audio received">{plural(read.audioFramesReceived, "frame", "frames")}</Fact>
-      <Fact name="Not sent, line too slow">{plural(read.droppedSlow, "frame", "frames")}</Fact>
-      <Fact name="Not sent, no line">{plural(read.droppedOffline, "frame", "frames")}</Fact>
-      <Fact name="Bytes">{`${thousands(read.bytesSent)} sent, ${thousands(read.bytesReceived)} received`}</Fact>
-      <Fact name="Messages">{`${read.messagesSent} sent, ${read.messagesReceived} received`}</Fact>
-      <Fact name="Not understood">{plural(read.unknownMessages, "message", "messages")}</Fact>
-      <Fact name="Missed, came again">{`${read.gaps}, ${read.repeats}`}</Fact>
-      <Fact name="Connections restored">{`${read.reconnects}, the session kept in ${read.resumes}`}</Fact>
+      <Fact name={FACT.rtt}>{ms(read.rttMs)}</Fact>
+      <Fact name={FACT.bestRtt}>{ms(read.bestRttMs)}</Fact>
+      <Fact name={FACT.cushion}>{duration(read.cushionMs)}</Fact>
+      <Fact name={FACT.underruns}>{read.underruns}</Fact>
+      <Fact name={FACT.sent}>{plural(read.audioFramesSent, "frame", "frames")}</Fact>
+      <Fact name={FACT.received}>{plural(read.audioFramesReceived, "frame", "frames")}</Fact>
+      <Fact name={FACT.droppedSlow}>{plural(read.droppedSlow, "frame", "frames")}</Fact>
+      <Fact name={FACT.droppedOffline}>{plural(read.droppedOffline, "frame", "frames")}</Fact>
+      <Fact name={FACT.bytes}>{`${thousands(read.bytesSent)} sent, ${thousands(read.bytesReceived)} received`}</Fact>
+      <Fact name={FACT.messages}>{`${read.messagesSent} sent, ${read.messagesReceived} received`}</Fact>
+      <Fact name={FACT.unknown}>{plural(read.unknownMessages, "message", "messages")}</Fact>
+      <Fact name={FACT.gaps}>{`${read.gaps}, ${read.repeats}`}</Fact>
+      <Fact name={FACT.reconnects}>{`${read.reconnects}, of them ${read.resumes} resumed`}</Fact>
     </dl>
   );
 }

@@ -4,16 +4,16 @@ import type { Instruments } from "../instruments.js";
 import type { Account, Budget } from "../model/budget.js";
 import { axisOf, segmentsOf, type Call, type TurnCalls } from "../model/calls.js";
 import { Chips, Empty, useNow } from "./bits.js";
+import { memo } from "../ui/memo.js";
 import { Json } from "./json.js";
 import type { View } from "./view.js";
-import { asksUser, BUDGET, chipsOf, duration, outcomeOf, SEGMENT, storyOf, TOOLS, tookOf } from "./words-instruments.js";
+import { asksUser, BUDGET, BUDGET_LABEL, chipsOf, duration, outcomeOf, SEGMENT, SIDE, storyOf, TOOLS, tookOf, TURN } from "./words-instruments.js";
 import "./timeline.css";
 
 export function Timeline({ instruments, view }: { instruments: Instruments; view: View }) {
   void instruments.changed.value;
   const { turns } = instruments.tools;
-  const open = turns.some(({ calls }) => calls.some((call) => call.status === "running" || (call.asked !== undefined && call.asked.endedAt === undefined)));
-  const ticked = useNow(open);
+  const ticked = useNow(turns.some(isOpen));
   if (turns.length === 0) {
     return <Empty>{TOOLS.empty}</Empty>;
   }
@@ -24,7 +24,7 @@ export function Timeline({ instruments, view }: { instruments: Instruments; view
     <div class="i-timeline">
       <Legend />
       {turns.toReversed().map((turn) => (
-        <Turn key={turn.key} turn={turn} now={now} view={view} mask={(value) => instruments.secrets.mask(value)} />
+        <Turn key={turn.key} turn={turn} state={stateOf(turn)} now={isOpen(turn) ? now : 0} view={view} instruments={instruments} />
       ))}
     </div>
   );
@@ -43,22 +43,36 @@ function Legend() {
   );
 }
 
-interface TurnProps {
-  turn: TurnCalls;
-  now: number;
-  view: View;
-  mask: (value: unknown) => unknown;
+/** Something of it goes on. */
+function isOpen({ calls }: TurnCalls): boolean {
+  return calls.some((call) => call.status === "running" || (call.asked !== undefined && call.asked.endedAt === undefined));
 }
 
-function Turn({ turn, now, view, mask }: TurnProps) {
+/** All of a turn that may have changed, in short: its objects stay the same. */
+function stateOf({ calls, budget }: TurnCalls): string {
+  const each = calls.map(({ id, status, runMs, record, asked }) => [id, status, runMs, record === undefined, asked?.at, asked?.outcome].join());
+  return `${each.join(";")} ${JSON.stringify(budget) ?? ""}`;
+}
+
+interface TurnProps {
+  turn: TurnCalls;
+  /** It is drawn again when this is another one. */
+  state: string;
+  now: number;
+  view: View;
+  instruments: Instruments;
+}
+
+const Turn = memo(({ turn, now, view, instruments }: TurnProps) => {
   const heading = useId();
+  const mask = (value: unknown): unknown => instruments.secrets.mask(value);
   const axis = axisOf(turn.calls, now);
   return (
     <section class="i-turn" aria-labelledby={heading}>
       <header class="i-turn-head">
         <h3 id={heading}>
-          {turn.turn === undefined ? "Between turns" : `Turn ${turn.turn}`}
-          <span class={`i-side i-side-${turn.side}`}>{turn.side === "voice" ? "voice" : "text"}</span>
+          {TURN.heading(turn.turn)}
+          <span class={`i-side i-side-${turn.side}`}>{SIDE[turn.side]}</span>
         </h3>
         {turn.budget !== undefined && <BudgetView budget={turn.budget} />}
       </header>
@@ -73,12 +87,12 @@ function Turn({ turn, now, view, mask }: TurnProps) {
       </p>
     </section>
   );
-}
+});
 
 /** What a turn has used of what it may. */
 export function BudgetView({ budget }: { budget: Budget }) {
   return (
-    <ul class="i-budget" aria-label="Used of this turn's budget">
+    <ul class="i-budget" aria-label={BUDGET_LABEL}>
       {(["retrieval", "total", "tool_time_ms"] as const).map((kind) => {
         const account = budget[kind];
         return account === undefined ? null : <AccountView key={kind} kind={kind} account={account} />;
@@ -145,8 +159,7 @@ function Bar({ call, axis, now }: { call: Call; axis: { from: number; ms: number
         <span
           key={kind}
           class={`i-segment i-segment-${kind} ${kind === "run" ? `i-segment-${call.status}` : ""}`}
-          // A person's pause is longer than any axis: it goes to the edge.
-          style={{ left: `${place(from)}%`, width: `${(kind === "asked" ? 100 : place(to)) - place(from)}%` }}
+          style={{ left: `${place(from)}%`, width: `${place(to) - place(from)}%` }}
         />
       ))}
     </span>

@@ -17,7 +17,7 @@ interface TopBarProps {
 export function TopBar({ console, inside, onInside, onSetup, onHelp }: TopBarProps) {
   const voice = console.voice.value;
   // Whether it takes new sessions says nothing while the call cannot reach it.
-  const gateway = voice.phase === "reconnecting" ? voice.phase : console.gateway.value;
+  const gateway = voice.phase === "reconnecting" || (running(voice) && voice.restoring) ? "reconnecting" : console.gateway.value;
   const on = running(voice);
   const anew = (): void => {
     console.startAnew();

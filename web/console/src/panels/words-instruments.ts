@@ -1,9 +1,11 @@
 // Every sentence that the instruments say.
-import type { TurnLatency } from "@voicegw/client";
+import type { TurnLatency, Usage } from "@voicegw/client";
 import type { Call, Segment } from "../model/calls.js";
 import type { Committed } from "../model/faults.js";
 import type { Direction, Group } from "../model/log.js";
 import type { Part, Turn } from "../model/turns.js";
+
+export const INSTRUMENTS = "Instruments";
 
 export const TABS = { tools: "Tools", latency: "Latency", events: "Events", state: "State", faults: "Faults" } as const;
 
@@ -49,24 +51,24 @@ export interface Chip {
 const REFUSAL: Readonly<Record<string, [text: string, title: string]>> = {
   VALIDATION: ["wrong arguments", "The arguments did not fit the tool. The model was told which, and may try again."],
   NOT_FOUND: ["no such tool", "The model called a tool that does not exist."],
-  INTERNAL: ["fault in the tool", "The tool failed in a way that nobody expected."],
+  INTERNAL: ["internal error", "The tool failed unexpectedly."],
   MODE_RESTRICTED: ["not allowed here", "The tool may not be used in this kind of conversation."],
-  BUDGET_EXCEEDED: ["over budget", "The turn had used up its calls. Nothing was run."],
-  SESSION_INACTIVE: ["no session for it", "The tool needs a session that is not there."],
-  SESSION_ACTIVE: ["session open already", "The tool would open a session, and one is open."],
-  TRANSIENT: ["does not work now", "It failed for the moment; the same call may succeed later."],
+  BUDGET_EXCEEDED: ["call limit reached", "The turn had used all of its calls. Nothing was run."],
+  SESSION_INACTIVE: ["no session", "The tool needs an open voice session."],
+  SESSION_ACTIVE: ["session already open", "The tool would open a session, and one is already open."],
+  TRANSIENT: ["temporarily unavailable", "It failed this time. The same call may succeed later."],
   PERMANENT: ["cannot be done", "It failed, and would fail again."],
-  CONFLICT: ["may have been done", "It was not run: the same may have been done before."],
-  AUTH: ["access refused", "The tool was not let in."],
-  RATE_LIMIT: ["too much at once", "The tool's service takes no more for now."],
+  CONFLICT: ["may already be done", "It was not run, because the same may already have been done."],
+  AUTH: ["access denied", "The service behind the tool denied access."],
+  RATE_LIMIT: ["too many requests", "The service behind the tool accepts no more requests for now."],
 };
 
 const ANSWERED: Readonly<Record<string, Chip>> = {
-  approved: { text: "you approved", tone: "good", title: "The arguments that you saw have been run, as a call of their own." },
+  approved: { text: "you approved", tone: "good", title: "Exactly the arguments that you saw were run, as a separate call." },
   denied: { text: "you declined", tone: "plain", title: "Nothing was run." },
-  expired: { text: "nobody answered", tone: "warn", title: "The question ended unanswered. Nothing was run." },
+  expired: { text: "expired", tone: "warn", title: "Nobody answered in time. Nothing was run." },
   lost: { text: "not answered", tone: "plain", title: "The session ended before the question was answered. Nothing was run." },
-  unknown: { text: "ended unseen", tone: "plain", title: "The question ended while the connection was away: answered, or too late. The calls below show what was run." },
+  unknown: { text: "ended unseen", tone: "plain", title: "The question ended while the connection was lost: answered, or too late. The calls below show what was run." },
   used: { text: "answered elsewhere", tone: "plain", title: "Somebody else had answered the question before." },
 };
 
@@ -74,9 +76,9 @@ const APPROVED_BY: Readonly<Record<string, string>> = { client: "by button", api
 
 const NOT_DELIVERED: Readonly<Record<string, string>> = {
   cancelled: "the model took the call back",
-  superseded: "the user spoke on",
-  repeated: "the call had its answer before",
-  session_over: "the session was over",
+  superseded: "the user went on talking",
+  repeated: "the call was already answered",
+  session_over: "the session had ended",
 };
 
 /** What is remarkable about a call. */
@@ -98,13 +100,13 @@ function changeChips(call: Call): Chip[] {
   const chips: Chip[] = Object.entries(call.clamped).map(([name, { requested, applied }]) => ({
     text: `${name} ${requested} → ${applied}`,
     tone: "warn",
-    title: `The model asked for ${requested}; more than ${applied} is not allowed here.`,
+    title: `The model asked for ${requested}. The limit is ${applied}.`,
   }));
   if (call.repeat === "joined") {
-    chips.push({ text: "repeat: joined", tone: "plain", title: "The same call was running. It ran once, and both got its answer." });
+    chips.push({ text: "joined a running call", tone: "plain", title: "The same call was already running. It ran once, and both got its answer." });
   } else if (call.repeat === "memory") {
     const when = call.originalTurn === undefined ? "before" : `in turn ${call.originalTurn}`;
-    chips.push({ text: "repeat: from memory", tone: "plain", title: `Nothing was run: the answer was made ${when}.` });
+    chips.push({ text: "answered from cache", tone: "plain", title: `Nothing was run again: it was done ${when}.` });
   }
   return chips;
 }
@@ -114,7 +116,7 @@ function questionChips(call: Call): Chip[] {
   if (call.asked !== undefined) {
     const { outcome } = call.asked;
     if (outcome === undefined) {
-      chips.push({ text: "asks you", tone: "warn", title: "It waits for your answer, a button in the conversation." });
+      chips.push({ text: "needs your approval", tone: "warn", title: "Approve or decline it in the conversation." });
     } else {
       chips.push(ANSWERED[outcome] ?? { text: outcome, tone: "plain", title: "" });
     }
@@ -129,8 +131,8 @@ function deliveryChips(call: Call): Chip[] {
   if (call.delivered !== false) {
     return [];
   }
-  const why = NOT_DELIVERED[call.notDelivered ?? ""] ?? call.notDelivered ?? "nobody said why";
-  return [{ text: "not told to the model", tone: "warn", title: `The answer was not given to the model: ${why}.` }];
+  const why = NOT_DELIVERED[call.notDelivered ?? ""] ?? call.notDelivered ?? "no reason was given";
+  return [{ text: "not delivered", tone: "warn", title: `The answer was not delivered to the model: ${why}.` }];
 }
 
 /** Whether it has not failed, although the model was told so: a person is asked first. */
@@ -166,18 +168,25 @@ export function tookOf(call: Call, now: number): string {
 }
 
 export const SEGMENT: { [K in Segment["kind"]]: string } = {
-  queued: "waited to begin",
-  run: "ran",
-  asked: "waited for your answer",
-  shared: "shared another call",
+  queued: "queued",
+  run: "running",
+  asked: "waiting for approval",
+  shared: "sharing another call",
+};
+
+const STORY: { [K in Segment["kind"]]: string } = {
+  queued: "It was queued",
+  run: "It ran",
+  asked: "It waited for approval",
+  shared: "It shared another call",
 };
 
 /** What stood between the call and its answer, in sentences. */
 export function storyOf(call: Call, parts: readonly Segment[]): string[] {
-  const story = parts.map(({ kind, from, to }) => `It ${SEGMENT[kind]} for ${to - from < 1 ? "less than 1 ms" : duration(to - from)}.`);
+  const story = parts.map(({ kind, from, to }) => `${STORY[kind]} for ${to - from < 1 ? "less than 1 ms" : duration(to - from)}.`);
   const remarks = chipsOf(call).map(({ title }) => title).filter((title) => title !== "");
   if (call.delivered === true) {
-    remarks.push("The model was given the answer.");
+    remarks.push("The answer was delivered to the model.");
   }
   return [...story, ...remarks];
 }
@@ -190,32 +199,34 @@ export const ACCESS = {
 } as const;
 
 export const TOOLS = {
-  empty: "No tool has been called yet. Ask for something that has to be looked up.",
+  empty: "No tool calls yet. Ask for something that has to be looked up.",
   noInspect: "Arguments and answers are for operators: open the link that voicegw console prints.",
-  running: "It still runs; the rest is shown when it has ended.",
-  args: "Arguments as they ran",
+  running: "Still running. The rest is shown when it ends.",
+  args: "Arguments",
   envelope: "Answer to the model",
-  record: "Line in the audit",
+  record: "Audit record",
 } as const;
 
-export const BUDGET = { retrieval: "searches", total: "calls", tool_time_ms: "ms of tools" } as const;
+export const BUDGET_LABEL = "Used of the turn's budget";
+
+export const BUDGET = { retrieval: "searches", total: "calls", tool_time_ms: "ms of tool time" } as const;
 
 // Latency.
 
 export const PART: { [P in Part]: { name: string; means: string } } = {
-  detection: { name: "Noticing", means: "from your last sound until it was known that you had finished" },
+  detection: { name: "End-of-speech detection", means: "from your last sound until the end of your turn was detected" },
   provider: { name: "Model", means: "until the model's first sound reached the gateway" },
-  gateway: { name: "Gateway", means: "what voicegw itself took" },
-  network: { name: "Network", means: "the way there and back, with the time in microphone and loudspeaker" },
-  cushion: { name: "Cushion", means: "held back in this page, so that the voice does not stutter" },
+  gateway: { name: "Gateway", means: "added by voicegw itself" },
+  network: { name: "Network", means: "there and back, including microphone and speaker" },
+  cushion: { name: "Jitter buffer", means: "held back in this page so that the voice does not stutter" },
 };
 
 const BY: { [B in TurnLatency["by"]]: string } = { speech: "spoken", text: "typed", approval: "approved" };
 
 const STATUS: { [S in Turn["status"]]: string } = {
-  running: "going on",
+  running: "in progress",
   completed: "completed",
-  interrupted: "interrupted",
+  interrupted: "cut off",
   failed: "failed",
   unfinished: "not finished",
 };
@@ -225,28 +236,45 @@ export function turnRemark({ by, status }: Turn): string {
   return by === undefined ? STATUS[status] : `${BY[by]}, ${STATUS[status]}`;
 }
 
+export function tokens({ input_tokens, output_tokens }: Usage): string {
+  return `${input_tokens} tokens in, ${output_tokens} out`;
+}
+
 /** The wait of a turn in a sentence, for those who do not see the bar. */
 export function waitSentence(turn: Turn): string {
   const parts = Object.entries(turn.parts).map(([part, ms]) => `${PART[part as Part].name} ${duration(ms)}`);
-  return `${duration(turn.totalMs ?? 0)} until the answer: ${parts.join(", ")}.`;
+  return `${duration(turn.totalMs ?? 0)} until the answer${parts.length === 0 ? "" : `: ${parts.join(", ")}`}.`;
 }
 
 export const LATENCY = {
-  empty: "No turn has been answered yet. Speak or type, and the wait is taken apart here.",
-  title: "From the end of your turn to the first sound of the answer",
-  partial: "Only the gateway's part is known of this one.",
-  plot: "Waits of the last turns",
-  plotEmpty: "The plot begins with the second answer.",
-  median: "half are faster (p50)",
-  slow: "95 % are faster (p95)",
-  kept: "The last 10 minutes of both sides are kept in this page, and nowhere else.",
-  nothing: "Nothing is recorded of this turn.",
+  empty: "No response times yet. Talk or type, and each part of the wait is shown here.",
+  title: "Response time: from the end of your turn to the first sound",
+  partial: "Only the gateway's part is known for this turn.",
+  plot: "Response times of the last turns",
+  plotAloud: "Response times of the last turns. The table has the figures.",
+  plotEmpty: "The chart starts with the second answer.",
+  median: "median (p50)",
+  slow: "95th percentile (p95)",
+  kept: "Audio of the last 10 minutes is kept in this page and nowhere else.",
+  nothing: "No audio was recorded for this turn.",
 } as const;
 
+/** A turn by its number, in a heading and in the middle of a line. */
+export const TURN = {
+  heading: (turn: number | undefined): string => (turn === undefined ? "Between turns" : `Turn ${turn}`),
+  inline: (turn: number | undefined): string => (turn === undefined ? "" : `turn ${turn}`),
+  parts: (turn: number): string => `Parts of the response time in turn ${turn}`,
+  audio: (turn: number): string => `Audio of turn ${turn}`,
+} as const;
+
+export const SIDE = { voice: "voice", text: "text" } as const;
+
+export const FIGURES = { caption: "Response times in milliseconds", total: "Total", turns: "turns", turn: "one turn" } as const;
+
 export const AUDIO = {
-  both: { name: "Both", title: "Both sides as they sounded: you on the left, the voice agent on the right" },
-  user: { name: "You", title: "Your side alone" },
-  model: { name: "Voice agent", title: "All that the voice agent said, also what was never heard" },
+  both: { name: "Both", title: "Both sides as heard: you on the left, the voice agent on the right" },
+  user: { name: "You", title: "Your side only" },
+  model: { name: "Voice agent", title: "Everything the voice agent said, including what was never heard" },
 } as const;
 
 // Events.
@@ -258,7 +286,7 @@ export const GROUP: { [G in Group]: string } = {
   state: "State",
   session: "Session and errors",
   audio: "Audio",
-  drafts: "Text while it grows",
+  drafts: "Partial text",
   reports: "Reports and pings",
 };
 
@@ -266,26 +294,32 @@ export const DIRECTION: { [D in Direction]: string } = { in: "from the gateway",
 
 export const EVENTS = {
   search: "Search",
-  searchHint: "Words that occur in it",
+  searchHint: "All of these words occur in the event",
   sides: "Both agents",
   ways: "All directions",
-  kinds: "Kinds",
+  kinds: "Types",
   pause: "Pause",
-  resume: "Go on",
+  resume: "Resume",
   save: "Save",
-  saveTitle: "Save what is listed as lines of JSON. Tickets and tokens are not in it.",
+  saveTitle: "Save the listed events as JSON lines, without tickets and tokens.",
   clear: "Clear",
-  secrets: "Tickets and tokens are hidden, here and in what is saved.",
-  empty: "Nothing has happened yet.",
-  none: "Nothing fits.",
-  choose: "Choose a line to see all of it.",
+  secrets: "Tickets and tokens are hidden, here and in saved files.",
+  empty: "No events yet.",
+  none: "No matching events.",
+  label: "Events",
+  side: "Agent",
+  direction: "Direction",
+  voice: "Voice",
+  text: "Text",
+  all: "Whole event",
+  choose: "Select an event to see all of it.",
   copy: "Copy",
   copied: "Copied",
 } as const;
 
 /** How many lines are shown, of how many. */
 export function counted(shown: number, all: number, dropped: number): string {
-  const of = shown === all ? plural(all, "line", "lines") : `${shown} of ${plural(all, "line", "lines")}`;
+  const of = shown === all ? plural(all, "event", "events") : `${shown} of ${plural(all, "event", "events")}`;
   return dropped === 0 ? `${of}.` : `${of}, ${dropped} older ones dropped.`;
 }
 
@@ -293,19 +327,61 @@ export function counted(shown: number, all: number, dropped: number): string {
 
 export const PHASE: Readonly<Record<string, string>> = {
   connecting: "Connecting to the model",
-  active: "The conversation goes on",
+  active: "In conversation",
   ending: "Saying goodbye",
-  ended: "Over",
+  ended: "Ended",
 };
 
 export const STATE = {
-  empty: "No voice session yet. Start a call, and its facts are shown here.",
-  noInspect: "The gateway does not show the inside of this session. It does to a page that was opened by the link that voicegw console prints, or with a ticket made for it.",
-  intents: "What tools wanted of the session",
-  noIntents: "Nothing so far.",
+  empty: "No voice session yet. Start a call to see its state here.",
+  noInspect: "This page may not inspect the session. Open the link that voicegw console prints, or use a ticket that allows it.",
+  intents: "Requests of tools to the session",
+  noIntents: "None so far.",
   session: "Session",
   now: "Now",
   here: "This page",
+} as const;
+
+export const FACT = {
+  phase: "Phase",
+  user: "User",
+  userMuted: "not listened to any more",
+  userSpeaks: "speaking",
+  userSilent: "silent",
+  model: "Model",
+  answering: "answering",
+  waiting: "waiting",
+  pending: "Pending calls",
+  questions: "Open questions",
+  notices: "Queued for the next turn",
+  disabled: "Disabled by a tool",
+  nothing: "nothing",
+  id: "ID",
+  conversation: "Conversation",
+  provider: "Provider",
+  voice: "Voice",
+  agent: "Agent",
+  tools: "Tools version",
+  rates: "Sample rates",
+  expires: "Expires",
+  never: "never",
+  resumed: "Resumed",
+  yes: "yes",
+  no: "no",
+  rtt: "Round trip",
+  bestRtt: "Best round trip",
+  unmeasured: "not measured yet",
+  cushion: "Jitter buffer",
+  underruns: "Underruns",
+  sent: "Audio sent",
+  received: "Audio received",
+  droppedSlow: "Dropped, connection too slow",
+  droppedOffline: "Dropped, no connection",
+  bytes: "Bytes",
+  messages: "Messages",
+  unknown: "Unknown messages",
+  gaps: "Gaps, repeats",
+  reconnects: "Reconnects",
 } as const;
 
 // Faults.
@@ -318,7 +394,7 @@ const WATCH: Readonly<Record<string, string>> = {
   expire: "The provider's session reaches its longest time. Watch: the reason, then a new session of the same conversation.",
   delay: "All that the provider sends is held for a while. Watch: the model's part of the next wait.",
   silence: "The provider says nothing, and what was due is lost. Watch: the model is asked again, at last the turn fails with a reason.",
-  duplicate_call: "The next call comes twice. Watch: it runs once, and its repeat is answered from memory.",
+  duplicate_call: "The next call comes twice. Watch: it runs once, and its repeat is answered from cache.",
   late_call: "The next call comes after the turn has ended. Watch: it goes on with the budget of that turn.",
   cancel_call: "The next call is taken back. Watch: no answer is given to it, and the audit says so.",
   missing_id: "The next call has no id. Watch: it is recognised by what it asks for.",
@@ -333,11 +409,11 @@ export function watchFor(fault: string): string {
 }
 
 export const FAULTS = {
-  intro: "A simulator stands in for the provider. Press a fault, and watch what becomes of the conversation.",
-  idle: "Start a call first: a fault needs a connection to break.",
-  lasting: "How long it lasts",
-  before: "Before that",
-  none: "No fault so far.",
+  intro: "A simulator stands in for the provider. Trigger a fault and watch how the conversation goes on.",
+  idle: "Start a call first.",
+  lasting: "Duration",
+  before: "Earlier faults",
+  none: "No faults so far.",
 } as const;
 
 /** What became of a fault that was asked for. */
@@ -346,11 +422,11 @@ export function faultResult({ result, why }: Committed): string {
     case "asking":
       return "asking the simulator";
     case "now":
-      return "it happens now";
+      return "triggered";
     case "next_call":
-      return "at the next call of a tool";
+      return "armed for the next tool call";
     case "failed":
-      return `not done: ${why}`;
+      return `not triggered: ${why}`;
   }
 }
 
@@ -358,33 +434,33 @@ export function faultResult({ result, why }: Committed): string {
 
 export const WAVE = {
   label: "Waveform of both sides",
-  empty: "What both sides say is drawn here while a call goes on.",
+  empty: "Both sides of a call are drawn here.",
   user: "You",
   model: "Voice agent",
-  waiting: "waits to sound",
+  waiting: "queued",
   lost: "never heard",
   speech: "heard as speech",
   pause: "Pause",
-  live: "Back to now",
+  live: "Live",
   earlier: "Earlier",
   later: "Later",
   now: "now",
-  interrupted: "interrupted",
+  interrupted: "cut off",
   typed: "typed",
   turn: (turn: number | undefined): string => (turn === undefined ? "turn" : `turn ${turn}`),
 } as const;
 
 /** That it stands still, and how far back one looks. */
 export function ago(ms: number): string {
-  return ms < 500 ? "stands still" : `${Math.round(ms / 1000)} s back`;
+  return ms < 500 ? "paused" : `${Math.round(ms / 1000)} s back`;
 }
 
 /** Both sides in sentences, for those who do not see the waveform. */
 export function waveSentence(user: { speaking: boolean; spokeMs: number | undefined }, model: { heardMs: number; waitingMs: number; lostMs: number } | undefined): string {
   const you = user.speaking ? "You are speaking." : user.spokeMs === undefined ? "You have not spoken yet." : `You spoke for ${seconds(user.spokeMs)}.`;
   if (model === undefined) {
-    return `${you} The model has not spoken yet.`;
+    return `${you} The voice agent has not spoken yet.`;
   }
-  const rest = model.lostMs > 0 ? ` ${seconds(model.lostMs)} more were never heard.` : model.waitingMs > 0 ? ` ${seconds(model.waitingMs)} more wait.` : "";
-  return `${you} Of the model's answer ${seconds(model.heardMs)} were heard.${rest}`;
+  const rest = model.lostMs > 0 ? ` Another ${seconds(model.lostMs)} were never heard.` : model.waitingMs > 0 ? ` Another ${seconds(model.waitingMs)} are queued.` : "";
+  return `${you} You heard ${seconds(model.heardMs)} of the answer.${rest}`;
 }

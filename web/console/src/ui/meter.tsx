@@ -1,9 +1,12 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Levels } from "../control/levels.js";
+import { ticks } from "./ticks.js";
 import "./meter.css";
 
-/** Share that is left of a peak after one frame of the display. */
-const DECAY = 0.86;
+/** Share that is left of a peak at the next drawing. */
+const DECAY = 0.5;
+/** Steps of a meter: nobody sees less, and every change costs a frame. */
+const STEPS = 50;
 
 /** A meter's position for an RMS value: 0 at -60 dB, 1 at -6 dB and above. */
 function meterPosition(level: number): number {
@@ -15,31 +18,37 @@ function meterPosition(level: number): number {
 }
 
 /** A level bar: rises at once, falls slowly, rests when nothing moves. */
-export function Meter({ levels, side }: { levels: Levels; side: "user" | "model" }) {
+export function Meter({ levels, side, muted = false }: { levels: Levels; side: "user" | "model"; muted?: boolean }) {
   const bar = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    let wanted = 0;
+    let newest = 0;
+    let peak = 0;
     let shown = 0;
-    let frame = 0;
     const move = (): void => {
-      shown = Math.max(wanted, shown * DECAY);
-      shown = shown < 0.005 ? 0 : shown;
-      bar.current?.style.setProperty("transform", `scaleX(${shown.toFixed(3)})`);
-      frame = shown > 0 ? requestAnimationFrame(move) : 0;
+      const next = Math.round(Math.max(peak, shown * DECAY) * STEPS) / STEPS;
+      peak = newest;
+      if (next !== shown) {
+        shown = next;
+        bar.current?.style.setProperty("transform", `scaleX(${shown})`);
+      }
+      if (shown > 0) {
+        ticks.ask(move);
+      }
     };
     const off = levels.on(side, (level) => {
-      wanted = meterPosition(level);
-      if (frame === 0 && wanted > 0) {
-        frame = requestAnimationFrame(move);
+      newest = meterPosition(level);
+      peak = Math.max(peak, newest);
+      if (peak > 0) {
+        ticks.ask(move);
       }
     });
     return () => {
       off();
-      cancelAnimationFrame(frame);
+      ticks.drop(move);
     };
   }, [levels, side]);
   return (
-    <div class={`meter meter-${side}`} aria-hidden="true">
+    <div class={`meter meter-${side}`} data-muted={muted} aria-hidden="true">
       <div ref={bar} />
     </div>
   );

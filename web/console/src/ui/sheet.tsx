@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import * as words from "../words.js";
 import { Close } from "./icons.js";
 import "./sheet.css";
 
@@ -34,7 +35,7 @@ export function Sheet({ id, title, open, onClose, place, children }: SheetProps)
       <div class="sheet-inside">
         <header class="sheet-head">
           <h2 id={`${id}-title`}>{title}</h2>
-          <button type="button" class="quiet icon-only" aria-label="Close" onClick={onClose}>
+          <button type="button" class="quiet icon-only" aria-label={words.CLOSE} onClick={onClose}>
             <Close />
           </button>
         </header>

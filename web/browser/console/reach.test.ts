@@ -1,0 +1,151 @@
+// What one must be able to reach and to see, however the page is used: by keyboard alone, in a
+// narrow or a magnified window, with the system's own colours.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import { openChromium, type VisitorOptions } from "../harness/chromium.ts";
+import { ConsolePage } from "../harness/consolepage.ts";
+import { FakeGateway, type Sent } from "../harness/fakegateway.ts";
+import { recording } from "../harness/folder.ts";
+import { Gateway } from "../harness/gateway.ts";
+import { babble } from "../harness/signals.ts";
+
+let browser: Browser;
+let real: Gateway;
+beforeAll(async () => {
+  browser = await openChromium(recording(babble, 120));
+  real = await Gateway.open();
+});
+afterAll(async () => {
+  await browser.close();
+  await real.close();
+});
+
+async function opened(options: VisitorOptions = {}) {
+  const gateway = await FakeGateway.open(real);
+  const console = await ConsolePage.open(browser, gateway, options);
+  const close = async () => {
+    await console.leave();
+    await gateway.close();
+  };
+  return { gateway, console, close };
+}
+
+function asks(token: string): Sent {
+  const args = { title: "Design review", start_time: "2026-11-24T10:00:00Z", end_time: "2026-11-24T11:00:00Z", attendees: ["ada@example.org", "grace@example.org"], description: "What we know by then" };
+  const preview = 'Create the event "Design review" from 2026-11-24T10:00:00Z to 2026-11-24T11:00:00Z. Invited: ada@example.org, grace@example.org. Description: What we know by then.';
+  return { type: "confirmation.request", turn: 1, token, tool: "calendar_create_event", args, args_source: JSON.stringify(args), preview, expires_at: new Date(Date.now() + 290_000).toISOString() };
+}
+
+describe.concurrent("by keyboard", () => {
+  test("with push-to-talk the space bar talks, also right after Start talking", async () => {
+    const { gateway, console, close } = await opened();
+    await console.press("Settings");
+    await console.page.getByRole("radio", { name: "Push-to-talk" }).check();
+    await console.page.keyboard.press("Escape");
+    await console.page.getByRole("button", { name: "Start talking" }).focus();
+    await console.page.keyboard.press("Enter");
+    const visit = await gateway.welcome();
+    await console.focusOn("Mute");
+    await console.page.keyboard.down(" ");
+    expect(await visit.next("input.activity")).toMatchObject({ active: true });
+    await console.page.keyboard.up(" ");
+    expect(await visit.next("input.activity")).toMatchObject({ active: false });
+    expect(console.hasSaid("Muted")).toBe(false);
+    // Single keys work on a button, too.
+    await console.page.keyboard.press("m");
+    await console.page.locator("#mute[aria-pressed=true]").waitFor();
+    await close();
+  });
+
+  test("whoever goes back from the composer meets no answer", async () => {
+    const { gateway, console, close } = await opened();
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    visit.send(asks("t1"));
+    await console.question(/Design review/);
+    await console.page.getByRole("textbox", { name: "Write to the text agent" }).focus();
+    await console.page.keyboard.press("Shift+Tab");
+    await console.page.keyboard.press("Enter");
+    await console.page.keyboard.press(" ");
+    // The card itself, and from there Decline and Approve.
+    await console.questions.getByRole("group", { name: /Design review/ }).focus();
+    // The arguments may be folded.
+    for (let i = 0; i < 4 && (await console.focused()) !== "Decline"; i++) {
+      await console.page.keyboard.press("Tab");
+    }
+    await console.focusOn("Decline");
+    await console.page.keyboard.press("Tab");
+    await console.focusOn("Approve");
+    expect(visit.texts.all.filter(({ type }) => type === "confirmation.resolve")).toEqual([]);
+    await console.page.keyboard.press("Enter");
+    expect(await visit.next("confirmation.resolve")).toMatchObject({ token: "t1", approved: true });
+    await close();
+  });
+
+  test("an example keeps the keyboard", async () => {
+    const { console, close } = await opened();
+    await console.page.getByRole("button", { name: "Tell me about the font library" }).focus();
+    await console.page.keyboard.press("Enter");
+    await console.focusOn("Conversation");
+    await close();
+  });
+});
+
+describe.concurrent("in any window", () => {
+  test("a question can be answered at 200 and 400 % zoom", async () => {
+    const { gateway, console, close } = await opened();
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    visit.send(asks("t1"));
+    const question = await console.question(/Design review/);
+    for (const size of [{ width: 720, height: 450 }, { width: 360, height: 225 }, { width: 390, height: 844 }, { width: 1024, height: 768 }, { width: 1440, height: 900 }]) {
+      await console.page.setViewportSize(size);
+      await console.page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+      await console.page.screenshot({ path: new URL(`../out/question-${size.width}x${size.height}.png`, import.meta.url).pathname });
+      for (const name of ["Decline", "Approve"]) {
+        const seen = await question.getByRole("button", { name }).evaluate((button) => {
+          const { left, right, top, bottom } = button.getBoundingClientRect();
+          return button.contains(document.elementFromPoint((left + right) / 2, top + 2)) && button.contains(document.elementFromPoint((left + right) / 2, bottom - 2));
+        });
+        expect(seen, `${name} in a window of ${size.width} x ${size.height}`).toBe(true);
+      }
+    }
+    const lines = await question.locator("pre").evaluate((pre) => {
+      const { lineHeight, paddingTop, paddingBottom } = getComputedStyle(pre);
+      return (pre.clientHeight - parseFloat(paddingTop) - parseFloat(paddingBottom)) / parseFloat(lineHeight);
+    });
+    expect(Math.abs(lines - Math.round(lines)), "a line of the arguments that is seen in part").toBeLessThan(0.05);
+    await close();
+  });
+
+  test("the waveform moves in a narrow window, in a call that began with an invitation", async () => {
+    const gateway = await Gateway.open();
+    const console = await ConsolePage.open(browser, gateway);
+    await console.page.setViewportSize({ width: 390, height: 844 });
+    await console.write("Switch to voice and tell me about the robotics lab");
+    await console.press("Talk", await console.line("Continue by voice"));
+    await console.says("Speaking");
+    const picture = () => console.page.locator(".i-wave canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    const before = await picture();
+    await expect.poll(picture, { timeout: 5000 }).not.toBe(before);
+    const then = await picture();
+    await expect.poll(picture, { timeout: 5000 }).not.toBe(then);
+    await console.leave();
+    await gateway.close();
+  });
+
+  test("the system's own colours keep what is chosen, and the meters", async () => {
+    const { gateway, console, close } = await opened();
+    await console.page.emulateMedia({ forcedColors: "active" });
+    await console.press("Start talking");
+    const visit = await gateway.welcome();
+    await visit.hears(1600);
+    const ground = (selector: string) => console.page.locator(selector).first().evaluate((element) => getComputedStyle(element).backgroundColor);
+    expect(await ground("[role=tab][aria-selected=true]")).not.toBe(await ground("[role=tab][aria-selected=false]"));
+    expect(await ground(".meter-user div")).not.toBe(await ground(".meter-user"));
+    await console.press("Mute");
+    expect(await ground("#mute")).not.toBe(await ground("#hangup"));
+    await console.page.screenshot({ path: new URL("../out/forced-colors.png", import.meta.url).pathname });
+    await close();
+  });
+});

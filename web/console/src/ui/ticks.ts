@@ -1,0 +1,36 @@
+// When what moves by itself is drawn: all of it in the same frame, and not in every frame.
+
+/** Between two drawings, in ms. The eye sees meters and waves move; each frame of a page costs. */
+export const TICK_MS = 100;
+
+/** Draws what has asked for it, at most every TICK_MS. */
+export class Ticks {
+  private readonly asked = new Set<() => void>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private last = -Infinity;
+
+  /** `frame` calls back when the page is painted next. */
+  constructor(private readonly frame: (draw: () => void) => void = (draw) => void requestAnimationFrame(draw)) {}
+
+  /** `draw` is called once, soon. What moves on asks again then. */
+  ask(draw: () => void): void {
+    this.asked.add(draw);
+    this.timer ??= setTimeout(() => this.frame(() => this.run()), Math.max(0, this.last + TICK_MS - performance.now()));
+  }
+
+  /** What has asked is not drawn any more. */
+  drop(draw: () => void): void {
+    this.asked.delete(draw);
+  }
+
+  private run(): void {
+    this.timer = undefined;
+    this.last = performance.now();
+    const all = [...this.asked];
+    this.asked.clear();
+    all.forEach((draw) => draw());
+  }
+}
+
+/** The page's. */
+export const ticks = new Ticks();

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, test, vi } from "vitest";
+import { TICK_MS, Ticks } from "../src/ui/ticks.js";
+
+let drawn: string[];
+let frames: (() => void)[];
+let ticks: Ticks;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  drawn = [];
+  frames = [];
+  ticks = new Ticks((draw) => frames.push(draw));
+});
+afterEach(() => vi.useRealTimers());
+
+/** So many ms pass; every frame that was asked for is painted. */
+function pass(ms: number): void {
+  vi.advanceTimersByTime(ms);
+  frames.splice(0).forEach((draw) => draw());
+}
+
+test("all that moves is drawn in one frame, and at most once in a tick", () => {
+  const a = (): void => void drawn.push("a");
+  ticks.ask(a);
+  ticks.ask(a);
+  ticks.ask(() => drawn.push("b"));
+  vi.advanceTimersByTime(0);
+  assert.equal(frames.length, 1);
+  pass(0);
+  assert.deepEqual(drawn, ["a", "b"]);
+  ticks.ask(a);
+  pass(TICK_MS - 1);
+  assert.deepEqual(drawn, ["a", "b"]);
+  pass(1);
+  assert.deepEqual(drawn, ["a", "b", "a"]);
+  pass(10 * TICK_MS);
+  assert.equal(drawn.length, 3, "what does not ask is not drawn");
+});
+
+test("what asks again while it is drawn is drawn in the next tick, and what is dropped is not", () => {
+  const on = (): void => {
+    drawn.push("on");
+    ticks.ask(on);
+  };
+  ticks.ask(on);
+  for (let i = 0; i < 5; i++) {
+    pass(TICK_MS);
+  }
+  assert.equal(drawn.length, 5);
+  ticks.drop(on);
+  pass(TICK_MS);
+  assert.equal(drawn.length, 5);
+});
