@@ -88,7 +88,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 		Cancellable:          r.flag("cancellable", false),
 		IdempotencyKey:       r.text("idempotencyKey", false, 500),
 		Preview:              r.text("preview", false, 1000),
-		Parameters:           raw["parameters"],
+		Parameters:           parametersOf(object, raw["parameters"]),
 	}
 	s.TimeoutMS = cmp.Or(s.TimeoutMS, DefaultTimeoutMS)
 	r.rules(&s)
@@ -96,12 +96,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 	if strings.TrimSpace(s.Description) != "" && Wordless(s.Description) {
 		r.problem(pointer{"description"}, "The description holds no word but markup; write a sentence that tells a model when to call the tool.")
 	}
-	var compiled *compiledSpec
-	if _, has := object["parameters"]; !has {
-		r.missing("parameters", "the JSON Schema of the arguments")
-	} else {
-		compiled = r.parameters(&s)
-	}
+	compiled := r.parameters(&s)
 	s.Clamp = r.clamp(&s, compiled)
 	return s, compiled, r.problems
 }

@@ -79,7 +79,7 @@ func TestParseSpecRefuses(t *testing.T) {
 		{"clamp of a string", `clamp: {"voice": {"query": 3}}`, "/clamp/voice/query", "not a number"},
 		{"clamp to a fraction", `clamp: {"voice": {"top_k": 3.5}}`, "/clamp/voice/top_k", "whole number"},
 		{"clamp below the minimum", `clamp: {"voice": {"top_k": 0}}`, "/clamp/voice/top_k", "below the minimum"},
-		{"no parameters", `parameters: null`, "/parameters", "missing"},
+		{"parameters without a property", `parameters: {"type": "object"}`, "/parameters", "leaves \"parameters\" out"},
 		{"parameters are a list", `parameters: []`, "/parameters", "JSON Schema object"},
 	}
 	for _, tt := range tests {

@@ -11,10 +11,16 @@ import (
 // handles its calls before any tool of the registry; no file may hold a tool of that name.
 const ConfirmAction = "confirm_action"
 
+// AgentSwitch is the tool with which a model hands the conversation to another agent. The other
+// names of agentTools are those with which a model works on the documents of agents.
+const AgentSwitch = "agent_switch"
+
+var agentTools = []string{"agent_create", "agent_delete", "agent_get", "agent_list", AgentSwitch, "agent_update"}
+
 // ReservedNames lists the ids that the gateway itself declares to models, sorted: no tool
 // may have one of them. Every tool of the gateway's own must be added here; the build, the
 // registry's loading and the gateway read only this list.
-func ReservedNames() []string { return []string{ConfirmAction, DescribeTool} }
+func ReservedNames() []string { return append(slices.Clone(agentTools), ConfirmAction, DescribeTool) }
 
 // Reserved says why no tool may be called id, as the end of a sentence; empty if the id is
 // allowed. A name that differs from a reserved one only in case, dashes or underscores is

@@ -237,6 +237,8 @@ func (c *schemaCheck) value(n *node) {
 	types := n.types()
 	switch {
 	case n.doc["additionalProperties"] != nil: // reported already
+	case slices.Contains(types, "object") && len(n.at) == 0 && len(n.names) == 0:
+		c.problem(n.at, "This object names no property and lets every one in. A tool that takes no arguments leaves \"parameters\" out; otherwise name them under \"properties\", and add \"additionalProperties\": false.")
 	case slices.Contains(types, "object"):
 		c.problem(n.at, "This object lets unknown properties in; add \"additionalProperties\": false.")
 	case slices.Contains(types, "array"):

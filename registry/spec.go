@@ -92,7 +92,8 @@ type Spec struct {
 	Preview string `json:"preview,omitempty"`
 	// Clamp lowers numbers among the top-level arguments, by mode and name.
 	Clamp map[Mode]map[string]int `json:"clamp,omitempty"`
-	// Parameters is the JSON Schema (draft 2020-12) of the arguments object, as written.
+	// Parameters is the JSON Schema (draft 2020-12) of the arguments object, as written; of a tool
+	// whose author gives none it is a closed object without properties.
 	Parameters json.RawMessage `json:"parameters"`
 }
 

@@ -31,6 +31,9 @@ type tool struct {
 	checked bool   // its handler has a function Check
 }
 
+// bare reports whether the tool takes no arguments, so that its Gemini form is empty.
+func (t *tool) bare() bool { return len(t.entry.Forms.OpenAI) > 0 && len(t.entry.Forms.Gemini) == 0 }
+
 func (l *linter) add(file string, line int, pointer, rule, format string, args ...any) {
 	l.report(SeverityError, file, line, pointer, rule, fmt.Sprintf(format, args...))
 }
@@ -104,8 +107,17 @@ func (l *linter) schema(s *source, t *tool) *node {
 	}
 	l.fields(s, tree, &spec)
 	l.wording(file, tree)
+	if len(spec.Parameters) == 0 {
+		return nil // the file is not an object
+	}
 	parameters := tree.get("parameters")
-	if parameters == nil || parameters.kind != kindObject || len(spec.Parameters) == 0 {
+	if parameters == nil || parameters.kind == kindObject && len(parameters.members) == 0 {
+		if parameters, err = parseJSON(spec.Parameters); err != nil { // a schema of the registry's own
+			l.add(file, tree.line, "/parameters", ruleParameters, "%v.", err)
+			return nil
+		}
+	}
+	if parameters.kind != kindObject {
 		return nil
 	}
 	l.preview(file, tree)
@@ -187,9 +199,13 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	if g.unclosed > 0 {
 		l.add(file, g.unclosed, "", ruleGuide, "The block of code that begins here does not end; close it with its fence.")
 	}
+	bare := t.bare()
 	for _, heading := range [...]string{"Parameters", "Examples"} {
 		switch g.count(heading) {
 		case 0:
+			if bare {
+				continue // there is nothing to describe, and only one call
+			}
 			l.add(file, 0, "", ruleGuide, "The section \"## %s\" is missing.", heading)
 		case 1:
 		default:
@@ -257,7 +273,7 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 			l.add(file, b.line+tree.lineOf(p.Path)-1, p.Path, ruleExamples, "The example does not fit the parameters: %s.", strings.TrimSuffix(p.Message, "."))
 		}
 	}
-	if n == 0 {
+	if n == 0 && !t.bare() {
 		l.add(file, s.line, "", ruleExamples, "There is no example. Write the arguments of a call as an object in a block fenced with ```json.")
 	}
 }
