@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"voicegw/registry"
 	"voicegw/registry/build"
 )
 
@@ -17,6 +18,7 @@ type toolsFlags struct {
 	List     toolsListFlags     `cmd:"" help:"List the tools of this binary."`
 	Describe toolsDescribeFlags `cmd:"" help:"Describe a tool of this binary."`
 	Call     toolsCallFlags     `cmd:"" help:"Run one tool of this binary as a conversation would, and print its answer."`
+	Start    toolsStartFlags    `cmd:"" hidden:"" help:"Load the tools of this binary, and say as JSON what is wrong: for tools build."`
 }
 
 type toolsBuildFlags struct {
@@ -36,7 +38,15 @@ type toolsLintFlags struct {
 	JSON bool   `help:"Write the report as JSON." name:"json"`
 }
 
-// Run checks all tools and builds the registry.
+type toolsStartFlags struct{}
+
+// Run loads the tools with the types of what serve provides, which needs no configuration.
+func (toolsStartFlags) Run(p Process) error {
+	_, err := p.loadRegistry(registry.Options{Handlers: handlers(), ModeCapabilities: provided()})
+	return p.printJSON(build.StartedOf(err))
+}
+
+// Run checks all tools, builds the registry, and starts the program with it once.
 func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 	now, err := build.TimeOf(variable(p.Environ, "SOURCE_DATE_EPOCH"))
 	if err != nil {
@@ -46,7 +56,16 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 	if err != nil {
 		return cannotBuild(flags.Dir, err)
 	}
-	return p.showReport(report, flags.JSON, "nothing was written")
+	otherwise := "nothing was written"
+	if report.Errors() == 0 {
+		found, err := build.Start(ctx, flags.Dir, "tools", "start")
+		if err != nil {
+			return err
+		}
+		report.Add(found...)
+		otherwise = "what was generated is as it should be, and the handlers are not"
+	}
+	return p.showReport(report, flags.JSON, otherwise)
 }
 
 // Run checks one tool, or all.

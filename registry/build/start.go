@@ -1,0 +1,207 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"voicegw/registry"
+)
+
+const (
+	// programDir is where the program is that holds the tools, in the project.
+	programDir = "cmd/voicegw"
+	// startTime bounds the start of the program, without its compilation.
+	startTime = time.Minute
+	// maxOutput is how much of what the compiler or the program says is shown, in characters.
+	maxOutput = 2000
+	// maxCompileErrors is how many errors of the compiler become findings.
+	maxCompileErrors = 50
+)
+
+// Started is what a program that was started only to be tried writes to its standard output, as JSON.
+type Started struct {
+	// Problems are those of registry.LoadError; empty if the tools can be loaded.
+	Problems []registry.Problem `json:"problems"`
+}
+
+// Start compiles the program of the project in dir with its tools, starts it with args, which must make
+// it write [Started] and end, and returns what is wrong: errors of the compiler, a panic while the
+// program begins, needs that nothing provides. A project without the program, or a machine without the
+// go command, has no findings. The error is one of ctx or of the file system.
+func Start(ctx context.Context, dir string, args ...string) ([]Finding, error) {
+	root, err := openProject(dirOr(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // it was only read
+	if _, err := fs.Stat(root.FS(), programDir); err != nil {
+		return nil, nil
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, nil
+	}
+	tmp, err := os.MkdirTemp("", "voicegw-start-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for the program: %w", err)
+	}
+	defer os.RemoveAll(tmp) //nolint:errcheck // what is left is in the folder for temporary files
+	s := starter{dir: dirOr(dir), root: root.FS(), program: filepath.Join(tmp, "voicegw")}
+	// Not go run: if its time is over, the program would go on.
+	if out, err := s.command(ctx, "go", "build", "-ldflags=-s -w", "-o", s.program, "./"+programDir); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return s.compiled(out.stderr), nil
+	}
+	limited, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	out, err := s.command(limited, s.program, args...)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case limited.Err() != nil:
+		return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "",
+			"The program does not start: it had not begun to work after %s. Look for an init function or a variable of a tool that waits for something.", startTime)}, nil
+	}
+	var started Started
+	if json.Unmarshal(out.stdout, &started) == nil {
+		return s.loaded(started.Problems), nil
+	}
+	return s.ended(out.stderr, err), nil
+}
+
+func dirOr(dir string) string {
+	if dir == "" {
+		return "."
+	}
+	return dir
+}
+
+// starter tries the program of one project.
+type starter struct {
+	dir     string
+	root    fs.FS
+	program string // the compiled program
+}
+
+type said struct{ stdout, stderr []byte }
+
+func (s *starter) command(ctx context.Context, name string, args ...string) (said, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, &stdout, &stderr
+	cmd.WaitDelay = time.Second // a program that leaves a child behind does not hold the build
+	err := cmd.Run()
+	return said{stdout.Bytes(), stderr.Bytes()}, err
+}
+
+func (s *starter) finding(file string, line int, pointer, format string, args ...any) Finding {
+	tool := ""
+	if rest, ok := strings.CutPrefix(file, toolsDir+"/"); ok && strings.Contains(rest, "/") {
+		tool, _, _ = strings.Cut(rest, "/")
+	}
+	return Finding{Severity: SeverityError, Tool: tool, File: file, Line: line, Path: pointer, Rule: ruleHandler,
+		Message: fmt.Sprintf(format, args...), Link: Docs + "#" + ruleHandler}
+}
+
+// compileError matches a line of the compiler.
+var compileError = regexp.MustCompile(`(?m)^(?:\./)?([^\s:]+\.go):(\d+):(?:\d+:)? (.+)$`)
+
+// compiled makes findings of what the compiler says.
+func (s *starter) compiled(stderr []byte) []Finding {
+	var all []Finding
+	for _, m := range compileError.FindAllSubmatch(stderr, maxCompileErrors) {
+		line, _ := strconv.Atoi(string(m[2])) // digits; a line too large for an int is 0, the whole file
+		all = append(all, s.finding(string(m[1]), line, "", "The Go compiler refuses this: %s.", strings.TrimSuffix(string(m[3]), ".")))
+	}
+	if len(all) == 0 {
+		all = append(all, s.finding(path.Join(toolsDir, HandlersFile), 0, "", "The program with the tools does not compile: %s", tail(stderr)))
+	}
+	return all
+}
+
+// ofTool matches a place in a tool's Go file, in the trace of a panic.
+var ofTool = regexp.MustCompile(`(?m)\b` + toolsDir + `/([a-z0-9-]+)/([^\s/:]+\.go):(\d+)`)
+
+// panicked matches the first line of a panic or of a fatal error.
+var panicked = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.+)$`)
+
+// ended makes a finding of a program that ended before it could load its tools.
+func (s *starter) ended(stderr []byte, err error) []Finding {
+	what := panicked.FindSubmatch(stderr)
+	if what == nil {
+		why := "it ended without a word"
+		if err != nil {
+			why = "it ended with " + err.Error()
+		}
+		return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "", "The program with these tools does not start: %s. %s", why, tail(stderr))}
+	}
+	text := strings.TrimSuffix(string(what[1]), " [recovered]")
+	if at := ofTool.FindSubmatch(stderr[bytes.Index(stderr, what[0]):]); at != nil {
+		line, _ := strconv.Atoi(string(at[3])) // as above
+		return []Finding{s.finding(path.Join(toolsDir, string(at[1]), string(at[2])), line, "",
+			"The program panics here as it starts (%s), before any call: no gateway with this tool would run. Let no init function and no variable of the package do what may fail; do it in Execute, and return an error.", text)}
+	}
+	return []Finding{s.finding(path.Join(toolsDir, HandlersFile), 0, "", "The program with these tools panics as it starts (%s): %s", text, tail(stderr))}
+}
+
+// loaded makes findings of what keeps the registry from being loaded by the program.
+func (s *starter) loaded(problems []registry.Problem) []Finding {
+	var file registry.File
+	if data, err := fs.ReadFile(s.root, RegistryFile); err == nil {
+		_ = json.Unmarshal(data, &file) // without it findings have no tool
+	}
+	var all []Finding
+	for _, p := range problems {
+		name := path.Join(toolsDir, HandlersFile)
+		if rest, ok := strings.CutPrefix(p.Path, "/tools/"); ok {
+			index, _, _ := strings.Cut(rest, "/")
+			if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(file.Tools) {
+				name = path.Join(toolsDir, strings.ReplaceAll(file.Tools[i].ToolID, "_", "-"), handlerFile)
+			}
+		}
+		all = append(all, s.finding(name, 0, "", "%s", p.Message))
+	}
+	return all
+}
+
+// tail returns the end of an output, shortened.
+func tail(output []byte) string {
+	r := []rune(strings.ToValidUTF8(strings.TrimSpace(string(output)), "?"))
+	if len(r) > maxOutput {
+		return "… " + string(r[len(r)-maxOutput:])
+	}
+	return string(r)
+}
+
+// Add adds findings to the report; with an error it has no version.
+func (r *Report) Add(findings ...Finding) {
+	r.Findings = append(r.Findings, findings...)
+	r.sort()
+	if r.Errors() > 0 {
+		r.Version = ""
+	}
+}
+
+// StartedOf returns what a program writes whose tools were loaded with that error, which may be nil.
+func StartedOf(err error) Started {
+	if err == nil {
+		return Started{Problems: []registry.Problem{}}
+	}
+	if all, ok := errors.AsType[*registry.LoadError](err); ok {
+		return Started{Problems: all.Problems}
+	}
+	return Started{Problems: []registry.Problem{{Message: err.Error()}}}
+}

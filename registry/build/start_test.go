@@ -1,0 +1,120 @@
+package build
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"voicegw/registry"
+)
+
+// smallProject is a project whose program imports one tool; body is the tool's Go file.
+func smallProject(t *testing.T, body string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                 "module small\n\ngo 1.26\n",
+		"cmd/voicegw/main.go":    smallMain,
+		"tools/alpha/handler.go": body,
+	} {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const smallMain = `package main
+
+import (
+	"fmt"
+
+	"small/tools/alpha"
+)
+
+func main() {
+	_ = alpha.X
+	fmt.Println("{\"problems\":[]}")
+}
+`
+
+// TestStart starts real programs: one that works, those that panic as they begin, one that ends, and one
+// that does not compile.
+func TestStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles small programs")
+	}
+	for name, tt := range map[string]struct {
+		tool string
+		want []string // file:line and a part of the message
+	}{
+		"works":      {"package alpha\n\nvar X = \"\"\n", nil},
+		"init":       {"package alpha\n\nvar X = \"\"\n\nfunc init() {\n\tpanic(\"no settings \" + X)\n}\n", []string{"tools/alpha/handler.go:6", "no settings"}},
+		"a variable": {"package alpha\n\nvar X = y()\n\nfunc y() string {\n\tvar m map[string]int\n\tm[\"a\"] = 1\n\treturn \"\"\n}\n", []string{"tools/alpha/handler.go:7", "nil map"}},
+		"compile":    {"package alpha\n\nvar X = z\n", []string{"tools/alpha/handler.go:3", "undefined: z"}},
+		"exits":      {"package alpha\n\nimport \"os\"\n\nvar X = \"\"\n\nfunc init() {\n\tos.Exit(3)\n}\n", []string{"tools/zz_tools.go:0", "exit status 3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := Start(t.Context(), smallProject(t, tt.tool), "tools", "start")
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := findingLines(&Report{Findings: found})
+			if tt.want == nil && lines != "" || len(found) > 1 || tt.want != nil && lines == "" {
+				t.Fatalf("found %q", lines)
+			}
+			for _, part := range tt.want {
+				if !strings.Contains(lines, part) {
+					t.Errorf("%q does not hold %q", lines, part)
+				}
+			}
+		})
+	}
+}
+
+// TestStartWithoutAProgram: a project that holds only tools is not started.
+func TestStartWithoutAProgram(t *testing.T) {
+	found, err := Start(t.Context(), newProject(t, "alpha"), "tools", "start")
+	if err != nil || len(found) > 0 {
+		t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// TestStartSaysWhose: what keeps the registry from being loaded is told beside the tool's handler.
+func TestStartSaysWhose(t *testing.T) {
+	dir := newProject(t, "alpha", "beta-two")
+	report := mustBuild(t, Options{Dir: dir})
+	root, err := openProject(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := starter{dir: dir, root: root.FS()}
+	started := StartedOf(&registry.LoadError{Problems: []registry.Problem{
+		{Path: "/tools/1", Message: "beta_two: The handler needs Clock."}, {Message: "Something."},
+	}})
+	data, err := json.Marshal(started)
+	if err != nil || json.Unmarshal(data, &started) != nil {
+		t.Fatal(err)
+	}
+	report.Add(s.loaded(started.Problems)...)
+	lines := strings.Split(strings.TrimSpace(findingLines(report)), "\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "warning") })
+	want := []string{
+		"error tools/beta-two/handler.go:0 #handlergo : beta_two: The handler needs Clock.",
+		"error tools/zz_tools.go:0 #handlergo : Something.",
+	}
+	if !slices.Equal(lines, want) || report.Version != "" {
+		t.Errorf("version %q, findings %q", report.Version, lines)
+	}
+	if err := root.Close(); err != nil {
+		t.Error(err)
+	}
+	if all := StartedOf(nil).Problems; all == nil || len(all) > 0 {
+		t.Errorf("without an error: %v", all)
+	}
+}
