@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"voicegw/registry"
@@ -10,6 +11,8 @@ import (
 type toolLine struct {
 	ToolID               string               `json:"toolId"`
 	Version              string               `json:"version"`
+	Title                string               `json:"title,omitempty"`
+	Tags                 []string             `json:"tags,omitempty"`
 	Description          string               `json:"description"`
 	Summary              string               `json:"summary"`
 	Category             registry.Category    `json:"category"`
@@ -17,6 +20,8 @@ type toolLine struct {
 	RequiresConfirmation bool                 `json:"requiresConfirmation"`
 	AllowedModes         []registry.Mode      `json:"allowedModes"`
 	LatencyBudgetMS      int                  `json:"latencyBudgetMs"`
+	// Output is the schema of the data of an answer; absent if the tool does not describe it.
+	Output json.RawMessage `json:"output,omitempty"`
 }
 
 // tools lists the tools, those of ?mode=text or voice or all.
@@ -34,11 +39,11 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	list := []toolLine{}
 	for _, t := range tools {
 		list = append(list, toolLine{
-			ToolID: t.ToolID, Version: t.Version, Description: t.Description, Summary: t.Summary, Category: t.Category,
+			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output, Description: t.Description, Summary: t.Summary, Category: t.Category,
 			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, AllowedModes: t.AllowedModes, LatencyBudgetMS: t.LatencyBudgetMS,
 		})
 	}
-	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list})
+	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list, "envelope": registry.EnvelopeSchema()})
 }
 
 // tool shows one tool, its whole guide included.

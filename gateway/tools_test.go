@@ -53,9 +53,14 @@ func TestToolsAreListed(t *testing.T) {
 		var list struct {
 			Version string
 			Tools   []toolLine
+
+			Envelope map[string]any
 		}
 		if err := json.Unmarshal([]byte(body), &list); err != nil || resp.StatusCode != 200 || list.Version != tools.Snapshot().Version() {
 			t.Fatalf("%s: %d %s %v", query, resp.StatusCode, body, err)
+		}
+		if list.Envelope["type"] != "object" {
+			t.Errorf("%s: the schema of the envelope is %v", query, list.Envelope)
 		}
 		var ids []string
 		for _, tool := range list.Tools {

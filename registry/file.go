@@ -37,15 +37,17 @@ type Forms struct {
 // File is tool_registry.json.
 type File struct {
 	// Version is "1.0." and the first 8 hex digits of SHA-256 over the canonical
-	// JSON of everything but Version, GeneratedAt and GitCommit, the tools sorted by
+	// JSON of everything but Version, GeneratedAt, GitCommit and Envelope, the tools sorted by
 	// id. See [File.ContentVersion].
 	Version string `json:"version"`
 	// GeneratedAt is the time of the build, or of SOURCE_DATE_EPOCH, RFC 3339 UTC with
 	// milliseconds; not hashed.
 	GeneratedAt string `json:"generatedAt"`
 	// GitCommit is the last commit that changed the tools, empty if it is unknown; not hashed.
-	GitCommit string  `json:"gitCommit"`
-	Tools     []Entry `json:"tools"`
+	GitCommit string `json:"gitCommit"`
+	// Envelope is [EnvelopeSchema], in which each answer is put; [File.Encode] sets it. Not hashed.
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+	Tools    []Entry         `json:"tools"`
 }
 
 // versionPrefix is the version of the file's format.
@@ -96,7 +98,7 @@ func (f File) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Version = version
+	f.Version, f.Envelope = version, EnvelopeSchema()
 	f.Tools = slices.Clone(f.Tools)
 	if f.Tools == nil {
 		f.Tools = []Entry{}

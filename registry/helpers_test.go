@@ -145,7 +145,7 @@ func kbRegistry(t testing.TB) *Registry {
 var envelopeSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat = true
-	return compiler.Compile("testdata/envelope.schema.json")
+	return compiler.Compile("envelope.schema.json")
 })
 
 // checkEnvelope validates an envelope against its published schema and reads it back.

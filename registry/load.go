@@ -46,7 +46,7 @@ func (l *loader) problem(place pointer, format string, args ...any) {
 	l.problems = append(l.problems, Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
 }
 
-var fileKeys = []string{"generatedAt", "gitCommit", "tools", "version"}
+var fileKeys = []string{"envelope", "generatedAt", "gitCommit", "tools", "version"}
 
 func (l *loader) file(data []byte) {
 	tree, problems, ok := decodeStrict(data, MaxFileBytes, maxFileDepth)
@@ -64,6 +64,9 @@ func (l *loader) file(data []byte) {
 		if !slices.Contains(fileKeys, key) {
 			l.problem(pointer{key}, "The key %q is not known; was the file built by another version of voicegw? Run `voicegw tools build`.", shorten(key, 60))
 		}
+	}
+	if envelope, has := object["envelope"]; has && !sameJSON(envelope, EnvelopeSchema()) {
+		l.problem(pointer{"envelope"}, "The schema of the envelope is not that of this program: the file was built by another version of voicegw. Run `voicegw tools build`.")
 	}
 	l.snapshot.version, _ = object["version"].(string)
 	if want := contentVersion(tools); l.snapshot.version != want {

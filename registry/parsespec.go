@@ -45,13 +45,14 @@ var (
 
 	specKeys = []string{
 		"allowedModes", "behavior", "cancellable", "category", "clamp", "description", "idempotencyKey", "idempotent", "latencyBudgetMs",
-		"parameters", "preview", "requiresConfirmation", "scheduling", "sideEffects", "timeoutMs", "toolId", "version",
+		"output", "parameters", "preview", "requiresConfirmation", "scheduling", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
 	}
 )
 
 // compiledSpec holds the compiled parts of a spec.
 type compiledSpec struct {
 	params          *parameters
+	output          *parameters // nil if the tool does not describe its data
 	businessKey     template
 	preview         template
 	hasKey, hasView bool
@@ -75,6 +76,8 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 	s := Spec{
 		ToolID:               r.text("toolId", true, MaxToolID),
 		Version:              r.text("version", true, 100),
+		Title:                r.title(),
+		Tags:                 r.tags(),
 		Description:          r.text("description", true, MaxDescription),
 		Category:             Category(r.word("category", true, string(CategoryRetrieval), string(CategoryAction), string(CategoryUtility))),
 		SideEffects:          SideEffects(r.word("sideEffects", true, string(SideEffectsNone), string(SideEffectsReadOnly), string(SideEffectsWrites))),
@@ -97,6 +100,10 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 		r.problem(pointer{"description"}, "The description holds no word but markup; write a sentence that tells a model when to call the tool.")
 	}
 	compiled := r.parameters(&s)
+	var output *parameters
+	if s.Output, output = r.output(raw["output"]); compiled != nil {
+		compiled.output = output
+	}
 	s.Clamp = r.clamp(&s, compiled)
 	return s, compiled, r.problems
 }

@@ -223,10 +223,10 @@ func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation, part func(c
 	if err != nil {
 		return s.failed(ctx, t, err)
 	}
-	return s.succeeded(result)
+	return s.succeeded(t, result)
 }
 
-func (s *Snapshot) succeeded(result Result) outcome {
+func (s *Snapshot) succeeded(t *Tool, result Result) outcome {
 	data, err := marshal(result.Data)
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: its data: %w", errBadResult, err)}
@@ -241,6 +241,10 @@ func (s *Snapshot) succeeded(result Result) outcome {
 		if err := intent.check(); err != nil {
 			return outcome{err: fmt.Errorf("%w: %w", errBadResult, err)}
 		}
+	}
+	data, broken := t.fitOutput(data, s.opts.MaxDataBytes)
+	if broken != nil {
+		return *broken
 	}
 	o := outcome{data: data, intents: append([]Intent{}, result.Intents...)}
 	if found, ok := result.Data.(Evidenced); ok {

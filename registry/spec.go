@@ -65,6 +65,10 @@ type Spec struct {
 	ToolID string `json:"toolId"`
 	// Version is the tool's own version, in semantic versioning.
 	Version string `json:"version"`
+	// Title is the tool's name for people, at most [MaxTitle]; empty if the author gives none. Tags are
+	// words by which they find it, at most [MaxTags].
+	Title string   `json:"title,omitempty"`
+	Tags  []string `json:"tags,omitempty"`
 	// Description tells a model what the tool does; it is sent along with the parameters.
 	Description string      `json:"description"`
 	Category    Category    `json:"category"`
@@ -95,6 +99,9 @@ type Spec struct {
 	// Parameters is the JSON Schema (draft 2020-12) of the arguments object, as written; of a tool
 	// whose author gives none it is a closed object without properties.
 	Parameters json.RawMessage `json:"parameters"`
+	// Output is the JSON Schema of the data of an answer that is ok, as written; nil if the author
+	// gives none. Data that does not fit reaches nobody: the answer is INTERNAL.
+	Output json.RawMessage `json:"output,omitempty"`
 }
 
 // Allows reports whether the tool may be called in mode.

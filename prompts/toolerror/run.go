@@ -33,6 +33,11 @@ func CancelledBefore() Words { return Words{Message: "The call was cancelled bef
 // CancelledMidway says that the call was cancelled while the tool ran.
 func CancelledMidway() Words { return Words{Message: "The call was cancelled before it was finished."} }
 
+// BrokenOutput says that the tool has answered, but not in the form in which it must.
+func BrokenOutput(tool string) Words {
+	return Words{fmt.Sprintf("The tool %s has finished, but its answer is not in the form that it must have, so that it cannot be used.", tool), doesNotWork}
+}
+
 // FailedUnexpectedly says that the tool failed without a message for the model.
 func FailedUnexpectedly(tool string) Words {
 	return Words{fmt.Sprintf("The tool %s failed unexpectedly.", tool), doesNotWork}

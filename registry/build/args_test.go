@@ -23,7 +23,7 @@ func argsOf(pkg string, parameters []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return argsSource(pkg, form)
+	return argsSource(pkg, bindings{parameters: form})
 }
 
 // TestShapes compares the code generated from testdata/shapes.json with
@@ -147,7 +147,7 @@ func FuzzArgs(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		text, err := argsSource("tool", data)
+		text, err := argsSource("tool", bindings{parameters: data})
 		if err != nil {
 			return
 		}

@@ -148,9 +148,9 @@ const (
 
 // fields are the fields of schema.json, as written.
 var fields = [...]string{
-	"toolId", "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
+	"toolId", "version", "title", "tags", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
 	"allowedModes", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
-	"idempotencyKey", "preview", "clamp", "parameters",
+	"idempotencyKey", "preview", "clamp", "parameters", "output",
 }
 
 // ruleOf returns the rule for a pointer into schema.json: that of its field.

@@ -56,7 +56,7 @@ func newGoFile(name string, tree *ast.File) goFile {
 
 // handler checks the Go code of a tool as far as possible without compiling: the package,
 // Execute with its signature, and Needs. It returns whether there is a function Check.
-func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
+func (l *linter) handler(s *source, spec *registry.Spec) (checked bool) {
 	if !l.leftOuts(s) {
 		return false
 	}
@@ -81,8 +81,8 @@ func (l *linter) handler(s *source, modes []registry.Mode) (checked bool) {
 		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler, "The handler is still the one that voicegw tools new has written: it finds nothing. Write what the tool does.")
 	}
 	l.execute(fset, s, main)
-	l.needs(fset, s, files, modes)
-	l.noArgs(fset, files)
+	l.needs(fset, s, files, spec.AllowedModes)
+	l.byHand(fset, files, spec)
 	return l.checks(fset, files)
 }
 
@@ -181,12 +181,18 @@ func (f goFile) importedAs(name string) (found string) {
 	return found
 }
 
-// noArgs refuses a hand-written type Args.
-func (l *linter) noArgs(fset *token.FileSet, files []goFile) {
+// byHand refuses types of the author's own with names of generated ones.
+func (l *linter) byHand(fset *token.FileSet, files []goFile, spec *registry.Spec) {
+	names := []string{"Args"}
+	if len(spec.Output) > 0 {
+		names = append(names, "Output")
+	}
 	for _, f := range files {
-		if spec, ok := f.declared["Args"].(*ast.TypeSpec); ok {
-			l.add(f.name, fset.Position(spec.Pos()).Line, "", ruleHandler,
-				"Args is declared by hand. Remove it: it is generated from schema.json into %s.", ArgsFile)
+		for _, name := range names {
+			if decl, ok := f.declared[name].(*ast.TypeSpec); ok {
+				l.add(f.name, fset.Position(decl.Pos()).Line, "", ruleHandler,
+					"%s is declared by hand. Remove it: it is generated from schema.json into %s.", name, ArgsFile)
+			}
 		}
 	}
 }

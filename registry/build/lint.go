@@ -29,6 +29,7 @@ type tool struct {
 	args    []byte // zz_args.go as it must be
 	current []byte // zz_args.go as it is now
 	checked bool   // its handler has a function Check
+	output  []byte // its output in OpenAI's form; empty without one
 }
 
 // bare reports whether the tool takes no arguments, so that its Gemini form is empty.
@@ -69,10 +70,10 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if s.guide != nil {
 		l.guide(s, t, parameters)
 	}
-	t.checked = l.handler(s, t.entry.AllowedModes)
+	t.checked = l.handler(s, &t.entry.Spec)
 	if parameters != nil && s.named {
 		var err error
-		if t.args, err = argsSource(packageName(name), t.entry.Forms.OpenAI); err != nil {
+		if t.args, err = argsSource(packageName(name), bindings{t.entry.Forms.OpenAI, t.output}); err != nil {
 			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
 		}
 	}
@@ -106,6 +107,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
 	}
 	l.fields(s, tree, &spec)
+	l.output(file, tree, t, problems)
 	l.wording(file, tree)
 	if len(spec.Parameters) == 0 {
 		return nil // the file is not an object
@@ -121,7 +123,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 		return nil
 	}
 	l.preview(file, tree)
-	if !usable || !l.forms(file, tree, t) || !l.possible(file, tree, spec.Parameters) {
+	if !usable || !l.forms(file, tree, t) || !l.possible(file, tree, "/parameters", spec.Parameters) {
 		return nil
 	}
 	return parameters
@@ -144,16 +146,16 @@ func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
 	}
 }
 
-// possible refuses parameters, or parts of them, that no value satisfies.
-func (l *linter) possible(file string, tree *node, parameters json.RawMessage) bool {
-	impossible, doubtful := adapter.Possible(parameters)
+// possible refuses the schema in a field, or parts of it, that no value satisfies.
+func (l *linter) possible(file string, tree *node, field string, schema json.RawMessage) bool {
+	impossible, doubtful := adapter.Possible(schema)
 	for _, p := range impossible {
-		pointer := "/parameters" + p.Path
-		l.add(file, tree.lineOf(pointer), pointer, ruleParameters, "%s", p.Message)
+		pointer := field + p.Path
+		l.add(file, tree.lineOf(pointer), pointer, ruleOf(field), "%s", p.Message)
 	}
 	for _, p := range doubtful {
-		pointer := "/parameters" + p.Path
-		l.warn(file, tree.lineOf(pointer), pointer, ruleParameters, "%s", p.Message)
+		pointer := field + p.Path
+		l.warn(file, tree.lineOf(pointer), pointer, ruleOf(field), "%s", p.Message)
 	}
 	return len(impossible) == 0
 }

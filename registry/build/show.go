@@ -50,6 +50,7 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		{"Timeout", fmt.Sprintf("%d ms", t.TimeoutMS)},
 	}
 	for _, more := range [][]string{
+		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")},
 		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
 	} {
 		if more[1] != "" {
@@ -57,8 +58,11 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		}
 	}
 	text := terminal.Table(w, rows) + "\n"
-	if parameters := parameterRows(t.Parameters); len(parameters) > 1 {
+	if parameters := parameterRows("PARAMETER", t.Parameters); len(parameters) > 1 {
 		text += terminal.Table(w, parameters) + "\n"
+	}
+	if len(t.Output) > 0 {
+		text += terminal.Table(w, parameterRows("DATA", t.Output)) + "\n"
 	}
 	_, err := io.WriteString(w, text+strings.TrimSpace(t.Guide)+"\n")
 	return err
@@ -84,9 +88,9 @@ func toolLines(file registry.File) []toolLine {
 	return lines
 }
 
-// parameterRows lists the arguments, those of nested objects with a dot.
-func parameterRows(schema json.RawMessage) [][]string {
-	rows := [][]string{{"PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"}}
+// parameterRows lists the properties of a schema below a heading, those of nested objects with a dot.
+func parameterRows(heading string, schema json.RawMessage) [][]string {
+	rows := [][]string{{heading, "TYPE", "DEFAULT", "DESCRIPTION"}}
 	var walk func(prefix string, s schemaView, depth int)
 	walk = func(prefix string, s schemaView, depth int) {
 		place := func(name string) string { // the required ones first

@@ -1,0 +1,38 @@
+package build
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"voicegw/registry"
+	"voicegw/registry/adapter"
+)
+
+// output makes of the schema of a tool's data what its Go type is made of. problems are those that were
+// found in schema.json.
+func (l *linter) output(file string, tree *node, t *tool, problems []registry.Problem) {
+	const field = "/output"
+	schema := t.entry.Output
+	if len(schema) == 0 || slices.ContainsFunc(problems, func(p registry.Problem) bool {
+		return p.Path == "" || p.Path == field || strings.HasPrefix(p.Path, field+"/")
+	}) {
+		return
+	}
+	form, err := adapter.OpenAIParameters(schema)
+	var refused adapter.Problems
+	switch {
+	case errors.As(err, &refused):
+		for _, p := range refused {
+			pointer := field + p.Path
+			l.add(file, tree.lineOf(pointer), pointer, ruleOf(field), "No Go type can be made of this, as a model could not be told of it in parameters: %s", sentence(p.Message))
+		}
+		return
+	case err != nil:
+		l.add(file, tree.lineOf(field), field, ruleOf(field), "%v.", err)
+		return
+	}
+	if l.possible(file, tree, field, schema) {
+		t.output = form
+	}
+}

@@ -1,0 +1,29 @@
+package registry
+
+import (
+	"bytes"
+	_ "embed" // for the schema
+	"encoding/json"
+	"slices"
+	"sync"
+)
+
+//go:embed envelope.schema.json
+var envelopeText []byte
+
+var compactEnvelope = sync.OnceValue(func() json.RawMessage {
+	var b bytes.Buffer
+	if err := json.Compact(&b, envelopeText); err != nil {
+		panic("registry: envelope.schema.json: " + err.Error()) // each test of an envelope compiles it
+	}
+	return b.Bytes()
+})
+
+// EnvelopeSchema returns the JSON Schema of an [Envelope], whatever the tool. The caller owns it.
+func EnvelopeSchema() json.RawMessage { return slices.Clone(compactEnvelope()) }
+
+// sameJSON reports whether a decoded value is that of a text.
+func sameJSON(v any, text json.RawMessage) bool {
+	other, _, ok := decodeStrict(text, MaxFileBytes, maxFileDepth)
+	return ok && bytes.Equal(appendCanonical(nil, v), appendCanonical(nil, other))
+}
