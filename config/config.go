@@ -53,27 +53,29 @@ type Config struct {
 	Providers Providers `key:"providers"`
 	// Fallback is the provider that takes sessions over from one that cannot be reached; empty
 	// means that none does.
-	Fallback     string           `key:"providers.fallback"`
-	Prompts      Prompts          `key:"prompts"`
-	Chat         Chat             `key:"chat"`
-	KB           backend.KB       `key:"kb"`
-	Calendar     backend.Calendar `key:"calendar"`
-	Image        backend.Image    `key:"image"`
-	Budget       Budgets          `key:"budget"`
-	Agent        Agent            `key:"agent"`
-	Agents       Agents           `key:"agents"`
-	Confirmation Confirmation     `key:"confirmation"`
-	Store        Store            `key:"store"`
-	Cluster      Cluster          `key:"cluster"`
-	Metrics      Metrics          `key:"metrics"`
-	Traces       Traces           `key:"traces"`
-	Audit        Audit            `key:"audit"`
-	VAD          VAD              `key:"vad"`
-	Limits       Limits           `key:"limits"`
-	Prices       Prices           `key:"prices"`
-	Webhooks     Webhooks         `key:"webhooks"`
-	Sim          Sim              `key:"sim"`
-	Log          Log              `key:"log"`
+	Fallback string           `key:"providers.fallback"`
+	Prompts  Prompts          `key:"prompts"`
+	Chat     Chat             `key:"chat"`
+	KB       backend.KB       `key:"kb"`
+	Calendar backend.Calendar `key:"calendar"`
+	Image    backend.Image    `key:"image"`
+	Budget   Budgets          `key:"budget"`
+	Agent    Agent            `key:"agent"`
+	Agents   Agents           `key:"agents"`
+	// Tools are the settings of the program's tools, those of Source.Tools.
+	Tools        Tools        `key:"tools"`
+	Confirmation Confirmation `key:"confirmation"`
+	Store        Store        `key:"store"`
+	Cluster      Cluster      `key:"cluster"`
+	Metrics      Metrics      `key:"metrics"`
+	Traces       Traces       `key:"traces"`
+	Audit        Audit        `key:"audit"`
+	VAD          VAD          `key:"vad"`
+	Limits       Limits       `key:"limits"`
+	Prices       Prices       `key:"prices"`
+	Webhooks     Webhooks     `key:"webhooks"`
+	Sim          Sim          `key:"sim"`
+	Log          Log          `key:"log"`
 
 	wires []transport.Wire // the wires that Providers may use
 }

@@ -15,7 +15,10 @@ import (
 
 var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\| .")
 
-var ofAnyName = regexp.MustCompile(`^(providers|auth\.keys|auth\.jwt|webhooks)\.[a-z0-9-]+\.`)
+var ofAnyName = regexp.MustCompile(`^(providers|auth\.keys|auth\.jwt|webhooks|tools)\.[a-z0-9_-]+\.`)
+
+// anyTools are the tools of a program; the names are those of voicegw.example.yaml.
+var anyTools = []ToolDeclaration{{ID: "weather_lookup", Settings: []ToolSetting{{Name: "api_key", Type: TypeSecret, Default: setting.Secret{}}}}}
 
 // aKeySet is a set of keys as an issuer publishes it.
 const aKeySet = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`
@@ -32,13 +35,16 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		documented[row[1]] = strings.Trim(strings.TrimSpace(row[2]), "`")
 	}
 	var keys []string
-	l := newLoader(Source{Wires: wires.All()})
+	l := newLoader(Source{Wires: wires.All(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}
 	for _, key := range l.keys {
 		f := l.fields[key]
 		key = ofAnyName.ReplaceAllString(key, "$1.<name>.")
+		if key == "tools.<name>.api_key" {
+			continue // a tool's own settings are in no page of ours
+		}
 		keys = append(keys, key)
 		got, ok := documented[key]
 		if !ok {
@@ -67,17 +73,17 @@ func TestExampleFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": string(data)}.ReadFile}); err != nil {
+	if _, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": string(data)}.ReadFile, Tools: anyTools}); err != nil {
 		t.Errorf("as it is:\n%v", err)
 	}
 	setting := regexp.MustCompile(`(?m)^( *)#([a-z0-9_-]+:)`)
 	all := setting.ReplaceAllString(string(data), "$1$2")
 	fs := files{"voicegw.yaml": all, "issuer-keys.json": aKeySet, "my-core.md": "x", "my-voice.md": "x", "my-text.md": "x", "scenario.yaml": "x", "faults.yaml": "x"}
-	c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: fs.ReadFile})
+	c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: fs.ReadFile, Tools: anyTools})
 	if err != nil {
 		t.Fatalf("with everything switched on:\n%v", err)
 	}
-	l := newLoader(Source{Wires: wires.All()})
+	l := newLoader(Source{Wires: wires.All(), Tools: anyTools})
 	l.parseFile("voicegw.yaml", []byte(all))
 	named := map[string]bool{} // the settings of auth that the file gives to some key or issuer
 	for key := range l.where {

@@ -30,6 +30,8 @@ type Source struct {
 	// address and key: settings that only a server needs are not checked, and the files that
 	// settings name are not read.
 	Client bool
+	// Tools are the tools of the program, whose settings stand under tools.
+	Tools []ToolDeclaration
 	// Wires are the wires that providers may use; nil means wires.All.
 	Wires []transport.Wire
 	// ReadFile reads a file; nil means os.ReadFile. It is for tests.
@@ -91,6 +93,7 @@ func newLoader(source Source) *loader {
 		l.introduce(namedAt(providersPrefix), name)
 	}
 	l.know(fieldsOf("", l.config))
+	l.knowTools()
 	return l
 }
 
@@ -184,7 +187,7 @@ func (l *loader) readEnv() {
 	for _, key := range l.keys {
 		value, ok := vars[env(key)]
 		if ok && slices.Contains(known, env(key)) {
-			l.problems.add(env(key), "The variable is that of two settings, one of them %s; rename a provider.", key)
+			l.problems.add(env(key), "The variable is that of two settings, one of them %s; rename one of them.", key)
 		} else if ok {
 			l.set(env(key), key, value)
 		}
@@ -243,6 +246,7 @@ func didYouMean(word string) string {
 // settle fills in settings that depend on other settings.
 func (l *loader) settle() {
 	l.settleProviders()
+	l.settleTools()
 	c := l.config
 	if services := c.Services(); l.where["provider"] == "" && len(services) > 0 && !c.Providers[c.Provider].Configured() {
 		if !services[0].Simulated {

@@ -22,6 +22,7 @@ var reloads = map[string]bool{
 	"prices.file":              true,
 	"providers.<name>.api_key": true,
 	"log.level":                true,
+	"tools.":                   true,
 	"webhooks.":                true,
 }
 
@@ -55,7 +56,7 @@ type Takeover struct {
 // the configurations is changed, and Next shares parts with both.
 func TakeOver(now, read *Config) Takeover {
 	next := *now
-	next.Auth, next.Webhooks = read.Auth, read.Webhooks
+	next.Auth, next.Webhooks, next.Tools = read.Auth, read.Webhooks, read.Tools
 	next.Providers = make(Providers, len(now.Providers))
 	for name, p := range now.Providers {
 		same := *p
@@ -125,6 +126,7 @@ func (c *Config) settings() map[string]reflect.Value {
 	for name, w := range c.Webhooks {
 		all = append(all, fieldsOf(webhooksPrefix+name+".", w)...)
 	}
+	all = append(all, c.toolFields()...)
 	values := make(map[string]reflect.Value, len(all))
 	for _, f := range all {
 		values[f.key] = f.value

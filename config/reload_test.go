@@ -34,7 +34,7 @@ func TestReloadsAreDocumented(t *testing.T) {
 		}
 	}
 	var keys []string
-	l := newLoader(Source{Wires: wires.All()})
+	l := newLoader(Source{Wires: wires.All(), Tools: anyTools})
 	for _, in := range namedSections() {
 		l.introduce(&in, "any")
 	}

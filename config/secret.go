@@ -15,6 +15,7 @@ func (c *Config) Secrets() (found []string) {
 	for _, i := range c.Auth.JWT {
 		all = append(all, fieldsOf("", i)...)
 	}
+	all = append(all, c.toolFields()...)
 	for _, f := range all {
 		if s, ok := f.value.Interface().(setting.Secret); ok && s.IsSet() {
 			found = append(found, s.Reveal())

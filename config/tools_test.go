@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,5 +57,103 @@ func TestConfirmations(t *testing.T) {
 	c = mustLoad(t, "", []string{"VOICEGW_CONFIRMATION_REQUIRE=a_tool, b_tool"})
 	if diff := cmp.Diff(want.Require, c.Confirmation.Require); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// weatherTools are tools with a setting of each type.
+var weatherTools = []ToolDeclaration{{ID: "kb_search"}, {ID: "weather_lookup", Settings: []ToolSetting{
+	{Name: "api_key", Type: TypeSecret, Description: "Key of the service."},
+	{Name: "base_url", Type: TypeString, Default: "https://weather.example", Description: "Where it is."},
+	{Name: "places", Type: TypeList, Default: []string{"Oslo"}, Description: "Where it knows the weather."},
+	{Name: "retries", Type: TypeInteger, Description: "How often it is asked again."},
+	{Name: "share", Type: TypeNumber, Default: 0.5, Description: "How much."},
+	{Name: "strict", Type: TypeBoolean, Default: true, Description: "Whether."},
+	{Name: "timeout", Type: TypeDuration, Default: 2 * time.Second, Description: "How long."},
+}}}
+
+// TestToolSettings: settings of tools' own come from files, variables and flags as all others do, have the
+// types that they were declared with, and their secrets are secrets.
+func TestToolSettings(t *testing.T) {
+	const file = "tools:\n  kb_search: {enabled: no}\n  weather_lookup:\n    retries: 0\n    places: [Bergen, Oslo]\n    timeout: 1m\n"
+	c, warnings, err := Load(Source{
+		File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile, Tools: weatherTools,
+		Environ: []string{"VOICEGW_TOOLS_WEATHER_LOOKUP_API_KEY=s3cret-s3cret"},
+		Flags:   []Flag{{"--set", "tools.weather_lookup.share", "0.25"}},
+	})
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(warnings, err)
+	}
+	if c.Tools["kb_search"].Enabled || !c.Tools["weather_lookup"].Enabled {
+		t.Error("the wrong tool is switched off")
+	}
+	values := c.Tools["weather_lookup"].Values()
+	if key, ok := values["api_key"].(setting.Secret); !ok || key.Reveal() != "s3cret-s3cret" {
+		t.Errorf("the key is %v", values["api_key"])
+	}
+	if text := fmt.Sprintf("%v %+v %#v", values, c.Tools["weather_lookup"], c); strings.Contains(text, "s3cret") {
+		t.Errorf("the secret is printed: %s", text)
+	}
+	if !slices.Contains(c.Secrets(), "s3cret-s3cret") {
+		t.Error("the log does not know the secret")
+	}
+	delete(values, "api_key")
+	want := map[string]any{"base_url": "https://weather.example", "places": []string{"Bergen", "Oslo"}, "retries": 0, "share": 0.25, "strict": true, "timeout": time.Minute}
+	if diff := cmp.Diff(want, values); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestToolSettingsAreChecked: all that is wrong is told at once, with what was probably meant; what a tool
+// lacks that is switched off is no fault.
+func TestToolSettingsAreChecked(t *testing.T) {
+	load := func(file string) error {
+		_, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile, Tools: weatherTools})
+		return err
+	}
+	err := load("tools:\n  kb_serch: {enabled: true}\n  weather_lookup:\n    retries: often\n    api_ky: x\n    timeout: 5\n    api_key: ''\n")
+	if err == nil {
+		t.Fatal("it was loaded")
+	}
+	for _, part := range []string{
+		`voicegw.yaml:2: There is no setting "tools.kb_serch". Did you mean tools.kb_search?`,
+		`voicegw.yaml:4: tools.weather_lookup.retries must be a whole number, not "often".`,
+		`voicegw.yaml:5: There is no setting "tools.weather_lookup.api_ky". Did you mean tools.weather_lookup.api_key?`,
+		`voicegw.yaml:6: tools.weather_lookup.timeout must be a duration`,
+		`voicegw.yaml:7: tools.weather_lookup.api_key is missing, and the tool weather_lookup needs it (Key of the service); give it, or switch the tool off`,
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%s\nis not in\n%v", part, err)
+		}
+	}
+	if strings.Contains(err.Error(), "retries is missing") {
+		t.Errorf("a wrong value is also missing: %v", err)
+	}
+	if err := load("tools:\n  weather_lookup: {enabled: false}\n"); err != nil {
+		t.Errorf("a tool that is switched off: %v", err)
+	}
+	if err := load(""); err == nil || !strings.Contains(err.Error(), "VOICEGW_TOOLS_WEATHER_LOOKUP_RETRIES: tools.weather_lookup.retries is missing") {
+		t.Errorf("nothing was given: %v", err)
+	}
+}
+
+// TestToolSettingsReload: settings of tools are taken over while the gateway runs.
+func TestToolSettingsReload(t *testing.T) {
+	load := func(key, enabled string) *Config {
+		t.Helper()
+		text := "tools:\n  kb_search: {enabled: " + enabled + "}\n  weather_lookup: {retries: 1, api_key: " + key + "}\n"
+		c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": text}.ReadFile, Tools: weatherTools})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	now, read := load("old-old-old", "true"), load("new-new-new", "false")
+	to := TakeOver(now, read)
+	if want := []string{"tools.kb_search.enabled", "tools.weather_lookup.api_key"}; !slices.Equal(to.Changed, want) || len(to.Restart) > 0 {
+		t.Errorf("changed %v, restart %v", to.Changed, to.Restart)
+	}
+	secretOf := func(c *Config) string { return c.Tools["weather_lookup"].Values()["api_key"].(setting.Secret).Reveal() }
+	if to.Next.Tools["kb_search"].Enabled || secretOf(to.Next) != "new-new-new" || secretOf(now) != "old-old-old" || !now.Tools["kb_search"].Enabled {
+		t.Error("the settings were not taken over, or the configuration that runs has changed")
 	}
 }

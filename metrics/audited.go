@@ -32,6 +32,7 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 			for _, t := range tools.Tools(mode) {
 				ids = append(ids, t.ToolID)
 			}
+			ids = append(ids, tools.Off()...) // a reload may switch them on
 		}
 		for _, id := range ids {
 			all[toolKey{id, mode}] = &tool{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -15,13 +16,19 @@ type loader struct {
 	problems  []Problem
 	providers map[Mode][]provider
 	snapshot  *Snapshot
+	settings  map[string]ToolSettings
+	live      map[string]*liveSettings
+	values    map[string]reflect.Value // of the tools' own settings, not yet in live
 }
 
-func (r *Registry) load(data []byte) (*Snapshot, error) {
+func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader, error) {
 	if len(data) == 0 {
 		return nil, ErrEmpty
 	}
-	l := &loader{opts: &r.opts, snapshot: &Snapshot{opts: &r.opts, stats: r.stats, tools: map[string]*Tool{}}}
+	l := &loader{
+		opts: &r.opts, snapshot: &Snapshot{opts: &r.opts, stats: r.stats, tools: map[string]*Tool{}},
+		settings: settings, live: r.live, values: map[string]reflect.Value{},
+	}
 	l.providers = map[Mode][]provider{}
 	for _, mode := range []Mode{ModeText, ModeVoice} {
 		l.providers[mode] = r.opts.providers(mode, l.snapshot)
@@ -39,7 +46,8 @@ func (r *Registry) load(data []byte) (*Snapshot, error) {
 		return nil, &LoadError{Problems: l.problems}
 	}
 	l.snapshot.sorted = slices.SortedFunc(maps.Values(l.snapshot.tools), func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
-	return l.snapshot, nil
+	slices.Sort(l.snapshot.off)
+	return l, nil
 }
 
 func (l *loader) problem(place pointer, format string, args ...any) {
@@ -125,6 +133,7 @@ func (l *loader) tool(place pointer, entry any, data json.RawMessage) {
 	case twice:
 		l.problem(place.with("toolId"), "There are two tools %q.", e.ToolID)
 	case Reserved(e.ToolID) != "": // readSpec has reported it
+	case l.off(e.ToolID):
 	case e.ToolID != "":
 		l.add(place, &Tool{Entry: e, compiled: compiled}, l.opts.Handlers[e.ToolID])
 	}
@@ -174,7 +183,7 @@ func (l *loader) add(place pointer, t *Tool, h Handler) {
 			l.problems = append(l.problems, Problem{Path: place.String() + p.Path, Message: p.Message})
 		}
 	}
-	sources, problems := h.bindNeeds(t.AllowedModes, l.providers)
+	sources, problems := h.bindNeeds(t.AllowedModes, l.withSettings(place, t, h))
 	t.sources = sources
 	for _, p := range problems {
 		l.problems = append(l.problems, Problem{Path: place.String(), Message: t.ToolID + ": " + p.Message})
@@ -184,7 +193,7 @@ func (l *loader) add(place pointer, t *Tool, h Handler) {
 // handlers reports handlers without a tool.
 func (l *loader) handlers() {
 	for _, id := range slices.Sorted(maps.Keys(l.opts.Handlers)) {
-		if _, ok := l.snapshot.tools[id]; !ok {
+		if _, ok := l.snapshot.tools[id]; !ok && !slices.Contains(l.snapshot.off, id) {
 			l.problem(nil, "This program has a handler for %q and the file has no such tool: it is older or newer than the program. Run `voicegw tools build`.", id)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 type source struct {
 	value   reflect.Value
 	perCall reflect.Type
+	live    *liveSettings // the tool's own settings, those of the time of the call
 }
 
 // provider is a value or type that may serve a need.
@@ -116,6 +117,10 @@ func match(t reflect.Type, providers []provider) (source, string) {
 func gather(sources []source, caps []any) ([]reflect.Value, error) {
 	values := make([]reflect.Value, len(sources))
 	for i, s := range sources {
+		if s.live != nil {
+			values[i] = *s.live.Load()
+			continue
+		}
 		if s.perCall == nil {
 			values[i] = s.value
 			continue

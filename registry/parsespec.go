@@ -45,7 +45,7 @@ var (
 
 	specKeys = []string{
 		"allowedModes", "behavior", "cancellable", "category", "clamp", "description", "idempotencyKey", "idempotent", "latencyBudgetMs",
-		"output", "parameters", "preview", "requiresConfirmation", "scheduling", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
+		"output", "parameters", "preview", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
 	}
 )
 
@@ -91,6 +91,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 		Cancellable:          r.flag("cancellable", false),
 		IdempotencyKey:       r.text("idempotencyKey", false, 500),
 		Preview:              r.text("preview", false, 1000),
+		Settings:             r.settings(raw["settings"]),
 		Parameters:           parametersOf(object, raw["parameters"]),
 	}
 	s.TimeoutMS = cmp.Or(s.TimeoutMS, DefaultTimeoutMS)

@@ -24,6 +24,8 @@ type Options struct {
 	// ModeCapabilities are those that only calls of one mode bring along; a tool that
 	// needs one and also allows another mode is refused.
 	ModeCapabilities map[Mode][]reflect.Type
+	// Settings is what the configuration says of tools, by id; see [Registry.Configure].
+	Settings map[string]ToolSettings
 	// Dev allows Reload after Lock.
 	Dev bool
 	// MaxDataBytes bounds the JSON of a result's data; zero means 256 KiB.
@@ -41,10 +43,13 @@ type Registry struct {
 	// Fixed after Load.
 	opts    Options
 	stats   *stats
+	live    map[string]*liveSettings // by tool; only of those with settings of their own
 	current atomic.Pointer[Snapshot]
 
-	mu     sync.Mutex // guards the fields below, and lets one Reload run at a time
-	locked bool
+	mu       sync.Mutex // guards the fields below, and lets one Reload or Configure run at a time
+	locked   bool
+	data     []byte // the file that was loaded last
+	settings map[string]ToolSettings
 }
 
 // Load reads a tool_registry.json: it verifies the version, checks every spec again,
@@ -56,12 +61,12 @@ func Load(data []byte, opts Options) (*Registry, error) {
 		opts.MaxDataBytes = defaultMaxDataBytes
 	}
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	r := &Registry{opts: opts, stats: newStats()}
-	snapshot, err := r.load(data)
+	r := &Registry{opts: opts, stats: newStats(), live: liveOf(opts.Handlers), data: data, settings: opts.Settings}
+	l, err := r.load(data, opts.Settings)
 	if err != nil {
 		return nil, err
 	}
-	r.current.Store(snapshot)
+	r.take(l)
 	return r, nil
 }
 
@@ -81,11 +86,12 @@ func (r *Registry) Reload(data []byte) error {
 	if r.locked && !r.opts.Dev {
 		return ErrLocked
 	}
-	snapshot, err := r.load(data)
+	l, err := r.load(data, r.settings)
 	if err != nil {
 		return err
 	}
-	r.current.Store(snapshot)
+	r.data = data
+	r.take(l)
 	return nil
 }
 

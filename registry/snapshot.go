@@ -19,6 +19,7 @@ type Snapshot struct {
 	version string
 	tools   map[string]*Tool
 	sorted  []*Tool
+	off     []string // switched off by the configuration, sorted
 	opts    *Options
 	stats   *stats
 }

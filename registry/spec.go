@@ -96,6 +96,8 @@ type Spec struct {
 	Preview string `json:"preview,omitempty"`
 	// Clamp lowers numbers among the top-level arguments, by mode and name.
 	Clamp map[Mode]map[string]int `json:"clamp,omitempty"`
+	// Settings are the tool's own by name, at most [MaxSettings]; nil if it declares none.
+	Settings map[string]Setting `json:"settings,omitempty"`
 	// Parameters is the JSON Schema (draft 2020-12) of the arguments object, as written; of a tool
 	// whose author gives none it is a closed object without properties.
 	Parameters json.RawMessage `json:"parameters"`

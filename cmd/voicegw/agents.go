@@ -92,6 +92,7 @@ func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[str
 	for _, t := range tools.All() {
 		w.Tools = append(w.Tools, t.ToolID)
 	}
+	w.Tools = append(w.Tools, tools.Off()...) // an agent may name a tool that is switched off for a while
 	for _, name := range cfg.ProviderNames() {
 		p := agent.Provider{Name: name}
 		if t := transports[name]; t != nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"voicegw/config"
 	"voicegw/internal/misspelt"
@@ -31,10 +32,12 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 	return registry.Load(data, o)
 }
 
-// loadTools loads and locks the registry that serve uses. With dev, that is the registry of the
+// loadTools loads and locks the registry that serve uses. With cfg.Dev, that is the registry of the
 // project in the working directory, if there is one.
-func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *build.Watch, error) {
+func (p Process) loadTools(caps *capabilities, cfg *config.Config) (*registry.Registry, *build.Watch, error) {
+	dev := cfg.Dev
 	o := caps.registryOptions(dev)
+	o.Settings = toolSettings(cfg)
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
@@ -64,7 +67,7 @@ func (p Process) loadTools(caps *capabilities, dev bool) (*registry.Registry, *b
 func checkRequired(ids []string, tools *registry.Snapshot) error {
 	var problems config.Problems
 	for _, id := range ids {
-		if _, ok := tools.Tool(id); ok {
+		if _, ok := tools.Tool(id); ok || slices.Contains(tools.Off(), id) {
 			continue
 		}
 		var known []string

@@ -77,9 +77,11 @@ func TestDevReadsTheProject(t *testing.T) {
 	if err := openImages(t.Context(), config.Default(), t.TempDir(), nil, caps, new(liveImages)); err != nil {
 		t.Fatal(err)
 	}
+	dev, plain := config.Default(), config.Default()
+	dev.Dev = true
 	p := Process{Registry: func() ([]byte, error) { return embedded, nil }}
 
-	tools, reload, err := p.loadTools(caps, true)
+	tools, reload, err := p.loadTools(caps, dev)
 	if err != nil || reload == nil {
 		t.Fatal(reload, err)
 	}
@@ -113,10 +115,10 @@ func TestDevReadsTheProject(t *testing.T) {
 
 	// The next start takes the file at once; without dev it is not looked at.
 	write(changed)
-	if tools, _, err := p.loadTools(caps, true); err != nil || tools.Snapshot().Version() != second.Version() {
+	if tools, _, err := p.loadTools(caps, dev); err != nil || tools.Snapshot().Version() != second.Version() {
 		t.Errorf("with dev: %v", err)
 	}
-	tools, reload, err = p.loadTools(caps, false)
+	tools, reload, err = p.loadTools(caps, plain)
 	if err != nil || reload != nil || tools.Snapshot().Version() != first.Version() {
 		t.Errorf("without dev: %v, %v", reload, err)
 	}

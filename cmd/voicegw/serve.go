@@ -226,8 +226,11 @@ func (s *server) open(ctx context.Context, p Process) error {
 // openTools loads the tools and makes the providers, and then the agents, which name both.
 func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	var err error
-	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg.Dev); err != nil {
+	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg); err != nil {
 		return nil, err
+	}
+	if off := s.tools.Snapshot().Off(); len(off) > 0 {
+		s.logger.Info("tools are switched off (tools.<id>.enabled)", "tools", strings.Join(off, ", "))
 	}
 	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
 		return nil, err

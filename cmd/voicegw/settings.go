@@ -62,6 +62,7 @@ func (p Process) loadFrom(source config.Source, sets []string, parsed *kong.Cont
 			sets = sets[1:]
 		}
 	}
+	source.Tools = p.declaredTools()
 	c, warnings, err := config.Load(source)
 	if found, ok := errors.AsType[config.Problems](err); ok {
 		problems = append(problems, found...)

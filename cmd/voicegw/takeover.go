@@ -47,6 +47,10 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	if err := s.sessions.CanReconfigure(settings); err != nil {
 		return nil, err
 	}
+	useTools, err := s.configureTools(next)
+	if err != nil {
+		return nil, err
+	}
 	key, err := s.operatorsKey(next)
 	if err != nil {
 		return nil, err
@@ -58,6 +62,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	return func() {
 		s.auth.Swap(who).Close()
 		show()
+		useTools()
 		s.prices.Store(prices)
 		s.dayBudget.Store(math.Float64bits(next.Prices.DayBudget))
 		s.usage.Reconfigure(userLimits(next))

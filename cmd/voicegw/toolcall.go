@@ -83,13 +83,18 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 }
 
 func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config, caps *capabilities) error {
-	loaded, err := p.loadRegistry(caps.registryOptions(false))
+	o := caps.registryOptions(false)
+	o.Settings = toolSettings(cfg)
+	loaded, err := p.loadRegistry(o)
 	if err != nil {
 		return err
 	}
 	snapshot := loaded.Snapshot()
 	p.warnIfOld(snapshot.Version())
 	id := strings.ReplaceAll(flags.Name, "-", "_")
+	if slices.Contains(snapshot.Off(), id) {
+		p.complain("%s is switched off (tools.%s.enabled)", id, id)
+	}
 	mode := registry.Mode(flags.Mode)
 	if tool, ok := snapshot.Tool(id); ok {
 		mode = cmp.Or(mode, tool.AllowedModes[0])

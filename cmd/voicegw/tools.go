@@ -42,7 +42,7 @@ type toolsStartFlags struct{}
 
 // Run loads the tools with the types of what serve provides, which needs no configuration.
 func (toolsStartFlags) Run(p Process) error {
-	_, err := p.loadRegistry(registry.Options{Handlers: handlers(), ModeCapabilities: provided()})
+	_, err := p.loadRegistry(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Settings: p.anySettings()})
 	return p.printJSON(build.StartedOf(err))
 }
 

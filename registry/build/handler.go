@@ -81,7 +81,7 @@ func (l *linter) handler(s *source, spec *registry.Spec) (checked bool) {
 		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler, "The handler is still the one that voicegw tools new has written: it finds nothing. Write what the tool does.")
 	}
 	l.execute(fset, s, main)
-	l.needs(fset, s, files, spec.AllowedModes)
+	l.needs(fset, s, files, spec)
 	l.byHand(fset, files, spec)
 	return l.checks(fset, files)
 }
@@ -186,6 +186,9 @@ func (l *linter) byHand(fset *token.FileSet, files []goFile, spec *registry.Spec
 	names := []string{"Args"}
 	if len(spec.Output) > 0 {
 		names = append(names, "Output")
+	}
+	if len(spec.Settings) > 0 {
+		names = append(names, settingsType)
 	}
 	for _, f := range files {
 		for _, name := range names {

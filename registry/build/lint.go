@@ -73,7 +73,9 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	t.checked = l.handler(s, &t.entry.Spec)
 	if parameters != nil && s.named {
 		var err error
-		if t.args, err = argsSource(packageName(name), bindings{t.entry.Forms.OpenAI, t.output}); err != nil {
+		if t.args, err = argsSource(packageName(name), bindings{
+			parameters: t.entry.Forms.OpenAI, output: t.output, module: l.module, id: t.entry.ToolID, settings: t.entry.Settings,
+		}); err != nil {
 			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
 		}
 	}

@@ -15,31 +15,39 @@ import (
 )
 
 // needs checks the struct of capabilities, and whether something provides each of them.
-func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, modes []registry.Mode) {
+func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, spec *registry.Spec) {
 	for _, f := range files {
-		spec, ok := f.declared["Needs"].(*ast.TypeSpec)
+		decl, ok := f.declared["Needs"].(*ast.TypeSpec)
 		if !ok {
 			continue
 		}
-		fields, ok := spec.Type.(*ast.StructType)
-		if !ok || spec.Assign.IsValid() || spec.TypeParams != nil {
-			l.add(f.name, fset.Position(spec.Pos()).Line, "", ruleHandler,
+		fields, ok := decl.Type.(*ast.StructType)
+		if !ok || decl.Assign.IsValid() || decl.TypeParams != nil {
+			l.add(f.name, fset.Position(decl.Pos()).Line, "", ruleHandler,
 				"Needs must be a struct of its own; its exported fields are the capabilities that the handler gets.")
 			return
 		}
+		own := false
 		for _, field := range fields.Fields.List {
-			l.need(fset, f, files, field, modes)
+			own = own || len(spec.Settings) > 0 && types.ExprString(field.Type) == settingsType
+			l.need(fset, f, files, field, spec)
+		}
+		if len(spec.Settings) > 0 && !own {
+			l.warn(f.name, fset.Position(decl.Pos()).Line, "", ruleHandler, "schema.json declares settings, and the handler does not get them: Needs has no field of the type %s, as in\n    %s %s", settingsType, settingsType, settingsType)
 		}
 		return
 	}
 	l.add(files[0].name, 0, "", ruleHandler, "There is no type Needs; write type Needs struct{}, with a field for each capability that the handler uses.%s", s.elsewhere("Needs"))
 }
 
+// settingsType is the generated type of a tool's own settings.
+const settingsType = "Settings"
+
 // typeName matches the name of a type, or of a pointer to it.
 var typeName = regexp.MustCompile(`^\**[\pL_][\pL\d_.]*$`)
 
 // need checks one field of Needs.
-func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.Field, modes []registry.Mode) {
+func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.Field, spec *registry.Spec) {
 	line := fset.Position(field.Pos()).Line
 	text := types.ExprString(field.Type)
 	var names []string
@@ -56,9 +64,17 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 			l.add(f.name, line, "", ruleHandler, "The field %s of Needs begins with a small letter, so nothing can be put into it and it would be nil. Write it with a capital.", name)
 		}
 	}
-	if hidden || l.provided == nil {
+	if hidden || text == settingsType && len(spec.Settings) > 0 {
 		return
 	}
+	if text == settingsType && !slices.ContainsFunc(files, func(f goFile) bool { return f.declared[settingsType] != nil }) {
+		l.add(f.name, line, "", ruleHandler, "The type Settings is generated from \"settings\" of schema.json, which declares none. Declare them there, or take the field out of Needs.")
+		return
+	}
+	if l.provided == nil {
+		return
+	}
+	modes := spec.AllowedModes
 	if !typeName.MatchString(text) {
 		text = "a type without a name"
 	}

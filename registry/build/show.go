@@ -64,8 +64,28 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	if len(t.Output) > 0 {
 		text += terminal.Table(w, parameterRows("DATA", t.Output)) + "\n"
 	}
+	if len(t.Settings) > 0 {
+		text += terminal.Table(w, settingRows(t.ToolID, t.Settings)) + "\n"
+	}
 	_, err := io.WriteString(w, text+strings.TrimSpace(t.Guide)+"\n")
 	return err
+}
+
+// settingRows lists a tool's own settings by the keys of the configuration.
+func settingRows(id string, settings map[string]registry.Setting) [][]string {
+	rows := [][]string{{"SETTING", "TYPE", "DEFAULT", "DESCRIPTION"}}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		s := settings[name]
+		kind, byDefault := string(s.Type), string(s.Default)
+		if s.Secret {
+			kind = "secret"
+		}
+		if byDefault == "" {
+			byDefault = "(required)"
+		}
+		rows = append(rows, []string{"tools." + id + "." + name, kind, byDefault, s.Description})
+	}
+	return rows
 }
 
 // toolLine is one tool of a list.

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	"voicegw/config"
+	"voicegw/registry"
+)
+
+// settingTypes are the types of tools' own settings, as the configuration has them.
+var settingTypes = map[registry.SettingType]any{
+	registry.SettingString: config.TypeString, registry.SettingInteger: config.TypeInteger, registry.SettingNumber: config.TypeNumber,
+	registry.SettingBoolean: config.TypeBoolean, registry.SettingDuration: config.TypeDuration, registry.SettingList: config.TypeList,
+}
+
+// declaredTools returns the tools of the process with their own settings; none if there is no registry,
+// which the command that needs one reports.
+func (p Process) declaredTools() []config.ToolDeclaration {
+	data, err := p.registryData()
+	if err != nil {
+		return nil
+	}
+	var file registry.File
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil
+	}
+	var all []config.ToolDeclaration
+	for _, t := range file.Tools {
+		d := config.ToolDeclaration{ID: t.ToolID}
+		for _, name := range slices.Sorted(maps.Keys(t.Settings)) {
+			s := t.Settings[name]
+			typ := settingTypes[s.Type]
+			if s.Secret {
+				typ = config.TypeSecret
+			}
+			if typ != nil {
+				d.Settings = append(d.Settings, config.ToolSetting{Name: name, Type: typ, Default: s.Value(), Description: s.Description})
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// anySettings gives each setting that a tool needs some value, to try whether the tools can be loaded.
+func (p Process) anySettings() map[string]registry.ToolSettings {
+	all := map[string]registry.ToolSettings{}
+	for _, d := range p.declaredTools() {
+		values := map[string]any{}
+		for _, s := range d.Settings {
+			if s.Default == nil {
+				values[s.Name] = reflect.Zero(reflect.TypeOf(s.Type).Elem()).Interface()
+			}
+		}
+		all[d.ID] = registry.ToolSettings{Values: values}
+	}
+	return all
+}
+
+// toolSettings returns what a configuration says of tools.
+func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
+	all := map[string]registry.ToolSettings{}
+	for id, t := range cfg.Tools {
+		all[id] = registry.ToolSettings{Off: !t.Enabled, Values: t.Values()}
+	}
+	return all
+}
+
+// configureTools prepares the settings of tools that a reload has read.
+func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
+	take, err = s.tools.Configure(toolSettings(cfg))
+	if err != nil {
+		return nil, config.Problems{{Where: "tools", Message: err.Error()}}
+	}
+	return take, nil
+}

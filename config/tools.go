@@ -1,0 +1,139 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/config/setting"
+)
+
+// ToolDeclaration is a tool of the program, with the settings that it declares for itself.
+type ToolDeclaration struct {
+	// ID is its toolId.
+	ID string
+	// Settings are its own, in the order in which problems name them.
+	Settings []ToolSetting
+}
+
+// ToolSetting is one setting of a tool's own. Its key is tools.<id>.<name>.
+type ToolSetting struct {
+	Name string
+	// Type is that of its values: a nil pointer to a string, setting.Secret, int, float64, bool,
+	// time.Duration or []string.
+	Type any
+	// Default is of that type; nil means that the operator must give a value.
+	Default any
+	// Description says in a sentence what it is for.
+	Description string
+}
+
+// Tools are the settings of each tool by its id.
+type Tools map[string]*Tool
+
+// Tool is what the configuration says of one tool.
+type Tool struct {
+	// Enabled is false for a tool that the operator has switched off.
+	Enabled bool `key:"enabled"`
+
+	own []ownSetting
+}
+
+// ownSetting is a setting that the tool declares, under tools.<id>.
+type ownSetting struct {
+	field
+	name string
+	has  bool // it has a value: a default, or one that was given
+}
+
+const toolsPrefix = "tools."
+
+// Values returns the values of the tool's own settings by name, with the types that they were declared
+// with. Only a tool that is switched off may lack some.
+func (t *Tool) Values() map[string]any {
+	values := map[string]any{}
+	for _, s := range t.own {
+		if s.has {
+			values[s.name] = s.value.Interface()
+		}
+	}
+	return values
+}
+
+// fields returns all settings of a tool.
+func (t *Tool) fields(id string) []field {
+	all := fieldsOf(toolsPrefix+id+".", t)
+	for _, s := range t.own {
+		all = append(all, s.field)
+	}
+	return all
+}
+
+// knowTools makes the settings of the program's tools known.
+func (l *loader) knowTools() {
+	l.config.Tools = Tools{}
+	for _, d := range l.source.Tools {
+		t := &Tool{Enabled: true}
+		for _, s := range d.Settings {
+			f := field{key: toolsPrefix + d.ID + "." + s.Name, value: reflect.New(reflect.TypeOf(s.Type).Elem()).Elem()}
+			if s.Default != nil {
+				f.value.Set(reflect.ValueOf(s.Default))
+			}
+			t.own = append(t.own, ownSetting{field: f, name: s.Name, has: s.Default != nil})
+		}
+		l.config.Tools[d.ID] = t
+		l.know(t.fields(d.ID))
+	}
+}
+
+// settleTools notes which settings of tools have a value, and reports those that an enabled tool lacks.
+func (l *loader) settleTools() {
+	for _, d := range l.source.Tools {
+		t := l.config.Tools[d.ID]
+		for i, s := range d.Settings {
+			own := &t.own[i]
+			own.has = own.has || l.where[own.key] != "" && !isEmpty(own.value)
+			if own.has || !t.Enabled || l.reported(own.key) {
+				continue
+			}
+			l.problems.add(l.at(own.key), "%s is missing, and the tool %s needs it (%s); give it, or switch the tool off with %s%s.enabled: false.",
+				own.key, d.ID, strings.TrimSuffix(s.Description, "."), toolsPrefix, d.ID)
+		}
+	}
+}
+
+// reported says whether something is wrong with the value of a setting.
+func (l *loader) reported(key string) bool {
+	return slices.ContainsFunc(l.problems, func(p Problem) bool { return strings.HasPrefix(p.Message, key+" ") })
+}
+
+// isEmpty reports whether a value is an empty text or list, which is as good as none.
+func isEmpty(v reflect.Value) bool {
+	switch v.Interface().(type) {
+	case string, setting.Secret, []string:
+		return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+	}
+	return false
+}
+
+// toolFields returns all settings of all tools.
+func (c *Config) toolFields() []field {
+	var all []field
+	for _, id := range slices.Sorted(maps.Keys(c.Tools)) {
+		all = append(all, c.Tools[id].fields(id)...)
+	}
+	return all
+}
+
+// The types of a tool's own settings, for [ToolSetting.Type].
+var (
+	TypeString   = (*string)(nil)
+	TypeSecret   = (*setting.Secret)(nil)
+	TypeInteger  = (*int)(nil)
+	TypeNumber   = (*float64)(nil)
+	TypeBoolean  = (*bool)(nil)
+	TypeDuration = (*time.Duration)(nil)
+	TypeList     = (*[]string)(nil)
+)

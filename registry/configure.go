@@ -1,0 +1,162 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// ToolSettings is what the configuration says of one tool.
+type ToolSettings struct {
+	// Off leaves the tool out of snapshots.
+	Off bool
+	// Values are those of the tool's own settings by name, with the types of [Setting.Value]. Those that
+	// are missing have their default.
+	Values map[string]any
+}
+
+// OwnSettings marks the type Settings that the build generates from the settings of a schema.json. A
+// handler whose Needs have a field of that type finds the values there, those of the time of the call.
+type OwnSettings interface{ OwnSettings() }
+
+var ownSettings = reflect.TypeFor[OwnSettings]()
+
+// liveSettings are the values of one tool's settings, as a value of its type Settings. They are replaced
+// as a whole.
+type liveSettings struct{ atomic.Pointer[reflect.Value] }
+
+// Configure prepares other settings of the tools. take, which cannot fail, begins to use them: values count
+// for every call that begins afterwards, and tools that are switched on or off for the snapshots that are
+// taken afterwards. The error is a *[LoadError]. take must be called before Configure or Reload again.
+func (r *Registry) Configure(settings map[string]ToolSettings) (take func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l, err := r.load(r.data, settings)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.settings = settings
+		r.take(l)
+	}, nil
+}
+
+// take begins to use what was loaded. The caller holds mu, unless nobody else knows r.
+func (r *Registry) take(l *loader) {
+	for id, v := range l.values {
+		l.live[id].Store(&v)
+	}
+	r.current.Store(l.snapshot)
+}
+
+// Off returns the ids of the tools that the configuration has switched off, sorted. They are in no
+// list of the snapshot.
+func (s *Snapshot) Off() []string { return slices.Clone(s.off) }
+
+// off reports whether a tool is switched off, and remembers it.
+func (l *loader) off(id string) bool {
+	if !l.settings[id].Off {
+		return false
+	}
+	l.snapshot.off = append(l.snapshot.off, id)
+	return true
+}
+
+// withSettings returns what provides the handler's needs, with the tool's own settings if it has any.
+func (l *loader) withSettings(place pointer, t *Tool, h Handler) map[Mode][]provider {
+	typ := h.settingsType()
+	values, problems := resolveSettings(&t.Spec, l.settings[t.ToolID].Values)
+	for _, p := range problems {
+		l.problems = append(l.problems, Problem{Path: place.with("settings").String() + p.Path, Message: t.ToolID + ": " + p.Message})
+	}
+	if typ == nil || len(problems) > 0 {
+		return l.providers
+	}
+	v, err := settingsValue(typ, t.Settings, values)
+	if err != nil {
+		l.problem(place.with("settings"), "%s: %v. Run `voicegw tools build` and build the program again.", t.ToolID, err)
+		return l.providers
+	}
+	l.values[t.ToolID] = v
+	with := map[Mode][]provider{}
+	for mode, all := range l.providers {
+		with[mode] = append(slices.Clone(all), provider{typ: typ, source: source{live: l.live[t.ToolID]}})
+	}
+	return with
+}
+
+// resolveSettings returns the values of a tool's settings, those that are missing from their defaults.
+func resolveSettings(s *Spec, given map[string]any) (map[string]any, []Problem) {
+	values := map[string]any{}
+	var problems []Problem
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		value, has := given[name]
+		if !has {
+			value = s.Settings[name].Value()
+		}
+		if value == nil {
+			problems = append(problems, Problem{Path: pointer{name}.String(),
+				Message: fmt.Sprintf("The setting tools.%s.%s is missing (%s); give it, or switch the tool off with tools.%s.enabled: false.", s.ToolID, name, strings.TrimSuffix(s.Settings[name].Description, "."), s.ToolID)})
+			continue
+		}
+		values[name] = value
+	}
+	return values, problems
+}
+
+// settingsType returns the type of the handler's own settings among its needs; nil if it has none.
+func (h Handler) settingsType() reflect.Type {
+	if h.needs == nil || h.needs.Kind() != reflect.Struct {
+		return nil
+	}
+	for field := range h.needs.Fields() {
+		if field.IsExported() && field.Type.Kind() == reflect.Struct && field.Type.Implements(ownSettings) {
+			return field.Type
+		}
+	}
+	return nil
+}
+
+var errSettings = errors.New("the handler's type Settings was generated from another schema.json")
+
+// settingsValue fills in the type that was generated from a tool's settings.
+func settingsValue(typ reflect.Type, settings map[string]Setting, values map[string]any) (reflect.Value, error) {
+	v := reflect.New(typ).Elem()
+	filled := 0
+	for field := range typ.Fields() {
+		name, has := field.Tag.Lookup("setting")
+		if !has {
+			continue
+		}
+		value := reflect.ValueOf(values[name])
+		switch _, known := settings[name]; {
+		case !known || !value.IsValid():
+			return v, fmt.Errorf("%w: it has %s, and there is no setting %q", errSettings, field.Name, name)
+		case value.Type() != field.Type:
+			return v, fmt.Errorf("%w: %s is %s, and the setting %q is %s", errSettings, field.Name, field.Type, name, value.Type())
+		}
+		v.FieldByIndex(field.Index).Set(value)
+		filled++
+	}
+	if filled != len(settings) {
+		return v, fmt.Errorf("%w: it has %d of %d settings", errSettings, filled, len(settings))
+	}
+	return v, nil
+}
+
+// liveOf returns where the values of each tool's settings are, the same for all loads.
+func liveOf(handlers map[string]Handler) map[string]*liveSettings {
+	live := map[string]*liveSettings{}
+	for id, h := range handlers {
+		if h.settingsType() != nil {
+			live[id] = &liveSettings{}
+		}
+	}
+	return live
+}

@@ -1,0 +1,147 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const weatherSettings = `settings: {
+	"api_key": {"type": "string", "secret": true, "description": "Key of the service."},
+	"base_url": {"type": "string", "description": "Where it is.", "default": "https://weather.example"},
+	"places": {"type": "list", "description": "Where.", "default": ["Oslo"]},
+	"retries": {"type": "integer", "description": "How often.", "default": 3},
+	"share": {"type": "number", "description": "How much.", "default": 0.5},
+	"strict": {"type": "boolean", "description": "Whether.", "default": true},
+	"timeout": {"type": "duration", "description": "How long.", "default": "1m30s"}}`
+
+// weather is what the build generates of them.
+type weather struct {
+	APIKey  Secret        `setting:"api_key"`
+	BaseURL string        `setting:"base_url"`
+	Places  []string      `setting:"places"`
+	Retries int           `setting:"retries"`
+	Share   float64       `setting:"share"`
+	Strict  bool          `setting:"strict"`
+	Timeout time.Duration `setting:"timeout"`
+}
+
+func (weather) OwnSettings() {}
+
+type weatherNeeds struct{ Own weather }
+
+// probeWith is a tool that answers with its settings.
+func probeWith(t testing.TB) (Entry, Options, *[]weather) {
+	t.Helper()
+	e, opts, _ := simple(t, nil, weatherSettings)
+	var seen []weather
+	opts.Handlers = map[string]Handler{"probe": Bind(func(_ context.Context, call Call[none, weatherNeeds]) (Result, error) {
+		seen = append(seen, call.Needs.Own)
+		return Result{}, nil
+	})}
+	return e, opts, &seen
+}
+
+func keyOf(text string) map[string]ToolSettings {
+	return map[string]ToolSettings{"probe": {Values: map[string]any{"api_key": NewSecret(text), "retries": 5}}}
+}
+
+// TestSettingsReachTheHandler: a handler gets its own settings, those of the time of the call, whatever
+// snapshot the session has.
+func TestSettingsReachTheHandler(t *testing.T) {
+	e, opts, seen := probeWith(t)
+	opts.Settings = keyOf("first")
+	r := mustLoad(t, opts, e)
+	s := r.Snapshot()
+	call := func(s *Snapshot) weather {
+		t.Helper()
+		if env := s.Execute(t.Context(), "probe", ModeText, nil, Session{}); !env.OK {
+			t.Fatal(env.Error)
+		}
+		return (*seen)[len(*seen)-1]
+	}
+	got := call(s)
+	if got.APIKey.Reveal() != "first" || got.BaseURL != "https://weather.example" || !slices.Equal(got.Places, []string{"Oslo"}) || got.Retries != 5 ||
+		got.Share != 0.5 || !got.Strict || got.Timeout != 90*time.Second {
+		t.Errorf("the handler got %+v", got)
+	}
+	take, err := r.Configure(keyOf("second"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := call(s).APIKey.Reveal(); got != "first" {
+		t.Errorf("before they are taken: %s", got)
+	}
+	take()
+	if got := call(s).APIKey.Reveal(); got != "second" {
+		t.Errorf("a session that was there before: %s", got)
+	}
+	if got := call(r.Snapshot().Only([]string{"probe"})).APIKey.Reveal(); got != "second" {
+		t.Errorf("an agent's tools: %s", got)
+	}
+	if _, err := r.Configure(nil); err == nil || !strings.Contains(err.Error(), "tools.probe.api_key is missing (Key of the service)") {
+		t.Errorf("without the key: %v", err)
+	}
+	if got := call(s).APIKey.Reveal(); got != "second" {
+		t.Errorf("after a refusal: %s", got)
+	}
+	if err := r.Reload(encodeFile(t, e)); err != nil {
+		t.Fatal(err)
+	}
+	if got := call(r.Snapshot()).APIKey.Reveal(); got != "second" {
+		t.Errorf("after the file was loaded again: %s", got)
+	}
+}
+
+// TestToolIsSwitchedOff: a tool that is switched off is in no list, needs nothing, and comes back for the
+// snapshots that are taken later.
+func TestToolIsSwitchedOff(t *testing.T) {
+	e, opts, _ := probeWith(t)
+	opts.Handlers["kb_search"] = Bind(kbHandler)
+	opts.Settings = map[string]ToolSettings{"probe": {Off: true}}
+	r := mustLoad(t, opts, e, entry(t, kbSearch))
+	s := r.Snapshot()
+	if _, has := s.Tool("probe"); has || !slices.Equal(s.Off(), []string{"probe"}) || len(s.Tools(ModeText)) != 2 {
+		t.Errorf("off: %v", s.Off())
+	}
+	if env := s.Execute(t.Context(), "probe", ModeText, nil, Session{}); env.OK || env.Error.Type != ErrorNotFound {
+		t.Errorf("it was called: %s", env.Encode())
+	}
+	if off := s.Only([]string{"probe", "kb_search"}).Off(); !slices.Equal(off, []string{"probe"}) {
+		t.Errorf("an agent's tools: %v are off", off)
+	}
+	take, err := r.Configure(keyOf("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	take()
+	if _, has := r.Snapshot().Tool("probe"); !has || len(r.Snapshot().Off()) > 0 {
+		t.Error("it is still off")
+	}
+	if _, has := s.Tool("probe"); has {
+		t.Error("a snapshot has changed")
+	}
+	if r.Snapshot().Version() != s.Version() {
+		t.Error("the version has changed; it is that of the file")
+	}
+}
+
+type olderSettings struct {
+	APIKey string `setting:"api_key"`
+}
+
+func (olderSettings) OwnSettings() {}
+
+// TestSettingsOfAnotherBuild: a handler whose settings were generated from another schema.json is refused.
+func TestSettingsOfAnotherBuild(t *testing.T) {
+	e, opts, _ := probeWith(t)
+	opts.Settings = keyOf("x")
+	opts.Handlers = map[string]Handler{"probe": Bind(func(context.Context, Call[none, struct{ Own olderSettings }]) (Result, error) { return Result{}, nil })}
+	_, err := Load(encodeFile(t, e), opts)
+	if _, ok := errors.AsType[*LoadError](err); !ok || !strings.Contains(err.Error(), "another schema.json") {
+		t.Errorf("loaded: %v", err)
+	}
+}
