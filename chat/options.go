@@ -56,6 +56,9 @@ type Options struct {
 	Personas func(name string) *Persona
 	// Tools returns the current snapshot of the tools, which a turn holds. Nil means no tools.
 	Tools func() *registry.Snapshot
+	// Live returns the live values with which a turn's tools are filled; see registry.Snapshot.Fill. It
+	// may be nil, is called concurrently, and must not wait.
+	Live registry.LiveValues
 	// Instructions makes the system text from the persona, its tools and the mark. The text must explain
 	// the mark to the model: it stands before the gateway's own messages. Nil means no system text.
 	Instructions func(p *Persona, tools *registry.Snapshot, own mark.Mark) string

@@ -87,7 +87,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	t.emit = safeEmit(m.add, t.number)
 	t.persona = a.persona(req.Agent, c.Agent)
 	if a.opts.Tools != nil {
-		t.tools = t.persona.narrow(a.opts.Tools())
+		t.tools = t.persona.narrow(a.opts.Tools()).Fill(t.session(), a.opts.Live)
 	}
 	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.resume()

@@ -16,7 +16,7 @@ const DescribeTool = "describe_tool"
 
 const describeParameters = `{
   "type": "object",
-  "properties": {"tool": {"type": "string", "minLength": 1, "maxLength": 64, "description": "` + prompts.DescribeToolName + `"}},
+  "properties": {"tool": {"type": "string", "description": "` + prompts.DescribeToolName + `"}},
   "required": ["tool"],
   "additionalProperties": false
 }`
@@ -76,6 +76,7 @@ func builtins() map[string]builtin {
 				Category:    CategoryUtility, SideEffects: SideEffectsNone, Idempotent: true,
 				AllowedModes: []Mode{ModeText, ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000,
 				Parameters: json.RawMessage(describeParameters),
+				Dynamic:    map[string]string{"/properties/tool/enum": LiveTools},
 			},
 			Summary: prompts.DescribeToolSummary,
 			Guide:   prompts.DescribeToolGuide,

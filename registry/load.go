@@ -29,6 +29,7 @@ func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader,
 		opts: &r.opts, snapshot: &Snapshot{opts: &r.opts, stats: r.stats, tools: map[string]*Tool{}},
 		settings: settings, live: r.live, values: map[string]reflect.Value{},
 	}
+	l.snapshot.loaded, l.snapshot.fillings = l.snapshot, &fillings{}
 	l.providers = map[Mode][]provider{}
 	for _, mode := range []Mode{ModeText, ModeVoice} {
 		l.providers[mode] = r.opts.providers(mode, l.snapshot)

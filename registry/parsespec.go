@@ -44,7 +44,7 @@ var (
 	semverForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 	specKeys = []string{
-		"allowedModes", "behavior", "cancellable", "category", "clamp", "description", "idempotencyKey", "idempotent", "latencyBudgetMs",
+		"allowedModes", "behavior", "cancellable", "category", "clamp", "description", "dynamic", "idempotencyKey", "idempotent", "latencyBudgetMs",
 		"output", "parameters", "preview", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
 	}
 )
@@ -105,6 +105,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 	if s.Output, output = r.output(raw["output"]); compiled != nil {
 		compiled.output = output
 	}
+	s.Dynamic = r.dynamic(compiled)
 	s.Clamp = r.clamp(&s, compiled)
 	return s, compiled, r.problems
 }

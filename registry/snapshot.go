@@ -20,8 +20,12 @@ type Snapshot struct {
 	tools   map[string]*Tool
 	sorted  []*Tool
 	off     []string // switched off by the configuration, sorted
-	opts    *Options
-	stats   *stats
+
+	loaded   *Snapshot // the whole one that was loaded, of which this has tools
+	fillings *fillings // of loaded and all snapshots of its tools
+	filled   string    // the hash of what enums were filled with; empty before Fill
+	opts     *Options
+	stats    *stats
 }
 
 // Version returns the version of the registry file.

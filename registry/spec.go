@@ -101,6 +101,9 @@ type Spec struct {
 	// Parameters is the JSON Schema (draft 2020-12) of the arguments object, as written; of a tool
 	// whose author gives none it is a closed object without properties.
 	Parameters json.RawMessage `json:"parameters"`
+	// Dynamic names the source of live values for enums of the parameters, by JSON pointers into these: see
+	// [Snapshot.Fill] and [LiveSources]. The parameters as written take any text there.
+	Dynamic map[string]string `json:"dynamic,omitempty"`
 	// Output is the JSON Schema of the data of an answer that is ok, as written; nil if the author
 	// gives none. Data that does not fit reaches nobody: the answer is INTERNAL.
 	Output json.RawMessage `json:"output,omitempty"`

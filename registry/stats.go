@@ -38,6 +38,8 @@ type stats struct {
 	tools   map[string]*ToolStats
 	running int
 	idle    chan struct{} // for Wait, closed when the last handler ends; nil while nothing waits
+
+	leftOut sync.Map // of strings: tools and the empty sources of live values that were logged
 }
 
 func newStats() *stats { return &stats{tools: map[string]*ToolStats{}} }

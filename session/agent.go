@@ -164,8 +164,18 @@ func (m *Manager) choose(g *guest) *Cause {
 	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
 		return refusal(closecode.UnknownTarget, errcode.UnknownProvider, "The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
-	g.agent, g.tools = a, a.narrow(g.tools)
+	g.agent, g.tools = a, m.equip(a, g.tools, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
 	return nil
+}
+
+// equip returns what of a snapshot, which may be nil, the sessions of an agent have, for a user of whom
+// the session says all that counts.
+func (m *Manager) equip(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
+	if tools = a.narrow(tools); tools == nil {
+		return nil
+	}
+	s.Agent, s.Mode = a.Name, registry.ModeVoice
+	return tools.Fill(s, m.options().Live)
 }
 
 // providerOf returns the provider that a client has asked for, or that its agent has.

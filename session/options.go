@@ -34,6 +34,9 @@ type Options struct {
 	// Tools returns the registry's current snapshot, which a new session holds. Nil means that
 	// there are no tools.
 	Tools func() *registry.Snapshot
+	// Live returns the live values with which a session's tools are filled; see registry.Snapshot.Fill. It
+	// may be nil, is called concurrently, and must not wait.
+	Live registry.LiveValues
 	// Instructions makes a session's system text from its agent, its tools and its mark. The text must
 	// explain the mark to the model: it stands before the gateway's own messages. Nil means
 	// the agent's Instructions alone.

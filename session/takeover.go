@@ -142,7 +142,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
 	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.tools = g.agent.narrow(m.snapshot())
+	g.tools = m.equip(g.agent, m.snapshot(), registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 	caps := m.options().Transports[provider].Capabilities(g.agent.model(provider))
 	if err != nil || !m.options().Policy.Relink || !orchestrator.Replaceable(caps) {
 		return nil, true, causeResume

@@ -64,7 +64,7 @@ func (s *session) toolsVersion() string {
 	if s.tools == nil {
 		return ""
 	}
-	return s.tools.Version()
+	return s.tools.ToolsVersion()
 }
 
 // decided takes an audit record: it is written at once, or when its answer is. It also settles the

@@ -127,6 +127,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Credentials: s.auth,
 		Agents:      s.agents,
 		Tools:       s.tools.Snapshot,
+		Live:        s.live,
 		Instructions: func(a *session.Agent, tools *registry.Snapshot, own mark.Mark) string {
 			return instructions(cfg, registry.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own)
 		},

@@ -150,7 +150,7 @@ const (
 var fields = [...]string{
 	"toolId", "version", "title", "tags", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
 	"allowedModes", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
-	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings",
+	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings", "dynamic",
 }
 
 // ruleOf returns the rule for a pointer into schema.json: that of its field.

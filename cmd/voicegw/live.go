@@ -1,0 +1,50 @@
+package main
+
+import (
+	"slices"
+
+	"voicegw/backends/calendar"
+	"voicegw/backends/kb"
+	"voicegw/registry"
+)
+
+// live returns the values of a source that schema.json files name under dynamic. It may be called
+// concurrently, and does not wait.
+func (s *server) live(source string, session registry.Session) []string {
+	switch source {
+	case registry.LiveAgents:
+		return s.agents.switchable(session.Agent)
+	case registry.LiveCalendars:
+		return calendars(s.cfg.Calendar.Team, s.cfg.Calendar.Personal)
+	case registry.LiveNamespaces:
+		var names []string
+		for _, namespace := range s.caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
+			names = append(names, string(namespace))
+		}
+		return names
+	}
+	return nil
+}
+
+// calendars returns the names of the calendars that are configured; the primary one always is.
+func calendars(team, personal string) []string {
+	names := []string{string(calendar.Primary)}
+	if team != "" {
+		names = append(names, string(calendar.Team))
+	}
+	if personal != "" {
+		names = append(names, string(calendar.Personal))
+	}
+	return names
+}
+
+// switchable returns the agents to which an agent may hand its user over now.
+func (s *agents) switchable(from string) []string {
+	now := s.catalog.Snapshot()
+	e, ok := now.Get(from)
+	if !ok {
+		return nil
+	}
+	known := now.Names()
+	return slices.DeleteFunc(slices.Clone(e.SwitchTo), func(id string) bool { return !slices.Contains(known, id) })
+}

@@ -1,0 +1,282 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"voicegw/registry/adapter"
+)
+
+const (
+	// maxLiveValues is how many values one enum is filled with, maxLiveValue the longest, in bytes.
+	// Others are left out.
+	maxLiveValues = 500
+	maxLiveValue  = 200
+	// maxFillings is how many fillings of one snapshot are kept. Sessions with the same values share one.
+	maxFillings = 256
+)
+
+// LiveValues returns the values of a source for a session, in any order. Fill calls it for each source
+// that a tool names, except LiveTools.
+type LiveValues func(source string, session Session) []string
+
+// Fill returns the snapshot that a session keeps: the enums that schema.json calls dynamic hold the values
+// that live returns now, both in the forms of the providers and where calls are checked. A tool with an
+// enum for which there is no value is left out, and the log says so. live may be nil: then all sources but
+// LiveTools are empty. A nil snapshot stays nil. Sessions with the same tools and values share one snapshot.
+func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
+	if s == nil {
+		return nil
+	}
+	f := filling{from: s, tools: map[string]*Tool{}, values: map[string]map[string][]string{}}
+	f.choose(session, live)
+	if len(f.values) == 0 {
+		return s
+	}
+	text := appendCanonical(nil, f.canonical())
+	kept := s.sharedFillings()
+	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text)
+	if kept != nil {
+		if same := kept.get(key); same != nil {
+			return same
+		}
+	}
+	filled := f.snapshot(text)
+	if kept != nil {
+		kept.put(key, filled)
+	}
+	return filled
+}
+
+// ToolsVersion returns the version of the tools as a session has them: that of the file and, if enums were
+// filled, "+" and the first 8 hex digits of SHA-256 over what they were filled with.
+func (s *Snapshot) ToolsVersion() string {
+	if s.filled == "" {
+		return s.version
+	}
+	return s.version + "+" + s.filled
+}
+
+// filling fills one snapshot.
+type filling struct {
+	from   *Snapshot
+	tools  map[string]*Tool               // those that stay, as they were
+	values map[string]map[string][]string // by tool and place; nil for a tool that is left out
+}
+
+// choose finds the values of each tool with live values, and leaves out those that have none.
+func (f *filling) choose(session Session, live LiveValues) {
+	known := map[string][]string{}
+	ask := func(source string) []string {
+		if _, asked := known[source]; !asked {
+			known[source] = nil
+			if live != nil {
+				known[source] = f.usable(source, live(source, session))
+			}
+		}
+		return known[source]
+	}
+	for _, t := range f.from.sorted {
+		values, empty := map[string][]string{}, ""
+		for _, place := range slices.Sorted(maps.Keys(t.Dynamic)) {
+			if source := t.Dynamic[place]; source != LiveTools && t.Allows(session.Mode) {
+				values[place] = ask(source)
+				if len(values[place]) == 0 {
+					empty = source
+				}
+			}
+		}
+		if empty != "" {
+			f.values[t.ToolID] = nil
+			f.from.stats.leaveOut(t.ToolID, empty, f.from.opts.Logger)
+			continue
+		}
+		f.tools[t.ToolID] = t
+		if len(values) > 0 {
+			f.values[t.ToolID] = values
+		}
+	}
+	var ids []string
+	for id, t := range f.tools {
+		if t.Allows(session.Mode) && !isBuiltin(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for id, t := range f.tools {
+		for place, source := range t.Dynamic {
+			if source != LiveTools || !t.Allows(session.Mode) || len(ids) == 0 {
+				continue
+			}
+			if f.values[id] == nil {
+				f.values[id] = map[string][]string{}
+			}
+			f.values[id][place] = ids[:min(len(ids), maxLiveValues)]
+		}
+	}
+}
+
+// usable returns the values of a source that an enum can hold, sorted.
+func (f *filling) usable(source string, values []string) []string {
+	usable := make([]string, 0, len(values))
+	for _, v := range values {
+		if hidden, _ := Hidden(v); v != "" && len(v) <= maxLiveValue && utf8.ValidString(v) && hidden == "" && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			usable = append(usable, v)
+		}
+	}
+	slices.Sort(usable)
+	usable = slices.Compact(usable)
+	if left := len(values) - min(len(usable), maxLiveValues); left > 0 {
+		f.from.opts.Logger.Debug("live values are left out: each once, none too long, no more than fit", "source", source, "left_out", left)
+	}
+	return usable[:min(len(usable), maxLiveValues)]
+}
+
+// canonical is what the hash and the cache know of the values.
+func (f *filling) canonical() map[string]any {
+	all := map[string]any{}
+	for id, places := range f.values {
+		if places == nil {
+			all[id] = nil
+			continue
+		}
+		byPlace := map[string]any{}
+		for place, values := range places {
+			list := make([]any, len(values))
+			for i, v := range values {
+				list[i] = v
+			}
+			byPlace[place] = list
+		}
+		all[id] = byPlace
+	}
+	return all
+}
+
+// snapshot makes the filled snapshot; text is the canonical form of the values.
+func (f *filling) snapshot(text []byte) *Snapshot {
+	sum := sha256.Sum256(text)
+	s := *f.from
+	s.filled = hex.EncodeToString(sum[:4])
+	s.tools, s.sorted = map[string]*Tool{}, nil
+	for _, id := range slices.Sorted(maps.Keys(f.tools)) {
+		t := f.tools[id]
+		if places := f.values[id]; len(places) > 0 {
+			filled, err := t.fill(places)
+			if err != nil {
+				s.opts.Logger.Error("a tool is left out: its live values cannot be told a model", "tool", id, "error", err)
+				continue
+			}
+			t = filled
+		}
+		t = t.within(f.from, &s)
+		s.tools[id], s.sorted = t, append(s.sorted, t)
+	}
+	return &s
+}
+
+// fill returns the tool with its enums filled.
+func (t *Tool) fill(places map[string][]string) (*Tool, error) {
+	doc := cloneJSON(t.compiled.params.doc)
+	for place, values := range places {
+		schema, ok := schemaAt(doc, strings.TrimSuffix(place, "/enum"))
+		if !ok {
+			return nil, fmt.Errorf("the parameters have no schema for %s", place)
+		}
+		list := make([]any, len(values))
+		for i, v := range values {
+			list[i] = v
+		}
+		schema["enum"] = list
+	}
+	filled := *t
+	filled.Parameters = appendCanonical(nil, doc)
+	params, problems := compileParameters(filled.Parameters)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("the parameters do not compile: %s", problems[0])
+	}
+	forms, err := adapter.All(filled.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	compiled := *t.compiled
+	compiled.params = params
+	filled.compiled, filled.Forms = &compiled, Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
+	return &filled, nil
+}
+
+// schemaAt returns the object at a JSON pointer of a decoded document.
+func schemaAt(doc any, place string) (map[string]any, bool) {
+	if place != "" {
+		for token := range strings.SplitSeq(place[1:], "/") {
+			token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+			switch inside := doc.(type) {
+			case map[string]any:
+				doc = inside[token]
+			case []any:
+				var i int
+				if err := json.Unmarshal([]byte(token), &i); err != nil || i < 0 || i >= len(inside) {
+					return nil, false
+				}
+				doc = inside[i]
+			}
+		}
+	}
+	schema, ok := doc.(map[string]any)
+	return schema, ok
+}
+
+// fillings are the filled snapshots of one loaded snapshot and of those with fewer of its tools.
+type fillings struct {
+	mu sync.Mutex // guards kept
+	// kept has at most maxFillings snapshots by the tools and values that they have. When it is full
+	// it begins anew: sessions keep theirs.
+	kept map[string]*Snapshot
+}
+
+func (f *fillings) get(key string) *Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.kept[key]
+}
+
+func (f *fillings) put(key string, s *Snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kept == nil || len(f.kept) >= maxFillings {
+		f.kept = map[string]*Snapshot{}
+	}
+	f.kept[key] = s
+}
+
+// sharedFillings returns where the fillings of the snapshot are kept; nil if it has other tools than those
+// that were loaded, or is filled already.
+func (s *Snapshot) sharedFillings() *fillings {
+	if s.loaded == nil || s.filled != "" {
+		return nil
+	}
+	for id, t := range s.tools {
+		if was := s.loaded.tools[id]; was == nil || was.compiled != t.compiled {
+			return nil
+		}
+	}
+	return s.loaded.fillings
+}
+
+// leaveOut logs that a tool is left out, once for each tool and source.
+func (s *stats) leaveOut(tool, source string, logger *slog.Logger) {
+	key := tool + " " + source // of the file: there are not many
+	if _, told := s.leftOut.LoadOrStore(key, true); !told {
+		logger.LogAttrs(context.Background(), slog.LevelWarn, "a tool is left out of sessions for which its source of live values is empty",
+			slog.String("tool", tool), slog.String("source", source))
+	}
+}

@@ -1,0 +1,176 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const liveProbe = `parameters: {"type":"object","properties":{
+	"agent":{"type":"string","description":"To whom."},
+	"tools":{"type":"array","items":{"type":"string"}}},"required":["agent"],"additionalProperties":false}`
+
+// liveRegistry has a tool whose enums are filled from agents and from tools, and kb_search.
+func liveRegistry(t testing.TB, logged *bytes.Buffer) *Registry {
+	t.Helper()
+	e, opts, _ := simple(t, nil, liveProbe, `dynamic: {"/properties/agent/enum": "agents.switchable", "/properties/tools/items/enum": "tools"}`)
+	opts.Handlers = map[string]Handler{
+		"kb_search": Bind(kbHandler),
+		"probe": Bind(func(_ context.Context, call Call[json.RawMessage, none]) (Result, error) {
+			return Result{Data: call.Args}, nil
+		}),
+	}
+	opts.Logger = slog.New(slog.NewTextHandler(logged, nil))
+	return mustLoad(t, opts, e, entry(t, kbSearch))
+}
+
+func agentsAre(names ...string) LiveValues {
+	return func(source string, _ Session) []string {
+		if source != LiveAgents {
+			panic("asked for " + source)
+		}
+		return names
+	}
+}
+
+var inText = Session{Mode: ModeText}
+
+// TestFill: an enum holds the values of the session in both forms and where calls are checked; the version
+// of the file stays, and that of the session's tools says what was filled in.
+func TestFill(t *testing.T) {
+	r := liveRegistry(t, new(bytes.Buffer))
+	base := r.Snapshot()
+	s := base.Fill(inText, agentsAre("sales", "billing", "sales", "", "a\x00b", strings.Repeat("x", 201)))
+	tool, _ := s.Tool("probe")
+	for name, form := range map[string]json.RawMessage{"parameters": tool.Parameters, "openai": tool.Forms.OpenAI, "chat": tool.Forms.OpenAIChat, "gemini": tool.Forms.Gemini} {
+		if !strings.Contains(string(form), `["billing","sales"]`) || !strings.Contains(string(form), `["kb_search","probe"]`) {
+			t.Errorf("%s: %s", name, form)
+		}
+	}
+	if env := s.Execute(t.Context(), "probe", ModeText, json.RawMessage(`{"agent":"sales","tools":["kb_search"]}`), Session{}); !env.OK {
+		t.Error(env.Error)
+	}
+	env := s.Execute(t.Context(), "probe", ModeText, json.RawMessage(`{"agent":"boss"}`), Session{})
+	if env.OK || env.Error.Type != ErrorValidation || !strings.Contains(env.Error.Message, "billing") {
+		t.Errorf("another agent: %s", env.Encode())
+	}
+	if s.Version() != base.Version() || env.Meta.RegistryVersion != base.Version() || base.ToolsVersion() != base.Version() {
+		t.Errorf("versions %s, %s, %s", s.Version(), env.Meta.RegistryVersion, base.Version())
+	}
+	if !regexp.MustCompile(`^1\.0\.[0-9a-f]{8}\+[0-9a-f]{8}$`).MatchString(s.ToolsVersion()) {
+		t.Errorf("the version of the tools is %s", s.ToolsVersion())
+	}
+	if again := base.Fill(inText, agentsAre("billing", "sales")); again != s {
+		t.Error("the same values give another snapshot")
+	}
+	if other := base.Fill(inText, agentsAre("billing")); other == s || other.ToolsVersion() == s.ToolsVersion() {
+		t.Error("other values give the same version")
+	}
+	if env := base.Execute(t.Context(), "probe", ModeText, json.RawMessage(`{"agent":"boss"}`), Session{}); !env.OK {
+		t.Errorf("the snapshot that was filled has changed: %v", env.Error)
+	}
+}
+
+// TestFillDescribeTool: the guide is offered of the tools that the session has.
+func TestFillDescribeTool(t *testing.T) {
+	r := liveRegistry(t, new(bytes.Buffer))
+	s := r.Snapshot().Only([]string{"kb_search"}).Fill(inText, nil)
+	for args, want := range map[string]bool{`{"tool":"kb_search"}`: true, `{"tool":"probe"}`: false, `{"tool":"describe_tool"}`: false} {
+		if env := s.Execute(t.Context(), DescribeTool, ModeText, json.RawMessage(args), Session{}); env.OK != want {
+			t.Errorf("%s: %s", args, env.Encode())
+		}
+	}
+	tool, _ := s.Tool(DescribeTool)
+	if !strings.Contains(string(tool.Forms.Gemini), `["kb_search"]`) {
+		t.Errorf("Gemini is told %s", tool.Forms.Gemini)
+	}
+}
+
+// TestFillWithoutValues: a tool with nothing to choose from is left out, the log says so once, and other
+// tools are not told of it.
+func TestFillWithoutValues(t *testing.T) {
+	var logged bytes.Buffer
+	r := liveRegistry(t, &logged)
+	for range 3 {
+		s := r.Snapshot().Fill(inText, agentsAre())
+		if _, has := s.Tool("probe"); has {
+			t.Fatal("the tool is there")
+		}
+		tool, _ := s.Tool(DescribeTool)
+		if strings.Contains(string(tool.Parameters), "probe") {
+			t.Errorf("describe_tool offers it: %s", tool.Parameters)
+		}
+		if with := r.Snapshot().Fill(inText, agentsAre("a")); with.ToolsVersion() == s.ToolsVersion() {
+			t.Error("the version does not tell that the tool is missing")
+		}
+	}
+	if n := strings.Count(logged.String(), "a tool is left out"); n != 1 || !strings.Contains(logged.String(), "source=agents.switchable") {
+		t.Errorf("the log says %d times: %s", n, logged.String())
+	}
+}
+
+// TestFillIsBounded: neither the values of an enum nor the fillings that are kept grow without end, and a
+// snapshot with tools that were not loaded shares none.
+func TestFillIsBounded(t *testing.T) {
+	r := liveRegistry(t, new(bytes.Buffer))
+	base := r.Snapshot()
+	for i := range 2*maxFillings + 10 {
+		base.Fill(inText, agentsAre(fmt.Sprint("agent", i)))
+	}
+	if n := len(base.fillings.kept); n > maxFillings {
+		t.Errorf("%d fillings are kept", n)
+	}
+	var many []string
+	for i := range 2 * maxLiveValues {
+		many = append(many, fmt.Sprint("agent", i))
+	}
+	tool, _ := base.Fill(inText, agentsAre(many...)).Tool("probe")
+	if n := strings.Count(string(tool.Parameters), `"agent`); n > maxLiveValues+1 {
+		t.Errorf("an enum has %d values", n)
+	}
+	other := *base
+	probe, _ := base.Tool("probe")
+	changed := *probe
+	compiled := *probe.compiled
+	changed.compiled = &compiled
+	other.tools = map[string]*Tool{"probe": &changed}
+	other.sorted = []*Tool{&changed}
+	if other.sharedFillings() != nil {
+		t.Error("a tool that was not loaded shares fillings")
+	}
+}
+
+// TestFillInAnotherMode: what a tool cannot be called in is not asked for.
+func TestFillInAnotherMode(t *testing.T) {
+	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) { return Result{}, nil },
+		`parameters: {"type":"object","properties":{"c":{"type":"string"}},"additionalProperties":false}`, `allowedModes: ["text"]`, `dynamic: {"/properties/c/enum": "calendars"}`)
+	s := mustLoad(t, opts, e).Snapshot().Fill(Session{Mode: ModeVoice}, func(string, Session) []string {
+		t.Error("asked")
+		return nil
+	})
+	if _, has := s.Tool("probe"); !has {
+		t.Error("it is left out")
+	}
+}
+
+func BenchmarkFill(b *testing.B) {
+	base := liveRegistry(b, new(bytes.Buffer)).Snapshot()
+	live := agentsAre("sales", "billing")
+	b.ReportAllocs()
+	for b.Loop() {
+		base.Fill(inText, live)
+	}
+}
+
+// TestLiveSourcesAreSorted keeps the hints in order.
+func TestLiveSourcesAreSorted(t *testing.T) {
+	if !slices.IsSorted(LiveSources()) {
+		t.Error(LiveSources())
+	}
+}
