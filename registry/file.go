@@ -19,6 +19,9 @@ type Entry struct {
 	Guide string `json:"guide"`
 	// Forms are the parameters in the providers' forms.
 	Forms Forms `json:"forms"`
+	// Handler is the hash of the handler's source, so that the version of the registry tells two
+	// handlers apart; empty if the file was not built.
+	Handler string `json:"handler,omitempty"`
 }
 
 // Forms holds the parameter schema of one tool in each provider's form. The forms

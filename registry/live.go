@@ -22,7 +22,7 @@ const (
 	maxLiveValues = 500
 	maxLiveValue  = 200
 	// maxFillings is how many fillings of one snapshot are kept. Sessions with the same values share one.
-	maxFillings = 256
+	maxFillings = 1024
 )
 
 // LiveValues returns the values of a source for a session, in any order. Fill calls it for each source
@@ -76,23 +76,22 @@ type filling struct {
 // choose finds the values of each tool with live values, and leaves out those that have none.
 func (f *filling) choose(session Session, live LiveValues) {
 	known := map[string][]string{}
-	ask := func(source string) []string {
-		if _, asked := known[source]; !asked {
-			known[source] = nil
-			if live != nil {
-				known[source] = f.usable(source, live(source, session))
-			}
-		}
-		return known[source]
-	}
 	for _, t := range f.from.sorted {
+		if !t.Allows(session.Mode) {
+			f.tools[t.ToolID] = t
+			continue
+		}
 		values, empty := map[string][]string{}, ""
 		for _, place := range slices.Sorted(maps.Keys(t.Dynamic)) {
-			if source := t.Dynamic[place]; source != LiveTools && t.Allows(session.Mode) {
-				values[place] = ask(source)
-				if len(values[place]) == 0 {
-					empty = source
-				}
+			source := t.Dynamic[place]
+			if source == LiveTools {
+				continue // known when all others are
+			}
+			if _, asked := known[source]; !asked && live != nil {
+				known[source] = f.usable(source, live(source, session))
+			}
+			if values[place] = known[source]; len(values[place]) == 0 {
+				empty = source
 			}
 		}
 		if empty != "" {
@@ -105,16 +104,24 @@ func (f *filling) choose(session Session, live LiveValues) {
 			f.values[t.ToolID] = values
 		}
 	}
+	f.chooseTools(session.Mode)
+}
+
+// chooseTools is choose for the enums of tools' ids, when it is known which tools there are.
+func (f *filling) chooseTools(mode Mode) {
 	var ids []string
 	for id, t := range f.tools {
-		if t.Allows(session.Mode) && !isBuiltin(id) {
+		if t.Allows(mode) && !isBuiltin(id) {
 			ids = append(ids, id)
 		}
+	}
+	if len(ids) == 0 {
+		return
 	}
 	slices.Sort(ids)
 	for id, t := range f.tools {
 		for place, source := range t.Dynamic {
-			if source != LiveTools || !t.Allows(session.Mode) || len(ids) == 0 {
+			if source != LiveTools || !t.Allows(mode) {
 				continue
 			}
 			if f.values[id] == nil {

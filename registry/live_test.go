@@ -120,10 +120,11 @@ func TestFillWithoutValues(t *testing.T) {
 func TestFillIsBounded(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	base := r.Snapshot()
-	for i := range 2*maxFillings + 10 {
-		base.Fill(inText, agentsAre(fmt.Sprint("agent", i)))
+	for i := range maxFillings + 10 {
+		base.fillings.put(fmt.Sprint(i), base)
 	}
-	if n := len(base.fillings.kept); n > maxFillings {
+	first := base.Fill(inText, agentsAre("a"))
+	if n := len(base.fillings.kept); n != 11 || base.Fill(inText, agentsAre("a")) != first {
 		t.Errorf("%d fillings are kept", n)
 	}
 	var many []string
@@ -131,7 +132,7 @@ func TestFillIsBounded(t *testing.T) {
 		many = append(many, fmt.Sprint("agent", i))
 	}
 	tool, _ := base.Fill(inText, agentsAre(many...)).Tool("probe")
-	if n := strings.Count(string(tool.Parameters), `"agent`); n > maxLiveValues+1 {
+	if n := strings.Count(string(tool.Parameters), `"agent`); n != maxLiveValues+2 {
 		t.Errorf("an enum has %d values", n)
 	}
 	other := *base
@@ -148,8 +149,9 @@ func TestFillIsBounded(t *testing.T) {
 
 // TestFillInAnotherMode: what a tool cannot be called in is not asked for.
 func TestFillInAnotherMode(t *testing.T) {
-	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) { return Result{}, nil },
+	e, opts, _ := simple(t, nil,
 		`parameters: {"type":"object","properties":{"c":{"type":"string"}},"additionalProperties":false}`, `allowedModes: ["text"]`, `dynamic: {"/properties/c/enum": "calendars"}`)
+	opts.Handlers["probe"] = Bind(func(context.Context, Call[json.RawMessage, none]) (Result, error) { return Result{}, nil })
 	s := mustLoad(t, opts, e).Snapshot().Fill(Session{Mode: ModeVoice}, func(string, Session) []string {
 		t.Error("asked")
 		return nil

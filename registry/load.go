@@ -121,7 +121,12 @@ func (l *loader) tool(place pointer, entry any, data json.RawMessage) {
 	properties, _ := parameters["properties"].(map[string]any)
 	e.Forms = l.forms(place.with("forms"), object["forms"], raw["forms"], len(properties) == 0)
 	spec := maps.Clone(object)
-	for _, key := range []string{"summary", "guide", "forms"} {
+	if hash, has := object["handler"]; has {
+		if e.Handler, ok = hash.(string); !ok {
+			l.problem(place.with("handler"), "The hash of the handler is a text, got %s. Run `voicegw tools build`.", describe(hash))
+		}
+	}
+	for _, key := range []string{"summary", "guide", "forms", "handler"} {
 		delete(spec, key)
 	}
 	var compiled *compiledSpec

@@ -28,8 +28,11 @@ type toolsBuildFlags struct {
 }
 
 type toolsNewFlags struct {
-	Name string `arg:"" help:"Name of the tool's directory, as in weather-lookup."`
-	Dir  string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
+	Name      string `arg:"" help:"Name of the tool's directory, as in weather-lookup."`
+	Action    bool   `help:"Begin with a tool that does something and is approved before." xor:"category"`
+	Retrieval bool   `help:"Begin with a tool that looks something up; so without any of these, too." xor:"category"`
+	Utility   bool   `help:"Begin with a tool that only works on its arguments." xor:"category"`
+	Dir       string `help:"The project: the directory that holds tools." default:"." placeholder:"DIR"`
 }
 
 type toolsLintFlags struct {
@@ -116,7 +119,14 @@ func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) erro
 
 // Run writes a new tool.
 func (flags toolsNewFlags) Run(p Process) error {
-	files, err := build.New(flags.Dir, flags.Name)
+	category := registry.CategoryRetrieval
+	switch {
+	case flags.Action:
+		category = registry.CategoryAction
+	case flags.Utility:
+		category = registry.CategoryUtility
+	}
+	files, err := build.New(flags.Dir, flags.Name, category)
 	switch {
 	case errors.Is(err, build.ErrName):
 		return usage(err)
@@ -125,7 +135,7 @@ func (flags toolsNewFlags) Run(p Process) error {
 	case err != nil:
 		return cannotBuild(flags.Dir, err)
 	}
-	return p.print(build.NextSteps(flags.Name, files))
+	return p.print(build.NextSteps(flags.Name, category, files))
 }
 
 // print writes the requested output.

@@ -30,7 +30,7 @@ func newProject(t *testing.T, names ...string) string {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		files, err := New(dir, name)
+		files, err := New(dir, name, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,6 +117,16 @@ func TestSameContentSameBytes(t *testing.T) {
 	change(t, second, "tools/alpha/guide.md", "red bicycles", "blue bicycles")
 	if other := mustBuild(t, Options{Dir: second}); other.Version == a.Version {
 		t.Error("another guide has the same version")
+	}
+	before := mustBuild(t, Options{Dir: second}).Version
+	change(t, second, "tools/alpha/handler.go", "There was no time left", "No time was left")
+	if other := mustBuild(t, Options{Dir: second}); other.Version == before {
+		t.Error("another handler has the same version")
+	}
+	before = mustBuild(t, Options{Dir: second}).Version
+	change(t, second, "tools/alpha/handler_test.go", "TestFinds", "TestFindsIt")
+	if other := mustBuild(t, Options{Dir: second}); other.Version != before {
+		t.Error("another test has another version")
 	}
 }
 
@@ -389,7 +399,7 @@ func TestModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"string", "string-tool", "ab-c", "error"} {
-		if _, err := New(dir, name); err != nil {
+		if _, err := New(dir, name, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

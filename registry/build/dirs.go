@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"voicegw/registry"
 )
 
 // ToolDir splits the path of a tool's directory, PROJECT/tools/NAME.
@@ -24,13 +26,17 @@ func ToolDir(dir string) (project, name string, err error) {
 }
 
 // NextSteps tells an author which files New has written, and what to do next.
-func NextSteps(name string, files []string) string {
+func NextSteps(name string, category registry.Category, files []string) string {
 	var b strings.Builder
 	for _, f := range files {
 		b.WriteString(f + "\n")
 	}
+	args := `{"query": "tea"}`
+	if category == registry.CategoryAction || category == registry.CategoryUtility {
+		args = `{"text": "tea"}`
+	}
 	id := strings.ReplaceAll(name, "-", "_")
-	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '{\"query\": \"tea\"}'\n%s tells more.\n", id, Docs)
+	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '%s'\n%s tells more.\n", id, args, Docs)
 	return b.String()
 }
 

@@ -78,7 +78,7 @@ func (l *linter) handler(s *source, spec *registry.Spec) (checked bool) {
 		}
 	}
 	if at := bytes.Index(s.handler, []byte(scaffolded)); at >= 0 {
-		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler, "The handler is still the one that voicegw tools new has written: it finds nothing. Write what the tool does.")
+		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler, "The handler is still the one that voicegw tools new has written: it does nothing yet. Write what the tool does.")
 	}
 	l.execute(fset, s, main)
 	l.needs(fset, s, files, spec)

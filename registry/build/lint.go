@@ -71,6 +71,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 		l.guide(s, t, parameters)
 	}
 	t.checked = l.handler(s, &t.entry.Spec)
+	t.entry.Handler = s.handlerHash()
 	if parameters != nil && s.named {
 		var err error
 		if t.args, err = argsSource(packageName(name), bindings{

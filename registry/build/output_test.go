@@ -10,13 +10,14 @@ import (
 
 const outputField = `"title": "Alpha", "tags": ["a-b"], "output": {"type": "object", "$defs": {"item": {"type": "object", "properties": {"score": {"type": ["number", "null"]}, "title": {"type": "string"}}, "required": ["score"], "additionalProperties": false}}, "properties": {
 	"results": {"type": "array", "items": {"$ref": "#/$defs/item"}}, "kind": {"enum": ["a", "b"]}, "first": {"$ref": "#/$defs/item"}
-}, "required": ["results"], "additionalProperties": false}, "parameters"`
+}, "required": ["results"], "additionalProperties": false}}`
 
 // TestOutputBinding: the data of a tool becomes a Go type beside its arguments, and the registry file has
 // its schema as it was written.
 func TestOutputBinding(t *testing.T) {
 	dir := newProject(t, "alpha")
-	change(t, dir, "tools/alpha/schema.json", `"parameters"`, outputField)
+	schema := read(t, dir, "tools/alpha/schema.json")
+	change(t, dir, "tools/alpha/schema.json", schema[strings.Index(schema, `"output"`):], outputField)
 	report := mustBuild(t, Options{Dir: dir})
 	if report.Errors() > 0 {
 		t.Fatal(findingLines(report))

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -16,14 +17,15 @@ import (
 
 // templates are the files of a new tool.
 //
-//go:embed template/*.tmpl
+//go:embed template/*/*.tmpl
 var templates embed.FS
 
 // New writes the tool of that name into the project dir: a directory with the three
-// files, a test, and the generated Args, so that it builds and runs immediately. It
+// files, a test, and the generated types, so that it builds and runs immediately. What it
+// does is an example of its category; an empty one is that of retrieval. It
 // returns the files, relative to the project. The error wraps [ErrName], [ErrExists] or
 // [ErrNoTools], or is an error of the file system.
-func New(dir, name string) ([]string, error) {
+func New(dir, name string, category registry.Category) ([]string, error) {
 	text := checkName(name)
 	if text == "" {
 		text = registry.Reserved(toolID(name))
@@ -35,11 +37,11 @@ func New(dir, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := p.scaffold(name)
+	files, err := p.scaffold(name, cmp.Or(category, registry.CategoryRetrieval))
 	return files, errors.Join(err, p.root.Close())
 }
 
-func (p *project) scaffold(name string) ([]string, error) {
+func (p *project) scaffold(name string, category registry.Category) ([]string, error) {
 	if _, err := toolNames(p.root.FS()); err != nil {
 		return nil, err
 	}
@@ -49,7 +51,7 @@ func (p *project) scaffold(name string) ([]string, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("making %s: %w", dir, err)
 	}
-	all, err := template.ParseFS(templates, "template/*.tmpl")
+	all, err := template.ParseFS(templates, path.Join("template", string(category), "*.tmpl"))
 	if err != nil {
 		return nil, fmt.Errorf("the templates of a tool: %w", err)
 	}

@@ -2,10 +2,13 @@ package build
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -170,6 +173,18 @@ func openProject(dir string) (*os.Root, error) {
 		return nil, fmt.Errorf("opening the project: %w", err)
 	}
 	return root, nil
+}
+
+// handlerHash returns the first 16 hex digits of SHA-256 over the Go files of the build that a person has
+// written, with their names.
+func (s *source) handlerHash() string {
+	files := maps.Clone(s.others)
+	files[handlerFile] = s.handler
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		sum.Write(fmt.Appendf(nil, "%s %d\n%s", name, len(files[name]), files[name]))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 func lineAt(data []byte, offset int) int { return 1 + bytes.Count(data[:offset], []byte("\n")) }

@@ -12,7 +12,7 @@ import (
 var placeholder = regexp.MustCompile(`\b(TODO|FIXME|XXX|TBD)\b`)
 
 // scaffolded is the line of a new handler that says that it does nothing yet.
-const scaffolded = "TODO: find something. Until then"
+const scaffolded = "TODO: do the work. Until then"
 
 // legible refuses invisible characters in the guide, and warns of placeholders in it. Control
 // characters and line ends were reported when the file was read.

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"voicegw/config"
+	"voicegw/config/setting"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+)
+
+// TestToolSettingsAreJoined: what tools declare becomes settings of the configuration, and what it says of
+// them reaches the registry with its types.
+func TestToolSettingsAreJoined(t *testing.T) {
+	data := registrytest.File(t, registry.Entry{Spec: registry.Spec{ToolID: "weather", Settings: map[string]registry.Setting{
+		"api_key": {Type: registry.SettingString, Secret: true, Description: "Key."},
+		"retries": {Type: registry.SettingInteger, Description: "How often.", Default: []byte("3")},
+	}}, Forms: registry.Forms{OpenAI: []byte("{}"), OpenAIChat: []byte("{}")}})
+	p := Process{Registry: func() ([]byte, error) { return data, nil }}
+	cfg, _, err := config.Load(config.Source{Tools: p.declaredTools(), Environ: []string{"VOICEGW_TOOLS_WEATHER_API_KEY=key-of-weather", "VOICEGW_TOOLS_WEATHER_ENABLED=no"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := toolSettings(cfg)["weather"]
+	key, ok := got.Values["api_key"].(setting.Secret)
+	if !got.Off || !ok || key.Reveal() != "key-of-weather" || got.Values["retries"] != 3 {
+		t.Errorf("the registry gets %+v", got)
+	}
+	if tried := p.anySettings()["weather"].Values["api_key"]; tried != (setting.Secret{}) {
+		t.Errorf("the build tries it with %v", tried)
+	}
+	if all := (Process{Registry: func() ([]byte, error) { return nil, registry.ErrEmpty }}).declaredTools(); len(all) > 0 {
+		t.Errorf("without a registry there are %v", all)
+	}
+}
