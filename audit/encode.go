@@ -24,6 +24,8 @@ const (
 	maxString = 512
 	// maxBudget bounds the account of a budget, in bytes.
 	maxBudget = 4 << 10
+	// maxNote bounds what a tool says of a call, in bytes.
+	maxNote = 8 << 10
 	// maxList is how many clamped arguments, intents or ids are written, maxIntent bounds an
 	// intent's name and maxID the id of a record, in bytes.
 	maxList, maxIntent, maxID = 32, 64, 128
@@ -61,7 +63,7 @@ func encode(r *Record, a Arguments) []byte {
 		return redact.Tokens(line) // a model may write one as an argument
 	}
 	// Only the raw JSON and the numbers in it can be invalid or that long.
-	bounded.Args, bounded.Budget, bounded.Clamped = nil, nil, nil
+	bounded.Args, bounded.Budget, bounded.Clamped, bounded.NoteData = nil, nil, nil, nil
 	line, err := marshal(bounded)
 	if err != nil { // only strings, numbers and booleans are left, so this cannot happen
 		return fmt.Appendf(nil, "{\"event\":%q,\"time\":%q,\"toolId\":\"\",\"sessionId\":\"\"}\n", EventTool, r.Time.UTC().Format(TimeLayout))
@@ -76,12 +78,15 @@ func bound(r *Record) {
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
 	for _, s := range []*string{
 		&r.ToolID, &r.ToolVersion, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent, &r.AgentVersion, &r.CallID, &r.ProviderCallID,
-		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices, &r.KeyID,
+		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices, &r.KeyID, &r.Note,
 	} {
 		*s = short(*s)
 	}
 	if len(r.Budget) > maxBudget || !json.Valid(r.Budget) {
 		r.Budget = nil
+	}
+	if len(r.NoteData) > maxNote || !json.Valid(r.NoteData) {
+		r.NoteData = nil
 	}
 	if len(r.Clamped) > 0 {
 		r.Clamped = boundClamped(r.Clamped)

@@ -20,6 +20,8 @@ const (
 	EventConfirmation Event = "confirmation"
 	// EventIntent is an intent that the state controller refused.
 	EventIntent Event = "intent_refused"
+	// EventNote is what a tool has said of a call while it ran.
+	EventNote Event = "tool_note"
 	// EventDamage is damage to the store's data that the operator has accepted. Why says what
 	// was found, and what is in doubt.
 	EventDamage Event = "damage_accepted"
@@ -88,6 +90,10 @@ type Record struct {
 	// Evidence are the ids of the records that a retrieval tool's answer gave to the model, in
 	// their order, at most registry.MaxEvidence.
 	Evidence []string `json:"evidence,omitempty"`
+	// Note is what a tool calls that which has happened, and NoteData what it says of it, as JSON; only
+	// in a record about that.
+	Note     string          `json:"note,omitempty"`
+	NoteData json.RawMessage `json:"noteData,omitempty"`
 	// Delivered says that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over",

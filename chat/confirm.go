@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -61,7 +62,7 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	}))
 	env := registry.NotFound(c.Tool, "", 0)
 	if t.tools != nil {
-		env, _ = t.a.opts.Executor.RunStored(ctx, t.tools, c, t.capabilities()...)
+		env, _ = t.a.opts.Executor.RunStored(ctx, t.tools, c, t.conversation())
 	}
 	id := t.callName(t.calls.Count())
 	t.take(calls.Finished{Call: id, Envelope: env})
@@ -71,16 +72,23 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 
 // capabilities are passed to each tool call of this turn.
 func (t *turn) capabilities() []any {
-	return []any{registry.Messenger(client{t}), registry.Inviter(client{t}), registry.Gallery(client{t})}
+	return []any{registry.Inviter(client{t}), registry.Gallery(client{t})}
+}
+
+// conversation is the conversation as the tools of this turn see it.
+func (t *turn) conversation() execute.Conversation {
+	return execute.Conversation{
+		Session:      t.session(),
+		Capabilities: t.capabilities(),
+		Trace:        t.follower.Span,
+		Tell:         t.emit,
+		Audit:        t.audit,
+		Report:       func(in calls.Input) { t.results <- in },
+	}
 }
 
 // client gives tools access to the client of this turn. It may be used concurrently.
 type client struct{ t *turn }
-
-// Timeout tells the client that its user is locked out.
-func (c client) Timeout(until time.Time, d time.Duration, message string) {
-	c.t.emit(&protocol.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
-}
 
 // Show sends an image to the client.
 func (c client) Show(image registry.Image) {

@@ -176,6 +176,8 @@ func lasts(s protocol.ServerMessage, whole, anew map[string]bool) bool {
 		return !anew[s.CallID]
 	case *protocol.ToolProgress:
 		return !anew[s.CallID]
+	case *protocol.ToolMessage:
+		return !anew[s.CallID]
 	case *protocol.ToolEnded:
 		return !anew[s.CallID]
 	case *protocol.Error, *protocol.TurnUsage, *protocol.Done:

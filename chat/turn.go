@@ -92,12 +92,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.resume()
 	t.follow()
-	t.runs = a.opts.Executor.Begin(execute.Conversation{
-		Session:      t.session(),
-		Capabilities: t.capabilities(),
-		Trace:        t.follower.Span,
-		Report:       func(in calls.Input) { t.results <- in },
-	})
+	t.runs = a.opts.Executor.Begin(t.conversation())
 	return t
 }
 

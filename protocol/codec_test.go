@@ -43,6 +43,7 @@ func TestServerMessagesRoundTrip(t *testing.T) {
 		&SpeechStarted{AudioMS: 1}, &SpeechStopped{AudioMS: 2}, &Transcript{ID: "t", Role: "user", Text: "hi", Final: true, StartedAt: at},
 		&TurnStarted{Header: Header{Turn: 1}}, &TurnEnded{Status: "completed", Latency: &Latency{1, 2, 3, 4}}, &ToolStarted{CallID: "c", Tool: "t"},
 		&ToolProgress{Header: Header{Turn: 3}, CallID: "c", Tool: "t", Category: "retrieval", DurationMS: 1500},
+		&ToolMessage{Header: Header{Turn: 3}, CallID: "c", Tool: "t", Name: "n", Data: json.RawMessage(`[1]`)},
 		&ConfirmationRequest{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Args: json.RawMessage(`{"a":1}`), Preview: "Do it", ExpiresAt: at},
 		&ConfirmationEnded{Header: Header{Turn: 3}, Token: "cf", Tool: "t", Outcome: "approved"},
 		&ToolEnded{CallID: "c", Tool: "t", Error: json.RawMessage(`{"type":"NOT_FOUND"}`), Deduplicated: true, Clamped: json.RawMessage(`{"top_k":{"requested":10,"applied":3}}`)}, &Timeout{TimeoutUntil: 1, DurationSeconds: 2, Message: "m"}, &SessionEnding{Reason: "r", AfterMS: 3},
@@ -78,6 +79,10 @@ func TestToolMessagesOnTheWire(t *testing.T) {
 	}{
 		{&ToolProgress{Header: Header{Turn: 3}, CallID: "call_1", Tool: "kb_search", Category: "retrieval", DurationMS: 1500},
 			`{"type":"tool.progress","seq":9,"turn":3,"call_id":"call_1","tool":"kb_search","category":"retrieval","duration_ms":1500}`},
+		{&ToolProgress{CallID: "call_1", Tool: "kb_search", DurationMS: 1, Text: "half", Fraction: new(0.5)},
+			`{"type":"tool.progress","seq":9,"call_id":"call_1","tool":"kb_search","duration_ms":1,"text":"half","fraction":0.5}`},
+		{&ToolMessage{CallID: "call_1", Tool: "pack", Category: "action", Name: "order.packed", Data: json.RawMessage(`{"n":2}`)},
+			`{"type":"tool.message","seq":9,"call_id":"call_1","tool":"pack","category":"action","name":"order.packed","data":{"n":2}}`},
 		{&ConfirmationRequest{Header: Header{Turn: 3}, Token: "cf_1", Tool: "pay", Args: json.RawMessage(`{"to":"Ada"}`), Preview: "Pay Ada", ExpiresAt: at},
 			`{"type":"confirmation.request","seq":9,"turn":3,"token":"cf_1","tool":"pay","args":{"to":"Ada"},"preview":"Pay Ada","expires_at":"2026-01-02T03:04:05.678Z"}`},
 		{&ConfirmationEnded{Header: Header{Turn: 3}, Token: "cf_1", Tool: "pay", Outcome: "expired"},

@@ -228,7 +228,7 @@ type ToolStarted struct {
 	Category string `json:"category,omitempty"`
 }
 
-// ToolProgress reports that a tool has exceeded its latency budget and still runs.
+// ToolProgress reports that a tool has exceeded its latency budget and still runs, or how far it is.
 type ToolProgress struct {
 	Header
 	CallID   string `json:"call_id"`
@@ -236,6 +236,21 @@ type ToolProgress struct {
 	Category string `json:"category,omitempty"`
 	// DurationMS is how long the tool has run so far.
 	DurationMS int64 `json:"duration_ms"`
+	// Text is what the tool says that it is at; empty if it has said nothing now.
+	Text string `json:"text,omitempty"`
+	// Fraction is how much of the work is done, from 0 to 1; nil if the tool has not said it.
+	Fraction *float64 `json:"fraction,omitempty"`
+}
+
+// ToolMessage is what a running tool tells the client, in a form that only the two know.
+type ToolMessage struct {
+	Header
+	CallID   string `json:"call_id"`
+	Tool     string `json:"tool"`
+	Category string `json:"category,omitempty"`
+	// Name says what Data is.
+	Name string          `json:"name"`
+	Data json.RawMessage `json:"data"`
 }
 
 // ConfirmationRequest asks the user whether a tool may run with exactly these
@@ -374,6 +389,7 @@ func (*TurnStarted) serverType() string    { return "turn.started" }
 func (*TurnEnded) serverType() string      { return "turn.ended" }
 func (*ToolStarted) serverType() string    { return "tool.started" }
 func (*ToolProgress) serverType() string   { return "tool.progress" }
+func (*ToolMessage) serverType() string    { return "tool.message" }
 func (*ToolEnded) serverType() string      { return "tool.ended" }
 
 func (*ConfirmationRequest) serverType() string { return "confirmation.request" }

@@ -9,13 +9,46 @@ import (
 // The capabilities below are what a tool may ask of the gateway: a tool names them as fields
 // of its Needs. All of them may be used concurrently.
 
-// Messenger lets a tool speak to the client of the session in which the tool was called. It
-// is available in every call that has a connected client, and does nothing once the session
-// is over.
+// Messenger lets a tool speak to the client of the session in which the tool was called. It is
+// available in every call, and does nothing if no client is connected or the call is over.
 type Messenger interface {
 	// Timeout tells the client that its user is blocked for d, until the given time, and why.
 	Timeout(until time.Time, d time.Duration, message string)
+	// Send gives the client a message of the tool's own (tool.message): name says what it is, and data
+	// is written as JSON. Nothing is sent if the error is not nil: it wraps ErrNotTaken if the name
+	// is not one to three words of small letters, digits and underscores, joined by dots, if the data
+	// cannot be written or has more than MaxAside bytes, or if the call has sent MaxAsides messages.
+	// No model reads it.
+	Send(name string, data any) error
 }
+
+// Progress lets a tool say how far it is, while it works. It is available in every call, and does
+// nothing once the call is over.
+type Progress interface {
+	// Tell shows the client what the tool is at (tool.progress), in at most MaxProgress characters, and
+	// how much of the work is done: 0 to 1, or less than 0 if that is not known. It never waits, and may
+	// be called as often as the work goes on: the client gets the newest, twice a second at most.
+	Tell(text string, fraction float64)
+}
+
+// MaxProgress is the longest text of Progress.Tell, in characters; a longer one is cut.
+const MaxProgress = 200
+
+// Audit lets a tool write into the audit, beside the line of its call. It is available in every
+// call, and does nothing once the call is over.
+type Audit interface {
+	// Note writes a line tool_note: event says what has happened, and data is written as JSON, as it
+	// is, so it must hold no secret and nothing that was said. The error is that of Messenger.Send.
+	Note(event string, data any) error
+}
+
+// The limits of what one call sends to its client, and of what it notes in the audit.
+const (
+	// MaxAsides is how many messages, and how many notes, one call may give.
+	MaxAsides = 32
+	// MaxAside bounds the JSON of each, in bytes.
+	MaxAside = 8 << 10
+)
 
 // Blocks blocks users.
 type Blocks interface {
@@ -120,8 +153,10 @@ type Image struct {
 	ExpiresAt time.Time
 }
 
-// The errors of Blocks and VoiceSessions that a tool can distinguish.
+// The errors of capabilities that a tool can distinguish.
 var (
+	// ErrNotTaken is wrapped if a message or a note is not as it may be, or one too many.
+	ErrNotTaken = errors.New("it was not taken")
 	// ErrFull is wrapped if no more entries may be recorded. Trying again later may help.
 	ErrFull = errors.New("as many are recorded as may be")
 	// ErrUser is wrapped if the user is empty or too long.

@@ -52,7 +52,17 @@ type Session struct {
 	Turn int
 	// Now is the time of the call, UTC.
 	Now time.Time
+	// ToolsVersion is the version of the registry with which the call was prepared.
+	ToolsVersion string
+	// Phase is the stage of a voice session when the call began: "active", "ending" (a tool is
+	// ending it, and the user has still to hear the farewell) or "ended". It is empty in text mode.
+	Phase string
+	// Suppressed is what tools had switched off in a voice session by then.
+	Suppressed Suppressed
 }
+
+// Suppressed is what the intents SUPPRESS_AUDIO and SUPPRESS_TRANSCRIPT have switched off.
+type Suppressed struct{ Audio, Transcript bool }
 
 // Result is a handler's answer.
 type Result struct {

@@ -14,6 +14,8 @@ type source struct {
 	value   reflect.Value
 	perCall reflect.Type
 	live    *liveSettings // the tool's own settings, those of the time of the call
+	// optional is the need if it may be missing: then it is set to an Optional, also by the zero source.
+	optional optional
 }
 
 // provider is a value or type that may serve a need.
@@ -26,7 +28,7 @@ type provider struct {
 // those of the process and the snapshot itself.
 func (o *Options) providers(mode Mode, snapshot *Snapshot) []provider {
 	var all []provider
-	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode]) {
+	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode], CallCapabilities()) {
 		if t != nil {
 			all = append(all, provider{typ: t, source: source{perCall: t}})
 		}
@@ -77,7 +79,7 @@ func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[M
 			if !field.IsExported() {
 				continue // reported above
 			}
-			s, why := match(field.Type, providersOf[mode])
+			s, why := matchField(field.Type, providersOf[mode])
 			if why != "" {
 				problems = append(problems, Problem{Message: fmt.Sprintf("The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why)})
 			}
@@ -87,6 +89,23 @@ func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[M
 	}
 	return bound, problems
 }
+
+// matchField finds the source of a field, which may be an Optional.
+func matchField(t reflect.Type, providers []provider) (source, string) {
+	o := asOptional(t)
+	if o == nil {
+		return match(t, providers)
+	}
+	s, why := match(o.wants(), providers)
+	s.optional = o
+	if why == nobodyProvides {
+		return s, ""
+	}
+	return s, why
+}
+
+// nobodyProvides ends the sentence about a need that is missing.
+const nobodyProvides = "nothing provides it: configure the backend behind it, or remove the mode from allowedModes"
 
 // match finds the one provider whose type is t or, failing that, is assignable to
 // t; among equals it prefers one that comes with the call.
@@ -102,7 +121,7 @@ func match(t reflect.Type, providers []provider) (source, string) {
 	}
 	switch len(fitting) {
 	case 0:
-		return source{}, "nothing provides it: configure the backend behind it, or remove the mode from allowedModes"
+		return source{}, nobodyProvides
 	case 1:
 		return fitting[0].source, ""
 	}
@@ -117,23 +136,34 @@ func match(t reflect.Type, providers []provider) (source, string) {
 func gather(sources []source, caps []any) ([]reflect.Value, error) {
 	values := make([]reflect.Value, len(sources))
 	for i, s := range sources {
-		if s.live != nil {
-			values[i] = *s.live.Load()
-			continue
+		v := s.value
+		switch {
+		case s.live != nil:
+			v = *s.live.Load()
+		case s.perCall != nil:
+			v = ofCall(s.perCall, caps)
 		}
-		if s.perCall == nil {
-			values[i] = s.value
-			continue
-		}
-		for _, c := range caps {
-			if v := reflect.ValueOf(c); v.IsValid() && v.Type().AssignableTo(s.perCall) {
-				values[i] = v
-				break
-			}
-		}
-		if !values[i].IsValid() {
+		switch {
+		case s.optional != nil && v.IsValid():
+			v = s.optional.holding(v)
+		case s.optional == nil && s.perCall != nil && !v.IsValid():
 			return nil, fmt.Errorf("%w: %s", errMissingCapability, s.perCall)
 		}
+		values[i] = v
 	}
 	return values, nil
+}
+
+// ofCall finds the capability of that type among those that a call has brought along. A call without
+// a conversation has the capabilities of a call all the same.
+func ofCall(t reflect.Type, caps []any) reflect.Value {
+	for _, c := range caps {
+		if v := reflect.ValueOf(c); v.IsValid() && v.Type().AssignableTo(t) {
+			return v
+		}
+	}
+	if v := reflect.ValueOf(apart{}); slices.Contains(CallCapabilities(), t) {
+		return v
+	}
+	return reflect.Value{}
 }

@@ -39,7 +39,7 @@ func (t *Tool) within(was, now *Snapshot) *Tool {
 				changed = maps.Clone(t.sources)
 			}
 			changed[mode] = slices.Clone(changed[mode])
-			changed[mode][i] = source{value: is}
+			changed[mode][i].value = is
 		}
 	}
 	if changed == nil {

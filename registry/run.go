@@ -127,7 +127,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	if r == nil {
 		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, toolerror.ToolHangs())}, false
 	}
-	session.Mode = p.mode
+	session.Mode, session.ToolsVersion = p.mode, s.version
 	in := invocation{args: p.args, needs: needs, session: session, tool: p.tool.ToolID, key: p.key, clamped: maps.Clone(p.clamped), invalid: p.invalid}
 	if in.key == "" {
 		in.key = p.BusinessKey()

@@ -416,7 +416,7 @@ func TestCallSeesItsSession(t *testing.T) {
 	session := Session{ID: "s", UserID: "u", ConversationID: "c", Agent: "a", Turn: 3, Now: time.Unix(5, 0).UTC()}
 	p, _ := r.Snapshot().Prepare("probe", ModeVoice, json.RawMessage(`{"query":"x"}`))
 	p.Run(t.Context(), session)
-	session.Mode = ModeVoice
+	session.Mode, session.ToolsVersion = ModeVoice, r.Snapshot().Version()
 	want := Call[args, none]{Args: args{"x"}, Session: session, Tool: "probe", IdempotencyKey: `"x"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

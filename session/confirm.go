@@ -9,6 +9,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -62,10 +63,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 		env, r = m.runStored(ctx, c)
 		done.Envelope = &env
 	}
-	r.SessionID, r.UserID, r.ConversationID, r.Agent = c.Session, c.User, c.Conversation, c.Agent
-	if m.options().Audit != nil {
-		m.options().Audit(r)
-	}
+	m.auditStored(c, r)
 	m.decided(ctx, c, done.Envelope)
 	if approved {
 		m.options().Executor.Settle(c.Conversation, c.Session, c.Reference)
@@ -117,7 +115,7 @@ func (m *Manager) visit(id string) *session {
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
 	env, tools := registry.NotFound(c.Tool, "", 0), m.snapshot()
 	if tools != nil {
-		env, _ = m.options().Executor.RunStored(ctx, tools, c, nobody{})
+		env, _ = m.options().Executor.RunStored(ctx, tools, c, execute.Conversation{Capabilities: []any{nobody{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
 	}
 	line := audit.Call{
 		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: registry.Mode(c.Mode), Turn: c.Turn, ID: "confirmation_" + c.Reference,
@@ -132,13 +130,20 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 	return env, r
 }
 
-// nobody stands for a client that has gone: it implements the capabilities that calls have by
-// voice and by text, and discards what it gets.
+// auditStored writes a record about a question of a session that is not here.
+func (m *Manager) auditStored(c store.Confirmation, r audit.Record) {
+	if m.options().Audit != nil {
+		r.SessionID, r.UserID, r.ConversationID, r.Agent = c.Session, c.User, c.Conversation, c.Agent
+		m.options().Audit(r)
+	}
+}
+
+// nobody stands for a client that has gone: it implements the capabilities that calls have by text alone,
+// and discards what it gets.
 type nobody struct{}
 
-func (nobody) Timeout(time.Time, time.Duration, string) {}
-func (nobody) Invite(registry.VoiceOffer)               {}
-func (nobody) Origin() string                           { return "" }
-func (nobody) Guarantor() registry.Guarantor            { return registry.Guarantor{} }
-func (nobody) Said() []registry.Utterance               { return nil }
-func (nobody) Show(registry.Image)                      {}
+func (nobody) Invite(registry.VoiceOffer)    {}
+func (nobody) Origin() string                { return "" }
+func (nobody) Guarantor() registry.Guarantor { return registry.Guarantor{} }
+func (nobody) Said() []registry.Utterance    { return nil }
+func (nobody) Show(registry.Image)           {}

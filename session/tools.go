@@ -11,7 +11,6 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
-	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -24,11 +23,23 @@ func (s *session) beginCalls() {
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
 			Agent: s.agent.Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
 		},
-		Capabilities: []any{registry.Messenger(messenger{s})},
-		Report:       func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },
-		Sure:         func() bool { return s.place.Sure() },
-		Remember:     s.remember,
+		Tell:     s.tell,
+		Blocked:  func(until time.Time) { s.blockedUntil.Store(&until) },
+		Audit:    s.audit,
+		Describe: s.describe,
+		Report:   func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },
+		Sure:     func() bool { return s.place.Sure() },
+		Remember: s.remember,
 	})
+}
+
+// describe tells a call how the session is now.
+func (s *session) describe(to *registry.Session) {
+	s.mu.Lock()
+	v := s.state.View()
+	s.mu.Unlock()
+	to.Phase = string(v.Phase)
+	to.Suppressed = registry.Suppressed{Audio: v.AudioOff, Transcript: v.TranscriptOff}
 }
 
 var errMoved = errors.New("session: it was given up for another gateway")
@@ -127,15 +138,4 @@ func confirmAction(form transport.SchemaForm) transport.Tool {
 		Description: prompts.ConfirmAction,
 		Parameters:  json.RawMessage(params),
 	}
-}
-
-// messenger lets a tool send messages to the session's client. It is a capability of tools: it may
-// be used concurrently, even after the session.
-type messenger struct{ s *session }
-
-// Timeout tells the client that its user is locked out; the session then closes with the cause of
-// a blocked user.
-func (m messenger) Timeout(until time.Time, d time.Duration, message string) {
-	m.s.blockedUntil.Store(&until)
-	m.s.tell(&protocol.Timeout{TimeoutUntil: until.UnixMilli(), DurationSeconds: int(d.Seconds()), Message: message})
 }

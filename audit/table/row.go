@@ -59,6 +59,8 @@ func outcomeOf(r audit.Record) (outcome, colour string) {
 			names[i] = string(t)
 		}
 		return strings.TrimSpace("refused " + strings.Join(names, ",")), yellow
+	case audit.EventNote:
+		return "noted " + r.Note, yellow
 	case audit.EventTool:
 	default: // of a newer gateway
 		return string(r.Event), yellow

@@ -63,7 +63,9 @@ func (p *Printer) Event(e Event) {
 	case *protocol.ToolStarted:
 		p.line("tool", m.Tool+" …")
 	case *protocol.ToolProgress:
-		p.line("tool", fmt.Sprintf("%s still at work after %s", m.Tool, seconds(m.DurationMS)))
+		p.line("tool", toolProgress(m))
+	case *protocol.ToolMessage:
+		p.line("tool", fmt.Sprintf("%s says %s: %s", m.Tool, m.Name, m.Data))
 	case *protocol.ToolEnded:
 		p.line("tool", toolEnded(m))
 	case *protocol.ConfirmationRequest:
@@ -169,6 +171,18 @@ func exact(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// toolProgress says how far a tool is, or that it is still at work.
+func toolProgress(m *protocol.ToolProgress) string {
+	text := m.Tool + ": " + m.Text
+	if m.Text == "" {
+		text = fmt.Sprintf("%s still at work after %s", m.Tool, seconds(m.DurationMS))
+	}
+	if m.Fraction != nil {
+		text += fmt.Sprintf(" (%.0f %%)", 100**m.Fraction)
+	}
+	return text
 }
 
 // toolEnded says how a call went: its time, whether its answer was stored, what of its

@@ -26,7 +26,7 @@ type auditFlags struct {
 	Session     string       `help:"Only this session: its id, or how it begins." placeholder:"ID"`
 	User        userIdentity `help:"Only this user." placeholder:"ID"`
 	Tool        string       `help:"Only this tool." placeholder:"NAME"`
-	Event       string       `help:"Only this event: tool_execution, confirmation, intent_refused or damage_accepted." placeholder:"EVENT"`
+	Event       string       `help:"Only this event: tool_execution, confirmation, intent_refused, tool_note or damage_accepted." placeholder:"EVENT"`
 	Since       string       `help:"Only from this time on: RFC 3339, a day as in 2026-11-20, or how long ago as in 2h or 3d." placeholder:"TIME"`
 	Until       string       `help:"Only before this time, written as that of --since." placeholder:"TIME"`
 	Failed      bool         `help:"Only what was not ok."`
@@ -115,9 +115,9 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
 		Failed: f.Failed, Undelivered: f.Undelivered,
 	}
-	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventDamage}
+	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote, audit.EventDamage}
 	if !slices.Contains(events, filter.Event) {
-		return filter, fmt.Errorf("--event is %q and must be one of tool_execution, confirmation, intent_refused, damage_accepted", f.Event)
+		return filter, fmt.Errorf("--event is %q and must be one of tool_execution, confirmation, intent_refused, tool_note, damage_accepted", f.Event)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))

@@ -218,9 +218,8 @@ func (c *capabilities) close() error {
 // registry is loaded, not when the tool is called.
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
-		Handlers:            handlers(),
-		Capabilities:        []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio},
-		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
+		Handlers:     handlers(),
+		Capabilities: []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
 		},
@@ -247,11 +246,11 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 // provided returns the types that a tool's Needs may name, by mode: what registryOptions provides.
 // The build checks tools against it, because it cannot load them.
 func provided() map[registry.Mode][]reflect.Type {
-	voice := []reflect.Type{
+	voice := append([]reflect.Type{
 		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
 		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
-		reflect.TypeFor[registry.Messenger](), reflect.TypeFor[*registry.Snapshot](),
-	}
+		reflect.TypeFor[*registry.Snapshot](),
+	}, registry.CallCapabilities()...)
 	return map[registry.Mode][]reflect.Type{
 		registry.ModeVoice: voice,
 		registry.ModeText:  append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()),

@@ -215,8 +215,9 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 
 // RunStored runs an approved call whose conversation is no longer here, with the arguments that
 // the person saw. It returns the answer and the call that ran; the call is nil if it could not
-// be prepared. If the tool has changed since, it is not run.
-func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c store.Confirmation, caps ...any) (registry.Envelope, *registry.Prepared) {
+// be prepared. If the tool has changed since, it is not run. Of the conversation only Capabilities, Tell,
+// Blocked and Audit count.
+func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c store.Confirmation, of Conversation) (registry.Envelope, *registry.Prepared) {
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
@@ -238,6 +239,6 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := calls.Run{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
-	env, _ := e.run(ctx, j, session, Conversation{Capabilities: caps})
+	env, _ := e.run(ctx, j, session, Conversation{Capabilities: of.Capabilities, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit})
 	return env, p
 }

@@ -255,7 +255,7 @@ func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j c
 	_, _ = e.RunStored(t.Context(), m.tools, store.Confirmation{
 		Session: "s0", User: "ada", Mode: string(registry.ModeVoice), Reference: deedReference, Tool: m.tool(),
 		ToolVersion: j.Prepared.Tool().Version, Args: j.Prepared.Args(), Turn: 1,
-	})
+	}, Conversation{})
 	if ledger.key != inSession {
 		t.Fatalf("the API calls the deed %q, the conversation %q", ledger.key, inSession)
 	}

@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
+	"voicegw/protocol"
 	"voicegw/registry"
 )
 
@@ -108,6 +110,17 @@ type Conversation struct {
 	Capabilities []any
 	// Trace is the span that the calls belong to, in the contexts of their handlers; zero without one.
 	Trace traceparent.Parent
+	// Tell sends the client a message of a running call. It may be called concurrently and must not wait.
+	// Nil means that there is no client.
+	Tell func(protocol.ServerMessage)
+	// Blocked is told that a tool has blocked the user, before the client is. Nil means nobody.
+	Blocked func(until time.Time)
+	// Audit writes a record beside that of a call, and adds what is known of the conversation. It may be
+	// called concurrently and must not wait. Nil discards it.
+	Audit func(audit.Record)
+	// Describe completes Session with what changes while the conversation lasts, at the begin of each call.
+	// It may be called concurrently. Nil means that nothing changes.
+	Describe func(*registry.Session)
 	// Report receives the result of each Run, Ask and Resolve exactly once, on goroutines of
 	// the Executor.
 	Report func(calls.Input)

@@ -50,14 +50,16 @@ func handlerKey(name string) string {
 // which is asked last: a process that was stopped meanwhile may have lost it to another one.
 func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c Conversation) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
+	caps, end := besides(j, session, &c)
+	defer end()
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
-		return e.try(ctx, p, session, c.Capabilities)
+		return e.try(ctx, p, session, caps)
 	}
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return e.try(ctx, p, session, c.Capabilities) // it answers that the call has not begun
+		return e.try(ctx, p, session, caps) // it answers that the call has not begun
 	}
 	if !c.sure() {
 		return e.unsure(j, session), time.Time{}
@@ -84,7 +86,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 		return env, time.Time{}
 	}
 	p.SetIdempotencyKey(handlerKey(name))
-	env, begunAt = e.try(ctx, p, session, c.Capabilities)
+	env, begunAt = e.try(ctx, p, session, caps)
 	e.record(entry, env, j, session)
 	return env, begunAt
 }

@@ -59,6 +59,9 @@ func (c *Conversation) remember(ctx context.Context, r calls.Run) error {
 func (c *Runner) session(turn int) registry.Session {
 	s := c.c.Session
 	s.Turn, s.Now = turn, time.Now().UTC()
+	if c.c.Describe != nil {
+		c.c.Describe(&s)
+	}
 	return s
 }
 

@@ -75,10 +75,11 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 		return
 	}
 	modes := spec.AllowedModes
-	if !typeName.MatchString(text) {
+	wanted, mayBeMissing := l.optional(f, field.Type)
+	if !typeName.MatchString(types.ExprString(wanted)) {
 		text = "a type without a name"
 	}
-	named, local := l.resolve(f, files, field.Type, 0)
+	named, local := l.resolve(f, files, wanted, 0)
 	if local {
 		return // an interface of the tool's own: matched only when the program starts
 	}
@@ -90,12 +91,22 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 	}
 	somewhere := slices.ContainsFunc(slices.Collect(maps.Keys(l.provided)), func(mode registry.Mode) bool { return l.provides(mode, named) })
 	switch {
-	case len(without) == 0:
+	case len(without) == 0, somewhere && mayBeMissing:
 	case somewhere:
 		l.add(f.name, line, "", ruleHandler, "Nobody provides %s (%s) in %s mode. Take the mode out of allowedModes, or the field out of Needs.", names[0], text, strings.Join(without, " and "))
 	default:
 		l.add(f.name, line, "", ruleHandler, "Nobody provides %s (%s). A field of Needs has one of the types %s.", names[0], text, strings.Join(l.providedNames(), ", "))
 	}
+}
+
+// optional returns the type that a registry.Optional is of, and true; any other type as it is.
+func (l *linter) optional(f goFile, e ast.Expr) (ast.Expr, bool) {
+	of, ok := e.(*ast.IndexExpr)
+	beside := l.nameOf(reflect.TypeFor[registry.Spec]()) // of the same package
+	if !ok || f.qualified(of.X) != strings.TrimSuffix(beside, "Spec")+"Optional" {
+		return e, false
+	}
+	return of.Index, true
 }
 
 // provides reports whether a field of Needs of that type is filled in a mode.

@@ -39,6 +39,10 @@ func TestNeeds(t *testing.T) {
 		{"", "type Tools registry.Entry\n\ntype Needs struct{ All *Tools }", "Nobody provides All"},
 		{`"net/http"`, "type Needs struct{ HTTP *http.Client }", "Nobody provides HTTP (*http.Client)"},
 		{`"example.com/other/registry"`, "type Needs struct{ X forecast.Service }", "Nobody provides X (forecast.Service)"},
+		{"", "type Needs struct{ Spec registry.Optional[registry.Spec] }", ""},
+		{"", "type Needs struct{ Tools registry.Optional[*registry.Snapshot] }", ""},
+		{"", "type Needs struct{ Count registry.Optional[int] }", "Nobody provides Count (registry.Optional[int]). A field"},
+		{"", "type Needs struct{ Tools registry.Optional[[]int] }", "Nobody provides Tools (a type without a name)"},
 		{"", "type Needs struct{ Spec registry.Spec }", "Nobody provides Spec (registry.Spec) in voice mode. Take the mode out of allowedModes"},
 	}
 	for _, tt := range tests {

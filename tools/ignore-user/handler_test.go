@@ -15,6 +15,8 @@ import (
 
 // client notes what it was told.
 type client struct {
+	registry.Messenger // nothing else is sent
+
 	told    int
 	until   time.Time
 	d       time.Duration

@@ -55,7 +55,8 @@ export const SERVER_FIELDS = {
     latency: { speech_end_to_first_audio_ms: true, detection_ms: true, provider_ms: true, gateway_ms: true },
   },
   "tool.started": tool,
-  "tool.progress": { ...tool, duration_ms: true },
+  "tool.progress": { ...tool, duration_ms: true, text: true, fraction: true },
+  "tool.message": { ...tool, name: true, data: true },
   "tool.ended": {
     ...tool,
     ok: true,

@@ -245,7 +245,7 @@ export interface ToolStarted extends Numbered {
   category?: ToolCategory;
 }
 
-/** The tool has outlasted its latency budget and still runs. */
+/** The tool has outlasted its latency budget and still runs, or says how far it is. */
 export interface ToolProgress extends Numbered {
   type: "tool.progress";
   call_id: string;
@@ -253,6 +253,21 @@ export interface ToolProgress extends Numbered {
   category?: ToolCategory;
   /** So far. */
   duration_ms: number;
+  /** What the tool says that it is at. */
+  text?: string;
+  /** How much is done, from 0 to 1; absent where the tool does not say it. */
+  fraction?: number;
+}
+
+/** What a running tool tells the page, in a form that only the two know. */
+export interface ToolMessage extends Numbered {
+  type: "tool.message";
+  call_id: string;
+  tool: string;
+  category?: ToolCategory;
+  /** What data is. */
+  name: string;
+  data: unknown;
 }
 
 /** The error of a tool's envelope; `type` is one of a fixed list. Its words are written for the model. */
@@ -496,6 +511,7 @@ export type ServerMessage =
   | TurnEnded
   | ToolStarted
   | ToolProgress
+  | ToolMessage
   | ToolEnded
   | ConfirmationRequest
   | ConfirmationEnded

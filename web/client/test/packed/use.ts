@@ -78,6 +78,7 @@ export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
       return "text";
     case "tool.started":
     case "tool.progress":
+    case "tool.message":
     case "tool.ended":
     case "confirmation.request":
     case "confirmation.ended":

@@ -1,0 +1,56 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"time"
+)
+
+// CallCapabilities are the types of what every call may do beside its answer, in every mode.
+// Whoever runs calls in a conversation hands one value of each, or one that is all of them, to
+// [Prepared.Run]; without it, what a tool does beside its answer has no effect.
+func CallCapabilities() []reflect.Type {
+	return []reflect.Type{reflect.TypeFor[Messenger](), reflect.TypeFor[Progress](), reflect.TypeFor[Audit]()}
+}
+
+// apart stands for the capabilities of a call that has no conversation.
+type apart struct{}
+
+func (apart) Timeout(time.Time, time.Duration, string) {}
+
+func (apart) Tell(string, float64) {}
+
+func (apart) Send(name string, data any) error {
+	_, err := Aside(name, data)
+	return err
+}
+
+func (apart) Note(event string, data any) error {
+	_, err := Aside(event, data)
+	return err
+}
+
+var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}){0,2}$`)
+
+// Aside checks what a tool says beside its answer, by the rules of [Messenger.Send], and returns
+// the data as JSON. The error wraps ErrNotTaken, and names what is wrong.
+func Aside(name string, data any) (json.RawMessage, error) {
+	if !asideForm.MatchString(name) {
+		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, show(name))
+	}
+	encoded, err := marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("registry: %w: the data of %q cannot be written as JSON: %w", ErrNotTaken, name, err)
+	}
+	if len(encoded) > MaxAside {
+		return nil, fmt.Errorf("registry: %w: the data of %q has %d bytes of JSON, and at most %d are allowed", ErrNotTaken, name, len(encoded), MaxAside)
+	}
+	return encoded, nil
+}
+
+// TooManyAsides is the error for a message or a note beyond MaxAsides; what names them.
+func TooManyAsides(what string) error {
+	return fmt.Errorf("registry: %w: this call has given %d %s, and more are not allowed", ErrNotTaken, MaxAsides, what)
+}
