@@ -54,6 +54,9 @@ func (c Call) Record() Record {
 		r.RegistryVersion = c.Tools.Version()
 		if t, ok := c.Tools.Tool(c.Tool); ok {
 			r.ToolVersion, r.Category = t.Version, t.Category
+			if t.ByClient() {
+				r.Executor = executorClient
+			}
 		}
 	}
 	if e := env.Error; e != nil {
@@ -67,6 +70,9 @@ func (c Call) Record() Record {
 	}
 	return r
 }
+
+// executorClient is the Executor of tools that the client runs.
+const executorClient = "client"
 
 // Spent returns the record of what was used; why is the reason why a session ended.
 func Spent(at time.Time, event Event, mode registry.Mode, sum cost.Sum, prices, why string) Record {

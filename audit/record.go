@@ -54,8 +54,8 @@ type Record struct {
 	CallID         string `json:"callId,omitempty"`
 	ProviderCallID string `json:"providerCallId,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
-	// Executor is "client" if the client runs the tool: then this record only says that the
-	// client was asked to. It is empty for the gateway's own tools.
+	// Executor is "client" if the client runs the tool. By text this record then only says that the client
+	// was asked to; by voice it says what the client has answered. It is empty for the gateway's own tools.
 	Executor string `json:"executor,omitempty"`
 	// BusinessKey is the tool's own key, hashed because it is made of arguments.
 	BusinessKey string `json:"businessKey,omitempty"`

@@ -254,6 +254,9 @@ type Limits struct {
 	// WaitingPerAddress how many of them from one client address.
 	Waiting           int `key:"waiting" from:"1" to:"1000000"`
 	WaitingPerAddress int `key:"waiting_per_address" from:"1" to:"1000000"`
+	// ClientTools is how many tools the client of a voice session may declare, which run there; 0 means
+	// none.
+	ClientTools int `key:"client_tools" from:"0" to:"64"`
 	// Connections is how many connections other than sessions are allowed,
 	// ConnectionsPerAddress how many of them from one address.
 	Connections           int `key:"connections" from:"10" to:"1000000"`
@@ -361,6 +364,7 @@ func defaultFor(all []transport.Wire) *Config {
 			NewPerSecond:          defaults.NewSessionsPerSecond,
 			Waiting:               defaults.WaitingSessions,
 			WaitingPerAddress:     defaults.WaitingPerAddress,
+			ClientTools:           defaults.ClientTools,
 			Connections:           defaults.Connections,
 			ConnectionsPerAddress: defaults.ConnectionsPerAddress,
 			Turns:                 defaults.Turns,

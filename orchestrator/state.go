@@ -347,6 +347,9 @@ func (s State) Turn() int {
 // Turns returns the number of turns so far.
 func (s State) Turns() int { return s.turns.last - s.turns.gaps }
 
+// Named reports whether a call of the session has, or may have had, that name.
+func (s State) Named(call string) bool { return s.calls.Named(call) }
+
 // Nudges returns how often a silent model was asked to answer, since this process has the session.
 func (s State) Nudges() int { return s.turns.nudges }
 

@@ -69,14 +69,19 @@ const (
 	DoneFailed    = "failed"
 )
 
-// ToolCall asks the client to run one of its own tools and to send the answer with its next
-// request. It ends the turn.
+// ToolCall asks the client to run one of its own tools. By text it ends the turn, and the client sends the
+// answer with its next request; by voice it sends a ToolResult.
 type ToolCall struct {
 	Header
 	// CallID identifies the call in the client's answer.
 	CallID string          `json:"call_id"`
 	Name   string          `json:"name"`
 	Args   json.RawMessage `json:"args"`
+	// TimeoutMS is how long the gateway still waits, by voice.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	// Again means that the client was asked before, on a connection that is gone: the call may be under way
+	// there, or done.
+	Again bool `json:"again,omitempty"`
 }
 
 func (*ToolCall) serverType() string          { return "tool.call" }

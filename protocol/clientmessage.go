@@ -1,5 +1,7 @@
 package protocol
 
+import "encoding/json"
+
 // ClientMessage is a message that a client may send in a text frame. The set is closed.
 type ClientMessage interface{ clientType() string }
 
@@ -24,6 +26,21 @@ type Start struct {
 	// those of the session.
 	Resume *Resume     `json:"resume,omitempty"`
 	Client *ClientInfo `json:"client,omitempty"`
+	// Tools are tools that the client runs; see ToolCall. With Resume they count only if another gateway
+	// goes on with the session.
+	Tools []ClientTool `json:"tools,omitempty"`
+}
+
+// ClientTool declares a tool that the client runs.
+type ClientTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	// Schema is the JSON Schema of its arguments; empty if it takes none.
+	Schema json.RawMessage `json:"schema,omitempty"`
+	// ReadOnly says that a call changes nothing, so that it may run twice.
+	ReadOnly bool `json:"read_only,omitempty"`
+	// TimeoutMS is how long a call may take; zero means 10 s.
+	TimeoutMS int `json:"timeout_ms,omitempty"`
 }
 
 // Resume names the session that the client comes back to, and how much of it the client has.
@@ -104,6 +121,25 @@ type ConfirmationResolve struct {
 	Approved bool   `json:"approved"`
 }
 
+// ToolResult answers a ToolCall. Exactly one of Result and Error is set; neither means that the tool has
+// nothing to say.
+type ToolResult struct {
+	CallID string `json:"call_id"`
+	// Result is the answer for the model: any JSON.
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  *ToolFailure    `json:"error,omitempty"`
+}
+
+// ToolFailure says that a call of a client's tool has failed.
+type ToolFailure struct {
+	// Message is for the model.
+	Message string `json:"message"`
+	// Retryable says that the same call may succeed later.
+	Retryable bool `json:"retryable,omitempty"`
+	// Partial says that something may have been changed all the same: the call is not run again by itself.
+	Partial bool `json:"partial,omitempty"`
+}
+
 // End reports that the user hung up.
 type End struct{}
 
@@ -120,6 +156,7 @@ func (*InputActivity) clientType() string       { return "input.activity" }
 func (*Interrupt) clientType() string           { return "interrupt" }
 func (*Playback) clientType() string            { return "playback" }
 func (*ConfirmationResolve) clientType() string { return "confirmation.resolve" }
+func (*ToolResult) clientType() string          { return "tool.result" }
 func (*End) clientType() string                 { return "session.end" }
 func (*Ping) clientType() string                { return "ping" }
 

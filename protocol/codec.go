@@ -38,6 +38,7 @@ var clientTypes = map[string]func() ClientMessage{
 	"interrupt":            func() ClientMessage { return new(Interrupt) },
 	"playback":             func() ClientMessage { return new(Playback) },
 	"confirmation.resolve": func() ClientMessage { return new(ConfirmationResolve) },
+	"tool.result":          func() ClientMessage { return new(ToolResult) },
 	"session.end":          func() ClientMessage { return new(End) },
 	"ping":                 func() ClientMessage { return new(Ping) },
 }
@@ -239,8 +240,25 @@ func check(m ClientMessage, data []byte) error {
 			return invalid("token", "confirmation.resolve: the field token is missing.")
 		}
 		return checkApproved(data)
+	case *ToolResult:
+		return checkResult(m)
 	}
 	return nil
+}
+
+// checkResult refuses an answer to nothing, and one that is both a result and a failure.
+func checkResult(m *ToolResult) error {
+	switch {
+	case m.CallID == "":
+		return invalid("call_id", "tool.result: the field call_id is missing.")
+	case m.Error == nil:
+		return nil
+	case len(m.Result) > 0:
+		return invalid("error", "tool.result: the fields result and error exclude each other.")
+	case strings.TrimSpace(m.Error.Message) == "":
+		return invalid("error.message", "tool.result: the field error.message is empty.")
+	}
+	return checkLength("tool.result", "error.message", m.Error.Message)
 }
 
 // checkNames refuses ids and names that are too long: a shortened name would name
@@ -266,6 +284,8 @@ func checkNames(m ClientMessage) error {
 		fields = []field{{"item_id", m.ItemID}}
 	case *ConfirmationResolve:
 		fields = []field{{"token", m.Token}}
+	case *ToolResult:
+		fields = []field{{"call_id", m.CallID}}
 	}
 	for _, f := range fields {
 		if n := utf8.RuneCountInString(f.value); n > MaxNameChars {

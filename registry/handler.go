@@ -50,6 +50,8 @@ type Session struct {
 	Mode   Mode
 	// Turn counts from 1.
 	Turn int
+	// Call is the gateway's name of the call, unique in the conversation; empty if it has none.
+	Call string
 	// Now is the time of the call, UTC.
 	Now time.Time
 	// ToolsVersion is the version of the registry with which the call was prepared.

@@ -58,13 +58,13 @@ func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepar
 	}
 	if !t.Allows(mode) {
 		env := s.failure(t, start, NewError(ErrorModeRestricted, toolerror.WrongMode(id, string(mode), modeNames(t.AllowedModes))))
-		s.stats.done(id, &env)
+		s.stats.done(t.counted(), &env)
 		return nil, &env
 	}
 	p, problems := s.arguments(t, args)
 	if len(problems) > 0 {
 		env := s.failure(t, start, invalidArguments(id, problems))
-		s.stats.done(id, &env)
+		s.stats.done(t.counted(), &env)
 		return nil, &env
 	}
 	p.mode = mode

@@ -57,10 +57,7 @@ type Registry struct {
 // arguments fit its schema and whose needs are provided, and that every handler has
 // a tool. The error is [ErrEmpty] or a *[LoadError] with all problems at once.
 func Load(data []byte, opts Options) (*Registry, error) {
-	if opts.MaxDataBytes <= 0 {
-		opts.MaxDataBytes = defaultMaxDataBytes
-	}
-	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	opts.complete()
 	r := &Registry{opts: opts, stats: newStats(), live: liveOf(opts.Handlers), data: data, settings: opts.Settings}
 	l, err := r.load(data, opts.Settings)
 	if err != nil {
@@ -68,6 +65,14 @@ func Load(data []byte, opts Options) (*Registry, error) {
 	}
 	r.take(l)
 	return r, nil
+}
+
+// complete fills in defaults.
+func (o *Options) complete() {
+	if o.MaxDataBytes <= 0 {
+		o.MaxDataBytes = defaultMaxDataBytes
+	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 }
 
 // Lock makes Reload refuse from now on (unless Options.Dev).

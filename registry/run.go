@@ -67,8 +67,8 @@ func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelo
 	} else {
 		env.Error = p.tool.told(o)
 	}
-	s.stats.ran(p.tool.ToolID, took, env.Meta.LatencyBudgetExceeded)
-	s.stats.done(p.tool.ToolID, &env)
+	s.stats.ran(p.tool.counted(), took, env.Meta.LatencyBudgetExceeded)
+	s.stats.done(p.tool.counted(), &env)
 	s.log(ctx, p, session, &env, o, left)
 	return env
 }
@@ -89,7 +89,7 @@ func (p *Prepared) Check(ctx context.Context, session Session, caps ...any) *Env
 	}
 	env := Envelope{Error: p.tool.told(o), Meta: s.meta(p.tool, time.Since(start))}
 	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
-	s.stats.done(p.tool.ToolID, &env)
+	s.stats.done(p.tool.counted(), &env)
 	s.log(ctx, p, session, &env, o, left)
 	return &env
 }
@@ -123,7 +123,7 @@ func (s *Snapshot) handle(ctx context.Context, p *Prepared, session Session, cap
 	if ctx.Err() != nil {
 		return p.tool.notBegun(ctx), false
 	}
-	r := s.stats.begin(p.tool.ToolID)
+	r := s.stats.begin(p.tool.counted())
 	if r == nil {
 		return outcome{err: errStuck, late: true, told: NewError(ErrorTransient, toolerror.ToolHangs())}, false
 	}

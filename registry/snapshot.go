@@ -12,6 +12,7 @@ type Tool struct {
 	compiled *compiledSpec
 	handler  Handler
 	sources  map[Mode][]source
+	client   bool // the client runs it; see Declare
 }
 
 // Snapshot holds the tools of one version; immutable, and safe for concurrent use.
@@ -57,7 +58,7 @@ func (s *Snapshot) Refuse(id string, e *Error) Envelope {
 	env := Envelope{Error: e, Meta: Meta{Tool: shorten(id, 100), RegistryVersion: s.version, ResponseSchemaVersion: ResponseSchemaVersion}}
 	name := UnknownTool
 	if t, ok := s.tools[id]; ok {
-		env.Meta.ToolVersion, name = t.Version, id
+		env.Meta.ToolVersion, name = t.Version, t.counted()
 	}
 	s.stats.done(name, &env)
 	return env

@@ -46,6 +46,9 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 			return nil, blocked(until)
 		}
 	}
+	if cause := m.declare(g); cause != nil {
+		return nil, cause
+	}
 	g.knownAt = time.Now()
 	if cause := m.account(g, false); cause != nil {
 		return nil, cause

@@ -110,6 +110,9 @@ type Limits struct {
 	Waiting, WaitingPerAddress int
 	// ExemptLoopback exempts this machine's own addresses from the limits per address.
 	ExemptLoopback bool
+	// ClientTools is how many tools a client may declare. Zero means defaults.ClientTools, a negative number
+	// none.
+	ClientTools int
 	// AudioAhead is how far a client's audio may run ahead of real time.
 	// Zero means defaults.AudioAhead.
 	AudioAhead time.Duration
@@ -138,7 +141,7 @@ func (l Limits) withDefaults() Limits {
 		value int
 	}{
 		{&l.Sessions, defaults.Sessions}, {&l.PerAddress, defaults.SessionsPerAddress}, {&l.NewPerSecond, defaults.NewSessionsPerSecond},
-		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, maxHeldMessages},
+		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, maxHeldMessages}, {&l.ClientTools, defaults.ClientTools},
 	} {
 		if *f.field == 0 {
 			*f.field = f.value

@@ -201,5 +201,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 		s.complain(errcode.AlreadyStarted, "", "The session has already started; session.start comes once, first.")
 	case *protocol.ConfirmationResolve:
 		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
+	case *protocol.ToolResult:
+		s.toolResult(m)
 	}
 }

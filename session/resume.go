@@ -129,6 +129,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	recalled := s.recall.messages() // what the next step tells, it tells as well
 	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
+	s.byClient.askAgain()
 	started := s.startedMessage(token, true, back.snapshot)
 	started.InputAgain = s.hearRest(r.Input)
 	first := []protocol.ServerMessage{started}

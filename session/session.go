@@ -68,6 +68,7 @@ type session struct {
 	clock     audioClock
 	tools     *registry.Snapshot // nil if there are no tools
 	calls     execute.Runner
+	byClient  *clientCalls   // runs the client's tools; nil if it has declared none
 	redial    *redialer      // opens other connections to the model; nil if the session ends with the first
 	voice     string         // requested from the model; empty for its default
 	inspect   bool           // the client may see the inside
@@ -192,6 +193,9 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	}
 	s.done = make(chan struct{})
 	s.tools = g.tools
+	if g.declares {
+		s.byClient = &clientCalls{s: s}
+	}
 	var err error
 	if s.resampleIn, err = resampler(start.InputRate, info.InputRate); err != nil {
 		return nil, err

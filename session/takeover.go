@@ -143,6 +143,9 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	defer cancel()
 	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
 	g.tools = m.equip(g.agent, m.snapshot(), registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+	if cause := m.declare(g); cause != nil {
+		g.logger.Warn("a session that was taken over goes on without its client's tools", "reason", cause.Reason, "error", cause.Message)
+	}
 	caps := m.options().Transports[provider].Capabilities(g.agent.model(provider))
 	if err != nil || !m.options().Policy.Relink || !orchestrator.Replaceable(caps) {
 		return nil, true, causeResume

@@ -52,6 +52,7 @@ type guest struct {
 	entry              Entry
 	addr               string
 	wish
+	declares   bool   // some of the tools are the client's
 	voice      string // requested from the model; empty for its default
 	provider   string // of its first connection
 	instructed int64  // bytes of the model's instructions

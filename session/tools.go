@@ -18,18 +18,23 @@ import (
 // beginCalls prepares the execution of this session's tools. Results become steps, on goroutines
 // of the executor.
 func (s *session) beginCalls() {
+	var caps []any
+	if s.byClient != nil {
+		caps = append(caps, registry.ClientTools(s.byClient))
+	}
 	s.calls.Begin(s.opts.Executor, execute.Conversation{
 		Session: registry.Session{
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
 			Agent: s.agent.Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
 		},
-		Tell:     s.tell,
-		Blocked:  func(until time.Time) { s.blockedUntil.Store(&until) },
-		Audit:    s.audit,
-		Describe: s.describe,
-		Report:   func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },
-		Sure:     func() bool { return s.place.Sure() },
-		Remember: s.remember,
+		Capabilities: caps,
+		Tell:         s.tell,
+		Blocked:      func(until time.Time) { s.blockedUntil.Store(&until) },
+		Audit:        s.audit,
+		Describe:     s.describe,
+		Report:       func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },
+		Sure:         func() bool { return s.place.Sure() },
+		Remember:     s.remember,
 	})
 }
 

@@ -93,6 +93,9 @@ func instructions(cfg *config.Config, mode registry.Mode, playbook string, budge
 	}
 	o.Retrievals, o.TopK = budget.Retrieval, budget.TopK
 	for _, t := range tools.Tools(mode) {
+		if t.ByClient() {
+			continue // a client's words are no part of the system text
+		}
 		o.Tools = append(o.Tools, prompts.ToolSummary{ID: t.ToolID, Category: string(t.Category), Summary: t.Summary})
 	}
 	return prompts.Compose(o)
@@ -106,7 +109,8 @@ func sessionSettings(cfg *config.Config, transports map[string]transport.Transpo
 			Sessions: cfg.Limits.Sessions, PerAddress: cfg.Limits.SessionsPerAddress,
 			NewPerSecond: cfg.Limits.NewPerSecond, ExemptLoopback: cfg.Limits.ExemptLoopback,
 			Waiting: cfg.Limits.Waiting, WaitingPerAddress: cfg.Limits.WaitingPerAddress,
-			AudioAhead: cfg.Limits.AudioAhead, SlowClient: cfg.Limits.SlowClient,
+			ClientTools: cmp.Or(cfg.Limits.ClientTools, -1),
+			AudioAhead:  cfg.Limits.AudioAhead, SlowClient: cfg.Limits.SlowClient,
 		},
 	}
 }

@@ -37,6 +37,7 @@ const (
 	NewSessionsPerSecond  = 20 // for one address
 	WaitingSessions       = 500
 	WaitingPerAddress     = 50
+	ClientTools           = 16 // that a client may declare
 	AudioAhead            = 5 * time.Second
 	SlowClient            = 5 * time.Second
 	Connections           = 4000

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"voicegw/audit"
@@ -93,6 +94,17 @@ func (c *Calls) NextName() string {
 
 // Count returns how many calls have been named.
 func (c *Calls) Count() int { return c.count }
+
+// Named reports whether a call has, or may have had, that name: names of calls that another process has
+// made are not known here.
+func (c *Calls) Named(name string) bool {
+	rest, ok := strings.CutPrefix(name, c.rules.Prefix)
+	if !ok || c.prefix != c.rules.Prefix {
+		return ok
+	}
+	n, err := strconv.Atoi(rest)
+	return err == nil && n >= 1 && n <= c.count
+}
 
 // Called is a tool call as the model made it.
 type Called struct {

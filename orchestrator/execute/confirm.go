@@ -25,7 +25,7 @@ const storeTime = 5 * time.Second
 func (c *Runner) Ask(j calls.Ask) {
 	tool := j.Prepared.Tool().ToolID
 	c.begin(tool, func() {
-		in := calls.Recorded{Call: j.Call, Refused: j.Prepared.Check(c.lasting(), c.session(j.Turn), c.c.Capabilities...)}
+		in := calls.Recorded{Call: j.Call, Refused: j.Prepared.Check(c.lasting(), c.session(j.Turn, j.Call), c.c.Capabilities...)}
 		if in.Refused == nil {
 			err := errUnsure
 			if c.c.sure() {

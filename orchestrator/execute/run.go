@@ -33,7 +33,7 @@ func (c *Runner) Run(r calls.Run) {
 		if !wasApproved(r) && c.isOver() {
 			cancel(errOver) // the conversation is over: the call must not begin
 		}
-		env, begunAt := c.e.run(ctx, r, c.session(r.Turn), c.c)
+		env, begunAt := c.e.run(ctx, r, c.session(r.Turn, r.Call), c.c)
 		c.mu.Lock()
 		delete(c.cancels, r.Call)
 		c.mu.Unlock()
@@ -56,9 +56,9 @@ func (c *Conversation) remember(ctx context.Context, r calls.Run) error {
 }
 
 // session describes the conversation to a call of that turn, now.
-func (c *Runner) session(turn int) registry.Session {
+func (c *Runner) session(turn int, call string) registry.Session {
 	s := c.c.Session
-	s.Turn, s.Now = turn, time.Now().UTC()
+	s.Turn, s.Call, s.Now = turn, call, time.Now().UTC()
 	if c.c.Describe != nil {
 		c.c.Describe(&s)
 	}

@@ -38,6 +38,11 @@ func BrokenOutput(tool string) Words {
 	return Words{fmt.Sprintf("The tool %s has finished, but its answer is not in the form that it must have, so that it cannot be used.", tool), doesNotWork}
 }
 
+// ClientAnswerTooLong says that a tool of the client's has run, and has answered too much.
+func ClientAnswerTooLong() Words {
+	return Words{"The tool has run, and its answer is too long to be read.", "Tell the user that it was done, and that the result is not known. Do not call it again by yourself."}
+}
+
 // FailedUnexpectedly says that the tool failed without a message for the model.
 func FailedUnexpectedly(tool string) Words {
 	return Words{fmt.Sprintf("The tool %s failed unexpectedly.", tool), doesNotWork}

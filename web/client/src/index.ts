@@ -19,5 +19,6 @@ export type { Microphone } from "./audio/microphone.js";
 export type { Speaker } from "./audio/speaker.js";
 export type { Stats } from "./stats.js";
 export type { TurnLatency } from "./latency.js";
+export type { ClientTool, ClientTools } from "./tools.js";
 export { parseServerMessage } from "./protocol/codec.js";
 export type * from "./protocol/messages.js";

@@ -1,6 +1,7 @@
 import type { WorkletUrls } from "./audio/worklets/load.js";
 import type { RetryOptions } from "./connection/retry.js";
 import type { InputRate, OutputRate } from "./protocol/messages.js";
+import type { ClientTools } from "./tools.js";
 
 /** What connect needs; everything may be left out on a page that the gateway itself serves. */
 export interface ConnectOptions {
@@ -34,6 +35,8 @@ export interface ConnectOptions {
   turnDetection?: "server" | "client";
   /** Asks for inspect.* messages. */
   inspect?: boolean;
+  /** Tools that this page runs for the agent, by the names that the model calls. The session keeps those it began with. */
+  tools?: ClientTools;
   /** Who calls, for the gateway's logs. `id` is the user where the gateway has no other name. */
   client?: { name?: string; version?: string; id?: string };
   /**

@@ -21,6 +21,7 @@ import { Questions } from "./questions.js";
 import { withoutSecrets, withoutToken } from "./secrets.js";
 import { Tab } from "./tab.js";
 import type { Stats } from "./stats.js";
+import { Tools } from "./tools.js";
 
 /** A slow line is complained of so often at most. */
 const SLOW_EVERY_MS = 10_000;
@@ -49,6 +50,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   #conclude!: (ended: Disconnected) => void;
   #typed = 0;
   readonly #owed = new Owed();
+  readonly #tools: Tools;
   /** What the tab keeps of the session; undefined before it is opened. */
   #tab: Tab | undefined;
   /** Why the session of the page before this one could not be taken up. */
@@ -88,6 +90,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     });
     this.#audio = new AudioSetup(options, this.speaker, this.microphone);
     this.#items = new Items(this.speaker);
+    this.#tools = new Tools(options.tools, (answer) => this.#line.send(answer));
     this.#line = new Line(options, this.#measures.tally, {
       opened: (started, back) => this.#onOpened(started, back),
       position: () => this.#items.position,
@@ -330,6 +333,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
       return;
     }
     this.#items.renew();
+    this.#tools.over();
     this.#agent.forget();
     this.#measures.renew();
     this.#questions.lose().forEach((ended) => this.#onMessage(ended));
@@ -341,6 +345,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   #onMessage(message: ServerMessage): void {
     this.#questions.note(message);
     this.#owed.told(message);
+    this.#tools.told(message, this.#tab?.taken != null);
     switch (message.type) {
       case "speech.started":
       case "turn.started":
@@ -487,6 +492,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#unwatchDevices?.();
     this.microphone.close();
     this.#audio.close();
+    this.#tools.over();
     this.#setState("disconnected");
     this.#agent.end();
   }

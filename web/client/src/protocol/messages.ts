@@ -55,6 +55,20 @@ export interface SessionStart {
   /** Asks for inspect.* messages; the gateway may decline. */
   inspect?: boolean | undefined;
   client?: { name?: string; version?: string; id?: string };
+  /** Tools that the client runs: see tool.call. */
+  tools?: ToolDeclaration[] | undefined;
+}
+
+/** A tool that the client runs. */
+export interface ToolDeclaration {
+  name: string;
+  description: string;
+  /** JSON Schema of its arguments; without it there are none. */
+  schema?: object | undefined;
+  /** A call changes nothing and may run twice. */
+  read_only?: boolean | undefined;
+  /** Default 10000. */
+  timeout_ms?: number | undefined;
 }
 
 /** A typed user turn. `id` is ours and becomes the id of its transcript. */
@@ -97,6 +111,25 @@ export interface ConfirmationResolve {
   approved: boolean;
 }
 
+/** Answers a tool.call, with one of result and error. */
+export interface ToolResult {
+  type: "tool.result";
+  call_id: string;
+  /** For the model: any JSON, of at most 16 KiB. */
+  result?: unknown;
+  error?: ToolFailure;
+}
+
+/** A call of a client's tool has failed. */
+export interface ToolFailure {
+  /** For the model. */
+  message: string;
+  /** The same call may succeed later. */
+  retryable?: boolean;
+  /** Something may have been changed all the same. */
+  partial?: boolean;
+}
+
 /** The user hung up. */
 export interface SessionEnd {
   type: "session.end";
@@ -117,6 +150,7 @@ export type ClientMessage =
   | Interrupt
   | PlaybackReport
   | ConfirmationResolve
+  | ToolResult
   | SessionEnd
   | Ping;
 
@@ -379,12 +413,16 @@ export interface TextDone extends Numbered {
   refused?: boolean;
 }
 
-/** A tool that the client is to run (/v1/chat/completions only, as tool_calls). */
+/** A tool that the client is to run: by voice one that session.start has declared. The library runs it. */
 export interface ToolCallMessage extends Numbered {
   type: "tool.call";
   call_id: string;
   name: string;
   args: unknown;
+  /** How long the gateway still waits. */
+  timeout_ms?: number;
+  /** It was asked before, on a connection that is gone: the call may be under way, or done. */
+  again?: boolean;
 }
 
 /** The tokens of a turn of the text agent. */

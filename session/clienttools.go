@@ -1,0 +1,186 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"voicegw/prompts/toolerror"
+	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/protocol/errcode"
+	"voicegw/registry"
+	"voicegw/registry/adapter"
+)
+
+// maxDeclared bounds what a client declares, in bytes of names, descriptions and schemas.
+const maxDeclared = 32 << 10
+
+// declare adds the tools that a client declares to those of its session.
+func (m *Manager) declare(g *guest) *Cause {
+	list := g.start.Tools
+	g.start.Tools = nil // the schemas stand in the snapshot
+	if len(list) == 0 {
+		return nil
+	}
+	switch most := m.options().Limits.ClientTools; {
+	case most < 0:
+		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway does not let clients declare tools; start without the field tools.")
+	case len(list) > most:
+		return wrongField("tools", "has %d tools; this gateway takes at most %d.", len(list), most)
+	}
+	size := 0
+	var all []*registry.Tool
+	for i, d := range list {
+		if size += len(d.Name) + len(d.Description) + len(d.Schema); size > maxDeclared {
+			return wrongField("tools", "has more than %d KiB of names, descriptions and schemas.", maxDeclared>>10)
+		}
+		t, cause := declared(i, d)
+		if cause != nil {
+			return cause
+		}
+		all = append(all, t)
+	}
+	tools, err := g.tools.With(all)
+	var same *registry.SameName
+	if errors.As(err, &same) {
+		i := slices.IndexFunc(list, func(d protocol.ClientTool) bool { return d.Name == same.Name })
+		return wrongField(fmt.Sprintf("tools[%d].name", i), "is %q, and the tool %q is there already; give yours another name.", same.Name, clip(same.Other))
+	}
+	g.tools, g.declares = tools, true
+	return nil
+}
+
+// declared makes a tool of a declaration, the one at i.
+func declared(i int, d protocol.ClientTool) (*registry.Tool, *Cause) {
+	what := registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema, ReadOnly: d.ReadOnly, TimeoutMS: d.TimeoutMS}
+	t, problems := registry.Declare(what, registry.Forms{})
+	if len(problems) > 0 {
+		return nil, undeclared(i, problems[0].Path, problems[0].Message)
+	}
+	forms, err := adapter.All(t.Parameters)
+	var list adapter.Problems
+	if errors.As(err, &list) && len(list) > 0 {
+		return nil, undeclared(i, "/schema"+list[0].Path, list[0].Message)
+	}
+	t.Forms = registry.Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
+	return t, nil
+}
+
+// undeclared refuses a declaration because of the part at path.
+func undeclared(i int, path, message string) *Cause {
+	field := fmt.Sprintf("tools[%d]%s", i, strings.ReplaceAll(path, "/", "."))
+	return wrongField(clip(field), "is not accepted: %s", clipTo(message, 400))
+}
+
+// clientCalls are the calls that the session's client runs. It is a capability of tools.
+type clientCalls struct {
+	s *session
+
+	mu   sync.Mutex // taken after session.mu; guards the following field
+	open map[string]*clientCall
+}
+
+// clientCall is a call whose answer the client has not given. Everything in it is fixed.
+type clientCall struct {
+	registry.ClientCall
+	until  time.Time
+	answer chan *protocol.ToolResult // gets one value at most, from clientCalls.answered; not closed
+}
+
+// RunTool implements registry.ClientTools. A client that is away is asked when it comes back.
+func (c *clientCalls) RunTool(ctx context.Context, call registry.ClientCall) (json.RawMessage, error) {
+	asked := &clientCall{ClientCall: call, answer: make(chan *protocol.ToolResult, 1)}
+	asked.until, _ = ctx.Deadline()
+	c.mu.Lock()
+	if c.open == nil {
+		c.open = map[string]*clientCall{}
+	}
+	c.open[call.ID] = asked
+	c.s.tell(asked.message(false))
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.open, call.ID)
+		c.mu.Unlock()
+	}()
+	select {
+	case r := <-asked.answer:
+		return readResult(r)
+	case <-ctx.Done():
+		return nil, ctx.Err() //nolint:wrapcheck // the caller's own
+	}
+}
+
+func (c *clientCall) message(again bool) *protocol.ToolCall {
+	return &protocol.ToolCall{Header: inTurn(c.Turn), CallID: c.ID, Name: c.Tool, Args: c.Args, TimeoutMS: max(time.Until(c.until).Milliseconds(), 1), Again: again}
+}
+
+// readResult returns what a client has answered.
+func readResult(r *protocol.ToolResult) (json.RawMessage, error) {
+	switch {
+	case r.Error != nil:
+		kind := registry.ErrorPermanent
+		if r.Error.Retryable {
+			kind = registry.ErrorTransient
+		}
+		return nil, &registry.ToolError{Type: kind, Message: r.Error.Message, Retryable: r.Error.Retryable, PartialSideEffects: r.Error.Partial}
+	case len(r.Result) > registry.MaxClientData:
+		words := toolerror.ClientAnswerTooLong()
+		return nil, &registry.ToolError{Type: registry.ErrorPermanent, Message: words.Message, Suggestion: words.Suggestion, PartialSideEffects: true}
+	}
+	return r.Result, nil
+}
+
+// askAgain asks a client that has come back for each answer that it owes. The caller must hold
+// session.mu. It does nothing for a nil receiver.
+func (c *clientCalls) askAgain() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.open {
+		c.s.tell(call.message(true))
+	}
+}
+
+// answered takes the client's answer to a call. It reports false if no call waits for it.
+func (c *clientCalls) answered(r *protocol.ToolResult) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.open[r.CallID]
+	if call == nil {
+		return false
+	}
+	delete(c.open, r.CallID)
+	call.answer <- r
+	return true
+}
+
+// toolResult takes the answer of a tool that the client runs. One that comes late, or twice, changes
+// nothing and is no mistake of the client's.
+func (s *session) toolResult(m *protocol.ToolResult) {
+	switch {
+	case s.byClient == nil:
+		s.complain(errcode.InvalidMessage, "type", "tool.result needs a session that was started with tools.")
+		return
+	case len(m.Result) > registry.MaxClientData:
+		s.complain(errcode.InvalidMessage, "result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the answer is too long.", len(m.Result), registry.MaxClientData)
+	}
+	if !s.byClient.answered(m) && !s.wasCalled(m.CallID) {
+		s.complain(errcode.InvalidMessage, "call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
+	}
+}
+
+// wasCalled reports whether a call of that name has been made in the session.
+func (s *session) wasCalled(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.Named(name)
+}
