@@ -165,6 +165,10 @@ const (
 	// FailureTranscription: the user's words in a turn could not be transcribed. The model
 	// heard them anyway.
 	FailureTranscription Failure = "transcription_failed"
+	// FailureImages: the model takes no images.
+	FailureImages Failure = "not_available"
+	// FailureUnsent: there is no connection to the model, and what the user has sent is not kept.
+	FailureUnsent Failure = "unsent"
 	// FailureEnding: the session is ending and accepts nothing more.
 	FailureEnding Failure = "session_ending"
 )

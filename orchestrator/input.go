@@ -85,6 +85,13 @@ type AudioSent struct {
 	Until time.Time
 }
 
+// UserImage is a still image that the user shows. It begins no turn.
+type UserImage struct {
+	// MIME and Data are those of transport.Image.
+	MIME string
+	Data []byte
+}
+
 // UserText is text that the user typed; it begins a turn.
 type UserText struct{ ID, Text string }
 
@@ -151,6 +158,7 @@ func (AudioBegan) input()         {}
 func (AudioEnded) input()         {}
 func (AudioSent) input()          {}
 func (UserText) input()           {}
+func (UserImage) input()          {}
 func (UserInterrupt) input()      {}
 func (UserActivity) input()       {}
 func (Played) input()             {}

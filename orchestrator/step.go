@@ -131,6 +131,8 @@ func (m *machine) take(in Input) {
 		m.ofAudio(in)
 	case UserText:
 		m.userText(in)
+	case UserImage:
+		m.userImage(in)
 	case UserInterrupt:
 		m.userInterrupt()
 	case UserActivity:

@@ -402,6 +402,20 @@ func (m *machine) userText(in UserText) {
 	m.typed(in.ID, in.Text)
 }
 
+// userImage gives the model an image. It is not kept for another connection: the next one shows more.
+func (m *machine) userImage(in UserImage) {
+	switch {
+	case m.ending():
+		m.do(Failed{Failure: FailureEnding})
+	case !m.caps.Images:
+		m.do(Failed{Failure: FailureImages})
+	case m.down():
+		m.do(Failed{Failure: FailureUnsent, Retryable: true})
+	default:
+		m.send(transport.Image(in))
+	}
+}
+
 // typed opens a turn with typed text.
 func (m *machine) typed(id, text string) {
 	m.openUserTurn(m.at)

@@ -1,6 +1,12 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
 
 // ClientMessage is a message that a client may send in a text frame. The set is closed.
 type ClientMessage interface{ clientType() string }
@@ -92,6 +98,35 @@ type InputText struct {
 	ID   string `json:"id,omitempty"`
 }
 
+// InputImage is a still image that the user shows. It begins no turn: the model sees it when it answers the
+// next time.
+type InputImage struct {
+	// MIME is image/jpeg or image/png.
+	MIME string `json:"mime"`
+	// Data is the file in base64, of at most MaxImageBytes.
+	Data string `json:"data"`
+}
+
+// MaxImageBytes is the largest file of an InputImage.
+const MaxImageBytes = 44 << 10
+
+// File returns the file that Data holds. The error says what is wrong with it.
+func (m *InputImage) File() ([]byte, error) {
+	if n := base64.StdEncoding.DecodedLen(len(m.Data)); n > MaxImageBytes+2 {
+		return nil, fmt.Errorf("it has about %d bytes; at most %d are accepted", n, MaxImageBytes)
+	}
+	file, err := base64.StdEncoding.DecodeString(m.Data)
+	switch {
+	case err != nil:
+		return nil, errors.New("it is not base64 with padding")
+	case len(file) > MaxImageBytes:
+		return nil, fmt.Errorf("it has %d bytes; at most %d are accepted", len(file), MaxImageBytes)
+	case http.DetectContentType(file) != m.MIME:
+		return nil, fmt.Errorf("it is no %s by its first bytes", m.MIME)
+	}
+	return file, nil
+}
+
 // InputActivity reports that the user's speech starts or ends (push-to-talk).
 type InputActivity struct {
 	Active bool `json:"active"`
@@ -152,6 +187,7 @@ type Ping struct {
 
 func (*Start) clientType() string               { return "session.start" }
 func (*InputText) clientType() string           { return "input.text" }
+func (*InputImage) clientType() string          { return "input.image" }
 func (*InputActivity) clientType() string       { return "input.activity" }
 func (*Interrupt) clientType() string           { return "interrupt" }
 func (*Playback) clientType() string            { return "playback" }

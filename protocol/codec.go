@@ -34,6 +34,7 @@ func invalid(field, format string, args ...any) *MessageError {
 var clientTypes = map[string]func() ClientMessage{
 	"session.start":        func() ClientMessage { return new(Start) },
 	"input.text":           func() ClientMessage { return new(InputText) },
+	"input.image":          func() ClientMessage { return new(InputImage) },
 	"input.activity":       func() ClientMessage { return new(InputActivity) },
 	"interrupt":            func() ClientMessage { return new(Interrupt) },
 	"playback":             func() ClientMessage { return new(Playback) },
@@ -242,6 +243,19 @@ func check(m ClientMessage, data []byte) error {
 		return checkApproved(data)
 	case *ToolResult:
 		return checkResult(m)
+	case *InputImage:
+		return checkImage(m)
+	}
+	return nil
+}
+
+// checkImage refuses what is no image of a type that models take.
+func checkImage(m *InputImage) error {
+	if m.MIME != "image/jpeg" && m.MIME != "image/png" {
+		return invalid("mime", "input.image: the field mime must be \"image/jpeg\" or \"image/png\", not %s.", quoted(m.MIME))
+	}
+	if _, err := m.File(); err != nil {
+		return invalid("data", "input.image: the field data is wrong: %v.", err)
 	}
 	return nil
 }

@@ -86,6 +86,8 @@ type SessionStarted struct {
 	ConversationID string `json:"conversation_id,omitempty"`
 	// Inspect means that Start.Inspect was granted.
 	Inspect bool `json:"inspect,omitempty"`
+	// Images means that the model takes an InputImage.
+	Images bool `json:"images,omitempty"`
 }
 
 // AudioStart announces that the following binary frames belong to ItemID.

@@ -40,6 +40,8 @@ func (s *session) overhear(in orchestrator.Input, actions []orchestrator.Action)
 				t.now.Read += int64(len(c.Text))
 			case transport.ToolResult:
 				t.now.Read += int64(len(c.Output))
+			case transport.Image:
+				t.now.Read += imageReads
 			}
 		case orchestrator.Transcript:
 			if a.Role == transport.RoleAssistant && a.Final {
@@ -48,6 +50,9 @@ func (s *session) overhear(in orchestrator.Input, actions []orchestrator.Action)
 		}
 	}
 }
+
+// imageReads is how much text an image counts as: about 260 tokens.
+const imageReads = 1024
 
 // heard counts the user's speech up to a moment of the audio clock.
 func (t *talked) heard(ms int64) {

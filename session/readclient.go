@@ -181,6 +181,13 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	switch m := m.(type) {
 	case *protocol.InputText:
 		s.dispatch(orchestrator.UserText{ID: m.ID, Text: m.Text})
+	case *protocol.InputImage:
+		data, err := m.File()
+		if err != nil { // ParseClient has read it before
+			s.complain(errcode.InvalidMessage, "data", "%v", err)
+			return
+		}
+		s.dispatch(orchestrator.UserImage{MIME: m.MIME, Data: data})
 	case *protocol.InputActivity:
 		if !s.manual() {
 			s.complain(errcode.InvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")

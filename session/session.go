@@ -334,7 +334,7 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
 		Provider: info.Provider, Model: info.Model, Agent: s.agent.Name, AgentsVersion: s.agent.All, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
-		InputMS: s.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect,
+		InputMS: s.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect, Images: info.Capabilities.Images,
 	}
 }
 

@@ -175,6 +175,8 @@ func wordsOf(cmd transport.Command) int {
 		case transport.PastTool:
 			return len(item.Args) + len(item.Output)
 		}
+	case transport.Image:
+		return len(cmd.Data)
 	}
 	return 0
 }

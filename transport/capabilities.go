@@ -52,6 +52,9 @@ type Capabilities struct {
 	// AddItem is how the model takes an entry of a conversation without a turn.
 	AddItem AddItemForm
 
+	// Images: the model takes still images (Image).
+	Images bool
+
 	// UsageCumulative: the provider reports totals, from which the adapter computes deltas.
 	// For information only: Usage events are always deltas.
 	UsageCumulative bool

@@ -82,6 +82,15 @@ type Reconfigure struct {
 // says whether it may be sent at any time.
 type AddItem struct{ Item Past }
 
+// Image is a still image that the user shows. It asks for no answer: the model sees it when it answers
+// the next time. It needs Capabilities.Images.
+type Image struct {
+	// MIME is image/jpeg or image/png.
+	MIME string
+	// Data is the file. The caller must not change it.
+	Data []byte
+}
+
 func (*AudioIn) command()      {}
 func (AudioPause) command()    {}
 func (UserText) command()      {}
@@ -93,3 +102,4 @@ func (ToolResult) command()    {}
 func (Respond) command()       {}
 func (Reconfigure) command()   {}
 func (AddItem) command()       {}
+func (Image) command()         {}

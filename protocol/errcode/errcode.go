@@ -44,6 +44,7 @@ const (
 	ConfirmationUsed    = "confirmation_used"
 	ConfirmationExpired = "confirmation_expired"
 	StoreUnavailable    = "store_unavailable"
+	Unsent              = "unsent"
 	SessionEnding       = "session_ending"
 	Draining            = "draining"
 	Internal            = "internal"

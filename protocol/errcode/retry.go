@@ -55,6 +55,7 @@ var retries = map[string]Retry{
 	ConfirmationUsed:    Never,
 	ConfirmationExpired: Never,
 	StoreUnavailable:    Later,
+	Unsent:              Later,
 	SessionEnding:       Never,
 	Draining:            Later,
 	Internal:            Later,

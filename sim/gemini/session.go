@@ -277,6 +277,7 @@ func (s *session) handleRealtime(now time.Time, m *realtimeMessage) *closeError 
 	}
 	if m.video {
 		s.conv.usage.images++
+		s.conv.remember("user", "[image]")
 	}
 	if m.text != "" {
 		return s.handleText(now, m.text)

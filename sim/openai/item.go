@@ -102,6 +102,9 @@ func (it *item) message(parts any) object {
 func (it *item) words() string {
 	var parts []string
 	for _, c := range it.content {
+		if c.kind == "input_image" {
+			parts = append(parts, "[image]")
+		}
 		if c.text != "" {
 			parts = append(parts, c.text)
 		}

@@ -50,7 +50,7 @@ type thinking struct {
 // between turns (plugins/google/realtime_api.py, read 2026-11-24), which interrupts.
 var family25 = transport.Capabilities{
 	InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent,
-	ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute,
+	ToolSchemas: transport.SchemaOpenAPI, Tools: transport.ToolsBlock, ConnectionLife: 10 * time.Minute, Images: true,
 	AddItem: transport.AddItemIdle,
 }
 
@@ -83,7 +83,7 @@ var (
 			// Reports about Cancel differ: it interrupts in one recorded session, and
 			// livekit/agents#5251 reports that later client content is refused: so nothing is added.
 			InterruptNotice: true, Cancel: true, ToolCancelNotice: true, Resume: true, History: transport.HistoryContent, ToolSchemas: transport.SchemaOpenAPI,
-			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute,
+			Tools: transport.ToolsBlock, UsageCumulative: true, ConnectionLife: 10 * time.Minute, Images: true,
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; called legacy by its maker, 2026-11-23",
 		},
 	}
@@ -96,8 +96,8 @@ var (
 			// contextUpdate: "Update system instructions and tools during a session with Gemini 3.8 Live",
 			// and genai v1.77.0, types.go, LiveClientContextUpdate; read 2026-11-24.
 			Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemIdle,
-			ConnectionLife: 58 * time.Minute,
-			Source:         "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
+			ConnectionLife: 58 * time.Minute, Images: true,
+			Source: "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
 		},
 	}
 	extended38 = row{

@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"net"
 	"strings"
@@ -71,6 +72,16 @@ func appendAudio(dst, pcm []byte) []byte {
 	return append(dst, audioTail...)
 }
 
+// appendImage appends the message for a still image, as a frame of video: the service takes one a second
+// (ai.google.dev Live API guide, read 2026-11-20), and answers none by itself.
+func appendImage(dst []byte, image transport.Image) []byte {
+	dst = append(dst, `{"realtimeInput":{"video":{"mimeType":"`...)
+	dst = append(dst, image.MIME...)
+	dst = append(dst, `","data":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, image.Data)
+	return append(dst, audioTail...)
+}
+
 // sendError classifies a failed write. Recv may have learnt the reason in the meantime.
 func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 	if final := c.final.Load(); final != nil && !c.closed.Load() && ctx.Err() == nil {
@@ -113,6 +124,10 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 	case transport.AddItem:
 		if c.row.caps.AddItem != transport.AddItemNone {
 			return c.appendItem(dst, cmd.Item)
+		}
+	case transport.Image:
+		if c.row.caps.Images {
+			return appendImage(dst, cmd), nil
 		}
 	case transport.Truncate, transport.Respond:
 		// The service assumes that its audio is played in real time, and answers

@@ -87,6 +87,7 @@ func (t *Transport) capabilities(row modelRow) transport.Capabilities {
 		Reconfigure:     reconfigure,
 		AddItem:         transport.AddItemLive, // conversation.item.create alone asks for no answer
 		ConnectionLife:  60 * time.Minute,      // session.expires_at = created + 3600 s
+		Images:          t.ep.dialect.account,  // input_image; nobody has seen the others take one
 		Source:          source,
 	}
 }

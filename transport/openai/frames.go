@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -164,6 +165,17 @@ func textFrame(event, text string) ([]byte, error) {
 	return json.Marshal(realtime.ConversationItemCreateEventParam{
 		EventID: param.NewOpt(event),
 		Item:    realtime.ConversationItemParamOfRealtimeUserMessageItem(content),
+	})
+}
+
+// imageFrame encodes a still image that the user shows.
+func imageFrame(event string, image transport.Image) ([]byte, error) {
+	url := "data:" + image.MIME + ";base64," + base64.StdEncoding.EncodeToString(image.Data)
+	return json.Marshal(realtime.ConversationItemCreateEventParam{
+		EventID: param.NewOpt(event),
+		Item: realtime.ConversationItemParamOfRealtimeUserMessageItem([]realtime.RealtimeConversationItemUserMessageContentParam{
+			{Type: "input_image", ImageURL: param.NewOpt(url)},
+		}),
 	})
 }
 

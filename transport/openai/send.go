@@ -46,6 +46,8 @@ func (c *conn) sendControl(cmd transport.Command) error {
 		return c.endActivity()
 	case transport.Interrupt:
 		return c.cancel()
+	case transport.Image:
+		return c.sendImage(cmd)
 	case transport.Truncate:
 		return c.truncate(cmd)
 	case transport.ToolResult:
@@ -85,6 +87,14 @@ func (c *conn) sendText(text string) error {
 		return err
 	}
 	return c.respond(request{})
+}
+
+// sendImage adds a still image to the conversation. No answer is requested.
+func (c *conn) sendImage(image transport.Image) error {
+	if !c.info.Capabilities.Images {
+		return nil
+	}
+	return c.writeFrame(imageFrame(c.eventID(opItem), image))
 }
 
 // startActivity begins a turn that the caller marks: the running answer stops, and

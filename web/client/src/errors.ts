@@ -35,6 +35,8 @@ export type VoiceErrorCode =
   | "ticket"
   /** What was typed may not have arrived, or could not be kept until it can be sent. */
   | "unsent"
+  /** What was to be shown is no image, the model takes none, or there is no connection. */
+  | "image"
   | "aborted"
   | "protocol"
   // What the gateway said: a code of its `error` message or a close code.

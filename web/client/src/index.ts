@@ -12,6 +12,7 @@ export { VoiceError, gatewayError, type VoiceErrorCode } from "./errors.js";
 export { Emitter, type Disconnected, type LocalEvents, type MicrophoneState, type SessionState, type SpeakerState, type VoiceEvents } from "./events.js";
 export type { ConnectOptions, MicrophoneOptions } from "./options.js";
 export { keptSession, type KeptSession } from "./kept.js";
+export type { ImageSource } from "./image.js";
 export type { RetryOptions } from "./connection/retry.js";
 export type { WorkletUrls } from "./audio/worklets/load.js";
 export { listMicrophones, listSpeakers, type Device } from "./audio/devices.js";

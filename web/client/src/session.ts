@@ -11,6 +11,7 @@ import { Outage } from "./connection/outage.js";
 import { Outbox } from "./connection/outbox.js";
 import { VoiceError, gatewayError } from "./errors.js";
 import { Emitter, type Disconnected, type LocalEvents, type SessionState, type VoiceEvents } from "./events.js";
+import { packed, type ImageSource } from "./image.js";
 import { Items } from "./items.js";
 import { Measures } from "./measures.js";
 import type { ConnectOptions } from "./options.js";
@@ -155,6 +156,18 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.#agent.owe(!this.#over);
     this.#deliver({ type: "input.text", text, id });
     return id;
+  }
+
+  /**
+   * Shows the agent a still image: it sees it when it answers the next time. Resolves when it is sent; rejects with
+   * the error `image` where `info.images` is not true, there is no connection, or it is no image. For a camera or
+   * a screen, give its video once a second at most.
+   */
+  async sendImage(image: ImageSource): Promise<void> {
+    const data = await packed(image);
+    if (this.#started?.images !== true || !this.#line.send({ type: "input.image", mime: "image/jpeg", data })) {
+      throw new VoiceError("image");
+    }
   }
 
   /** The user wants silence now: what sounds stops at once, without waiting for the gateway. */

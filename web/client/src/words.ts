@@ -40,6 +40,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
     message: "The model may hear itself.",
     advice: "If it interrupts itself, use headphones.",
   },
+  image: { message: "The picture cannot be shown to the agent.", advice: "Try another one, or say what is on it." },
   too_long: { message: "The answer is too long.", advice: "Its end will not be heard. The text is complete." },
   no_browser: { message: "A conversation needs a page in a browser.", advice: "Begin it there, from a click or a key press." },
   unreachable: {

@@ -78,6 +78,14 @@ export interface InputText {
   id?: string;
 }
 
+/** A still image that the user shows. It begins no turn. Only where session.started says `images`. */
+export interface InputImage {
+  type: "input.image";
+  mime: "image/jpeg" | "image/png";
+  /** The file in base64: at most 44 KiB of it. */
+  data: string;
+}
+
 /** Push-to-talk: speech starts, speech ends. */
 export interface InputActivity {
   type: "input.activity";
@@ -146,6 +154,7 @@ export interface Ping {
 export type ClientMessage =
   | SessionStart
   | InputText
+  | InputImage
   | InputActivity
   | Interrupt
   | PlaybackReport
@@ -188,6 +197,8 @@ export interface SessionStarted extends Numbered {
   input_again?: boolean;
   /** inspect.* messages will come. */
   inspect?: boolean;
+  /** The model takes input.image. */
+  images?: boolean;
 }
 
 /** The binary frames between start and end belong to this item. */
