@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests the npm packages as users get them: packed in a clean clone, checked by the linters of
 # packages, installed in an empty project, compiled against with strict settings, imported on a
-# server, and checked for size; and four applications built with them (a page without a build,
+# server, and checked for size; and five applications built with them (a page without a build, one with a tag,
 # Vite, React in strict mode, the app router of Next.js) against a gateway in Chromium, if that is
 # installed.
 set -eu
@@ -13,6 +13,7 @@ root=$PWD
 # Tools of the page, images and context took it from 17 to 18 KiB.
 most=18432
 most_whole=23552
+most_element=2048
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -56,7 +57,7 @@ echo "test-pack: a strict program compiles against the packages"
 node server.mjs
 
 library=node_modules/@voicegw/client/dist
-if ls $library/*.js $library/worklets/*.js | grep -v -e /index.js -e /chat.js -e /capture.js -e /playback.js; then
+if ls $library/*.js $library/worklets/*.js | grep -v -e /index.js -e /chat.js -e /element.js -e /capture.js -e /playback.js; then
 	echo "test-pack: the library has more files than are weighed here" >&2
 	exit 1
 fi
@@ -64,6 +65,11 @@ weigh() { gzip -9 -c "$1" | wc -c; }
 size=$(weigh $library/index.js)
 whole=$((size + $(weigh $library/worklets/capture.js) + $(weigh $library/worklets/playback.js)))
 echo "test-pack: the library has $size bytes after gzip, of $most; with its worklets $whole, of $most_whole"
+element=$(weigh $library/element.js)
+echo "test-pack: the element has $element bytes after gzip beside the library, of $most_element"
+if [ "$element" -ge $most_element ]; then
+	exit 1
+fi
 if [ "$size" -ge $most ] || [ "$whole" -ge $most_whole ]; then
 	exit 1
 fi
@@ -72,9 +78,11 @@ fi
 cd "$root/web/apps"
 npm_install
 cp -R . "$work/apps"
-mkdir "$work/apps/plain"
+for app in plain tag; do
+	[ -d "$work/apps/$app" ] || mkdir "$work/apps/$app"
+	cp -R "$work/app/node_modules" "$work/apps/$app"
+done
 cp "$work/app/index.html" "$work/apps/plain"
-cp -R "$work/app/node_modules" "$work/apps/plain"
 cd "$work/apps"
 for package in client react; do
 	mkdir -p node_modules/@voicegw/$package
@@ -103,4 +111,4 @@ if [ ! -x "$CHROMIUM" ]; then
 fi
 cd "$root"
 . ./scripts/program.sh
-node web/apps/drive.mjs "$VOICEGW" "$work/apps/plain" "$work/apps/vite/dist" "$work/apps/strict/dist" "$work/apps/next"
+node web/apps/drive.mjs "$VOICEGW" "$work/apps/plain" "$work/apps/tag" "$work/apps/vite/dist" "$work/apps/strict/dist" "$work/apps/next"

@@ -6,6 +6,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   resolve: {
     alias: [
+      { find: /^@voicegw\/client\/element$/, replacement: new URL("./client/src/element.ts", import.meta.url).pathname },
       { find: /^@voicegw\/client\/chat$/, replacement: new URL("./client/src/chat.ts", import.meta.url).pathname },
       { find: /^@voicegw\/client$/, replacement: new URL("./client/src/index.ts", import.meta.url).pathname },
     ],

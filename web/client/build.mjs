@@ -33,6 +33,7 @@ async function bundle(name, input) {
 rmSync(new URL("dist", import.meta.url), { recursive: true, force: true });
 await bundle("index", "src/index.ts");
 await bundle("chat", "src/chat.ts");
+await bundle("element", "src/element.ts");
 await bundle("worklets/capture", "src/audio/worklets/capture.ts");
 await bundle("worklets/playback", "src/audio/worklets/playback.ts");
 writeTypes(root);

@@ -12,7 +12,7 @@ export function writeTypes(root) {
   execFileSync(process.execPath, [tsc, "-p", root, ...options], { stdio: "inherit" });
   const dist = join(root, "dist");
   const needed = new Set();
-  for (const entry of ["index.d.ts", "chat.d.ts"]) {
+  for (const entry of ["index.d.ts", "chat.d.ts", "element.d.ts"]) {
     follow(join(dist, entry), needed);
   }
   for (const name of readdirSync(dist, { recursive: true })) {

@@ -1,5 +1,6 @@
 // What a program does with the packages, compiled against what was packed: scripts/test-pack.sh.
 import { Microphone, VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type AgentState, type ConnectOptions, type Disconnected, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
+import { VoicegwCall } from "@voicegw/client/element";
 import { chat, parseServerSentEvents, type ChatTurn } from "@voicegw/client/chat";
 import { useConfirmations, useLevel, useTranscript, useVoiceSession, type Confirmation, type TranscriptLine } from "@voicegw/react";
 
@@ -119,3 +120,11 @@ export function useConversation(): { lines: readonly TranscriptLine[]; questions
 }
 
 export const shown: string = gatewayError({ type: "error", seq: 0, code: "blocked", message: "…", retryable: false }).advice;
+
+/** An element whose agent may ask the page, and is told and shown what is on it. */
+export async function embed(picture: Blob): Promise<void> {
+  const call = document.body.appendChild(new VoicegwCall());
+  call.options = { ...options, tools: { title: { description: "Says the page's title.", readOnly: true, run: () => document.title } } };
+  await call.connect();
+  await call.session?.sendImage(picture);
+}
