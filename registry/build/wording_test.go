@@ -28,7 +28,7 @@ func TestWording(t *testing.T) {
 		{"a placeholder in the schema", schema, `What to look for.`, `TODO`, "warning tools/alpha/schema.json:16 #parameters /parameters/properties/query/description: The text still holds TODO"},
 		{"another", schema, `What to look for.`, `FIXME: say it`, "still holds FIXME"},
 		{"one in the guide", guide, "what to look for", "XXX", "warning tools/alpha/guide.md:7 #guidemd : The line still holds XXX"},
-		{"the new handler", handler, "find something. Until then", "TODO: find something. Until then", "warning tools/alpha/handler.go:29 #handlergo : The handler is still the one"},
+		{"the new handler", handler, "do the work. Until then", "TODO: do the work. Until then", "warning tools/alpha/handler.go:19 #handlergo : The handler is still the one"},
 		{"a constant preview", schema, `"latencyBudgetMs"`, `"preview": "Do {{it}}?", "latencyBudgetMs"`, "warning tools/alpha/schema.json:10 #preview /preview: The preview names no argument"},
 		{"a preview", schema, `"latencyBudgetMs"`, `"preview": "Find {query}[ ({limit})]", "latencyBudgetMs"`, ""},
 		{"a parameter of the guide alone", guide, "- `limit`: how", "- `colour`: which\n- `limit`: how", "warning tools/alpha/guide.md:8 #guidemd : The guide mentions colour"},
