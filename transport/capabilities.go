@@ -30,6 +30,9 @@ type Capabilities struct {
 	// ToolCancelNotice: the model withdraws calls that an interruption made pointless.
 	ToolCancelNotice bool
 
+	// Reconfigure is how the model takes other instructions and tools.
+	Reconfigure ReconfigureForm
+
 	// Tools is how the model waits for tools.
 	Tools ToolWaiting
 
@@ -43,12 +46,6 @@ type Capabilities struct {
 	// new connection.
 	Resume bool
 
-	// History is how the model takes what was said before the connection was opened.
-	History HistoryForm
-
-	// Reconfigure is how the model takes other instructions and tools.
-	Reconfigure ReconfigureForm
-
 	// AddItem is how the model takes an entry of a conversation without a turn.
 	AddItem AddItemForm
 
@@ -58,6 +55,9 @@ type Capabilities struct {
 	// UsageCumulative: the provider reports totals, from which the adapter computes deltas.
 	// For information only: Usage events are always deltas.
 	UsageCumulative bool
+
+	// History is how the model takes what was said before the connection was opened.
+	History HistoryForm
 
 	// ConnectionLife is the longest time that one connection lasts; zero if unknown.
 	ConnectionLife time.Duration
@@ -91,26 +91,26 @@ const (
 )
 
 // ReconfigureForm is how a model takes other instructions and tools than those of its setup.
-type ReconfigureForm string
+type ReconfigureForm uint8
 
 // The forms of a reconfiguration.
 const (
 	// ReconfigureReconnect: only over a new connection. The command Reconfigure is dropped.
-	ReconfigureReconnect ReconfigureForm = ""
+	ReconfigureReconnect ReconfigureForm = iota
 	// ReconfigureLive: by the command Reconfigure.
-	ReconfigureLive ReconfigureForm = "live"
+	ReconfigureLive
 )
 
 // AddItemForm is how a model takes the command AddItem.
-type AddItemForm string
+type AddItemForm uint8
 
 // The forms in which an entry can be added.
 const (
 	// AddItemNone: the model takes none. The command is dropped.
-	AddItemNone AddItemForm = ""
+	AddItemNone AddItemForm = iota
 	// AddItemLive: at any time; an answer that is being generated goes on without it.
-	AddItemLive AddItemForm = "live"
+	AddItemLive
 	// AddItemIdle: it ends an answer that is being generated, so send it only while there is none
 	// and no call waits for its result.
-	AddItemIdle AddItemForm = "idle"
+	AddItemIdle
 )
