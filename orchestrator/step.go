@@ -129,14 +129,8 @@ func (m *machine) take(in Input) {
 		m.speech(in)
 	case AudioBegan, AudioEnded, AudioSent:
 		m.ofAudio(in)
-	case UserText:
-		m.userText(in)
-	case UserImage:
-		m.userImage(in)
-	case UserInterrupt:
-		m.userInterrupt()
-	case UserActivity:
-		m.userActivity(in)
+	case UserText, UserImage, UserInterrupt, UserActivity:
+		m.ofUser(in)
 	case Played:
 		m.played(in)
 	case LinkExpiring, LinkLost, LinkBack, LinkGone, Move:
@@ -158,6 +152,20 @@ func (m *machine) take(in Input) {
 		m.end(EndHungUp)
 	case Tick:
 		m.tick()
+	}
+}
+
+// ofUser takes what the user's client sends beside speech.
+func (m *machine) ofUser(in Input) {
+	switch in := in.(type) {
+	case UserText:
+		m.userText(in)
+	case UserImage:
+		m.userImage(in)
+	case UserInterrupt:
+		m.userInterrupt()
+	case UserActivity:
+		m.userActivity(in)
 	}
 }
 

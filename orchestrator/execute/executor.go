@@ -139,7 +139,7 @@ type Conversation struct {
 type Runner struct {
 	// Fixed after Begin.
 	e *Executor
-	c Conversation
+	c *Conversation
 
 	wg sync.WaitGroup // the activities of this conversation
 
@@ -170,7 +170,7 @@ func (e *Executor) Begin(c Conversation) *Runner {
 }
 
 // Begin makes a zero Runner that of a conversation, as [Executor.Begin] does.
-func (c *Runner) Begin(e *Executor, of Conversation) { c.e, c.c = e, of }
+func (c *Runner) Begin(e *Executor, of Conversation) { c.e, c.c = e, &of }
 
 // lasting returns a context that is done when the conversation is over.
 func (c *Runner) lasting() context.Context {

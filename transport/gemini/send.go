@@ -93,18 +93,8 @@ func (c *conn) sendError(ctx context.Context, err error) *transport.Error {
 // encode appends the message for cmd to dst; it appends nothing if this model does not use cmd.
 func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 	switch cmd := cmd.(type) {
-	case transport.AudioPause:
-		if !c.manual { // only the provider's own speech detection waits for more audio
-			return append(dst, audioStreamEnd...), nil
-		}
-	case transport.ActivityStart:
-		if c.manual {
-			return append(dst, activityStart...), nil
-		}
-	case transport.ActivityEnd:
-		if c.manual {
-			return append(dst, activityEnd...), nil
-		}
+	case transport.AudioPause, transport.ActivityStart, transport.ActivityEnd:
+		return c.appendActivity(dst, cmd), nil
 	case transport.Interrupt:
 		// If the model cannot be stopped, the caller still holds the rest of the answer back.
 		if c.row.caps.Cancel && !(c.row.deafInCall && c.calls.waiting()) {
@@ -134,6 +124,25 @@ func (c *conn) encode(dst []byte, cmd transport.Command) ([]byte, error) {
 		// automatically.
 	}
 	return dst, nil
+}
+
+// appendActivity appends where the user's speech pauses, begins or ends, if the service is to be told.
+func (c *conn) appendActivity(dst []byte, cmd transport.Command) []byte {
+	switch cmd.(type) {
+	case transport.AudioPause:
+		if !c.manual { // only the provider's own speech detection waits for more audio
+			return append(dst, audioStreamEnd...)
+		}
+	case transport.ActivityStart:
+		if c.manual {
+			return append(dst, activityStart...)
+		}
+	case transport.ActivityEnd:
+		if c.manual {
+			return append(dst, activityEnd...)
+		}
+	}
+	return dst
 }
 
 type (
