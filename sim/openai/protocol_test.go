@@ -251,7 +251,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("a second u1: %v", find(got, "error"))
 		}
 		c.send(`{"type":"response.create","response":{"output_modalities":["text"]}}`)
-		if words := find(c.until(done), "response.output_text.done").text("text"); words != "Thanks." {
+		if words := find(c.until(done), "response.output_text.done").text("text"); words != "Thanks [image]." {
 			t.Errorf("only what is not answered yet is answered: %q", words)
 		}
 		c.send(`{"type":"conversation.item.delete","item_id":"m1"}`, `{"type":"conversation.item.retrieve","item_id":"m1"}`)

@@ -36,7 +36,7 @@ function asks(token: string): Sent {
   return { type: "confirmation.request", turn: 1, token, tool: "calendar_create_event", args, args_source: JSON.stringify(args), preview, expires_at: new Date(Date.now() + 290_000).toISOString() };
 }
 
-describe.concurrent("by keyboard", () => {
+describe("by keyboard", () => {
   test("with push-to-talk the space bar talks, also right after Start talking", async () => {
     const { gateway, console, close } = await opened();
     await console.press("Settings");
@@ -91,7 +91,7 @@ describe.concurrent("by keyboard", () => {
   });
 });
 
-describe.concurrent("in any window", () => {
+describe("in any window", () => {
   test("a question can be answered at 200 and 400 % zoom", async () => {
     const { gateway, console, close } = await opened();
     await console.press("Start talking");
