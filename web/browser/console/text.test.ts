@@ -95,7 +95,7 @@ describe.concurrent("the text agent", () => {
     const shown: [example: string, line: RegExp][] = [
       ["font", /kb_search done in/],
       ["voice", /Continue by voice/],
-      ["Book", /calendar_create_event needs your answer first/],
+      ["Book", /calendar_create_event needs your approval/],
       ["Draw", /image_generate done in/],
     ];
     for (const [example, line] of shown) {
