@@ -61,11 +61,9 @@ func (flags toolsBuildFlags) Run(ctx context.Context, p Process) error {
 	}
 	otherwise := "nothing was written"
 	if report.Errors() == 0 {
-		found, err := build.Start(ctx, flags.Dir, "tools", "start")
-		if err != nil {
+		if err := report.Start(ctx, flags.Dir, "tools", "start"); err != nil {
 			return err
 		}
-		report.Add(found...)
 		otherwise = "what was generated is as it should be, and the handlers are not"
 	}
 	return p.showReport(report, flags.JSON, otherwise)

@@ -150,19 +150,21 @@ func (p *project) build(o Options) (*Report, error) {
 	for _, t := range tools {
 		file.Tools = append(file.Tools, t.entry)
 	}
+	slices.SortFunc(file.Tools, func(a, b registry.Entry) int { return strings.Compare(a.ToolID, b.ToolID) }) // as in the file
 	if file.Version, err = file.ContentVersion(); err != nil {
 		return nil, fmt.Errorf("the registry has no version: %w", err)
 	}
 	if o.Check {
 		p.stale(generated)
-		r := p.report(names)
-		if r.Errors() == 0 {
-			r.Version = file.Version
-		}
-		return r, nil
 	}
 	r := p.report(names)
-	r.Version = file.Version
+	if r.Errors() > 0 {
+		return r, nil
+	}
+	r.Version, r.registry = file.Version, file
+	if o.Check {
+		return r, nil
+	}
 	return r, p.write(r, generated, file)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"voicegw/internal/terminal"
+	"voicegw/registry"
 )
 
 // Severity says whether a finding keeps the registry from being built.
@@ -50,6 +51,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Written are the files whose content changed, relative to the project.
 	Written []string `json:"written,omitempty"`
+
+	registry registry.File // what was built; no tools if there are errors
 }
 
 // Errors counts the findings that are errors.

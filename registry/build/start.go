@@ -36,11 +36,18 @@ type Started struct {
 	Problems []registry.Problem `json:"problems"`
 }
 
-// Start compiles the program of the project in dir with its tools, starts it with args, which must make
-// it write [Started] and end, and returns what is wrong: errors of the compiler, a panic while the
-// program begins, needs that nothing provides. A project without the program, or a machine without the
-// go command, has no findings. The error is one of ctx or of the file system.
-func Start(ctx context.Context, dir string, args ...string) ([]Finding, error) {
+// Start compiles the program of the project in dir with the registry that was built, starts it with args,
+// which must make it write [Started] and end, and adds to the report what is wrong: errors of the compiler,
+// a panic while the program begins, needs that nothing provides. The registry's file need not exist, nor
+// need it be what was built: after a check it may be neither. A project without the program, or a machine
+// without the go command, has no findings. The error is one of ctx or of the file system.
+func (r *Report) Start(ctx context.Context, dir string, args ...string) error {
+	found, err := r.start(ctx, dir, args)
+	r.add(found)
+	return err
+}
+
+func (r *Report) start(ctx context.Context, dir string, args []string) ([]Finding, error) {
 	root, err := openProject(dirOr(dir))
 	if err != nil {
 		return nil, err
@@ -57,9 +64,13 @@ func Start(ctx context.Context, dir string, args ...string) ([]Finding, error) {
 		return nil, fmt.Errorf("making a folder for the program: %w", err)
 	}
 	defer os.RemoveAll(tmp) //nolint:errcheck // what is left is in the folder for temporary files
-	s := starter{dir: dirOr(dir), root: root.FS(), program: filepath.Join(tmp, "voicegw")}
+	s := starter{dir: dirOr(dir), registry: r.registry, program: filepath.Join(tmp, "voicegw")}
+	overlay, err := s.overlay(tmp)
+	if err != nil {
+		return nil, err
+	}
 	// Not go run: if its time is over, the program would go on.
-	if out, err := s.command(ctx, "go", "build", "-ldflags=-s -w", "-o", s.program, "./"+programDir); err != nil {
+	if out, err := s.command(ctx, "go", "build", "-overlay", overlay, "-ldflags=-s -w", "-o", s.program, "./"+programDir); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -91,9 +102,24 @@ func dirOr(dir string) string {
 
 // starter tries the program of one project.
 type starter struct {
-	dir     string
-	root    fs.FS
-	program string // the compiled program
+	dir      string
+	registry registry.File
+	program  string // the compiled program
+}
+
+// overlay writes the registry to tmp, and a file that tells the go command to take it for the project's.
+func (s *starter) overlay(tmp string) (string, error) {
+	data, err := s.registry.Encode()
+	if err != nil {
+		return "", fmt.Errorf("encoding the registry: %w", err)
+	}
+	dir, err := filepath.Abs(s.dir)
+	if err != nil {
+		return "", err
+	}
+	built, overlay := filepath.Join(tmp, "registry.json"), filepath.Join(tmp, "overlay.json")
+	replaced, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(dir, filepath.FromSlash(RegistryFile)): built}})
+	return overlay, errors.Join(err, os.WriteFile(built, data, 0o600), os.WriteFile(overlay, replaced, 0o600))
 }
 
 type said struct{ stdout, stderr []byte }
@@ -159,17 +185,13 @@ func (s *starter) ended(stderr []byte, err error) []Finding {
 
 // loaded makes findings of what keeps the registry from being loaded by the program.
 func (s *starter) loaded(problems []registry.Problem) []Finding {
-	var file registry.File
-	if data, err := fs.ReadFile(s.root, RegistryFile); err == nil {
-		_ = json.Unmarshal(data, &file) // without it findings have no tool
-	}
 	var all []Finding
 	for _, p := range problems {
 		name := path.Join(toolsDir, HandlersFile)
 		if rest, ok := strings.CutPrefix(p.Path, "/tools/"); ok {
 			index, _, _ := strings.Cut(rest, "/")
-			if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(file.Tools) {
-				name = path.Join(toolsDir, strings.ReplaceAll(file.Tools[i].ToolID, "_", "-"), handlerFile)
+			if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(s.registry.Tools) {
+				name = path.Join(toolsDir, strings.ReplaceAll(s.registry.Tools[i].ToolID, "_", "-"), handlerFile)
 			}
 		}
 		all = append(all, s.finding(name, 0, "", "%s", p.Message))
@@ -186,8 +208,8 @@ func tail(output []byte) string {
 	return string(r)
 }
 
-// Add adds findings to the report; with an error it has no version.
-func (r *Report) Add(findings ...Finding) {
+// add adds findings to the report; with an error it has no version.
+func (r *Report) add(findings []Finding) {
 	r.Findings = append(r.Findings, findings...)
 	r.sort()
 	if r.Errors() > 0 {

@@ -60,12 +60,12 @@ func TestStart(t *testing.T) {
 		"exits":      {"package alpha\n\nimport \"os\"\n\nvar X = \"\"\n\nfunc init() {\n\tos.Exit(3)\n}\n", []string{"tools/zz_tools.go:0", "exit status 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := Start(t.Context(), smallProject(t, tt.tool), "tools", "start")
-			if err != nil {
+			r := &Report{}
+			if err := r.Start(t.Context(), smallProject(t, tt.tool), "tools", "start"); err != nil {
 				t.Fatal(err)
 			}
-			lines := findingLines(&Report{Findings: found})
-			if tt.want == nil && lines != "" || len(found) > 1 || tt.want != nil && lines == "" {
+			lines := findingLines(r)
+			if tt.want == nil && lines != "" || len(r.Findings) > 1 || tt.want != nil && lines == "" {
 				t.Fatalf("found %q", lines)
 			}
 			for _, part := range tt.want {
@@ -79,9 +79,46 @@ func TestStart(t *testing.T) {
 
 // TestStartWithoutAProgram: a project that holds only tools is not started.
 func TestStartWithoutAProgram(t *testing.T) {
-	found, err := Start(t.Context(), newProject(t, "alpha"), "tools", "start")
-	if err != nil || len(found) > 0 {
-		t.Errorf("found %v, %v", found, err)
+	r := &Report{}
+	if err := r.Start(t.Context(), newProject(t, "alpha"), "tools", "start"); err != nil || len(r.Findings) > 0 {
+		t.Errorf("found %v, %v", r.Findings, err)
+	}
+}
+
+// TestStartHasWhatWasBuilt: in a fresh clone, and after the tools have changed, the file of the registry
+// is missing or old, and a check leaves it so. The program starts with what was built.
+func TestStartHasWhatWasBuilt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles small programs")
+	}
+	built := registry.File{GitCommit: "0123abc"}
+	for name, onDisk := range map[string]string{"missing": "", "old": `{"gitCommit":"old"}`} {
+		t.Run(name, func(t *testing.T) {
+			dir := smallProject(t, "package alpha\n\nvar X = \"\"\n")
+			main := strings.NewReplacer(`"small/tools/alpha"`, `"small/registry"`, "_ = alpha.X", "if !strings.Contains(registry.Text(), `0123abc`) { panic(`the registry is `+registry.Text()) }",
+				"import (", "import (\n\t\"strings\"").Replace(smallMain)
+			files := map[string]string{
+				"cmd/voicegw/main.go":       main,
+				"registry/embed.go":         "package registry\n\nimport \"embed\"\n\n//go:embed tool_registry.*\nvar fs embed.FS\n\nfunc Text() string {\n\tb, _ := fs.ReadFile(\"tool_registry.json\")\n\treturn string(b)\n}\n",
+				"registry/tool_registry.md": "What is built.\n",
+			}
+			if onDisk != "" {
+				files[RegistryFile] = onDisk
+			}
+			for file, text := range files {
+				file = filepath.Join(dir, filepath.FromSlash(file))
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Report{registry: built}
+			if err := r.Start(t.Context(), dir, "tools", "start"); err != nil {
+				t.Fatal(err)
+			}
+			if lines := findingLines(r); lines != "" {
+				t.Error(lines)
+			}
+		})
 	}
 }
 
@@ -89,11 +126,7 @@ func TestStartWithoutAProgram(t *testing.T) {
 func TestStartSaysWhose(t *testing.T) {
 	dir := newProject(t, "alpha", "beta-two")
 	report := mustBuild(t, Options{Dir: dir})
-	root, err := openProject(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := starter{dir: dir, root: root.FS()}
+	s := starter{dir: dir, registry: report.registry}
 	started := StartedOf(&registry.LoadError{Problems: []registry.Problem{
 		{Path: "/tools/1", Message: "beta_two: The handler needs Clock."}, {Message: "Something."},
 	}})
@@ -101,7 +134,7 @@ func TestStartSaysWhose(t *testing.T) {
 	if err != nil || json.Unmarshal(data, &started) != nil {
 		t.Fatal(err)
 	}
-	report.Add(s.loaded(started.Problems)...)
+	report.add(s.loaded(started.Problems))
 	lines := strings.Split(strings.TrimSpace(findingLines(report)), "\n")
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "warning") })
 	want := []string{
@@ -110,9 +143,6 @@ func TestStartSaysWhose(t *testing.T) {
 	}
 	if !slices.Equal(lines, want) || report.Version != "" {
 		t.Errorf("version %q, findings %q", report.Version, lines)
-	}
-	if err := root.Close(); err != nil {
-		t.Error(err)
 	}
 	if all := StartedOf(nil).Problems; all == nil || len(all) > 0 {
 		t.Errorf("without an error: %v", all)
