@@ -3,7 +3,6 @@ package qdrant
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -39,30 +38,14 @@ func (x *Index) Names(ctx context.Context, namespaces []kb.Namespace) (kb.Names,
 	return n, err
 }
 
-// people returns the titles of the persons' records, by id.
+// people returns the titles of the persons' records by id, of kb.MaxNames records at most.
 func (x *Index) people(ctx context.Context, namespaces []kb.Namespace) (map[string]string, error) {
 	people := map[string]string{}
-	body := object{
-		"limit": pageSize, "with_vector": false, "with_payload": object{"include": []string{payloadID, payloadTitle}},
-		"filter": filterOf(&kb.Query{Namespaces: namespaces, Types: []kb.Type{kb.TypePerson}}),
-	}
-	for range kb.MaxNames / pageSize {
-		var page struct {
-			Points []point         `json:"points"`
-			Next   json.RawMessage `json:"next_page_offset"`
-		}
-		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/scroll", body, &page); err != nil {
-			return nil, err
-		}
-		for _, p := range page.Points {
-			people[p.Payload.ID] = p.Payload.Title
-		}
-		if len(page.Points) == 0 || len(page.Next) == 0 || string(page.Next) == "null" {
-			break
-		}
-		body["offset"] = page.Next
-	}
-	return people, nil
+	persons := filterOf(&kb.Query{Namespaces: namespaces, Types: []kb.Type{kb.TypePerson}})
+	_, err := x.scroll(ctx, persons, []string{payloadID, payloadTitle}, kb.MaxNames/pageSize, func(p point) {
+		people[p.Payload.ID] = p.Payload.Title
+	})
+	return people, err
 }
 
 // values returns the different values of a field.

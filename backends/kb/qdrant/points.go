@@ -329,36 +329,51 @@ func (x *Index) retrieve(ctx context.Context, ids []string, fields []string, den
 }
 
 const (
-	// pageSize is how many points Held asks for at once; maxPages bounds the number of requests.
+	// pageSize is how many points scroll asks for at once; maxPages bounds the number of requests.
 	pageSize, maxPages = 1000, 500
 )
 
-// Held implements kb.Index: it reads a line of every point, a thousand per request.
+// scroll calls do with the chosen fields of each point that a filter finds, a thousand points per request. A nil
+// filter finds all. It ends early, and returns false, if that takes more than the given number of requests.
+func (x *Index) scroll(ctx context.Context, filter object, fields []string, most int, do func(point)) (all bool, err error) {
+	body := object{"limit": pageSize, "with_vector": false, "with_payload": object{"include": fields}}
+	if filter != nil {
+		body["filter"] = filter
+	}
+	for range most {
+		var page struct {
+			Points []point         `json:"points"`
+			Next   json.RawMessage `json:"next_page_offset"`
+		}
+		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/scroll", body, &page); err != nil {
+			return false, err
+		}
+		for _, p := range page.Points {
+			do(p)
+		}
+		if len(page.Next) == 0 || string(page.Next) == "null" {
+			return true, nil
+		}
+		body["offset"] = page.Next
+	}
+	return false, nil
+}
+
+// Held implements kb.Index: it reads a line of every point.
 func (x *Index) Held(ctx context.Context) (map[string]kb.Held, error) {
 	if err := x.begin(); err != nil {
 		return nil, err
 	}
 	defer x.calls.Done()
 	held := map[string]kb.Held{}
-	pages := 0
-	body := object{"limit": pageSize, "with_vector": false, "with_payload": object{"include": []string{payloadID, payloadHash, payloadComplete}}}
-	for {
-		var page struct {
-			Points []point         `json:"points"`
-			Next   json.RawMessage `json:"next_page_offset"`
-		}
-		if err := x.client.call(ctx, http.MethodPost, x.path+"/points/scroll", body, &page); err != nil {
-			return nil, err
-		}
-		for _, p := range page.Points {
-			held[p.Payload.ID] = kb.Held{Hash: p.Payload.Hash, Complete: p.Payload.Complete || x.options.Embedder == nil}
-		}
-		if len(page.Next) == 0 || string(page.Next) == "null" {
-			return held, nil
-		}
-		if pages++; pages == maxPages {
-			return nil, fmt.Errorf("qdrant: the collection has more than %d points, or its pages have no end", maxPages*pageSize)
-		}
-		body["offset"] = page.Next
+	all, err := x.scroll(ctx, nil, []string{payloadID, payloadHash, payloadComplete}, maxPages, func(p point) {
+		held[p.Payload.ID] = kb.Held{Hash: p.Payload.Hash, Complete: p.Payload.Complete || x.options.Embedder == nil}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !all:
+		return nil, fmt.Errorf("qdrant: the collection has more than %d points, or its pages have no end", maxPages*pageSize)
 	}
+	return held, nil
 }
