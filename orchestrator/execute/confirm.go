@@ -239,6 +239,6 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := calls.Run{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
-	env, _ := e.run(ctx, j, session, Conversation{Capabilities: of.Capabilities, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit})
+	env, _ := e.run(ctx, j, session, &Conversation{Capabilities: of.Capabilities, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit})
 	return env, p
 }

@@ -48,9 +48,9 @@ func handlerKey(name string) string {
 // first entered in the ledger, and does not run if the deed was done before or may have been, nor if
 // another process would not recognise it, nor while the conversation is not surely this process's,
 // which is asked last: a process that was stopped meanwhile may have lost it to another one.
-func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c Conversation) (env registry.Envelope, begunAt time.Time) {
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
-	caps, end := besides(j, session, &c)
+	caps, end := besides(j, session, c)
 	defer end()
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
 		return e.try(ctx, p, session, caps)

@@ -33,7 +33,7 @@ func (c *Runner) Run(r calls.Run) {
 		if !wasApproved(r) && c.isOver() {
 			cancel(errOver) // the conversation is over: the call must not begin
 		}
-		env, begunAt := c.e.run(ctx, r, c.session(r.Turn, r.Call), *c.c)
+		env, begunAt := c.e.run(ctx, r, c.session(r.Turn, r.Call), c.c)
 		c.mu.Lock()
 		delete(c.cancels, r.Call)
 		c.mu.Unlock()
