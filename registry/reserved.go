@@ -11,13 +11,11 @@ import (
 // handles its calls before any tool of the registry; no file may hold a tool of that name.
 const ConfirmAction = "confirm_action"
 
-// AgentSwitch is the tool with which a model hands the conversation to another agent. The other
-// names of agentTools are those with which a model works on the documents of agents.
-const AgentSwitch = "agent_switch"
+// agentTools are names that no tool has yet, and that are kept for tools with which a model switches to
+// another agent and works on the documents of agents.
+var agentTools = []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_switch", "agent_update"}
 
-var agentTools = []string{"agent_create", "agent_delete", "agent_get", "agent_list", AgentSwitch, "agent_update"}
-
-// ReservedNames lists the ids that the gateway itself declares to models, sorted: no tool
+// ReservedNames lists the ids that the gateway itself declares to models, or will, sorted: no tool
 // may have one of them. Every tool of the gateway's own must be added here; the build, the
 // registry's loading and the gateway read only this list.
 func ReservedNames() []string { return append(slices.Clone(agentTools), ConfirmAction, DescribeTool) }
