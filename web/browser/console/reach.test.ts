@@ -109,8 +109,34 @@ describe("in any window", () => {
         });
         expect(seen, `${name} in a window of ${size.width} x ${size.height}`).toBe(true);
       }
+      await question.locator("details").evaluate((details: HTMLDetailsElement) => (details.open = true));
+      const { lines, cut } = await question.locator("pre").evaluate((pre) => {
+        const text = document.createRange();
+        text.selectNodeContents(pre);
+        const bottom = pre.getBoundingClientRect().top + pre.clientTop + pre.clientHeight;
+        const rects = [...text.getClientRects()];
+        return { lines: rects.length, cut: rects.filter((line) => line.top < bottom - 1 && line.bottom > bottom + 1).length };
+      });
+      expect(lines).toBeGreaterThan(8);
+      expect(cut, `lines of the arguments that are seen in part, in a window of ${size.width} x ${size.height}`).toBe(0);
     }
     await close();
+  });
+
+  test("the waveform moves in a narrow window, in a call that began with an invitation", async () => {
+    const gateway = await Gateway.open();
+    const console = await ConsolePage.open(browser, gateway);
+    await console.page.setViewportSize({ width: 390, height: 844 });
+    await console.write("Switch to voice and tell me about the robotics lab");
+    await console.press("Talk", await console.line("Continue by voice"));
+    await console.says("You are speaking");
+    const picture = () => console.page.locator(".i-wave canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    const before = await picture();
+    await expect.poll(picture, { timeout: 60_000 }).not.toBe(before);
+    const then = await picture();
+    await expect.poll(picture, { timeout: 60_000 }).not.toBe(then);
+    await console.leave();
+    await gateway.close();
   });
 
   test("the system's own colours keep what is chosen, and the meters", async () => {

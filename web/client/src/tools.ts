@@ -104,7 +104,7 @@ export class Tools {
     } catch {
       // Not JSON.
     }
-    return { error: { message: "It was done, but its answer is too long, or no JSON.", partial: true } };
+    return { error: { message: "It was done, but its answer is too long or is not JSON.", partial: true } };
   }
 }
 

@@ -73,9 +73,9 @@ describe("a tool of the page's", () => {
     ["an error", () => Promise.reject(new Error("No such page.")), { message: "No such page." }],
     ["an error with more", () => { throw Object.assign(new Error("Busy."), { retryable: true, partial: true }); }, { message: "Busy.", retryable: true, partial: true }],
     ["nothing to read", () => Promise.reject(null), { message: "It failed." }],
-    ["too much", () => "x".repeat(16_384), { message: "It was done, but its answer is too long, or no JSON.", partial: true }],
-    ["what is no JSON", () => circle, { message: "It was done, but its answer is too long, or no JSON.", partial: true }],
-    ["a function", () => () => 1, { message: "It was done, but its answer is too long, or no JSON.", partial: true }],
+    ["too much", () => "x".repeat(16_384), { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
+    ["not JSON", () => circle, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
+    ["a function", () => () => 1, { message: "It was done, but its answer is too long or is not JSON.", partial: true }],
   ] as const) {
     test(`that gives ${what} has failed`, async () => {
       run.mockImplementation(tool);

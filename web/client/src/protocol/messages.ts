@@ -63,7 +63,7 @@ export interface SessionStart {
 export interface ToolDeclaration {
   name: string;
   description: string;
-  /** JSON Schema of its arguments; without it there are none. */
+  /** JSON Schema of its arguments. Without it the tool takes no arguments. */
   schema?: object | undefined;
   /** A call changes nothing and may run twice. */
   read_only?: boolean | undefined;

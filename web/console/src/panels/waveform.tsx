@@ -41,6 +41,9 @@ export function Waveform({ instruments }: { instruments: Instruments }) {
     if (drag.current !== null) {
       const perPixel = SHOWN_MS / canvas.current!.clientWidth;
       hold("yes", drag.current.behind + (event.clientX - drag.current.x) * perPixel);
+    } else if (event.pointerType === "mouse" && held.value === "no" && (event.movementX !== 0 || event.movementY !== 0)) {
+      // Only a pointer that moves: the canvas may come to lie under one that rests, as after a press of "Talk".
+      hold("pointer");
     }
   };
   void instruments.changed.value;
@@ -84,7 +87,6 @@ export function Waveform({ instruments }: { instruments: Instruments }) {
           role="img"
           aria-label={WAVE.label}
           aria-describedby="i-wave-text"
-          onPointerEnter={(event) => event.pointerType === "mouse" && held.value === "no" && hold("pointer")}
           onPointerLeave={() => held.value === "pointer" && release()}
           onPointerDown={(event) => {
             event.currentTarget.setPointerCapture(event.pointerId);
