@@ -109,7 +109,7 @@ func (l *loader) reported(key string) bool {
 	return slices.ContainsFunc(l.problems, func(p Problem) bool { return strings.HasPrefix(p.Message, key+" ") })
 }
 
-// isEmpty reports whether a value is an empty text or list, which is as good as none.
+// isEmpty reports whether a value is an empty text or list, which counts as missing.
 func isEmpty(v reflect.Value) bool {
 	switch v.Interface().(type) {
 	case string, setting.Secret, []string:

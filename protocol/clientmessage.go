@@ -122,7 +122,7 @@ func (m *InputImage) File() ([]byte, error) {
 	case len(file) > MaxImageBytes:
 		return nil, fmt.Errorf("it has %d bytes; at most %d are accepted", len(file), MaxImageBytes)
 	case http.DetectContentType(file) != m.MIME:
-		return nil, fmt.Errorf("it is no %s by its first bytes", m.MIME)
+		return nil, fmt.Errorf("it does not begin as %s does", m.MIME)
 	}
 	return file, nil
 }

@@ -249,7 +249,7 @@ func check(m ClientMessage, data []byte) error {
 	return nil
 }
 
-// checkImage refuses what is no image of a type that models take.
+// checkImage refuses data that is not an image of a type that models take.
 func checkImage(m *InputImage) error {
 	if m.MIME != "image/jpeg" && m.MIME != "image/png" {
 		return invalid("mime", "input.image: the field mime must be \"image/jpeg\" or \"image/png\", not %s.", quoted(m.MIME))

@@ -76,7 +76,7 @@ func fillable(root *node, place string) string {
 	return ""
 }
 
-// find returns the schema at a place; nil if there is none.
+// find returns the schema at a place; nil if the place has no schema.
 func (n *node) find(place string, seen map[*node]bool) *node {
 	if n.at.String() == place {
 		return n

@@ -30,7 +30,7 @@ func (o Optional[T]) holding(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(Some(v.Interface().(T)))
 }
 
-// asOptional returns a field of needs as the Optional that it is; nil if it is none.
+// asOptional returns the zero value of a type, if that is an Optional; otherwise nil.
 func asOptional(t reflect.Type) optional {
 	o, _ := reflect.Zero(t).Interface().(optional)
 	return o

@@ -31,7 +31,7 @@ func compileOutput(raw json.RawMessage) (*parameters, []Problem) {
 	return p, nil
 }
 
-// findDefault returns the place of a default at or below n; nil if there is none.
+// findDefault returns the place of the first default at or below n; nil if nothing there has a default.
 func (n *node) findDefault() pointer {
 	if !n.fills {
 		return nil

@@ -110,7 +110,7 @@ const (
 	AddItemNone AddItemForm = iota
 	// AddItemLive: at any time; an answer that is being generated goes on without it.
 	AddItemLive
-	// AddItemIdle: it ends an answer that is being generated, so send it only while there is none
+	// AddItemIdle: it ends an answer that is being generated, so send it only while the model is silent
 	// and no call waits for its result.
 	AddItemIdle
 )

@@ -78,7 +78,7 @@ func TestReaderShowsWhatIsGranted(t *testing.T) {
 		}
 	}
 	if _, err := r.Names(t.Context(), []kb.Namespace{kb.NamespacePersonal}); !errors.Is(err, kb.ErrNotGranted) {
-		t.Errorf("names of what is forbidden: %v", err)
+		t.Errorf("names in a forbidden namespace: %v", err)
 	}
 
 	for name, asked := range map[string][]kb.Namespace{"no namespace": nil, "one of two": {kb.NamespacePersonal, kb.NamespaceStudio}} {

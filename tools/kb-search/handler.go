@@ -153,7 +153,7 @@ func (w *what) noneOf(path string, resolved []string, unresolved []named.Unresol
 	}
 }
 
-// problem returns all problems as one error for the model; nil if there are none.
+// problem returns all problems as one error for the model, or nil.
 func (w *what) problem() error {
 	if len(w.problems) == 0 {
 		return nil

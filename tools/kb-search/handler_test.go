@@ -331,7 +331,7 @@ func TestAuthorsAndCategories(t *testing.T) {
 		t.Error(diff)
 	}
 	data, err := json.Marshal(got)
-	if want := `"unresolved_authors":[{"name":"nobody","reason":"is nobody who is known"}],"unresolved_categories":[{"name":"Humor","reason":"is no category; there is Human Resources, IT"}]`; err != nil || !strings.Contains(string(data), want) {
+	if want := `"unresolved_authors":[{"name":"nobody","reason":"matches no known person"}],"unresolved_categories":[{"name":"Humor","reason":"is not a known category; known are Human Resources, IT"}]`; err != nil || !strings.Contains(string(data), want) {
 		t.Errorf("%s, %v", data, err)
 	}
 

@@ -70,7 +70,7 @@ func author(text string, people []kb.Person) (ids []string, reason string) {
 	case len(part) > 1:
 		return nil, "may be " + listed(part)
 	}
-	return nil, "is nobody who is known" + nearPerson(text, people)
+	return nil, "matches no known person" + nearPerson(text, people)
 }
 
 // nearPerson says who was probably meant.
@@ -111,7 +111,7 @@ func Categories(given, known []string) (names []string, unresolved []Unresolved)
 			names = append(names, found...)
 			continue
 		}
-		reason := "is no category"
+		reason := "is not a known category"
 		switch best := misspelt.Nearest(key, keys); {
 		case best != "":
 			reason += fmt.Sprintf("; perhaps %q is meant", byKey[best][0])
@@ -119,7 +119,7 @@ func Categories(given, known []string) (names []string, unresolved []Unresolved)
 			reason += "; no record has one"
 		default:
 			some := known[:min(len(known), mostNamed)]
-			reason += "; there is " + strings.Join(some, ", ")
+			reason += "; known are " + strings.Join(some, ", ")
 			if more := len(known) - len(some); more > 0 {
 				reason += fmt.Sprintf(" and %d more", more)
 			}

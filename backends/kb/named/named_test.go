@@ -20,9 +20,9 @@ func TestAuthors(t *testing.T) {
 		"ada_l": "person:ada_l", " @ADA_L ": "person:ada_l", "person:ada_l": "person:ada_l", "Person:Bo": "person:bo", "ada lindqvist": "person:ada_l",
 		"JOAQUIN NUNEZ": "person:jn", "Núñez": "person:jn", "Lindqvist, Ada": "person:ada_l", "Kim Park": "person:kim person:kim2",
 		"Ada":           "! may be Ada Brandt (ada_b) or Ada Lindqvist (ada_l)",
-		"Ada Lindkvist": "! is nobody who is known; perhaps Ada Lindqvist (ada_l) is meant",
-		"ada_bb":        "! is nobody who is known; perhaps Ada Brandt (ada_b) is meant",
-		"doc:ada_l":     "! is nobody who is known", "": "! is nobody who is known", "Zoe": "! is nobody who is known",
+		"Ada Lindkvist": "! matches no known person; perhaps Ada Lindqvist (ada_l) is meant",
+		"ada_bb":        "! matches no known person; perhaps Ada Brandt (ada_b) is meant",
+		"doc:ada_l":     "! matches no known person", "": "! matches no known person", "Zoe": "! matches no known person",
 	} {
 		ids, unresolved := named.Authors([]string{given}, people)
 		got := strings.Join(ids, " ")
@@ -46,13 +46,13 @@ func TestCategories(t *testing.T) {
 		t.Error(diff)
 	}
 	want := []named.Unresolved{
-		{Index: 4, Given: "Know-hwo", Reason: `is no category; perhaps "Know-how" is meant`},
-		{Index: 5, Given: "zzzzzz", Reason: "is no category; there is Büro & Haus, HR, Know-how, hr, 🚢"},
+		{Index: 4, Given: "Know-hwo", Reason: `is not a known category; perhaps "Know-how" is meant`},
+		{Index: 5, Given: "zzzzzz", Reason: "is not a known category; known are Büro & Haus, HR, Know-how, hr, 🚢"},
 	}
 	if diff := cmp.Diff(want, unresolved); diff != "" {
 		t.Error(diff)
 	}
-	if _, unresolved = named.Categories([]string{strings.Repeat("x", 100)}, nil); len(unresolved) != 1 || unresolved[0].Reason != "is no category; no record has one" || len(unresolved[0].Given) > 84 {
+	if _, unresolved = named.Categories([]string{strings.Repeat("x", 100)}, nil); len(unresolved) != 1 || unresolved[0].Reason != "is not a known category; no record has one" || len(unresolved[0].Given) > 84 {
 		t.Errorf("%+v", unresolved)
 	}
 }
