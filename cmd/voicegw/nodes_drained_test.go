@@ -10,7 +10,7 @@ import (
 // it ends by itself, and nothing is done twice.
 func TestNodesDrained(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{})
+	s := startSite(t, siteOptions{crowd: true})
 	cr := everybody(t, s, func(c *talker) { c.writes = toolLinger })
 	leaving, ids := s.busiest()
 	moved := cr.of(ids)

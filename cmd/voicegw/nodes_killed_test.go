@@ -13,7 +13,7 @@ import (
 // conversation, and nothing is done twice.
 func TestNodesKilled(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{})
+	s := startSite(t, siteOptions{crowd: true})
 	cr := everybody(t, s, func(c *talker) { c.writes = toolLinger })
 	victim, ids := s.busiest()
 	hit := cr.of(ids)

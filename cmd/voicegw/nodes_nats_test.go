@@ -125,7 +125,7 @@ func (n *natsCluster) start(i int) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.running[i] = startChild(n.t, natsName, nil, string(set))
+	n.running[i] = startPlainChild(n.t, natsName, nil, string(set))
 }
 
 // startAll starts the servers that do not run, and waits until the cluster works.

@@ -13,7 +13,7 @@ import (
 // session's waits until the session can be found, and nobody is told that it is gone.
 func TestNodesStoreAway(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{})
+	s := startSite(t, siteOptions{crowd: true})
 	cr := everybody(t, s, func(c *talker) { c.typed = true })
 	allGoOn := func(while string, since time.Time) {
 		t.Helper()

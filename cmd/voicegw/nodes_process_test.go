@@ -2,12 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"voicegw/internal/await"
 	"voicegw/internal/secretwatch/secrettest"
@@ -48,6 +53,49 @@ func startChild(t *testing.T, name string, env []string, args ...string) *child 
 		t.Fatal(err)
 	}
 	return startProgram(t, self, name, env, args...)
+}
+
+// plainSelf is the path of this test binary without the race detector, under which the crowds' three
+// gateways, three servers and the models would need three times the processor. Two gateways in one process
+// are under it in e2e's TestChaos, and gateways of few sessions here.
+var plainSelf = sync.OnceValues(func() (string, error) {
+	if !raceOn {
+		return os.Executable()
+	}
+	dir, err := os.MkdirTemp("", "voicegw-plain-")
+	if err != nil {
+		return "", err
+	}
+	plainDir = dir
+	path := filepath.Join(dir, "plain.test")
+	cmd := exec.Command("go", "test", "-c", "-vet=off", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as all else is compiled that is not under the race detector
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("compiling the tests without the race detector: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// plainDir is the folder of plainSelf, which removing removes; empty if it was not needed.
+var plainDir string
+
+// removing runs the tests and removes what they have compiled.
+type removing struct{ testscript.TestingM }
+
+// Run runs the tests.
+func (m removing) Run() int {
+	defer func() { _ = os.RemoveAll(plainDir) }() // it is temporary
+	return m.TestingM.Run()
+}
+
+// startPlainChild is startChild without the race detector.
+func startPlainChild(t *testing.T, name string, env []string, args ...string) *child {
+	t.Helper()
+	path, err := plainSelf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startProgram(t, path, name, env, args...)
 }
 
 // startProgram is startChild for a program at a path.

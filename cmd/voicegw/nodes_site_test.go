@@ -28,6 +28,7 @@ type site struct {
 	world    world
 	gateways []*node
 	balancer *balancer
+	crowd    bool
 }
 
 // node is one of the gateways.
@@ -45,19 +46,21 @@ type siteOptions struct {
 	old string
 	// simFlags are flags of the simulator.
 	simFlags []string
+	// crowd says that many sessions talk, so that the gateways run without the race detector.
+	crowd bool
 }
 
 func startSite(t *testing.T, o siteOptions) *site {
 	t.Helper()
 	dir := t.TempDir()
-	s := &site{t: t, world: world{filepath.Join(dir, "world")}, tools: worldRegistry(t, dir)}
+	s := &site{t: t, world: world{filepath.Join(dir, "world")}, tools: worldRegistry(t, dir), crowd: o.crowd}
 	scenario := filepath.Join(dir, "scenario.yaml")
 	if err := os.WriteFile(scenario, []byte(worldScenario), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.nats = startCluster(t)
 	s.simAddr = freeAddrs(t, 1)[0]
-	s.sim = startChild(t, "voicegw", nil, append([]string{"sim", "--listen", s.simAddr, "--scenario", scenario, "--log-level", "warn"}, o.simFlags...)...)
+	s.sim = startPlainChild(t, "voicegw", nil, append([]string{"sim", "--listen", s.simAddr, "--scenario", scenario, "--log-level", "warn"}, o.simFlags...)...)
 	var addrs []string
 	for i := range clusterSize {
 		n := &node{dir: t.TempDir(), file: filepath.Join(dir, fmt.Sprintf("gateway-%d.yaml", i+1))}
@@ -133,7 +136,11 @@ func (s *site) start(i int, old string) {
 		n.child = startProgram(s.t, old, "voicegw", nil, "serve", "--config", n.file)
 		return
 	}
-	n.child = startChild(s.t, "voicegw", []string{registryEnv + "=" + s.tools, worldEnv + "=" + s.world.path}, "serve", "--config", n.file)
+	start := startChild
+	if s.crowd {
+		start = startPlainChild
+	}
+	n.child = start(s.t, "voicegw", []string{registryEnv + "=" + s.tools, worldEnv + "=" + s.world.path}, "serve", "--config", n.file)
 }
 
 // url is where clients connect.

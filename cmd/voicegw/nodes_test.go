@@ -43,7 +43,7 @@ const someSpeech = answerRate / 10 * 2
 // the models notice nothing.
 func TestNodesCutClients(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{simFlags: []string{"--speed", "1"}})
+	s := startSite(t, siteOptions{crowd: true, simFlags: []string{"--speed", "1"}})
 	cr := everybody(t, s, func(c *talker) { c.keep = true })
 	for through := range s.gateways {
 		s.balancer.only(through)

@@ -64,7 +64,7 @@ func TestNodesOlderProgram(t *testing.T) {
 	if *nodesOld == "" {
 		t.Skip("no older program is given with -nodes.old")
 	}
-	s := startSite(t, siteOptions{old: *nodesOld})
+	s := startSite(t, siteOptions{crowd: true, old: *nodesOld})
 	cr := everybody(t, s, nil)
 	for through := range s.gateways {
 		s.balancer.only(through)

@@ -14,7 +14,7 @@ import (
 // begins nothing, so that no effect happens twice.
 func TestNodesZombie(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, siteOptions{})
+	s := startSite(t, siteOptions{crowd: true})
 	cr := everybody(t, s, func(c *talker) { c.writes, c.typed = toolLinger, true })
 	stopped, ids := s.busiest()
 	zombie := s.gateways[stopped]

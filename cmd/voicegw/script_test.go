@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	testscript.Main(secrettest.Main(m, secrettest.Need{
+	testscript.Main(secrettest.Main(removing{m}, secrettest.Need{
 		Kinds: []secretwatch.Kind{secretwatch.OperatorsKey, secretwatch.Ticket, secretwatch.Console},
 		Sinks: []secrettest.Sink{secrettest.Log, secrettest.Data},
 	}), map[string]func(){"voicegw": program, natsName: natsProgram})

@@ -160,6 +160,31 @@ func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
 	n.p.complain("the client would be told: timeout until %s (%s): %s", until.UTC().Format(time.RFC3339), d, message)
 }
 
+func (n nobody) Send(name string, data any) error {
+	return n.beside("the client would get", name, data)
+}
+
+func (n nobody) Note(event string, data any) error {
+	return n.beside("the audit would note", event, data)
+}
+
+func (n nobody) beside(what, name string, data any) error {
+	encoded, err := registry.Aside(name, data)
+	if err != nil {
+		return err
+	}
+	n.p.complain("%s %s: %s", what, name, encoded)
+	return nil
+}
+
+func (n nobody) Tell(text string, fraction float64) {
+	if fraction >= 0 {
+		n.p.complain("progress: %s (%.0f %%)", text, 100*min(fraction, 1))
+		return
+	}
+	n.p.complain("progress: %s", text)
+}
+
 func (nobody) Origin() string { return "" }
 
 func (nobody) Guarantor() registry.Guarantor { return registry.Guarantor{} }
