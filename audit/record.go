@@ -22,6 +22,8 @@ const (
 	EventIntent Event = "intent_refused"
 	// EventNote is what a tool has said of a call while it ran.
 	EventNote Event = "tool_note"
+	// EventAgent is a change of agent: Agent goes on, From is the agent before, and Why is the reason.
+	EventAgent Event = "agent_switched"
 	// EventDamage is damage to the store's data that the operator has accepted. Why says what
 	// was found, and what is in doubt.
 	EventDamage Event = "damage_accepted"
@@ -47,6 +49,8 @@ type Record struct {
 	Agent           string            `json:"agent,omitempty"`
 	// AgentVersion is the version of the agent's document; empty for an agent of the configuration.
 	AgentVersion string `json:"agentVersion,omitempty"`
+	// From is the agent before, of EventAgent.
+	From string `json:"from,omitempty"`
 	// TurnID counts the user's turns of the session from 1.
 	TurnID int `json:"turnId"`
 	// CallID is the gateway's own name of the call, unique in the session; ProviderCallID is

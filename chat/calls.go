@@ -24,8 +24,10 @@ func (t *turn) runCalls(ctx context.Context, r *round) {
 			t.answers[t.calls.NextName()] = env
 			t.calls.Book().Charge(a.Name)
 			if env.OK && !env.Meta.CacheHit {
+				t.again = true
 				t.apply(env.Intents) // the audit got its record when it ran
 			}
+			t.again = false
 			t.deed(a.Name, a.Args)
 			continue
 		}
@@ -100,6 +102,7 @@ func (t *turn) take(in calls.Input) {
 	t.tellFollower(Step{Got: in})
 	switch in := in.(type) {
 	case calls.Finished:
+		in.Envelope = t.knowsAgent(in.Envelope)
 		do, _ := t.calls.Finished(in)
 		t.do(do)
 	case calls.Recorded:
@@ -140,9 +143,18 @@ func (t *turn) audit(r audit.Record) {
 	t.a.opts.Audit(r)
 }
 
-// apply applies intents to a text conversation, which allows only a message for the next turn.
+// apply applies intents to a text conversation, which allows only a message for the next turn and
+// another agent.
 func (t *turn) apply(intents []registry.Intent) (e calls.Effect) {
 	for _, i := range intents {
+		if i.Type == registry.IntentSwitchAgent {
+			if e.Why = t.accept(i); e.Why != "" {
+				e.Refused = append(e.Refused, i)
+			} else {
+				e.Applied = append(e.Applied, i)
+			}
+			continue
+		}
 		if i.Type != registry.IntentSetPendingMessage {
 			e.Refused, e.Why = append(e.Refused, i), "there is no voice session"
 			t.a.opts.Logger.Info("a tool's intent does not apply to text", "intent", string(i.Type), "conversation_id", t.conv.ID)

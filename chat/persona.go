@@ -1,6 +1,8 @@
 package chat
 
 import (
+	"slices"
+
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 )
@@ -15,6 +17,8 @@ type Persona struct {
 	Instructions string
 	// Tools are the ids of the only tools that it may use; nil means all.
 	Tools []string
+	// SwitchTo are the personas to which this one may hand its user over.
+	SwitchTo []registry.SwitchTarget
 	// Budget is what a turn's tool calls may use. A zero field is that of Options.Rules.
 	Budget policy.Budget
 }
@@ -52,12 +56,21 @@ func (a *Agent) persona(asked, has string) *Persona {
 	return &a.opts.Persona
 }
 
-// narrow returns the persona's tools of a snapshot, which may be nil.
-func (p *Persona) narrow(tools *registry.Snapshot) *registry.Snapshot {
-	if tools == nil || p.Tools == nil {
-		return tools
+// toolsOf returns a persona's tools, nil if there are none, with those that it is given beside them: it can
+// hand its user over to other personas.
+func (t *turn) toolsOf(p *Persona) *registry.Snapshot {
+	a := t.a
+	if a.opts.Tools == nil {
+		return nil
 	}
-	return tools.Only(p.Tools)
+	tools := a.opts.Tools()
+	if tools != nil && p.Tools != nil {
+		tools = tools.Only(p.Tools)
+	}
+	as := t.session()
+	as.Agent = p.Name
+	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == p.Name || a.named(t.ID) == nil })
+	return tools.Fill(as, a.opts.Live).Switching(there)
 }
 
 // rules returns the rules for the persona's calls.

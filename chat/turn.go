@@ -29,7 +29,7 @@ type turn struct {
 	req     Request
 	conv    *conversation.Conversation
 	number  int
-	persona *Persona           // who answers, as it was when the turn began
+	persona *Persona           // who answers, as it was when that began
 	tools   *registry.Snapshot // the persona's; nil if there are no tools
 	mark    mark.Mark          // the mark before the gateway's own words to the model
 	emit    Emit               // may be called concurrently
@@ -57,6 +57,8 @@ type turn struct {
 	guesses  int64         // answers of this attempt whose usage is a guess
 	items    int
 	toolsOff bool
+	again    bool       // the intents that are applied were applied by an earlier attempt
+	next     *successor // who goes on after the calls of this round; nil for the persona itself
 	nudged   bool
 	settle   []func()        // called once the conversation is stored
 	byClient []audit.Record  // records of calls that the client must run, until they are handed over
@@ -86,9 +88,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	rec.Turn = t.number
 	t.emit = safeEmit(m.add, t.number)
 	t.persona = a.persona(req.Agent, c.Agent)
-	if a.opts.Tools != nil {
-		t.tools = t.persona.narrow(a.opts.Tools()).Fill(t.session(), a.opts.Live)
-	}
+	t.tools = t.toolsOf(t.persona)
 	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
 	t.resume()
 	t.follow()
@@ -328,6 +328,7 @@ func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Er
 	}
 	t.runCalls(ctx, r)
 	t.noteCalls(r.At, reply)
+	t.become()
 	if ctx.Err() != nil {
 		return true, t.modelFailed(ctx, ctx.Err())
 	}

@@ -27,6 +27,9 @@ type Options struct {
 	// End ends a session of this node for an operator of another one, and reports whether this node
 	// runs it. If it is nil, no session is ended.
 	End func(id string) bool
+	// Switch lets another agent go on with a session of this node for an operator of another one; see
+	// session.Manager.SwitchAgent. If it is nil, this node runs no session.
+	Switch func(id, agent, reason string) error
 	// Holds reports whether this node runs a session or is taking it over. A client of any other session is refused before
 	// its bytes are passed on, so that the node which has it can still take it elsewhere. Nil takes
 	// every client.

@@ -43,6 +43,7 @@ var accesses = []access{
 	{pattern: "GET " + sessionsPath, scopes: scope.Inspect},
 	{pattern: "GET /v1/sessions/{id}", scopes: scope.Inspect},
 	{pattern: "DELETE /v1/sessions/{id}", scopes: scope.Admin},
+	{pattern: "POST /v1/sessions/{id}/agent", scopes: scope.Admin},
 	{pattern: "GET /v1/conversations/{id}", scopes: scope.Inspect},
 	{pattern: "GET /v1/usage", scopes: scope.Inspect},
 	{pattern: "GET " + agentsPath, scopes: scope.Inspect},

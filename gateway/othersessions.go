@@ -27,6 +27,9 @@ type Peers interface {
 	// EndSession has the node end a voice session, and waits until it has begun to. The error wraps
 	// store.ErrUnknown if the session does not run there any more.
 	EndSession(ctx context.Context, node store.Node, session string) error
+	// SwitchAgent has the node let another agent go on with a voice session. The error wraps
+	// store.ErrUnknown if the session does not run there any more, or session.ErrAgent.
+	SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error
 }
 
 // otherLine is a session of another gateway in the list.
@@ -146,14 +149,19 @@ func (s *Server) endElsewhere(ctx context.Context, id string) error {
 		}
 		return owned.End(ctx)
 	}
+	return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.EndSession(ctx, n, id) })
+}
+
+// atNode asks the gateway of that id for something. The error is an elsewhereError if it cannot be asked.
+func (s *Server) atNode(ctx context.Context, id string, ask func(store.Node) error) error {
 	all, err := s.opts.Nodes.List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range all {
-		if n.ID == found.Node && s.opts.Peers != nil && n.URL != "" {
-			return s.opts.Peers.EndSession(ctx, n, id)
+		if n.ID == id && s.opts.Peers != nil && n.URL != "" {
+			return ask(n)
 		}
 	}
-	return &elsewhereError{node: found.Node}
+	return &elsewhereError{node: id}
 }

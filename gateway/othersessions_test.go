@@ -45,6 +45,11 @@ func (p *peers) EndSession(_ context.Context, node store.Node, session string) e
 	return p.err
 }
 
+func (p *peers) SwitchAgent(_ context.Context, node store.Node, id, agent, reason string) error {
+	p.asked = append(p.asked, id+" at "+node.URL+" to "+agent+" for "+reason)
+	return p.err
+}
+
 // elsewhere is a store with a session that no Manager of the test runs.
 func elsewhere(t *testing.T) (d *store.Directory, r store.SessionRecord) {
 	t.Helper()

@@ -185,6 +185,16 @@ type SwitchLink struct {
 	Deferred bool
 }
 
+// AgentSwitched goes on as another agent, whom an AgentFound or a SwitchAgent has brought: whatever comes
+// after it is that agent's, such as a new connection that a SwitchLink asks for.
+type AgentSwitched struct {
+	Turn     int
+	From, To string
+	Reason   string
+	// Source is that of the agent.
+	Source any
+}
+
 // SayAgain sends what the user has said, and the model has not answered, to the new connection: after
 // the commands of the same step, and before what the user has said since. Over reports that the user
 // had finished: a client that says when its user speaks has said so, to the connection before.
@@ -243,6 +253,7 @@ func (IntentDecided) action() {}
 func (Audit) action()         {}
 func (Failed) action()        {}
 func (SwitchLink) action()    {}
+func (AgentSwitched) action() {}
 func (SayAgain) action()      {}
 func (Reconnecting) action()  {}
 func (Reconnected) action()   {}

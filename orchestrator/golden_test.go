@@ -85,7 +85,7 @@ func replay(t *testing.T, script string) string {
 		}
 		w := parseWords(t, line)
 		if w.at < 0 {
-			p.state, p.views = NewState(w.caps(), NewRules(w.policy()), toolbox(), testMark, epoch), w.has("views")
+			p.state, p.views = NewState(w.caps(), NewRules(w.policy()), box(w), testMark, epoch), w.has("views")
 			continue
 		}
 		at := epoch.Add(time.Duration(w.at) * time.Millisecond)

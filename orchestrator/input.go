@@ -5,6 +5,8 @@ import (
 
 	"voicegw/cost"
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -144,6 +146,33 @@ type LinkBack struct {
 // LinkGone reports that no new connection could be opened.
 type LinkGone struct{}
 
+// NextAgent is an agent that a session can go on with, as the session has found it.
+type NextAgent struct {
+	// From is the present agent, Name the next one.
+	From, Name string
+	// Tools are its tools; nil without any. Budget is what its turns may use.
+	Tools  *registry.Snapshot
+	Budget policy.Budget
+	// Instructions and Declared are for a model that takes others in mid-call.
+	Instructions string
+	Declared     []transport.Tool
+	// Elsewhere means that it speaks with another provider or model.
+	Elsewhere bool
+	// Source is for the session, which gets it back in AgentSwitched. It is not looked at.
+	Source any
+}
+
+// AgentFound brings the agent that a tool asks for. It comes immediately before the result of that tool,
+// whose SWITCH_AGENT is refused without it. Agent is not changed any more.
+type AgentFound struct{ Agent *NextAgent }
+
+// SwitchAgent lets another agent go on with the conversation, because somebody else than the model wants
+// it: at the next moment at which the model owes nothing. Agent is not changed any more.
+type SwitchAgent struct {
+	Agent  *NextAgent
+	Reason string
+}
+
 // Tick reports only that time has passed; see State.WakeAt.
 type Tick struct{}
 
@@ -169,4 +198,6 @@ func (LinkExpiring) input()       {}
 func (LinkLost) input()           {}
 func (LinkBack) input()           {}
 func (LinkGone) input()           {}
+func (AgentFound) input()         {}
+func (SwitchAgent) input()        {}
 func (Tick) input()               {}

@@ -14,10 +14,11 @@ type LinkReason string
 
 // The reasons.
 const (
-	LinkExpired    LinkReason = "expiring"   // it would soon end by itself
-	LinkBroken     LinkReason = "lost"       // it has ended
-	LinkUnanswered LinkReason = "unanswered" // the resumed conversation does not go on
-	LinkMoving     LinkReason = "moving"     // the session was to be given to another process
+	LinkExpired    LinkReason = "expiring"     // it would soon end by itself
+	LinkBroken     LinkReason = "lost"         // it has ended
+	LinkUnanswered LinkReason = "unanswered"   // the resumed conversation does not go on
+	LinkMoving     LinkReason = "moving"       // the session was to be given to another process
+	LinkAgent      LinkReason = "agent_switch" // another agent goes on, and the model takes that on a new connection only
 )
 
 // LinkHow is what the model knows of the conversation on its new connection.
@@ -251,6 +252,7 @@ func (m *machine) unlink(why LinkReason) {
 		handle = l.handle
 	}
 	m.noMoreWords()
+	m.switching.confirmBy = time.Time{} // it will not come
 	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, unsent: l.unsent, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
 	if why == LinkMoving {
@@ -462,13 +464,13 @@ func (s State) linkDue(sooner func(time.Time)) {
 	case l.proof == asked && !s.ending() && !s.user.speaks():
 		sooner(l.proofBy)
 	}
-	if !active || l.by.IsZero() && !s.moves() {
+	if !active || l.by.IsZero() && !s.moves() && s.switching.next == nil {
 		return
 	}
 	sooner(l.by)
 	later(l.from)
 	later(l.lateAt())
-	if s.moves() || !l.seen.Before(l.from) {
+	if s.moves() || s.switching.next != nil || !l.seen.Before(l.from) {
 		later(s.user.quietAt)
 		later(s.line.lastAt(false))
 		if !l.quietAt.IsZero() {

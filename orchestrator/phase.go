@@ -24,11 +24,11 @@ const (
 func (s State) Phase() Phase { return s.phase }
 
 // applyAll applies a tool's intents in order, for a call of that turn, and returns which of them
-// were refused and why.
-func (m *machine) applyAll(turn int, intents []registry.Intent) (e calls.Effect) {
+// were refused and why. wanted means that the model waits for the answer of the call.
+func (m *machine) applyAll(turn int, intents []registry.Intent, wanted bool) (e calls.Effect) {
 	for _, intent := range intents {
 		phase := m.phase
-		no := m.apply(intent)
+		no := m.apply(intent, wanted)
 		m.do(IntentDecided{Turn: turn, Intent: intent, Phase: phase, Why: no})
 		if no != "" {
 			e.Refused, e.Why = append(e.Refused, intent), no
@@ -40,7 +40,7 @@ func (m *machine) applyAll(turn int, intents []registry.Intent) (e calls.Effect)
 }
 
 // apply applies one intent, or returns why it is refused.
-func (m *machine) apply(intent registry.Intent) (refusal string) {
+func (m *machine) apply(intent registry.Intent, wanted bool) (refusal string) {
 	if m.phase == PhaseEnded || m.phase == PhaseConnecting {
 		return "the session is " + string(m.phase)
 	}
@@ -59,6 +59,8 @@ func (m *machine) apply(intent registry.Intent) (refusal string) {
 			return "as many messages wait as may"
 		}
 		m.notices = append(m.notices, notice{text: intent.Message, shown: true})
+	case registry.IntentSwitchAgent:
+		return m.toolSwitches(intent, wanted)
 	default:
 		return "the intent is unknown"
 	}

@@ -82,6 +82,9 @@ func (w words) caps() transport.Capabilities {
 	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "aside": capsAside, "stopped": capsStopped} {
 		if w.has(name) {
 			caps.Resume = w.has("resume")
+			if w.has("live") {
+				caps.Reconfigure = transport.ReconfigureLive
+			}
 			if w.has("replay") {
 				caps.History = transport.HistoryItems
 			}
@@ -137,6 +140,8 @@ func (w words) intent(name string) registry.Intent {
 		return registry.SuppressTranscript(true)
 	case "pending":
 		return registry.SetPendingMessage("remember the milk")
+	case "switch":
+		return registry.SwitchAgent(w.id("to"), "their task", w.text("words"))
 	case "dance":
 		return registry.Intent{Type: "DANCE"}
 	}
@@ -198,6 +203,10 @@ func (w words) input() Input {
 		return LinkBack{Caps: w.state.caps, How: LinkHow(w.id("how")), Kept: w.has("kept")}
 	case "gone":
 		return LinkGone{}
+	case "agent":
+		return AgentFound{w.agent()}
+	case "switch":
+		return SwitchAgent{w.agent(), "an operator"}
 	case "restored":
 		return w.restored()
 	case "client.lost":
@@ -220,6 +229,27 @@ func (w words) input() Input {
 		return Tick{}
 	}
 	return FromModel{w.event()}
+}
+
+// agent is the agent that a switch goes to: from=name name=name, with tools=name,... for those that it has,
+// elsewhere for one of another provider.
+func (w words) agent() *NextAgent {
+	tools := box(w)
+	if w.has("tools") {
+		tools = toolbox().Only(strings.Split(w.id("tools"), ",")).Switching(targets)
+	}
+	return &NextAgent{From: w.id("from"), Name: w.id("name"), Tools: tools, Budget: policy.Budget{Total: int(w.num("total"))}, Instructions: "You are " + w.id("name") + ".", Elsewhere: w.has("elsewhere")}
+}
+
+// targets are the agents of the scripts.
+var targets = []registry.SwitchTarget{{ID: "desk", Name: "Desk"}, {ID: "billing", Name: "Billing"}, {ID: "tech", Name: "Support"}}
+
+// box is the toolbox of a script, with agent_switch if its first line says so.
+func box(w words) *registry.Snapshot {
+	if w.has("switches") || w.verb != "caps" {
+		return toolbox().Switching(targets)
+	}
+	return toolbox()
 }
 
 // restored is a session that another process has run until now: turns=n, open=n if that turn was open,
@@ -343,6 +373,11 @@ func (w words) event() transport.Event {
 		return transport.ToolCancelled{Calls: strings.Split(w.id("call"), ",")}
 	case "handle":
 		return transport.ResumeHandle{Handle: w.id("value"), Resumable: w.has("value")}
+	case "reconfigured":
+		if w.has("error") {
+			return transport.Reconfigured{Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRefused}}
+		}
+		return transport.Reconfigured{}
 	case "goaway":
 		return transport.GoAway{TimeLeft: w.ms("ms")}
 	case "transcript.failed":

@@ -61,6 +61,8 @@ func show(a Action) string {
 		return line
 	case Audit:
 		return showRecord(a.Record)
+	case AgentSwitched:
+		return fmt.Sprintf("AgentSwitched{Turn:%d From:%s To:%s Reason:%s}", a.Turn, a.From, a.To, a.Reason)
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
 	}

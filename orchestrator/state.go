@@ -118,6 +118,7 @@ type State struct {
 	calls   calls.Calls
 	notices []notice // what the model will be told in the next turn, oldest first
 
+	switching  switching
 	suppressed suppressed
 	farewell   farewell
 	absence    absence
@@ -416,6 +417,7 @@ func (s State) WakeAt() time.Time {
 	}
 	s.limitsDue(sooner)
 	s.linkDue(sooner)
+	sooner(s.switching.confirmBy)
 	return at
 }
 

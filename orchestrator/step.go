@@ -143,8 +143,8 @@ func (m *machine) take(in Input) {
 		m.ofClient(in)
 	case Used, Spending, Guessed:
 		m.ofMoney(in)
-	case Lapse:
-		m.lapses(in)
+	case Lapse, AgentFound, SwitchAgent:
+		m.ofOthers(in)
 	case Over:
 		m.phase = PhaseEnded
 		m.nothingMore()
@@ -203,6 +203,8 @@ func (m *machine) fromModel(ev transport.Event) {
 		if ev.Resumable {
 			m.link.handle, m.link.fresh = ev.Handle, true
 		}
+	case transport.Reconfigured:
+		m.reconfigured(ev)
 	case transport.TranscriptFailed:
 		m.do(Failed{Turn: m.remember(ev.Item, m.userTurn(), m.utteranceStart(transport.RoleUser)).turn, Failure: FailureTranscription})
 	case transport.Problem:
@@ -274,6 +276,10 @@ func (m *machine) end(reason EndReason) {
 //	                            | running call                  |
 //	a resumed conversation      | an answer to the user's first | after proofPatience the model is told
 //	                            | words                         | the conversation on another connection
+//	another agent's answer      | Reconfigured                  | confirmPatience after Reconfigure the
+//	                            |                               | model is asked for it
+//	a switch that no call waits | a moment at which the model   | rotations wait for the same moment;
+//	for                         | owes nothing                  | with another connection it comes too
 //	a new connection            | LinkBack or LinkGone          | the session bounds it by linkPatience
 //	a turn that a lost          | its answer                    | linkPatience after the loss it fails
 //	connection has cut off      |                               |
@@ -293,6 +299,7 @@ func (m *machine) tick() {
 	m.watchUnended()
 	m.watchUnfinished()
 	m.watchSpeech()
+	m.watchSwitch()
 	m.watchSpeechOwed()
 	m.line.settle(m.at)
 	m.watchUnended() // what has kept an item open may have ended just now
@@ -367,6 +374,7 @@ func (m *machine) settle() {
 	}
 	m.settleTurn()
 	m.watchOverlooked()
+	m.switchLater()
 	m.rotate()
 	m.mindSpending()
 	if m.turn == nil && m.phase != PhaseEnded {

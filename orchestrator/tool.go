@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
@@ -106,43 +107,61 @@ func (m *machine) conclude(a calls.Answer) {
 	if a.OverBudget {
 		m.turn.toolsOff = true
 	}
-	effect := m.applyAll(a.Turn, a.Intents())
+	effect := m.applyAll(a.Turn, a.Intents(), a.Wanted())
 	delivered := a.Wanted() && m.phase != PhaseEnded
 	if !delivered {
 		effect.NotDelivered = sessionOver
 	}
-	record := a.Record(m.at, effect)
-	switch {
-	case !delivered:
-		m.do(Audit{Record: record})
-	case a.ByNotice():
-		text := prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode()))
-		if a.Approval != nil {
-			text = prompts.ApprovedNotice(a.Approval.Tool, a.Approval.Reference, m.mark.JSON(a.Envelope.Encode()))
-		}
-		told := record
-		if delivered = m.notify(notice{turn: a.Turn, text: text, record: &told}); !delivered {
-			effect.NotDelivered = sessionOver
-			record = a.Record(m.at, effect)
-			m.do(Audit{Record: record})
-		}
-	default:
-		result := transport.ToolResult{Call: a.Model, Output: a.Envelope.Encode()}
-		if a.Prepared != nil {
-			result.Scheduling = transport.Scheduling(a.Prepared.Tool().Scheduling)
-		}
-		m.do(Audit{Record: record, Told: true})
-		m.send(result)
-	}
+	record, delivered, byNotice := m.deliver(a, effect, delivered)
 	m.do(ToolEnded{Answer: a, Delivered: delivered, Record: record})
 	t := m.turn
 	switch {
-	case !delivered || a.ByNotice() || t == nil || t.number != a.Turn:
+	case !delivered || byNotice || t == nil || t.number != a.Turn:
 	case m.beside(a.Prepared):
 		m.settleCalls(t, a.Owed) // the model continues anyway: its speech need not come after the result
 	default:
 		m.answered(t, a)
 	}
+}
+
+// deliver tells the model the answer of a call, or notes that it is told later or not at all, and writes
+// the audit. It returns the call's record, whether the model gets the answer, and whether as a notice.
+func (m *machine) deliver(a calls.Answer, effect calls.Effect, wanted bool) (record audit.Record, delivered, byNotice bool) {
+	record, byNotice = a.Record(m.at, effect), a.ByNotice()
+	switch {
+	case !wanted:
+		m.do(Audit{Record: record})
+		return record, false, byNotice
+	case m.switchDue() && m.switchRelinks() && (!byNotice || m.down()):
+		m.answerElsewhere(a, record)
+		return record, true, true
+	case byNotice:
+		text := prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode()))
+		if a.Approval != nil {
+			text = prompts.ApprovedNotice(a.Approval.Tool, a.Approval.Reference, m.mark.JSON(a.Envelope.Encode()))
+		}
+		told := record
+		if !m.notify(notice{turn: a.Turn, text: text, record: &told}) {
+			effect.NotDelivered = sessionOver
+			record = a.Record(m.at, effect)
+			m.do(Audit{Record: record})
+			return record, false, true
+		}
+		return record, true, true
+	}
+	result := transport.ToolResult{Call: a.Model, Output: a.Envelope.Encode()}
+	if a.Prepared != nil {
+		result.Scheduling = transport.Scheduling(a.Prepared.Tool().Scheduling)
+	}
+	if m.switchDue() && !m.caps.RespondNeeded {
+		m.reconfigure() // the result makes this model go on
+	}
+	m.do(Audit{Record: record, Told: true})
+	m.send(result)
+	if m.switchDue() {
+		m.reconfigure()
+	}
+	return record, true, false
 }
 
 // sessionOver is the audit's word for an answer that came after the session's end.
@@ -165,6 +184,9 @@ func (m *machine) answered(t *turn, a calls.Answer) {
 // other call of the turn.
 func (m *machine) settleCalls(t *turn, owed bool) {
 	if t.stage != owing || owed {
+		return
+	}
+	if m.awaitsAgent() {
 		return
 	}
 	t.stage = answering

@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -23,6 +24,30 @@ const GoOnAfterBreak = "Your last answer broke off there. Go on from where it st
 
 // GoOn tells a model on a new connection that the conversation before it goes on.
 const GoOn = "This is the conversation so far; it goes on now. Do not greet and do not introduce yourself. Speak the language that was spoken last. Wait for the user."
+
+// SwitchedNote tells a model, in the answer to its call of agent_switch, who it is from now on. name is
+// the agent's name for people, which may be empty; message is what the agent before has left for it.
+func SwitchedNote(name, id, message string) string {
+	note := fmt.Sprintf("You are now %s; your instructions and tools have changed. Go on with the user's open request as that agent: no greeting, no introduction, no word about a transfer.", cmp.Or(name, id))
+	if message != "" {
+		note += " The agent before you says: " + message
+	}
+	return note
+}
+
+// SwitchedNotice is the same for a model on a new connection, which has heard of no call.
+func SwitchedNotice(name, message string) string {
+	notice := fmt.Sprintf("You have just taken over this conversation as %s, and what was said before was said by another agent. Go on with the user's open request now: no greeting, no introduction, no word about a transfer.", name)
+	if message != "" {
+		notice += " The agent before you says: " + message
+	}
+	return notice
+}
+
+// AgentWentOn says in a conversation that another agent has taken it over.
+func AgentWentOn(from, to string) string {
+	return "From here on the agent " + to + " speaks, to whom the agent " + from + " has handed the user over."
+}
 
 // LateResult reports the result of a tool that the model called on a connection that is gone.
 func LateResult(tool string, result json.RawMessage) string {

@@ -72,6 +72,7 @@ var serverTypes = map[string]func() ServerMessage{
 	"inspect.state":         func() ServerMessage { return new(InspectState) },
 	"timeout":               func() ServerMessage { return new(Timeout) },
 	"session.moving":        func() ServerMessage { return new(SessionMoving) },
+	"agent.switched":        func() ServerMessage { return new(AgentSwitched) },
 	"provider.reconnecting": func() ServerMessage { return new(ProviderReconnecting) },
 	"provider.reconnected":  func() ServerMessage { return new(ProviderReconnected) },
 	"session.ending":        func() ServerMessage { return new(SessionEnding) },

@@ -315,6 +315,15 @@ type SessionMoving struct {
 	Deadline Time `json:"deadline"`
 }
 
+// AgentSwitched reports that another agent goes on with the conversation.
+type AgentSwitched struct {
+	Header
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Reason is a few words of the agent before, or of whoever has switched; it may be empty.
+	Reason string `json:"reason,omitempty"`
+}
+
 // ProviderReconnecting reports that the connection to the model is being replaced, which the user
 // may notice.
 type ProviderReconnecting struct {
@@ -400,6 +409,7 @@ func (*ConfirmationEnded) serverType() string   { return "confirmation.ended" }
 func (*Timeout) serverType() string       { return "timeout" }
 func (*SessionMoving) serverType() string { return "session.moving" }
 
+func (*AgentSwitched) serverType() string        { return "agent.switched" }
 func (*ProviderReconnecting) serverType() string { return "provider.reconnecting" }
 func (*ProviderReconnected) serverType() string  { return "provider.reconnected" }
 

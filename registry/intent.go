@@ -19,6 +19,8 @@ const (
 	IntentSuppressTranscript IntentType = "SUPPRESS_TRANSCRIPT"
 	// IntentSetPendingMessage queues Message for the next turn.
 	IntentSetPendingMessage IntentType = "SET_PENDING_MESSAGE"
+	// IntentSwitchAgent lets another agent go on with the conversation.
+	IntentSwitchAgent IntentType = "SWITCH_AGENT"
 )
 
 // EndAfter says when a voice session ends.
@@ -32,17 +34,26 @@ const (
 )
 
 // Intent is one change that a tool requests for the session. Make one with
-// [EndVoiceSession], [SuppressAudio], [SuppressTranscript] or [SetPendingMessage]; a field
+// [EndVoiceSession], [SuppressAudio], [SuppressTranscript], [SetPendingMessage] or [SwitchAgent]; a field
 // that the type does not have must be zero. Its JSON has only the fields of its type.
 type Intent struct {
 	Type    IntentType `json:"type"`
 	After   EndAfter   `json:"after,omitempty"`   // of END_VOICE_SESSION
-	Message string     `json:"message,omitempty"` // of SET_PENDING_MESSAGE, at most MaxPendingMessage characters
+	Message string     `json:"message,omitempty"` // of SET_PENDING_MESSAGE and SWITCH_AGENT, at most MaxPendingMessage characters
+	Agent   string     `json:"agent,omitempty"`   // of SWITCH_AGENT: the agent's name, at most MaxAgent bytes
+	Reason  string     `json:"reason,omitempty"`  // of SWITCH_AGENT, at most MaxReason characters
 	Value   bool       `json:"value,omitempty"`   // of the SUPPRESS ones
 }
 
 // MaxPendingMessage is the longest message of SET_PENDING_MESSAGE, in characters.
 const MaxPendingMessage = 2000
+
+// MaxAgent is the longest name in SWITCH_AGENT, in bytes, and MaxReason its longest reason, in
+// characters.
+const (
+	MaxAgent  = 64
+	MaxReason = 300
+)
 
 // EndVoiceSession ends the voice session at the moment that after names.
 func EndVoiceSession(after EndAfter) Intent { return Intent{Type: IntentEndVoiceSession, After: after} }
@@ -56,6 +67,12 @@ func SuppressTranscript(off bool) Intent { return Intent{Type: IntentSuppressTra
 // SetPendingMessage queues message for the next turn.
 func SetPendingMessage(message string) Intent {
 	return Intent{Type: IntentSetPendingMessage, Message: message}
+}
+
+// SwitchAgent lets the agent of that name go on with the conversation. reason says why; message is what
+// the agent is told, and may be empty.
+func SwitchAgent(agent, reason, message string) Intent {
+	return Intent{Type: IntentSwitchAgent, Agent: agent, Reason: reason, Message: message}
 }
 
 // MarshalJSON writes the fields of the intent's type; a SUPPRESS intent has Value even if false.
@@ -88,6 +105,14 @@ func (i Intent) check() error {
 			return fmt.Errorf("the intent %s with %d characters: it has 1 to %d", i.Type, n, MaxPendingMessage)
 		}
 		want = Intent{Type: i.Type, Message: i.Message}
+	case IntentSwitchAgent:
+		switch {
+		case i.Agent == "" || len(i.Agent) > MaxAgent:
+			return fmt.Errorf("the intent %s with an agent of %d bytes: it has 1 to %d", i.Type, len(i.Agent), MaxAgent)
+		case utf8.RuneCountInString(i.Reason) > MaxReason || utf8.RuneCountInString(i.Message) > MaxPendingMessage:
+			return fmt.Errorf("the intent %s with a reason or message that is too long: at most %d and %d characters", i.Type, MaxReason, MaxPendingMessage)
+		}
+		want = Intent{Type: i.Type, Agent: i.Agent, Reason: i.Reason, Message: i.Message}
 	default:
 		return fmt.Errorf("the intent %q is unknown", shorten(string(i.Type), 40))
 	}

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Only returns a snapshot of the same version that has no other tools than those with these ids, and
-// the built-in ones, which work on what is left. Ids that it does not have are left out. Without any of
-// the tools there are no built-in ones either.
+// Only returns a snapshot of the same version that has no other tools than those with these ids, those of
+// the client, and the built-in ones, which work on what is left. Ids that it does not have are left out.
+// Without any of the tools with these ids there are no built-in ones either.
 func (s *Snapshot) Only(ids []string) *Snapshot {
 	sub := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
 	some := slices.ContainsFunc(ids, func(id string) bool { return s.tools[id] != nil && !isBuiltin(id) })
 	for _, t := range s.sorted {
-		if isBuiltin(t.ToolID) && some || !isBuiltin(t.ToolID) && slices.Contains(ids, t.ToolID) {
+		if t.client || isBuiltin(t.ToolID) && some || !isBuiltin(t.ToolID) && slices.Contains(ids, t.ToolID) {
 			t = t.within(s, sub)
 			sub.tools[t.ToolID] = t
 			sub.sorted = append(sub.sorted, t)

@@ -11,14 +11,19 @@ import (
 // handles its calls before any tool of the registry; no file may hold a tool of that name.
 const ConfirmAction = "confirm_action"
 
-// agentTools are names that no tool has yet, and that are kept for tools with which a model switches to
-// another agent and works on the documents of agents.
-var agentTools = []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_switch", "agent_update"}
+// AgentSwitch is the tool with which a model hands the conversation to another agent.
+const AgentSwitch = "agent_switch"
+
+// agentTools are names that no tool has yet, and that are kept for tools with which a model works on the
+// documents of agents.
+var agentTools = []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_update"}
 
 // ReservedNames lists the ids that the gateway itself declares to models, or will, sorted: no tool
 // may have one of them. Every tool of the gateway's own must be added here; the build, the
 // registry's loading and the gateway read only this list.
-func ReservedNames() []string { return append(slices.Clone(agentTools), ConfirmAction, DescribeTool) }
+func ReservedNames() []string {
+	return slices.Sorted(slices.Values(append(slices.Clone(agentTools), AgentSwitch, ConfirmAction, DescribeTool)))
+}
 
 // Reserved says why no tool may be called id, as the end of a sentence; empty if the id is
 // allowed. A name that differs from a reserved one only in case, dashes or underscores is

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"voicegw/orchestrator"
@@ -33,6 +34,8 @@ type Agent struct {
 	Provider, Model string
 	// Tools are the ids of the only tools that the agent may use; nil means all.
 	Tools []string
+	// SwitchTo are the agents to which this one may hand its user over.
+	SwitchTo []registry.SwitchTarget
 	// Budget is what a turn's tool calls may use. A zero field is that of Options.Policy.
 	Budget policy.Budget
 }
@@ -55,14 +58,6 @@ func (a *Agent) model(provider string) string {
 		return a.Model
 	}
 	return ""
-}
-
-// narrow returns the agent's tools of a snapshot, which may be nil.
-func (a *Agent) narrow(tools *registry.Snapshot) *registry.Snapshot {
-	if tools == nil || a.Tools == nil {
-		return tools
-	}
-	return tools.Only(a.Tools)
 }
 
 // policy returns the policy of the agent's sessions.
@@ -164,18 +159,23 @@ func (m *Manager) choose(g *guest) *Cause {
 	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
 		return refusal(closecode.UnknownTarget, errcode.UnknownProvider, "The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
-	g.agent, g.tools = a, m.equip(a, g.tools, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
+	g.agent = a
 	return nil
 }
 
 // equip returns what of a snapshot, which may be nil, the sessions of an agent have, for a user of whom
-// the session says all that counts.
+// the session says all that counts. The agent is given the tool with which it hands its user over to agents
+// with which a session may begin.
 func (m *Manager) equip(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
-	if tools = a.narrow(tools); tools == nil {
+	if tools == nil {
 		return nil
 	}
+	if a.Tools != nil {
+		tools = tools.Only(a.Tools)
+	}
 	s.Agent, s.Mode = a.Name, registry.ModeVoice
-	return tools.Fill(s, m.options().Live)
+	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || m.agent(t.ID) == nil })
+	return tools.Fill(s, m.options().Live).Switching(there)
 }
 
 // providerOf returns the provider that a client has asked for, or that its agent has.

@@ -15,12 +15,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		told := s.telling
 		s.telling = nil
 		s.command(a.Command, told)
-	case orchestrator.OpenItem:
-		s.queued(true, s.down.openItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
-	case orchestrator.EndItem:
-		s.queued(s.down.endItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
-	case orchestrator.FlushItem:
-		s.queued(s.down.flushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+	case orchestrator.OpenItem, orchestrator.EndItem, orchestrator.FlushItem:
+		s.sound(a)
 	case orchestrator.AboutCall:
 		switch do := a.Do.(type) {
 		case calls.Run:
@@ -40,6 +36,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.decided(a)
 	case orchestrator.IntentDecided:
 		s.intentDecided(a)
+	case orchestrator.AgentSwitched:
+		s.agentSwitched(a)
 	case orchestrator.SwitchLink, orchestrator.Moving:
 		s.unlink(a)
 	case orchestrator.MuteUser:
@@ -56,6 +54,18 @@ func (s *session) carryOut(a orchestrator.Action) {
 			s.ends(a, m)
 			s.tell(m)
 		}
+	}
+}
+
+// sound queues what begins, ends or flushes the audio of an item. The caller must hold mu.
+func (s *session) sound(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.OpenItem:
+		s.queued(true, s.down.openItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
+	case orchestrator.EndItem:
+		s.queued(s.down.endItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
+	case orchestrator.FlushItem:
+		s.queued(s.down.flushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
 	}
 }
 

@@ -39,7 +39,7 @@ type remembered struct {
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
 // mu.
 func (s *session) keepsCheckpoints() bool {
-	return s.movable() && s.story != nil && s.redial != nil && !s.isOver()
+	return s.movable() && s.story != nil && s.redial.Load() != nil && !s.isOver()
 }
 
 // note has a checkpoint written if a step has changed what another process would have to know: the user
@@ -99,7 +99,7 @@ func tells(in orchestrator.Input) bool {
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.SwitchLink:
+		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.SwitchLink:
 			return true
 		case orchestrator.Transcript:
 			if a.Role == transport.RoleUser || a.Final {
@@ -139,7 +139,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 		}
 	}
 	settled := s.state.Settled(s.clock.ms())
-	was := remembered{State: memory, Questions: questions, Mark: s.redial.mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft(), Trace: s.follower.Start.String()}
+	was := remembered{State: memory, Questions: questions, Mark: s.redial.Load().mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft(), Trace: s.follower.Start.String()}
 	history, items, dropped := s.story.History()
 	was.Items = items
 	state, err := json.Marshal(was)

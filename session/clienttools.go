@@ -21,7 +21,7 @@ import (
 // maxDeclared bounds what a client declares, in bytes of names, descriptions and schemas.
 const maxDeclared = 32 << 10
 
-// declare adds the tools that a client declares to those of its session.
+// declare adds the tools that a client declares to those from which its agents take theirs.
 func (m *Manager) declare(g *guest) *Cause {
 	list := g.start.Tools
 	g.start.Tools = nil // the schemas stand in the snapshot
@@ -46,13 +46,13 @@ func (m *Manager) declare(g *guest) *Cause {
 		}
 		all = append(all, t)
 	}
-	tools, err := g.tools.With(all)
+	tools, err := g.all.With(all)
 	var same *registry.SameName
 	if errors.As(err, &same) {
 		i := slices.IndexFunc(list, func(d protocol.ClientTool) bool { return d.Name == same.Name })
 		return wrongField(fmt.Sprintf("tools[%d].name", i), "is %q, and the tool %q is there already; give yours another name.", same.Name, clip(same.Other))
 	}
-	g.tools, g.declares = tools, true
+	g.all, g.declares = tools, true
 	return nil
 }
 

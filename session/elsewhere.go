@@ -174,7 +174,7 @@ func (s *session) movable() bool { return s.place != nowhere{} }
 func (s *session) record() store.SessionRecord {
 	info, who := s.linked.Load().info(), s.principal.Value()
 	r := store.SessionRecord{
-		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.agent.Name, AgentVersion: s.agent.Version,
+		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: s.manual(), Voice: s.start.Voice, Inspect: s.inspect,
 		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(),

@@ -44,6 +44,6 @@ func (m *Manager) tellOf(s *session, entry Entry, over *Over) {
 	}
 	tell(Lifecycle{
 		SessionID: s.id, ConversationID: s.start.ConversationID, User: name, Principal: s.principal.Value().ID, Entry: entry,
-		Agent: s.agent.Name, Provider: to.Provider, Model: to.Model, Began: s.startedAt, Over: over,
+		Agent: s.agent.Load().Name, Provider: to.Provider, Model: to.Model, Began: s.startedAt, Over: over,
 	})
 }

@@ -94,7 +94,7 @@ func (s *session) running() Running {
 	defer s.mu.Unlock()
 	info := s.linked.Load().info()
 	r := Running{
-		ID: s.id, User: s.user.String(), Agent: s.agent.Name, AgentVersion: s.agent.Version, ConversationID: s.start.ConversationID,
+		ID: s.id, User: s.user.String(), Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version, ConversationID: s.start.ConversationID,
 		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
 		Principal: s.principal.Value(),
 	}

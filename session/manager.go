@@ -130,7 +130,7 @@ func (m *Manager) Start(a *Admission, c Client) {
 // why, or if the client has come back to a session that runs already. A session that was taken over
 // is returned like a new one.
 func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
-	g.logger, g.tools = m.options().Logger.With("session_id", g.SessionID), m.snapshot()
+	g.logger, g.all = m.options().Logger.With("session_id", g.SessionID), m.snapshot()
 	var cause *Cause
 	var model transport.Conn
 	g.start, cause = m.readStart(a, c)
@@ -168,7 +168,7 @@ func (m *Manager) begin(a *Admission, c Client, g *guest) *session {
 		"client", clientName(start))
 	m.tellOf(s, g.entry, nil)
 	s.parts.redial = m.redialer(g)
-	s.redial = &s.parts.redial
+	s.redial.Store(&s.parts.redial)
 	token := m.enroll(s)
 	m.begun(s, g)
 	s.begin(token)

@@ -19,6 +19,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -49,6 +50,7 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 	if cause := m.declare(g); cause != nil {
 		return nil, cause
 	}
+	g.tools = m.equip(g.agent, g.all, registry.Session{UserID: g.User.String(), Vouched: g.Vouched, Scopes: g.Scopes})
 	g.knownAt = time.Now()
 	if cause := m.account(g, false); cause != nil {
 		return nil, cause

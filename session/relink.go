@@ -43,7 +43,7 @@ func breakOf(err error) Broken {
 // relinks reports whether a connection of l that ended with err may be replaced.
 func (l *link) relinks(err error) bool {
 	s := l.s
-	if s.redial == nil || !s.opts.Policy.Relink || !orchestrator.Replaceable(l.info().Capabilities) {
+	if s.redial.Load() == nil || !s.opts.Policy.Relink || !orchestrator.Replaceable(l.info().Capabilities) {
 		return false
 	}
 	switch kind := transport.KindOf(err); kind {
@@ -125,7 +125,7 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old.gone = true
 	s.up.hold()
 	s.userSpeaks.Store(false)
-	w := &way{s: s, from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
+	w := &way{s: s, redial: s.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
 	s.way = w
 	s.log().Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
 		"calls", a.Calls, "deferred", a.Deferred)
@@ -134,12 +134,12 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 
 // past returns what a new connection is told of the conversation so far. The caller must hold mu.
 func (s *session) past() []transport.Past {
-	if s.redial == nil {
+	if s.redial.Load() == nil {
 		return nil
 	}
-	past := s.story.Past(s.redial.mark, time.Since(s.startedAt))
+	past := s.story.Past(s.redial.Load().mark, time.Since(s.startedAt))
 	if s.before != "" {
-		note := transport.PastNote{Text: s.redial.mark.Notice(prompts.WrittenBefore(s.before))}
+		note := transport.PastNote{Text: s.redial.Load().mark.Notice(prompts.WrittenBefore(s.before))}
 		past = append([]transport.Past{note}, past...)
 	}
 	return past
@@ -148,6 +148,7 @@ func (s *session) past() []transport.Past {
 // way is the way from one link to the next. It is walked by one goroutine, which finish waits for.
 type way struct {
 	s       *session
+	redial  *redialer // as it was when the attempt began; another one after a change of agent
 	from    *link
 	began   time.Time
 	reason  orchestrator.LinkReason
@@ -173,7 +174,7 @@ func (w *way) walk() {
 			return
 		}
 		err := w.reach()
-		if errors.Is(err, errLeaving) {
+		if errors.Is(err, errLeaving) || errors.Is(err, errOtherAgent) {
 			continue
 		}
 		if err != nil && !s.isOver() {
@@ -191,6 +192,9 @@ func (w *way) walk() {
 // errLeaving: the session is to be given up, and needs no connection.
 var errLeaving = errors.New("the session is given up")
 
+// errOtherAgent: another agent goes on than the connection was opened for.
+var errOtherAgent = errors.New("the agent has changed meanwhile")
+
 // reach opens a connection and makes it the session's link.
 func (w *way) reach() error {
 	s := w.s
@@ -198,6 +202,9 @@ func (w *way) reach() error {
 	defer cancel()
 	s.mu.Lock()
 	w.stop = cancel
+	if now := s.redial.Load(); now != w.redial {
+		w.redial, w.handle, w.past = now, "", s.past()
+	}
 	leaving := s.giving != nil
 	s.mu.Unlock()
 	if leaving {
@@ -221,8 +228,11 @@ func (w *way) reach() error {
 func (w *way) providers() []string {
 	o := w.s.opts
 	first := w.from.info().Provider
+	if w.reason == orchestrator.LinkAgent {
+		first = w.redial.provider // the agent may have another one than the agent before
+	}
 	if _, ok := o.Transports[first]; !ok {
-		first = w.s.redial.provider
+		first = w.redial.provider
 	}
 	if o.Fallback == "" || o.Fallback == first {
 		return []string{first}
@@ -236,7 +246,7 @@ const patientTries = 2
 // connect tries until a connection is open, the failure is final, or ctx ends. The provider of the
 // last connection is tried first; if it is away, or refuses for good, the fallback takes over.
 func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow, error) {
-	m, whom := w.s.redial.m, w.providers()
+	m, whom := w.redial.m, w.providers()
 	tries := 0
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 250*time.Millisecond, 4*time.Second
@@ -273,7 +283,7 @@ func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow
 
 // try makes one attempt.
 func (w *way) try(ctx context.Context, provider string) (transport.Conn, orchestrator.LinkHow, error) {
-	r := w.s.redial
+	r := w.redial
 	setup, how := r.setup(provider), orchestrator.LinkFresh
 	switch caps := w.s.opts.Transports[provider].Capabilities(setup.Model); {
 	case w.handle != "" && caps.Resume:
@@ -315,7 +325,7 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 	l := new(link)
 	err := l.begin(s, w.from.gen+1, conn)
 	if err == nil {
-		err = s.install(l, how)
+		err = s.install(l, w, how)
 	}
 	if err != nil {
 		if err := conn.Close(); err != nil {
@@ -333,7 +343,7 @@ func (w *way) arrive(conn transport.Conn, how orchestrator.LinkHow) error {
 
 // install puts l in the place of the link that was given up, and sends what has waited for it: first
 // what the orchestrator asks for again, then what the user has said meanwhile.
-func (s *session) install(l *link, how orchestrator.LinkHow) error {
+func (s *session) install(l *link, w *way, how orchestrator.LinkHow) error {
 	s.inbound.Lock()
 	defer s.inbound.Unlock()
 	s.up.stopped()
@@ -347,6 +357,8 @@ func (s *session) install(l *link, how orchestrator.LinkHow) error {
 		return s.cause()
 	case s.giving != nil:
 		return errLeaving
+	case s.redial.Load() != w.redial:
+		return errOtherAgent
 	}
 	s.way = nil
 	s.linked.Store(l)

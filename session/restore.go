@@ -188,7 +188,7 @@ func (s *session) beginAgain(at *restoring) {
 		// Until the client has the new token, it may come back with those of before.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
 		is.State, is.Lost, is.ToolsVersion, is.PrincipalExpires = store.SessionLive, false, s.toolsVersion(), s.principal.Value().Expires
-		is.Agent, is.AgentVersion = s.agent.Name, s.agent.Version
+		is.Agent, is.AgentVersion = s.agent.Load().Name, s.agent.Load().Version
 	})
 	safe := s.tokens.saved(s.place.Written())
 	started := s.startedMessage(token, true, true)

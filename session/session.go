@@ -61,15 +61,12 @@ type session struct {
 	startedAt time.Time
 	opts      *Options // the Manager's
 	start     *protocol.Start
-	agent     *Agent // as it was when the session began
 	up        uplink
 	look      *lookback // nil if the session ends with its first connection to the model
 	down      downlink
 	clock     audioClock
-	tools     *registry.Snapshot // nil if there are no tools
 	calls     execute.Runner
 	byClient  *clientCalls   // runs the client's tools; nil if it has declared none
-	redial    *redialer      // opens other connections to the model; nil if the session ends with the first
 	voice     string         // requested from the model; empty for its default
 	inspect   bool           // the client may see the inside
 	account   *meter.Session // counts what is used; nil if nobody does
@@ -77,6 +74,13 @@ type session struct {
 	ending
 
 	readers sync.WaitGroup // the pumps that read: each link's and each attachment's hear, until each has seen the end
+
+	// agent is with whom the user speaks, as it was when that began; tools are the agent's, nil if it has
+	// none. redial opens other connections to the model, for that agent; it is nil if the session ends with
+	// the first one. They are stored under mu, in newSession and when another agent goes on.
+	agent  atomic.Pointer[Agent]
+	tools  atomic.Pointer[registry.Snapshot]
+	redial atomic.Pointer[redialer]
 
 	parts struct { // what look and redial point to
 		look   lookback
@@ -176,11 +180,13 @@ type session struct {
 func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*session, error) {
 	info, start := model.Info(), g.start
 	s := &session{
-		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start, agent: cmp.Or(g.agent, &opts.Agent),
+		id: g.SessionID, user: g.User, vouched: g.Vouched, scopes: g.Scopes, before: g.Context, startedAt: time.Now().UTC(), opts: opts, start: start,
 		voice: g.voice, inspect: g.Inspect, principal: unique.Make(g.principal), place: nowhere{},
 		account: g.account,
 		left:    make(chan struct{}),
 	}
+	s.agent.Store(cmp.Or(g.agent, &opts.Agent))
+	s.tools.Store(g.tools)
 	s.clock.rate = start.InputRate
 	s.up.begin(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.up.unsent = s.untold
@@ -192,7 +198,6 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 		s.down.held = holding{hoard: opts.hoard, most: audio.Bytes(start.OutputRate, heldAudio), ring: opts.Limits.Held}
 	}
 	s.done = make(chan struct{})
-	s.tools = g.tools
 	if g.declares {
 		s.byClient = &clientCalls{s: s}
 	}
@@ -220,7 +225,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 		s.keeper = handoff.NewKeeper(s.story, opts.Desk, s.log())
 	}
 	s.talked.before.Read = g.instructed + int64(len(g.Context))
-	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent), s.tools, g.mark, time.Now())
+	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {
 		s.origin = s.seat.Origin
@@ -242,7 +247,7 @@ const (
 
 // said returns what a story says of its session.
 func (s *session) said() handoff.Said {
-	said := handoff.Said{SessionID: s.id, Agent: s.agent.Name, User: s.user, Epoch: s.epoch}
+	said := handoff.Said{SessionID: s.id, Agent: s.agent.Load().Name, User: s.user, Epoch: s.epoch}
 	if s.opts.Desk != nil {
 		said.ConversationID = s.start.ConversationID
 	}
@@ -281,7 +286,7 @@ func (s *session) manual() bool { return s.start.TurnDetection == protocol.TurnD
 func (s *session) begin(token string) {
 	a := s.attached.Load()
 	s.announce(a.gen, token)
-	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Greeting})
+	s.dispatch(orchestrator.Began{PendingRequest: s.start.PendingRequest, Context: s.before, Greeting: s.agent.Load().Greeting})
 	s.watchLapse()
 	s.readers.Add(1)
 	a.start()
@@ -332,7 +337,7 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 	info := s.linked.Load().info()
 	return &protocol.SessionStarted{
 		SessionID: s.id, ResumeToken: token, Resumed: resumed, Snapshot: snapshot,
-		Provider: info.Provider, Model: info.Model, Agent: s.agent.Name, AgentsVersion: s.agent.All, ToolsVersion: s.toolsVersion(),
+		Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentsVersion: s.agent.Load().All, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 		InputMS: s.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect, Images: info.Capabilities.Images,
 	}

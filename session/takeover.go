@@ -142,10 +142,11 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
 	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.tools = m.equip(g.agent, m.snapshot(), registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+	g.all = m.snapshot()
 	if cause := m.declare(g); cause != nil {
 		g.logger.Warn("a session that was taken over goes on without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
+	g.tools = m.equip(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
 	caps := m.options().Transports[provider].Capabilities(g.agent.model(provider))
 	if err != nil || !m.options().Policy.Relink || !orchestrator.Replaceable(caps) {
 		return nil, true, causeResume
@@ -195,7 +196,8 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 		return nil, false, causeInternal
 	}
 	s.parts.redial = m.redialer(g)
-	s.redial, s.place = &s.parts.redial, t.Place
+	s.redial.Store(&s.parts.redial)
+	s.place = t.Place
 	s.followed(m.follow(g, provider, r.Model, ""))
 	m.begun(s, g)
 	s.beginAgain(at)

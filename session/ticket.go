@@ -37,6 +37,7 @@ type wish struct {
 	start *startMessage      // without the secret of its ticket
 	agent *Agent             // with whom the client speaks; nil until that is known
 	tools *registry.Snapshot // the agent's; nil if it may use no tool
+	all   *registry.Snapshot // those that the agent's are taken from, for other agents
 	mark  mark.Mark          // the mark before the gateway's own words to the model
 }
 

@@ -25,14 +25,14 @@ func (s *session) beginCalls() {
 	s.calls.Begin(s.opts.Executor, execute.Conversation{
 		Session: registry.Session{
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
-			Agent: s.agent.Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
+			Agent: s.agent.Load().Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
 		},
 		Capabilities: caps,
 		Tell:         s.tell,
 		Blocked:      func(until time.Time) { s.blockedUntil.Store(&until) },
 		Audit:        s.audit,
 		Describe:     s.describe,
-		Report:       func(in calls.Input) { s.dispatch(orchestrator.OfCall{In: in}) },
+		Report:       s.report,
 		Sure:         func() bool { return s.place.Sure() },
 		Remember:     s.remember,
 	})
@@ -77,10 +77,11 @@ func (s *session) remember(ctx context.Context) error {
 
 // toolsVersion returns the version of the session's registry.
 func (s *session) toolsVersion() string {
-	if s.tools == nil {
+	tools := s.tools.Load()
+	if tools == nil {
 		return ""
 	}
-	return s.tools.ToolsVersion()
+	return tools.ToolsVersion()
 }
 
 // decided takes an audit record: it is written at once, or when its answer is. It also settles the

@@ -130,8 +130,20 @@ func (s *agents) forVoice(e *catalog.Entry, all string) *session.Agent {
 	maps.Copy(chosen, e.Voices)
 	return &session.Agent{
 		Name: e.ID, Version: e.Version, All: all, Instructions: e.Playbook, Greeting: e.Greeting, Voices: chosen, Language: e.Language,
-		Provider: e.Provider, Model: e.Model, Tools: e.Tools, Budget: agentBudget(e.Budget.Voice, s.cfg.Budget.Voice),
+		Provider: e.Provider, Model: e.Model, Tools: e.Tools, SwitchTo: s.targets(e), Budget: agentBudget(e.Budget.Voice, s.cfg.Budget.Voice),
 	}
+}
+
+// targets are the agents to which an agent may hand its user over, as they are now.
+func (s *agents) targets(e *catalog.Entry) []registry.SwitchTarget {
+	var all []registry.SwitchTarget
+	now := s.catalog.Snapshot()
+	for _, id := range e.SwitchTo {
+		if to, ok := now.Get(id); ok && !to.Disabled {
+			all = append(all, registry.SwitchTarget{ID: to.ID, Name: to.Name, Description: to.Description})
+		}
+	}
+	return all
 }
 
 // persona returns the agent with that name, for a turn in text; nil if none begins with it.
@@ -140,7 +152,7 @@ func (s *agents) persona(name string) *chat.Persona {
 	if !ok || e.Disabled || e.Source == catalog.SourceConfig {
 		return nil
 	}
-	return &chat.Persona{Name: e.ID, Version: e.Version, Instructions: e.Playbook, Tools: e.Tools, Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}
+	return &chat.Persona{Name: e.ID, Version: e.Version, Instructions: e.Playbook, Tools: e.Tools, SwitchTo: s.targets(e), Budget: agentBudget(e.Budget.Text, s.cfg.Budget.Text)}
 }
 
 // agentBudget is the budget of an agent's document, with what it leaves out from the common one.

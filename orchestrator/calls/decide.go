@@ -1,10 +1,12 @@
 package calls
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 )
 
@@ -35,11 +37,29 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 		a := c.answer(&k, *exceeded, false)
 		a.OverBudget = true
 		return []Action{a}
+	case c.switchRefused(p) != nil:
+		return c.refuse(k, c.switchRefused(p))
 	case c.book.Confirms(p.Tool()):
 		return c.ask(k, p)
 	default:
 		return c.queue(at, k, p)
 	}
+}
+
+// switchRefused returns why a call of agent_switch is refused; nil for one that is not, and for any
+// other tool.
+func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
+	if p.Tool().ToolID != registry.AgentSwitch {
+		return nil
+	}
+	if c.first(func(o *call) bool { return o.runs == registry.AgentSwitch }) != nil {
+		return registry.NewError(registry.ErrorConflict, toolerror.SwitchUnderWay())
+	}
+	var args struct{ Agent string }
+	if err := json.Unmarshal(p.Args(), &args); err != nil {
+		return nil // checked against the schema before
+	}
+	return c.book.MaySwitch(args.Agent)
 }
 
 // repeat gives a call its idempotency key, and recognises a repetition under the same key. If

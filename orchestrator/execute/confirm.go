@@ -29,7 +29,7 @@ func (c *Runner) Ask(j calls.Ask) {
 		if in.Refused == nil {
 			err := errUnsure
 			if c.c.sure() {
-				err = c.e.ask(calls.Run(j), c.c.Session, &in)
+				err = c.e.ask(calls.Run(j), c.now(), &in)
 			}
 			if err != nil {
 				c.e.opts.Logger.Error("a question to the user could not be recorded", "tool", tool, "session_id", c.c.Session.ID, "call_id", j.Call, "error", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"voicegw/audit"
@@ -141,6 +142,8 @@ type Runner struct {
 	e *Executor
 	c *Conversation
 
+	agent atomic.Pointer[string] // who speaks now; nil for c.Session.Agent
+
 	wg sync.WaitGroup // the activities of this conversation
 
 	mu      sync.Mutex             // guards the following fields
@@ -148,6 +151,18 @@ type Runner struct {
 	ctx     func() context.Context // done when it is over; nil before the first activity that needs it
 	end     context.CancelFunc     // nil with ctx
 	cancels map[string]*running    // nil before the first call
+}
+
+// As makes another agent the conversation's: calls that begin from now on are told its name.
+func (c *Runner) As(agent string) { c.agent.Store(&agent) }
+
+// now describes the conversation as it is now.
+func (c *Runner) now() registry.Session {
+	s := c.c.Session
+	if now := c.agent.Load(); now != nil {
+		s.Agent = *now
+	}
+	return s
 }
 
 // running is a running call and the means to stop it.

@@ -57,7 +57,7 @@ func (c *Conversation) remember(ctx context.Context, r calls.Run) error {
 
 // session describes the conversation to a call of that turn, now.
 func (c *Runner) session(turn int, call string) registry.Session {
-	s := c.c.Session
+	s := c.now()
 	s.Turn, s.Call, s.Now = turn, call, time.Now().UTC()
 	if c.c.Describe != nil {
 		c.c.Describe(&s)

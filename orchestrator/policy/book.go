@@ -38,14 +38,18 @@ const (
 // successful answers, and the questions that nobody has approved. It is a value: changing one
 // copy does not change another. It is not safe for concurrent use.
 type Book struct {
-	// Fixed after NewBook.
-	tools *registry.Snapshot // nil if there are no tools
-	rules *Rules
+	rules *Rules // fixed after NewBook
+	// tools are those of the present agent; nil if there are no tools.
+	tools *registry.Snapshot
+	// budget is that of the turn, next that of the turns after it; nil means that of the rules, and no
+	// other one. Immutable.
+	budget, next *Budget
 
 	account Account
 	stored  []Stored // oldest first
 	// unapproved are the questions that nobody has approved, oldest first.
 	unapproved []unapproved
+	switches   switches
 }
 
 // NewBook returns the Book of a conversation with these tools; tools is nil if it has none.
@@ -59,7 +63,13 @@ func (b *Book) Tools() *registry.Snapshot { return b.tools }
 func (b *Book) Mode() registry.Mode { return b.rules.Mode }
 
 // Budget returns what each turn may use.
-func (b *Book) Budget() Budget { return b.rules.Budget.Or(DefaultBudget(b.rules.Mode)) }
+func (b *Book) Budget() Budget {
+	limit := b.rules.Budget
+	if b.budget != nil {
+		limit = *b.budget
+	}
+	return limit.Or(DefaultBudget(b.rules.Mode))
+}
 
 // Account returns what the turn has used so far.
 func (b *Book) Account() Account { return b.account }
@@ -74,6 +84,10 @@ func (b *Book) Slow() bool { return b.account.slow(b.Budget()) }
 // answer to a question does not begin such a turn: it continues with the previous budget.
 func (b *Book) BeginTurn() {
 	b.account = Account{}
+	if b.next != nil {
+		b.budget, b.next = b.next, nil
+	}
+	b.switches.spoken()
 	b.unapproved = slices.Clone(b.unapproved)
 	for i := range b.unapproved {
 		b.unapproved[i].Before = true

@@ -111,6 +111,7 @@ type carried struct {
 	Total      int          `json:"total,omitempty"`
 	ToolTimeMS int64        `json:"tool_time_ms,omitempty"`
 	Unapproved []unapproved `json:"unapproved,omitempty"`
+	Switches   switches     `json:"switches,omitzero"`
 }
 
 // Carry returns, for Resume, what the Book of the conversation's next message must know: what
@@ -118,7 +119,7 @@ type carried struct {
 func (b *Book) Carry() json.RawMessage {
 	raw, _ := json.Marshal(carried{ // only numbers and strings: it cannot fail
 		Retrieval: b.account.Retrieval, Total: b.account.Total, ToolTimeMS: b.account.ToolTime.Milliseconds(),
-		Unapproved: b.unapproved,
+		Unapproved: b.unapproved, Switches: b.switches,
 	})
 	return raw
 }
@@ -134,6 +135,6 @@ func (b *Book) Resume(raw json.RawMessage) error {
 		return fmt.Errorf("what the conversation has kept of its tool calls cannot be read: %w", err)
 	}
 	b.account = Account{Retrieval: max(c.Retrieval, 0), Total: max(c.Total, 0), ToolTime: time.Duration(max(c.ToolTimeMS, 0)) * time.Millisecond}
-	b.unapproved = c.Unapproved
+	b.unapproved, b.switches = c.Unapproved, c.Switches
 	return nil
 }

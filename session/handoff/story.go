@@ -108,6 +108,10 @@ func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item strin
 		if told, ok := a.Do.(calls.Tell); ok {
 			y.told(told.Message, at)
 		}
+	case orchestrator.AgentSwitched:
+		e := y.entry(at, conversation.RoleNotice, a.Turn)
+		e.System, e.Text = true, prompts.AgentWentOn(clip(a.From), clip(a.To))
+		y.add(&saying{entry: e})
 	case orchestrator.ToolEnded:
 		y.answered(a)
 	}

@@ -76,6 +76,7 @@ export const SERVER_FIELDS = {
   "tool.call": { ...numbered, call_id: true, name: true, args: true, timeout_ms: true, again: true },
   usage: { ...numbered, ...usage },
   done: { ...numbered, conversation_id: true, status: true },
+  "agent.switched": { ...numbered, from: true, to: true, reason: true },
   "provider.reconnecting": { ...numbered, reason: true },
   "provider.reconnected": { ...numbered, reason: true, lost_ms: true, how: true },
   "session.moving": { ...numbered, reason: true, deadline: true },

@@ -33,6 +33,7 @@ const REQUIRED: { [T in ServerMessage["type"]]: Record<string, unknown> } = {
   "tool.call": { call_id: TEXT, name: TEXT },
   usage: {},
   done: { conversation_id: TEXT, status: TEXT },
+  "agent.switched": { from: TEXT, to: TEXT },
   "provider.reconnecting": {},
   "provider.reconnected": {},
   "session.moving": {},

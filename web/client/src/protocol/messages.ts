@@ -448,6 +448,15 @@ export interface Done extends Numbered {
   status: "completed" | "failed";
 }
 
+/** Another agent goes on with the conversation. */
+export interface AgentSwitched extends Numbered {
+  type: "agent.switched";
+  from: string;
+  to: string;
+  /** A few words of the agent before, or of whoever has switched. */
+  reason?: string;
+}
+
 /** The gateway has lost its connection to the model and restores it. */
 export interface ProviderReconnecting extends Numbered {
   type: "provider.reconnecting";
@@ -572,6 +581,7 @@ export type ServerMessage =
   | ToolCallMessage
   | UsageMessage
   | Done
+  | AgentSwitched
   | ProviderReconnecting
   | ProviderReconnected
   | SessionMoving

@@ -63,6 +63,7 @@ export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
     case "transcript":
     case "turn.started":
     case "turn.ended":
+    case "agent.switched":
     case "provider.reconnecting":
     case "provider.reconnected":
     case "inspect.call":

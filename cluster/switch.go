@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"voicegw/session"
+	"voicegw/store"
+)
+
+// maxWhy bounds the reason why another node cannot switch an agent, in bytes.
+const maxWhy = 1000
+
+// wanted is which agent is to go on, and why. It is part of the path, because the path is signed.
+type wanted struct {
+	Agent  string `json:"agent"`
+	Reason string `json:"reason"`
+}
+
+func (w wanted) encode() string {
+	raw, _ := json.Marshal(w) // two texts: it cannot fail
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func parseWanted(text string) (w wanted, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(raw, &w)
+	}
+	return w, err
+}
+
+// SwitchAgent implements gateway.Peers: it lets another agent go on with a session that another node runs.
+// The error wraps store.ErrUnknown if that node does not run it, session.ErrAgent, ErrUnreachable or
+// ErrRefused.
+func (p *Peers) SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	base, err := url.Parse(node.URL)
+	if err != nil {
+		return fmt.Errorf("%w: its address is no URL", ErrUnreachable)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPut, base.JoinPath(sessionsPath, url.PathEscape(id), "agent", wanted{agent, reason}.encode()).String(), nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	p.signer.sign(r, time.Now())
+	answer, err := p.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // the status is the answer
+	switch answer.StatusCode {
+	case http.StatusNoContent:
+		return nil
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: on the node that had it", store.ErrUnknown)
+	case http.StatusConflict:
+		why, err := io.ReadAll(io.LimitReader(answer.Body, maxWhy))
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		return fmt.Errorf("%w: %s", session.ErrAgent, strings.TrimSpace(string(why)))
+	}
+	return fmt.Errorf("%w: %s", ErrRefused, answer.Status)
+}
+
+// switchAgent lets another agent go on with a session, for another node's operator.
+func (p *Peers) switchAgent(w http.ResponseWriter, r *http.Request) {
+	to, err := parseWanted(r.PathValue("what"))
+	if err != nil {
+		http.Error(w, "It does not say which agent is to go on.", http.StatusBadRequest)
+		return
+	}
+	err = session.ErrNotHere
+	if p.opts.Switch != nil {
+		err = p.opts.Switch(r.PathValue("id"), to.Agent, to.Reason)
+	}
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusNoContent)
+	case errors.Is(err, session.ErrAgent):
+		http.Error(w, session.WhyNot(err), http.StatusConflict)
+	default:
+		http.Error(w, "This node does not run the session.", http.StatusNotFound)
+	}
+}

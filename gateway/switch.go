@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"voicegw/session"
+	"voicegw/store"
+)
+
+// switchBody is what POST /v1/sessions/{id}/agent takes.
+type switchBody struct {
+	Agent  string `json:"agent"`
+	Reason string `json:"reason"`
+}
+
+// switchAgent lets another agent go on with a voice session, on whichever gateway it runs.
+func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
+	var body switchBody
+	if !s.readBody(w, r, &body, true, plainError) {
+		return
+	}
+	if body.Agent == "" {
+		problem(w, http.StatusBadRequest, "invalid_message", "agent is missing: it names the agent that goes on; GET /v1/agents lists them.")
+		return
+	}
+	id := r.PathValue("id")
+	err := s.opts.Sessions.SwitchAgent(id, body.Agent, body.Reason, false)
+	if errors.Is(err, session.ErrNotHere) {
+		err = s.switchElsewhere(r.Context(), id, body)
+	}
+	var elsewhere *elsewhereError
+	switch {
+	case err == nil:
+		s.opts.Logger.Info("an operator has switched the agent of a session", "session_id", id, "agent", body.Agent)
+		w.WriteHeader(http.StatusAccepted)
+	case errors.Is(err, session.ErrAgent) && !s.opts.Sessions.HasAgent(body.Agent):
+		s.unknownAgent(w, body.Agent)
+	case errors.Is(err, session.ErrAgent):
+		problem(w, http.StatusConflict, "agent_cannot", "The agent cannot go on with this session: "+session.WhyNot(err)+".")
+	case errors.Is(err, store.ErrUnknown):
+		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
+	case errors.As(err, &elsewhere):
+		problem(w, http.StatusConflict, "session_elsewhere", "The session is on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
+	default:
+		s.storeFailed(w, "the agent of a session cannot be switched", err)
+	}
+}
+
+// switchElsewhere asks the gateway that runs the session.
+func (s *Server) switchElsewhere(ctx context.Context, id string, body switchBody) error {
+	if s.opts.Directory == nil || s.opts.Nodes == nil {
+		return store.ErrUnknown
+	}
+	ctx, cancel := context.WithTimeout(ctx, othersTime)
+	defer cancel()
+	found, err := s.opts.Directory.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if found.State == store.SessionOver {
+		return store.ErrUnknown
+	}
+	return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.SwitchAgent(ctx, n, id, body.Agent, body.Reason) })
+}

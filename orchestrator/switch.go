@@ -1,0 +1,170 @@
+package orchestrator
+
+import (
+	"time"
+
+	"voicegw/audit"
+	"voicegw/orchestrator/calls"
+	"voicegw/prompts"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// confirmPatience is how long the next agent's answer waits for the model's confirmation that it has
+// the agent's instructions. A model handles its input in order, so asking without it does no harm.
+const confirmPatience = 2 * time.Second
+
+// switching is what the State keeps of a change of agent.
+//
+// A tool's SWITCH_AGENT is accepted with the tool's result, and takes place when that result is the only
+// one that the model still waits for: before it for a model that goes on by itself, and behind it for one
+// that must be asked. A model that takes other instructions over a new connection only does not get the
+// result at all: what was said is told to the next one, which is the next agent from its first word.
+type switching struct {
+	found  *NextAgent // brought for a tool's result; immutable
+	next   *NextAgent // accepted, and not yet present; nil without one. Immutable
+	reason string
+	words  string // what the agent before has left for the next one
+
+	confirmBy time.Time // when a confirmation is no longer waited for; zero if none is
+}
+
+// ofOthers takes an input that neither the client nor the model has caused.
+func (m *machine) ofOthers(in Input) {
+	switch in := in.(type) {
+	case Lapse:
+		m.lapses(in)
+	case AgentFound:
+		m.switching.found = in.Agent
+	case SwitchAgent:
+		if m.phase == PhaseActive {
+			m.switching.next, m.switching.reason, m.switching.words = in.Agent, in.Reason, ""
+		}
+	}
+}
+
+// toolSwitches accepts a tool's SWITCH_AGENT, or returns why it is refused.
+func (m *machine) toolSwitches(intent registry.Intent, wanted bool) (refusal string) {
+	found := m.switching.found
+	m.switching.found = nil
+	switch {
+	case m.phase == PhaseEnding:
+		return "the session is ending"
+	case !wanted:
+		return "the user has moved on"
+	case m.switching.next != nil:
+		return "another switch is under way"
+	case found == nil || found.Name != intent.Agent:
+		return "there is no such agent"
+	}
+	if no := m.calls.Book().MaySwitch(intent.Agent); no != nil {
+		return no.Message
+	}
+	m.switching.next, m.switching.reason, m.switching.words = found, intent.Reason, intent.Message
+	return ""
+}
+
+// switchDue reports whether a switch was accepted and no call keeps it from taking place.
+func (m *machine) switchDue() bool {
+	return m.switching.next != nil && m.phase == PhaseActive && m.calls.Awaited() == 0
+}
+
+// switchRelinks reports whether the switch that is due takes a new connection.
+func (m *machine) switchRelinks() bool {
+	return m.down() || m.switching.next.Elsewhere || m.caps.Reconfigure != transport.ReconfigureLive
+}
+
+// becomes makes the next agent the present one.
+func (m *machine) becomes() (next *NextAgent, words string) {
+	s := m.switching
+	m.switching.next, m.switching.reason, m.switching.words = nil, "", ""
+	m.calls.Book().Switch(s.next.From, s.next.Tools, s.next.Budget)
+	m.do(AgentSwitched{Turn: m.turns.last, From: s.next.From, To: s.next.Name, Reason: s.reason, Source: s.next.Source})
+	return s.next, s.words
+}
+
+// reconfigure gives the model the next agent's instructions and tools, on the connection that it has.
+func (m *machine) reconfigure() {
+	next, _ := m.becomes()
+	m.changed()
+	m.do(Command{transport.Reconfigure{Instructions: next.Instructions, Tools: next.Declared}})
+	m.switching.confirmBy = m.at.Add(confirmPatience)
+}
+
+// relinkAs gives the connection up for one that begins as the next agent; a switch that comes while
+// there is none needs nothing more. It returns what the next agent is told, with its own words first.
+func (m *machine) relinkAs() (notice string) {
+	next, words := m.becomes()
+	if !m.down() {
+		if next.Elsewhere {
+			m.link.fresh = false // the handle is another model's
+		}
+		m.unlink(LinkAgent)
+	}
+	return prompts.SwitchedNotice(next.Name, words)
+}
+
+// answerElsewhere lets the next agent answer, over a new connection, what the call was made for. The
+// call's own result is told as well, unless it is that of the switch.
+func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
+	words := []string{m.relinkAs()}
+	if a.Tool != registry.AgentSwitch {
+		words = append(words, prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode())))
+	}
+	t := m.turn
+	if t == nil || t.stage == done {
+		m.openCausedTurn()
+		t = m.turn
+	}
+	t.owedFrom, t.spoke, t.owedBy = m.at, false, time.Time{}
+	m.link.waits(&record)
+	m.do(Audit{Record: record, Told: true})
+	m.sendNotice(words...)
+}
+
+// switchLater makes a switch that no call waits for: one of an operator's, or one whose call the user
+// has overtaken.
+func (m *machine) switchLater() {
+	switch {
+	case !m.switchDue():
+	case !m.switchRelinks():
+		if !m.response.underWay() {
+			m.reconfigure()
+		}
+	case m.down():
+		m.becomes()
+	case m.quiet() && !m.awaitsHandle():
+		m.relinkAs()
+	}
+}
+
+// awaitsAgent reports whether the answer to the open turn waits for the model's confirmation.
+func (m *machine) awaitsAgent() bool { return m.caps.RespondNeeded && !m.switching.confirmBy.IsZero() }
+
+// reconfigured takes the model's confirmation, or its refusal: then the agent goes on over a new
+// connection.
+func (m *machine) reconfigured(ev transport.Reconfigured) {
+	if m.switching.confirmBy.IsZero() {
+		return
+	}
+	if ev.Err != nil && m.replaceable() {
+		m.unlink(LinkAgent)
+		return
+	}
+	m.goOnAs()
+}
+
+// watchSwitch stops waiting for a confirmation that does not come.
+func (m *machine) watchSwitch() {
+	if by := m.switching.confirmBy; !by.IsZero() && !m.at.Before(by) {
+		m.goOnAs()
+	}
+}
+
+// goOnAs asks for the answer that has waited for the next agent.
+func (m *machine) goOnAs() {
+	m.switching.confirmBy = time.Time{}
+	if t := m.turn; t != nil {
+		m.settleCalls(t, m.calls.Owed(t.number))
+	}
+}

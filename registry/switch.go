@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"voicegw/prompts"
+)
+
+// SwitchTarget is an agent that another one may hand its user over to.
+type SwitchTarget struct {
+	// ID is the agent's name for the model, at most MaxAgent bytes. Name and Description say what it is
+	// for, and may be empty.
+	ID, Name, Description string
+}
+
+// maxTargetWords is how many characters the model is told of one target, maxTargets of all.
+const (
+	maxTargetWords = 200
+	maxTargets     = 6000
+)
+
+type switchArgs struct {
+	Agent   string `json:"agent"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+type switched struct {
+	Agent string `json:"agent"`
+	Note  string `json:"note"`
+}
+
+// Switching returns a snapshot of the same version that has the built-in tool [AgentSwitch] as well,
+// with these agents for the values of its parameter agent. Without targets it returns s.
+func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
+	if s == nil || len(targets) == 0 {
+		return s
+	}
+	entry := switchEntry(targets)
+	params, problems := compileParameters(entry.Parameters)
+	if len(problems) > 0 {
+		panic(fmt.Sprint("registry: the schema of "+AgentSwitch+": ", problems)) // it is made here, of texts in quotes
+	}
+	sub := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: maps.Clone(s.tools)}
+	tool := &Tool{Entry: entry, compiled: &compiledSpec{params: params}, handler: switchHandler(targets)}
+	sub.tools[AgentSwitch] = tool
+	sub.sorted = append(slices.Clone(s.sorted), tool)
+	slices.SortFunc(sub.sorted, func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
+	for i, t := range sub.sorted {
+		t = t.within(s, sub)
+		sub.sorted[i], sub.tools[t.ToolID] = t, t
+	}
+	return sub
+}
+
+func switchHandler(targets []SwitchTarget) Handler {
+	names := make(map[string]string, len(targets))
+	for _, t := range targets {
+		names[t.ID] = t.Name
+	}
+	return Bind(func(_ context.Context, call Call[switchArgs, struct{}]) (Result, error) {
+		return Result{
+			Data:    switched{Agent: call.Args.Agent, Note: prompts.SwitchedNote(names[call.Args.Agent], call.Args.Agent, call.Args.Message)},
+			Intents: []Intent{SwitchAgent(call.Args.Agent, call.Args.Reason, call.Args.Message)},
+		}, nil
+	})
+}
+
+// property is a parameter of agent_switch, in the words that all forms have in common.
+type property struct {
+	Type        string   `json:"type"`
+	Enum        []string `json:"enum,omitempty"`
+	MinLength   int      `json:"minLength,omitempty"`
+	MaxLength   int      `json:"maxLength,omitempty"`
+	Description string   `json:"description"`
+}
+
+func switchEntry(targets []SwitchTarget) Entry {
+	ids := make([]string, len(targets))
+	for i, t := range targets {
+		ids[i] = t.ID
+	}
+	agent, reason, message := prompts.AgentSwitchAgent+targetWords(targets), prompts.AgentSwitchReason, prompts.AgentSwitchMessage
+	form := func(kind, object string, bounds bool, more map[string]any) json.RawMessage {
+		a, r, m := property{kind, ids, 0, 0, agent}, property{kind, nil, 0, 0, reason}, property{kind, nil, 0, 0, message}
+		if bounds {
+			r.MinLength, r.MaxLength, m.MaxLength = 1, MaxReason, MaxPendingMessage
+		}
+		schema := map[string]any{"type": object, "properties": map[string]property{"agent": a, "reason": r, "message": m}, "required": []string{"agent", "reason"}}
+		maps.Copy(schema, more)
+		raw, _ := json.Marshal(schema) // only texts and numbers: it cannot fail
+		return raw
+	}
+	closed := map[string]any{"additionalProperties": false}
+	openai := form("string", "object", false, closed)
+	return Entry{
+		Spec: Spec{
+			ToolID: AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,
+			Category: CategoryUtility, SideEffects: SideEffectsNone,
+			AllowedModes: []Mode{ModeText, ModeVoice}, LatencyBudgetMS: 500, TimeoutMS: 1000,
+			Parameters: form("string", "object", true, closed),
+		},
+		Summary: prompts.AgentSwitchSummary,
+		Guide:   prompts.AgentSwitchGuide + targetWords(targets),
+		Forms: Forms{
+			OpenAI: openai, OpenAIChat: slices.Clone(openai),
+			Gemini: form("STRING", "OBJECT", false, map[string]any{"propertyOrdering": []string{"agent", "reason", "message"}}),
+		},
+	}
+}
+
+// targetWords says in a line for each target what it is for.
+func targetWords(targets []SwitchTarget) string {
+	var b strings.Builder
+	for _, t := range targets {
+		line := "\n" + t.ID
+		if words := strings.TrimSpace(strings.Join(strings.Fields(t.Name+". "+t.Description), " ")); words != "." {
+			line += ": " + shorten(words, maxTargetWords)
+		}
+		if b.Len()+len(line) > maxTargets {
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
+	"voicegw/prompts/toolerror"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+// The errors of Manager.SwitchAgent.
+var (
+	// ErrNotHere: the session does not run on this node.
+	ErrNotHere = errors.New("session: it does not run on this node")
+	// ErrAgent: the agent cannot go on with the session. The error that wraps it says why.
+	ErrAgent = errors.New("session: the agent cannot go on with the session")
+)
+
+// report takes the result of a call. With one that hands the user over comes the agent that goes on; if
+// there is none, the call has failed.
+func (s *session) report(in calls.Input) {
+	done, ok := in.(calls.Finished)
+	if !ok || !done.Envelope.OK {
+		s.dispatch(orchestrator.OfCall{In: in})
+		return
+	}
+	for _, intent := range done.Envelope.Intents {
+		if intent.Type != registry.IntentSwitchAgent {
+			continue
+		}
+		next, err := s.successor(intent.Agent)
+		if err != nil {
+			s.log().Info("a tool's agent cannot go on", "agent", clip(intent.Agent), "error", err)
+			done.Envelope.OK, done.Envelope.Data, done.Envelope.Intents, done.Envelope.Evidence = false, nil, nil, nil
+			done.Envelope.Error = registry.NewError(registry.ErrorNotFound, toolerror.SwitchNotPossible(clip(intent.Agent), err.Error()))
+			break
+		}
+		s.dispatch(orchestrator.AgentFound{Agent: next})
+		break
+	}
+	s.dispatch(orchestrator.OfCall{In: done})
+}
+
+// WhyNot returns why an error of Manager.SwitchAgent says that an agent cannot go on, as the end of a
+// sentence; empty without a reason.
+func WhyNot(err error) string {
+	_, why, _ := strings.Cut(err.Error(), ErrAgent.Error()+": ")
+	return why
+}
+
+// successor returns the agent of that name, as it is now, or the reason why it cannot go on, as the end of
+// a sentence. Its Source is the redialer of its connections.
+func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
+	was := s.redial.Load()
+	if was == nil {
+		return nil, errors.New("the session has not begun")
+	}
+	m, present := was.m, s.agent.Load()
+	a := m.agent(name)
+	switch {
+	case name == "" || a == nil:
+		return nil, errors.New("there is no such agent any more")
+	case a.Name == present.Name:
+		return nil, errors.New("it is the one that speaks")
+	case a.Provider != "" && s.start.Provider != "" && a.Provider != s.start.Provider:
+		return nil, errors.New("it speaks with another provider than the one that the client has asked for")
+	}
+	r := *was
+	r.agent, r.tools = a, m.equip(a, was.all, registry.Session{UserID: s.user.String(), Vouched: s.vouched, Scopes: s.scopes})
+	r.provider = m.providerOf(&r.wish)
+	now := s.linked.Load().info()
+	setup := m.setup(&r.wish, r.provider)
+	next := &orchestrator.NextAgent{
+		From: present.Name, Name: a.Name, Tools: r.tools, Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
+		Elsewhere: r.provider != was.provider || setup.Model != was.setup(was.provider).Model,
+	}
+	live := !next.Elsewhere && now.Capabilities.Reconfigure == transport.ReconfigureLive
+	if !live && !(s.opts.Policy.Relink && orchestrator.Replaceable(now.Capabilities)) {
+		return nil, errors.New("this session's model takes no other instructions")
+	}
+	next.Source = &r
+	return next, nil
+}
+
+// agentSwitched makes another agent the session's. The caller must hold mu.
+func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
+	r, ok := a.Source.(*redialer)
+	if !ok {
+		return // the step passes on what successor has made
+	}
+	version := s.agent.Load().Version
+	s.agent.Store(r.agent)
+	s.tools.Store(r.tools)
+	s.redial.Store(r)
+	s.calls.As(a.To)
+	s.place.Update(func(is *store.SessionRecord) {
+		is.Agent, is.AgentVersion, is.Provider = a.To, r.agent.Version, r.provider
+	})
+	s.log().Info("another agent goes on", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
+	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: registry.ModeVoice, TurnID: a.Turn, From: a.From, Why: a.Reason})
+	s.tell(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
+}
+
+// SwitchAgent lets another agent go on with the session of that id, at the next moment at which its model
+// owes nothing. listed allows only the agents that the present one may hand its user over to. The error
+// wraps ErrNotHere or ErrAgent.
+func (m *Manager) SwitchAgent(id, agent, reason string, listed bool) error {
+	s := m.visit(id)
+	if s == nil {
+		return ErrNotHere
+	}
+	defer s.visitors.Done()
+	if listed && !s.mayHandTo(agent) {
+		return fmt.Errorf("%w: the agent %q may not hand its user over to it", ErrAgent, s.agent.Load().Name)
+	}
+	next, err := s.successor(agent)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAgent, err)
+	}
+	s.dispatch(orchestrator.SwitchAgent{Agent: next, Reason: clipTo(reason, registry.MaxReason)})
+	return nil
+}
+
+func (s *session) mayHandTo(agent string) bool {
+	for _, t := range s.agent.Load().SwitchTo {
+		if t.ID == agent {
+			return true
+		}
+	}
+	return false
+}

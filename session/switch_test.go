@@ -1,0 +1,244 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/registry"
+	"voicegw/transport"
+)
+
+// live takes other instructions in mid-call, and waits to be asked; alone does so without being asked.
+var (
+	live  = with(remembering, func(c *transport.Capabilities) { c.Reconfigure, c.RespondNeeded = transport.ReconfigureLive, true })
+	alone = with(live, func(c *transport.Capabilities) { c.RespondNeeded = false })
+)
+
+// troupe are two agents that may hand over to each other, and one that only an operator gives.
+func troupe() *cast {
+	c := &cast{}
+	back := []registry.SwitchTarget{{ID: "desk", Name: "Desk"}}
+	c.put(Agent{Name: "desk", Version: "d1", Instructions: "You are the desk.", SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing", Description: "Invoices"}, {ID: "gone"}, {ID: "desk"}}})
+	c.put(Agent{Name: "billing", Version: "b1", Instructions: "You are billing.", Tools: []string{"clock"}, SwitchTo: back})
+	c.put(Agent{Name: "boss", Version: "x1", Instructions: "You are the boss."})
+	return c
+}
+
+// handOver is a model's call of agent_switch.
+func handOver(model *fakeConn, to, call string) {
+	model.Emit(
+		transport.ResponseStarted{ID: "r-" + call},
+		transport.ToolCall{Call: call, ID: "provider_" + call, Name: registry.AgentSwitch, Args: json.RawMessage(`{"agent":"` + to + `","reason":"their task"}`)},
+		transport.ResponseDone{ID: "r-" + call, Status: transport.ResponseCompleted},
+	)
+	synctest.Wait()
+}
+
+// switchStage is a session of the desk that has asked something.
+func switchStage(t *testing.T, caps transport.Capabilities) (st *stage, c *testClient, model *fakeConn, lines *[]audit.Record) {
+	t.Helper()
+	lines = new([]audit.Record)
+	st = newStage(t, caps, func(o *Options) {
+		o.Agents, o.Tools = troupe(), twoTools(t).Snapshot
+		o.Policy.Tools.Budget = roomy
+		o.Audit = func(r audit.Record) { *lines = append(*lines, r) }
+	})
+	c = st.connect(strings.Replace(startBilling, "billing", "desk", 1))
+	model = st.fake.Accept(t)
+	synctest.Wait()
+	c.say(`{"type":"input.text","text":"my bill is wrong"}`)
+	synctest.Wait()
+	return st, c, model, lines
+}
+
+// kinds lists the commands to a model by their types, audio left out.
+func kinds(model *fakeConn) (list []string) {
+	for _, cmd := range model.Commands() {
+		switch cmd.(type) {
+		case transport.UserText:
+			list = append(list, "text")
+		case transport.ToolResult:
+			list = append(list, "result")
+		case transport.Reconfigure:
+			list = append(list, "reconfigure")
+		case transport.Respond:
+			list = append(list, "respond")
+		}
+	}
+	return list
+}
+
+func reconfigured(model *fakeConn) (all []transport.Reconfigure) {
+	for _, cmd := range model.Commands() {
+		if r, ok := cmd.(transport.Reconfigure); ok {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// TestSwitchLive: the model gets the next agent's instructions and tools, among them the way back, before
+// it answers; the client, the list of sessions, the audit and the tools know who goes on.
+func TestSwitchLive(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		caps  transport.Capabilities
+		order []string
+	}{
+		{"asked", live, []string{"text", "result", "reconfigure", "respond"}},
+		{"by itself", alone, []string{"text", "reconfigure", "result"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st, client, model, lines := switchStage(t, c.caps)
+				setup := model.Setup()
+				at := slices.IndexFunc(setup.Tools, func(tool transport.Tool) bool { return tool.Name == registry.AgentSwitch })
+				if at < 0 || !strings.Contains(string(setup.Tools[at].Parameters), `"enum":["billing"]`) {
+					t.Fatalf("the desk has the tools %v", names(setup.Tools))
+				}
+				handOver(model, "billing", "c1")
+				model.Emit(transport.Reconfigured{})
+				synctest.Wait()
+				if got := kinds(model); !slices.Equal(got, c.order) {
+					t.Errorf("the model got %v, want %v", got, c.order)
+				}
+				got := reconfigured(model)
+				if len(got) != 1 || got[0].Instructions != "You are billing." || !slices.Equal(names(got[0].Tools), []string{registry.AgentSwitch, "clock", registry.DescribeTool}) {
+					t.Fatalf("the model was reconfigured with %+v", got)
+				}
+				if m := client.last(t, "agent.switched"); m["from"] != "desk" || m["to"] != "billing" || m["reason"] != "their task" {
+					t.Errorf("the client was told %v", m)
+				}
+				if s := st.m.Sessions()[0]; s.Agent != "billing" || s.AgentVersion != "b1" {
+					t.Errorf("the session is listed as %+v", s)
+				}
+				if i := slices.IndexFunc(*lines, func(r audit.Record) bool { return r.Event == audit.EventAgent }); i < 0 || (*lines)[i].Agent != "billing" || (*lines)[i].From != "desk" {
+					t.Errorf("the audit has %+v", *lines)
+				}
+				answers(client, model, "r2", "a1", "I see your bill.")
+				client.say(`{"type":"input.text","text":"and the desk again"}`)
+				synctest.Wait()
+				asked(model, "watch", "c2")
+				if env := results(t, model)["c2"]; env.OK || env.Error.Type != registry.ErrorNotFound {
+					t.Errorf("a tool of the desk answers %+v", env)
+				}
+				handOver(model, "desk", "c3")
+				if got := reconfigured(model); len(got) != 2 || got[1].Instructions != "You are the desk." {
+					t.Errorf("the model was reconfigured with %+v", got)
+				}
+				// The next connection begins as the agent that speaks.
+				model.FailRecv(broken())
+				next := st.fake.Accept(t)
+				synctest.Wait()
+				if got := next.Setup(); got.Instructions != "You are the desk." {
+					t.Errorf("the next connection begins as %q", got.Instructions)
+				}
+			})
+		})
+	}
+}
+
+// TestSwitchOverAnotherConnection: a model that takes no other instructions hears nothing more, and the
+// next connection is the next agent from its first word.
+func TestSwitchOverAnotherConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, client, model, _ := switchStage(t, resuming)
+		handOver(model, "billing", "c1")
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		model.WaitClosed(t)
+		if got := kinds(model); !slices.Equal(got, []string{"text"}) {
+			t.Errorf("the model of the desk got %v", got)
+		}
+		setup := next.Setup()
+		if setup.Instructions != "You are billing." || setup.ResumeHandle != "" || len(setup.History) == 0 || !slices.Contains(names(setup.Tools), "clock") || slices.Contains(names(setup.Tools), "watch") {
+			t.Errorf("the next connection begins with %+v", setup)
+		}
+		texts := next.Commands()
+		if len(texts) != 1 || !strings.Contains(texts[0].(transport.UserText).Text, "taken over this conversation as billing") {
+			t.Errorf("the next agent was told %+v", texts)
+		}
+		answers(client, next, "r1", "a1", "I see your bill.")
+		client.expect(t, "turn.started", "agent.switched", "provider.reconnecting", "provider.reconnected", "audio.start l2.a1", "turn.ended completed")
+		if m := client.last(t, "provider.reconnected"); m["reason"] != "agent_switch" {
+			t.Errorf("the client was told %v", m)
+		}
+	})
+}
+
+// TestSwitchWhileConnecting: a connection that was opened for the agent before is not used.
+func TestSwitchWhileConnecting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, _, model, _ := switchStage(t, remembering)
+		release := st.fake.StallConnect()
+		model.FailRecv(broken())
+		synctest.Wait()
+		id := st.m.Sessions()[0].ID
+		if err := st.m.SwitchAgent(id, "boss", "", false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		release()
+		first := st.fake.Accept(t)
+		second := st.fake.Accept(t)
+		synctest.Wait()
+		if a, b := first.Setup().Instructions, second.Setup().Instructions; a != "You are the desk." || b != "You are the boss." {
+			t.Errorf("the connections begin as %q and %q", a, b)
+		}
+		first.WaitClosed(t)
+	})
+}
+
+// TestSwitchByAnOperator: anybody may be given by an operator, and only those of the list by others. What
+// cannot be is told at once.
+func TestSwitchByAnOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, client, model, _ := switchStage(t, live)
+		id := st.m.Sessions()[0].ID
+		for _, c := range []struct {
+			agent  string
+			listed bool
+			want   error
+		}{{"boss", true, ErrAgent}, {"nobody", false, ErrAgent}, {"desk", false, ErrAgent}} {
+			if err := st.m.SwitchAgent(id, c.agent, "", c.listed); !errors.Is(err, c.want) {
+				t.Errorf("a switch to %s: %v", c.agent, err)
+			}
+		}
+		if err := st.m.SwitchAgent("voice-unknown", "boss", "", false); !errors.Is(err, ErrNotHere) {
+			t.Errorf("a switch of no session: %v", err)
+		}
+		answers(client, model, "r1", "a1", "Let me see.")
+		if err := st.m.SwitchAgent(id, "boss", "a complaint", false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		pass(time.Second)
+		if got := reconfigured(model); len(got) != 1 || got[0].Instructions != "You are the boss." {
+			t.Errorf("the model was reconfigured with %+v", got)
+		}
+		if m := client.last(t, "agent.switched"); m["to"] != "boss" || m["reason"] != "a complaint" {
+			t.Errorf("the client was told %v", m)
+		}
+	})
+}
+
+// TestSwitchThatCannotBe: a model that takes neither other instructions nor a past stays the agent that
+// it is, and is told so.
+func TestSwitchThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, client, model, _ := switchStage(t, hearing)
+		handOver(model, "billing", "c1")
+		if env := results(t, model)["c1"]; env.OK || env.Error.Type != registry.ErrorNotFound {
+			t.Errorf("the switch answers %+v", env)
+		}
+		if client.count("agent.switched") != 0 {
+			t.Errorf("the client was told %q", client.log())
+		}
+	})
+}
