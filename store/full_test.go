@@ -25,10 +25,15 @@ func fill(dir string) {
 		os.Exit(1)
 	}
 	line, stored := bytes.Repeat([]byte("x"), 100_000), 0
-	for err = s.Ready(ctx); err == nil && stored < 1000; stored++ {
-		err = s.Audit().AppendAll(ctx, [][]byte{line})
+	ready := s.Ready(ctx)
+	for tries := 0; ready == nil && tries < 1000; tries++ {
+		if err = s.Audit().AppendAll(ctx, [][]byte{line}); err == nil {
+			stored++
+			continue
+		}
+		ready = s.Ready(ctx) // nil if the machine was only too busy for the store's patience
 	}
-	fmt.Fprintf(os.Stdout, "stored %d\nunavailable %t\nready %v\n", stored-1, errors.Is(err, ErrUnavailable), s.Ready(ctx))
+	fmt.Fprintf(os.Stdout, "stored %d\nunavailable %t\nready %v\n", stored, errors.Is(err, ErrUnavailable), ready)
 	os.Exit(0)
 }
 
