@@ -14,7 +14,10 @@ import (
 // session and its user are added to the Record.
 type Call struct {
 	At time.Time
-	// Tools are the conversation's tools; nil if it has none.
+	// Agent is in whose name the call was made, AgentVersion the version of its document; empty if that is
+	// for the conversation to say.
+	Agent, AgentVersion string
+	// Tools are the tools of that agent; nil if it has none.
 	Tools *registry.Snapshot
 	// Tool is what ran, or was asked for.
 	Tool           string
@@ -42,6 +45,7 @@ func (c Call) Record() Record {
 	env := c.Envelope
 	r := Record{
 		Event: EventTool, Time: c.At.UTC().Truncate(time.Millisecond), ToolID: c.Tool, Mode: c.Mode,
+		Agent: c.Agent, AgentVersion: c.AgentVersion,
 		TurnID: c.Turn, CallID: c.ID, ProviderCallID: c.ProviderID,
 		IdempotencyKey: c.Key, BusinessKey: hashed(c.Business),
 		DurationMS: env.Meta.DurationMS, OK: env.OK, Budget: c.Budget,

@@ -139,7 +139,10 @@ func (t *turn) audit(r audit.Record) {
 		return
 	}
 	s := t.session()
-	r.SessionID, r.UserID, r.ConversationID, r.Agent, r.AgentVersion = s.ID, s.UserID, s.ConversationID, s.Agent, t.persona.Version
+	r.SessionID, r.UserID, r.ConversationID = s.ID, s.UserID, s.ConversationID
+	if r.Agent == "" {
+		r.Agent, r.AgentVersion = s.Agent, t.persona.Version
+	}
 	t.a.opts.Audit(r)
 }
 

@@ -78,3 +78,6 @@ func (p *Persona) rules(r policy.Rules) policy.Rules {
 	r.Budget = p.Budget.Or(r.Budget)
 	return r
 }
+
+// named is the persona as the agent of its calls.
+func (p *Persona) named() policy.Agent { return policy.Agent{Name: p.Name, Version: p.Version} }

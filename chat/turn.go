@@ -90,6 +90,7 @@ func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, r
 	t.persona = a.persona(req.Agent, c.Agent)
 	t.tools = t.toolsOf(t.persona)
 	t.calls = calls.New(t.tools, &calls.Rules{Tools: t.persona.rules(a.opts.Rules), Prefix: t.callPrefix()})
+	t.calls.Book().As(t.persona.named())
 	t.resume()
 	t.follow()
 	t.runs = a.opts.Executor.Begin(t.conversation())

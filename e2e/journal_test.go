@@ -52,6 +52,18 @@ func (j *journal) of(tool string) ([]audit.Record, <-chan struct{}) {
 	return out, j.grown
 }
 
+// events are the records of an event so far.
+func (j *journal) events(event audit.Event) (out []audit.Record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, r := range j.records {
+		if r.Event == event {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // wait returns the records about a tool once there are so many, and fails for more.
 func (j *journal) wait(t testing.TB, tool string, many int) []audit.Record {
 	t.Helper()

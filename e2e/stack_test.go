@@ -39,7 +39,8 @@ type setting struct {
 	model    string // empty means the adapter's own choice
 	limits   session.Limits
 	policy   orchestrator.Policy
-	tools    *toolbox // nil means none
+	tools    *toolbox       // nil means none
+	agents   session.Agents // nil means the default one alone
 	// text adds the text agent, with tools; its model is a simulator of its own.
 	text bool
 	// chat is where the text agent's model listens, if it is no simulator.
@@ -124,7 +125,7 @@ func newStack(t testing.TB, provider string, set setting) *stack {
 	set.patient()
 	opts := session.Options{
 		Transports: map[string]transport.Transport{provider: tr}, Provider: provider,
-		Limits: set.limits, Policy: set.policy,
+		Limits: set.limits, Policy: set.policy, Agents: set.agents,
 		Logger: secrettest.Logger(slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
 	}
 	serve := gateway.Options{Auth: auth.Operators(operatorsKey)}

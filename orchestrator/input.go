@@ -150,6 +150,8 @@ type LinkGone struct{}
 type NextAgent struct {
 	// From is the present agent, Name the next one.
 	From, Name string
+	// Version is that of its document; empty without one.
+	Version string
 	// Tools are its tools; nil without any. Budget is what its turns may use.
 	Tools  *registry.Snapshot
 	Budget policy.Budget

@@ -337,6 +337,10 @@ func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapsho
 	}
 }
 
+// As names the agent with which the conversation begins, or goes on in this process: its calls are audited
+// in that name, whoever goes on when they end.
+func (s *State) As(a policy.Agent) { s.calls.Book().As(a) }
+
 // Turn returns the number of the open turn, or 0 between turns.
 func (s State) Turn() int {
 	if s.turn == nil {

@@ -90,6 +90,9 @@ func (s *session) intentDecided(a orchestrator.IntentDecided) {
 // ours adds the session's identity to an audit record.
 func (s *session) ours(r audit.Record) audit.Record {
 	r.SessionID, r.UserID = s.id, s.user.String()
-	r.ConversationID, r.Agent, r.AgentVersion = s.start.ConversationID, s.agent.Load().Name, s.agent.Load().Version
+	r.ConversationID = s.start.ConversationID
+	if r.Agent == "" {
+		r.Agent, r.AgentVersion = s.agent.Load().Name, s.agent.Load().Version
+	}
 	return r
 }

@@ -20,6 +20,7 @@ import (
 	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -226,6 +227,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	}
 	s.talked.before.Read = g.instructed + int64(len(g.Context))
 	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
+	s.state.As(policy.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {
 		s.origin = s.seat.Origin

@@ -79,7 +79,7 @@ func (s *session) successor(name string) (*orchestrator.NextAgent, error) {
 	now := s.linked.Load().info()
 	setup := m.setup(&r.wish, r.provider)
 	next := &orchestrator.NextAgent{
-		From: present.Name, Name: a.Name, Tools: r.tools, Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
+		From: present.Name, Name: a.Name, Version: a.Version, Tools: r.tools, Budget: a.Budget.Or(s.opts.Policy.Tools.Budget), Instructions: setup.Instructions, Declared: setup.Tools,
 		Elsewhere: r.provider != was.provider || setup.Model != was.setup(was.provider).Model,
 	}
 	live := !next.Elsewhere && now.Capabilities.Reconfigure == transport.ReconfigureLive

@@ -56,6 +56,9 @@ type Overtaken struct {
 type Approved struct {
 	Tool, Reference, Provider string
 	By                        By
+	// Agent is the agent that has asked, and Tools are its tools; nil for those of the present one.
+	Agent policy.Agent
+	Tools *registry.Snapshot
 	// Prepared is the call to run. If it is nil, the caller runs the call that is stored with the
 	// question, with these keys and arguments, and reports Finished. If it is nil and Asked is set,
 	// nothing is run, because the tool is not the one of which the user was asked, of version Asked.

@@ -19,6 +19,8 @@ type call struct {
 	tool     string // the tool that the client was told of
 	runs     string // the tool that runs; it differs from tool for ConfirmAction
 	turn     int
+	by       policy.Agent       // the agent that has made it
+	tools    *registry.Snapshot // the tools of that agent; nil without any
 	state    state
 	reader   reader
 	unlinked bool   // the model asked for it on a connection that is gone
@@ -172,7 +174,7 @@ func (c *Calls) answer(k *call, env registry.Envelope, ran bool) Answer {
 		Turn: k.turn, Call: k.id, Tool: k.tool, Model: k.model, reader: k.reader, Envelope: env, Ran: ran,
 		Prepared: k.prepared, Approval: k.approval, Written: k.written, category: c.category(k.tool),
 		line: audit.Call{
-			Tools: c.book.Tools(), Tool: k.tool, Mode: c.book.Mode(), Turn: k.turn, ID: k.id, ProviderID: k.provider,
+			Agent: k.by.Name, AgentVersion: k.by.Version, Tools: k.tools, Tool: k.tool, Mode: c.book.Mode(), Turn: k.turn, ID: k.id, ProviderID: k.provider,
 			Key: k.keys.Idempotency, Business: k.keys.Business, Budget: k.budget, Args: k.args, Envelope: env,
 		},
 	}

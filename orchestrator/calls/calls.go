@@ -146,7 +146,7 @@ func (c *Calls) Refuse(at time.Time, in Called, why *registry.Error) []Action {
 // begin names a call and tells the client about it.
 func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
 	k := call{
-		id: c.NextName(), model: in.Model, provider: in.Provider, tool: in.Tool, runs: in.Tool, turn: in.Turn,
+		id: c.NextName(), by: c.book.Agent(), tools: c.book.Tools(), model: in.Model, provider: in.Provider, tool: in.Tool, runs: in.Tool, turn: in.Turn,
 		written: in.Args, message: in.Message, askedAt: at,
 	}
 	return k, []Action{Tell{&protocol.ToolStarted{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool)}}}

@@ -185,7 +185,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	do := []Action{Tell{&protocol.ConfirmationEnded{Header: protocol.Header{Turn: q.turn}, Token: in.Token, Tool: q.tool, Outcome: string(in.Outcome)}}}
 	if in.Outcome == OutcomeApproved {
 		c.book.Approved(q.runs, q.question.name)
-		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Prepared: q.prepared, Args: q.args, Asked: q.version,
+		a := Approved{Tool: q.runs, Reference: q.question.reference, Provider: q.provider, By: in.By, Agent: q.by, Tools: q.tools, Prepared: q.prepared, Args: q.args, Asked: q.version,
 			Keys: ApprovedKeys(q.question.reference, q.keys.Business), Waited: q.question.waited(at)}
 		if spoken == nil {
 			return append(do, a)
@@ -196,7 +196,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		return append(do, c.approve(at, *spoken, a)...)
 	}
 	do = append(do, Declined{Tool: q.tool, Reference: q.question.reference, Outcome: in.Outcome, Told: spoken != nil, Record: Decision{
-		At: at, Tools: c.book.Tools(), Mode: c.book.Mode(), Turn: q.turn, Tool: q.runs, Provider: q.provider, Args: q.args,
+		At: at, Agent: q.by, Tools: q.tools, Mode: c.book.Mode(), Turn: q.turn, Tool: q.runs, Provider: q.provider, Args: q.args,
 		Reference: q.question.reference, Outcome: in.Outcome, By: in.By, Waited: q.question.waited(at),
 	}.Record()})
 	if spoken == nil {
@@ -209,6 +209,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 // Decision is an answer that ran nothing, as the audit records it.
 type Decision struct {
 	At                        time.Time
+	Agent                     policy.Agent
 	Tools                     *registry.Snapshot
 	Mode                      registry.Mode
 	Turn                      int
@@ -221,7 +222,7 @@ type Decision struct {
 
 // Record returns the audit's line for the decision.
 func (d Decision) Record() audit.Record {
-	r := audit.Call{At: d.At, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args, Waited: d.Waited}.Record()
+	r := audit.Call{At: d.At, Agent: d.Agent.Name, AgentVersion: d.Agent.Version, Tools: d.Tools, Tool: d.Tool, Mode: d.Mode, Turn: d.Turn, ProviderID: d.Provider, Args: d.Args, Waited: d.Waited}.Record()
 	r.Event, r.Delivered = audit.EventConfirmation, false
 	r.Confirmation, r.ConfirmedBy, r.Reference = string(d.Outcome), string(d.By), d.Reference
 	return r
@@ -236,6 +237,9 @@ func (c *Calls) Approve(at time.Time, turn int, a Approved) []Action {
 }
 
 func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
+	if a.Tools != nil {
+		k.by, k.tools = a.Agent, a.Tools
+	}
 	k.approval, k.runs, k.keys, k.asked, k.into, k.budget = &a, a.Tool, a.Keys, string(a.Args), "", nil
 	if a.Prepared != nil {
 		if do, settled := c.duplicate(k, a.Prepared); settled {

@@ -32,11 +32,12 @@ func (m Memory) UnderWay(turn int) bool {
 
 // OpenCall is a call of which it is not known yet what came.
 type OpenCall struct {
-	Call     string `json:"call"`
-	Turn     int    `json:"turn,omitempty"`
-	Tool     string `json:"tool"`               // that the client was told of
-	Runs     string `json:"runs,omitempty"`     // that runs; it differs from Tool for ConfirmAction
-	Provider string `json:"provider,omitempty"` // the provider's id of the call
+	Call     string       `json:"call"`
+	Turn     int          `json:"turn,omitempty"`
+	Tool     string       `json:"tool"`               // that the client was told of
+	Runs     string       `json:"runs,omitempty"`     // that runs; it differs from Tool for ConfirmAction
+	Provider string       `json:"provider,omitempty"` // the provider's id of the call
+	Agent    policy.Agent `json:"agent,omitzero"`     // that has made it
 	// Writes means that the tool changes something and may have begun to.
 	Writes    bool            `json:"writes,omitempty"`
 	Args      json.RawMessage `json:"args,omitempty"`
@@ -57,6 +58,7 @@ type OpenQuestion struct {
 	Turn      int               `json:"turn,omitempty"`
 	Tool      string            `json:"tool"`
 	Runs      string            `json:"runs"`
+	Agent     policy.Agent      `json:"agent,omitzero"`    // that has asked
 	Version   string            `json:"version,omitempty"` // of the tool
 	Provider  string            `json:"provider,omitempty"`
 	Args      json.RawMessage   `json:"args,omitempty"`
@@ -85,7 +87,7 @@ func (c *Calls) Memory() Memory {
 
 func (k *call) openCall() OpenCall {
 	o := OpenCall{
-		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business,
+		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Agent: k.by, Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business,
 		Writes: k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == registry.SideEffectsWrites,
 	}
 	if k.approval != nil {
@@ -97,7 +99,7 @@ func (k *call) openCall() OpenCall {
 func (k *call) openQuestion() OpenQuestion {
 	q := k.question
 	o := OpenQuestion{
-		Token: q.token, Name: q.name, Reference: q.reference, Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider,
+		Token: q.token, Name: q.name, Reference: q.reference, Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Agent: k.by,
 		Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business, PutAt: q.putAt, ExpiresAt: q.expiresAt, Told: q.told,
 	}
 	if k.prepared != nil {
@@ -139,7 +141,7 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 // the user.
 func (c *Calls) restored(q OpenQuestion) call {
 	k := call{
-		id: q.Call, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider, state: waiting, args: q.Args, version: q.Version,
+		id: q.Call, by: q.Agent, tools: c.book.Tools(), tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider, state: waiting, args: q.Args, version: q.Version,
 		keys:     policy.Keys{Idempotency: q.Key, Business: q.Business},
 		question: &question{token: q.Token, name: q.Name, reference: q.Reference, putAt: q.PutAt, expiresAt: q.ExpiresAt, told: q.Told},
 	}
@@ -158,7 +160,7 @@ func (c *Calls) restored(q OpenQuestion) call {
 // loses answers a call of which nobody knows what came.
 func (c *Calls) loses(o OpenCall) Action {
 	k := call{
-		id: o.Call, tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider, state: running, reader: lost, args: o.Args, written: o.Args,
+		id: o.Call, by: o.Agent, tools: c.book.Tools(), tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider, state: running, reader: lost, args: o.Args, written: o.Args,
 		keys: policy.Keys{Idempotency: o.Key, Business: o.Business},
 	}
 	if o.Reference != "" {

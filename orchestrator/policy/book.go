@@ -39,7 +39,8 @@ const (
 // copy does not change another. It is not safe for concurrent use.
 type Book struct {
 	rules *Rules // fixed after NewBook
-	// tools are those of the present agent; nil if there are no tools.
+	// agent is the present one, and tools are its tools; nil if it has none.
+	agent Agent
 	tools *registry.Snapshot
 	// budget is that of the turn, next that of the turns after it; nil means that of the rules, and no
 	// other one. Immutable.
@@ -55,6 +56,19 @@ type Book struct {
 // NewBook returns the Book of a conversation with these tools; tools is nil if it has none.
 // The rules, which many conversations may share, must not change any more.
 func NewBook(tools *registry.Snapshot, rules *Rules) Book { return Book{tools: tools, rules: rules} }
+
+// Agent is an agent in whose name calls are made. The zero Agent is one that nobody has named.
+type Agent struct {
+	Name string `json:"name,omitempty"`
+	// Version is that of the agent's document; empty without one.
+	Version string `json:"version,omitempty"`
+}
+
+// As names the agent with which the conversation begins, or goes on in another process.
+func (b *Book) As(a Agent) { b.agent = a }
+
+// Agent returns the present agent; zero if nobody has named it.
+func (b *Book) Agent() Agent { return b.agent }
 
 // Tools returns the conversation's snapshot of the tools; nil if there are no tools.
 func (b *Book) Tools() *registry.Snapshot { return b.tools }

@@ -43,8 +43,8 @@ func (b *Book) MaySwitch(to string) *registry.Error {
 // Switch goes on as another agent, with its tools (nil without any) and its budget, of which a zero field
 // is the mode's default. A switch buys nothing: the turn goes on with the budget that it has. from is the
 // agent before.
-func (b *Book) Switch(from string, tools *registry.Snapshot, budget Budget) {
-	b.tools, b.next = tools, &budget
+func (b *Book) Switch(from string, to Agent, tools *registry.Snapshot, budget Budget) {
+	b.agent, b.tools, b.next = to, tools, &budget
 	if b.budget == nil {
 		b.budget = &b.rules.Budget
 	}
