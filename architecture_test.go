@@ -17,7 +17,7 @@ import (
 // this module are in the table of ARCHITECTURE.md, and so must every package be. The
 // standard library is free. A package that is not in here imports none.
 var foreign = map[string][]string{
-	"agent":                          {yaml},
+	"agent":                          {yaml, "golang.org/x/text"},
 	"audio":                          {"github.com/segmentio/asm", "golang.org/x/sys"},
 	"config":                         {yaml},
 	"cost":                           {yaml},

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // The bounds of a document.
@@ -125,4 +128,26 @@ func VersionOf(versions map[string]string) string {
 func sum(data []byte) string {
 	s := sha256.Sum256(data)
 	return hex.EncodeToString(s[:4])
+}
+
+// IDFor makes an id of a name: "Bücher & Hefte" becomes "bucher-hefte". A name without Latin letters and
+// digits gets one that a person cannot read, always the same: "agent-9b1f04c2". That of a blank name is empty.
+func IDFor(name string) string {
+	var id strings.Builder
+	for _, r := range norm.NFKD.String(strings.ToLower(name)) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' && id.Len() > 0:
+			id.WriteRune(r)
+		case r == 'ß':
+			id.WriteString("ss")
+		case unicode.Is(unicode.Mn, r): // an accent
+		case id.Len() > 0 && !strings.HasSuffix(id.String(), "-"):
+			id.WriteByte('-')
+		}
+	}
+	short := id.String()[:min(id.Len(), MaxID)]
+	if short = strings.Trim(short, "-"); short == "" && strings.TrimSpace(name) != "" {
+		return "agent-" + sum([]byte(name))
+	}
+	return short
 }

@@ -305,3 +305,15 @@ func TestExamples(t *testing.T) {
 		t.Errorf("%d agents: %v", len(all), err)
 	}
 }
+
+func TestIDFor(t *testing.T) {
+	for name, want := range map[string]string{
+		"Billing Desk": "billing-desk", "  Bücher & Hefte! ": "bucher-hefte", "Straße 7": "strasse-7", "a__b": "a__b", "_x": "x", "": "", " ": "",
+		"日本": "agent-" + sum([]byte("日本")), "!": "agent-" + sum([]byte("!")),
+		strings.Repeat("ab ", 40): strings.TrimSuffix(strings.Repeat("ab-", 40)[:MaxID], "-"),
+	} {
+		if got := IDFor(name); got != want || got != "" && !ValidID(got) {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}

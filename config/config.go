@@ -135,6 +135,8 @@ type Agent struct {
 type Agents struct {
 	// Path is the folder of their files, *.yaml; empty means that there are none.
 	Path setting.Path `key:"path"`
+	// Tools lets the text agent make, change and delete agents, by tools.
+	Tools bool `key:"tools"`
 }
 
 // Prompts are files that replace the built-in prompts.

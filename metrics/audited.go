@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,7 +24,7 @@ type tool struct {
 	conflicts      prometheus.Counter
 }
 
-// toolCounters looks up the series of all tools and of the unknown one.
+// toolCounters looks up the series of all tools that are on, and of the unknown one.
 func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 	all := map[toolKey]*tool{}
 	for _, mode := range modes {
@@ -32,7 +33,6 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 			for _, t := range tools.Tools(mode) {
 				ids = append(ids, t.ToolID)
 			}
-			ids = append(ids, tools.Off()...) // a reload may switch them on
 		}
 		for _, id := range ids {
 			all[toolKey{id, mode}] = &tool{
@@ -46,6 +46,15 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 		}
 	}
 	return all
+}
+
+// KnowTools names the tools after a reload, which may have switched some on: they have series from then on. Those
+// that it has switched off keep theirs, because sessions that began before may still call them. It may be called
+// concurrently with everything but Know and itself.
+func (m *Metrics) KnowTools(tools *registry.Snapshot) {
+	all := maps.Clone(*m.tools.Load())
+	maps.Copy(all, m.toolCounters(tools))
+	m.tools.Store(&all)
 }
 
 // The outcomes of calls that did not fail.
@@ -72,11 +81,12 @@ func (m *Metrics) Audited(r audit.Record) {
 	if r.Event != audit.EventTool && r.Event != audit.EventConfirmation {
 		return
 	}
-	t := m.tools[toolKey{r.ToolID, r.Mode}]
+	tools := *m.tools.Load()
+	t := tools[toolKey{r.ToolID, r.Mode}]
 	if t == nil {
-		t = m.tools[toolKey{unknown, registry.ModeVoice}]
+		t = tools[toolKey{unknown, registry.ModeVoice}]
 		if r.Mode == registry.ModeText {
-			t = m.tools[toolKey{unknown, registry.ModeText}]
+			t = tools[toolKey{unknown, registry.ModeText}]
 		}
 	}
 	if r.Confirmation != "" {

@@ -3,6 +3,7 @@ package metrics
 import (
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,7 +22,7 @@ type Options struct {
 
 // Metrics counts. Its methods may be used concurrently.
 type Metrics struct {
-	// Fixed after New, models and tools after Know.
+	// Fixed after New, models after Know. tools are replaced as a whole.
 	registry   *prometheus.Registry
 	counters   map[string]*prometheus.CounterVec // of the families that events fill, by name
 	histograms map[string]*prometheus.HistogramVec
@@ -29,7 +30,7 @@ type Metrics struct {
 	refused    set[prometheus.Counter]
 	resumed    set[prometheus.Counter]
 	returns    set[prometheus.Observer] // by the outcome
-	tools      map[toolKey]*tool
+	tools      atomic.Pointer[map[toolKey]*tool]
 	opTimes    set[prometheus.Observer] // by the operation
 	opErrors   set[prometheus.Counter]
 	texts      texts
@@ -83,7 +84,9 @@ func New(o Options) *Metrics {
 // one's model, and the tools, nil without any. Every other provider and model counts as "other", every
 // other tool as "unknown". It must be called once, before Observe and Audited.
 func (m *Metrics) Know(providers map[string]string, tools *registry.Snapshot) {
-	m.models, m.tools = providers, m.toolCounters(tools)
+	m.models = providers
+	counters := m.toolCounters(tools)
+	m.tools.Store(&counters)
 	m.Observe("", "")
 	for provider, model := range providers {
 		m.Observe(provider, model)

@@ -23,6 +23,7 @@ import (
 	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/traces"
@@ -224,10 +225,61 @@ func TestEventsAreCounted(t *testing.T) {
 	}
 }
 
+// TestToolsThatAreOff have no series, and get them when a reload switches them on.
+func TestToolsThatAreOff(t *testing.T) {
+	data, o := registrytest.Told(t, registrytest.Project(t))
+	o.Settings = map[string]registry.ToolSettings{"kb_get": {Off: true}}
+	tools, err := registry.Load(data, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(Options{})
+	m.Know(nil, tools.Snapshot())
+	// called counts a call, and returns what is told of all calls by voice that went well, by tool.
+	called := func() map[string]float64 {
+		t.Helper()
+		m.Audited(audit.Record{Event: audit.EventTool, ToolID: "kb_get", Mode: registry.ModeVoice, OK: true})
+		all, err := m.registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := map[string]float64{}
+		for _, family := range all {
+			for _, s := range family.GetMetric() {
+				labels := map[string]string{}
+				for _, l := range s.GetLabel() {
+					labels[l.GetName()] = l.GetValue()
+				}
+				if id := labels["tool"]; id != "" {
+					told[id] += 0
+					if labels["outcome"] == wentWell && labels["mode"] == string(registry.ModeVoice) {
+						told[id] += s.GetCounter().GetValue()
+					}
+				}
+			}
+		}
+		return told
+	}
+	told := called()
+	if _, has := told["kb_get"]; has || told[unknown] != 1 {
+		t.Errorf("while the tool is off: %v", told)
+	}
+	for i, off := range []bool{false, true} {
+		take, err := tools.Configure(map[string]registry.ToolSettings{"kb_get": {Off: off}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		take()
+		m.KnowTools(tools.Snapshot())
+		if told := called(); told["kb_get"] != float64(i+1) || told[unknown] != 1 {
+			t.Errorf("after a reload, with the tool off: %t: %v", off, told)
+		}
+	}
+}
+
 // TestToolsAreCounted reads records of the audit.
 func TestToolsAreCounted(t *testing.T) {
 	m := newMetrics()
-	m.tools[toolKey{"book", registry.ModeVoice}] = m.toolCounters(nil)[toolKey{unknown, registry.ModeVoice}]
 	for _, r := range []audit.Record{
 		{Event: audit.EventTool, ToolID: "invented by a model", Mode: registry.ModeText, OK: true, DurationMS: 40, Queued: 3 * time.Second, Clamped: map[string]registry.Clamped{"top_k": {}}},
 		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, OK: true, CacheHit: true},

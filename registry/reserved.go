@@ -14,15 +14,11 @@ const ConfirmAction = "confirm_action"
 // AgentSwitch is the tool with which a model hands the conversation to another agent.
 const AgentSwitch = "agent_switch"
 
-// agentTools are names that no tool has yet, and that are kept for tools with which a model works on the
-// documents of agents.
-var agentTools = []string{"agent_create", "agent_delete", "agent_get", "agent_list", "agent_update"}
-
-// ReservedNames lists the ids that the gateway itself declares to models, or will, sorted: no tool
+// ReservedNames lists the ids that the gateway itself declares to models, sorted: no tool
 // may have one of them. Every tool of the gateway's own must be added here; the build, the
 // registry's loading and the gateway read only this list.
 func ReservedNames() []string {
-	return slices.Sorted(slices.Values(append(slices.Clone(agentTools), AgentSwitch, ConfirmAction, DescribeTool)))
+	return []string{AgentSwitch, ConfirmAction, DescribeTool}
 }
 
 // Reserved says why no tool may be called id, as the end of a sentence; empty if the id is

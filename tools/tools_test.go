@@ -71,7 +71,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
+		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
@@ -106,6 +106,12 @@ func TestContract(t *testing.T) {
 
 		"image_draft_prompt": {registry.CategoryAction, registry.SideEffectsReadOnly, "text", 1500, false},
 		"image_generate":     {registry.CategoryAction, registry.SideEffectsWrites, "text", 5000, false},
+
+		"agent_list":   {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text", 500, false},
+		"agent_get":    {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text", 500, false},
+		"agent_create": {registry.CategoryAction, registry.SideEffectsWrites, "text", 2000, true},
+		"agent_update": {registry.CategoryAction, registry.SideEffectsWrites, "text", 2000, true},
+		"agent_delete": {registry.CategoryAction, registry.SideEffectsWrites, "text", 2000, true},
 
 		"calendar_get_availability": {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text", 1500, false},
 		"calendar_create_event":     {registry.CategoryAction, registry.SideEffectsWrites, "text", 3000, true},
@@ -361,4 +367,27 @@ func TestPreviews(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", tc.tool, got, tc.want)
 		}
 	}
+}
+
+// agents has three agents, and takes every change.
+type agents struct{}
+
+func (agents) List(limit int) registry.AgentList {
+	return registry.AgentList{Agents: []registry.AgentLine{{ID: "billing"}, {ID: "default"}, {ID: "reception"}}[:min(limit, 3)], Total: 3, Default: "default"}
+}
+
+func (agents) Get(id string) (registry.AgentShown, error) {
+	return registry.AgentShown{AgentLine: registry.AgentLine{ID: id}, Playbook: "You answer."}, nil
+}
+
+func (agents) Check(registry.AgentChange) error { return nil }
+
+func (agents) Save(_ context.Context, c registry.AgentChange) (registry.AgentSaved, error) {
+	return registry.AgentSaved{AgentLine: registry.AgentLine{ID: c.ID}, Created: c.ID == "", Tools: c.Tools}, nil
+}
+
+func (agents) CheckDelete(string, string) error { return nil }
+
+func (agents) Delete(_ context.Context, id, _ string) (registry.AgentDeleted, error) {
+	return registry.AgentDeleted{ID: id}, nil
 }

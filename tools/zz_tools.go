@@ -6,6 +6,11 @@ package tools
 import (
 	"voicegw/registry"
 
+	agentcreate "voicegw/tools/agent-create"
+	agentdelete "voicegw/tools/agent-delete"
+	agentget "voicegw/tools/agent-get"
+	agentlist "voicegw/tools/agent-list"
+	agentupdate "voicegw/tools/agent-update"
 	calendarcreateevent "voicegw/tools/calendar-create-event"
 	calendargetavailability "voicegw/tools/calendar-get-availability"
 	endvoicesession "voicegw/tools/end-voice-session"
@@ -21,6 +26,11 @@ import (
 // Handlers returns the handler of each tool by its id. The caller owns the map.
 func Handlers() map[string]registry.Handler {
 	return map[string]registry.Handler{
+		"agent_create":              registry.Bind(agentcreate.Execute, agentcreate.Check),
+		"agent_delete":              registry.Bind(agentdelete.Execute, agentdelete.Check),
+		"agent_get":                 registry.Bind(agentget.Execute),
+		"agent_list":                registry.Bind(agentlist.Execute),
+		"agent_update":              registry.Bind(agentupdate.Execute, agentupdate.Check),
 		"calendar_create_event":     registry.Bind(calendarcreateevent.Execute, calendarcreateevent.Check),
 		"calendar_get_availability": registry.Bind(calendargetavailability.Execute),
 		"end_voice_session":         registry.Bind(endvoicesession.Execute),

@@ -70,12 +70,22 @@ type Edit struct {
 	By string
 }
 
-// Put writes an edit, which all nodes see within milliseconds, and returns the agent. created says that
-// there was none of that id. It fails if the agent is not as the caller has seen it, also if another node
-// has changed it at the same moment.
-func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, err error) {
+// Try returns the error of Put with the same edit, but for those of the store, and writes nothing.
+func (c *Catalog) Try(e Edit) error {
+	_, err := c.prepare(e)
+	return err
+}
+
+// prepared is an edit that may be written.
+type prepared struct {
+	agent agent.Agent
+	was   *Entry // nil for a new agent
+}
+
+// prepare checks an edit against the agents as they are now.
+func (c *Catalog) prepare(e Edit) (prepared, error) {
 	if c.opts.Edits == nil {
-		return nil, false, ErrFixed
+		return prepared{}, ErrFixed
 	}
 	now := c.Snapshot()
 	d := agent.Read(e.Name, e.Data)
@@ -90,47 +100,73 @@ func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, 
 	w.Agents = now.ids()
 	a, err := d.Check(w)
 	if err != nil {
-		return nil, false, err
+		return prepared{}, err
 	}
 	was := now.byID[id]
 	if err := e.Seen.fits(was); err != nil {
-		return nil, false, err
+		return prepared{}, err
 	}
 	if was == nil && len(now.sorted) >= agent.MaxAgents {
-		return nil, false, fmt.Errorf("%w: there are %d agents", store.ErrFull, len(now.sorted))
+		return prepared{}, fmt.Errorf("%w: there are %d agents", store.ErrFull, len(now.sorted))
 	}
+	return prepared{a, was}, nil
+}
+
+// Put writes an edit, which all nodes see within milliseconds, and returns the agent. created says that
+// there was none of that id. It fails if the agent is not as the caller has seen it, also if another node
+// has changed it at the same moment.
+func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, err error) {
+	p, err := c.prepare(e)
+	if err != nil {
+		return nil, false, err
+	}
+	a, was := p.agent, p.was
 	if err := c.keep(ctx, was); err != nil {
 		return nil, false, err
 	}
 	document, err := encoded(a)
 	if err != nil {
-		return nil, false, fmt.Errorf("catalog: writing %s: %w", id, err)
+		return nil, false, fmt.Errorf("catalog: writing %s: %w", a.ID, err)
 	}
-	edit := store.AgentEdit{ID: id, Document: document, At: time.Now().UTC(), By: e.By}
+	edit := store.AgentEdit{ID: a.ID, Document: document, At: time.Now().UTC(), By: e.By}
 	if edit.Revision, err = c.opts.Edits.Save(ctx, edit, revisionOf(was)); err != nil {
 		return nil, false, changed(err)
 	}
 	return &Entry{Agent: a, Document: a, Source: SourceStore, Version: a.Version(), Revision: edit.Revision, UpdatedAt: edit.At, UpdatedBy: edit.By}, was == nil, nil
 }
 
+// TryDelete returns the error of Delete, but for those of the store, and writes nothing.
+func (c *Catalog) TryDelete(id string, seen Seen) error {
+	_, _, err := c.deletable(id, seen)
+	return err
+}
+
+// deletable returns an agent that may be deleted; stays says that a lower layer has it, too.
+func (c *Catalog) deletable(id string, seen Seen) (was *Entry, stays bool, err error) {
+	now := c.Snapshot()
+	if was = now.byID[id]; was == nil {
+		return nil, false, ErrUnknown
+	}
+	if err := seen.fits(was); err != nil {
+		return nil, false, err
+	}
+	if was.Source != SourceStore {
+		return nil, false, ErrFixed
+	}
+	if _, stays = c.base.Get(id); !stays {
+		if by := now.UsedBy(id); len(by) > 0 {
+			return nil, false, &UsedError{By: by}
+		}
+	}
+	return was, stays, nil
+}
+
 // Delete ends an agent's edit. The agent of a file or of the configuration is then as it was before the
 // edit; another one is gone, and must not be one that others switch to (*UsedError).
 func (c *Catalog) Delete(ctx context.Context, id string, seen Seen) error {
-	now := c.Snapshot()
-	was := now.byID[id]
-	if was == nil {
-		return ErrUnknown
-	}
-	if err := seen.fits(was); err != nil {
+	was, _, err := c.deletable(id, seen)
+	if err != nil {
 		return err
-	}
-	if was.Source != SourceStore {
-		return ErrFixed
-	}
-	if _, stays := c.base.Get(id); !stays {
-		if by := now.UsedBy(id); len(by) > 0 {
-			return &UsedError{By: by}
-		}
 	}
 	if err := c.keep(ctx, was); err != nil {
 		return err

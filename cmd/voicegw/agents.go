@@ -86,7 +86,8 @@ func configuredAgent(cfg *config.Config) agent.Agent {
 	return agent.Agent{ID: cfg.Agent.Name, Name: cfg.Agent.Name, Playbook: cfg.Agent.Instructions, Greeting: cfg.Agent.Greeting, Language: cfg.Agent.Language}
 }
 
-// agentWorld is what the documents of agents may refer to.
+// agentWorld is what the documents of agents may refer to. Without transports, every configured provider
+// counts as offered.
 func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[string]transport.Transport) agent.World {
 	var w agent.World
 	for _, t := range tools.All() {
@@ -94,7 +95,7 @@ func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[str
 	}
 	w.Tools = append(w.Tools, tools.Off()...) // an agent may name a tool that is switched off for a while
 	for _, name := range cfg.ProviderNames() {
-		p := agent.Provider{Name: name}
+		p := agent.Provider{Name: name, Offered: transports == nil}
 		if t := transports[name]; t != nil {
 			p.Offered, p.Voices = true, t.Voices
 		}

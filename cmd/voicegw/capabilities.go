@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/backends/agentdesk"
 	"voicegw/backends/calendar"
 	"voicegw/backends/contacts"
 	"voicegw/backends/image"
@@ -41,6 +42,7 @@ type capabilities struct {
 	desk      *calendar.Desk
 	closeDesk func()
 	images    images
+	agents    *agentdesk.Desk
 	// contacts is made only once, because making it is expensive.
 	contacts *contacts.Extractor
 }
@@ -48,7 +50,7 @@ type capabilities struct {
 // openCapabilities opens what the configuration names, and the store as keep says. Anything
 // without a configured place goes below dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
-	c := &capabilities{logger: logger, contacts: contacts.New()}
+	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agentdesk.Desk{}}
 	var err error
 	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {
 		return nil, err
@@ -219,7 +221,7 @@ func (c *capabilities) close() error {
 func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:     handlers(),
-		Capabilities: []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio},
+		Capabilities: []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio, c.agents},
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
 		},
@@ -249,7 +251,7 @@ func provided() map[registry.Mode][]reflect.Type {
 	voice := append([]reflect.Type{
 		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
 		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
-		reflect.TypeFor[*registry.Snapshot](),
+		reflect.TypeFor[registry.Agents](), reflect.TypeFor[*registry.Snapshot](),
 	}, registry.CallCapabilities()...)
 	return map[registry.Mode][]reflect.Type{
 		registry.ModeVoice: voice,

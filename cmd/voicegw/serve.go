@@ -239,8 +239,11 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports, s.caps.store.Agents(), s.logger)
-	return transports, err
+	if s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports, s.caps.store.Agents(), s.logger); err != nil {
+		return nil, err
+	}
+	s.caps.agents.Set(s.agents.catalog, s.tools.Snapshot)
+	return transports, nil
 }
 
 // takeAddress makes the HTTP server and its listener. It comes last, so that every client that can

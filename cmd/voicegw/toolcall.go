@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"voicegw/backends/agentdesk"
 	"voicegw/config"
 	"voicegw/registry"
 	"voicegw/registry/build"
@@ -92,8 +93,17 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	snapshot := loaded.Snapshot()
 	p.warnIfOld(snapshot.Version())
 	id := strings.ReplaceAll(flags.Name, "-", "_")
-	if slices.Contains(snapshot.Off(), id) {
+	switch off := slices.Contains(snapshot.Off(), id); {
+	case off && slices.Contains(agentdesk.Tools(), id) && !cfg.Agents.Tools:
+		p.complain("%s is switched off (agents.tools)", id)
+	case off:
 		p.complain("%s is switched off (tools.%s.enabled)", id, id)
+	case slices.Contains(agentdesk.Tools(), id):
+		all, err := openAgents(cfg, loaded.Snapshot, nil, caps.store.Agents(), caps.logger)
+		if err != nil {
+			return err
+		}
+		caps.agents.Set(all.catalog, loaded.Snapshot)
 	}
 	mode := registry.Mode(flags.Mode)
 	if tool, ok := snapshot.Tool(id); ok {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"voicegw/backends/agentdesk"
 	"voicegw/config"
 	"voicegw/registry"
 )
@@ -65,6 +66,13 @@ func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
 	for id, t := range cfg.Tools {
 		all[id] = registry.ToolSettings{Off: !t.Enabled, Values: t.Values()}
+	}
+	if !cfg.Agents.Tools {
+		for _, id := range agentdesk.Tools() {
+			of := all[id]
+			of.Off = true
+			all[id] = of
+		}
 	}
 	return all
 }

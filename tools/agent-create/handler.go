@@ -1,0 +1,32 @@
+// Package agentcreate is the tool agent_create: it makes a new agent.
+package agentcreate
+
+import (
+	"context"
+
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of agent_create.
+type Needs struct {
+	Agents registry.Agents
+}
+
+// Check refuses an agent that is not right before a person is asked to approve it.
+func Check(_ context.Context, call registry.Call[Args, Needs]) error {
+	return call.Needs.Agents.Check(changeOf(call))
+}
+
+// Execute makes it.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	saved, err := call.Needs.Agents.Save(ctx, changeOf(call))
+	if err != nil {
+		return registry.Result{}, err
+	}
+	return registry.Result{Data: saved}, nil
+}
+
+func changeOf(call registry.Call[Args, Needs]) registry.AgentChange {
+	a := call.Args
+	return registry.AgentChange{Name: &a.Name, Playbook: &a.Playbook, Description: a.Description, Tools: a.Tools, By: "user:" + call.Session.UserID}
+}

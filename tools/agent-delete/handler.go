@@ -1,0 +1,34 @@
+// Package agentdelete is the tool agent_delete: it deletes an agent.
+package agentdelete
+
+import (
+	"context"
+
+	"voicegw/registry"
+)
+
+// Needs are the capabilities of agent_delete.
+type Needs struct {
+	Agents registry.Agents
+}
+
+// Check refuses what cannot be deleted before a person is asked to approve it.
+func Check(_ context.Context, call registry.Call[Args, Needs]) error {
+	return call.Needs.Agents.CheckDelete(call.Args.ID, state(call.Args))
+}
+
+// Execute deletes it.
+func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
+	deleted, err := call.Needs.Agents.Delete(ctx, call.Args.ID, state(call.Args))
+	if err != nil {
+		return registry.Result{}, err
+	}
+	return registry.Result{Data: deleted}, nil
+}
+
+func state(a Args) string {
+	if a.State == nil {
+		return ""
+	}
+	return *a.State
+}
