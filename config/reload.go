@@ -11,6 +11,7 @@ import (
 // all settings that begin with it; of several rows the longest counts. What no row names counts from
 // the next start. docs/configuration.md has the same table.
 var reloads = map[string]bool{
+	"agents.path":              true,
 	"api_key":                  true,
 	"auth.":                    true,
 	"hosts":                    true,

@@ -60,8 +60,9 @@ type Agents struct {
 	// edits are the copy, by keys. One without a document is the note that the key had none at that
 	// revision, so that an older message that arrives later cannot restore it.
 	edits map[string]copiedEdit
-	// followed is the last revision that the mirror has copied.
+	// followed is the last revision that the mirror has copied. moved is closed when it rises.
 	followed uint64
+	moved    chan struct{}
 }
 
 type copiedEdit struct {
@@ -75,7 +76,7 @@ func (s *Store) openAgents(ctx context.Context) (*Agents, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agents{bucket: bucket, edits: map[string]copiedEdit{}}
+	a := &Agents{bucket: bucket, edits: map[string]copiedEdit{}, moved: make(chan struct{})}
 	a.mirror = s.newMirror(mirror{bucket: bucket, under: agentsNow, what: "agents", take: a.take, dropUnseen: a.dropUnseen})
 	return a, nil
 }
@@ -152,8 +153,9 @@ func (a *Agents) Save(ctx context.Context, e AgentEdit, known uint64) (uint64, e
 	return e.Revision, nil
 }
 
-// Remove ends the edit of that revision, on all nodes. The errors wrap ErrChanged or ErrUnavailable.
-func (a *Agents) Remove(ctx context.Context, id string, known uint64) error {
+// Remove ends the edit of that revision, on all nodes, and returns the revision of its end. The errors
+// wrap ErrChanged or ErrUnavailable.
+func (a *Agents) Remove(ctx context.Context, id string, known uint64) (uint64, error) {
 	key := agentsNow + id
 	ctx, cancel := a.bucket.store.bounded(ctx)
 	defer cancel()
@@ -163,17 +165,52 @@ func (a *Agents) Remove(ctx context.Context, id string, known uint64) error {
 			if err == nil {
 				a.see(key, copiedEdit{AgentEdit: AgentEdit{Revision: revision}, none: true})
 			}
-			return err
+			return revision, err
 		}
 		h, err := a.bucket.get(ctx, key)
 		switch {
 		case errors.Is(err, errNone), err == nil && h.revision != known:
-			return ErrChanged
+			return 0, ErrChanged
 		case err != nil:
-			return err
+			return 0, err
 		}
 		if err := a.bucket.store.pause(ctx); err != nil { // the conflicting value cannot be read yet
-			return err
+			return 0, err
+		}
+	}
+}
+
+// Removed returns the revision at which the edit of an agent ended, as the store has it now; ErrUnknown if
+// there is an edit, or nothing is known of its end. The error may wrap ErrUnavailable.
+func (a *Agents) Removed(ctx context.Context, id string) (uint64, error) {
+	h, err := a.bucket.get(ctx, agentsNow+id)
+	switch {
+	case errors.Is(err, errNone) && h.removed:
+		return h.revision, nil
+	case err == nil, errors.Is(err, errNone):
+		return 0, ErrUnknown
+	}
+	return 0, err
+}
+
+// Follow waits until List tells of everything that was written up to a revision, by whatever node. The
+// error wraps ErrUnavailable or is the context's.
+func (a *Agents) Follow(ctx context.Context, revision uint64) error {
+	ctx, cancel := a.bucket.store.bounded(ctx)
+	defer cancel()
+	for {
+		a.mu.Lock()
+		is, moved := a.followed, a.moved
+		a.mu.Unlock()
+		if is >= revision {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-a.bucket.store.done:
+			return errClosed
+		case <-ctx.Done():
+			return classed(ctx, fmt.Errorf("store: following the agents: %w", ctx.Err()))
 		}
 	}
 }
@@ -246,7 +283,11 @@ func (a *Agents) take(key string, m message) {
 	is.Revision = m.seq
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.followed = max(a.followed, m.seq)
+	if m.seq > a.followed {
+		a.followed = m.seq
+		close(a.moved)
+		a.moved = make(chan struct{})
+	}
 	was, known := a.edits[key]
 	switch {
 	case is.Revision < was.Revision, known && is.Revision == was.Revision && is.none == was.none:

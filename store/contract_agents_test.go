@@ -51,11 +51,21 @@ func testAgents(t *testing.T, s *Store) {
 		if _, err := write(`{"id":3}`, known); !errors.Is(err, ErrChanged) {
 			t.Errorf("over revision %d: %v", known, err)
 		}
-		if err := a.Remove(t.Context(), id, known); !errors.Is(err, ErrChanged) {
+		if _, err := a.Remove(t.Context(), id, known); !errors.Is(err, ErrChanged) {
 			t.Errorf("removing revision %d: %v", known, err)
 		}
 	}
-	if err := a.Remove(t.Context(), id, second); err != nil {
+	if _, err := a.Removed(t.Context(), id); !errors.Is(err, ErrUnknown) {
+		t.Errorf("an edit that goes on has ended: %v", err)
+	}
+	ended, err := a.Remove(t.Context(), id, second)
+	if err != nil || ended <= second {
+		t.Errorf("it ends at revision %d: %v", ended, err)
+	}
+	if at, err := a.Removed(t.Context(), id); err != nil || at != ended {
+		t.Errorf("it has ended at revision %d, and not %d: %v", at, ended, err)
+	}
+	if err := a.Follow(t.Context(), ended); err != nil {
 		t.Error(err)
 	}
 	if got, ok := edited(a, id); ok {
@@ -123,7 +133,7 @@ func TestAgentsOfThreeNodes(t *testing.T) {
 		await.True(t, "all nodes see it", func() bool { return sees(document) })
 		known, worst = revision, max(worst, time.Since(began))
 	}
-	if err := nodes[0].Agents().Remove(t.Context(), "billing", known); err != nil {
+	if _, err := nodes[0].Agents().Remove(t.Context(), "billing", known); err != nil {
 		t.Fatal(err)
 	}
 	await.True(t, "all nodes see that it is gone", func() bool { return sees("") })

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -33,60 +34,97 @@ type Options struct {
 type Catalog struct {
 	// Fixed after New.
 	opts Options
-	base *Snapshot // without the edits
 
+	base    atomic.Pointer[Snapshot] // without the edits
 	current atomic.Pointer[dated]
 	making  sync.Mutex // held while current is made anew
 }
 
-// dated is a snapshot and the generation of the edits that it was made of.
+// dated is a snapshot, and the layer below the edits and the generation of these that it was made of.
 type dated struct {
 	*Snapshot
+	base       *Snapshot
 	generation uint64
 }
 
 // New returns a Catalog.
 func New(o Options) *Catalog {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	c := &Catalog{opts: o}
+	c.base.Store(c.layered(o.Files))
+	return c
+}
+
+// layered returns the agents without the edits.
+func (c *Catalog) layered(files []agent.Agent) *Snapshot {
+	o := c.opts
 	normal := []*Entry{{Agent: o.Default, Document: o.Default, Source: SourceConfig}}
-	files := make([]*Entry, 0, len(o.Files))
-	for _, a := range o.Files {
-		files = append(files, &Entry{Agent: a, Document: a, Source: SourceFile, Version: a.Version()})
+	entries := make([]*Entry, 0, len(files))
+	for _, a := range files {
+		entries = append(entries, &Entry{Agent: a, Document: a, Source: SourceFile, Version: a.Version()})
 	}
-	return &Catalog{opts: o, base: newSnapshot(o.Default.ID, normal, files)}
+	return newSnapshot(o.Default.ID, normal, entries)
+}
+
+// Reload replaces the agents of files, for snapshots from now on. What it replaces is kept for the sessions
+// that began with it, as far as the store can be reached until ctx ends.
+func (c *Catalog) Reload(ctx context.Context, files []agent.Agent) {
+	was, now := c.base.Load(), c.layered(files)
+	c.base.Store(now)
+	c.Snapshot()
+	if c.opts.Edits == nil {
+		return
+	}
+	for _, e := range was.sorted {
+		if next := now.byID[e.ID]; next != nil && next.Version == e.Version {
+			continue
+		}
+		if err := c.keep(ctx, e); err != nil {
+			c.opts.Logger.Warn("a replaced agent cannot be kept for the sessions that began with it", "agent", e.ID, "agent_version", e.Version, "error", err)
+			return
+		}
+	}
+}
+
+// SameFiles reports whether Reload with these files would change nothing.
+func (c *Catalog) SameFiles(files []agent.Agent) bool {
+	now, then := c.base.Load(), c.layered(files)
+	return now.version == then.version && len(now.sorted) == len(then.sorted)
 }
 
 // Snapshot returns the agents as they are now. It does not wait for the store.
 func (c *Catalog) Snapshot() *Snapshot {
+	base := c.base.Load()
 	if c.opts.Edits == nil {
-		return c.base
+		return base
 	}
-	if now := c.current.Load(); now != nil && now.generation == c.opts.Edits.Generation() {
+	if now := c.current.Load(); now != nil && now.base == base && now.generation == c.opts.Edits.Generation() {
 		return now.Snapshot
 	}
 	c.making.Lock()
 	defer c.making.Unlock()
 	was := c.current.Load()
+	base = c.base.Load()
 	edits, generation := c.opts.Edits.List()
-	if was != nil && was.generation == generation {
+	if was != nil && was.base == base && was.generation == generation {
 		return was.Snapshot
 	}
-	next := &dated{generation: generation, Snapshot: c.base}
+	next := &dated{base: base, generation: generation, Snapshot: base}
 	if len(edits) > 0 {
-		next.Snapshot = newSnapshot(c.opts.Default.ID, c.base.sorted, c.entries(edits, was))
+		next.Snapshot = newSnapshot(c.opts.Default.ID, base.sorted, c.entries(edits, base, was))
 	}
 	c.current.Store(next)
 	return next.Snapshot
 }
 
 // entries returns the entries of edits. What was read before is not read again.
-func (c *Catalog) entries(edits []store.AgentEdit, was *dated) []*Entry {
+func (c *Catalog) entries(edits []store.AgentEdit, base *Snapshot, was *dated) []*Entry {
 	w := c.opts.World()
 	ids := map[string]bool{}
 	for _, e := range edits {
 		ids[e.ID] = true
 	}
-	for _, id := range c.base.ids() {
+	for _, id := range base.ids() {
 		ids[id] = true
 	}
 	w.Agents = slices.Sorted(maps.Keys(ids))

@@ -132,6 +132,9 @@ func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, 
 	if edit.Revision, err = c.opts.Edits.Save(ctx, edit, revisionOf(was)); err != nil {
 		return nil, false, changed(err)
 	}
+	if err := c.settlePut(ctx, edit, was); err != nil {
+		return nil, false, err
+	}
 	return &Entry{Agent: a, Document: a, Source: SourceStore, Version: a.Version(), Revision: edit.Revision, UpdatedAt: edit.At, UpdatedBy: edit.By}, was == nil, nil
 }
 
@@ -153,7 +156,7 @@ func (c *Catalog) deletable(id string, seen Seen) (was *Entry, stays bool, err e
 	if was.Source != SourceStore {
 		return nil, false, ErrFixed
 	}
-	if _, stays = c.base.Get(id); !stays {
+	if _, stays = c.base.Load().Get(id); !stays {
 		if by := now.UsedBy(id); len(by) > 0 {
 			return nil, false, &UsedError{By: by}
 		}
@@ -164,14 +167,18 @@ func (c *Catalog) deletable(id string, seen Seen) (was *Entry, stays bool, err e
 // Delete ends an agent's edit. The agent of a file or of the configuration is then as it was before the
 // edit; another one is gone, and must not be one that others switch to (*UsedError).
 func (c *Catalog) Delete(ctx context.Context, id string, seen Seen) error {
-	was, _, err := c.deletable(id, seen)
+	was, stays, err := c.deletable(id, seen)
 	if err != nil {
 		return err
 	}
 	if err := c.keep(ctx, was); err != nil {
 		return err
 	}
-	return changed(c.opts.Edits.Remove(ctx, id, was.Revision))
+	revision, err := c.opts.Edits.Remove(ctx, id, was.Revision)
+	if err != nil || stays {
+		return changed(err)
+	}
+	return c.settleDelete(ctx, was, revision)
 }
 
 // keep remembers a version that is about to be replaced, for sessions that began with it.

@@ -39,22 +39,42 @@ func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports 
 		Default: normal, World: func() agent.World { return agentWorld(cfg, tools(), transports) },
 		Edits: edits, Logger: logger.With("component", "agents"),
 	}
-	if folder := string(cfg.Agents.Path); folder != "" {
-		w := o.World()
-		w.Agents = []string{normal.ID}
-		var err error
-		if o.Files, err = agent.Load(os.DirFS(folder), w); err != nil {
-			return nil, agentProblems(folder, err)
-		}
-	}
-	for _, a := range o.Files {
-		if a.ID == normal.ID && a.Disabled {
-			return nil, config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agent %q is that of clients which name none (agent.name), so it cannot have enabled: false.", a.ID)}}
-		}
+	var err error
+	if o.Files, err = readAgents(cfg, o.World()); err != nil {
+		return nil, err
 	}
 	a := &agents{cfg: cfg, catalog: catalog.New(o), voices: voices(cfg)}
 	a.catalog.Snapshot() // so that no session waits until all edits are read
 	return a, nil
+}
+
+// readAgents reads the agents of files. The error is config.Problems.
+func readAgents(cfg *config.Config, w agent.World) ([]agent.Agent, error) {
+	folder, normal := string(cfg.Agents.Path), cfg.Agent.Name
+	if folder == "" {
+		return nil, nil
+	}
+	w.Agents = []string{normal}
+	files, err := agent.Load(os.DirFS(folder), w)
+	if err != nil {
+		return nil, agentProblems(folder, err)
+	}
+	for _, a := range files {
+		if a.ID == normal && a.Disabled {
+			return nil, config.Problems{{Where: "agents.path", Message: fmt.Sprintf("The agent %q is that of clients which name none (agent.name), so it cannot have enabled: false.", a.ID)}}
+		}
+	}
+	return files, nil
+}
+
+// keepTime bounds how long a reload waits for the store to keep the agents that it replaces.
+const keepTime = 5 * time.Second
+
+// reload takes over the agents of files.
+func (s *agents) reload(files []agent.Agent) {
+	ctx, cancel := context.WithTimeout(context.Background(), keepTime)
+	defer cancel()
+	s.catalog.Reload(ctx, files)
 }
 
 // agentProblems returns what is wrong with a folder of agents.

@@ -282,3 +282,59 @@ func TestReloadUnderLoad(t *testing.T) {
 	stop()
 	busy.Wait()
 }
+
+// TestReloadAgents: files of agents are read again with the rest; one that is wrong changes nothing, neither
+// of the agents nor of anything else.
+func TestReloadAgents(t *testing.T) {
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "voicegw.yaml"), filepath.Join(dir, "agents")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	configured := fmt.Sprintf("agents:\n  path: %q\n", folder)
+	write(file, configured)
+	billing, sales := filepath.Join(folder, "billing.yaml"), filepath.Join(folder, "sales.yaml")
+	write(billing, "id: billing\nname: Billing\nplaybook: Bills.\n")
+	r := start(t, "--config", file)
+	names := func() string {
+		t.Helper()
+		resp, err := http.Get("http://" + r.addr + "/v1/providers")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var told struct{ Agents []string }
+		if err := json.NewDecoder(resp.Body).Decode(&told); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(told.Agents, " ")
+	}
+	if got := names(); got != "default billing" {
+		t.Fatalf("there is %s", got)
+	}
+
+	write(sales, "id: sales\nname: Sales\nplaybook: Sell.\n")
+	write(billing, "id: billing\nname: Billing\nplaybook: Bills.\ntools: [kb_serch]\nswitch_to: [sales]\n")
+	r.reloads <- syscall.SIGHUP
+	if said := fmt.Sprint(r.logged("the configuration cannot be used, and the one before stays")); !strings.Contains(said, "billing.yaml:4") || !strings.Contains(said, "kb_search") {
+		t.Errorf("the log does not say what is wrong: %v", said)
+	}
+	if got := names(); got != "default billing" {
+		t.Errorf("files of which one is wrong were taken over in part: there is %s", got)
+	}
+
+	write(billing, "id: billing\nname: Billing\nplaybook: Bills.\nswitch_to: [sales]\n")
+	r.reloads <- syscall.SIGHUP
+	if said := r.logged("the configuration was read again"); said["changed"] != "agents.path" {
+		t.Errorf("the log says %v", said)
+	}
+	if got := names(); got != "default billing sales" {
+		t.Errorf("there is %s", got)
+	}
+}

@@ -43,6 +43,14 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 	if err != nil {
 		return nil, err
 	}
+	files, err := readAgents(next, agentWorld(next, s.tools.Snapshot(), models.transports))
+	if err != nil {
+		return nil, err
+	}
+	if !s.agents.catalog.SameFiles(files) && !slices.Contains(to.Changed, "agents.path") {
+		to.Changed = append(to.Changed, "agents.path")
+		slices.Sort(to.Changed)
+	}
 	settings := sessionSettings(next, models.transports, prices)
 	if err := s.sessions.CanReconfigure(settings); err != nil {
 		return nil, err
@@ -69,6 +77,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		s.usage.Reconfigure(userLimits(next))
 		s.webhooks.Reconfigure(endpoints(next))
 		s.models.take(models)
+		s.agents.reload(files)
 		if err := s.sessions.Reconfigure(settings); err != nil {
 			s.logger.Error("the sessions' settings stay", "error", err) // CanReconfigure has been asked
 		}
