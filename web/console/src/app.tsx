@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Console } from "./control/console.js";
 import { listenToKeys } from "./control/keys.js";
 import type { Instruments } from "./instruments.js";
+import { AgentsPage } from "./panels/agents.js";
 import { Announcer } from "./panels/announcer.js";
 import { CallBar } from "./panels/call.js";
 import { Composer } from "./panels/composer.js";
@@ -21,7 +22,7 @@ import { useMedia } from "./ui/media.js";
 const WIDE = "(width >= 68.75rem)";
 
 /** What lies over the page. */
-type Over = "setup" | "help" | null;
+type Over = "setup" | "help" | "agents" | null;
 
 export function App({ console, instruments }: { console: Console; instruments: Instruments }) {
   const [over, setOver] = useState<Over>(null);
@@ -44,7 +45,8 @@ export function App({ console, instruments }: { console: Console; instruments: I
       setView((before) => (before === "text" ? "voice" : before));
     }
   }, [on]);
-  const close = (): void => setOver(null);
+  // A sheet tells that it has closed when another one may lie there already.
+  const close = (what: Over) => (): void => setOver((now) => (now === what ? null : now));
   return (
     <>
       <div class="page" data-view={view}>
@@ -75,8 +77,9 @@ export function App({ console, instruments }: { console: Console; instruments: I
         </div>
       </div>
       <Announcer console={console} />
-      <Setup console={console} open={over === "setup"} onClose={close} />
-      <Help open={over === "help"} onClose={close} />
+      <Setup console={console} open={over === "setup"} onClose={close("setup")} onAgents={() => setOver("agents")} />
+      <AgentsPage console={console} open={over === "agents"} onClose={close("agents")} />
+      <Help open={over === "help"} onClose={close("help")} />
     </>
   );
 }

@@ -94,6 +94,7 @@ export const EXAMPLES: readonly string[] = [
 ];
 
 export const NEW_SESSION = "Reconnected. The conversation continues in a new session.";
+export const switched = ({ from, to, reason = "" }: { from: string; to: string; reason?: string }): string => `Switched from ${from} to ${to}${reason === "" ? "." : `: ${reason}`}`;
 export const GOES_ON = "The page was reloaded. The call continues.";
 export const MOVED = "The call moved to another tab and continues there.";
 export const STOPPED = "Stopped before the answer began.";

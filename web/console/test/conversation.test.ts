@@ -39,6 +39,15 @@ function inCall(): Conversation {
   return conversation;
 }
 
+test("another agent goes on: the line says so, and the session is the other agent's", () => {
+  const conversation = inCall();
+  conversation.take(received("voice", { type: "agent.switched", from: "reception", to: "billing", reason: "an invoice" }));
+  assert.equal(last(conversation, "remark").text, "Switched from reception to billing: an invoice");
+  assert.equal(conversation.voice.session?.agent, "billing");
+  conversation.take(received("voice", { type: "agent.switched", from: "billing", to: "reception" }));
+  assert.equal(last(conversation, "remark").text, "Switched from billing to reception.");
+});
+
 test("a conversation goes from text to voice and back, in one line of time", () => {
   const conversation = new Conversation();
   conversation.asking("Tell me by voice");

@@ -325,6 +325,11 @@ export class Console {
     }
   }
 
+  /** Asks again what there is to choose from: agents come and go. */
+  async lookForOffer(): Promise<void> {
+    this.offer.value = (await askOffer(this.access.request)) ?? this.offer.value;
+  }
+
   private async lookForGateway(): Promise<void> {
     if (document.visibilityState === "hidden") {
       return;

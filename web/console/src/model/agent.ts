@@ -1,5 +1,5 @@
 // Where the session stands: what the gateway tells of its inside, and what this side counts.
-import type { InspectState, SessionStarted } from "@voicegw/client";
+import type { AgentSwitched, InspectState, SessionStarted } from "@voicegw/client";
 import { budgetOf, type Budget } from "./budget.js";
 import type { Happening, Watcher } from "./feed.js";
 
@@ -47,6 +47,11 @@ export class Agent implements Watcher {
         this.session = message;
         this.running = true;
         break;
+      case "agent.switched":
+        if (this.session !== undefined) {
+          this.session = { ...this.session, agent: message.to };
+        }
+        break;
       case "inspect.state":
         this.state = message;
         this.budget = budgetOf(message.budget) ?? this.budget;
@@ -64,5 +69,6 @@ export class Agent implements Watcher {
 /** The messages that are looked at here. */
 type Inside =
   | SessionStarted
+  | AgentSwitched
   | InspectState
   | { type: "inspect.intent"; turn?: number; intent: { type: string; [field: string]: unknown }; applied: boolean; why?: string };

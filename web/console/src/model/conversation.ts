@@ -166,6 +166,8 @@ export class Conversation implements Watcher {
         return this.questions.asked(side, message, wall);
       case "confirmation.ended":
         return this.question(message.token, message.outcome);
+      case "agent.switched":
+        return this.transcript.remark(side, { text: words.switched(message) });
       case "error":
         return this.failed(side, message);
       default:

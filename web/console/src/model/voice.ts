@@ -184,6 +184,8 @@ function afterMessage(state: VoiceState, message: ServerMessage, wall: number): 
       return { ...state, owed: false };
     case "error":
       return { ...state, owed: false };
+    case "agent.switched":
+      return { ...state, session: state.session === null ? null : { ...state.session, agent: message.to } };
     case "provider.reconnecting":
       return { ...state, restoring: true };
     case "provider.reconnected":

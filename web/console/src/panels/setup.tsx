@@ -6,14 +6,16 @@ import { running } from "../model/voice.js";
 import { Check, Pick, Radios } from "../ui/fields.js";
 import { Sheet } from "../ui/sheet.js";
 import * as words from "../words.js";
+import { Handover } from "./handover.js";
+import { AGENTS } from "./words-agents.js";
 import "./setup.css";
 
 /** What the user can choose. */
-export function Setup({ console, open, onClose }: { console: Console; open: boolean; onClose: () => void }) {
+export function Setup({ console, open, onClose, onAgents }: { console: Console; open: boolean; onClose: () => void; onAgents: () => void }) {
   return (
     <Sheet id="setup" title={words.SETUP.title} place="side" open={open} onClose={onClose}>
       <form class="setup" onSubmit={(event) => event.preventDefault()}>
-        <CallSettings console={console} />
+        <CallSettings console={console} onAgents={onAgents} />
         <DeviceSettings console={console} />
         <AudioSettings console={console} />
         <PageSettings console={console} />
@@ -22,7 +24,7 @@ export function Setup({ console, open, onClose }: { console: Console; open: bool
   );
 }
 
-function CallSettings({ console }: { console: Console }) {
+function CallSettings({ console, onAgents }: { console: Console; onAgents: () => void }) {
   const settings = console.settings.value;
   const offer = console.offer.value;
   const provider = chosen(offer, settings.provider);
@@ -42,6 +44,10 @@ function CallSettings({ console }: { console: Console }) {
       {(offer?.agents.length ?? 0) > 1 && (
         <Pick id="agent" label={words.SETUP.agent} value={settings.agent} choices={[["", words.SETUP.standard], ...plain(offer?.agents ?? [])]} onPick={(agent) => console.choose({ agent })} />
       )}
+      <Handover console={console} agent={settings.agent} label={AGENTS.switchNow} />
+      <button type="button" class="link" aria-haspopup="dialog" onClick={onAgents}>
+        {AGENTS.edit}
+      </button>
       <Pick id="voice" label={words.SETUP.voice} value={settings.voice} choices={voiceChoices(provider, settings.voice)} onPick={(voice) => console.choose({ voice })} />
       <Radios
         name="turns"

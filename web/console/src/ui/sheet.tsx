@@ -9,8 +9,8 @@ interface SheetProps {
   title: string;
   open: boolean;
   onClose: () => void;
-  /** side: over the right of the page. middle: a small one in the middle. */
-  place: "side" | "middle";
+  /** side: over the right of the page, wide: over more of it. middle: a small one in the middle. */
+  place: "side" | "wide" | "middle";
   children: ComponentChildren;
 }
 
@@ -24,9 +24,9 @@ export function Sheet({ id, title, open, onClose, place, children }: SheetProps)
       dialog.current?.close();
     }
   }, [open]);
-  // A click beside it closes it; one in it must not.
+  // A click beside it closes it; one in it must not. In a wide one somebody may have written much.
   const outside = (event: MouseEvent): void => {
-    if (event.target === dialog.current) {
+    if (event.target === dialog.current && place !== "wide") {
       onClose();
     }
   };

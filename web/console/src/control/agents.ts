@@ -1,0 +1,102 @@
+// What the page asks the gateway about agents, as an operator.
+import { documentOf, formOf, placed, readAgents, type AgentForm, type AgentLine, type FormProblem } from "../model/agents.js";
+import { fields, list, text } from "../model/shape.js";
+
+/** An agent as it was opened: its form, and the state that a change must find. */
+export interface Opened {
+  form: AgentForm;
+  /** The ETag; empty for a new agent. */
+  tag: string;
+}
+
+/** What became of a change. */
+export type Outcome =
+  | { kind: "done"; opened: Opened }
+  /** The document is not right. */
+  | { kind: "wrong"; problems: readonly FormProblem[] }
+  /** Somebody has changed it since it was opened, or it exists already. */
+  | { kind: "conflict" }
+  /** Anything else, in words. */
+  | { kind: "failed"; message: string };
+
+/** Tools that an agent may use. */
+export interface ToolChoice {
+  id: string;
+  description: string;
+}
+
+const UNREACHABLE = { kind: "failed", message: "The gateway cannot be reached. Try again." } as const;
+
+/** The reason of a switch that the console asks for. */
+const SWITCHED_HERE = "asked for in the console";
+
+/** `request` asks as an operator. */
+export class AgentsControl {
+  constructor(private readonly request: typeof fetch) {}
+
+  /** All agents; null where the gateway does not tell. */
+  async list(): Promise<readonly AgentLine[] | null> {
+    return readAgents((await this.ask("v1/agents")).answer);
+  }
+
+  async tools(): Promise<readonly ToolChoice[]> {
+    const { answer } = await this.ask("v1/tools");
+    return list(fields(answer)["tools"]).map((entry) => ({ id: text(fields(entry)["toolId"]), description: text(fields(entry)["summary"]) }));
+  }
+
+  /** An agent; null where it is gone. */
+  async open(id: string): Promise<Opened | null> {
+    const { status, answer, tag } = await this.ask(path(id));
+    return status === 200 ? { form: formOf(fields(answer)["document"]), tag } : null;
+  }
+
+  /** Writes an agent over the state that was opened, or a new one. */
+  async save({ form, tag }: Opened): Promise<Outcome> {
+    const body = documentOf(form);
+    const condition: Record<string, string> = tag === "" ? { "if-none-match": "*" } : { "if-match": tag };
+    const { status, answer, tag: next } = await this.ask(path(form.id), { method: "PUT", headers: { "content-type": "application/json", ...condition }, body });
+    if (status === 200 || status === 201) {
+      return { kind: "done", opened: { form: formOf(fields(answer)["document"]), tag: next } };
+    }
+    const error = fields(fields(answer)["error"]);
+    if (status === 422) {
+      return { kind: "wrong", problems: placed(error["problems"], body) };
+    }
+    return refused(status, text(error["message"]));
+  }
+
+  /** Deletes an agent in the state that was opened. */
+  async remove({ form, tag }: Opened): Promise<Outcome | { kind: "gone" }> {
+    const { status, answer } = await this.ask(path(form.id), { method: "DELETE", headers: { "if-match": tag } });
+    return status === 204 ? { kind: "gone" } : refused(status, text(fields(fields(answer)["error"])["message"]));
+  }
+
+  /** Lets an agent go on with a call; null where it will, or why it cannot. */
+  async switchCall(session: string, agent: string): Promise<string | null> {
+    const body = JSON.stringify({ agent, reason: SWITCHED_HERE });
+    const { status, answer } = await this.ask(`v1/sessions/${encodeURIComponent(session)}/agent`, { method: "POST", headers: { "content-type": "application/json" }, body });
+    return status === 202 ? null : status === 0 ? UNREACHABLE.message : text(fields(fields(answer)["error"])["message"]);
+  }
+
+  private async ask(to: string, init: RequestInit = {}): Promise<{ status: number; answer: unknown; tag: string }> {
+    try {
+      const response = await this.request(to, { cache: "no-store", ...init });
+      const answer: unknown = response.status === 204 ? null : await response.json();
+      return { status: response.status, answer, tag: response.headers.get("etag") ?? "" };
+    } catch {
+      return { status: 0, answer: null, tag: "" };
+    }
+  }
+}
+
+function refused(status: number, message: string): Outcome {
+  if (status === 412) {
+    return { kind: "conflict" };
+  }
+  return status === 0 ? UNREACHABLE : { kind: "failed", message };
+}
+
+/** An id that cannot be one reaches the gateway all the same, which says what is wrong with it. */
+function path(id: string): string {
+  return `v1/agents/${encodeURIComponent(id.trim() === "" ? "-" : id)}`;
+}

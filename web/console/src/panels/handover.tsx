@@ -1,0 +1,33 @@
+// The button that lets another agent go on with the call that runs.
+import { useEffect, useState } from "preact/hooks";
+import { AgentsControl } from "../control/agents.js";
+import type { Console } from "../control/console.js";
+import { AGENTS } from "./words-agents.js";
+
+/** Switches the call to an agent; nothing where there is no call that could be switched to it. */
+export function Handover({ console, agent, label }: { console: Console; agent: string; label: string }) {
+  const { phase, session } = console.voice.value;
+  const [said, setSaid] = useState("");
+  const speaks = session?.agent === agent;
+  useEffect(() => setSaid(""), [agent, speaks]);
+  if (phase !== "open" || session === null || agent === "" || console.access.state.value !== "open") {
+    return null;
+  }
+  const change = async (): Promise<void> => {
+    setSaid(AGENTS.switching);
+    const why = await new AgentsControl(console.access.request).switchCall(session.id, agent);
+    setSaid(why ?? AGENTS.switchAsked);
+  };
+  return (
+    <span class="handover">
+      {!speaks && (
+        <button type="button" onClick={() => void change()}>
+          {label}
+        </button>
+      )}
+      <span role="status" class="hint">
+        {speaks ? AGENTS.speaks : said}
+      </span>
+    </span>
+  );
+}
