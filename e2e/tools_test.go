@@ -17,7 +17,7 @@ import (
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/backends/contacts"
 	"voicegw/backends/image"
-	"voicegw/backends/kb"
+	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/source"
 	"voicegw/gateway"
@@ -116,7 +116,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
+		Capabilities:        []any{access.NewLibrary(index, access.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})

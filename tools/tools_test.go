@@ -17,7 +17,7 @@ import (
 	"voicegw/backends/calendar"
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/backends/contacts"
-	"voicegw/backends/kb"
+	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/source"
 	"voicegw/registry"
@@ -71,7 +71,7 @@ func load(t *testing.T) *registry.Snapshot {
 	})
 	loaded, err := registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{kb.NewLibrary(index, kb.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
+		Capabilities:        []any{access.NewLibrary(index, access.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})

@@ -29,8 +29,8 @@ const (
 // Types are all types, in the order of the documentation.
 func Types() []Type { return []Type{TypeProject, TypePerson, TypeProcess, TypeLink, TypeDoc} }
 
-// Namespace is whom a record is for. An Index filters by it; who may read which one a
-// Library decides.
+// Namespace is whom a record is for. An Index filters by it; package access says who may read which
+// one.
 type Namespace string
 
 // The namespaces.

@@ -16,6 +16,7 @@ import (
 	"voicegw/backends/contacts"
 	"voicegw/backends/image"
 	"voicegw/backends/kb"
+	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/embed"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/qdrant"
@@ -35,8 +36,8 @@ type capabilities struct {
 	logger    *slog.Logger
 	embed     *embed.Cache // nil without an endpoint
 	kb        kb.Index
-	library   *kb.Library    // kb, limited to the namespaces that each user may read
-	source    *source.Source // keeps kb in step with its folder
+	library   *access.Library // kb, limited to the namespaces that each user may read
+	source    *source.Source  // keeps kb in step with its folder
 	store     *store.Store
 	handoff   *handoff.Desk
 	desk      *calendar.Desk
@@ -116,7 +117,7 @@ func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
 	if c.kb, err = c.openIndex(ctx, cfg, synonyms); err != nil {
 		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
 	}
-	c.library = kb.NewLibrary(c.kb, grants)
+	c.library = access.NewLibrary(c.kb, grants)
 	c.source, err = source.Open(ctx, c.kb, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
 	if err != nil {
 		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
@@ -125,17 +126,17 @@ func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
 }
 
 // newGrants reads from the configuration which user may read which namespace.
-func newGrants(cfg backend.Namespaces) (kb.Grants, error) {
-	rules := map[kb.Namespace]kb.Grant{}
+func newGrants(cfg backend.Namespaces) (access.Grants, error) {
+	rules := map[kb.Namespace]access.Grant{}
 	for namespace, grant := range map[kb.Namespace]backend.Grant{
 		kb.NamespaceStudio: cfg.Studio, kb.NamespacePersonal: cfg.Personal, kb.NamespacePublic: cfg.Public,
 	} {
-		rule := kb.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
+		rule := access.Grant{Agents: grant.Agents, Scopes: grant.Scopes}
 		for _, name := range grant.Users {
-			if name != kb.Everyone {
+			if name != access.Everyone {
 				who, err := user.Parse(name) // in the same form as in a ticket
 				if err != nil {
-					return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.users: %q %w", namespace, name, err)
+					return access.Grants{}, fmt.Errorf("kb.namespaces.%s.users: %q %w", namespace, name, err)
 				}
 				name = who.String()
 			}
@@ -143,17 +144,17 @@ func newGrants(cfg backend.Namespaces) (kb.Grants, error) {
 		}
 		for _, name := range grant.Agents {
 			if strings.TrimSpace(name) != name || name == "" {
-				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q is no agent's name: it must not be empty, and no space may stand before or after it", namespace, name)
+				return access.Grants{}, fmt.Errorf("kb.namespaces.%s.agents: %q is no agent's name: it must not be empty, and no space may stand before or after it", namespace, name)
 			}
 		}
 		for _, scope := range grant.Scopes {
-			if scope != kb.Everyone && !registry.ValidScope(scope) {
-				return kb.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, registry.MaxScopeBytes)
+			if scope != access.Everyone && !registry.ValidScope(scope) {
+				return access.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, registry.MaxScopeBytes)
 			}
 		}
 		rules[namespace] = rule
 	}
-	return kb.NewGrants(rules)
+	return access.NewGrants(rules)
 }
 
 // newEmbedder returns nil if no endpoint is configured.
@@ -249,7 +250,7 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 // The build checks tools against it, because it cannot load them.
 func provided() map[registry.Mode][]reflect.Type {
 	voice := append([]reflect.Type{
-		reflect.TypeFor[*kb.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
+		reflect.TypeFor[*access.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
 		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
 		reflect.TypeFor[registry.Agents](), reflect.TypeFor[*registry.Snapshot](),
 	}, registry.CallCapabilities()...)

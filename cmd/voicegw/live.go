@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"voicegw/backends/calendar"
-	"voicegw/backends/kb"
+	"voicegw/backends/kb/access"
 	"voicegw/registry"
 )
 
@@ -18,7 +18,7 @@ func (s *server) live(source string, session registry.Session) []string {
 		return calendars(s.cfg.Calendar.Team, s.cfg.Calendar.Personal)
 	case registry.LiveNamespaces:
 		var names []string
-		for _, namespace := range s.caps.library.For(kb.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
+		for _, namespace := range s.caps.library.For(access.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
 			names = append(names, string(namespace))
 		}
 		return names

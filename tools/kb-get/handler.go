@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"voicegw/backends/kb"
+	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/backends/kb/rank"
 	"voicegw/registry"
@@ -15,7 +16,7 @@ import (
 
 // Needs are the capabilities of kb_get.
 type Needs struct {
-	KB *kb.Library
+	KB *access.Library
 }
 
 // Answer is the data of a success. Only Invalid may be nil.
@@ -49,7 +50,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		return registry.Result{}, problem
 	}
 	s := call.Session
-	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
+	reader := call.Needs.KB.For(access.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
 	found, missing, err := reader.Get(ctx, ids)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/backends/kb"
+	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/backends/kb/named"
 	"voicegw/internal/blank"
@@ -19,7 +20,7 @@ import (
 
 // Needs are the capabilities of kb_search.
 type Needs struct {
-	KB *kb.Library
+	KB *access.Library
 }
 
 // Answer is the data of a success.
@@ -55,7 +56,7 @@ var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeTe
 // Execute searches.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
-	reader := call.Needs.KB.For(kb.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
+	reader := call.Needs.KB.For(access.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
 	w := queryOf(call.Args)
 	if err := w.resolve(ctx, reader, call.Args.Filters); err != nil {
 		return registry.Result{}, failed(ctx, err, call.Args.Namespace, reader)
@@ -126,7 +127,7 @@ func queryOf(args Args) *what {
 
 // resolve finds the authors and categories. If it finds none of a list, the search is impossible: without
 // that filter it would find what was not asked for.
-func (w *what) resolve(ctx context.Context, reader *kb.Reader, f *ArgsFilters) error {
+func (w *what) resolve(ctx context.Context, reader *access.Reader, f *ArgsFilters) error {
 	if f == nil || len(f.Authors)+len(f.Categories) == 0 {
 		return nil
 	}
@@ -165,8 +166,8 @@ func (w *what) problem() error {
 }
 
 // failed turns an error of the knowledge base into one for the model.
-func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *kb.Reader) error {
-	if errors.Is(err, kb.ErrNotGranted) {
+func failed(ctx context.Context, err error, namespace ArgsNamespace, reader *access.Reader) error {
+	if errors.Is(err, access.ErrNotGranted) {
 		return notGranted(namespace, reader.Granted())
 	}
 	return searchError(ctx, err)

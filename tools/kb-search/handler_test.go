@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/backends/kb"
+	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/registry"
 )
@@ -45,7 +46,7 @@ func args() Args {
 func run(t *testing.T, x *index, a Args, mode registry.Mode) (Answer, error) {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Session: registry.Session{Mode: mode},
+		Args: a, Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Session: registry.Session{Mode: mode},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -80,7 +81,7 @@ func TestEvidence(t *testing.T) {
 // TestNamespaceIsNotGranted: the model is told which are, nothing is searched, and whoever is
 // granted it finds what is there.
 func TestNamespaceIsNotGranted(t *testing.T) {
-	grants, err := kb.NewGrants(map[kb.Namespace]kb.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}})
+	grants, err := access.NewGrants(map[kb.Namespace]access.Grant{kb.NamespacePersonal: {Users: []string{"ada"}, Agents: []string{"concierge"}, Scopes: []string{"private"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestNamespaceIsNotGranted(t *testing.T) {
 		x := &index{results: kb.Results{Hits: []kb.Hit{{Record: kb.Record{ID: "doc:x", Namespace: kb.NamespacePersonal}, Score: 1}}}}
 		a := args()
 		a.Namespace = ArgsNamespacePersonal
-		result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: kb.NewLibrary(x, grants)}, Session: tc.session})
+		result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: access.NewLibrary(x, grants)}, Session: tc.session})
 		if tc.granted {
 			if err != nil || len(result.Data.(Answer).Results) != 1 {
 				t.Errorf("%s: %+v, %v", name, result.Data, err)
@@ -233,7 +234,7 @@ func TestVoiceReadsLess(t *testing.T) {
 func TestClampedAndDegradedAreSaid(t *testing.T) {
 	x := &index{results: kb.Results{Degraded: true}}
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: args(), Needs: Needs{KB: kb.NewLibrary(x, kb.Grants{})}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
+		Args: args(), Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Clamped: map[string]registry.Clamped{"top_k": {Requested: "5", Applied: 3}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +302,7 @@ func TestIndexFails(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{KB: kb.NewLibrary(&index{err: errors.New("broken off")}, kb.Grants{})}})
+	_, err := Execute(ctx, registry.Call[Args, Needs]{Args: args(), Needs: Needs{KB: access.NewLibrary(&index{err: errors.New("broken off")}, access.Grants{})}})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
