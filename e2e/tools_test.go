@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/backends/agentdesk"
 	"voicegw/backends/calendar"
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/backends/contacts"
@@ -114,9 +115,14 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 	if err != nil {
 		t.Fatal(err)
 	}
+	off := map[string]registry.ToolSettings{} // as they are unless the configuration has agents.tools
+	for _, id := range agentdesk.Tools() {
+		off[id] = registry.ToolSettings{Off: true}
+	}
 	box.registry, err = registry.Load(registrytest.Project(t), registry.Options{
 		Handlers:            tools.Handlers(),
-		Capabilities:        []any{access.NewLibrary(index, access.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
+		Settings:            off,
+		Capabilities:        []any{&agentdesk.Desk{}, access.NewLibrary(index, access.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
