@@ -192,6 +192,7 @@ func (w *Webhooks) forget(receiver string) {
 // cannot be read is removed, and the error wraps ErrCorrupt. Other errors wrap ErrUnavailable, or say what
 // is wrong with the name.
 func (w *Webhooks) Take(ctx context.Context, receiver string) (*Taken, error) {
+	var failing time.Time // since when; zero while the server answers
 	for {
 		from, err := w.consumer(ctx, receiver)
 		if err != nil {
@@ -205,9 +206,21 @@ func (w *Webhooks) Take(ctx context.Context, receiver string) (*Taken, error) {
 			return nil, ctx.Err()
 		case err != nil:
 			w.forget(receiver)
-			return nil, fmt.Errorf("store: asking for events: %w: %w", ErrUnavailable, err)
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+			if time.Since(failing) >= w.store.o.Wait {
+				return nil, fmt.Errorf("store: asking for events: %w: %w", ErrUnavailable, err)
+			}
+			// In a cluster a server does not know a new consumer at once.
+			select {
+			case <-time.After(retryPause):
+			case <-ctx.Done():
+			}
+			continue
 		case m == nil:
-			continue // none has come
+			failing = time.Time{}
+			continue // no event has come
 		}
 		t := &Taken{of: w, m: m, Tries: 1}
 		if about, err := m.Metadata(); err == nil {
