@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,10 +45,15 @@ func handOver(model *fakeConn, to, call string) {
 func switchStage(t *testing.T, caps transport.Capabilities) (st *stage, c *testClient, model *fakeConn, lines *[]audit.Record) {
 	t.Helper()
 	lines = new([]audit.Record)
+	var mu sync.Mutex // guards lines, which are read when all goroutines wait
 	st = newStage(t, caps, func(o *Options) {
 		o.Agents, o.Tools = troupe(), twoTools(t).Snapshot
 		o.Policy.Tools.Budget = roomy
-		o.Audit = func(r audit.Record) { *lines = append(*lines, r) }
+		o.Audit = func(r audit.Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			*lines = append(*lines, r)
+		}
 	})
 	c = st.connect(strings.Replace(startBilling, "billing", "desk", 1))
 	model = st.fake.Accept(t)
