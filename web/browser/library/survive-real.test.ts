@@ -99,6 +99,21 @@ describe.concurrent.each(["gemini", "openai"])("a session over the wire of %s", 
     expect(page.all("underrun")).toEqual([]);
   }));
 
+  test("whose answer is heard to its end without a connection has heard all of it", async () => {
+    const { gateway, page } = await talking(provider);
+    const { item_id } = await message(page, "audio.end");
+    gateway.front.away = true;
+    gateway.front.cut();
+    await page.next("played", ({ item, done }) => item === item_id && done);
+    await page.next("reconnecting"); // what the next try says is said after that
+    gateway.front.away = false;
+    await message(page, "turn.ended", ({ status }) => status === "completed");
+    expect(told(page, "audio.flush")).toEqual([]);
+    expectOnce(page);
+    await page.leave();
+    await gateway.close();
+  });
+
   test("whose connection is cut for a second while the user speaks hears every word", async () => {
     let cut = await cutWhileSpeaking(provider);
     // A busy machine may be away for longer than the 2 s of speech that are kept, which is another story.

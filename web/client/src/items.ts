@@ -26,6 +26,8 @@ interface Known {
   dry: boolean;
   /** A snapshot was announced, and nothing has been said of the item since. */
   doubtful: boolean;
+  /** It has sounded to its end. Only the newest item is still known then. */
+  over: boolean;
 }
 
 /**
@@ -36,7 +38,7 @@ interface Known {
  */
 export class Items {
   readonly #player: ItemSink;
-  /** By the player's name, oldest first; those that will not sound any more are not among them. */
+  /** By the player's name, oldest first; of those that will not sound any more only the newest is among them. */
   readonly #known = new Map<string, Known>();
   /** The player's name of the item that binary frames belong to now; null where they belong to none. */
   #current: string | null = null;
@@ -58,7 +60,10 @@ export class Items {
     return this.#current === null ? null : nameOf(this.#current);
   }
 
-  /** How much of the newest item is here: the gateway may go on from there. Undefined where it need not. */
+  /**
+   * How much has come of the newest item, also if it has sounded to its end: the gateway may not know that
+   * yet, and goes on from there. Undefined if the item was silenced.
+   */
   get position(): AudioPosition | undefined {
     const known = this.#newest === null ? undefined : this.#known.get(this.#newest);
     return known === undefined ? undefined : { item_id: nameOf(this.#newest!), received_ms: receivedMs(known) };
@@ -80,10 +85,15 @@ export class Items {
     const key = this.#key(item);
     const beginsMs = Number.isFinite(fromMs) ? Math.max(0, fromMs) : 0;
     const from = Math.round((beginsMs * rate) / 1000);
+    this.#forgetOver(key);
     const known = this.#known.get(key);
+    if (known?.over === true) {
+      this.#current = null; // what comes again was heard
+      return;
+    }
     this.#repeated = Math.max(0, (known?.samples ?? 0) - from);
     if (known === undefined) {
-      this.#remember(key, { rate, fromMs: beginsMs, samples: from, heardMs: beginsMs, whole: false, dry: false, doubtful: false });
+      this.#remember(key, { rate, fromMs: beginsMs, samples: from, heardMs: beginsMs, whole: false, dry: false, doubtful: false, over: false });
     } else {
       known.doubtful = false;
       known.samples = Math.max(known.samples, from);
@@ -189,7 +199,9 @@ export class Items {
     if (known !== undefined) {
       known.heardMs = playedMs;
     }
-    if (done) {
+    if (done && known?.whole === true && key === this.#newest) {
+      known.over = true;
+    } else if (done) {
       this.#known.delete(key);
     }
     return { ...this.named(key), playedMs, receivedMs: known === undefined ? undefined : receivedMs(known) };
@@ -215,9 +227,18 @@ export class Items {
     return key;
   }
 
-  /** Those of this session, by the gateway's names. */
+  /** Another item is the newest now. */
+  #forgetOver(newest: string): void {
+    for (const [key, { over }] of this.#known) {
+      if (over && key !== newest) {
+        this.#known.delete(key);
+      }
+    }
+  }
+
+  /** Those of this session that are not over, by the gateway's names. */
   #own(): [item: string, known: Known][] {
-    return [...this.#known].filter(([key]) => key === this.#key(nameOf(key))).map(([key, known]) => [nameOf(key), known]);
+    return [...this.#known].filter(([key, { over }]) => !over && key === this.#key(nameOf(key))).map(([key, known]) => [nameOf(key), known]);
   }
 
   #remember(key: string, known: Known): void {

@@ -272,6 +272,18 @@ describe("a session that is taken up", () => {
     assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 2, audio: { item_id: "item_1", received_ms: 100 } });
   });
 
+  test("says what has come of an answer that was heard to its end without a connection: nobody cuts it off", async () => {
+    await open();
+    say({ type: "audio.start", seq: 2, turn: 1, item_id: "item_1" });
+    FakeWebSocket.last.audio(4800);
+    say({ type: "audio.end", seq: 3, turn: 1, item_id: "item_1", audio_ms: 100 });
+    FakeWebSocket.last.drop();
+    devices.speaker.played({ item: "0 item_1", playedMs: 100, done: true, at: 1 });
+    await pass(250);
+    FakeWebSocket.last.open();
+    assert.deepEqual(FakeWebSocket.last.of("session.start")[0]?.resume, { session_id: "voice-1", token: "rt_1", last_seq: 3, audio: { item_id: "item_1", received_ms: 100 } });
+  });
+
   test("hears first what was said without a connection, then the rest, in order", async () => {
     const session = await open();
     const told = new Listener(session, "uplink");
