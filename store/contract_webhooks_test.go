@@ -71,6 +71,14 @@ func testWebhooks(t *testing.T, s *Store) {
 	if taken := take(t, s, "two"); taken.ID != key(t, "1") || taken.Done(t.Context()) != nil {
 		t.Errorf("%+v", taken)
 	}
+	// The server does not know the consumer: it has lost it, or, in a cluster, has not heard of it yet.
+	if err := w.stream.DeleteConsumer(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	add("one", "3")
+	if taken := take(t, s, "one"); taken.ID != key(t, "3") || taken.Done(t.Context()) != nil {
+		t.Errorf("%+v", taken)
+	}
 	for name, wrong := range map[string]Webhook{"no.name": event(t, "x"), "empty": {}, "big": {ID: "x", Type: "t", At: time.Now(), Body: bytes.Repeat([]byte("x"), mostWebhook)}} {
 		if err := w.Add(t.Context(), name, wrong); err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTooBig) != (name == "big") {
 			t.Errorf("%s: %v", name, err)
