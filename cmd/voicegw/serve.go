@@ -229,7 +229,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg); err != nil {
 		return nil, err
 	}
-	if off := s.tools.Snapshot().Off(); len(off) > 0 {
+	if off := switchedOff(s.cfg, s.tools.Snapshot().Off()); len(off) > 0 {
 		s.logger.Info("tools are switched off (tools.<id>.enabled)", "tools", strings.Join(off, ", "))
 	}
 	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {

@@ -77,6 +77,12 @@ func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 	return all
 }
 
+// switchedOff returns those of the tools that are off which somebody has switched off: the tools that change
+// agents are off until somebody switches them on.
+func switchedOff(cfg *config.Config, off []string) []string {
+	return slices.DeleteFunc(slices.Clone(off), func(id string) bool { return !cfg.Agents.Tools && slices.Contains(agentdesk.Tools(), id) })
+}
+
 // configureTools prepares the settings of tools that a reload has read.
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
 	take, err = s.tools.Configure(toolSettings(cfg))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"voicegw/config"
@@ -31,5 +32,21 @@ func TestToolSettingsAreJoined(t *testing.T) {
 	}
 	if all := (Process{Registry: func() ([]byte, error) { return nil, registry.ErrEmpty }}).declaredTools(); len(all) > 0 {
 		t.Errorf("without a registry there are %v", all)
+	}
+}
+
+// TestSwitchedOff: the tools that change agents are named only if somebody has switched one of them off.
+func TestSwitchedOff(t *testing.T) {
+	off := []string{"agent_create", "agent_list", "kb_search"}
+	for _, on := range []bool{false, true} {
+		cfg := config.Default()
+		cfg.Agents.Tools = on
+		want := []string{"kb_search"}
+		if on {
+			want = off
+		}
+		if got := switchedOff(cfg, off); !slices.Equal(got, want) {
+			t.Errorf("with agents.tools %t the log names %v", on, got)
+		}
 	}
 }
