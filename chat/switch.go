@@ -18,15 +18,14 @@ type successor struct {
 	told    bool // an earlier attempt at the message has told the client and the audit
 }
 
-// knowsAgent returns the answer of a call, or an error in its place if the persona is gone by now to which
-// it hands the user over.
+// knowsAgent returns the answer of a call; if it hands the user over to a persona that is gone by now, it
+// returns an error instead.
 func (t *turn) knowsAgent(env registry.Envelope) registry.Envelope {
 	for _, i := range env.Intents {
 		if i.Type != registry.IntentSwitchAgent || i.Agent != t.persona.Name && t.a.named(i.Agent) != nil {
 			continue
 		}
-		env.OK, env.Data, env.Intents, env.Evidence = false, nil, nil, nil
-		env.Error = registry.NewError(registry.ErrorNotFound, toolerror.SwitchNotPossible(i.Agent, "there is no such agent any more"))
+		env.Fail(registry.NewError(registry.ErrorNotFound, toolerror.SwitchNotPossible(i.Agent, "there is no such agent any more")))
 		return env
 	}
 	return env

@@ -26,7 +26,7 @@ func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.PathValue("id")
-	err := s.opts.Sessions.SwitchAgent(id, body.Agent, body.Reason, false)
+	err := s.opts.Sessions.SwitchAgent(id, body.Agent, body.Reason)
 	if errors.Is(err, session.ErrNotHere) {
 		err = s.switchElsewhere(r.Context(), id, body)
 	}

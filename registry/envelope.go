@@ -27,6 +27,11 @@ type Envelope struct {
 	Evidence []string `json:"-"`
 }
 
+// Fail makes the envelope one of a call that has failed: of its answer only the meta data are left.
+func (e *Envelope) Fail(why *Error) {
+	*e = Envelope{Error: why, Meta: e.Meta}
+}
+
 // Evidenced is implemented by the Data of a [Result] that is based on records: it names them.
 // The audit gets these ids, and nothing else of the answer.
 type Evidenced interface {

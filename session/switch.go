@@ -24,8 +24,8 @@ var (
 	ErrAgent = errors.New("session: the agent cannot go on with the session")
 )
 
-// report takes the result of a call. With one that hands the user over comes the agent that goes on; if
-// there is none, the call has failed.
+// report takes the result of a call. If it hands the user over, the agent that goes on is brought first; if
+// that agent cannot go on, the call has failed.
 func (s *session) report(in calls.Input) {
 	done, ok := in.(calls.Finished)
 	if !ok || !done.Envelope.OK {
@@ -39,8 +39,7 @@ func (s *session) report(in calls.Input) {
 		next, err := s.successor(intent.Agent)
 		if err != nil {
 			s.log().Info("a tool's agent cannot go on", "agent", clip(intent.Agent), "error", err)
-			done.Envelope.OK, done.Envelope.Data, done.Envelope.Intents, done.Envelope.Evidence = false, nil, nil, nil
-			done.Envelope.Error = registry.NewError(registry.ErrorNotFound, toolerror.SwitchNotPossible(clip(intent.Agent), err.Error()))
+			done.Envelope.Fail(registry.NewError(registry.ErrorNotFound, toolerror.SwitchNotPossible(clip(intent.Agent), err.Error())))
 			break
 		}
 		s.dispatch(orchestrator.AgentFound{Agent: next})
@@ -110,30 +109,18 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 }
 
 // SwitchAgent lets another agent go on with the session of that id, at the next moment at which its model
-// owes nothing. listed allows only the agents that the present one may hand its user over to. The error
+// owes nothing. It may be any agent, also one that the present one may not hand its user over to. The error
 // wraps ErrNotHere or ErrAgent.
-func (m *Manager) SwitchAgent(id, agent, reason string, listed bool) error {
+func (m *Manager) SwitchAgent(id, agent, reason string) error {
 	s := m.visit(id)
 	if s == nil {
 		return ErrNotHere
 	}
 	defer s.visitors.Done()
-	if listed && !s.mayHandTo(agent) {
-		return fmt.Errorf("%w: the agent %q may not hand its user over to it", ErrAgent, s.agent.Load().Name)
-	}
 	next, err := s.successor(agent)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAgent, err)
 	}
 	s.dispatch(orchestrator.SwitchAgent{Agent: next, Reason: clipTo(reason, registry.MaxReason)})
 	return nil
-}
-
-func (s *session) mayHandTo(agent string) bool {
-	for _, t := range s.agent.Load().SwitchTo {
-		if t.ID == agent {
-			return true
-		}
-	}
-	return false
 }

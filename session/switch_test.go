@@ -178,6 +178,54 @@ func TestSwitchOverAnotherConnection(t *testing.T) {
 	})
 }
 
+// TestSwitchKeepsTheToolsOfTheClient: they belong to the client and not to an agent, so that each agent has
+// them, on a connection that stays and on a new one.
+func TestSwitchKeepsTheToolsOfTheClient(t *testing.T) {
+	for name, caps := range map[string]transport.Capabilities{"live": live, "another connection": resuming} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, caps, func(o *Options) { o.Agents, o.Tools, o.Policy.Tools.Budget = troupe(), twoTools(t).Snapshot, roomy })
+				c := st.connect(strings.Replace(startWithTools(look), "{", `{"agent":"desk",`, 1))
+				model := st.fake.Accept(t)
+				synctest.Wait()
+				c.say(`{"type":"input.text","text":"my bill is wrong"}`)
+				synctest.Wait()
+				handOver(model, "billing", "c1")
+				var tools []transport.Tool
+				if name == "live" {
+					tools = reconfigured(model)[0].Tools
+				} else {
+					next := st.fake.Accept(t)
+					synctest.Wait()
+					model, tools = next, next.Setup().Tools
+				}
+				if got, want := names(tools), []string{registry.AgentSwitch, "clock", registry.DescribeTool, "look"}; !slices.Equal(got, want) {
+					t.Errorf("the next agent has the tools %v, want %v", got, want)
+				}
+				model.Emit(transport.Reconfigured{})
+				synctest.Wait()
+				model.Emit(transport.ResponseStarted{ID: "r2"}, transport.ToolCall{Call: "c2", ID: "id-c2", Name: "look", Args: json.RawMessage(`{}`)}, transport.ResponseDone{ID: "r2", Status: transport.ResponseCompleted})
+				synctest.Wait()
+				if m := c.last(t, "tool.call"); m["name"] != "look" {
+					t.Errorf("the client was asked %v", m)
+				}
+			})
+		})
+	}
+}
+
+// TestAToolOfTheClientHasAName of its own among the tools of all agents: another agent may go on.
+func TestAToolOfTheClientHasAName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, live, func(o *Options) { o.Agents, o.Tools = troupe(), twoTools(t).Snapshot })
+		c := st.connect(strings.Replace(startWithTools(`{"name":"watch","description":"Mine."}`), "{", `{"agent":"billing",`, 1))
+		synctest.Wait()
+		if e := c.last(t, "error"); e["code"] != "invalid_message" || e["ref"] != "tools[0].name" {
+			t.Errorf("it is refused with %v", e)
+		}
+	})
+}
+
 // TestSwitchWhileConnecting: a connection that was opened for the agent before is not used.
 func TestSwitchWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +234,7 @@ func TestSwitchWhileConnecting(t *testing.T) {
 		model.FailRecv(broken())
 		synctest.Wait()
 		id := st.m.Sessions()[0].ID
-		if err := st.m.SwitchAgent(id, "boss", "", false); err != nil {
+		if err := st.m.SwitchAgent(id, "boss", ""); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
@@ -201,26 +249,22 @@ func TestSwitchWhileConnecting(t *testing.T) {
 	})
 }
 
-// TestSwitchByAnOperator: anybody may be given by an operator, and only those of the list by others. What
-// cannot be is told at once.
+// TestSwitchByAnOperator: an operator may choose any agent, also one that the present one may not hand its
+// user over to. What is not possible is told at once.
 func TestSwitchByAnOperator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, client, model, _ := switchStage(t, live)
 		id := st.m.Sessions()[0].ID
-		for _, c := range []struct {
-			agent  string
-			listed bool
-			want   error
-		}{{"boss", true, ErrAgent}, {"nobody", false, ErrAgent}, {"desk", false, ErrAgent}} {
-			if err := st.m.SwitchAgent(id, c.agent, "", c.listed); !errors.Is(err, c.want) {
-				t.Errorf("a switch to %s: %v", c.agent, err)
+		for _, agent := range []string{"nobody", "desk", ""} {
+			if err := st.m.SwitchAgent(id, agent, ""); !errors.Is(err, ErrAgent) {
+				t.Errorf("a switch to %q: %v", agent, err)
 			}
 		}
-		if err := st.m.SwitchAgent("voice-unknown", "boss", "", false); !errors.Is(err, ErrNotHere) {
+		if err := st.m.SwitchAgent("voice-unknown", "boss", ""); !errors.Is(err, ErrNotHere) {
 			t.Errorf("a switch of no session: %v", err)
 		}
 		answers(client, model, "r1", "a1", "Let me see.")
-		if err := st.m.SwitchAgent(id, "boss", "a complaint", false); err != nil {
+		if err := st.m.SwitchAgent(id, "boss", "a complaint"); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

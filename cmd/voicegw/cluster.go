@@ -30,7 +30,7 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	carrier, err := cluster.New(cluster.Options{
 		Secret: []byte(c.Secret.Reveal()), MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		End:    func(id string) bool { return s.sessions.End(id) },
-		Switch: func(id, agent, reason string) error { return s.sessions.SwitchAgent(id, agent, reason, false) },
+		Switch: func(id, agent, reason string) error { return s.sessions.SwitchAgent(id, agent, reason) },
 		Holds:  func(id string) bool { return s.sessions.Holds(id) },
 		Accept: func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
 	})

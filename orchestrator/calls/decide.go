@@ -28,7 +28,7 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 	}
 	c.book.Charge(k.tool)
 	k.budget = c.book.Told()
-	exceeded := c.book.Exceeded(k.tool)
+	exceeded, noSwitch := c.book.Exceeded(k.tool), c.switchRefused(p)
 	switch {
 	case refusal != nil && (exceeded == nil || refusal.Error.Type != registry.ErrorValidation):
 		refusal.Meta.DurationMS = 0 // a decision takes no time, whatever the clock measured
@@ -37,8 +37,8 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 		a := c.answer(&k, *exceeded, false)
 		a.OverBudget = true
 		return []Action{a}
-	case c.switchRefused(p) != nil:
-		return c.refuse(k, c.switchRefused(p))
+	case noSwitch != nil:
+		return c.refuse(k, noSwitch)
 	case c.book.Confirms(p.Tool()):
 		return c.ask(k, p)
 	default:
@@ -46,10 +46,10 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 	}
 }
 
-// switchRefused returns why a call of agent_switch is refused; nil for one that is not, and for any
-// other tool.
+// switchRefused returns why a call of agent_switch is refused; nil if it is allowed, and for any other tool.
+// p is nil for a call that cannot be prepared.
 func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
-	if p.Tool().ToolID != registry.AgentSwitch {
+	if p == nil || p.Tool().ToolID != registry.AgentSwitch {
 		return nil
 	}
 	if c.first(func(o *call) bool { return o.runs == registry.AgentSwitch }) != nil {
