@@ -56,8 +56,8 @@ func (a *Agent) persona(asked, has string) *Persona {
 	return &a.opts.Persona
 }
 
-// toolsOf returns a persona's tools, nil if there are none, with those that it is given beside them: it can
-// hand its user over to other personas.
+// toolsOf returns the tools of a persona, with the one by which it hands its user over to other personas; nil
+// if there are no tools.
 func (t *turn) toolsOf(p *Persona) *registry.Snapshot {
 	a := t.a
 	if a.opts.Tools == nil {

@@ -23,11 +23,11 @@ const confirmPatience = 2 * time.Second
 // result at all: what was said is told to the next one, which is the next agent from its first word.
 type switching struct {
 	found  *NextAgent // brought for a tool's result; immutable
-	next   *NextAgent // accepted, and not yet present; nil without one. Immutable
+	next   *NextAgent // accepted, and not yet present; nil if no switch is under way. Immutable
 	reason string
 	words  string // what the agent before has left for the next one
 
-	confirmBy time.Time // when a confirmation is no longer waited for; zero if none is
+	confirmBy time.Time // when a confirmation is no longer waited for; zero if nothing is awaited
 }
 
 // ofOthers takes an input that neither the client nor the model has caused.
@@ -92,8 +92,8 @@ func (m *machine) reconfigure() {
 	m.switching.confirmBy = m.at.Add(confirmPatience)
 }
 
-// relinkAs gives the connection up for one that begins as the next agent; a switch that comes while
-// there is none needs nothing more. It returns what the next agent is told, with its own words first.
+// relinkAs gives the connection up for one that begins as the next agent. If the connection is gone already,
+// the next one begins so anyway. It returns what the next agent is told.
 func (m *machine) relinkAs() (notice string) {
 	next, words := m.becomes()
 	if !m.down() {

@@ -113,7 +113,7 @@ func (c *Catalog) prepare(e Edit) (prepared, error) {
 }
 
 // Put writes an edit, which all nodes see within milliseconds, and returns the agent. created says that
-// there was none of that id. It fails if the agent is not as the caller has seen it, also if another node
+// no agent had that id. It fails if the agent is not as the caller has seen it, also if another node
 // has changed it at the same moment.
 func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, err error) {
 	p, err := c.prepare(e)

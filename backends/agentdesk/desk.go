@@ -165,7 +165,7 @@ func (o *stock) known(ids []string) (valid []string, invalid []registry.InvalidN
 			}
 			continue
 		}
-		reason := "is no tool"
+		reason := "is not a tool"
 		if meant := misspelt.Nearest(id, names); meant != "" {
 			reason += "; perhaps " + meant + " is meant"
 		}

@@ -77,7 +77,7 @@ func TestAgentsByTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []registry.InvalidName{{Name: "kb-get", Reason: "is no tool; perhaps kb_get is meant"}, {Name: "nothing_like_it", Reason: "is no tool"}}
+	want := []registry.InvalidName{{Name: "kb-get", Reason: "is not a tool; perhaps kb_get is meant"}, {Name: "nothing_like_it", Reason: "is not a tool"}}
 	if made.ID != "bucher-hefte" || !made.Created || !slices.Equal(made.Tools, []string{"kb_search"}) || !slices.Equal(made.InvalidTools, want) {
 		t.Errorf("%+v", made)
 	}
