@@ -259,12 +259,15 @@ type runningLine struct {
 	Turn           int    `json:"turn"`
 	Phase          string `json:"phase"`
 	Away           bool   `json:"away,omitempty"`
+	CostUSDMicros  int64  `json:"cost_usd_micros"`
+	Unpriced       int64  `json:"unpriced,omitempty"`
 }
 
 func lineOf(r session.Running) runningLine {
 	return runningLine{
 		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.ConversationID, Provider: r.Provider, Model: r.Model,
 		StartedAt: r.StartedAt.UTC().Format(timeForm), Turn: r.Turn, Phase: string(r.Phase), Away: r.Away,
+		CostUSDMicros: int64(r.Cost.Micros), Unpriced: r.Cost.Unpriced,
 	}
 }
 

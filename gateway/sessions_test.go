@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
@@ -213,5 +214,17 @@ func TestConversationIsShown(t *testing.T) {
 	}
 	if w := operate(s, "GET", "/v1/sessions/voice-1", "", nil); w.Code != 404 || !strings.Contains(w.Body.String(), "session_unknown") {
 		t.Errorf("a session that does not run: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestALineTellsWhatASessionCosts: the free one too, for nothing is also an answer.
+func TestALineTellsWhatASessionCosts(t *testing.T) {
+	for amount, want := range map[cost.Amount]string{
+		{}:                          `"cost_usd_micros":0}`,
+		{Micros: 1250, Unpriced: 2}: `"cost_usd_micros":1250,"unpriced":2}`,
+	} {
+		if line, err := json.Marshal(lineOf(session.Running{Cost: amount})); err != nil || !strings.HasSuffix(string(line), want) {
+			t.Errorf("%+v is told as %s, %v", amount, line, err)
+		}
 	}
 }

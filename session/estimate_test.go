@@ -64,14 +64,9 @@ func TestUsageIsEstimated(t *testing.T) {
 		if u := usage(); u["estimated"] != nil || u["input_tokens"] != 7. || u["output_tokens"] != 0. {
 			t.Errorf("a turn that is reported has used %v", u)
 		}
-		st.m.mu.Lock()
-		var sum cost.Sum
-		for _, s := range st.m.sessions {
-			sum = s.sum
-		}
-		st.m.mu.Unlock()
-		if want := (cost.Amount{Micros: 2 + 5 + 8 + 3 + 7, Estimated: 2}); sum.Amount != want {
-			t.Errorf("the session has cost %+v, want %+v", sum.Amount, want)
+		want := cost.Amount{Micros: 2 + 5 + 8 + 3 + 7, Estimated: 2}
+		if got := st.m.Sessions()[0].Cost; got != want {
+			t.Errorf("the session has cost %+v, want %+v", got, want)
 		}
 	})
 }

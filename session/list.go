@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/auth"
+	"voicegw/cost"
 	"voicegw/orchestrator"
 )
 
@@ -27,6 +28,9 @@ type Running struct {
 	Phase orchestrator.Phase
 	// Away means that the client's connection is lost, and that the client may come back.
 	Away bool
+	// Cost is what the session has cost so far. If another gateway had the session before, what it cost
+	// there is not in it.
+	Cost cost.Amount
 	// ModelAddr is the gateway's own address on the connection to the model, as host:port, which
 	// identifies the connection at the other end. It is empty if the connection is closed or the
 	// address is not known.
@@ -96,7 +100,7 @@ func (s *session) running() Running {
 	r := Running{
 		ID: s.id, User: s.user.String(), Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version, ConversationID: s.start.ConversationID,
 		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
-		Principal: s.principal.Value(),
+		Principal: s.principal.Value(), Cost: s.sum.Amount,
 	}
 	if !s.isOver() {
 		r.ModelAddr = info.LocalAddr

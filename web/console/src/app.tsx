@@ -5,6 +5,7 @@ import type { Instruments } from "./instruments.js";
 import { AgentsPage } from "./panels/agents.js";
 import { Announcer } from "./panels/announcer.js";
 import { CallBar } from "./panels/call.js";
+import { CallsPage } from "./panels/calls.js";
 import { Composer } from "./panels/composer.js";
 import { ConversationView, untouched } from "./panels/conversation.js";
 import { Help } from "./panels/help.js";
@@ -22,7 +23,7 @@ import { useMedia } from "./ui/media.js";
 const WIDE = "(width >= 68.75rem)";
 
 /** What lies over the page. */
-type Over = "setup" | "help" | "agents" | null;
+type Over = "setup" | "help" | "agents" | "calls" | null;
 
 export function App({ console, instruments }: { console: Console; instruments: Instruments }) {
   const [over, setOver] = useState<Over>(null);
@@ -77,8 +78,9 @@ export function App({ console, instruments }: { console: Console; instruments: I
         </div>
       </div>
       <Announcer console={console} />
-      <Setup console={console} open={over === "setup"} onClose={close("setup")} onAgents={() => setOver("agents")} />
+      <Setup console={console} open={over === "setup"} onClose={close("setup")} onAgents={() => setOver("agents")} onCalls={() => setOver("calls")} />
       <AgentsPage console={console} open={over === "agents"} onClose={close("agents")} />
+      <CallsPage console={console} open={over === "calls"} onClose={close("calls")} />
       <Help open={over === "help"} onClose={close("help")} />
     </>
   );

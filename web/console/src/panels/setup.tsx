@@ -8,14 +8,15 @@ import { Sheet } from "../ui/sheet.js";
 import * as words from "../words.js";
 import { Handover } from "./handover.js";
 import { AGENTS } from "./words-agents.js";
+import { CALLS } from "./words-calls.js";
 import "./setup.css";
 
 /** What the user can choose. */
-export function Setup({ console, open, onClose, onAgents }: { console: Console; open: boolean; onClose: () => void; onAgents: () => void }) {
+export function Setup({ console, open, onClose, onAgents, onCalls }: { console: Console; open: boolean; onClose: () => void; onAgents: () => void; onCalls: () => void }) {
   return (
     <Sheet id="setup" title={words.SETUP.title} place="side" open={open} onClose={onClose}>
       <form class="setup" onSubmit={(event) => event.preventDefault()}>
-        <CallSettings console={console} onAgents={onAgents} />
+        <CallSettings console={console} onAgents={onAgents} onCalls={onCalls} />
         <DeviceSettings console={console} />
         <AudioSettings console={console} />
         <PageSettings console={console} />
@@ -24,7 +25,7 @@ export function Setup({ console, open, onClose, onAgents }: { console: Console; 
   );
 }
 
-function CallSettings({ console, onAgents }: { console: Console; onAgents: () => void }) {
+function CallSettings({ console, onAgents, onCalls }: { console: Console; onAgents: () => void; onCalls: () => void }) {
   const settings = console.settings.value;
   const offer = console.offer.value;
   const provider = chosen(offer, settings.provider);
@@ -47,6 +48,9 @@ function CallSettings({ console, onAgents }: { console: Console; onAgents: () =>
       <Handover console={console} agent={settings.agent} label={AGENTS.switchNow} />
       <button type="button" class="link" aria-haspopup="dialog" onClick={onAgents}>
         {AGENTS.edit}
+      </button>
+      <button type="button" class="link" aria-haspopup="dialog" onClick={onCalls}>
+        {CALLS.open}
       </button>
       <Pick id="voice" label={words.SETUP.voice} value={settings.voice} choices={voiceChoices(provider, settings.voice)} onPick={(voice) => console.choose({ voice })} />
       <Radios

@@ -1,0 +1,69 @@
+// The page of calls: somebody else's call is found, followed, saved and ended.
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Browser } from "playwright-core";
+import { openChromium } from "../harness/chromium.ts";
+import { ConsolePage } from "../harness/consolepage.ts";
+import { recording } from "../harness/folder.ts";
+import { Gateway } from "../harness/gateway.ts";
+import { Looks } from "../harness/looks.ts";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await openChromium(recording(() => 0, 1));
+});
+afterAll(() => browser.close());
+
+test("an operator follows the call of somebody else, saves what was said, and hangs up", async () => {
+  const gateway = await Gateway.open();
+  const caller = await ConsolePage.open(browser, gateway);
+  const operator = await ConsolePage.open(browser, gateway);
+  operator.visitor.expect(/Failed to load resource/); // the conversation of a call in which nothing was said yet
+  const { page } = operator;
+  const sheet = page.getByRole("dialog", { name: "Calls" });
+  const looks = new Looks(page);
+
+  // By keyboard alone, before there is any call.
+  await page.getByRole("button", { name: "Settings" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Show all calls" }).focus();
+  await page.keyboard.press("Enter");
+  await sheet.getByText("No call is running.").waitFor();
+
+  await caller.press("Start talking");
+  await caller.says("Listening");
+  await caller.type("My favourite colour is green.");
+  await caller.says("Speaking");
+  const call = sheet.getByRole("button", { name: /live/ });
+  await call.waitFor();
+  await sheet.getByText(/default · .* · 1 turn · \$0\.\d{4}/).waitFor();
+  await looks.take("calls-list");
+
+  // What is said is shown as it is said.
+  await call.focus();
+  await page.keyboard.press("Enter");
+  const log = sheet.getByRole("group", { name: "Transcript", exact: true });
+  await log.getByText("My favourite colour is green.").first().waitFor();
+  await caller.says("Listening");
+  await caller.type("What is two and two?");
+  await log.getByText("What is two and two?").first().waitFor();
+  expect(await log.getByText("Back to text").count(), "it goes on").toBe(0);
+  await looks.take("calls-one");
+  const saved = async (format: string): Promise<string> => readFileSync(await operator.save(format, sheet), "utf8");
+  expect(await saved("Text")).toMatch(/^\[00:00:00\] User: My favourite colour is green\.\n/);
+  expect(await saved("WebVTT")).toMatch(/^WEBVTT\n\n00:00:00\.000 --> 00:00:\d\d\.\d{3}\n<v User>My favourite colour is green\.\n/);
+  expect(JSON.parse(await saved("JSON"))).toHaveProperty("entries");
+
+  await operator.press("Hang up", sheet);
+  await operator.press("Yes, hang up", sheet);
+  await sheet.getByText("This call has ended.").waitFor();
+  await caller.says("Ended");
+  await log.getByText("Back to text").waitFor();
+  expect(await sheet.locator(".i-fact", { hasText: "Turns" }).innerText(), "the newest that was known").toMatch(/2$/);
+  await looks.take("calls-ended");
+  await operator.press("All calls", sheet);
+  await sheet.getByText("No call is running.").waitFor();
+  await operator.leave();
+  await caller.leave();
+  await gateway.close();
+});

@@ -1,0 +1,210 @@
+// The page of calls: all that run, and one of them as it goes on. It lies over the console.
+import { useEffect, useState } from "preact/hooks";
+import { CallsControl, type Transcript } from "../control/calls.js";
+import type { Console } from "../control/console.js";
+import type { Line } from "../model/lines.js";
+import type { RunningCall, RunningCalls } from "../model/running.js";
+import { asText, asVtt } from "../model/written.js";
+import { useFollow } from "../ui/follow.js";
+import { useNow } from "../ui/now.js";
+import { Sheet } from "../ui/sheet.js";
+import { clock, span } from "../words.js";
+import { Fact, save } from "./bits.js";
+import { LineView } from "./lines.js";
+import { CALL_FACT, CALL_STATE, CALLS, dollars, FORMATS, turns } from "./words-calls.js";
+import "./calls.css";
+
+/** How often the gateway is asked while somebody looks. */
+const LOOK_EVERY_MS = 2000;
+
+/** Lists the calls that run, and shows what is said in one. */
+export function CallsPage({ console, open, onClose }: { console: Console; open: boolean; onClose: () => void }) {
+  return (
+    <Sheet id="calls" title={CALLS.title} place="wide" open={open} onClose={onClose}>
+      {console.access.state.value === "open" ? <Running console={console} /> : <p class="calls-note">{CALLS.shut}</p>}
+    </Sheet>
+  );
+}
+
+function Running({ console }: { console: Console }) {
+  const [control] = useState(() => new CallsControl(console.access.request));
+  const [running, setRunning] = useState<RunningCalls | null | undefined>(undefined);
+  const [chosen, setChosen] = useState<RunningCall | null>(null);
+  useLooking(async (still) => {
+    const found = await control.list();
+    if (still()) {
+      setRunning(found);
+      // Of a call that has ended the newest that is known stays.
+      setChosen((before) => found?.calls.find(({ id }) => id === before?.id) ?? before);
+    }
+  });
+  const own = console.voice.value.session?.id;
+  if (chosen !== null) {
+    const over = running != null && !running.calls.some(({ id }) => id === chosen.id);
+    return <OneCall key={chosen.id} {...{ console, control, over }} call={chosen} own={chosen.id === own} onBack={() => setChosen(null)} />;
+  }
+  return <List running={running} own={own} onOpen={setChosen} />;
+}
+
+function List({ running, own, onOpen }: { running: RunningCalls | null | undefined; own: string | undefined; onOpen: (call: RunningCall) => void }) {
+  const now = useNow(1000);
+  const said = running === undefined ? CALLS.loading : running === null ? CALLS.untold : running.calls.length === 0 ? CALLS.nobody : running.incomplete ? CALLS.incomplete : "";
+  return (
+    <div class="calls-list">
+      <p role="status">{said}</p>
+      <ul>
+        {running?.calls.map((call) => (
+          <li key={call.id}>
+            <button type="button" class="calls-one" onClick={() => onOpen(call)}>
+              <strong>{call.user === "" ? CALLS.noUser : call.user}</strong>
+              {call.id === own && <span class="calls-own">{CALLS.here}</span>}
+              <span data-state={call.state}>{CALL_STATE[call.state]}</span>
+              <span class="calls-facts">{[call.agent, call.model, call.startedAt === 0 ? "" : span(now - call.startedAt), call.turns === undefined ? "" : turns(call.turns), call.costMicros === undefined ? "" : dollars(call.costMicros)].filter((part) => part !== "").join(" · ")}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+interface OneCallProps {
+  console: Console;
+  control: CallsControl;
+  call: RunningCall;
+  /** It is the page's own. */
+  own: boolean;
+  over: boolean;
+  onBack: () => void;
+}
+
+function OneCall({ console, control, call, own, over, onBack }: OneCallProps) {
+  const [transcript, setTranscript] = useState<Transcript | null>(null);
+  useLooking(async (still) => {
+    const found = call.conversation === "" ? null : await control.transcript(call.conversation);
+    if (found !== null && still()) {
+      setTranscript((before) => (before?.json === found.json ? before : found));
+    }
+  });
+  const lines = linesOf(transcript, over);
+  const { ref } = useFollow<HTMLDivElement>(lines.length > 0, [transcript]);
+  return (
+    <div class="calls-one-page">
+      <p>
+        <button type="button" class="link" onClick={onBack}>
+          {CALLS.back}
+        </button>
+      </p>
+      <h3>
+        {call.user === "" ? CALLS.noUser : call.user}
+        <span data-state={over ? "over" : call.state} role="status">
+          {over ? CALLS.over : CALL_STATE[call.state]}
+        </span>
+      </h3>
+      <dl class="calls-about">
+        <Fact name={CALL_FACT.agent}>{call.agent}</Fact>
+        <Fact name={CALL_FACT.model}>{[call.provider, call.model].filter((part) => part !== "").join(", ")}</Fact>
+        <Fact name={CALL_FACT.started}>{call.startedAt === 0 ? "" : clock(call.startedAt)}</Fact>
+        <Fact name={CALL_FACT.turns}>{call.turns}</Fact>
+        <Fact name={CALL_FACT.cost}>{call.costMicros === undefined ? "" : dollars(call.costMicros)}</Fact>
+        <Fact name={CALL_FACT.node}>{call.node}</Fact>
+        <Fact name={CALL_FACT.id}>
+          <code>{call.id}</code>
+        </Fact>
+      </dl>
+      {!over && !own && <HangUp control={control} call={call.id} />}
+      <h4>{CALLS.transcript}</h4>
+      {transcript === null || lines.length === 0 ? (
+        <p class="faint">{call.conversation === "" ? CALLS.notKept : CALLS.nothingSaid}</p>
+      ) : (
+        <>
+          <div ref={ref} class="calls-log" role="group" aria-label={CALLS.transcript} tabIndex={0}>
+            <ol class="lines">
+              {lines.map((line) => (
+                <LineView key={line.key} line={line} console={console} />
+              ))}
+            </ol>
+          </div>
+          <SaveAs name={call.id} lines={lines} json={transcript.json} />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** A call that goes on has not gone back to text. */
+function linesOf(transcript: Transcript | null, over: boolean): readonly Line[] {
+  const lines = transcript?.lines ?? [];
+  return !over && lines.at(-1)?.kind === "handoff" ? lines.slice(0, -1) : lines;
+}
+
+/** Buttons that save what was said. */
+function SaveAs({ name, lines, json }: { name: string; lines: readonly Line[]; json: string }) {
+  const files = [
+    { format: "text", file: `${name}.txt`, type: "text/plain", content: () => asText(lines) },
+    { format: "vtt", file: `${name}.vtt`, type: "text/vtt", content: () => asVtt(lines) },
+    { format: "json", file: `${name}.json`, type: "application/json", content: () => json },
+  ] as const;
+  return (
+    <p class="calls-save" role="group" aria-label={CALLS.download}>
+      <span>{CALLS.download}</span>
+      {files.map(({ format, file, type, content }) => (
+        <button key={format} type="button" class="small" onClick={() => save(file, content(), type)}>
+          <span aria-hidden="true">↓ </span>
+          {FORMATS[format]}
+        </button>
+      ))}
+    </p>
+  );
+}
+
+/** Ends the call of somebody else, after a second press. */
+function HangUp({ control, call }: { control: CallsControl; call: string }) {
+  const [sure, setSure] = useState(false);
+  const [said, setSaid] = useState("");
+  const end = async (): Promise<void> => {
+    setSure(false);
+    setSaid((await control.end(call)) ?? CALLS.ending);
+  };
+  return (
+    <p class="calls-save">
+      {sure ? (
+        <span role="group" aria-label={CALLS.hangUpSure} class="calls-save">
+          {CALLS.hangUpSure}
+          <button type="button" onClick={() => void end()}>
+            {CALLS.hangUpYes}
+          </button>
+          <button type="button" onClick={() => setSure(false)}>
+            {CALLS.hangUpNo}
+          </button>
+        </span>
+      ) : (
+        <button type="button" onClick={() => setSure(true)}>
+          {CALLS.hangUp}
+        </button>
+      )}
+      <span role="status">{said}</span>
+    </p>
+  );
+}
+
+/** Looks at once and then again and again, while the page is seen. still: nobody has gone on to something else. */
+function useLooking(look: (still: () => boolean) => Promise<void>): void {
+  useEffect(() => {
+    let on = true;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const again = async (): Promise<void> => {
+      if (!document.hidden) {
+        await look(() => on);
+      }
+      if (on) {
+        timer = setTimeout(() => void again(), LOOK_EVERY_MS);
+      }
+    };
+    void again();
+    return () => {
+      on = false;
+      clearTimeout(timer);
+    };
+  }, []);
+}
