@@ -1,20 +1,41 @@
 // The tests in real Chromium. scripts/test-web.sh builds what they need and runs them.
+import { cpus } from "node:os";
 import { defineConfig } from "vitest/config";
 
 /** Those that look: they take every core, and no time of theirs matters. */
 const LOOKING = ["console/looks-*.test.ts", "console/instruments.test.ts", "console/text.test.ts"];
 
+/** For so long it is looked at how busy the machine is, in ms. */
+const LOOK_MS = 2000;
+
+/** The share of the processors that other programs take now. */
+async function taken(): Promise<number> {
+  const ticks = () => cpus().map(({ times: { user, nice, sys, irq, idle } }) => [user + nice + sys + irq, idle] as const);
+  const before = ticks();
+  await new Promise((over) => setTimeout(over, LOOK_MS));
+  const spent = ticks().map(([busy, idle], i) => [busy - before[i]![0], idle - before[i]![1]] as const);
+  const [busy, idle] = spent.reduce(([busy, idle], [more, less]) => [busy + more, idle + less], [0, 0]);
+  return busy / Math.max(1, busy + idle);
+}
+
+// Pages that talk are late when the processors are busy already: then they come one after another.
+const share = await taken();
+const together = share < 0.5 ? 2 : 1;
+if (together === 1) {
+  console.log(`Other programs take ${Math.round(100 * share)} % of the processors: the tests run one by one, which takes longer.`);
+}
+
 export default defineConfig({
   test: {
-    maxConcurrency: 2,
+    maxConcurrency: together,
     pool: "forks",
-    testTimeout: 180_000,
+    testTimeout: 600_000,
     hookTimeout: 60_000,
     reporters: ["verbose"],
     setupFiles: ["harness/cleanup.ts"],
     projects: [
       // Those that talk mostly wait, for what is said and heard in real time. More pages at once than these four are late.
-      { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: 2, sequence: { groupOrder: 0 } } },
+      { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: together, sequence: { groupOrder: 0 } } },
       // A browser and a gateway take about a core; more of them would only wait for each other.
       { extends: true, test: { name: "looking", include: LOOKING, maxWorkers: 2, sequence: { groupOrder: 1 } } },
     ],

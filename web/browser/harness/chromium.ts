@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { expect } from "vitest";
+import { eventually } from "./eventually.ts";
 import { Mailbox, PATIENCE } from "./mailbox.ts";
 import { recorded, type Sound } from "./signals.ts";
 
@@ -143,7 +144,7 @@ export class Visitor {
 
   /** Waits until so many messages of a type have come from the gateway; `closed` is a connection that has ended. */
   async came(type: string, count: number): Promise<void> {
-    await expect.poll(() => this.page.evaluate((type) => window.spy.arrivals.filter((a) => a.type === type).length, type), { timeout: PATIENCE, message: type }).toBeGreaterThanOrEqual(count);
+    await eventually(`${count} messages ${type}`, () => this.page.evaluate((type) => window.spy.arrivals.filter((a) => a.type === type).length, type), (n) => n >= count);
   }
 
   /** Waits until the taps of what runs listen: what sounds before that is not kept. */

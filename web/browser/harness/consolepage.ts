@@ -1,8 +1,8 @@
 // The console, as a person finds things in it: by their roles and names.
 import type { Browser, Locator } from "playwright-core";
-import { expect } from "vitest";
-import { Mailbox, PATIENCE } from "./mailbox.ts";
 import { Visitor, type VisitorOptions } from "./chromium.ts";
+import { eventually } from "./eventually.ts";
+import { Mailbox } from "./mailbox.ts";
 
 export class ConsolePage {
   /** What the call is doing and what one can do about it. */
@@ -120,7 +120,7 @@ export class ConsolePage {
 
   /** Waits until what has this name has the focus: it moves when the page has been drawn. */
   async focusOn(name: string): Promise<void> {
-    await expect.poll(() => this.focused(), { timeout: PATIENCE }).toBe(name);
+    await eventually(`the focus on ${name}`, () => this.focused(), (focused) => focused === name);
   }
 
   /** Waits until a panel holds a text; it tells what it holds where that does not come. */

@@ -35,7 +35,7 @@ export class Site {
     const [simulator, simulatorAt] = await Helper.start(needed("VOICEGW"), ["sim", "--listen", "127.0.0.1:0", "--scenario", script, "--speed", `${speed}`], /serves on (\S+:\d+)\./);
     const settings = {
       "sim.use": "never",
-      drain_timeout: "5s",
+      drain_timeout: "20s",
       "store.url": `nats://${storeAt}`,
       "cluster.secret": "a-secret-that-all-gateways-have-in-common",
       "providers.gemini.api_key": "simulated",
