@@ -7,6 +7,7 @@ import { ConsolePage } from "../harness/consolepage.ts";
 import { FakeGateway, NO_USAGE, type Sent, type Visit } from "../harness/fakegateway.ts";
 import { recording } from "../harness/folder.ts";
 import { Gateway } from "../harness/gateway.ts";
+import { Looks } from "../harness/looks.ts";
 import { babble, pcm16, tone } from "../harness/signals.ts";
 
 let browser: Browser;
@@ -235,4 +236,27 @@ describe.concurrent("a question of the voice agent", () => {
     expect(visit.texts.all.filter(({ type }) => type === "confirmation.resolve")).toEqual([]);
     await close();
   });
+});
+
+test("settings come with the address, and go on as a link", async () => {
+  const { console, gateway, close } = await opened();
+  const { page } = console;
+  await page.goto(`${gateway.url}?theme=dark&turns=pushToTalk&inputRate=8000&voice=marin&pendingRequest=Delete+all`);
+  await console.press("Settings");
+  const sheet = page.getByRole("dialog", { name: "Settings" });
+  expect(await page.locator("html").getAttribute("data-theme")).toBe("dark");
+  expect(await sheet.getByLabel("Push-to-talk").isChecked()).toBe(true);
+  expect(await sheet.getByLabel("First question").inputValue(), "nobody asks for somebody else").toBe("");
+  await sheet.getByLabel("Light").check();
+  const link = sheet.getByRole("textbox", { name: "Link with these settings" });
+  expect(await link.inputValue()).toBe(`${gateway.url}?voice=marin&turns=pushToTalk&inputRate=8000&theme=light`);
+  await sheet.getByLabel("Volume").focus();
+  await page.keyboard.press("ArrowLeft");
+  expect(await sheet.getByLabel("Volume").getAttribute("aria-valuetext")).toBe("95 %");
+  await new Looks(page).take("settings");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Start talking" }).click();
+  const visit = await gateway.visit();
+  expect(await visit.started()).toMatchObject({ voice: "marin", turn_detection: "client", input_rate: 8000 });
+  await close();
 });

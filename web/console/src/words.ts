@@ -322,6 +322,7 @@ export const SETUP = {
   microphone: "Microphone",
   speaker: "Speaker",
   browsers: "Browser default",
+  volume: "Volume",
   gone: "Not connected",
   unnamed: "Allow the microphone to see the names of devices.",
   inUse: "In use",
@@ -342,6 +343,8 @@ export const SETUP = {
   unheard: "Only what cannot be heard",
   all: "Everything that is said",
   shortcuts: "Single-key shortcuts",
+  link: "Link with these settings",
+  linkHint: "Opens this page as it is set now, but for devices, volume and first question.",
   shortcutsHint: "Turn them off if you control this page by voice.",
 } as const;
 

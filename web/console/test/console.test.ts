@@ -22,7 +22,7 @@ class FakeSession extends Emitter<VoiceEvents> {
     start: () => Promise.resolve(this.did("microphone")),
     use: (id?: string) => Promise.resolve(this.did(`microphone ${id ?? "default"}`)),
   };
-  readonly speaker = { use: (id?: string) => Promise.resolve(this.did(`speaker ${id ?? "default"}`)) };
+  readonly speaker = { volume: 1, use: (id?: string) => Promise.resolve(this.did(`speaker ${id ?? "default"}`)) };
 
   constructor(readonly options: ConnectOptions) {
     super();
@@ -298,6 +298,16 @@ test("devices change in the running call", async () => {
   console.choose({ provider: "openai" });
   await vi.waitFor(() => assert.deepEqual(session().deeds, ["microphone m1", "microphone m1", "speaker s1", "microphone default"]));
   assert.equal((session().options.microphone as { echoCancellation: boolean }).echoCancellation, false);
+});
+
+test("the volume is that of the settings from the start of a call, and changes in it", () => {
+  const console = newConsole();
+  console.choose({ volume: 0.4 });
+  console.talk();
+  assert.equal(session().speaker.volume, 0.4);
+  console.choose({ volume: 0.9 });
+  assert.equal(session().speaker.volume, 0.9);
+  console.choose({ volume: 1 });
 });
 
 test("a device that cannot be used is said to", async () => {

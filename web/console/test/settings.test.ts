@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "vitest";
 import { chosen, readOffer } from "../src/model/providers.js";
-import { DEFAULTS, readSettings } from "../src/model/settings.js";
+import { addressed, asQuery, DEFAULTS, readSettings } from "../src/model/settings.js";
 
 test("settings are read field by field, and what is impossible is the default", () => {
   assert.deepEqual(readSettings(null), DEFAULTS);
@@ -15,6 +15,26 @@ test("settings are read field by field, and what is impossible is the default", 
 test("settings survive a reload", () => {
   const settings = { ...DEFAULTS, inputRate: 8000, turns: "pushToTalk", microphone: "abc", pendingRequest: "the lab" } as const;
   assert.deepEqual(readSettings(JSON.stringify(settings)), settings);
+});
+
+test("a volume is between nothing and all", () => {
+  for (const [volume, read] of [[0, 0], [0.35, 0.35], [1, 1], [-0.1, 1], [7, 1], [NaN, 1], ["0.5", 1]]) {
+    assert.equal(readSettings(JSON.stringify({ volume })).volume, read, String(volume));
+  }
+});
+
+test("an address sets what is possible, and nothing that is this machine's or would be asked aloud", () => {
+  const search = "?provider=openai&agent=guide&voice=marin&turns=pushToTalk&inputRate=8000&outputRate=11025&echoCancellation=false&noiseSuppression=maybe&theme=dark&readOut=all&shortcuts=true&microphone=abc&pendingRequest=Delete+all&volume=0&more=1";
+  assert.deepEqual(addressed(search), { provider: "openai", agent: "guide", voice: "marin", turns: "pushToTalk", inputRate: 8000, echoCancellation: false, theme: "dark", readOut: "all", shortcuts: true });
+  assert.deepEqual(addressed(""), {});
+  assert.deepEqual(addressed(`?provider=${"x".repeat(201)}`), {});
+});
+
+test("a link sets what is not as it is by default, and the same again", () => {
+  assert.equal(asQuery(DEFAULTS), "");
+  const settings = { ...DEFAULTS, agent: "a & b", turns: "pushToTalk", inputRate: 8000, shortcuts: false, microphone: "m1", volume: 0.5, pendingRequest: "the lab" } as const;
+  assert.equal(asQuery(settings), "?agent=a+%26+b&turns=pushToTalk&inputRate=8000&shortcuts=false");
+  assert.deepEqual(addressed(asQuery(settings)), { agent: "a & b", turns: "pushToTalk", inputRate: 8000, shortcuts: false });
 });
 
 test("an older gateway offers names alone", () => {

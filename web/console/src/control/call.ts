@@ -53,6 +53,7 @@ export class Call {
       noiseSuppression: settings.noiseSuppression,
     };
     const session = new VoiceSession(connectOptions(start, settings, this.microphone, () => this.handlers.key()));
+    session.speaker.volume = settings.volume;
     this.current = session;
     this.chosen = settings;
     if (start.muted === true) {
@@ -116,6 +117,13 @@ export class Call {
     const speaker = this.current?.speaker;
     if (speaker !== undefined) {
       await this.attempt(() => speaker.use(id === "" ? undefined : id));
+    }
+  }
+
+  /** From 0 to 1, at once. */
+  setVolume(volume: number): void {
+    if (this.current !== null) {
+      this.current.speaker.volume = volume;
     }
   }
 

@@ -195,6 +195,9 @@ export class Console {
     if ("speaker" in changes) {
       void this.call.useSpeaker(settings.speaker);
     }
+    if ("volume" in changes) {
+      this.call.setVolume(settings.volume);
+    }
   }
 
   private begin(microphone: boolean, invitation: string | null, request = this.settings.value.pendingRequest): void {

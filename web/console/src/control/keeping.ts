@@ -2,7 +2,7 @@
 // tab. A browser may keep nothing for a page; then it forgets, and works all the same.
 import type { Standing } from "../model/conversation.js";
 import { linesToKeep, readLines } from "../model/keptlines.js";
-import { readSettings, type Settings } from "../model/settings.js";
+import { addressed, readSettings, type Settings } from "../model/settings.js";
 import { fields, number } from "../model/shape.js";
 import type { CallLength } from "../model/voice.js";
 
@@ -10,8 +10,9 @@ const SETTINGS = "voicegw.settings";
 const CONVERSATION = "voicegw.conversation";
 const CALL = "voicegw.call";
 
+/** Those of the last visit; what the page's address sets comes first. */
 export function keptSettings(): Settings {
-  return readSettings(attempt(() => localStorage.getItem(SETTINGS)));
+  return { ...readSettings(attempt(() => localStorage.getItem(SETTINGS))), ...addressed(location.search) };
 }
 
 export function keepSettings(settings: Settings): void {

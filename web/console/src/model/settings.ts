@@ -23,6 +23,8 @@ export interface Settings {
   /** Empty: the browser's default. */
   microphone: string;
   speaker: string;
+  /** Of the model's voice, from 0 to 1. */
+  volume: number;
   echoCancellation: boolean;
   noiseSuppression: boolean;
   theme: Theme;
@@ -44,6 +46,7 @@ export const DEFAULTS: Readonly<Settings> = {
   outputRate: 24000,
   microphone: "",
   speaker: "",
+  volume: 1,
   echoCancellation: true,
   noiseSuppression: true,
   theme: "system",
@@ -65,12 +68,47 @@ export function readSettings(kept: string | null): Settings {
   const settings: Record<string, unknown> = { ...DEFAULTS };
   for (const [name, fallback] of Object.entries(DEFAULTS)) {
     const value = found[name];
-    const choices = CHOICES[name as keyof Settings];
-    if (choices === undefined ? typeof value === typeof fallback : choices.includes(value)) {
+    if (possible(name as keyof Settings, value, fallback)) {
       settings[name] = value;
     }
   }
   return settings as unknown as Settings;
+}
+
+function possible(name: keyof Settings, value: unknown, fallback: unknown): boolean {
+  const choices = CHOICES[name];
+  if (choices !== undefined) {
+    return choices.includes(value);
+  }
+  return typeof value === typeof fallback && (typeof value !== "number" || (value >= 0 && value <= 1));
+}
+
+/**
+ * What an address may set. Devices have other names on each machine, and a first question is asked aloud: whoever
+ * makes a link must not ask for whoever follows it.
+ */
+const ADDRESSED = ["provider", "agent", "voice", "turns", "inputRate", "outputRate", "echoCancellation", "noiseSuppression", "theme", "readOut", "shortcuts"] as const satisfies readonly (keyof Settings)[];
+
+/** The settings that an address names (location.search); what it cannot name, or names wrongly, is left out. */
+export function addressed(search: string): Partial<Settings> {
+  const named = new URLSearchParams(search);
+  const found: Record<string, unknown> = {};
+  for (const name of ADDRESSED) {
+    const text = named.get(name);
+    const fallback = DEFAULTS[name];
+    const value = text === null || typeof fallback === "string" ? text : typeof fallback === "number" ? Number(text) : text === "true" ? true : text === "false" ? false : text;
+    if (text !== null && text.length <= 200 && possible(name, value, fallback)) {
+      found[name] = value;
+    }
+  }
+  return found as Partial<Settings>;
+}
+
+/** A query for an address that sets the same; empty where all is as it is by default. */
+export function asQuery(settings: Settings): string {
+  const different = ADDRESSED.filter((name) => settings[name] !== DEFAULTS[name]);
+  const query = new URLSearchParams(different.map((name) => [name, String(settings[name])])).toString();
+  return query === "" ? "" : `?${query}`;
 }
 
 function parse(kept: string | null): Record<string, unknown> {

@@ -1,12 +1,13 @@
 import type { Device } from "@voicegw/client";
 import type { Console } from "../control/console.js";
 import { chosen, type Offer, type Provider } from "../model/providers.js";
-import { INPUT_RATES, OUTPUT_RATES, type Settings } from "../model/settings.js";
+import { asQuery, INPUT_RATES, OUTPUT_RATES, type Settings } from "../model/settings.js";
 import { running } from "../model/voice.js";
-import { Check, Pick, Radios } from "../ui/fields.js";
+import { Check, Pick, Radios, Slider } from "../ui/fields.js";
 import { Sheet } from "../ui/sheet.js";
 import * as words from "../words.js";
 import { Handover } from "./handover.js";
+import { CopyButton } from "./json.js";
 import { AGENTS } from "./words-agents.js";
 import { CALLS } from "./words-calls.js";
 import "./setup.css";
@@ -100,6 +101,7 @@ function DeviceSettings({ console }: { console: Console }) {
       {speakers.length > 0 && (
         <Pick id="speaker" label={words.SETUP.speaker} value={settings.speaker} choices={deviceChoices(speakers, settings.speaker)} onPick={(speaker) => console.choose({ speaker })} />
       )}
+      <Slider id="volume" label={words.SETUP.volume} value={settings.volume} onSlide={(volume) => console.choose({ volume })} />
       <Check id="echo" label={words.SETUP.echo} hint={words.SETUP.echoHint} checked={settings.echoCancellation} onChange={(echoCancellation) => console.choose({ echoCancellation })} />
       <Check id="noise" label={words.SETUP.noise} hint={words.SETUP.noiseHint} checked={settings.noiseSuppression} onChange={(noiseSuppression) => console.choose({ noiseSuppression })} />
     </fieldset>
@@ -145,7 +147,25 @@ function PageSettings({ console }: { console: Console }) {
         onPick={(readOut: Settings["readOut"]) => console.choose({ readOut })}
       />
       <Check id="shortcuts" label={words.SETUP.shortcuts} hint={words.SETUP.shortcutsHint} checked={settings.shortcuts} onChange={(shortcuts) => console.choose({ shortcuts })} />
+      <LinkToThis settings={settings} />
     </fieldset>
+  );
+}
+
+/** The page's address with these settings, to give to others or to keep. */
+function LinkToThis({ settings }: { settings: Settings }) {
+  const link = `${location.origin}${location.pathname}${asQuery(settings)}`;
+  return (
+    <div class="setting">
+      <label for="link">{words.SETUP.link}</label>
+      <div class="link-row">
+        <input id="link" type="text" readOnly value={link} aria-describedby="link-hint" onFocus={(event) => event.currentTarget.select()} />
+        <CopyButton what={words.SETUP.link} text={() => link} />
+      </div>
+      <span id="link-hint" class="hint">
+        {words.SETUP.linkHint}
+      </span>
+    </div>
   );
 }
 

@@ -59,6 +59,28 @@ export function Radios<V extends string>({ name, label, value, choices, onPick }
   );
 }
 
+interface SliderProps {
+  id: string;
+  label: string;
+  /** From 0 to 1. */
+  value: number;
+  onSlide: (value: number) => void;
+}
+
+/** How much, in percent. */
+export function Slider({ id, label, value, onSlide }: SliderProps) {
+  const percent = Math.round(value * 100);
+  return (
+    <label class="setting" for={id}>
+      <span>{label}</span>
+      <input type="range" id={id} min={0} max={100} step={5} value={percent} aria-valuetext={`${percent} %`} onInput={(event) => onSlide(event.currentTarget.valueAsNumber / 100)} />
+      <span class="hint" aria-hidden="true">
+        {percent} %
+      </span>
+    </label>
+  );
+}
+
 interface CheckProps {
   id: string;
   label: string;
