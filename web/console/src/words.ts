@@ -410,6 +410,11 @@ export const GATEWAY = {
   unreachable: "Cannot reach the gateway",
 } as const;
 
+/** Micro-dollars as people read money: four digits after the point, for a call costs cents. */
+export function dollars(micros: number): string {
+  return `$${(micros / 1_000_000).toFixed(4)}`;
+}
+
 /** The time of day, with the date where that is another day. */
 export function clock(time: number): string {
   const when = new Date(time);

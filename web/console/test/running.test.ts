@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "vitest";
 import { CallsControl } from "../src/control/calls.js";
 import { readRunning } from "../src/model/running.js";
-import { dollars, turns } from "../src/panels/words-calls.js";
+import { turns } from "../src/panels/words-calls.js";
+import { dollars } from "../src/words.js";
 
 const HERE = { id: "voice-1", user: "ada", agent: "billing", conversation_id: "c-7", provider: "openai", model: "gpt", started_at: "2026-11-26T10:00:00.000Z", turn: 3, phase: "active", cost_usd_micros: 1250 };
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "vitest";
 import type { Happening } from "../src/model/feed.js";
 import { history, percentile, percentiles, Turns } from "../src/model/turns.js";
+import { used, usedByCall } from "../src/panels/words-instruments.js";
 import { anew, ended, moment, opened, received } from "./feed.js";
 
 const TOLD = { speech_end_to_first_audio_ms: 905, detection_ms: 512, provider_ms: 391, gateway_ms: 2 };
@@ -76,4 +77,22 @@ test("after a snapshot only the turn that is told again is open", () => {
     received(9001, "turn.started", { turn: 2 }),
   );
   assert.deepEqual(turns.list.map(({ turn, status, startedAt }) => [turn, status, startedAt]), [[1, "unfinished", 1000], [2, "running", 2000]]);
+});
+
+test("what a call has used is the sum of its turns, and of no other call's", () => {
+  const usage = (input_tokens: number, more: object = {}): object => ({ input_tokens, output_tokens: 10, input: {}, output: {}, ...more });
+  const end = (at: number, turn: number, used: object): Happening => received(at, "turn.ended", { turn, status: "completed", usage: used });
+  const turns = watched(opened(0));
+  assert.equal(turns.spent, null);
+  turns.take(end(10, 1, usage(100)));
+  assert.deepEqual([turns.ofThisCall, turns.spent], [1, { input_tokens: 100, output_tokens: 10 }]);
+  assert.equal(usedByCall(1, turns.spent!), "This call: 1 turn, 100 tokens in, 10 out");
+  turns.take(opened(20));
+  assert.equal(turns.spent, null, "a new call has used nothing");
+  turns.take(end(30, 1, usage(100, { cost: { usd_micros: 1200 } })));
+  turns.take(end(40, 2, usage(200, { estimated: true, cost: { usd_micros: 300, unpriced: 1 } })));
+  assert.deepEqual([turns.ofThisCall, turns.spent], [2, { input_tokens: 300, output_tokens: 20, estimated: true, cost: { usd_micros: 1500, unpriced: 1 } }]);
+  assert.equal(usedByCall(2, turns.spent!), "This call: 2 turns, about 300 tokens in, 20 out, $0.0015 and a part without a known price");
+  assert.equal(used({ input_tokens: 1, output_tokens: 2, cost: { usd_micros: 0, unpriced: 1 } }), "1 token in, 2 out, price unknown");
+  assert.equal(used({ input_tokens: 1, output_tokens: 2, cost: { usd_micros: 0 } }), "1 token in, 2 out, $0.0000");
 });

@@ -27,6 +27,9 @@ export interface Turn {
   usage: Usage | undefined;
 }
 
+/** What turns have used, in tokens and money. */
+export type Spent = Pick<Usage, "input_tokens" | "output_tokens" | "estimated" | "cost">;
+
 /** What so many waits have in common, in ms. */
 export interface Percentiles {
   n: number;
@@ -74,6 +77,17 @@ export class Turns implements Watcher {
   /** Turns that were answered in speech, oldest first. */
   get answered(): Turn[] {
     return this.list.filter(({ totalMs }) => totalMs !== undefined);
+  }
+
+  /** How many turns of the newest call there were. */
+  get ofThisCall(): number {
+    return this.list.filter(({ session }) => session === this.session).length;
+  }
+
+  /** What the newest call has used so far; null before the first turn that has. */
+  get spent(): Spent | null {
+    const used = this.list.flatMap(({ session, usage }) => (session === this.session && usage !== undefined ? [usage] : []));
+    return used.length === 0 ? null : used.reduce<Spent>(plus, { input_tokens: 0, output_tokens: 0 });
   }
 
   private received(message: ServerMessage, at: number): void {
@@ -162,4 +176,15 @@ function measured(turn: Turn, event: TurnLatency): void {
 function told(turn: Turn, latency: Latency, measuredMs: number | undefined): void {
   turn.parts = { detection: latency.detection_ms ?? 0, provider: latency.provider_ms, gateway: latency.gateway_ms };
   turn.totalMs = measuredMs ?? latency.speech_end_to_first_audio_ms;
+}
+
+function plus(a: Spent, b: Spent): Spent {
+  const costs = [a.cost, b.cost].filter((cost) => cost !== undefined);
+  const sum = (of: (cost: NonNullable<Usage["cost"]>) => number): number => costs.reduce((all, cost) => all + of(cost), 0);
+  return {
+    input_tokens: a.input_tokens + b.input_tokens,
+    output_tokens: a.output_tokens + b.output_tokens,
+    ...(a.estimated === true || b.estimated === true ? { estimated: true } : {}),
+    ...(costs.length === 0 ? {} : { cost: { usd_micros: sum((cost) => cost.usd_micros), unpriced: sum((cost) => cost.unpriced ?? 0) } }),
+  };
 }

@@ -8,10 +8,10 @@ import { asText, asVtt } from "../model/written.js";
 import { useFollow } from "../ui/follow.js";
 import { useNow } from "../ui/now.js";
 import { Sheet } from "../ui/sheet.js";
-import { clock, span } from "../words.js";
+import { clock, dollars, span } from "../words.js";
 import { Fact, save } from "./bits.js";
 import { LineView } from "./lines.js";
-import { CALL_FACT, CALL_STATE, CALLS, dollars, FORMATS, turns } from "./words-calls.js";
+import { CALL_FACT, CALL_STATE, CALLS, FORMATS, turns } from "./words-calls.js";
 import "./calls.css";
 
 /** How often the gateway is asked while somebody looks. */

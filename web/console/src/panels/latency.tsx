@@ -6,12 +6,12 @@ import { TurnAudio } from "./audio.js";
 import { Empty } from "./bits.js";
 import { Plot } from "./plot.js";
 import type { View } from "./view.js";
-import { duration, FIGURES, LATENCY, PART, tokens, TURN, turnRemark, waitSentence } from "./words-instruments.js";
+import { duration, FIGURES, LATENCY, PART, TURN, turnRemark, used, usedByCall, waitSentence } from "./words-instruments.js";
 import "./latency.css";
 
 export function LatencyPanel({ instruments, view }: { instruments: Instruments; view: View }) {
   void instruments.changed.value;
-  const { list, answered } = instruments.turns;
+  const { list, answered, spent, ofThisCall } = instruments.turns;
   if (list.length === 0) {
     return <Empty>{LATENCY.empty}</Empty>;
   }
@@ -19,6 +19,7 @@ export function LatencyPanel({ instruments, view }: { instruments: Instruments; 
   const longest = Math.max(1, ...waits);
   return (
     <div class="i-latency">
+      {spent !== null && <p class="i-quiet">{usedByCall(ofThisCall, spent)}</p>}
       <Figures turns={answered} />
       <section aria-label={LATENCY.plot}>
         <ul class="i-legend" aria-hidden="true">
@@ -155,7 +156,7 @@ function Details({ turn, instruments }: { turn: Turn; instruments: Instruments }
       {turn.totalMs !== undefined && !turn.whole && <p class="i-quiet">{LATENCY.partial}</p>}
       {usage !== undefined && usage.input_tokens + usage.output_tokens > 0 && (
         <p class="i-quiet">
-          {tokens(usage)}
+          {used(usage)}
         </p>
       )}
       <TurnAudio instruments={instruments} turn={turn} />

@@ -49,8 +49,3 @@ export const FORMATS = { text: "Text", vtt: "WebVTT", json: "JSON" } as const;
 export function turns(n: number): string {
   return n === 1 ? "1 turn" : `${n} turns`;
 }
-
-/** Micro-dollars as people read money: four digits after the point, for a call costs cents. */
-export function dollars(micros: number): string {
-  return `$${(micros / 1_000_000).toFixed(4)}`;
-}

@@ -1,9 +1,10 @@
 // Every sentence that the instruments say.
-import type { TurnLatency, Usage } from "@voicegw/client";
+import type { TurnLatency } from "@voicegw/client";
 import type { Call, Segment } from "../model/calls.js";
 import type { Committed } from "../model/faults.js";
 import type { Direction, Group } from "../model/log.js";
-import type { Part, Turn } from "../model/turns.js";
+import type { Part, Spent, Turn } from "../model/turns.js";
+import { dollars } from "../words.js";
 
 export const INSTRUMENTS = "Instruments";
 
@@ -236,8 +237,14 @@ export function turnRemark({ by, status }: Turn): string {
   return by === undefined ? STATUS[status] : `${BY[by]}, ${STATUS[status]}`;
 }
 
-export function tokens({ input_tokens, output_tokens }: Usage): string {
-  return `${input_tokens} tokens in, ${output_tokens} out`;
+/** What was used, and what it costs where the gateway tells: a part without a price was not free. */
+export function used({ input_tokens, output_tokens, estimated, cost }: Spent): string {
+  const money = cost === undefined ? "" : (cost.unpriced ?? 0) === 0 ? `, ${dollars(cost.usd_micros)}` : cost.usd_micros === 0 ? ", price unknown" : `, ${dollars(cost.usd_micros)} and a part without a known price`;
+  return `${estimated === true ? "about " : ""}${input_tokens} ${input_tokens === 1 ? "token" : "tokens"} in, ${output_tokens} out${money}`;
+}
+
+export function usedByCall(turns: number, spent: Spent): string {
+  return `This call: ${turns === 1 ? "1 turn" : `${turns} turns`}, ${used(spent)}`;
 }
 
 /** The wait of a turn in a sentence, for those who do not see the bar. */
