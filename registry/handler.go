@@ -143,10 +143,13 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 		for i := 0; err == nil && i < len(checks); i++ {
 			err = checks[i](ctx, call)
 		}
-		return Result{}, err
+		return Result{Data: passed{}}, err
 	}
 	return h
 }
+
+// passed is the data of a check that has found nothing wrong: it is no answer, and no output describes it.
+type passed struct{}
 
 // fits reports the properties of the schema that the handler's arguments lack: they would
 // be dropped silently.

@@ -10,7 +10,8 @@ import (
 )
 
 // CheckOutput reports what is wrong with a schema of a tool's data. The rules are those of
-// [CheckParameters], except that nothing in it may have a default.
+// [CheckParameters], except that nothing in it may have a default, and that an object below the root
+// that names no properties may be a map: its additionalProperties are a schema, or true.
 func CheckOutput(schema json.RawMessage) []Problem {
 	_, problems := compileOutput(schema)
 	return problems
@@ -18,7 +19,7 @@ func CheckOutput(schema json.RawMessage) []Problem {
 
 // compileOutput checks and compiles the schema of a tool's data; nil if there are problems.
 func compileOutput(raw json.RawMessage) (*parameters, []Problem) {
-	p, problems := compileParameters(raw)
+	p, problems := compile(raw, true)
 	for i := range problems {
 		problems[i].Message = strings.NewReplacer("The parameters are", "The output is", "leaves \"parameters\" out", "leaves \"output\" out", "A tool that takes no arguments", "A tool whose data is not described").Replace(problems[i].Message)
 	}
@@ -62,7 +63,8 @@ func (r *specReader) output(raw json.RawMessage) (json.RawMessage, *parameters) 
 // errOutput says that a result is not what the tool's own schema says; only for the log.
 var errOutput = errors.New("the handler's result breaks the tool's own output schema")
 
-// fitOutput returns the data as the tool's output schema has it: a nil slice of Go is an empty list. If
+// fitOutput returns the data as the tool's output schema has it: a nil slice of Go is an empty list, and a
+// nil map an empty object. If
 // it does not fit, the outcome is the answer instead: INTERNAL, with the places in its details. The log
 // gets the places and no values.
 func (t *Tool) fitOutput(data json.RawMessage, most int) (json.RawMessage, *outcome) {
@@ -110,8 +112,8 @@ func (t *Tool) brokenOutput(problems []Problem) *outcome {
 	return &outcome{err: fmt.Errorf("%w, at %s", errOutput, strings.Join(places, ", ")), told: told}
 }
 
-// lister puts an empty list into each place where a schema wants a list and null stands: a slice of Go
-// that nothing was appended to is encoded as null.
+// lister puts an empty list into each place where a schema wants a list and null stands, and an empty object
+// where it wants a map: a slice and a map of Go that nothing was put in are encoded as null.
 type lister struct{ changed bool }
 
 func (l *lister) fill(n *node, v any) any {
@@ -120,14 +122,24 @@ func (l *lister) fill(n *node, v any) any {
 	}
 	switch v := v.(type) {
 	case nil:
-		if types := n.types(); len(types) == 1 && types[0] == "array" {
+		switch types := n.types(); {
+		case len(types) != 1:
+		case types[0] == "array":
 			l.changed = true
 			return []any{}
+		case types[0] == "object" && n.mapped():
+			l.changed = true
+			return map[string]any{}
 		}
 	case map[string]any:
 		for _, name := range n.names {
 			if inside, has := v[name]; has {
 				v[name] = l.fill(n.props[name], inside)
+			}
+		}
+		if n.mapped() {
+			for name, inside := range v {
+				v[name] = l.fill(n.extra, inside)
 			}
 		}
 	case []any:

@@ -100,3 +100,83 @@ func TestEnvelopeSchemaIsPublished(t *testing.T) {
 		t.Errorf("another schema of the envelope: %v", err)
 	}
 }
+
+const mapSchema = `output: {"type":"object","properties":{
+	"any":{"type":"object","additionalProperties":true},
+	"lists":{"type":["object"],"additionalProperties":{"type":"array","items":{"type":"integer"}}},
+	"maybe":{"type":["object","null"],"additionalProperties":{"type":"string"}}},"additionalProperties":false}`
+
+// TestOutputMap: an object whose names nobody knows beforehand has values of one form, or any; a nil map of Go is
+// an empty object, and a nil slice in it an empty list.
+func TestOutputMap(t *testing.T) {
+	for name, tt := range map[string]struct{ data, want, at string }{
+		"any":         {`{"any":{"a":1,"b":[null,{"c":[]}]}}`, `{"any":{"a":1,"b":[null,{"c":[]}]}}`, ""},
+		"nil":         {`{"any":null,"lists":null,"maybe":null}`, `{"any":{},"lists":{},"maybe":null}`, ""},
+		"nil inside":  {`{"lists":{"a":null,"b":[1]}}`, `{"lists":{"a":[],"b":[1]}}`, ""},
+		"no object":   {`{"any":1}`, "", "/any"},
+		"wrong value": {`{"lists":{"a":[1],"b":["x"]}}`, "", "/lists/b/0"},
+		"a null":      {`{"maybe":{"a":null}}`, "", "/maybe/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
+				return Result{Data: json.RawMessage(tt.data)}, nil
+			}, mapSchema)
+			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			checkEnvelope(t, env)
+			switch {
+			case tt.at == "" && string(env.Data) != tt.want:
+				t.Errorf("got %s %v, want %s", env.Data, env.Error, tt.want)
+			case tt.at != "" && (env.OK || !strings.Contains(string(env.Error.Details), `"path":"`+tt.at+`"`)):
+				t.Errorf("got %s", env.Encode())
+			}
+		})
+	}
+}
+
+// TestOutputIsClosedElsewhere: names that nobody knows beforehand may stand in a map alone, which is no object with
+// names of its own, and not the whole data; a map of parameters is refused.
+func TestOutputIsClosedElsewhere(t *testing.T) {
+	const open = `{"type":"object","additionalProperties":true}`
+	inside := func(schema string) string {
+		return `{"type":"object","properties":{"a":` + schema + `},"additionalProperties":false}`
+	}
+	for name, tt := range map[string]struct {
+		problems []Problem
+		at       string
+	}{
+		"a map":                {CheckOutput(json.RawMessage(inside(open))), ""},
+		"a map of maps":        {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":` + open + `}`))), ""},
+		"the whole":            {CheckOutput(json.RawMessage(open)), "/additionalProperties"},
+		"beside names":         {CheckOutput(json.RawMessage(inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`))), "/properties/a/additionalProperties"},
+		"nothing said":         {CheckOutput(json.RawMessage(inside(`{"type":"object"}`))), "/properties/a"},
+		"a value of any kind":  {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{}}`))), "/properties/a/additionalProperties"},
+		"an open value":        {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"object"}}`))), "/properties/a/additionalProperties"},
+		"a default in a map":   {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`))), "/properties/a/additionalProperties/default"},
+		"a map in $defs":       {CheckOutput(json.RawMessage(`{"type":"object","$defs":{"m":` + open + `},"properties":{"a":{"$ref":"#/$defs/m"}},"additionalProperties":false}`)), ""},
+		"a map of a parameter": {CheckParameters(json.RawMessage(inside(open))), "/properties/a/additionalProperties"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tt.at == "" && len(tt.problems) > 0 || tt.at != "" && (len(tt.problems) != 1 || tt.problems[0].Path != tt.at) {
+				t.Errorf("got %+v, want one at %q", tt.problems, tt.at)
+			}
+		})
+	}
+}
+
+// TestCheckHasNoOutput: the output is that of Execute, and not of a tool's own check.
+func TestCheckHasNoOutput(t *testing.T) {
+	e, opts, _ := simple(t, nil, foundSchema)
+	opts.Handlers["probe"] = Bind(func(context.Context, Call[none, none]) (Result, error) {
+		return Result{Data: json.RawMessage(`{"results":[]}`)}, nil
+	}, func(context.Context, Call[none, none]) error { return nil })
+	p, refused := mustLoad(t, opts, e).Snapshot().Prepare("probe", ModeText, nil)
+	if refused != nil {
+		t.Fatalf("%s", refused.Encode())
+	}
+	if env := p.Check(t.Context(), Session{}); env != nil {
+		t.Errorf("the check is refused: %s", env.Encode())
+	}
+	if env := p.Run(t.Context(), Session{}); !env.OK || string(env.Data) != `{"results":[]}` {
+		t.Errorf("got %s", env.Encode())
+	}
+}

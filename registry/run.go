@@ -227,6 +227,9 @@ func (s *Snapshot) call(ctx context.Context, t *Tool, in invocation, part func(c
 }
 
 func (s *Snapshot) succeeded(t *Tool, result Result) outcome {
+	if _, check := result.Data.(passed); check {
+		return outcome{}
+	}
 	data, err := marshal(result.Data)
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: its data: %w", errBadResult, err)}

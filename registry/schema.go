@@ -46,6 +46,7 @@ type node struct {
 	allOf         []*node
 	anyOf, oneOf  []*node
 	patterned     []*node // patternProperties
+	extra         *node   // additionalProperties; also one of others
 	others        []*node // every other subschema: defaults are not applied in there
 	value         any     // its default
 	hasDefault    bool
@@ -65,7 +66,11 @@ type parameters struct {
 }
 
 // compileParameters checks and compiles a parameter schema; nil if there are problems.
-func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
+func compileParameters(raw json.RawMessage) (*parameters, []Problem) { return compile(raw, false) }
+
+// compile checks and compiles a schema; nil if there are problems. mayMap says that an object may let in
+// names that nobody knows beforehand.
+func compile(raw json.RawMessage, mayMap bool) (*parameters, []Problem) {
 	doc, problems, ok := decodeStrict(raw, maxSchemaBytes, maxSpecDepth)
 	if !ok || len(problems) > 0 {
 		return nil, problems
@@ -77,10 +82,8 @@ func compileParameters(raw json.RawMessage) (*parameters, []Problem) {
 	root := tree.build(doc, nil)
 	tree.link()
 	tree.measure(root)
-	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
-		tree.measure(tree.nodes[place]) // those to which nothing refers
-	}
-	check := &schemaCheck{problems: tree.problems}
+	tree.measureAll() // also those to which nothing refers
+	check := &schemaCheck{problems: tree.problems, mayMap: mayMap}
 	check.all(tree, root)
 	compiler, schema, compileProblems := compileSchema(raw)
 	problems = mergeProblems(check.problems, compileProblems)
@@ -264,9 +267,13 @@ func (b *treeBuilder) build(v any, place pointer) *node {
 	for _, keyword := range schemaKeywords {
 		if sub, ok := n.doc[keyword]; ok {
 			child := b.build(sub, place.with(keyword))
-			if keyword == "items" {
+			switch keyword {
+			case "items":
 				n.items = child
-			} else {
+			case "additionalProperties":
+				n.extra = child
+				n.others = append(n.others, child)
+			default:
 				n.others = append(n.others, child)
 			}
 		}
@@ -335,6 +342,12 @@ func (b *treeBuilder) link() {
 			b.problems = append(b.problems, Problem{Path: path,
 				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a name that $defs has.", shorten(ref, 100))})
 		}
+	}
+}
+
+func (b *treeBuilder) measureAll() {
+	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
+		b.measure(b.nodes[place])
 	}
 }
 

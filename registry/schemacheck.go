@@ -54,6 +54,7 @@ var refusedKeywords = map[string]string{
 type schemaCheck struct {
 	problems []Problem
 	closed   map[*node]bool // results of node.closed, cached
+	mayMap   bool           // whether an object may be a map
 }
 
 func (c *schemaCheck) problem(place pointer, format string, args ...any) {
@@ -209,7 +210,13 @@ func (c *schemaCheck) open(n *node, seen map[*node]bool) {
 		c.value(child)
 		c.open(child, seen)
 	}
-	if extra, has := n.doc["additionalProperties"]; has && extra != false {
+	switch extra, has := n.doc["additionalProperties"]; {
+	case !has || extra == false:
+	case c.isMap(n):
+		c.inMap(n.extra, seen)
+	case c.mayMap:
+		c.problem(n.at.with("additionalProperties"), "Unknown properties are let in here; write \"additionalProperties\": false and name every property. Only an object without \"properties\", below the root, may be a map.")
+	default:
 		c.problem(n.at.with("additionalProperties"), "Unknown properties are let in here; write \"additionalProperties\": false and name every property.")
 	}
 	if n.ref != nil {
@@ -227,6 +234,24 @@ func (c *schemaCheck) open(n *node, seen map[*node]bool) {
 			c.open(other, seen)
 		}
 	}
+}
+
+// isMap reports whether n describes a map: an object whose names nobody knows beforehand.
+func (c *schemaCheck) isMap(n *node) bool {
+	return c.mayMap && len(n.at) > 0 && n.mapped()
+}
+
+func (n *node) mapped() bool {
+	return len(n.names) == 0 && len(n.patterned) == 0 && n.extra != nil && (n.extra.doc != nil || n.extra.yes)
+}
+
+// inMap reports what is open in the values of a map. They may be of any kind only if that is said: true.
+func (c *schemaCheck) inMap(values *node, seen map[*node]bool) {
+	if values.doc == nil {
+		return
+	}
+	c.value(values)
+	c.open(values, seen)
 }
 
 // value reports n, which describes a whole value, if it is open.
@@ -297,7 +322,7 @@ func (c *schemaCheck) closes(n *node) bool {
 	}
 	types := n.types()
 	return len(types) > 0 &&
-		(!slices.Contains(types, "object") || n.doc["additionalProperties"] == false || n.doc["unevaluatedProperties"] == false) &&
+		(!slices.Contains(types, "object") || n.doc["additionalProperties"] == false || n.doc["unevaluatedProperties"] == false || c.isMap(n)) &&
 		(!slices.Contains(types, "array") || n.items != nil || n.doc["unevaluatedItems"] == false)
 }
 

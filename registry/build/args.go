@@ -90,6 +90,8 @@ func (w *argsWriter) typeOf(name string, sh *shape, about string) (string, error
 		return w.anything(), nil
 	case len(sh.enum) > 0:
 		return w.enum(name, sh, about)
+	case sh.has("object") && sh.values != nil && len(sh.properties) == 0:
+		return w.mapOf(name, sh, about)
 	case sh.has("object"):
 		return w.object(name, sh, about)
 	case sh.has("array"):
@@ -126,6 +128,22 @@ func (w *argsWriter) array(name string, sh *shape, about string) (string, error)
 		t = "*" + t
 	}
 	return "[]" + t, nil
+}
+
+// mapOf is the type of an object whose names nobody knows beforehand.
+func (w *argsWriter) mapOf(name string, sh *shape, about string) (string, error) {
+	if sh.values.kind != kindObject {
+		return "map[string]any", nil
+	}
+	value := shapeOf(sh.values)
+	t, err := w.typeOf(name+"Value", value, strings.Replace(about, "%s is ", "%s is one of ", 1))
+	if err != nil {
+		return "", err
+	}
+	if value.nullable && !nilable(t) {
+		t = "*" + t
+	}
+	return "map[string]" + t, nil
 }
 
 // object declares a struct. about is the beginning of its comment, with %s for its name.
@@ -196,7 +214,9 @@ func (w *argsWriter) field(parent, name string, p member, required bool) (string
 }
 
 // nilable reports whether the zero value of a type differs from every value that can be sent.
-func nilable(t string) bool { return strings.HasPrefix(t, "[]") || t == raw }
+func nilable(t string) bool {
+	return strings.HasPrefix(t, "[]") || strings.HasPrefix(t, "map[") || t == raw
+}
 
 // enum declares a type with a constant for each value.
 func (w *argsWriter) enum(name string, sh *shape, about string) (string, error) {

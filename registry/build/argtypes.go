@@ -13,6 +13,7 @@ type shape struct {
 	types       []string // without null
 	nullable    bool
 	properties  []member
+	values      *node // of a map, whose names nobody knows beforehand; true for any
 	required    map[string]bool
 	items       *node
 	enum        []*node
@@ -43,12 +44,25 @@ func (sh *shape) merge(n *node) {
 	sh.annotate(n)
 	sh.mergeTypes(n)
 	sh.properties = append(sh.properties, membersOf(n.get("properties"))...)
+	sh.mergeValues(n)
 	if list := n.get("required"); list != nil {
 		for _, name := range list.items {
 			sh.required[name.text] = true
 		}
 	}
 	sh.alternatives(n)
+}
+
+// mergeValues finds the values of a map. Those of patternProperties may be of several kinds.
+func (sh *shape) mergeValues(n *node) {
+	extra := n.get("additionalProperties")
+	switch {
+	case sh.values != nil:
+	case n.get("patternProperties") != nil:
+		sh.values = &node{kind: kindBool, text: "true"}
+	case extra != nil && (extra.kind != kindBool || extra.text != "false"):
+		sh.values = extra
+	}
 }
 
 // alternatives understands one kind: a schema or null. Other kinds have no Go type of

@@ -9,7 +9,7 @@ import (
 )
 
 const outputField = `"title": "Alpha", "tags": ["a-b"], "output": {"type": "object", "$defs": {"item": {"type": "object", "properties": {"score": {"type": ["number", "null"]}, "title": {"type": "string"}}, "required": ["score"], "additionalProperties": false}}, "properties": {
-	"results": {"type": "array", "items": {"$ref": "#/$defs/item"}}, "kind": {"enum": ["a", "b"]}, "first": {"$ref": "#/$defs/item"}
+	"results": {"type": "array", "items": {"$ref": "#/$defs/item"}}, "kind": {"enum": ["a", "b"]}, "any": {"type": "object", "additionalProperties": true}, "by_name": {"type": "object", "additionalProperties": {"type": ["object", "null"], "properties": {"n": {"type": "integer"}}, "additionalProperties": false}}, "first": {"$ref": "#/$defs/item"}
 }, "required": ["results"], "additionalProperties": false}}`
 
 // TestOutputBinding: the data of a tool becomes a Go type beside its arguments, and the registry file has
@@ -27,7 +27,7 @@ func TestOutputBinding(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	for _, part := range []string{"type Args struct", "// Output is the data of an answer that is ok.\ntype Output struct", "Results []OutputResultsItem `json:\"results\"`",
-		"Kind *OutputKind `json:\"kind,omitzero\"`", "First *OutputFirst `json:\"first,omitzero\"`", "Score *float64 `json:\"score\"`"} {
+		"Kind *OutputKind `json:\"kind,omitzero\"`", "Any map[string]any `json:\"any,omitzero\"`", "ByName map[string]*OutputByNameValue `json:\"by_name,omitzero\"`", "First *OutputFirst `json:\"first,omitzero\"`", "Score *float64 `json:\"score\"`"} {
 		if !strings.Contains(text, part) && !strings.Contains(strings.Join(strings.Fields(text), " "), part) {
 			t.Errorf("the generated file lacks %s\n%s", part, text)
 		}
