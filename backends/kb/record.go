@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -183,9 +185,7 @@ func (r *Record) Faults() []string {
 	r.checkAuthors(bad)
 	r.checkCategories(bad)
 	r.checkURL(bad)
-	if r.LastUpdated.IsZero() {
-		bad("last_updated is missing; write RFC 3339, like 2026-03-01T09:00:00Z")
-	}
+	r.checkLastUpdated(bad)
 	r.checkMetadata(bad)
 	return faults
 }
@@ -261,6 +261,15 @@ func (r *Record) checkURL(bad func(string, ...any)) {
 	}
 }
 
+func (r *Record) checkLastUpdated(bad func(string, ...any)) {
+	switch year := r.LastUpdated.UTC().Year(); {
+	case r.LastUpdated.IsZero():
+		bad("last_updated is missing; write RFC 3339, like 2026-03-01T09:00:00Z")
+	case year < 0 || year > 9999:
+		bad("last_updated is in the year %d in UTC; write a time of the years 0 to 9999", year)
+	}
+}
+
 func (r *Record) checkMetadata(bad func(string, ...any)) {
 	if r.Metadata == nil {
 		return
@@ -271,6 +280,37 @@ func (r *Record) checkMetadata(bad func(string, ...any)) {
 		bad("metadata is not JSON: %v", err)
 	case len(data) > MaxMetadataBytes:
 		bad("metadata has %d bytes of JSON; at most %d", len(data), MaxMetadataBytes)
+	default:
+		checkValue(r.Metadata, 0, bad)
+	}
+}
+
+// The bounds of a value in metadata: every program that gets an answer with it must be able to read it.
+const (
+	maxValueDepth     = 16
+	maxNumberBytes    = 100
+	maxNumberExponent = 300
+)
+
+func checkValue(v any, depth int, bad func(string, ...any)) {
+	if depth > maxValueDepth {
+		bad("metadata is nested deeper than %d levels", maxValueDepth)
+		return
+	}
+	switch v := v.(type) {
+	case json.Number:
+		_, exponent, _ := strings.Cut(strings.ToLower(string(v)), "e")
+		if e, err := strconv.Atoi(cmp.Or(exponent, "0")); err != nil || max(e, -e) > maxNumberExponent || len(v) > maxNumberBytes {
+			bad("metadata holds the number %.20s…; at most %d digits and an exponent of at most %d", v, maxNumberBytes, maxNumberExponent)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			checkValue(v[name], depth+1, bad)
+		}
+	case []any:
+		for _, one := range v {
+			checkValue(one, depth+1, bad)
+		}
 	}
 }
 

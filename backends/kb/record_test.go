@@ -71,6 +71,16 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 		{"no URL at all", func(r *kb.Record) { r.URL = "http://%zz" }, "no URL"},
 		{"a long URL", func(r *kb.Record) { r.URL = "https://a/" + strings.Repeat("a", kb.MaxURLBytes) }, "url has"},
 		{"much metadata", func(r *kb.Record) { r.Metadata = map[string]any{"a": strings.Repeat("a", kb.MaxMetadataBytes)} }, "metadata has"},
+		{"metadata in levels", func(r *kb.Record) { r.Metadata = map[string]any{"a": nested(15)} }, ""},
+		{"too many levels", func(r *kb.Record) { r.Metadata = map[string]any{"a": nested(16)} }, "deeper than 16"},
+		{"numbers", func(r *kb.Record) {
+			r.Metadata = map[string]any{"a": []any{json.Number("-1.5e-300"), json.Number(strings.Repeat("9", 100))}}
+		}, ""},
+		{"a huge number", func(r *kb.Record) { r.Metadata = map[string]any{"a": json.Number("1E+301")} }, "the number"},
+		{"a tiny number", func(r *kb.Record) { r.Metadata = map[string]any{"a": json.Number("1e-999")} }, "the number"},
+		{"a long number", func(r *kb.Record) { r.Metadata = map[string]any{"a": json.Number(strings.Repeat("9", 101))} }, "the number"},
+		{"the last year", func(r *kb.Record) { r.LastUpdated = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) }, ""},
+		{"a year too late", func(r *kb.Record) { r.LastUpdated = time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -7200)) }, "year 10000"},
 	}
 	for _, test := range tests {
 		r := good()
@@ -80,6 +90,14 @@ func TestCheckKeepsTheLimits(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
+}
+
+// nested is a list of one list, and so on: so many.
+func nested(levels int) any {
+	if levels == 0 {
+		return true
+	}
+	return []any{nested(levels - 1)}
 }
 
 func TestNormalize(t *testing.T) {

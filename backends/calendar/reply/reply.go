@@ -15,8 +15,23 @@ import (
 // timeForm is the form of times in answers: RFC 3339, UTC, with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
-// Time writes a time.
-func Time(t time.Time) string { return t.UTC().Format(timeForm) }
+// The first and the last time that RFC 3339 can write.
+var (
+	first = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	last  = time.Date(9999, 12, 31, 23, 59, 59, int(999*time.Millisecond), time.UTC)
+)
+
+// Time writes a time. One that RFC 3339 cannot write is the nearest that it can: calendars hold events that
+// never end.
+func Time(t time.Time) string {
+	switch {
+	case t.Before(first):
+		t = first
+	case t.After(last):
+		t = last
+	}
+	return t.UTC().Format(timeForm)
+}
 
 // ReadTime reads an argument with the format date-time, in which RFC 3339 allows a small t and z,
 // and leap seconds. Go's own parser accepts neither.
