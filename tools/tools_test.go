@@ -373,17 +373,21 @@ func TestPreviews(t *testing.T) {
 type agents struct{}
 
 func (agents) List(limit int) registry.AgentList {
-	return registry.AgentList{Agents: []registry.AgentLine{{ID: "billing"}, {ID: "default"}, {ID: "reception"}}[:min(limit, 3)], Total: 3, Default: "default"}
+	return registry.AgentList{Agents: []registry.AgentLine{agent("billing"), agent("default"), agent("reception")}[:min(limit, 3)], Total: 3, Default: "default"}
+}
+
+func agent(id string) registry.AgentLine {
+	return registry.AgentLine{ID: id, Name: id, Enabled: true, Source: "store", State: "1"}
 }
 
 func (agents) Get(id string) (registry.AgentShown, error) {
-	return registry.AgentShown{AgentLine: registry.AgentLine{ID: id}, Playbook: "You answer."}, nil
+	return registry.AgentShown{AgentLine: agent(id), Playbook: "You answer."}, nil
 }
 
 func (agents) Check(registry.AgentChange) error { return nil }
 
 func (agents) Save(_ context.Context, c registry.AgentChange) (registry.AgentSaved, error) {
-	return registry.AgentSaved{AgentLine: registry.AgentLine{ID: c.ID}, Created: c.ID == "", Tools: c.Tools}, nil
+	return registry.AgentSaved{AgentLine: agent(c.ID), Created: c.ID == "", Tools: c.Tools}, nil
 }
 
 func (agents) CheckDelete(string, string) error { return nil }

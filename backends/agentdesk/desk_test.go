@@ -77,6 +77,7 @@ func TestAgentsByTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	registrytest.Fits(t, "agent-create", made)
 	want := []registry.InvalidName{{Name: "kb-get", Reason: "is not a tool; perhaps kb_get is meant"}, {Name: "nothing_like_it", Reason: "is not a tool"}}
 	if made.ID != "bucher-hefte" || !made.Created || !slices.Equal(made.Tools, []string{"kb_search"}) || !slices.Equal(made.InvalidTools, want) {
 		t.Errorf("%+v", made)
@@ -93,17 +94,29 @@ func TestAgentsByTools(t *testing.T) {
 	if err != nil || len(paused.InvalidTools) > 0 || !slices.Equal(paused.Tools, []string{"image_generate", "kb_search"}) {
 		t.Errorf("a tool that is switched off for a while was not kept: %+v, %v", paused, err)
 	}
+	registrytest.Fits(t, "agent-update", paused)
 	changed = paused
 	shown, err := d.Get(made.ID)
 	if err != nil || shown.Playbook != playbook || shown.State != changed.State || shown.AllTools {
 		t.Errorf("%+v, %v", shown, err)
 	}
-	if list := d.List(2); len(list.Agents) != 2 || list.Total != 4 || list.Default != "default" {
+	list := d.List(2)
+	if len(list.Agents) != 2 || list.Total != 4 || list.Default != "default" {
 		t.Errorf("%+v", list)
 	}
-	if deleted, err := d.Delete(t.Context(), made.ID, changed.State); err != nil || deleted.Stays {
+	registrytest.Fits(t, "agent-list", list)
+	for _, id := range []string{made.ID, "default", "billing"} { // with its own tools, and with all
+		shown, err := d.Get(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		registrytest.Fits(t, "agent-get", shown)
+	}
+	deleted, err := d.Delete(t.Context(), made.ID, changed.State)
+	if err != nil || deleted.Stays {
 		t.Errorf("%+v, %v", deleted, err)
 	}
+	registrytest.Fits(t, "agent-delete", deleted)
 	_, err = d.Get(made.ID)
 	refusal(t, err, registry.ErrorNotFound, made.ID)
 	_, err = d.Get("biling")
@@ -151,4 +164,12 @@ func TestAgentToolsAreOff(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestOutputsAreTheAnswers(t *testing.T) {
+	registrytest.Describes[registry.AgentList](t, "agent-list")
+	registrytest.Describes[registry.AgentShown](t, "agent-get")
+	registrytest.Describes[registry.AgentSaved](t, "agent-create")
+	registrytest.Describes[registry.AgentSaved](t, "agent-update")
+	registrytest.Describes[registry.AgentDeleted](t, "agent-delete")
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/registrytest"
 )
 
 var extractor = sync.OnceValue(New)
@@ -122,7 +124,9 @@ func TestGuards(t *testing.T) {
 // in the order of the text with nothing in it twice.
 func TestPlaces(t *testing.T) {
 	for _, k := range knownTexts(t) {
-		check(t, k.text, extractor().Extract(k.text, k.region))
+		found := extractor().Extract(k.text, k.region)
+		check(t, k.text, found)
+		registrytest.Fits(t, "extract-contacts", found)
 	}
 }
 
@@ -311,3 +315,5 @@ func BenchmarkNew(b *testing.B) {
 		New()
 	}
 }
+
+func TestOutputIsTheAnswer(t *testing.T) { registrytest.Describes[Contacts](t, "extract-contacts") }

@@ -80,3 +80,36 @@ func Told(t testing.TB, data []byte) ([]byte, registry.Options) {
 	}
 	return data, registry.Options{Handlers: handlers}
 }
+
+// Fits fails the test if data is not what the output of a tool of this project says. tool is its directory; the
+// data is looked at as that of a call.
+func Fits(t testing.TB, tool string, data any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(t), "tools", tool, "schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, problems := registry.ParseSpec(text)
+	if len(problems) > 0 || len(spec.Output) == 0 {
+		t.Fatalf("the output of %s: %s %+v", tool, spec.Output, problems)
+	}
+	form := json.RawMessage(`{"type":"object"}`)
+	file := File(t, registry.Entry{
+		Spec: registry.Spec{
+			ToolID: spec.ToolID, Version: spec.Version, Description: spec.Description, Category: registry.CategoryUtility, SideEffects: registry.SideEffectsNone,
+			AllowedModes: []registry.Mode{registry.ModeText}, LatencyBudgetMS: registry.DefaultTimeoutMS, TimeoutMS: registry.DefaultTimeoutMS,
+			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), Output: spec.Output,
+		},
+		Summary: "A tool.", Guide: "# " + spec.ToolID + "\n\nA tool.\n", Forms: registry.Forms{OpenAI: form, OpenAIChat: form, Gemini: form},
+	})
+	answer := registry.Bind(func(context.Context, registry.Call[struct{}, struct{}]) (registry.Result, error) {
+		return registry.Result{Data: data}, nil
+	})
+	loaded, err := registry.Load(file, registry.Options{Handlers: map[string]registry.Handler{spec.ToolID: answer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env := loaded.Snapshot().Execute(t.Context(), spec.ToolID, registry.ModeText, nil, registry.Session{}); !env.OK {
+		t.Errorf("the data of %s does not fit its output: %s", tool, env.Encode())
+	}
+}

@@ -7,3 +7,39 @@ type Args struct {
 	// Id of the agent, as agent_list tells it. 1 to 64 characters.
 	ID string `json:"id"`
 }
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Left out if it has none. Nil if absent.
+	Description *string `json:"description,omitzero"`
+	Enabled     bool    `json:"enabled"`
+	// Where the agent comes from.
+	Source OutputSource `json:"source"`
+	// Identifies what the agent is like now; agent_update and agent_delete take it.
+	State string `json:"state"`
+	// What the agent is told.
+	Playbook string `json:"playbook"`
+	// Ids of the tools that it may use; null stands for all there are. Nil if null.
+	Tools []string `json:"tools"`
+	// True if it may use all tools there are. Left out otherwise. Nil if absent.
+	AllTools *bool `json:"all_tools,omitzero"`
+	// Agents to which it may hand its user over. Left out if there are none. Nil if absent.
+	SwitchTo []string `json:"switch_to,omitzero"`
+	// Agents that switch to it. Left out if there are none. Nil if absent.
+	UsedBy []string `json:"used_by,omitzero"`
+	// What is not right with it at this gateway. Left out if there is nothing. Nil if
+	// absent.
+	Problems []string `json:"problems,omitzero"`
+}
+
+// OutputSource is source of Output.
+type OutputSource string
+
+// The values of OutputSource.
+const (
+	OutputSourceConfiguration OutputSource = "configuration"
+	OutputSourceFile          OutputSource = "file"
+	OutputSourceStore         OutputSource = "store"
+)

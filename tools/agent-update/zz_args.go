@@ -22,3 +22,41 @@ type Args struct {
 	// done. Left out, whatever it is like now. 1 to 64 characters. Nil if absent.
 	State *string `json:"state,omitzero"`
 }
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Left out if it has none. Nil if absent.
+	Description *string `json:"description,omitzero"`
+	Enabled     bool    `json:"enabled"`
+	// Where the agent comes from.
+	Source OutputSource `json:"source"`
+	// Identifies what the agent is like now; agent_update and agent_delete take it.
+	State string `json:"state"`
+	// False if an agent was changed.
+	Created bool `json:"created"`
+	// Ids of the tools that it may use; null stands for all there are. Nil if null.
+	Tools []string `json:"tools"`
+	// True if it may use all tools there are. Left out otherwise. Nil if absent.
+	AllTools *bool `json:"all_tools,omitzero"`
+	// Tools that were left out. Left out if there are none. Nil if absent.
+	InvalidTools []OutputInvalidToolsItem `json:"invalid_tools,omitzero"`
+}
+
+// OutputSource is source of Output.
+type OutputSource string
+
+// The values of OutputSource.
+const (
+	OutputSourceConfiguration OutputSource = "configuration"
+	OutputSourceFile          OutputSource = "file"
+	OutputSourceStore         OutputSource = "store"
+)
+
+// OutputInvalidToolsItem is one of invalid_tools of Output.
+type OutputInvalidToolsItem struct {
+	Name string `json:"name"`
+	// What is wrong, and what was probably meant.
+	Reason string `json:"reason"`
+}

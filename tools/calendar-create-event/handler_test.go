@@ -13,6 +13,7 @@ import (
 	"voicegw/backends/calendar"
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 var now = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
@@ -29,6 +30,7 @@ func run(t *testing.T, c calendar.Calendar, a Args, o calendar.DeskOptions) (Ans
 	if err != nil {
 		return Answer{}, err
 	}
+	registrytest.Fits(t, "calendar-create-event", result.Data)
 	return result.Data.(Answer), nil
 }
 
@@ -225,3 +227,5 @@ func TestNobodyKnows(t *testing.T) {
 		}
 	}
 }
+
+func TestOutputIsTheAnswer(t *testing.T) { registrytest.Describes[Answer](t, "calendar-create-event") }

@@ -20,3 +20,41 @@ type Args struct {
 	// Default: false.
 	IncludeZoomLink bool `json:"include_zoom_link"`
 }
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	// False if the event was there already.
+	Created bool   `json:"created"`
+	ID      string `json:"id"`
+	Title   string `json:"title"`
+	// UTC, with milliseconds. Format date-time.
+	Start string `json:"start"`
+	// UTC, with milliseconds. Format date-time.
+	End string `json:"end"`
+	// The time in words, in time_zone.
+	Words string `json:"words"`
+	// IANA name of the calendar's zone.
+	TimeZone string `json:"time_zone"`
+	// Their e-mail addresses.
+	Attendees []string `json:"attendees"`
+	// What happened to the invitations.
+	Invitations OutputInvitations `json:"invitations"`
+	// Address of the video meeting. Left out if there is none. Nil if absent.
+	MeetingURL *string `json:"meeting_url,omitzero"`
+	// Why there is no link although one was asked for. Nil if absent.
+	MeetingNote *string `json:"meeting_note,omitzero"`
+	// Says that the calendar did not confirm the event, and that it was found. Nil if
+	// absent.
+	Note *string `json:"note,omitzero"`
+}
+
+// OutputInvitations is invitations of Output.
+type OutputInvitations string
+
+// The values of OutputInvitations.
+const (
+	OutputInvitationsNone                    OutputInvitations = "none"
+	OutputInvitationsSent                    OutputInvitations = "sent"
+	OutputInvitationsLeftToTheCalendarServer OutputInvitations = "left_to_the_calendar_server"
+	OutputInvitationsNotSent                 OutputInvitations = "not_sent"
+)

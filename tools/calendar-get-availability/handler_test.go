@@ -15,6 +15,7 @@ import (
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/backends/calendar/reply"
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 func at(hour, minute int) time.Time { return time.Date(2026, 11, 23, hour, minute, 0, 0, time.UTC) }
@@ -35,6 +36,7 @@ func run(t *testing.T, c calendar.Calendar, a Args) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	registrytest.Fits(t, "calendar-get-availability", result.Data)
 	return result.Data.(Answer), nil
 }
 
@@ -204,4 +206,8 @@ func TestUnknownNamesAreSaid(t *testing.T) {
 	if err != nil || !strings.Contains(result.Data.(Answer).Summary, "Not looked at") {
 		t.Errorf("%+v %v", result.Data, err)
 	}
+}
+
+func TestOutputIsTheAnswer(t *testing.T) {
+	registrytest.Describes[Answer](t, "calendar-get-availability")
 }

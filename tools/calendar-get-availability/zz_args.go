@@ -29,3 +29,116 @@ const (
 	ArgsCalendarsItemTeam     ArgsCalendarsItem = "team"
 	ArgsCalendarsItemPersonal ArgsCalendarsItem = "personal"
 )
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	// The answer in words, in time_zone.
+	Summary string `json:"summary"`
+	// IANA name of the calendar's zone.
+	TimeZone string `json:"time_zone"`
+	// Merged over all calendars, sorted.
+	Busy []OutputBusyItem `json:"busy"`
+	// The time between, sorted.
+	Free []OutputFreeItem `json:"free"`
+	// Only if details were asked for. Nil if absent.
+	Events []OutputEventsItem `json:"events,omitzero"`
+	// How many did not fit into busy. At least 1. Nil if absent.
+	MoreBusy *int64 `json:"more_busy,omitzero"`
+	// How many did not fit into free. At least 1. Nil if absent.
+	MoreFree *int64 `json:"more_free,omitzero"`
+	// How many did not fit into events. At least 1. Nil if absent.
+	MoreEvents *int64 `json:"more_events,omitzero"`
+	// Calendars that could not be read. Nil if absent.
+	MissingCalendars []OutputMissingCalendarsItem `json:"missing_calendars,omitzero"`
+	// How many entries could not be read, and count as free. At least 1. Nil if absent.
+	UnreadEvents *int64 `json:"unread_events,omitzero"`
+}
+
+// OutputBusyItem is one of busy of Output.
+type OutputBusyItem struct {
+	// UTC, with milliseconds. Format date-time.
+	Start string `json:"start"`
+	// Not part of it. Format date-time.
+	End string `json:"end"`
+	// The same in the calendar's zone.
+	Words string `json:"words"`
+	// Rounded down. At least 0.
+	Minutes int64 `json:"minutes"`
+}
+
+// OutputFreeItem is one of free of Output.
+type OutputFreeItem struct {
+	// UTC, with milliseconds. Format date-time.
+	Start string `json:"start"`
+	// Not part of it. Format date-time.
+	End string `json:"end"`
+	// The same in the calendar's zone.
+	Words string `json:"words"`
+	// Rounded down. At least 0.
+	Minutes int64 `json:"minutes"`
+}
+
+// OutputEventsItem is one of events of Output.
+type OutputEventsItem struct {
+	Title string `json:"title"`
+	// UTC, with milliseconds. Format date-time.
+	Start string `json:"start"`
+	// Not part of it. Format date-time.
+	End string `json:"end"`
+	// The time in the calendar's zone.
+	Words    string                   `json:"words"`
+	Calendar OutputEventsItemCalendar `json:"calendar"`
+	// Nil if absent.
+	AllDay *bool `json:"all_day,omitzero"`
+	// True if it is not confirmed. Nil if absent.
+	Tentative *bool `json:"tentative,omitzero"`
+	// True if its details are left out. Nil if absent.
+	Private *bool `json:"private,omitzero"`
+	// Nil if absent.
+	Location *string `json:"location,omitzero"`
+	// Nil if absent.
+	MeetingURL *string `json:"meeting_url,omitzero"`
+	// E-mail addresses, ten at most. Nil if absent.
+	Attendees []string `json:"attendees,omitzero"`
+}
+
+// OutputEventsItemCalendar is calendar of OutputEventsItem.
+type OutputEventsItemCalendar string
+
+// The values of OutputEventsItemCalendar.
+const (
+	OutputEventsItemCalendarPrimary  OutputEventsItemCalendar = "primary"
+	OutputEventsItemCalendarTeam     OutputEventsItemCalendar = "team"
+	OutputEventsItemCalendarPersonal OutputEventsItemCalendar = "personal"
+)
+
+// OutputMissingCalendarsItem is one of missing_calendars of Output.
+type OutputMissingCalendarsItem struct {
+	Calendar OutputMissingCalendarsItemCalendar `json:"calendar"`
+	Type     OutputMissingCalendarsItemType     `json:"type"`
+	Reason   string                             `json:"reason"`
+}
+
+// OutputMissingCalendarsItemCalendar is calendar of OutputMissingCalendarsItem.
+type OutputMissingCalendarsItemCalendar string
+
+// The values of OutputMissingCalendarsItemCalendar.
+const (
+	OutputMissingCalendarsItemCalendarPrimary  OutputMissingCalendarsItemCalendar = "primary"
+	OutputMissingCalendarsItemCalendarTeam     OutputMissingCalendarsItemCalendar = "team"
+	OutputMissingCalendarsItemCalendarPersonal OutputMissingCalendarsItemCalendar = "personal"
+)
+
+// OutputMissingCalendarsItemType is type of OutputMissingCalendarsItem.
+type OutputMissingCalendarsItemType string
+
+// The values of OutputMissingCalendarsItemType.
+const (
+	OutputMissingCalendarsItemTypeVALIDATION OutputMissingCalendarsItemType = "VALIDATION"
+	OutputMissingCalendarsItemTypeNOTFOUND   OutputMissingCalendarsItemType = "NOT_FOUND"
+	OutputMissingCalendarsItemTypeAUTH       OutputMissingCalendarsItemType = "AUTH"
+	OutputMissingCalendarsItemTypeRATELIMIT  OutputMissingCalendarsItemType = "RATE_LIMIT"
+	OutputMissingCalendarsItemTypeTRANSIENT  OutputMissingCalendarsItemType = "TRANSIENT"
+	OutputMissingCalendarsItemTypeCONFLICT   OutputMissingCalendarsItemType = "CONFLICT"
+	OutputMissingCalendarsItemTypePERMANENT  OutputMissingCalendarsItemType = "PERMANENT"
+)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 // TestEnd: after the farewell where there is one, else with the turn.
@@ -13,11 +14,11 @@ func TestEnd(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for name, tc := range map[string]struct {
 		args Args
-		want Answer
+		want Output
 	}{
-		"with a farewell": {Args{Reason: ArgsReasonUserGoodbye, FarewellMessage: text(" Goodbye! ")}, Answer{"user_goodbye", "Goodbye!", registry.EndAfterFarewellSpoken}},
-		"without":         {Args{Reason: ArgsReasonInactivity}, Answer{"inactivity", "", registry.EndAfterCurrentTurn}},
-		"a blank one":     {Args{Reason: ArgsReasonOther, FarewellMessage: text("  ")}, Answer{"other", "", registry.EndAfterCurrentTurn}},
+		"with a farewell": {Args{Reason: ArgsReasonUserGoodbye, FarewellMessage: text(" Goodbye! ")}, Output{"user_goodbye", "Goodbye!", OutputEndsAfterFarewellSpoken}},
+		"without":         {Args{Reason: ArgsReasonInactivity}, Output{"inactivity", "", OutputEndsAfterCurrentTurn}},
+		"a blank one":     {Args{Reason: ArgsReasonOther, FarewellMessage: text("  ")}, Output{"other", "", OutputEndsAfterCurrentTurn}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: tc.args})
@@ -27,7 +28,8 @@ func TestEnd(t *testing.T) {
 			if diff := cmp.Diff(tc.want, result.Data); diff != "" {
 				t.Error(diff)
 			}
-			intents := []registry.Intent{{Type: registry.IntentEndVoiceSession, After: tc.want.EndsAfter}}
+			registrytest.Fits(t, "end-voice-session", result.Data)
+			intents := []registry.Intent{{Type: registry.IntentEndVoiceSession, After: registry.EndAfter(tc.want.EndsAfter)}}
 			if diff := cmp.Diff(intents, result.Intents); diff != "" {
 				t.Error(diff)
 			}

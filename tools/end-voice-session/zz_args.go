@@ -20,3 +20,32 @@ const (
 	ArgsReasonInactivity  ArgsReason = "inactivity"
 	ArgsReasonOther       ArgsReason = "other"
 )
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	Reason OutputReason `json:"reason"`
+	// The last words; empty if there are none.
+	FarewellMessage string `json:"farewell_message"`
+	// When the session ends.
+	EndsAfter OutputEndsAfter `json:"ends_after"`
+}
+
+// OutputReason is reason of Output.
+type OutputReason string
+
+// The values of OutputReason.
+const (
+	OutputReasonUserGoodbye OutputReason = "user_goodbye"
+	OutputReasonTaskDone    OutputReason = "task_done"
+	OutputReasonInactivity  OutputReason = "inactivity"
+	OutputReasonOther       OutputReason = "other"
+)
+
+// OutputEndsAfter is ends_after of Output.
+type OutputEndsAfter string
+
+// The values of OutputEndsAfter.
+const (
+	OutputEndsAfterFarewellSpoken OutputEndsAfter = "farewell_spoken"
+	OutputEndsAfterCurrentTurn    OutputEndsAfter = "current_turn"
+)

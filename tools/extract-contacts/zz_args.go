@@ -11,3 +11,87 @@ type Args struct {
 	// country code. Without it only numbers with one are found. Nil if absent.
 	DefaultRegion *string `json:"default_region,omitzero"`
 }
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	Emails  []OutputEmailsItem  `json:"emails"`
+	Phones  []OutputPhonesItem  `json:"phones"`
+	URLs    []OutputURLsItem    `json:"urls"`
+	Persons []OutputPersonsItem `json:"persons"`
+	// True if there are phone numbers that cannot be read without their country. Left out
+	// otherwise. Nil if absent.
+	NeedsRegion *bool `json:"needs_region,omitzero"`
+}
+
+// OutputEmailsItem is one of emails of Output.
+type OutputEmailsItem struct {
+	// To which mail is sent.
+	Address string `json:"address"`
+	// As it stands in the text.
+	Text string `json:"text"`
+	// In characters from 0. At least 0.
+	Start int64 `json:"start"`
+	// The first character after it. At least 0.
+	End int64 `json:"end"`
+}
+
+// OutputPhonesItem is one of phones of Output.
+type OutputPhonesItem struct {
+	// With the country code: +442079460018.
+	E164 string `json:"e164"`
+	// ISO 3166 code of its country; 001 for a number of no country.
+	Region string               `json:"region"`
+	Type   OutputPhonesItemType `json:"type"`
+	// To be dialled afterwards. Nil if absent.
+	Extension *string `json:"extension,omitzero"`
+	// As it stands in the text.
+	Text string `json:"text"`
+	// In characters from 0. At least 0.
+	Start int64 `json:"start"`
+	// The first character after it. At least 0.
+	End int64 `json:"end"`
+}
+
+// OutputPhonesItemType is type of OutputPhonesItem.
+type OutputPhonesItemType string
+
+// The values of OutputPhonesItemType.
+const (
+	OutputPhonesItemTypeFixedLine         OutputPhonesItemType = "fixed_line"
+	OutputPhonesItemTypeMobile            OutputPhonesItemType = "mobile"
+	OutputPhonesItemTypeFixedLineOrMobile OutputPhonesItemType = "fixed_line_or_mobile"
+	OutputPhonesItemTypeTollFree          OutputPhonesItemType = "toll_free"
+	OutputPhonesItemTypePremiumRate       OutputPhonesItemType = "premium_rate"
+	OutputPhonesItemTypeSharedCost        OutputPhonesItemType = "shared_cost"
+	OutputPhonesItemTypeVoip              OutputPhonesItemType = "voip"
+	OutputPhonesItemTypePersonalNumber    OutputPhonesItemType = "personal_number"
+	OutputPhonesItemTypePager             OutputPhonesItemType = "pager"
+	OutputPhonesItemTypeUan               OutputPhonesItemType = "uan"
+	OutputPhonesItemTypeVoicemail         OutputPhonesItemType = "voicemail"
+	OutputPhonesItemTypeOther             OutputPhonesItemType = "other"
+)
+
+// OutputURLsItem is one of urls of Output.
+type OutputURLsItem struct {
+	// The whole address.
+	URL string `json:"url"`
+	// As it stands in the text.
+	Text string `json:"text"`
+	// In characters from 0. At least 0.
+	Start int64 `json:"start"`
+	// The first character after it. At least 0.
+	End int64 `json:"end"`
+}
+
+// OutputPersonsItem is one of persons of Output.
+type OutputPersonsItem struct {
+	Name string `json:"name"`
+	// Nil if absent.
+	Title *string `json:"title,omitzero"`
+	// Nil if absent.
+	Position *string `json:"position,omitzero"`
+	// In characters from 0. At least 0.
+	Start int64 `json:"start"`
+	// The first character after it. At least 0.
+	End int64 `json:"end"`
+}

@@ -17,14 +17,6 @@ type Needs struct {
 	Messenger registry.Messenger
 }
 
-// Answer is the data of a success.
-type Answer struct {
-	// BlockedUntil is RFC 3339 UTC with milliseconds.
-	BlockedUntil    string `json:"blocked_until"`
-	DurationSeconds int64  `json:"duration_seconds"`
-	FarewellMessage string `json:"farewell_message"`
-}
-
 // Execute records the block, tells the client, and ends the session once the farewell was heard.
 // Nobody is told of a block that could not be recorded.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
@@ -51,7 +43,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	}
 	call.Needs.Messenger.Timeout(until, duration, farewell)
 	return registry.Result{
-		Data: Answer{
+		Data: Output{
 			BlockedUntil:    until.Format("2006-01-02T15:04:05.000Z07:00"),
 			DurationSeconds: call.Args.DurationSeconds,
 			FarewellMessage: farewell,

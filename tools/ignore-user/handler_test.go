@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 // client notes what it was told.
@@ -71,10 +72,11 @@ func TestUserIsShutOut(t *testing.T) {
 		if c.told != 1 || !c.until.Equal(want) || c.d != 5*time.Minute || c.message != "Goodbye for now." {
 			t.Errorf("the client was told %+v", c)
 		}
-		data := Answer{BlockedUntil: want.UTC().Format("2006-01-02T15:04:05.000Z"), DurationSeconds: 300, FarewellMessage: "Goodbye for now."}
+		data := Output{BlockedUntil: want.UTC().Format("2006-01-02T15:04:05.000Z"), DurationSeconds: 300, FarewellMessage: "Goodbye for now."}
 		if diff := cmp.Diff(data, result.Data); diff != "" {
 			t.Error(diff)
 		}
+		registrytest.Fits(t, "ignore-user", result.Data)
 		intents := []registry.Intent{
 			{Type: registry.IntentEndVoiceSession, After: registry.EndAfterFarewellSpoken}, {Type: registry.IntentSuppressAudio, Value: true},
 		}

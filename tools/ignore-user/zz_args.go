@@ -9,3 +9,12 @@ type Args struct {
 	// The last words to the user, shown and spoken. 1 to 200 characters.
 	FarewellMessage string `json:"farewell_message"`
 }
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	// UTC, with milliseconds. Format date-time.
+	BlockedUntil string `json:"blocked_until"`
+	// At least 30.
+	DurationSeconds int64  `json:"duration_seconds"`
+	FarewellMessage string `json:"farewell_message"`
+}

@@ -12,22 +12,6 @@ import (
 // Needs are the capabilities of image_draft_prompt: none.
 type Needs struct{}
 
-// Variant is one prompt.
-type Variant struct {
-	// Prompt is an argument for image_generate.
-	Prompt      string `json:"prompt"`
-	Style       string `json:"style"`
-	Composition string `json:"composition"`
-	Light       string `json:"light"`
-	// Size is the size of image_generate that suits the composition.
-	Size string `json:"size"`
-}
-
-// Answer is the data of a success.
-type Answer struct {
-	Variants []Variant `json:"variants"`
-}
-
 // Execute writes the variants. The same arguments give the same ones, and the variants of a
 // smaller count are the first ones of a larger count.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
@@ -37,7 +21,7 @@ func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Resul
 		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/idea", Message: "Say what the image shows."}}}
 		return registry.Result{}, err
 	}
-	answer := Answer{Variants: make([]Variant, call.Args.Count)}
+	answer := Output{Variants: make([]OutputVariantsItem, call.Args.Count)}
 	for i := range answer.Variants {
 		s := styles[i%len(styles)]
 		if call.Args.Style != nil {
@@ -48,9 +32,9 @@ func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Resul
 	return registry.Result{Data: answer}, nil
 }
 
-func variant(idea string, s style, c composition, light string) Variant {
-	return Variant{
+func variant(idea string, s style, c composition, light string) OutputVariantsItem {
+	return OutputVariantsItem{
 		Prompt: s.opening + " " + idea + ". Composition: " + c.words + ". Light: " + light + ". " + s.finish + ".",
-		Style:  string(s.name), Composition: c.words, Light: light, Size: c.size,
+		Style:  OutputVariantsItemStyle(s.name), Composition: c.words, Light: light, Size: c.size,
 	}
 }

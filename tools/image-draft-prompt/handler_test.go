@@ -10,15 +10,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
-func draft(t *testing.T, idea string, style *ArgsStyle, count int64) []Variant {
+func draft(t *testing.T, idea string, style *ArgsStyle, count int64) []OutputVariantsItem {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: Args{Idea: idea, Style: style, Count: count}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result.Data.(Answer).Variants
+	registrytest.Fits(t, "image-draft-prompt", result.Data)
+	return result.Data.(Output).Variants
 }
 
 // TestVariantsDiffer: with a style and without one, no two variants are alike, each holds
@@ -36,7 +38,7 @@ func TestVariantsDiffer(t *testing.T) {
 				t.Errorf("%q", v.Prompt)
 			}
 			seen[v.Prompt] = true
-			if style != nil && v.Style != string(*style) || style == nil && strings.Contains(v.Prompt, "%") {
+			if style != nil && string(v.Style) != string(*style) || style == nil && strings.Contains(v.Prompt, "%") {
 				t.Errorf("%+v, asked for %v", v, style)
 			}
 		}
@@ -44,7 +46,7 @@ func TestVariantsDiffer(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	stylesSeen := map[string]bool{}
+	stylesSeen := map[OutputVariantsItemStyle]bool{}
 	for _, v := range draft(t, "a fox", nil, 5) {
 		stylesSeen[v.Style] = true
 	}
@@ -77,7 +79,7 @@ func TestWhatItDraftsCanBeGenerated(t *testing.T) {
 	}
 	generate := schema("../image-generate/schema.json")
 	for _, c := range compositions {
-		if !strings.Contains(strings.Join(generate["size"].Enum, " "), c.size) {
+		if !strings.Contains(strings.Join(generate["size"].Enum, " "), string(c.size)) {
 			t.Errorf("image_generate has no size %s", c.size)
 		}
 	}

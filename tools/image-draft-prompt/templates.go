@@ -41,12 +41,15 @@ func styleOf(name ArgsStyle) style {
 }
 
 // composition says where things stand, and which size of image_generate suits that.
-type composition struct{ words, size string }
+type composition struct {
+	words string
+	size  OutputVariantsItemSize
+}
 
 var compositions = []composition{
-	{"the subject in the centre, calm space around it", "1024x1024"},
-	{"a wide view, the subject small in its surroundings", "1536x1024"},
-	{"a close view that fills the frame, from the front", "1024x1024"},
-	{"seen from below, the subject tall against the sky", "1024x1536"},
-	{"the subject off the centre by a third, leading lines towards it", "1536x1024"},
+	{"the subject in the centre, calm space around it", OutputVariantsItemSize1024x1024},
+	{"a wide view, the subject small in its surroundings", OutputVariantsItemSize1536x1024},
+	{"a close view that fills the frame, from the front", OutputVariantsItemSize1024x1024},
+	{"seen from below, the subject tall against the sky", OutputVariantsItemSize1024x1536},
+	{"the subject off the centre by a third, leading lines towards it", OutputVariantsItemSize1536x1024},
 }

@@ -26,3 +26,44 @@ const (
 	ArgsStylePixelArt     ArgsStyle = "pixel_art"
 	ArgsStylePoster       ArgsStyle = "poster"
 )
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	Variants []OutputVariantsItem `json:"variants"`
+}
+
+// OutputVariantsItem is one of variants of Output.
+type OutputVariantsItem struct {
+	// What image_generate takes.
+	Prompt      string                  `json:"prompt"`
+	Style       OutputVariantsItemStyle `json:"style"`
+	Composition string                  `json:"composition"`
+	Light       string                  `json:"light"`
+	// The size of image_generate that suits the composition.
+	Size OutputVariantsItemSize `json:"size"`
+}
+
+// OutputVariantsItemStyle is style of OutputVariantsItem.
+type OutputVariantsItemStyle string
+
+// The values of OutputVariantsItemStyle.
+const (
+	OutputVariantsItemStylePhoto        OutputVariantsItemStyle = "photo"
+	OutputVariantsItemStyleIllustration OutputVariantsItemStyle = "illustration"
+	OutputVariantsItemStyleWatercolor   OutputVariantsItemStyle = "watercolor"
+	OutputVariantsItemStyleOilPainting  OutputVariantsItemStyle = "oil_painting"
+	OutputVariantsItemStyleLineArt      OutputVariantsItemStyle = "line_art"
+	OutputVariantsItemStyleRender3d     OutputVariantsItemStyle = "render_3d"
+	OutputVariantsItemStylePixelArt     OutputVariantsItemStyle = "pixel_art"
+	OutputVariantsItemStylePoster       OutputVariantsItemStyle = "poster"
+)
+
+// OutputVariantsItemSize is size of OutputVariantsItem.
+type OutputVariantsItemSize string
+
+// The values of OutputVariantsItemSize.
+const (
+	OutputVariantsItemSize1024x1024 OutputVariantsItemSize = "1024x1024"
+	OutputVariantsItemSize1536x1024 OutputVariantsItemSize = "1536x1024"
+	OutputVariantsItemSize1024x1536 OutputVariantsItemSize = "1024x1536"
+)

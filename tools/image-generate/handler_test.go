@@ -13,6 +13,7 @@ import (
 
 	"voicegw/backends/image"
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 // generator answers every request alike, and notes it.
@@ -67,6 +68,9 @@ func run(t *testing.T, ctx context.Context, g *generator, s *shelf, a Args) (Ans
 	result, err := Execute(ctx, registry.Call[Args, Needs]{
 		Args: a, Needs: Needs{Studio: studio, Gallery: &shown}, Session: registry.Session{UserID: "ada", Mode: registry.ModeText},
 	})
+	if err == nil {
+		registrytest.Fits(t, "image-generate", result.Data)
+	}
 	answer, _ := result.Data.(Answer)
 	return answer, shown, err
 }
@@ -168,3 +172,5 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestOutputIsTheAnswer(t *testing.T) { registrytest.Describes[Answer](t, "image-generate") }

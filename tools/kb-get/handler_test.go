@@ -15,6 +15,7 @@ import (
 	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 // index holds one record.
@@ -50,6 +51,7 @@ func run(t *testing.T, x *index, a Args) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	registrytest.Fits(t, "kb-get", result.Data)
 	return result.Data.(Answer), nil
 }
 
@@ -188,3 +190,5 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestOutputIsTheAnswer(t *testing.T) { registrytest.Describes[Answer](t, "kb-get", "score") }

@@ -24,3 +24,63 @@ const (
 	ArgsReturnFieldsItemSources  ArgsReturnFieldsItem = "sources"
 	ArgsReturnFieldsItemURL      ArgsReturnFieldsItem = "url"
 )
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	// In the order of the ids, each once.
+	Records []OutputRecordsItem `json:"records"`
+	// Ids without a record that this conversation may read.
+	Missing []string `json:"missing"`
+	// Ids that no record can have. Left out if there are none. Nil if absent.
+	Invalid []OutputInvalidItem `json:"invalid,omitzero"`
+}
+
+// OutputRecordsItem is one of records of Output.
+type OutputRecordsItem struct {
+	// The type, a colon and a name, such as person:ada_l.
+	ID    string                `json:"id"`
+	Type  OutputRecordsItemType `json:"type"`
+	Title string                `json:"title"`
+	// The beginning of the text. Nil if absent.
+	Snippet *string `json:"snippet,omitzero"`
+	// Where it was taken from, such as handbook. Nil if absent.
+	SourceType *string `json:"source_type,omitzero"`
+	// UTC, with milliseconds. Format date-time. Nil if absent.
+	LastUpdated *string `json:"last_updated,omitzero"`
+	// Nil if absent.
+	URL *string `json:"url,omitzero"`
+	// Nil if absent.
+	FullText *string `json:"full_text,omitzero"`
+	// What the record has beside its text: names of its own, with any JSON values. Nil if
+	// absent.
+	Metadata map[string]any `json:"metadata,omitzero"`
+	// Fields that were cut or left out since they are too long. Nil if absent.
+	Shortened []OutputRecordsItemShortenedItem `json:"shortened,omitzero"`
+}
+
+// OutputRecordsItemType is type of OutputRecordsItem.
+type OutputRecordsItemType string
+
+// The values of OutputRecordsItemType.
+const (
+	OutputRecordsItemTypeProject OutputRecordsItemType = "project"
+	OutputRecordsItemTypePerson  OutputRecordsItemType = "person"
+	OutputRecordsItemTypeProcess OutputRecordsItemType = "process"
+	OutputRecordsItemTypeLink    OutputRecordsItemType = "link"
+	OutputRecordsItemTypeDoc     OutputRecordsItemType = "doc"
+)
+
+// OutputRecordsItemShortenedItem is one of shortened of OutputRecordsItem.
+type OutputRecordsItemShortenedItem string
+
+// The values of OutputRecordsItemShortenedItem.
+const (
+	OutputRecordsItemShortenedItemFullText OutputRecordsItemShortenedItem = "full_text"
+	OutputRecordsItemShortenedItemMetadata OutputRecordsItemShortenedItem = "metadata"
+)
+
+// OutputInvalidItem is one of invalid of Output.
+type OutputInvalidItem struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+}

@@ -15,6 +15,7 @@ import (
 	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 // index answers every search alike, and notes what was asked.
@@ -54,6 +55,7 @@ func run(t *testing.T, x *index, a Args, mode registry.Mode) (Answer, error) {
 	if len(result.Intents) > 0 {
 		t.Errorf("intents %v", result.Intents)
 	}
+	registrytest.Fits(t, "kb-search", result.Data)
 	return result.Data.(Answer), nil
 }
 
@@ -357,3 +359,5 @@ func TestAuthorsAndCategories(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestOutputIsTheAnswer(t *testing.T) { registrytest.Describes[Answer](t, "kb-search", "score") }

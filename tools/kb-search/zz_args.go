@@ -94,3 +94,92 @@ const (
 	ArgsReturnFieldsItemSources  ArgsReturnFieldsItem = "sources"
 	ArgsReturnFieldsItemURL      ArgsReturnFieldsItem = "url"
 )
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	// Best first.
+	Results []OutputResultsItem `json:"results"`
+	// How long the search took. At least 0.
+	QueryTimeMS int64 `json:"query_time_ms"`
+	// True if fewer results were looked for than were asked for.
+	Clamped bool `json:"clamped"`
+	// True if only words were compared, and not their meaning. Left out otherwise. Nil if
+	// absent.
+	Degraded *bool `json:"degraded,omitzero"`
+	// Tags that were left out of the search. Nil if absent.
+	InvalidTags []string `json:"invalid_tags,omitzero"`
+	// Authors that were left out of the search, since nothing was found for them. Nil if
+	// absent.
+	UnresolvedAuthors []OutputUnresolvedAuthorsItem `json:"unresolved_authors,omitzero"`
+	// Categories that were left out of the search, since nothing was found for them. Nil if
+	// absent.
+	UnresolvedCategories []OutputUnresolvedCategoriesItem `json:"unresolved_categories,omitzero"`
+	// Alternatives that were left out of the search. Nil if absent.
+	InvalidAlternatives []OutputInvalidAlternativesItem `json:"invalid_alternatives,omitzero"`
+}
+
+// OutputResultsItem is one of results of Output.
+type OutputResultsItem struct {
+	// The type, a colon and a name, such as person:ada_l.
+	ID    string                `json:"id"`
+	Type  OutputResultsItemType `json:"type"`
+	Title string                `json:"title"`
+	// The part that fits best. Nil if absent.
+	Snippet *string `json:"snippet,omitzero"`
+	// How well it fits. At most 1. At least 0 (exclusive).
+	Score float64 `json:"score"`
+	// Where it was taken from, such as handbook. Nil if absent.
+	SourceType *string `json:"source_type,omitzero"`
+	// UTC, with milliseconds. Format date-time. Nil if absent.
+	LastUpdated *string `json:"last_updated,omitzero"`
+	// Nil if absent.
+	URL *string `json:"url,omitzero"`
+	// Nil if absent.
+	FullText *string `json:"full_text,omitzero"`
+	// What the record has beside its text: names of its own, with any JSON values. Nil if
+	// absent.
+	Metadata map[string]any `json:"metadata,omitzero"`
+	// Fields that were cut or left out since they are too long. Nil if absent.
+	Shortened []OutputResultsItemShortenedItem `json:"shortened,omitzero"`
+}
+
+// OutputResultsItemType is type of OutputResultsItem.
+type OutputResultsItemType string
+
+// The values of OutputResultsItemType.
+const (
+	OutputResultsItemTypeProject OutputResultsItemType = "project"
+	OutputResultsItemTypePerson  OutputResultsItemType = "person"
+	OutputResultsItemTypeProcess OutputResultsItemType = "process"
+	OutputResultsItemTypeLink    OutputResultsItemType = "link"
+	OutputResultsItemTypeDoc     OutputResultsItemType = "doc"
+)
+
+// OutputResultsItemShortenedItem is one of shortened of OutputResultsItem.
+type OutputResultsItemShortenedItem string
+
+// The values of OutputResultsItemShortenedItem.
+const (
+	OutputResultsItemShortenedItemFullText OutputResultsItemShortenedItem = "full_text"
+	OutputResultsItemShortenedItemMetadata OutputResultsItemShortenedItem = "metadata"
+)
+
+// OutputUnresolvedAuthorsItem is one of unresolved_authors of Output.
+type OutputUnresolvedAuthorsItem struct {
+	Name string `json:"name"`
+	// What is wrong, and what was probably meant.
+	Reason string `json:"reason"`
+}
+
+// OutputUnresolvedCategoriesItem is one of unresolved_categories of Output.
+type OutputUnresolvedCategoriesItem struct {
+	Name string `json:"name"`
+	// What is wrong, and what was probably meant.
+	Reason string `json:"reason"`
+}
+
+// OutputInvalidAlternativesItem is one of invalid_alternatives of Output.
+type OutputInvalidAlternativesItem struct {
+	Alternative string `json:"alternative"`
+	Reason      string `json:"reason"`
+}

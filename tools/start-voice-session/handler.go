@@ -16,15 +16,8 @@ type Needs struct {
 	Inviter       registry.Inviter
 }
 
-// Answer is the data of a success. The ticket is not in it: it is the client's alone.
-type Answer struct {
-	SessionID      string `json:"session_id"`
-	PendingRequest string `json:"pending_request"`
-	// ExpiresAt is RFC 3339 UTC with milliseconds.
-	ExpiresAt string `json:"expires_at"`
-}
-
-// Execute makes a voice session and invites the client to it.
+// Execute makes a voice session and invites the client to it. The ticket is not in the answer: it is the
+// client's alone.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	offer, err := call.Needs.VoiceSessions.Offer(ctx, registry.VoiceRequest{
 		UserID: call.Session.UserID, Vouched: call.Session.Vouched, Scopes: call.Session.Scopes, ConversationID: call.Session.ConversationID, Agent: call.Session.Agent,
@@ -34,7 +27,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		return registry.Result{}, offerError(err)
 	}
 	call.Needs.Inviter.Invite(offer)
-	return registry.Result{Data: Answer{
+	return registry.Result{Data: Output{
 		SessionID: offer.SessionID, PendingRequest: offer.PendingRequest,
 		ExpiresAt: offer.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 	}}, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/registry"
+	"voicegw/registry/registrytest"
 )
 
 // client notes the invitations that it gets.
@@ -66,11 +67,12 @@ func TestInvitation(t *testing.T) {
 			t.Fatalf("%+v, offers %v, %v", result, c.offers, err)
 		}
 		offer := c.offers[0]
-		answer := Answer{SessionID: offer.SessionID, PendingRequest: "What is new?",
+		answer := Output{SessionID: offer.SessionID, PendingRequest: "What is new?",
 			ExpiresAt: time.Now().Add(time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")}
 		if diff := cmp.Diff(answer, result.Data); diff != "" {
 			t.Error(diff)
 		}
+		registrytest.Fits(t, "start-voice-session", result.Data)
 		if data, _ := json.Marshal(result.Data); offer.Ticket != "the secret" || strings.Contains(string(data), offer.Ticket) {
 			t.Errorf("the ticket %q is in %s, or is empty", offer.Ticket, data)
 		}

@@ -8,3 +8,12 @@ type Args struct {
 	// At most 500 characters. Default: "".
 	PendingRequest string `json:"pending_request"`
 }
+
+// Output is the data of an answer that is ok.
+type Output struct {
+	SessionID string `json:"session_id"`
+	// Empty if there is none.
+	PendingRequest string `json:"pending_request"`
+	// Until when the invitation can be taken: UTC, with milliseconds. Format date-time.
+	ExpiresAt string `json:"expires_at"`
+}

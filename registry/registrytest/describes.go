@@ -1,0 +1,86 @@
+package registrytest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// outputSchema is what Describes reads of an output.
+type outputSchema struct {
+	Ref        string                   `json:"$ref"`
+	Defs       map[string]*outputSchema `json:"$defs"`
+	Properties map[string]*outputSchema `json:"properties"`
+	Required   []string                 `json:"required"`
+	Items      *outputSchema            `json:"items"`
+}
+
+// Describes fails the test if the output of a tool of this project names other properties than the type T of
+// its data has, at any depth, or if it requires others than those that are always there. tool is its directory;
+// but are properties that this tool always has, or never.
+func Describes[T any](t testing.TB, tool string, but ...string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(t), "tools", tool, "schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spec struct{ Output *outputSchema }
+	if err := json.Unmarshal(text, &spec); err != nil || spec.Output == nil {
+		t.Fatalf("the output of %s: %v", tool, err)
+	}
+	(&describer{t, spec.Output.Defs, but}).compare(spec.Output, reflect.TypeFor[T](), tool)
+}
+
+type describer struct {
+	t    testing.TB
+	defs map[string]*outputSchema
+	but  []string
+}
+
+// target is what a reference leads to.
+func (d *describer) target(s *outputSchema) *outputSchema {
+	if name, ref := strings.CutPrefix(s.Ref, "#/$defs/"); ref {
+		return d.defs[name]
+	}
+	return s
+}
+
+func (d *describer) compare(s *outputSchema, of reflect.Type, at string) {
+	d.t.Helper()
+	s = d.target(s)
+	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
+		if of.Kind() == reflect.Slice {
+			s, at = d.target(s.Items), at+"/*"
+		}
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return
+	}
+	named := map[string]bool{}
+	for _, f := range reflect.VisibleFields(of) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" || slices.Contains(d.but, name) { // embedded, not written, or another
+			continue
+		}
+		named[name] = true
+		inside, has := s.Properties[name]
+		if !has {
+			d.t.Errorf("%s: the output does not name %q", at, name)
+			continue
+		}
+		if optional := strings.Contains(options, "omit"); optional == slices.Contains(s.Required, name) {
+			d.t.Errorf("%s: %q may be left out: %t; required: %t", at, name, optional, optional)
+		}
+		d.compare(inside, f.Type, at+"/"+name)
+	}
+	for name := range s.Properties {
+		if !named[name] && !slices.Contains(d.but, name) {
+			d.t.Errorf("%s: the output names %q, which the data never has", at, name)
+		}
+	}
+}
