@@ -24,7 +24,7 @@ type Key struct {
 	ID, Name string
 	Hash     apikey.Hash
 	Scopes   scope.Set
-	// Grants are what tools may read for it: each is a [ValidGrant].
+	// Grants are its scopes for tools: each is a [scope.ValidGrant].
 	Grants []string
 	// User is the only user for whom the key speaks; zero for a key that is bound to none.
 	User   user.User

@@ -51,7 +51,7 @@ type Issuer struct {
 	// ScopesClaim is the claim that holds the token's scopes, as a list or as words in a text; empty
 	// means that a token has all of Scopes.
 	ScopesClaim string
-	// Scopes and Grants are the most that a token can have. Each of Grants is a [ValidGrant].
+	// Scopes and Grants are the most that a token can have. Each of Grants is a [scope.ValidGrant].
 	Scopes scope.Set
 	Grants []string
 	// Leeway is how much the clocks may differ.

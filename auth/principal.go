@@ -39,8 +39,7 @@ type Principal struct {
 	// Owner says who is responsible for the principal, in the operator's words; it may be empty.
 	Owner  string
 	Scopes scope.Set
-	// Grants are what the principal may have tools read, as words between spaces: [Principal.Granted]
-	// has them as a list.
+	// Grants are its scopes for tools, as words between spaces: [Principal.Granted] has them as a list.
 	Grants string
 	// Mark tells apart credentials that have had one ID, such as an id of an API key that was used
 	// again for another key. It is no secret. It is empty for kinds whose ID is enough.
@@ -74,7 +73,7 @@ func (p Principal) Unauthenticated() bool {
 // May reports whether p has at least one of the scopes, or [Admin], which has all.
 func (p Principal) May(any scope.Set) bool { return p.Scopes&(any|scope.Admin) != 0 }
 
-// Granted returns the scopes of tools that p brings with it, such as kb:staff; nil if it brings no such scope.
+// Granted returns the scopes for tools that p brings with it, such as kb:staff; nil if it brings no such scope.
 func (p Principal) Granted() []string {
 	if p.Grants == "" {
 		return nil

@@ -63,14 +63,10 @@ func (t *turn) toolsOf(p *Persona) *registry.Snapshot {
 	if a.opts.Tools == nil {
 		return nil
 	}
-	tools := a.opts.Tools()
-	if tools != nil && p.Tools != nil {
-		tools = tools.Only(p.Tools)
-	}
 	as := t.session()
 	as.Agent = p.Name
 	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == p.Name || a.named(t.ID) == nil })
-	return tools.Fill(as, a.opts.Live).Switching(there)
+	return a.opts.Tools().For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
 }
 
 // rules returns the rules for the persona's calls.

@@ -10,10 +10,16 @@ import (
 // the client, and the built-in ones, which work on what is left. Ids that it does not have are left out.
 // Without any of the tools with these ids there are no built-in ones either.
 func (s *Snapshot) Only(ids []string) *Snapshot {
+	return s.having(func(t *Tool) bool { return slices.Contains(ids, t.ToolID) })
+}
+
+// having returns a snapshot of the same version with the tools that fit, those of the client and, if any
+// tool fits, the built-in ones.
+func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
 	sub := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
-	some := slices.ContainsFunc(ids, func(id string) bool { return s.tools[id] != nil && !isBuiltin(id) })
+	some := slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !isBuiltin(t.ToolID) && fits(t) })
 	for _, t := range s.sorted {
-		if t.client || isBuiltin(t.ToolID) && some || !isBuiltin(t.ToolID) && slices.Contains(ids, t.ToolID) {
+		if t.client || isBuiltin(t.ToolID) && some || !isBuiltin(t.ToolID) && fits(t) {
 			t = t.within(s, sub)
 			sub.tools[t.ToolID] = t
 			sub.sorted = append(sub.sorted, t)

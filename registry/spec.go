@@ -78,6 +78,9 @@ type Spec struct {
 	// RequiresConfirmation says that a person has to approve each call.
 	RequiresConfirmation bool   `json:"requiresConfirmation"`
 	AllowedModes         []Mode `json:"allowedModes"`
+	// Requires are scopes, at most [MaxScopes]: a session or a turn that lacks one of them does not get the
+	// tool, see [Snapshot.Permitted]. Nil if the author names none.
+	Requires []string `json:"requires,omitempty"`
 	// LatencyBudgetMS is how long a call should take, in ms; a longer call is logged and
 	// reported in the envelope's meta.
 	LatencyBudgetMS int `json:"latencyBudgetMs"`

@@ -167,15 +167,9 @@ func (m *Manager) choose(g *guest) *Cause {
 // the session says all that counts. The agent is given the tool with which it hands its user over to agents
 // with which a session may begin.
 func (m *Manager) equip(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
-	if tools == nil {
-		return nil
-	}
-	if a.Tools != nil {
-		tools = tools.Only(a.Tools)
-	}
 	s.Agent, s.Mode = a.Name, registry.ModeVoice
 	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || m.agent(t.ID) == nil })
-	return tools.Fill(s, m.options().Live).Switching(there)
+	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: m.options().Live, SwitchTo: there})
 }
 
 // providerOf returns the provider that a client has asked for, or that its agent has.

@@ -1,5 +1,5 @@
 // Package scope names what a principal may do at a gateway: a small set of scopes, and grants that say
-// what tools may read for it. Its functions may be called concurrently.
+// which tools it has and what they may read for it. Its functions may be called concurrently.
 package scope
 
 import (
@@ -55,23 +55,26 @@ func ParseAll(names []string) (Set, error) {
 	return set, nil
 }
 
-// GrantPrefix begins the scopes that are for tools: what a tool may read for the principal. They open
-// no endpoint.
-const GrantPrefix = "kb:"
-
 // The bounds of grants: those of the scopes of a conversation, in package registry.
 const (
 	MostGrants    = 32
 	maxGrantBytes = 64
 )
 
-// ValidGrant reports whether a word can be a grant: [GrantPrefix] and ASCII letters, digits and the
-// signs . _ : / -, together at most 64.
+// separators are the signs of which a grant has one inside, and the name of a scope none.
+const separators = ".:/"
+
+// ValidGrant reports whether a word can be a grant, a scope that is for tools and opens no endpoint, such
+// as kb:staff or calendar.write: at most 64 ASCII letters, digits and the signs . _ : / -, a letter or
+// digit at both ends, and one of . : / inside, so that a misspelt scope is not taken for one.
 func ValidGrant(word string) bool {
-	rest, ok := strings.CutPrefix(word, GrantPrefix)
-	return ok && rest != "" && len(word) <= maxGrantBytes && !strings.ContainsFunc(rest, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._:/-", r)
-	})
+	return len(word) <= maxGrantBytes && strings.ContainsAny(word, separators) && !strings.ContainsFunc(word, func(r rune) bool {
+		return !alphanumeric(r) && !strings.ContainsRune(separators+"_-", r)
+	}) && alphanumeric(rune(word[0])) && alphanumeric(rune(word[len(word)-1]))
+}
+
+func alphanumeric(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }
 
 // ParseAccess returns what a list of scopes opens, and its grants. The error names the first word that
@@ -87,10 +90,10 @@ func ParseAccess(words []string) (scopes Set, grants []string, err error) {
 		}
 	}
 	if len(grants) > MostGrants {
-		return 0, nil, fmt.Errorf("it has %d scopes that begin with %s; at most %d are taken", len(grants), GrantPrefix, MostGrants)
+		return 0, nil, fmt.Errorf("it has %d scopes for tools; at most %d are taken", len(grants), MostGrants)
 	}
 	if scopes, err = ParseAll(names); err != nil {
-		return 0, nil, fmt.Errorf("%w, and those for tools, which begin with %s", err, GrantPrefix)
+		return 0, nil, fmt.Errorf("%w, and those for tools, which have a . : or / inside", err)
 	}
 	return scopes, grants, nil
 }

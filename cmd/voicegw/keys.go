@@ -22,7 +22,7 @@ type keysFlags struct {
 // keyFlags are the settings of a key.
 type keyFlags struct {
 	Name    string   `help:"Name of the key in the configuration, such as backend." placeholder:"NAME" required:""`
-	Scopes  []string `help:"What the key opens: voice, chat, tickets, inspect, confirm, admin, metrics." placeholder:"SCOPE" required:""`
+	Scopes  []string `help:"What the key opens: voice, chat, tickets, inspect, confirm, admin, metrics; and scopes for tools, such as kb:staff or calendar.write." placeholder:"SCOPE" required:""`
 	User    string   `help:"The only user for whom the key speaks." placeholder:"NAME"`
 	Owner   string   `help:"Who is responsible for the key." placeholder:"TEXT"`
 	Expires string   `help:"When the key ends: 2027-01-31, or a time of RFC 3339." placeholder:"WHEN"`

@@ -27,7 +27,7 @@ type toolsCallFlags struct {
 	Mode     string   `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
 	Store    bool     `help:"Work with the store that serve works with, instead of an empty one in memory. That of data_dir is free only while no gateway runs."`
 	User     userName `help:"User of the session." default:"author" placeholder:"ID"`
-	Scope    []string `help:"Scope that the conversation is granted; may be given several times." placeholder:"SCOPE"`
+	Scope    []string `help:"Scope that the conversation is granted, besides those that the tool requires; may be given several times." placeholder:"SCOPE"`
 	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 	LogLevel string   `help:"Least level to log: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
@@ -105,8 +105,9 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 		}
 		caps.agents.Set(all.catalog, loaded.Snapshot)
 	}
-	mode := registry.Mode(flags.Mode)
+	mode, scopes := registry.Mode(flags.Mode), flags.Scope // the person who runs this can read the folders anyway
 	if tool, ok := snapshot.Tool(id); ok {
+		scopes = slices.Concat(scopes, tool.Requires)
 		mode = cmp.Or(mode, tool.AllowedModes[0])
 		if tool.RequiresConfirmation || slices.Contains(cfg.Confirmation.Require, id) {
 			p.complain("in a conversation %s waits for a person's approval; called here it runs at once", id)
@@ -119,7 +120,7 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	}
 	envelope := snapshot.Execute(ctx, id, cmp.Or(mode, registry.ModeText), args, registry.Session{
 		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: cfg.Agent.Name,
-		Vouched: true, Scopes: flags.Scope, // the person who runs this can read the folders anyway
+		Vouched: true, Scopes: scopes,
 		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
 	}, nobody{p})
 	if err := p.printJSON(envelope); err != nil || envelope.OK {

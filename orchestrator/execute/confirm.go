@@ -215,15 +215,15 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 
 // RunStored runs an approved call whose conversation is no longer here, with the arguments that
 // the person saw. It returns the answer and the call that ran; the call is nil if it could not
-// be prepared. If the tool has changed since, it is not run. Of the conversation only Capabilities, Tell,
-// Blocked and Audit count.
+// be prepared. If the tool has changed since, or requires a scope that the conversation of the question did
+// not have, it is not run. Of the conversation only Capabilities, Tell, Blocked and Audit count.
 func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c store.Confirmation, of Conversation) (registry.Envelope, *registry.Prepared) {
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
 		return registry.Envelope{Error: registry.NewError(registry.ErrorTransient, toolerror.ShuttingDown())}, nil
 	}
-	p, refused := tools.Prepare(c.Tool, registry.Mode(c.Mode), c.Args)
+	p, refused := tools.Permitted(c.Scopes).Prepare(c.Tool, registry.Mode(c.Mode), c.Args)
 	if refused != nil {
 		return *refused, nil
 	}

@@ -223,8 +223,9 @@ func TestRunStoredRefuses(t *testing.T) {
 		"other arguments": {change("pay", func(s *registry.Spec) {
 			s.Parameters = json.RawMessage(strings.Replace(string(s.Parameters), `"name":{"type":"string"}`, `"name":{"type":"string","maxLength":1}`, 1))
 		}), registry.ErrorValidation},
-		"another mode": {change("pay", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeText} }), registry.ErrorModeRestricted},
-		"gone":         {slices.DeleteFunc(entries(), func(e registry.Entry) bool { return e.ToolID == "pay" }), registry.ErrorNotFound},
+		"another mode":          {change("pay", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeText} }), registry.ErrorModeRestricted},
+		"a scope that it lacks": {change("pay", func(s *registry.Spec) { s.Requires = []string{"hr", "pay.write"} }), registry.ErrorNotFound},
+		"gone":                  {slices.DeleteFunc(entries(), func(e registry.Entry) bool { return e.ToolID == "pay" }), registry.ErrorNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -142,6 +143,14 @@ func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
 	if twin, has := l.twins[toolID(s.name)]; has && s.named {
 		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
 			"The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", toolID(s.name), twin)
+	}
+	if list := tree.get("requires"); list != nil {
+		for i, scope := range list.items {
+			if slices.Contains(spec.Requires, scope.text) && !strings.ContainsAny(scope.text, ".:/") {
+				l.warn(file, scope.line, fmt.Sprintf("/requires/%d", i), "requires",
+					"No key and no token can have the scope %q for tools, only a trusted server can grant it: a word alone names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope.text)
+			}
+		}
 	}
 	if spec.Category == registry.CategoryAction && spec.SideEffects == registry.SideEffectsWrites && !spec.RequiresConfirmation {
 		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,

@@ -50,7 +50,7 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		{"Timeout", fmt.Sprintf("%d ms", t.TimeoutMS)},
 	}
 	for _, more := range [][]string{
-		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")},
+		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")},
 		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
 	} {
 		if more[1] != "" {

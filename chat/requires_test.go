@@ -1,0 +1,51 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"voicegw/internal/user"
+	"voicegw/registry"
+)
+
+// TestAToolOfAScope: only who has the scope that a tool requires has the tool in a turn, also with the
+// persona to which the user is handed over.
+func TestAToolOfAScope(t *testing.T) {
+	billing := &Persona{Name: "billing", Tools: []string{"look", "secret"}}
+	for _, c := range []struct {
+		id     string
+		scopes []string
+		has    bool
+	}{{"without", nil, false}, {"with-another", []string{"secret.write", "kb:secret.read"}, false}, {"with", []string{"kb:x", "secret.read"}, true}} {
+		t.Run(c.id, func(t *testing.T) {
+			f := newFixture(t, setting{options: Options{
+				Personas: func(name string) *Persona { return map[string]*Persona{"billing": billing}[name] },
+				Persona:  Persona{Name: "default", SwitchTo: []registry.SwitchTarget{{ID: "billing"}}},
+			}})
+			if _, err := f.respond(t.Context(), Request{ConversationID: "c-" + c.id, User: user.Must("ada"), Vouched: true, Scopes: c.scopes, Message: "Tell me"},
+				callsTools("id-1", "secret", `{}`),
+				callsTools("id-2", registry.AgentSwitch, `{"agent":"billing","reason":"x"}`),
+				callsTools("id-3", "secret", `{}`), says("Yes.")); err != nil {
+				t.Fatal(err)
+			}
+			for i, p := range f.model.prompts {
+				offered := slices.ContainsFunc(p.Tools, func(tool Tool) bool { return tool.Name == "secret" })
+				guide := slices.ContainsFunc(p.Tools, func(tool Tool) bool {
+					return tool.Name == registry.DescribeTool && strings.Contains(string(tool.Parameters), `"secret"`)
+				})
+				if offered != c.has || guide != c.has {
+					t.Errorf("request %d has the tools %+v", i, p.Tools)
+				}
+			}
+			for i, env := range answers(t, f.last()) {
+				if i == 1 {
+					continue // the switch
+				}
+				if env.OK != c.has || !c.has && (env.Error.Type != registry.ErrorNotFound || !strings.Contains(env.Error.Suggestion, "look") || strings.Contains(env.Error.Suggestion, "secret")) {
+					t.Errorf("call %d was answered %+v", i, env)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package registry
+
+import "slices"
+
+// requires reads the scopes that a conversation needs for the tool.
+func (r *specReader) requires() []string {
+	v, has := r.object["requires"]
+	if !has {
+		return nil
+	}
+	list, ok := v.([]any)
+	switch {
+	case !ok || len(list) == 0:
+		r.problem(pointer{"requires"}, "\"requires\" is a list of scopes, such as [\"calendar.write\"], got %s; for a tool that everybody has, leave it out.", describe(v))
+		return nil
+	case len(list) > MaxScopes:
+		r.problem(pointer{"requires"}, "A conversation has at most %d scopes, and the tool requires %d, so nobody would have it; require fewer.", MaxScopes, len(list))
+		return nil
+	}
+	var scopes []string
+	for i, v := range list {
+		scope, ok := v.(string)
+		switch {
+		case !ok || !ValidScope(scope):
+			r.problem(pointer{"requires"}.index(i), "A scope has 1 to %d letters, digits and the signs . _ : / -, got %s.", MaxScopeBytes, show(v))
+		case slices.Contains(scopes, scope):
+			r.problem(pointer{"requires"}.index(i), "The scope %q stands twice; leave one.", scope)
+		default:
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}
+
+// permits reports whether a conversation with these scopes has the tool.
+func (t *Tool) permits(scopes []string) bool {
+	return !slices.ContainsFunc(t.Requires, func(needed string) bool { return !slices.Contains(scopes, needed) })
+}
+
+// Permitted returns a snapshot of the same version without the tools that require a scope which is not
+// among these. The tools of the client and the built-in ones require none; if no other tool is left, there
+// are no built-in ones either, as with [Snapshot.Only]. A nil snapshot stays nil.
+func (s *Snapshot) Permitted(scopes []string) *Snapshot {
+	if s == nil || !slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !t.permits(scopes) }) {
+		return s
+	}
+	return s.having(func(t *Tool) bool { return t.permits(scopes) })
+}
+
+// Selection says which tools of a snapshot a session or a turn in text has.
+type Selection struct {
+	// Session is the session or the turn: its agent, mode, user and scopes count.
+	Session Session
+	// Only are the ids of the only tools that the agent may use; nil means all.
+	Only []string
+	// Live returns the live values of the tools' enums; see [Snapshot.Fill].
+	Live LiveValues
+	// SwitchTo are the agents to which the agent may hand its user over; see [Snapshot.Switching].
+	SwitchTo []SwitchTarget
+}
+
+// For returns the snapshot that a session or a turn in text keeps. Everything that withholds a tool is
+// applied here, so that what a model is told of and what it may call are the same: the agent's tools, the
+// scopes that tools require, and live values. A nil snapshot stays nil.
+func (s *Snapshot) For(sel Selection) *Snapshot {
+	if s == nil {
+		return nil
+	}
+	if sel.Only != nil {
+		s = s.Only(sel.Only)
+	}
+	return s.Permitted(sel.Session.Scopes).Fill(sel.Session, sel.Live).Switching(sel.SwitchTo)
+}

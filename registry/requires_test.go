@@ -1,0 +1,124 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func idsOf(s *Snapshot, mode Mode) (ids []string) {
+	for _, t := range s.Tools(mode) {
+		ids = append(ids, t.ToolID)
+	}
+	return ids
+}
+
+// scopesRegistry has two tools that require scopes, and one that everybody has.
+func scopesRegistry(t testing.TB) *Registry {
+	t.Helper()
+	probe := Bind(func(_ context.Context, call Call[json.RawMessage, none]) (Result, error) {
+		return Result{Data: call.Args}, nil
+	})
+	one := func(id, requires string) Entry {
+		e, _, _ := simple(t, nil, `toolId: "`+id+`"`, "requires: "+requires)
+		return e
+	}
+	return mustLoad(t, Options{Handlers: map[string]Handler{"open": probe, "book": probe, "cancel": probe}},
+		one("open", "null"), one("book", `["calendar.write"]`), one("cancel", `["calendar.write", "kb:staff"]`))
+}
+
+// TestFor: a conversation has the tools whose scopes it has all of, in lists, guides, live values and calls.
+func TestFor(t *testing.T) {
+	whole := scopesRegistry(t).Snapshot()
+	for _, c := range []struct {
+		name   string
+		scopes []string
+		only   []string
+		want   []string
+	}{
+		{"no scope", nil, nil, []string{DescribeTool, "open"}},
+		{"one scope", []string{"calendar.write"}, nil, []string{"book", DescribeTool, "open"}},
+		{"another scope", []string{"calendar", "calendar.writer", "kb:staff"}, nil, []string{DescribeTool, "open"}},
+		{"all scopes", []string{"kb:staff", "calendar.write"}, nil, []string{"book", "cancel", DescribeTool, "open"}},
+		{"an agent without the tool", []string{"kb:staff", "calendar.write"}, []string{"cancel"}, []string{"cancel", DescribeTool}},
+		{"an agent that has nothing else", nil, []string{"cancel"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := whole.For(Selection{Session: Session{Mode: ModeText, Scopes: c.scopes}, Only: c.only})
+			if got := idsOf(s, ModeText); !slices.Equal(got, c.want) {
+				t.Errorf("the tools are %v, want %v", got, c.want)
+			}
+			for _, id := range []string{"book", "cancel"} {
+				_, refused := s.Prepare(id, ModeText, nil)
+				has := slices.Contains(c.want, id)
+				if (refused == nil) != has || !has && refused.Error.Type != ErrorNotFound {
+					t.Errorf("%s: %+v", id, refused)
+				}
+				if len(c.want) == 0 {
+					continue
+				}
+				env := s.Execute(t.Context(), DescribeTool, ModeText, json.RawMessage(`{"tool":"`+id+`"}`), Session{})
+				describe, _ := s.Tool(DescribeTool)
+				if env.OK != has || strings.Contains(string(describe.Forms.OpenAI), id) != has {
+					t.Errorf("the guide of %s: %+v; offered is %s", id, env, describe.Forms.OpenAI)
+				}
+			}
+		})
+	}
+	if got := whole.Permitted([]string{"calendar.write", "kb:staff"}); got != whole {
+		t.Error("a snapshot of which nothing is withheld was copied")
+	}
+	if (*Snapshot)(nil).For(Selection{}) != nil || (*Snapshot)(nil).Permitted(nil) != nil {
+		t.Error("there are tools of nothing")
+	}
+}
+
+// TestForNamesWhatThereIs: who calls a tool that it may not have learns of those that it has, and of no other.
+func TestForNamesWhatThereIs(t *testing.T) {
+	s := scopesRegistry(t).Snapshot().For(Selection{Session: Session{Mode: ModeVoice}, SwitchTo: []SwitchTarget{{ID: "desk"}}})
+	_, env := s.Prepare("book", ModeVoice, nil)
+	if env == nil || !strings.Contains(env.Error.Suggestion, "open") || !strings.Contains(env.Error.Suggestion, AgentSwitch) || strings.Contains(env.Error.Suggestion, "cancel") {
+		t.Errorf("answered %+v", env)
+	}
+}
+
+// TestPermittedLeavesTheClientsTools: what the client of a conversation runs requires no scope.
+func TestPermittedLeavesTheClientsTools(t *testing.T) {
+	own, problems := Declare(Declared{Name: "scroll", Description: "Scrolls the page."}, Forms{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	with, err := scopesRegistry(t).Snapshot().With([]*Tool{own})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := idsOf(with.Permitted(nil), ModeVoice); !slices.Equal(got, []string{DescribeTool, "open", "scroll"}) {
+		t.Errorf("the tools are %v", got)
+	}
+}
+
+// TestPermittedAndFilledIsShared: conversations with the same scopes share one filled snapshot.
+func TestPermittedAndFilledIsShared(t *testing.T) {
+	whole := scopesRegistry(t).Snapshot()
+	get := func(scopes ...string) *Snapshot {
+		return whole.For(Selection{Session: Session{Mode: ModeText, Scopes: scopes}})
+	}
+	if get() != get("other") || get("calendar.write") == get() || get().ToolsVersion() == get("calendar.write").ToolsVersion() {
+		t.Error("the snapshots of two conversations with the same tools differ, or those of two with others do not")
+	}
+}
+
+// TestRequiresIsInTheFile: the registry's file has the scopes, in the order of the author.
+func TestRequiresIsInTheFile(t *testing.T) {
+	e := entry(t, kbSearch, `requires: ["z.z", "a"]`)
+	if data := encodeFile(t, e); !bytes.Contains(data, []byte(`"requires": [`)) {
+		t.Errorf("the file is %s", data)
+	}
+	tool, _ := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, e).Snapshot().Tool("kb_search")
+	if !slices.Equal(tool.Requires, []string{"z.z", "a"}) {
+		t.Errorf("loaded: %v", tool.Requires)
+	}
+}

@@ -1,0 +1,120 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"voicegw/auth"
+	"voicegw/registry"
+	"voicegw/registry/registrytest"
+	"voicegw/transport"
+)
+
+// guarded are the tools watch, and clock, which requires the scope clock.read.
+func guarded(t *testing.T) *registry.Registry {
+	t.Helper()
+	done := handlerFunc(func(context.Context) (registry.Result, error) { return registry.Result{Data: "done"}, nil }).bind()
+	clock := entry("clock", "1.0.0")
+	clock.Requires = []string{"clock.read"}
+	tools, err := registry.Load(registrytest.File(t, clock, entry("watch", "1.0.0")),
+		registry.Options{Handlers: map[string]registry.Handler{"clock": done, "watch": done}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tools
+}
+
+// granted is the principal of ada with scopes for tools.
+func granted(scopes string) auth.Principal {
+	p := tokenOfAda
+	p.Grants = scopes
+	return p
+}
+
+// hasClock checks that the tools of a connection to the model, and the calls on it, are those of somebody
+// who has the scope, or of somebody who does not.
+func hasClock(t *testing.T, model *fakeConn, tools []transport.Tool, has bool, call string) {
+	t.Helper()
+	if got := names(tools); slices.Contains(got, "clock") != has {
+		t.Errorf("%s: the model has the tools %v", call, got)
+	}
+	for _, tool := range tools {
+		if tool.Name == registry.DescribeTool && strings.Contains(string(tool.Parameters), `"clock"`) != has {
+			t.Errorf("%s: guides are offered of %s", call, tool.Parameters)
+		}
+	}
+	asked(model, "clock", call)
+	if env := results(t, model)[call]; env.OK != has || !has && (env.Error.Type != registry.ErrorNotFound || !strings.Contains(env.Error.Suggestion, "watch")) {
+		t.Errorf("%s: the call was answered %+v", call, env)
+	}
+}
+
+// TestAToolOfAScope: only who has the scope that a tool requires has the tool, also with the next agent.
+func TestAToolOfAScope(t *testing.T) {
+	for scopes, has := range map[string]bool{"": false, "clock.write kb:clock.read": false, "kb:x clock.read": true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := troupe()
+			c.put(Agent{Name: "billing", Instructions: "You are billing.", Tools: []string{"clock", "watch"}})
+			st := newStage(t, live, func(o *Options) { o.Agents, o.Tools, o.Policy.Tools.Budget = c, guarded(t).Snapshot, roomy })
+			client := st.enter(startWith(`,"agent":"desk"`), func(a *Admission) { a.Principal = granted(scopes) })
+			model := st.fake.Accept(t)
+			synctest.Wait()
+			client.last(t, "session.started")
+			hasClock(t, model, model.Setup().Tools, has, "c1")
+			handOver(model, "billing", "c2")
+			model.Emit(transport.Reconfigured{})
+			synctest.Wait()
+			next := reconfigured(model)
+			if len(next) != 1 {
+				t.Fatalf("the model was reconfigured with %+v", next)
+			}
+			hasClock(t, model, next[0].Tools, has, "c3")
+		})
+	}
+}
+
+// TestAToolOfAScopeAfterATakeover: the node that goes on withholds what the session's user may not have.
+func TestAToolOfAScopeAfterATakeover(t *testing.T) {
+	for scopes, has := range map[string]bool{"kb:x": false, "clock.read": true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newShelf()
+			equipped := func(o *Options) { o.Tools, o.Policy.Tools.Budget = guarded(t).Snapshot, roomy }
+			as := func(a *Admission) { a.Principal = granted(scopes) }
+			r := &returning{t: t, st: f.stage(t, "a", remembering, equipped), seen: map[int64]int{}, leads: map[int64]bool{}, first: map[string]int64{}, audio: map[string][]byte{}, flushed: map[string]bool{}}
+			r.conn = r.st.enter(startText, as)
+			model := r.st.fake.Accept(t)
+			synctest.Wait()
+			r.read(-1)
+			hasClock(t, model, model.Setup().Tools, has, "c1")
+			f.kill("a")
+			r.st = f.stage(t, "b", remembering, equipped)
+			r.conn = r.st.enter(r.start(""), as)
+			next := r.st.fake.Accept(t)
+			synctest.Wait()
+			if m := r.conn.last(t, "session.started"); m["resumed"] != true {
+				t.Fatalf("the client was told %v", m)
+			}
+			hasClock(t, next, next.Setup().Tools, has, "c2")
+		})
+	}
+}
+
+// TestAClientsToolNeedsNoScope: what the client runs itself is there for everybody.
+func TestAClientsToolNeedsNoScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, func(o *Options) { o.Tools = guarded(t).Snapshot })
+		declared, err := json.Marshal(map[string]any{"name": "scroll", "description": "Scrolls the page."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.connect(startWithTools(string(declared)))
+		got := names(st.fake.Accept(t).Setup().Tools)
+		if !slices.Equal(got, []string{registry.DescribeTool, "scroll", "watch"}) {
+			t.Errorf("the model has the tools %v", got)
+		}
+	})
+}
