@@ -63,7 +63,8 @@ func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 
 // entries are the tools here. Search and get retrieve; look may be repeated, rare may
 // not, stop can be stopped; book writes and has a business key, change writes, has
-// none and can be stopped, pay needs an approval; secret requires the scope secret.read;
+// none and can be stopped, pay needs an approval; secret requires the scope secret.read, few runs
+// once an hour for a user;
 // spoken is for voice alone.
 func entries() []registry.Entry {
 	one := func(id string, change func(*registry.Spec)) registry.Entry {
@@ -90,6 +91,7 @@ func entries() []registry.Entry {
 		one("change", func(s *registry.Spec) { writes(s); s.Cancellable = true }),
 		one("pay", func(s *registry.Spec) { writes(s); s.RequiresConfirmation = true }),
 		one("secret", func(s *registry.Spec) { s.Idempotent, s.Requires = true, []string{"secret.read"} }),
+		one("few", func(s *registry.Spec) { s.RateLimit = &registry.RateLimit{Calls: 1, Window: "1h"} }),
 		one("spoken", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeVoice} }),
 	}
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -47,5 +48,33 @@ func TestAToolOfAScope(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestARateLimitIsAudited: a call beyond its tool's limit is refused in this turn and in that of another
+// conversation of the user, and is in the audit with its reason.
+func TestARateLimitIsAudited(t *testing.T) {
+	f := newFixture(t, setting{})
+	for i, want := range [][]string{{"ok", "RATE_LIMIT"}, {"RATE_LIMIT"}} {
+		var made []string
+		for n := range want {
+			made = append(made, fmt.Sprintf("id-%d", n), "few", fmt.Sprintf(`{"name":"%d"}`, n))
+		}
+		told, err := f.respond(t.Context(), Request{ConversationID: fmt.Sprintf("c-of-limits-%d", i), Message: "Go"}, callsTools(made...), says("Done."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sorted(told.errorTypes()); !slices.Equal(got, sorted(want)) {
+			t.Errorf("turn %d: the calls ended %v, want %v", i, got, want)
+		}
+	}
+	refused := 0
+	for _, r := range f.audited() {
+		if r.ToolID == "few" && r.ErrorType == registry.ErrorRateLimit && !r.OK {
+			refused++
+		}
+	}
+	if refused != 2 || len(f.ran()) != 1 {
+		t.Errorf("%d refusals are in the audit after %d runs", refused, len(f.ran()))
 	}
 }

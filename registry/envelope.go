@@ -25,6 +25,8 @@ type Envelope struct {
 	// Evidence are the ids that an [Evidenced] result names, at most MaxEvidence. They are for
 	// the audit: the model finds them in Data.
 	Evidence []string `json:"-"`
+	// Unbegun says of the answer of [Prepared.Run] that the tool's Execute was not called.
+	Unbegun bool `json:"-"`
 }
 
 // Fail makes the envelope one of a call that has failed: of its answer only the meta data are left.

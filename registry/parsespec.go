@@ -45,7 +45,7 @@ var (
 
 	specKeys = []string{
 		"allowedModes", "behavior", "cancellable", "category", "clamp", "description", "dynamic", "idempotencyKey", "idempotent", "latencyBudgetMs",
-		"output", "parameters", "preview", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
+		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
 	}
 )
 
@@ -85,6 +85,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 		RequiresConfirmation: r.flag("requiresConfirmation", true),
 		AllowedModes:         r.modes(),
 		Requires:             r.requires(),
+		RateLimit:            r.rateLimit(),
 		LatencyBudgetMS:      r.number("latencyBudgetMs", true, MaxTimeoutMS),
 		TimeoutMS:            r.number("timeoutMs", false, MaxTimeoutMS),
 		Behavior:             r.word("behavior", false, BehaviorBlocking, BehaviorNonBlocking),

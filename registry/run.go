@@ -65,7 +65,7 @@ func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelo
 	if o.err == nil {
 		env.OK, env.Data, env.Intents, env.Evidence = true, o.data, o.intents, o.evidence
 	} else {
-		env.Error = p.tool.told(o)
+		env.Error, env.Unbegun = p.tool.told(o), o.harmless()
 	}
 	s.stats.ran(p.tool.counted(), took, env.Meta.LatencyBudgetExceeded)
 	s.stats.done(p.tool.counted(), &env)

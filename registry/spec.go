@@ -81,6 +81,8 @@ type Spec struct {
 	// Requires are scopes, at most [MaxScopes]: a session or a turn that lacks one of them does not get the
 	// tool, see [Snapshot.Permitted]. Nil if the author names none.
 	Requires []string `json:"requires,omitempty"`
+	// RateLimit bounds how often the tool runs for one user; nil means no limit.
+	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 	// LatencyBudgetMS is how long a call should take, in ms; a longer call is logged and
 	// reported in the envelope's meta.
 	LatencyBudgetMS int `json:"latencyBudgetMs"`

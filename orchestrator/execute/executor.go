@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/quota"
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -20,10 +21,11 @@ import (
 // Executor runs the tools of all conversations of a process. It may be used concurrently.
 type Executor struct {
 	// Fixed after New.
-	opts Options
-	ctx  func() context.Context // ends every tool
-	stop context.CancelCauseFunc
-	idle chan struct{} // closed by leave or Close, once Close was called and nothing runs
+	opts  Options
+	rates quota.Windows[rateKey]
+	ctx   func() context.Context // ends every tool
+	stop  context.CancelCauseFunc
+	idle  chan struct{} // closed by leave or Close, once Close was called and nothing runs
 
 	mu      sync.Mutex // guards the following fields
 	closed  bool

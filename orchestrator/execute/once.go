@@ -53,7 +53,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	caps, end := besides(j, session, c)
 	defer end()
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
-		return e.try(ctx, p, session, caps)
+		return e.rated(ctx, p, session, caps)
 	}
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
@@ -86,7 +86,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 		return env, time.Time{}
 	}
 	p.SetIdempotencyKey(handlerKey(name))
-	env, begunAt = e.try(ctx, p, session, caps)
+	env, begunAt = e.rated(ctx, p, session, caps)
 	e.record(entry, env, j, session)
 	return env, begunAt
 }

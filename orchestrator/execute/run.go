@@ -82,8 +82,9 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 		return env, begunAt
 	}
 	e.opts.Logger.Info("tool call repeated", "tool", p.Tool().ToolID, "session_id", session.ID, "error_type", string(env.Error.Type))
-	first := env.Meta.DurationMS
+	first, unbegun := env.Meta.DurationMS, env.Unbegun
 	env = p.Run(ctx, session, caps...)
 	env.Meta.DurationMS += first
+	env.Unbegun = env.Unbegun && unbegun
 	return env, begunAt
 }

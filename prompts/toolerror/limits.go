@@ -1,6 +1,9 @@
 package toolerror
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // TooManyCalls refuses a call while too many others run.
 func TooManyCalls() Words {
@@ -10,6 +13,15 @@ func TooManyCalls() Words {
 // SessionEnding refuses a call that comes after the farewell of a voice session.
 func SessionEnding() Words {
 	return Words{"The session is ending, and the farewell has been said.", "Say nothing more and call no tool."}
+}
+
+// CalledTooOften refuses a call beyond the tool's rate limit: so many calls for a user within the window,
+// which is written as in "1h". wait is how long until it may be called again.
+func CalledTooOften(tool string, calls int, window string, wait time.Duration) Words {
+	return Words{
+		fmt.Sprintf("%s may run %d times in %s for one user, and that is used up. It was not run; it can be called again in %s.", tool, calls, window, wait),
+		"Do not call it before then. Tell the user when it can be tried again.",
+	}
 }
 
 // BudgetUsedUp refuses a call beyond the budget of the turn. kind is "tool calls" or

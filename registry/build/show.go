@@ -49,8 +49,12 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		{"Latency budget", fmt.Sprintf("%d ms", t.LatencyBudgetMS)},
 		{"Timeout", fmt.Sprintf("%d ms", t.TimeoutMS)},
 	}
+	rate := ""
+	if t.RateLimit != nil {
+		rate = t.RateLimit.String() + " for each user"
+	}
 	for _, more := range [][]string{
-		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")},
+		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Rate limit", rate},
 		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
 	} {
 		if more[1] != "" {

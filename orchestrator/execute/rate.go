@@ -1,0 +1,67 @@
+package execute
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+
+	"voicegw/prompts/toolerror"
+	"voicegw/registry"
+)
+
+// rateKey is what the calls of a tool with a rate limit are counted by.
+type rateKey struct{ user, tool string }
+
+func rateKeyOf(t *registry.Tool, s registry.Session) rateKey {
+	return rateKey{user: cmp.Or(s.UserID, s.ID), tool: t.ToolID}
+}
+
+// tooOften returns the answer to a call that is beyond its tool's rate limit now, and nil within it. It
+// counts nothing: the call is counted when it runs.
+func (e *Executor) tooOften(p *registry.Prepared, s registry.Session) *registry.Envelope {
+	limit := p.Tool().RateLimit
+	if limit == nil {
+		return nil
+	}
+	wait := e.rates.Wait(rateKeyOf(p.Tool(), s), limit.Calls, limit.Within())
+	if wait <= 0 {
+		return nil
+	}
+	env := e.rateLimited(p, s, *limit, wait)
+	return &env
+}
+
+// rated is try for a call that counts against its tool's rate limit. A call that turns out not to begin,
+// because the tool's check refuses it or nobody waits for it any more, does not count.
+func (e *Executor) rated(ctx context.Context, p *registry.Prepared, s registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+	limit := p.Tool().RateLimit
+	if limit == nil {
+		return e.try(ctx, p, s, caps)
+	}
+	key := rateKeyOf(p.Tool(), s)
+	at, wait := e.rates.Begin(key, limit.Calls, limit.Within())
+	if wait > 0 {
+		return e.rateLimited(p, s, *limit, wait), time.Time{}
+	}
+	env, begunAt = e.try(ctx, p, s, caps)
+	if env.Unbegun {
+		e.rates.Undo(key, at)
+	}
+	return env, begunAt
+}
+
+// rateLimited refuses a call that may be made again after wait.
+func (e *Executor) rateLimited(p *registry.Prepared, s registry.Session, limit registry.RateLimit, wait time.Duration) registry.Envelope {
+	seconds := int64(math.Ceil(wait.Seconds()))
+	told := registry.NewError(registry.ErrorRateLimit, toolerror.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window, time.Duration(seconds)*time.Second))
+	told.Details, _ = json.Marshal(struct { // only numbers and texts: it cannot fail
+		Calls       int    `json:"calls"`
+		Window      string `json:"window"`
+		RetryAfterS int64  `json:"retry_after_s"`
+		RetryAt     string `json:"retry_at"`
+	}{limit.Calls, limit.Window, seconds, time.Now().Add(wait).UTC().Add(time.Second - 1).Truncate(time.Second).Format(time.RFC3339)})
+	e.opts.Logger.Info("a call is beyond its tool's rate limit and was not run", "tool", p.Tool().ToolID, "session_id", s.ID, "retry_after_s", seconds)
+	return p.Refuse(told)
+}
