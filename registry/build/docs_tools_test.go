@@ -15,8 +15,8 @@ import (
 
 var (
 	// A paragraph before a block says which file it is, or into which schema.json it goes.
-	docFile   = regexp.MustCompile("^`(tools/[a-z-]+/[a-z_]+\\.(?:go|json|md))`:$")
-	docMember = regexp.MustCompile("^In `(tools/[a-z-]+/schema\\.json)`:$")
+	docFile   = regexp.MustCompile(`^\*\*(tools/[a-z-]+/[a-z_]+\.(?:go|json|md))\*\*:$`)
+	docMember = regexp.MustCompile(`^In \*\*(tools/[a-z-]+/schema\.json)\*\*:$`)
 )
 
 // docFiles returns the files of tools that the page shows, by their paths. Each block of Go is one.
