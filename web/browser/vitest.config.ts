@@ -18,7 +18,7 @@ async function taken(): Promise<number> {
   return busy / Math.max(1, busy + idle);
 }
 
-/** How many pages talk at once: on busy processors they are late. This file is read for each project; it is looked at once. */
+/** How many files of tests talk at once: on busy processors pages are late. This file is read for each project; it is looked at once. */
 async function atOnce(): Promise<number> {
   const share = Number((process.env["VOICEGW_TAKEN"] ??= String(await taken())));
   if (share >= 0.5 && process.env["VOICEGW_TAKEN_SAID"] === undefined) {
@@ -31,14 +31,14 @@ const together = await atOnce();
 
 export default defineConfig({
   test: {
-    maxConcurrency: together,
+    maxConcurrency: 1, // two stories of a file at once made pages late on two idle cores, too
     pool: "forks",
     testTimeout: 600_000,
     hookTimeout: 60_000,
     reporters: ["verbose"],
     setupFiles: ["harness/cleanup.ts"],
     projects: [
-      // Those that talk mostly wait, for what is said and heard in real time. More pages at once than these four are late.
+      // Those that talk mostly wait, for what is said and heard in real time. More at once than two files are late.
       { extends: true, test: { name: "talking", include: ["**/*.test.ts"], exclude: LOOKING, maxWorkers: together, sequence: { groupOrder: 0 } } },
       // A browser and a gateway take about a core; more of them would only wait for each other.
       { extends: true, test: { name: "looking", include: LOOKING, maxWorkers: 2, sequence: { groupOrder: 1 } } },
