@@ -10,7 +10,7 @@ import (
 	"voicegw/registry"
 )
 
-// TestAToolOfAScope: only who has the scope that a tool requires has the tool in a turn, also with the
+// TestAToolOfAScope: only users with the scope that a tool requires have the tool in a turn, also with the
 // persona to which the user is handed over.
 func TestAToolOfAScope(t *testing.T) {
 	billing := &Persona{Name: "billing", Tools: []string{"look", "secret"}}

@@ -35,8 +35,8 @@ func granted(scopes string) auth.Principal {
 	return p
 }
 
-// hasClock checks that the tools of a connection to the model, and the calls on it, are those of somebody
-// who has the scope, or of somebody who does not.
+// hasClock checks whether the model is told of the tool clock, and whether a call of it runs: both if has is
+// true, and neither otherwise.
 func hasClock(t *testing.T, model *fakeConn, tools []transport.Tool, has bool, call string) {
 	t.Helper()
 	if got := names(tools); slices.Contains(got, "clock") != has {

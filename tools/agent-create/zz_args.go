@@ -34,7 +34,7 @@ type Output struct {
 	Tools []string `json:"tools"`
 	// True if it may use all tools there are. Left out otherwise. Nil if absent.
 	AllTools *bool `json:"all_tools,omitzero"`
-	// Tools that were left out. Left out if there are none. Nil if absent.
+	// Tools that were not taken. Omitted if all were valid. Nil if absent.
 	InvalidTools []OutputInvalidToolsItem `json:"invalid_tools,omitzero"`
 }
 

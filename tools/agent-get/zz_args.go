@@ -25,9 +25,10 @@ type Output struct {
 	Tools []string `json:"tools"`
 	// True if it may use all tools there are. Left out otherwise. Nil if absent.
 	AllTools *bool `json:"all_tools,omitzero"`
-	// Agents to which it may hand its user over. Left out if there are none. Nil if absent.
+	// Agents to which it may hand its user over. Omitted if the list is empty. Nil if
+	// absent.
 	SwitchTo []string `json:"switch_to,omitzero"`
-	// Agents that switch to it. Left out if there are none. Nil if absent.
+	// Agents that switch to it. Omitted if the list is empty. Nil if absent.
 	UsedBy []string `json:"used_by,omitzero"`
 	// What is not right with it at this gateway. Left out if there is nothing. Nil if
 	// absent.

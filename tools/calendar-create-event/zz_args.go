@@ -39,7 +39,8 @@ type Output struct {
 	Attendees []string `json:"attendees"`
 	// What happened to the invitations.
 	Invitations OutputInvitations `json:"invitations"`
-	// Address of the video meeting. Left out if there is none. Nil if absent.
+	// Address of the video meeting. Omitted if the event has no video meeting. Nil if
+	// absent.
 	MeetingURL *string `json:"meeting_url,omitzero"`
 	// Why there is no link although one was asked for. Nil if absent.
 	MeetingNote *string `json:"meeting_note,omitzero"`

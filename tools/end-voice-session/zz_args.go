@@ -24,7 +24,7 @@ const (
 // Output is the data of an answer that is ok.
 type Output struct {
 	Reason OutputReason `json:"reason"`
-	// The last words; empty if there are none.
+	// The last words; empty if the session ends without a farewell.
 	FarewellMessage string `json:"farewell_message"`
 	// When the session ends.
 	EndsAfter OutputEndsAfter `json:"ends_after"`

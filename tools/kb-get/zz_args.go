@@ -31,7 +31,7 @@ type Output struct {
 	Records []OutputRecordsItem `json:"records"`
 	// Ids without a record that this conversation may read.
 	Missing []string `json:"missing"`
-	// Ids that no record can have. Left out if there are none. Nil if absent.
+	// Invalid ids: no record can have them. Omitted if the list is empty. Nil if absent.
 	Invalid []OutputInvalidItem `json:"invalid,omitzero"`
 }
 

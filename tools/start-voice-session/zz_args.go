@@ -12,7 +12,7 @@ type Args struct {
 // Output is the data of an answer that is ok.
 type Output struct {
 	SessionID string `json:"session_id"`
-	// Empty if there is none.
+	// What the voice agent answers first; empty if the user asked nothing.
 	PendingRequest string `json:"pending_request"`
 	// Until when the invitation can be taken: UTC, with milliseconds. Format date-time.
 	ExpiresAt string `json:"expires_at"`
