@@ -1,6 +1,7 @@
 // What the page asks the gateway about agents, as an operator.
 import { documentOf, formOf, placed, readAgents, type AgentForm, type AgentLine, type FormProblem } from "../model/agents.js";
 import { fields, list, text } from "../model/shape.js";
+import { ask, UNREACHABLE } from "./ask.js";
 
 /** An agent as it was opened: its form, and the state that a change must find. */
 export interface Opened {
@@ -25,8 +26,6 @@ export interface ToolChoice {
   description: string;
 }
 
-const UNREACHABLE = { kind: "failed", message: "The gateway cannot be reached. Try again." } as const;
-
 /** The reason of a switch that the console asks for. */
 const SWITCHED_HERE = "asked for in the console";
 
@@ -36,17 +35,17 @@ export class AgentsControl {
 
   /** All agents; null where the gateway does not tell. */
   async list(): Promise<readonly AgentLine[] | null> {
-    return readAgents((await this.ask("v1/agents")).answer);
+    return readAgents((await ask(this.request, "v1/agents")).answer);
   }
 
   async tools(): Promise<readonly ToolChoice[]> {
-    const { answer } = await this.ask("v1/tools");
+    const { answer } = await ask(this.request, "v1/tools");
     return list(fields(answer)["tools"]).map((entry) => ({ id: text(fields(entry)["toolId"]), description: text(fields(entry)["summary"]) }));
   }
 
   /** An agent; null where it is gone. */
   async open(id: string): Promise<Opened | null> {
-    const { status, answer, tag } = await this.ask(path(id));
+    const { status, answer, tag } = await ask(this.request, path(id));
     return status === 200 ? { form: formOf(fields(answer)["document"]), tag } : null;
   }
 
@@ -54,7 +53,7 @@ export class AgentsControl {
   async save({ form, tag }: Opened): Promise<Outcome> {
     const body = documentOf(form);
     const condition: Record<string, string> = tag === "" ? { "if-none-match": "*" } : { "if-match": tag };
-    const { status, answer, tag: next } = await this.ask(path(form.id), { method: "PUT", headers: { "content-type": "application/json", ...condition }, body });
+    const { status, answer, tag: next } = await ask(this.request, path(form.id), { method: "PUT", headers: { "content-type": "application/json", ...condition }, body });
     if (status === 200 || status === 201) {
       return { kind: "done", opened: { form: formOf(fields(answer)["document"]), tag: next } };
     }
@@ -67,25 +66,15 @@ export class AgentsControl {
 
   /** Deletes an agent in the state that was opened. */
   async remove({ form, tag }: Opened): Promise<Outcome | { kind: "gone" }> {
-    const { status, answer } = await this.ask(path(form.id), { method: "DELETE", headers: { "if-match": tag } });
+    const { status, answer } = await ask(this.request, path(form.id), { method: "DELETE", headers: { "if-match": tag } });
     return status === 204 ? { kind: "gone" } : refused(status, text(fields(fields(answer)["error"])["message"]));
   }
 
   /** Lets an agent go on with a call; null where it will, or why it cannot. */
   async switchCall(session: string, agent: string): Promise<string | null> {
     const body = JSON.stringify({ agent, reason: SWITCHED_HERE });
-    const { status, answer } = await this.ask(`v1/sessions/${encodeURIComponent(session)}/agent`, { method: "POST", headers: { "content-type": "application/json" }, body });
-    return status === 202 ? null : status === 0 ? UNREACHABLE.message : text(fields(fields(answer)["error"])["message"]);
-  }
-
-  private async ask(to: string, init: RequestInit = {}): Promise<{ status: number; answer: unknown; tag: string }> {
-    try {
-      const response = await this.request(to, { cache: "no-store", ...init });
-      const answer: unknown = response.status === 204 ? null : await response.json();
-      return { status: response.status, answer, tag: response.headers.get("etag") ?? "" };
-    } catch {
-      return { status: 0, answer: null, tag: "" };
-    }
+    const { status, answer } = await ask(this.request, `v1/sessions/${encodeURIComponent(session)}/agent`, { method: "POST", headers: { "content-type": "application/json" }, body });
+    return status === 202 ? null : status === 0 ? UNREACHABLE : text(fields(fields(answer)["error"])["message"]);
   }
 }
 
@@ -93,7 +82,7 @@ function refused(status: number, message: string): Outcome {
   if (status === 412) {
     return { kind: "conflict" };
   }
-  return status === 0 ? UNREACHABLE : { kind: "failed", message };
+  return { kind: "failed", message: status === 0 ? UNREACHABLE : message };
 }
 
 /** An id that cannot be one reaches the gateway all the same, which says what is wrong with it. */

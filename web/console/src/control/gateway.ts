@@ -2,10 +2,11 @@
 import { recalled } from "../model/history.js";
 import type { Line } from "../model/lines.js";
 import { readOffer, type Offer } from "../model/providers.js";
+import { ask } from "./ask.js";
 
 /** What there is to choose from; null where the gateway does not tell. */
 export async function askOffer(request: typeof fetch): Promise<Offer | null> {
-  return readOffer((await get("v1/providers", request)).answer);
+  return readOffer((await ask(request, "v1/providers")).answer);
 }
 
 /**
@@ -13,7 +14,7 @@ export async function askOffer(request: typeof fetch): Promise<Offer | null> {
  * only operators may see it, and `request` asks as one where the page may.
  */
 export async function askHistory(conversation: string, request: typeof fetch, except?: string): Promise<readonly Line[] | null> {
-  const { status, answer } = await get(`v1/conversations/${encodeURIComponent(conversation)}`, request);
+  const { status, answer } = await ask(request, `v1/conversations/${encodeURIComponent(conversation)}`);
   if (status === 200) {
     return recalled(answer, except);
   }
@@ -27,15 +28,5 @@ export async function askReady(): Promise<"ready" | "leaving" | "unreachable"> {
     return response.status === 503 ? "leaving" : "ready";
   } catch {
     return "unreachable";
-  }
-}
-
-/** status is 0 where there is no answer. */
-async function get(path: string, request: typeof fetch = fetch): Promise<{ status: number; answer: unknown }> {
-  try {
-    const response = await request(path, { headers: { accept: "application/json" }, cache: "no-store" });
-    return { status: response.status, answer: await response.json() };
-  } catch {
-    return { status: 0, answer: null };
   }
 }
