@@ -31,9 +31,6 @@ func create(t *testing.T, s *Store, ticket Ticket) string {
 func testTickets(t *testing.T, s *Store) {
 	want, now := ticket(t), time.Now()
 	secret := create(t, s, want)
-	if len(secret) < 43 || strings.Trim(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		t.Errorf("the secret %q has fewer than 256 bits, or cannot be a subprotocol", secret)
-	}
 	stored, err := s.Tickets().bucket.get(t.Context(), keyOf(secret))
 	if err != nil || strings.Contains(string(stored.data), secret) || strings.Contains(keyOf(secret), secret) {
 		t.Errorf("the secret is in the store: %s, %v", stored.data, err)

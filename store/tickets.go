@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"strings"
@@ -95,15 +95,21 @@ func (t *Tickets) Create(ctx context.Context, ticket Ticket) (secret string, err
 	if err != nil {
 		return "", err
 	}
-	raw := make([]byte, secretBytes)
-	_, _ = rand.Read(raw) // it never fails
-	secret = base64.RawURLEncoding.EncodeToString(raw)
+	secret = newSecret()
 	secretwatch.Made(secretwatch.Ticket, secret)
 	_, err = t.bucket.create(ctx, keyOf(secret), data, ticket.ExpiresAt.Sub(now)+afterlife)
 	if err != nil {
 		return "", err
 	}
 	return secret, nil
+}
+
+// newSecret makes the secret of a ticket: 52 lower-case letters and digits. A person may type it after
+// --ticket, so it never begins with the hyphen that base64's letters of URLs have.
+func newSecret() string {
+	raw := make([]byte, secretBytes)
+	_, _ = rand.Read(raw) // it never fails
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw))
 }
 
 // room says whether there is room for one more.

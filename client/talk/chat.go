@@ -285,7 +285,7 @@ func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (
 // goOnByVoice accepts an offer with --voice, and otherwise shows how to accept it.
 func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionStart) error {
 	if !x.o.OnByVoice {
-		x.d.line("voice", "go on with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket "+shellQuote(offer.Ticket))
+		x.d.line("voice", "go on with: voicegw talk --url "+shellQuote(offer.URL)+" --ticket="+shellQuote(offer.Ticket))
 		return nil
 	}
 	o := x.o.Voice

@@ -175,7 +175,7 @@ func ticket(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ticket NAME FILE")
 	}
-	found := regexp.MustCompile(`--ticket ([A-Za-z0-9_-]+)`).FindStringSubmatch(ts.ReadFile(args[1]))
+	found := regexp.MustCompile(`--ticket=([A-Za-z0-9_-]+)`).FindStringSubmatch(ts.ReadFile(args[1]))
 	if found == nil {
 		ts.Fatalf("%s tells of no ticket", args[1])
 	}
