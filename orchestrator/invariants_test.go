@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/race"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -14,7 +15,8 @@ import (
 // TestStepIsPure: the same arguments give the same results, and the state given
 // is left as it was (invariant 7).
 func TestStepIsPure(t *testing.T) {
-	for seed := range uint64(36) {
+	for i := range race.Sample(40) {
+		seed := uint64(i)
 		tk := newTalk(t, seed, uint8(seed))
 		tk.twice = true
 		for range 60 {
@@ -43,22 +45,22 @@ func FuzzConversation(f *testing.F) {
 
 // TestRandomConversations holds thousands of them.
 func TestRandomConversations(t *testing.T) {
-	many := uint64(1200)
+	many := race.Sample(1500)
 	if testing.Short() {
 		many = 150
 	}
-	for seed := range many {
+	for seed := range uint64(many) {
 		hold(t, seed, uint8(seed%192), 60+int(seed%7)*30)
 	}
 }
 
 // TestRandomTakeovers holds conversations with which other processes go on again and again.
 func TestRandomTakeovers(t *testing.T) {
-	many := uint64(640)
+	many := race.Sample(640)
 	if testing.Short() {
 		many = 64
 	}
-	for seed := range many {
+	for seed := range uint64(many) {
 		hold(t, seed, uint8(takenOver+seed%32), 60+int(seed%7)*30)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/internal/race"
 	"voicegw/internal/user"
 	"voicegw/protocol/closecode"
 	"voicegw/transport"
@@ -555,7 +556,7 @@ func TestCallsRunOnWithoutAClient(t *testing.T) {
 // once, cost at most 256 MB, whatever the models go on saying. Those that were lost last keep their
 // audio.
 func TestAThousandAwayInMidAnswer(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if race.Enabled || testing.Short() {
 		t.Skip("it takes 200 MB")
 	}
 	heap := func() int64 {

@@ -15,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"voicegw/internal/await"
+	"voicegw/internal/race"
 	"voicegw/internal/secretwatch/secrettest"
 )
 
@@ -45,6 +46,13 @@ func dieWithParent() {
 // raceFound begins the race detector's report.
 const raceFound = "WARNING: DATA RACE"
 
+// raceEnv and raceOptions make programs under the race detector end at once: it would wait for a second at
+// each end, in case that a goroutine still has something to report.
+const (
+	raceEnv     = "GORACE"
+	raceOptions = "atexit_sleep_ms=0"
+)
+
 // startChild starts a program. The test's end is its end.
 func startChild(t *testing.T, name string, env []string, args ...string) *child {
 	t.Helper()
@@ -59,7 +67,7 @@ func startChild(t *testing.T, name string, env []string, args ...string) *child 
 // gateways, three servers and the models would need three times the processor. Two gateways in one process
 // are under it in e2e's TestChaos, and gateways of few sessions here.
 var plainSelf = sync.OnceValues(func() (string, error) {
-	if !raceOn {
+	if !race.Enabled {
 		return os.Executable()
 	}
 	dir, err := os.MkdirTemp("", "voicegw-plain-")
@@ -103,7 +111,7 @@ func startProgram(t *testing.T, path, name string, env []string, args ...string)
 	t.Helper()
 	c := &child{t: t, name: name, cmd: exec.Command(path), said: &console{}, ended: make(chan struct{})}
 	c.cmd.Args = append([]string{name}, args...)
-	c.cmd.Env = append([]string{secrettest.Env + "=" + os.Getenv(secrettest.Env), childEnv + "=1"}, env...)
+	c.cmd.Env = append([]string{secrettest.Env + "=" + os.Getenv(secrettest.Env), childEnv + "=1", raceEnv + "=" + raceOptions}, env...)
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
 	if _, err := c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

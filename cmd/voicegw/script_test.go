@@ -77,6 +77,7 @@ func TestScripts(t *testing.T) {
 			}
 			env.Setenv(registryEnv, tools)
 			env.Setenv(secrettest.Env, os.Getenv(secrettest.Env))
+			env.Setenv(raceEnv, raceOptions)
 			env.Defer(func() { checkFolders(t, env.WorkDir) })
 			// Nothing is written into the home of whoever runs the tests.
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))

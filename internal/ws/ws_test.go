@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/nonblock"
+	"voicegw/internal/race"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -684,7 +685,7 @@ func TestReadyFollowsTheNetwork(t *testing.T) {
 
 // TestAudioAllocatesNothing in the steady state, on either side.
 func TestAudioAllocatesNothing(t *testing.T) {
-	if raceOn {
+	if race.Enabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
 	}
 	client, server := settings[0].connect(t, Options{})

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
+	"voicegw/internal/race"
 	"voicegw/transport"
 )
 
@@ -112,7 +113,7 @@ func TestDecodingAndEncodingAudioAllocatesNothing(t *testing.T) {
 // TestRelayingAudioAllocatesNothing goes through the socket: read, decode, encode,
 // write. The server echoes one fixed message for each that it gets.
 func TestRelayingAudioAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if race.Enabled {
 		t.Skip("the race detector makes sync.Pool forget buffers")
 	}
 	c := echoConn(t, []byte(audioMessage(benchPCM(4800), "")))
