@@ -116,7 +116,7 @@ func (a *Authenticator) Required() bool { return len(a.keys)+len(a.issuers) > 0 
 // HasOperators reports whether there is a key for operators.
 func (a *Authenticator) HasOperators() bool { return a.hasOperator }
 
-// Unauthenticated returns who comes without credentials; nobody if they are required.
+// Unauthenticated returns the principal of a caller without credentials; the zero value if credentials are required.
 func (a *Authenticator) Unauthenticated() Principal { return a.unauthenticated }
 
 // Away returns the names of the issuers whose tokens cannot be checked at the moment, because their

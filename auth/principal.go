@@ -29,7 +29,7 @@ type Principal struct {
 	Kind Kind
 	// ID identifies the principal among all of this gateway, and stays the same when its credentials
 	// are renewed: "key:" and the id of an API key; "jwt:", the name of an issuer, ":" and the user; for
-	// a ticket, that of who has made it; for the other kinds the kind alone. Limits are counted by it.
+	// a ticket, that of the principal that made it; for the other kinds the kind alone. Limits are counted by it.
 	ID string
 	// Name is the name of the key or of the issuer in the configuration, so there are only as many as
 	// are configured: it may be a metric's label. Empty for the other kinds.

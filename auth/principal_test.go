@@ -8,7 +8,7 @@ import (
 	"voicegw/internal/user"
 )
 
-// TestWhatAPrincipalMay: admin has every scope; who is bound to a user names no other.
+// TestWhatAPrincipalMay: admin has every scope; a principal that is bound to a user names no other.
 func TestWhatAPrincipalMay(t *testing.T) {
 	ada := user.Must("ada")
 	for name, tc := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestOwners: a conversation is its user's, in every form of the name; one without a name is
-// that of who knows its id, where nobody can guess it.
+// that of anybody who knows its id, where nobody can guess it.
 func TestOwners(t *testing.T) {
 	far, other, here := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("192.0.2.8"), netip.MustParseAddr("127.0.0.1")
 	secret := NewID()

@@ -79,7 +79,7 @@ func (m *chatModel) lastPrompt() string {
 	return m.prompts[len(m.prompts)-1]
 }
 
-// ServeHTTP answers a request, or waits until who has made it is gone.
+// ServeHTTP answers a request, or waits until the client that made it is gone.
 func (m *chatModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Messages []struct{ Role, Content string }

@@ -165,7 +165,7 @@ func everyCaller(t *testing.T) callersOf {
 }
 
 // TestWhoMayWhat asks every route as everybody, and with every method as some, over a socket. What is expected
-// follows from the table alone: who has a scope is let in, who has another gets 403, and who has no
+// follows from the table alone: a caller with a scope is let in, one with another gets 403, and one with no
 // valid credentials 401.
 func TestWhoMayWhat(t *testing.T) {
 	callers := everyCaller(t)
@@ -247,7 +247,7 @@ func statusOf(t *testing.T, srv *httptest.Server, r *http.Request) (int, string)
 	return resp.StatusCode, string(body)
 }
 
-// TestWhoMaySpeak opens a WebSocket as everybody: who has the scope voice speaks, who has another gets
+// TestWhoMaySpeak opens a WebSocket as everybody: a caller with the scope voice speaks, one with another gets
 // 403, wrong credentials get 401, and whoever shows nothing needs a ticket.
 func TestWhoMaySpeak(t *testing.T) {
 	callers := everyCaller(t)

@@ -156,7 +156,7 @@ func TestEditsAreRefused(t *testing.T) {
 		"another one's document":    {"PUT", "/v1/agents/billing", salesDocument, []string{"If-Match", "*"}, 422, "agent_invalid"},
 		"not a document":            {"PUT", "/v1/agents/sales", `[]`, []string{"If-Match", "*"}, 422, "agent_invalid"},
 		"a patch that breaks it":    {"PATCH", "/v1/agents/sales", `{"playbook":null}`, []string{"If-Match", "*"}, 422, "agent_invalid"},
-		"a patch that is none":      {"PATCH", "/v1/agents/sales", `[]`, []string{"If-Match", "*"}, 400, "invalid_message"},
+		"a patch of a wrong form":   {"PATCH", "/v1/agents/sales", `[]`, []string{"If-Match", "*"}, 400, "invalid_message"},
 		"another form":              {"PUT", "/v1/agents/sales", salesDocument, []string{"If-Match", "*", "Content-Type", "text/plain"}, 415, "invalid_message"},
 		"another form of a patch":   {"PATCH", "/v1/agents/sales", `{}`, []string{"If-Match", "*", "Content-Type", "application/yaml"}, 415, "invalid_message"},
 		"too big":                   {"POST", "/v1/agents", `{"id":"` + strings.Repeat("x", maxChatBody), nil, 413, "too_big"},

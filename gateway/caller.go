@@ -250,7 +250,7 @@ func (no *wrongName) answer(w http.ResponseWriter, shape errorShape) {
 	refuse(w, shape, no.status, no.code, no.message)
 }
 
-// mine returns the user whose things are all that the caller may see and answer: who is bound to a
+// mine returns the user whose things are all that the caller may see and answer: a caller that is bound to a
 // user has nothing to do with others, unless it may do everything. It is zero for other callers.
 func mine(ctx context.Context) user.User {
 	p := auth.From(ctx)

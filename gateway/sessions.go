@@ -112,7 +112,7 @@ func (s *Server) makeSession(w http.ResponseWriter, r *http.Request) {
 }
 
 // forSelf makes a body that of its caller, unless the caller may name the user: a ticket is then for
-// nobody else, only for the page that asks for it, and shows the inside only to who may see it.
+// nobody else, only for the page that asks for it, and shows the inside only to those who may see it.
 func forSelf(r *http.Request, body *sessionBody) *wrongName {
 	p := auth.From(r.Context())
 	if p.Names() {

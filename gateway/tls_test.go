@@ -137,7 +137,7 @@ func TestTwoEndsOverTLS(t *testing.T) {
 	}
 }
 
-// TestNoTLS: who speaks HTTP to an address of TLS is told so.
+// TestNoTLS: a client that speaks HTTP to an address of TLS is told so.
 func TestNoTLS(t *testing.T) {
 	s := secure(t, ConnectionLimits{})
 	c, err := net.Dial("tcp", s.addr)

@@ -88,7 +88,7 @@ type limited struct {
 	sessions, pace, costs, minutes string
 }
 
-// limitsOf yields who of who is limited. It allocates nothing: it is asked for each session whenever
+// limitsOf yields the subjects that are limited: the user, the key. It allocates nothing: it is asked for each session whenever
 // something is counted.
 func (m *Meter) limitsOf(who Who) iter.Seq[limited] {
 	return func(yield func(limited) bool) {
@@ -123,7 +123,7 @@ func (l limited) timeLimit() int64 {
 	return int64(min(math.Round(l.limits.MinutesPerDay*60_000), 1<<60))
 }
 
-// allows returns nil if who may use more today. The caller must hold mu.
+// allows returns nil if the subject may use more today. The caller must hold mu.
 func (m *Meter) allows(who Who, now time.Time) *Refusal {
 	m.turnDay(now)
 	over := now.UTC().Truncate(day).Add(day).Sub(now)
@@ -142,7 +142,7 @@ func (m *Meter) allows(who Who, now time.Time) *Refusal {
 	return nil
 }
 
-// room returns nil if who may have one more session now. The caller must hold mu.
+// room returns nil if the subject may have one more session now. The caller must hold mu.
 func (m *Meter) room(who Who) *Refusal {
 	for l := range m.limitsOf(who) {
 		if t := m.totals[l.of]; t != nil && l.limits.Sessions > 0 && t.running >= l.limits.Sessions {
@@ -171,9 +171,9 @@ func (m *Meter) begins(who Who, now time.Time) *Refusal {
 	return nil
 }
 
-// Door returns nil if a client of who may connect, as with a nil Meter, or which limit refuses every session
+// Door returns nil if a client of that user and key may connect, as with a nil Meter, or which limit refuses every session
 // that it could begin. It is for a client that has not said yet what it wants. returns says that it may
-// want to go on with a session: then nobody is refused who has one. Nothing is counted as begun.
+// want to go on with a session: then a user who has one is not refused. Nothing is counted as begun.
 func (m *Meter) Door(who Who, returns bool) *Refusal {
 	if m == nil {
 		return nil
@@ -255,7 +255,7 @@ func (m *Meter) refuse(who Who, r *Refusal) *Refusal {
 	return r
 }
 
-// Allows returns nil if who may use more, as with a nil Meter, or which limit of the day is reached: for a turn by text,
+// Allows returns nil if the user and the key may use more, as with a nil Meter, or which limit of the day is reached: for a turn by text,
 // and before a session is offered.
 func (m *Meter) Allows(who Who) *Refusal {
 	if m == nil {

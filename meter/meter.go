@@ -89,7 +89,7 @@ const (
 	key
 )
 
-// subject is who is limited: a user or a key.
+// subject is what is limited: a user or a key.
 type subject struct {
 	kind kind
 	id   string
@@ -235,7 +235,7 @@ func (m *Meter) set(s slot, e *entry, sum cost.Sum, running int) {
 	e.sum, e.running = sum, running
 }
 
-// subjects yields who is counted.
+// subjects yields the users and keys that are counted.
 func (w Who) subjects() iter.Seq[subject] {
 	return func(yield func(subject) bool) {
 		if w.User != "" && !yield(subject{user, w.User}) {

@@ -438,7 +438,7 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// TestDoor: who has no session to come back to is refused before it says what it wants, by each limit that
+// TestDoor: a user who has no session to come back to is refused before it says what it wants, by each limit that
 // would refuse it then; nothing is counted by asking.
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

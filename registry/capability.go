@@ -83,7 +83,7 @@ type VoiceRequest struct {
 	Said []Utterance
 	// Origin is the only origin whose pages may use the ticket; empty allows any client.
 	Origin string
-	// Guarantor is who asks for it, as Inviter.Guarantor.
+	// Guarantor is the principal that asks for it, as Inviter.Guarantor.
 	Guarantor Guarantor
 }
 
@@ -125,7 +125,7 @@ type Inviter interface {
 	// Origin is the origin of the client's page, the only one that may use a ticket made for
 	// it; empty if the client is not a page.
 	Origin() string
-	// Guarantor is who has sent the request.
+	// Guarantor is the principal that sent the request.
 	Guarantor() Guarantor
 	// Said returns what was said in a conversation that only its client keeps, the oldest
 	// first; nil if the gateway keeps it.

@@ -76,7 +76,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// TestForNamesWhatThereIs: who calls a tool that it may not have learns of those that it has, and of no other.
+// TestForNamesWhatThereIs: a model that calls a tool which it may not have learns of those that it has, and of no other.
 func TestForNamesWhatThereIs(t *testing.T) {
 	s := scopesRegistry(t).Snapshot().For(Selection{Session: Session{Mode: ModeVoice}, SwitchTo: []SwitchTarget{{ID: "desk"}}})
 	_, env := s.Prepare("book", ModeVoice, nil)

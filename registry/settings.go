@@ -182,7 +182,7 @@ func (r *specReader) setting(place pointer, v any, byDefault json.RawMessage) Se
 	case why != "":
 		r.problem(place.with("default"), "The default is %s, got %s.", why, show(given))
 	case s.Secret && given != "":
-		r.problem(place.with("default"), "A secret does not stand in schema.json, which everybody reads who has the code. Remove the default, or write \"\" if the tool works without the secret.")
+		r.problem(place.with("default"), "A secret does not stand in schema.json, which everybody who has the code reads. Remove the default, or write \"\" if the tool works without the secret.")
 	default:
 		if text, is := value.(string); is && strings.ContainsFunc(text, func(c rune) bool { return c < ' ' }) {
 			r.problem(place.with("default"), "The default holds a control character; remove it.")

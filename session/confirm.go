@@ -32,7 +32,7 @@ type Confirmed struct {
 // restarted since. The error is store.ErrUnknown, store.ErrUsed or store.ErrExpired, or describes
 // why nothing could be recorded.
 //
-// If who is not zero, only questions to that user are answered; others are unknown.
+// If the user is not zero, only questions to that user are answered; others are unknown.
 func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who user.User) (Confirmed, error) {
 	if err := m.options().Executor.IsAsked(ctx, token, who); err != nil {
 		return Confirmed{}, err

@@ -36,7 +36,7 @@ func (c *testClient) onlyTheEnd(t *testing.T, code string) {
 	}
 }
 
-// TestSlowErrorsEndASession: who sends what is wrong again and again, slower than a flood, gets
+// TestSlowErrorsEndASession: a client that sends what is wrong again and again, slower than a flood, gets
 // so many errors and no more.
 func TestSlowErrorsEndASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

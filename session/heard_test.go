@@ -266,7 +266,7 @@ func TestFarewellBehindALongSentence(t *testing.T) {
 	}
 }
 
-// TestNothingAfterTheFarewell: who is shut out hears the farewell and no more, however much
+// TestNothingAfterTheFarewell: a user who is shut out hears the farewell and no more, however much
 // the model goes on, in the same answer or in another.
 func TestNothingAfterTheFarewell(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {

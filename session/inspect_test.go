@@ -93,7 +93,7 @@ func (c *testClient) inspections() []map[string]any {
 	return found
 }
 
-// TestWhoLooksInside: only who asks, and only where the connection or the ticket allows
+// TestWhoLooksInside: only a client that asks, and only where the connection or the ticket allows
 // it. Whoever does not may talk all the same, and is shown nothing.
 func TestWhoLooksInside(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -21,7 +21,7 @@ type Running struct {
 	Provider, Model string
 	// StartedAt is UTC.
 	StartedAt time.Time
-	// Principal is who has let the client in; with a ticket, whoever has made it.
+	// Principal is the principal that let the client in; with a ticket, the one that made it.
 	Principal auth.Principal
 	// Turn is the number of turns so far.
 	Turn  int

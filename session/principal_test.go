@@ -185,7 +185,7 @@ func TestOthersQuestions(t *testing.T) {
 	})
 }
 
-// TestWhoseUsage: what a session uses counts for its user and for who has let it in.
+// TestWhoseUsage: what a session uses counts for its user and for the principal that let it in.
 func TestWhoseUsage(t *testing.T) {
 	g := &guest{Ticket: handoff.Ticket{User: user.Must("ada")}, principal: serverKey}
 	if who := g.spender(); who != (meter.Who{User: "ada", Key: serverKey.ID}) {

@@ -53,7 +53,7 @@ func hasClock(t *testing.T, model *fakeConn, tools []transport.Tool, has bool, c
 	}
 }
 
-// TestAToolOfAScope: only who has the scope that a tool requires has the tool, also with the next agent.
+// TestAToolOfAScope: only a caller with the scope that a tool requires has the tool, also with the next agent.
 func TestAToolOfAScope(t *testing.T) {
 	for scopes, has := range map[string]bool{"": false, "clock.write kb:clock.read": false, "kb:x clock.read": true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -151,7 +151,7 @@ type session struct {
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
 
 	mu          sync.Mutex                    // guards the following fields
-	principal   unique.Handle[auth.Principal] // who has let the client in; its Expires is that of what was shown last
+	principal   unique.Handle[auth.Principal] // what let the client in; its Expires is that of what was shown last
 	attachments int                           // attachments so far
 	clockwork   *time.Timer                   // fires the next tick; nil before the first
 	pauseWatch  *time.Timer                   // checks whether audio still arrives; nil before the first

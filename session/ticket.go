@@ -58,7 +58,7 @@ type guest struct {
 	provider   string // of its first connection
 	instructed int64  // bytes of the model's instructions
 	logger     *slog.Logger
-	// principal is who has let the client in: with a ticket, whoever has made it.
+	// principal is what let the client in: with a ticket, the principal that made it.
 	principal auth.Principal
 	// restoring is what a session begins with that another process has run; nil for a new one.
 	restoring *restoring

@@ -32,7 +32,7 @@ type AgentEdit struct {
 	ID string `json:"id"`
 	// Document is JSON; its form is that of package agent.
 	Document json.RawMessage `json:"document"`
-	// At is when it was written, in UTC, and By the ID of who has (auth.Principal); By may be empty.
+	// At is when it was written, in UTC, and By the ID of the principal that wrote it (auth.Principal); By may be empty.
 	At time.Time `json:"at"`
 	By string    `json:"by,omitempty"`
 	// Revision is set by the store.

@@ -402,7 +402,7 @@ func testCheckpoints(t *testing.T, s *Store) {
 	await.True(t, "a noted one is written", func() bool { _, err := c.Load(t.Context(), id); return err == nil })
 }
 
-// testCheckpointFenced: who has lost a session does not overwrite the checkpoint of who has it now,
+// testCheckpointFenced: a node that has lost a session does not overwrite the checkpoint of the node that has it now,
 // and learns that it is lost.
 func testCheckpointFenced(t *testing.T, s *Store) {
 	r := session(t)

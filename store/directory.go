@@ -86,7 +86,7 @@ type SessionRecord struct {
 	// Vouched says that a trusted caller has named the user, Scopes what it has granted.
 	Vouched bool     `json:"vouched,omitempty"`
 	Scopes  []string `json:"scopes,omitempty"`
-	// Principal is the ID of who has let the client in (auth.Principal), Entry the kind of credentials
+	// Principal is the ID of the principal that let the client in (auth.Principal), Entry the kind of credentials
 	// that the client has shown for it. Both are empty where nothing was asked of it.
 	Principal string `json:"principal,omitempty"`
 	Entry     string `json:"entry,omitempty"`

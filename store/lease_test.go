@@ -164,7 +164,7 @@ func TestLeaseIsLostBeforeItsLifeEnds(t *testing.T) {
 				l.WhenLost(func() { late = true })
 				synctest.Wait()
 				if !late {
-					t.Error("who asks after the loss is not told")
+					t.Error("a caller that asks after the loss is not told")
 				}
 				close(end)
 				l.Release()
@@ -250,7 +250,7 @@ func TestLeaseIsTakenAgain(t *testing.T) {
 	})
 }
 
-// TestLeaseEndsInSilence: who has released a lease is told nothing any more; who has not, and
+// TestLeaseEndsInSilence: the holder that has released a lease is told nothing any more; one that has not, and
 // whose store is closed, is.
 func TestLeaseEndsInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

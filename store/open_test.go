@@ -69,7 +69,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// TestOneFolderOneStore: a folder that is open is refused by name of who has it.
+// TestOneFolderOneStore: a folder that is open is refused, with the name of the process that has it.
 func TestOneFolderOneStore(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
 	s := openTest(t, o)
@@ -292,7 +292,7 @@ func TestBlocksAreBounded(t *testing.T) {
 	}
 }
 
-// TestLeasesEndWithTheirProcess: who held a lease on an embedded store was killed when the
+// TestLeasesEndWithTheirProcess: a process that held a lease on an embedded store was killed when the
 // store is opened again, so the conversation is free at once.
 func TestLeasesEndWithTheirProcess(t *testing.T) {
 	o := Options{Dir: t.TempDir()}

@@ -37,7 +37,7 @@ type Ticket struct {
 	Origin string `json:"origin,omitempty"`
 	// Inspect lets the client see the inside of its session, if it asks to.
 	Inspect bool `json:"inspect,omitempty"`
-	// Principal is the ID of who has made it, Mark tells apart different credentials of that ID
+	// Principal is the ID of the principal that made it, Mark tells apart different credentials of that ID
 	// (auth.Principal), and PrincipalExpires is when they end. Each may be empty.
 	Principal        string    `json:"principal,omitempty"`
 	Mark             string    `json:"mark,omitempty"`

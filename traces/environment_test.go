@@ -63,7 +63,7 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 	if _, err := New(Options{Endpoint: "ftp://x"}); err == nil {
-		t.Error("an endpoint that is none is accepted")
+		t.Error("an invalid endpoint is accepted")
 	}
 	for value, want := range map[string]bool{"": false, "true": true, "TRUE": true, "1": false} {
 		if (Environment{Get: func(string) string { return value }}).Disabled() != want {

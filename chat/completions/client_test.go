@@ -271,7 +271,7 @@ func TestShortWords(t *testing.T) {
 	}
 }
 
-// TestLeaving: who leaves while the answer streams, or in a pause before another try,
+// TestLeaving: a client that leaves while the answer streams, or in a pause before another try,
 // gets the cause at once, and nothing is left: TestMain looks.
 func TestLeaving(t *testing.T) {
 	left := errors.New("the client has left")

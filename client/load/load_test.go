@@ -44,7 +44,7 @@ type stack struct {
 }
 
 // brief is a model of few words, so that stories do not take long. It has a long answer
-// for who wants to interrupt.
+// for a caller that wants to interrupt.
 const brief = `
 rules:
   - when: {text: story}

@@ -12,7 +12,7 @@ import (
 	"voicegw/protocol"
 )
 
-// TestDecide: who answers a question, and when nobody does.
+// TestDecide: which typed line answers a question, and when none does.
 func TestDecide(t *testing.T) {
 	const early, late = -time.Second, 5 * time.Second // when a line is typed, after the question
 	for name, tc := range map[string]struct {

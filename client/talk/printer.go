@@ -297,7 +297,7 @@ func (p *Printer) invitation(m *protocol.VoiceSessionStart) {
 // Line shows a line of the caller's among the events: who says it, and what.
 func (p *Printer) Line(who, text string) { p.line(who, text) }
 
-// Prompt asks for a line: who is to type it.
+// Prompt asks for a line, and says who is to type it.
 func (p *Printer) Prompt(who string) {
 	p.closeText()
 	p.write(p.prefix(who))

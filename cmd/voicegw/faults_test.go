@@ -16,7 +16,7 @@ import (
 	"voicegw/protocol/errcode"
 )
 
-// panelScenario answers in words, and calls a tool for who asks for it.
+// panelScenario answers in words, and calls a tool for a user who asks for it.
 const panelScenario = `
 rules:
   - when: {text: search}

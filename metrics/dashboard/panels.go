@@ -106,7 +106,7 @@ var rows = []Row{
 		{Title: "Cost an hour", Unit: "currencyUSD", MayBeEmpty: true, Queries: []Query{
 			{`3600 * ` + rate("provider, model", "cost_usd_total", "@p"), "{{provider}} {{model}}"}, {`3600 * sum(rate(voicegw_chat_cost_usd_total{@}[$__rate_interval]))`, "text"},
 		}},
-		{Title: "Cost a day at the pace of the last hour", Unit: "currencyUSD", Help: "Beside the budget of a day (prices.day_budget); 0 is none.", Queries: []Query{
+		{Title: "Cost a day at the pace of the last hour", Unit: "currencyUSD", Help: "Beside the budget of a day (prices.day_budget); 0 if there is no budget.", Queries: []Query{
 			{`24 * ((sum(increase(voicegw_cost_usd_total{@}[1h])) or vector(0)) + sum(increase(voicegw_chat_cost_usd_total{@}[1h])))`, "at this pace"}, {`max(voicegw_cost_day_budget_usd{@})`, "budget"},
 		}},
 		{Title: "Turns without a price", Unit: "reqps", Queries: []Query{{rate("provider, model", "turns_unpriced_total", "@p"), "{{provider}} {{model}}"}}},

@@ -47,7 +47,7 @@ func limited(t *testing.T, env registry.Envelope, after time.Duration) {
 	}
 }
 
-// TestRateLimit: a user's calls are counted over all conversations, by tool; who comes again when the first
+// TestRateLimit: a user's calls are counted over all conversations, by tool; a user who comes again when the first
 // of them is an hour old may call.
 func TestRateLimit(t *testing.T) {
 	for _, tool := range []string{"look", "again"} { // one that reads, one that writes

@@ -73,7 +73,7 @@ func TestRetrySucceeds(t *testing.T) {
 	})
 }
 
-// TestNoRetryOnceItIsOver: who is gone is not tried for again.
+// TestNoRetryOnceItIsOver: a call whose session is gone is not tried again.
 func TestNoRetryOnceItIsOver(t *testing.T) {
 	bubble(t, Options{RetryAfter: time.Minute, Grace: time.Second}, func(t *testing.T, f *fixture) {
 		f.do = func(context.Context, call) (registry.Result, error) {

@@ -56,7 +56,7 @@ type Invitation struct {
 	Origin string
 	// Inspect lets the client look inside its session, if it asks to.
 	Inspect bool
-	// Guarantor is who asks for the session.
+	// Guarantor is the principal that asks for the session.
 	Guarantor registry.Guarantor
 }
 

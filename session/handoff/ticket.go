@@ -30,7 +30,7 @@ type Ticket struct {
 	PendingRequest, Context string
 	// Inspect lets the client look inside the session, if it asks to.
 	Inspect bool
-	// Guarantor is who has made the ticket.
+	// Guarantor is the principal that made the ticket.
 	Guarantor registry.Guarantor
 	// Parent is what the ticket was made for, in the traces; it may be zero.
 	Parent traceparent.Parent

@@ -29,7 +29,7 @@ func (c *client) Timeout(until time.Time, d time.Duration, message string) {
 	c.until, c.d, c.message = until, d, message
 }
 
-// shutOut notes who is shut out, and until when.
+// shutOut notes which user is shut out, and until when.
 type shutOut struct {
 	registry.Blocks
 	until map[string]time.Time

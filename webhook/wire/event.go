@@ -41,7 +41,7 @@ type Event struct {
 type Session struct {
 	SessionID      string `json:"session_id"`
 	ConversationID string `json:"conversation_id,omitempty"`
-	// User is the user's name; empty for a user without one. Principal is who has let the client in, such
+	// User is the user's name; empty for a user without one. Principal is what let the client in, such
 	// as "key:k3v9x2ab".
 	User      string `json:"user,omitempty"`
 	Principal string `json:"principal,omitempty"`

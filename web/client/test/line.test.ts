@@ -851,7 +851,7 @@ describe("the end", () => {
     assert.deepEqual(caller.messages, ["session.ended"]);
   });
 
-  test("does not wait for long, and a connection that breaks then is none to restore", async () => {
+  test("does not wait for long, and a connection that breaks then is not restored", async () => {
     const slow = await Caller.started();
     slow.line.end();
     await pass(4999);

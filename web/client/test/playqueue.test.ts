@@ -231,7 +231,7 @@ test("sound waits for the cushion of 60 ms, or for the end of a short item", () 
   assert.ok(Math.abs(soundingMs(short.play(100)) - 40) < 4);
 });
 
-test("an underrun grows the cushion and does not click; a late end is none", () => {
+test("an underrun grows the cushion and does not click; a late end is not an underrun", () => {
   const device = new Device();
   device.begin("a", 100);
   const heard = [...device.play(150)];

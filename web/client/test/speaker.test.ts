@@ -232,7 +232,7 @@ test("a device is chosen, changed, and goes back to the default one", async () =
   await assert.rejects(s.use("nothing"), { code: "speaker_failed" });
   browser.plug(["built-in"], ["speakers", "headset", "nothing"]);
   await settle();
-  assert.equal(element().sinkId, "", "a choice that has failed is none");
+  assert.equal(element().sinkId, "", "a choice that has failed does not count");
   assert.deepEqual(all("changed").map((e) => (e as { deviceId?: string }).deviceId), [undefined, "headset", undefined]);
 });
 

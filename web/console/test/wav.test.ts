@@ -22,7 +22,7 @@ test("two channels take turns", () => {
   assert.deepEqual([...new Int16Array(file.slice(44))], [1, -1, 2, -2]);
 });
 
-test("silence of no length is a file all the same, unequal channels are none", () => {
+test("silence of no length is a file all the same, unequal channels are not", () => {
   assert.equal(wavFile([new Int16Array(0)], 8000).byteLength, 44);
   assert.throws(() => wavFile([new Int16Array(1), new Int16Array(2)], 8000), RangeError);
 });

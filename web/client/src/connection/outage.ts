@@ -8,7 +8,7 @@ export interface Try extends Omit<LocalEvents["reconnecting"], "lostMs"> {
 
 /**
  * A connection that is gone, and whether anybody has noticed. What is said for two seconds is
- * kept, and what is queued goes on sounding: an outage that is over by then was none to the
+ * kept, and what is queued goes on sounding: an outage that is over by then did not exist for the
  * user, and nothing is told of it. As soon as something can be missed, it is told as it is.
  */
 export class Outage {
