@@ -145,6 +145,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	if failure != nil || ctx.Err() != nil {
 		status = protocol.DoneFailed
 	}
+	used := t.used()
 	if err := t.keep(); err != nil {
 		t.a.opts.Logger.Error("a conversation could not be kept", "conversation_id", t.conv.ID, "error", err)
 		t.emit(&protocol.Error{Code: errcode.StoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
@@ -155,7 +156,6 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 			settle()
 		}
 	}
-	used := t.used()
 	t.over(status, failure)
 	t.emit(&protocol.TurnUsage{Usage: used})
 	done := &protocol.Done{ConversationID: t.conv.ID, Status: status}
@@ -236,13 +236,18 @@ func (t *turn) noted(text string) {
 	t.entries = append(t.entries, conversation.Entry{At: time.Now(), Side: conversation.SideText, Role: conversation.RoleNotice, Text: text, System: true, Turn: t.number})
 }
 
-// keep stores the turn in the conversation.
+// keep stores the turn in the conversation, with what it has cost.
 func (t *turn) keep() error {
 	if t.save == nil {
 		return nil
 	}
 	for i := range t.entries {
 		t.entries[i].Message = t.rec.Name
+	}
+	if len(t.entries) > 0 {
+		e := &t.entries[0]
+		e.Spent = conversation.Spent{CostUSDMicros: int64(t.cost.Micros), Unpriced: t.cost.Unpriced}
+		e.LatencyMS = t.first.Milliseconds()
 	}
 	return t.save(t.entries)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/conversation"
 	"voicegw/cost"
 	"voicegw/protocol"
 )
@@ -34,7 +35,8 @@ func TestUsageIsGuessed(t *testing.T) {
 				bills = append(bills, b)
 				return cost.Amount{Micros: 1, Estimated: b.Estimated}
 			}}})
-			told, err := f.respond(t.Context(), Request{Message: strings.Repeat("x", 400)}, func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
+			id := conversation.NewID()
+			told, err := f.respond(t.Context(), Request{ConversationID: id, Message: strings.Repeat("x", 400)}, func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
 				if tc.said != "" {
 					delta(tc.said)
 				}
@@ -42,6 +44,9 @@ func TestUsageIsGuessed(t *testing.T) {
 			})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if kept := f.conversation(id); kept.Digest().CostUSDMicros != 1 {
+				t.Errorf("kept is %+v", kept.Digest())
 			}
 			if len(bills) != 1 || bills[0].Estimated != tc.guesses || bills[0].Usage.Output != tc.output {
 				t.Fatalf("billed is %+v", bills)

@@ -140,6 +140,10 @@ func (c *Conversation) bound() {
 		}
 	}
 	if drop > 0 {
+		c.Past = c.Past.clone()
+		for _, e := range c.Entries[:drop] {
+			c.Past.take(e)
+		}
 		c.Dropped += drop
 		c.Entries = append([]Entry{}, c.Entries[drop:]...)
 	}

@@ -54,6 +54,10 @@ type Entry struct {
 	Extra json.RawMessage `json:"extra,omitempty"`
 	// Calls are the tools that the assistant called, in the order they were asked for.
 	Calls []Call `json:"calls,omitempty"`
+	// Spent is what its turn has cost, and LatencyMS how long the user waited in it for the first
+	// sound or the first words; zero if it is not known. One entry of a turn has them.
+	Spent
+	LatencyMS int64 `json:"latency_ms,omitempty"`
 }
 
 // Call is one tool call and its answer.
@@ -97,8 +101,10 @@ type Conversation struct {
 	Turns int `json:"turns"`
 	// Dropped is how many entries were removed at the beginning, and Earlier is a short form
 	// of what they were about.
-	Dropped int     `json:"dropped,omitempty"`
-	Earlier string  `json:"earlier,omitempty"`
+	Dropped int    `json:"dropped,omitempty"`
+	Earlier string `json:"earlier,omitempty"`
+	// Past is what a Digest tells of the removed entries; nil if none was removed.
+	Past    *Past   `json:"past,omitempty"`
 	Entries []Entry `json:"entries"`
 	// Policy is what the policy must know about earlier tool calls (policy.Book.Carry). It is
 	// kept apart from the entries, because the oldest entries are removed. Nil before the first.

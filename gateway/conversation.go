@@ -13,6 +13,7 @@ type conversationLines struct {
 	*conversation.Conversation
 	Entries   []entryLine   `json:"entries"`
 	Policy    *struct{}     `json:"policy,omitempty"` // nil: what policy keeps is shown to nobody
+	Past      *struct{}     `json:"past,omitempty"`   // nil: it is for lists
 	CreatedAt protocol.Time `json:"created_at"`
 	UpdatedAt protocol.Time `json:"updated_at"`
 }

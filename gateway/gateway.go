@@ -156,7 +156,8 @@ func New(opts Options) *Server {
 	s.handleOperators()
 	if opts.Voice != nil {
 		s.forPages("POST", sessionsPath, s.makeSession)
-		s.handle("GET /v1/conversations/{id}", s.showConversation)
+		s.handle("GET "+conversationsPath, s.listConversations)
+		s.handle("GET "+conversationsPath+"/{id}", s.showConversation)
 	}
 	s.handle("GET /v1/sessions", s.listSessions)
 	s.handle("GET /v1/sessions/{id}", s.showSession)

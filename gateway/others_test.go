@@ -58,6 +58,7 @@ func TestOthersAreOutOfReach(t *testing.T) {
 		"a name in other forms": {"POST", "/v1/chat", `{"user":" ａｄａ ","message":"Hi"}`, 403, 200, userNotAllowed},
 		"a ticket":              {"POST", "/v1/sessions", `{"user":"ada"}`, 403, 201, userNotAllowed},
 		"a guess at an image":   {"GET", "/v1/images/ada", "", 404, 404, "image_unknown"},
+		"the conversations":     {"GET", "/v1/conversations?user=ada", "", 200, 200, `{"conversations":[]`},
 		"a conversation":        {"GET", "/v1/conversations/conv-ada", "", 404, 200, "conversation_unknown"},
 		"a question":            {"POST", "/v1/confirmations", `{"token":"` + token + `","approved":false}`, 404, 200, "confirmation_unknown"},
 		"the session":           {"GET", "/v1/sessions/" + m.Sessions()[0].ID, "", 404, 200, "session_unknown"},

@@ -30,6 +30,9 @@ type Voice interface {
 	Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error)
 	// Conversation returns what was said; store.ErrUnknown if it does not exist.
 	Conversation(ctx context.Context, id string) (*conversation.Conversation, error)
+	// Conversations returns a page of all that are kept; store.ErrCursor if the query's After is not the
+	// Next of a page.
+	Conversations(ctx context.Context, q store.Query) (store.Page, error)
 }
 
 // sessionBody is what POST /v1/sessions takes.

@@ -27,10 +27,11 @@ import (
 
 // desk is a Voice that notes what it is asked for.
 type desk struct {
-	asked []handoff.Invitation
-	under []traceparent.Parent // the spans that they were asked below
-	err   error
-	talks map[string]*conversation.Conversation
+	asked  []handoff.Invitation
+	under  []traceparent.Parent // the spans that they were asked below
+	err    error
+	talks  map[string]*conversation.Conversation
+	listed []store.Query
 }
 
 func (d *desk) Invite(ctx context.Context, in handoff.Invitation) (registry.VoiceOffer, error) {

@@ -58,6 +58,7 @@ type held struct {
 	revision uint64
 	removed  bool // the key was removed, and only that note is left
 	mark     string
+	note     string    // noteHeader
 	end      time.Time // of its life
 	until    time.Time // of the claim on it
 }
@@ -194,10 +195,18 @@ func (b *bucket) create(ctx context.Context, key string, data []byte, ttl time.D
 // gives it a life of ttl from now: at least a second, counted in whole seconds. It returns
 // once the value is stored and claimed. errConflict if the revision is another one.
 func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, expected uint64, ttl time.Duration) (uint64, error) {
+	return b.putNoted(ctx, key, data, "", mark, expected, ttl)
+}
+
+// putNoted is put with a note beside the value, which readers of headers alone see too; empty for no note.
+func (b *bucket) putNoted(ctx context.Context, key string, data []byte, note, mark string, expected uint64, ttl time.Duration) (uint64, error) {
 	if most := b.store.most(); len(data) > most {
 		return 0, fmt.Errorf("%w: %d bytes for %s, which takes %d", ErrTooBig, len(data), b.name, most)
 	}
 	header := nats.Header{markHeader: {mark}}
+	if note != "" {
+		header.Set(noteHeader, note)
+	}
 	before := time.Now()
 	revision, err := b.write(ctx, "writing "+b.name, key, data, header, expected, ttl)
 	if err == nil {
@@ -209,11 +218,16 @@ func (b *bucket) put(ctx context.Context, key string, data []byte, mark string, 
 // replace overwrites the value of that revision and returns the new revision. ErrChanged if
 // the key has another revision or no value.
 func (b *bucket) replace(ctx context.Context, key string, data []byte, expected uint64, ttl time.Duration) (uint64, error) {
+	return b.replaceNoted(ctx, key, data, "", expected, ttl)
+}
+
+// replaceNoted is replace with a note, as putNoted takes it.
+func (b *bucket) replaceNoted(ctx context.Context, key string, data []byte, note string, expected uint64, ttl time.Duration) (uint64, error) {
 	ctx, cancel := b.store.bounded(ctx)
 	defer cancel()
 	mark := newMark()
 	for {
-		revision, err := b.put(ctx, key, data, mark, expected, ttl)
+		revision, err := b.putNoted(ctx, key, data, note, mark, expected, ttl)
 		if !errors.Is(err, errConflict) {
 			return revision, err
 		}

@@ -58,6 +58,7 @@ func TestContract(t *testing.T) {
 				"conversations":       testConversations,
 				"answers":             testAnswers,
 				"conversation race":   testConversationRace,
+				"conversation list":   testConversationList,
 				"lease":               testLease,
 				"tickets":             testTickets,
 				"ticket race":         testTicketRace,

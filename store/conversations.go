@@ -22,6 +22,8 @@ type Conversations struct {
 	leases *bucket
 	nodes  *Nodes
 	life   time.Duration
+	// listing is for List alone.
+	listing *listing
 }
 
 func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
@@ -34,7 +36,12 @@ func (s *Store) openConversations(ctx context.Context) (*Conversations, error) {
 		// Nobody else uses the store, so the process that held a lease was killed.
 		err = s.within(ctx, openWait, "ending the leases of before", func(ctx context.Context) error { return leases.stream.Purge(ctx) })
 	}
-	return &Conversations{bucket: b, leases: leases, nodes: s.nodes, life: s.o.ConversationLife}, err
+	if err != nil {
+		return nil, err
+	}
+	c := &Conversations{bucket: b, leases: leases, nodes: s.nodes, life: s.o.ConversationLife}
+	c.listing = newListing(c, mostListed)
+	return c, nil
 }
 
 // Load returns a conversation, which is the caller's own copy, and its revision for
@@ -65,7 +72,7 @@ func (c *Conversations) Save(ctx context.Context, talk *conversation.Conversatio
 		return 0, err
 	}
 	key := keyOf(talk.ID)
-	next, err := c.bucket.replace(ctx, key, data, uint64(rev), c.life)
+	next, err := c.bucket.replaceNoted(ctx, key, data, noteOf(talk), uint64(rev), c.life)
 	return Revision(next), err
 }
 
@@ -185,7 +192,7 @@ func (c *Conversations) fence(ctx context.Context, key string) error {
 		h, err := c.bucket.get(ctx, key)
 		switch {
 		case err == nil:
-			_, err = c.bucket.replace(ctx, key, h.data, h.revision, c.life)
+			_, err = c.bucket.replaceNoted(ctx, key, h.data, h.note, h.revision, c.life)
 		case errors.Is(err, errNone):
 			_, err = c.bucket.remove(ctx, key, h.revision)
 		}

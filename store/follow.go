@@ -45,8 +45,12 @@ type message struct {
 	header  nats.Header
 	data    []byte
 	seq     uint64
-	pending uint64 // how many follow it
+	at      time.Time // when it was stored
+	pending uint64    // how many follow it
 }
+
+// end is when its life is over.
+func (m message) end() time.Time { return m.at.Add(lifeOf(m.header)) }
 
 // follow begins to read a stream, in order, from where config says. close must be
 // called.
@@ -95,7 +99,7 @@ func (f *follower) next(ctx context.Context) (message, error) {
 		if f.seen++; meta.Sequence.Consumer != f.seen {
 			return message{}, fmt.Errorf("%w: message %d came as number %d", errBroken, meta.Sequence.Consumer, f.seen)
 		}
-		return message{subject: m.Subject, header: m.Header, data: m.Data, seq: meta.Sequence.Stream, pending: meta.NumPending}, nil
+		return message{subject: m.Subject, header: m.Header, data: m.Data, seq: meta.Sequence.Stream, at: meta.Timestamp, pending: meta.NumPending}, nil
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"voicegw/store/witness"
@@ -383,11 +384,17 @@ func (s *scan) take(m *jetstream.RawStreamMsg) {
 
 // heldFrom turns a message into a value of a bucket.
 func heldFrom(m *jetstream.RawStreamMsg) held {
-	h := held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader)}
-	life, err := time.ParseDuration(m.Header.Get(ttlHeader))
-	if err != nil {
-		life = longestTTL // its end cannot be read by this package
-	}
+	h := held{data: m.Data, revision: m.Sequence, removed: m.Header.Get(opHeader) != "", mark: m.Header.Get(markHeader), note: m.Header.Get(noteHeader)}
+	life := lifeOf(m.Header)
 	h.until, h.end = until(m.Time, life), m.Time.Add(life)
 	return h
+}
+
+// lifeOf returns how long a message lives from its time on.
+func lifeOf(h nats.Header) time.Duration {
+	life, err := time.ParseDuration(h.Get(ttlHeader))
+	if err != nil {
+		return longestTTL // its end cannot be read by this package
+	}
+	return life
 }

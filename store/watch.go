@@ -22,6 +22,12 @@ type mirror struct {
 	bucket *bucket
 	under  string // the beginning of the keys that it copies, with its dot; empty for all
 	what   string // for errors and the log
+	// headersOnly has the messages come without their values.
+	headersOnly bool
+	// newest is how many messages of a whole reading are taken: the last ones. Zero means all. skipped
+	// is told of the others, up to which revision they go; it is required with newest.
+	newest  uint64
+	skipped func(revision uint64)
 	// back holds one note from the client library: the connection was lost and is there again. It is
 	// never closed.
 	back chan struct{}
@@ -116,7 +122,7 @@ func (r *mirror) watch(ctx context.Context, whole func()) error {
 		cancel()
 		return err
 	}
-	f, err := r.bucket.store.follow(bounded, info.Config.Name, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: r.bucket.before + r.under + ">"})
+	f, err := r.bucket.store.follow(bounded, info.Config.Name, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubject: r.bucket.before + r.under + ">", HeadersOnly: r.headersOnly})
 	cancel()
 	if err != nil {
 		return err
@@ -133,6 +139,11 @@ func (r *mirror) watch(ctx context.Context, whole func()) error {
 		m, err := f.next(ctx)
 		if err != nil {
 			return err
+		}
+		if seen != nil && r.newest > 0 && m.pending >= r.newest {
+			r.skipped(m.seq)
+			left = min(left-1, m.pending)
+			continue
 		}
 		key := strings.TrimPrefix(m.subject, r.bucket.before)
 		r.take(key, m)

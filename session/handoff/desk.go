@@ -164,6 +164,12 @@ func owned(c *conversation.Conversation, who user.User) error {
 	return nil
 }
 
+// Conversations returns a page of the conversations that are kept, the one first that was used last. The
+// error is store.ErrCursor, or one of the store's.
+func (d *Desk) Conversations(ctx context.Context, q store.Query) (store.Page, error) {
+	return d.talks.List(ctx, q)
+}
+
 // Conversation returns everything that is kept of a conversation. The error is
 // store.ErrUnknown, or one of the store's.
 func (d *Desk) Conversation(ctx context.Context, id string) (*conversation.Conversation, error) {

@@ -85,6 +85,25 @@ func (y *Story) SoFar() Said {
 	return y.Said(func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
 
+// spent notes what a turn has cost, and how long its answer took, at an entry that will stay: one
+// that has words or calls, if there is one.
+func (y *Story) spent(a orchestrator.TurnEnded) {
+	var at *saying
+	for _, s := range slices.Backward(y.said) {
+		if s.entry.Turn == a.Turn && (at == nil || strings.TrimSpace(s.entry.Text) != "" || len(s.entry.Calls) > 0) {
+			at = s
+		}
+	}
+	if at == nil {
+		return
+	}
+	at.entry.CostUSDMicros += int64(a.Cost.Micros)
+	at.entry.Unpriced += a.Cost.Unpriced
+	if a.Latency != nil {
+		at.entry.LatencyMS = a.Latency.Total.Milliseconds()
+	}
+}
+
 func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item string) int64) {
 	switch a := a.(type) {
 	case orchestrator.Transcript:
@@ -114,6 +133,8 @@ func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item strin
 		y.add(&saying{entry: e})
 	case orchestrator.ToolEnded:
 		y.answered(a)
+	case orchestrator.TurnEnded:
+		y.spent(a)
 	}
 }
 
@@ -300,6 +321,9 @@ func joined(entries []timed) []timed {
 		if n := len(out); n > 0 && e.Role == conversation.RoleAssistant && e.Turn == out[n-1].Turn &&
 			len(e.Calls) == 0 && len(out[n-1].Calls) > 0 && out[n-1].Text == "" {
 			out[n-1].Text, out[n-1].Interrupted, out[n-1].item = e.Text, e.Interrupted, e.item
+			out[n-1].CostUSDMicros += e.CostUSDMicros
+			out[n-1].Unpriced += e.Unpriced
+			out[n-1].LatencyMS = max(out[n-1].LatencyMS, e.LatencyMS)
 			continue
 		}
 		out = append(out, e)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -99,6 +100,36 @@ func TestStoryIsInOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, l.lines()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestStoryKeepsWhatATurnHasCost: once, at an entry that stays, with the response time.
+func TestStoryKeepsWhatATurnHasCost(t *testing.T) {
+	l := newTeller()
+	l.said(1, 1, transport.RoleUser, "i1", "When does it open?")
+	l.at(2, started(1, "call_1", "kb_search"))
+	l.said(3, 1, transport.RoleAssistant, "o1", "At nine.")
+	l.at(4, orchestrator.TurnEnded{Turn: 1, Cost: cost.Amount{Micros: 1200, Unpriced: 1}, Latency: &orchestrator.Latency{Total: 812 * time.Millisecond}})
+	l.at(5, orchestrator.TurnEnded{Turn: 2, Cost: cost.Amount{Micros: 9}}) // of which there is nothing to keep
+	l.said(6, 3, transport.RoleUser, "i3", "  ")
+	l.said(7, 3, transport.RoleAssistant, "o3", "I did not hear you.")
+	l.at(8, orchestrator.TurnEnded{Turn: 3, Cost: cost.Amount{Micros: 300}})
+	c := conversation.New("c-1", "ada", "", time.Now())
+	c.Append(time.Now(), l.SoFar().Entries...)
+	if got := c.Digest(); got.CostUSDMicros != 1500 || got.Unpriced != 1 {
+		t.Errorf("%+v", got.Spent)
+	}
+	waits := 0
+	for _, e := range c.Entries {
+		if e.LatencyMS != 0 {
+			waits++
+		}
+		if e.LatencyMS != 0 && (e.LatencyMS != 812 || e.Turn != 1) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if waits != 1 {
+		t.Errorf("%d entries have a response time", waits)
 	}
 }
 

@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"voicegw/conversation"
+	"voicegw/internal/user"
+	"voicegw/protocol"
+	"voicegw/store"
+)
+
+// conversationsPath lists conversations.
+const conversationsPath = "/v1/conversations"
+
+// pageLines is how many conversations a page has if the request does not say.
+const pageLines = 50
+
+// conversationLine is a conversation in the list: its times are RFC 3339 in UTC with ms.
+type conversationLine struct {
+	conversation.Digest
+	CreatedAt protocol.Time `json:"created_at"`
+	UpdatedAt protocol.Time `json:"updated_at"`
+}
+
+// listConversations lists the conversations that are kept, a page at a time, the one first that was used
+// last.
+func (s *Server) listConversations(w http.ResponseWriter, r *http.Request) {
+	q, wrong := conversationQuery(r.URL.Query())
+	if wrong != "" {
+		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		return
+	}
+	if only := mine(r.Context()); !only.IsZero() {
+		q.User = only.String() // whatever was asked for
+	}
+	page, err := s.opts.Voice.Conversations(r.Context(), q)
+	switch {
+	case errors.Is(err, store.ErrCursor):
+		problem(w, http.StatusBadRequest, "invalid_message", "The parameter after is not the next of a page; leave it out to begin with the newest.")
+	case err != nil:
+		s.storeFailed(w, "the conversations cannot be listed", err)
+	default:
+		answer(w, http.StatusOK, shownPage(page))
+	}
+}
+
+func shownPage(page store.Page) map[string]any {
+	lines := make([]conversationLine, 0, len(page.Lines))
+	for _, d := range page.Lines {
+		lines = append(lines, conversationLine{Digest: d, CreatedAt: protocol.Time{Time: d.CreatedAt}, UpdatedAt: protocol.Time{Time: d.UpdatedAt}})
+	}
+	body := map[string]any{"conversations": lines}
+	if page.Next != "" {
+		body["next"] = page.Next
+	}
+	if page.Incomplete {
+		body["incomplete"] = true
+	}
+	return body
+}
+
+// conversationQuery reads what is asked for, or says what is wrong with it.
+func conversationQuery(asked url.Values) (q store.Query, wrong string) {
+	q = store.Query{After: asked.Get("after"), Most: pageLines}
+	for name := range asked {
+		if name != "user" && name != "after" && name != "limit" {
+			return q, fmt.Sprintf("There is no parameter %q; there are user, after and limit.", clip(name))
+		}
+	}
+	if limit := asked.Get("limit"); limit != "" {
+		n, err := strconv.Atoi(limit)
+		if err != nil || n < 1 || n > store.MostPage {
+			return q, fmt.Sprintf("The parameter limit must be a number from 1 to %d.", store.MostPage)
+		}
+		q.Most = n
+	}
+	if name := asked.Get("user"); name != "" {
+		who, err := user.Stored(name)
+		if err != nil {
+			return q, "The parameter user " + err.Error() + "."
+		}
+		q.User = who.String()
+	}
+	return q, ""
+}

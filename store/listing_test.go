@@ -1,0 +1,198 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/internal/await"
+)
+
+// keptTalk saves a conversation in which a user has said something.
+func keptTalk(t *testing.T, s *Store, id, user, text string) {
+	t.Helper()
+	err := s.Conversations().Update(t.Context(), id, func(c *conversation.Conversation) error {
+		c.User = user
+		c.Append(time.Now(), said(c.Turns+1, text))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listedTitles are the titles of a user's conversations, from pages of that size.
+func listedTitles(t *testing.T, s *Store, user string, size int) (titles []string) {
+	t.Helper()
+	for after := ""; ; {
+		p, err := s.Conversations().List(t.Context(), Query{User: user, After: after, Most: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Lines) > size {
+			t.Errorf("a page of %d has %d lines", size, len(p.Lines))
+		}
+		for _, d := range p.Lines {
+			titles = append(titles, d.Title)
+		}
+		if after = p.Next; after == "" {
+			return titles
+		}
+	}
+}
+
+// awaitTitles waits until a list is as expected: a copy follows the bucket within moments.
+func awaitTitles(t *testing.T, s *Store, user string, want ...string) {
+	t.Helper()
+	var got []string
+	defer func() {
+		if t.Failed() {
+			t.Logf("the list is %q", got)
+		}
+	}()
+	await.True(t, fmt.Sprintf("the list of %q is %q", user, want), func() bool {
+		got = listedTitles(t, s, user, 2)
+		return slices.Equal(got, want)
+	})
+}
+
+// testConversationList: the newest first, each user's own, in pages, and what is saved between two pages
+// is neither lost nor told twice behind them.
+func testConversationList(t *testing.T, s *Store) {
+	mine, other := talkID(t, "ada"), talkID(t, "eve")
+	for i := range 5 {
+		keptTalk(t, s, talkID(t, fmt.Sprint(i)), mine, fmt.Sprint("Grüße 😀 ", i))
+	}
+	keptTalk(t, s, talkID(t, "x"), other, "not ada's")
+	awaitTitles(t, s, mine, "Grüße 😀 4", "Grüße 😀 3", "Grüße 😀 2", "Grüße 😀 1", "Grüße 😀 0")
+	awaitTitles(t, s, other, "not ada's")
+	if all := listedTitles(t, s, "", 3); len(all) < 6 || all[0] != "not ada's" {
+		t.Errorf("all: %q", all)
+	}
+
+	first, err := s.Conversations().List(t.Context(), Query{User: mine, Most: 2})
+	if err != nil || first.Next == "" || len(first.Lines) != 2 || first.Lines[0].ID != talkID(t, "4") || first.Lines[0].Turns != 1 {
+		t.Fatalf("%+v %v", first, err)
+	}
+	keptTalk(t, s, talkID(t, "1"), mine, "again")
+	awaitTitles(t, s, mine, "Grüße 😀 1", "Grüße 😀 4", "Grüße 😀 3", "Grüße 😀 2", "Grüße 😀 0")
+	second, err := s.Conversations().List(t.Context(), Query{User: mine, After: first.Next, Most: 9})
+	if err != nil || len(second.Lines) != 2 || second.Next != "" || second.Lines[0].Title != "Grüße 😀 2" || second.Lines[1].Title != "Grüße 😀 0" {
+		t.Errorf("%+v %v", second, err)
+	}
+	for _, wrong := range []string{"0", "-1", "?", strings.Repeat("z", 99)} {
+		if _, err := s.Conversations().List(t.Context(), Query{After: wrong, Most: 2}); !errors.Is(err, ErrCursor) {
+			t.Errorf("after %q: %v", wrong, err)
+		}
+	}
+}
+
+// TestAListLacksWhatIsNoLongerKept: at once where a conversation's life is over, and where it had to make
+// room.
+func TestAListLacksWhatIsNoLongerKept(t *testing.T) {
+	s := openTest(t, Options{Memory: true, ConversationBytes: 1 << 20, ConversationLife: time.Hour})
+	text := strings.Repeat("x ", conversation.MaxText/2)
+	for i := range 4 {
+		c := conversation.New(fmt.Sprint("c-", i), "ada", "", time.Now())
+		for n := range 25 {
+			c.Append(time.Now(), said(n, fmt.Sprint(i, " ", text)))
+		}
+		if _, err := s.Conversations().Save(t.Context(), c, 0); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			awaitTitles(t, s, "ada", c.Digest().Title) // from now on the list follows
+		}
+	}
+	await.True(t, "the newest is listed", func() bool {
+		p, err := s.Conversations().List(t.Context(), Query{Most: 9})
+		return err == nil && len(p.Lines) > 0 && p.Lines[0].ID == "c-3"
+	})
+	p, err := s.Conversations().List(t.Context(), Query{Most: 9})
+	if err != nil || len(p.Lines) == 0 || len(p.Lines) > 3 || p.Incomplete {
+		t.Fatalf("%d lines (incomplete %t), %v", len(p.Lines), p.Incomplete, err)
+	}
+	for _, d := range p.Lines {
+		if _, _, err := s.Conversations().Load(t.Context(), d.ID); err != nil {
+			t.Errorf("%s is listed: %v", d.ID, err)
+		}
+	}
+	later, err := s.Conversations().listing.page(Query{Most: 9}, 0, 1, time.Now().Add(2*time.Hour))
+	if err != nil || len(later.Lines) != 0 {
+		t.Errorf("after their life: %+v %v", later, err)
+	}
+}
+
+// TestAListIsBounded: it knows so many conversations and no more, says that it does not know all, and
+// reads no more of them after the connection was lost.
+func TestAListIsBounded(t *testing.T) {
+	s := openTest(t, Options{Memory: true})
+	const most = 8
+	c := s.Conversations()
+	for i := range most + 3 {
+		keptTalk(t, s, fmt.Sprint("c-", i), "ada", fmt.Sprint(i))
+	}
+	c.listing = newListing(c, most)
+	want := []string{"10", "9", "8", "7", "6", "5", "4", "3"}
+	awaitTitles(t, s, "", want...)
+	p, err := c.List(t.Context(), Query{Most: most})
+	if err != nil || !p.Incomplete || p.Next != "" {
+		t.Errorf("%+v %v", p, err)
+	}
+	keptTalk(t, s, "c-new", "ada", "new")
+	awaitTitles(t, s, "", append([]string{"new"}, want[:most-1]...)...)
+	s.connected() // all is read again
+	keptTalk(t, s, "c-newer", "ada", "newer")
+	awaitTitles(t, s, "", append([]string{"newer", "new"}, want[:most-2]...)...)
+	c.listing.mu.Lock()
+	defer c.listing.mu.Unlock()
+	if c.listing.order.Len() != most || len(c.listing.byKey) != most {
+		t.Errorf("%d and %d conversations are held", c.listing.order.Len(), len(c.listing.byKey))
+	}
+}
+
+// TestRecordsWithoutANote: what an older version has saved is listed as well, and what nobody can read is
+// left out. Whoever takes a lease of a node that is gone does not change what is listed.
+func TestRecordsWithoutANote(t *testing.T) {
+	s := openTest(t, Options{Memory: true})
+	c := s.Conversations()
+	old := conversation.New("c-old", "ada", "", time.Now())
+	old.Append(time.Now(), said(1, "of an older version"))
+	data, err := encode(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.bucket.replace(t.Context(), keyOf("c-old"), data, 0, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.bucket.replace(t.Context(), keyOf("c-odd"), []byte("{"), 0, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	keptTalk(t, s, "c-new", "ada", "new")
+	awaitTitles(t, s, "ada", "new", "of an older version")
+	if err := c.fence(t.Context(), keyOf("c-new")); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := c.bucket.get(t.Context(), keyOf("c-new")); err != nil || !strings.Contains(h.note, `"title":"new"`) {
+		t.Errorf("after the fence the note is %q, %v", h.note, err)
+	}
+	if err := c.fence(t.Context(), keyOf("c-none")); err != nil {
+		t.Fatal(err)
+	}
+	awaitTitles(t, s, "ada", "new", "of an older version")
+}
+
+// TestAListOfAClosedStore ends at once.
+func TestAListOfAClosedStore(t *testing.T) {
+	s := openTest(t, Options{Memory: true})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Conversations().List(t.Context(), Query{Most: 1}); !errors.Is(err, errClosed) {
+		t.Error(err)
+	}
+}
