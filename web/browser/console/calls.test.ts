@@ -1,10 +1,11 @@
-// The page of calls: somebody else's call is found, followed, saved and ended.
+// The page of calls: somebody else's call is found, followed, saved and ended, and is a past call then.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
 import { ConsolePage } from "../harness/consolepage.ts";
 import { recording } from "../harness/folder.ts";
+import { eventually } from "../harness/eventually.ts";
 import { Gateway } from "../harness/gateway.ts";
 import { Looks } from "../harness/looks.ts";
 
@@ -62,6 +63,27 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   expect(await sheet.locator(".i-fact", { hasText: "Turns" }).innerText(), "the newest that was known").toMatch(/2$/);
   await looks.take("calls-ended");
   await operator.press("All calls", sheet);
+  await sheet.getByText("No call is running.").waitFor();
+
+  // It is a past call now: listed by its first words, with what is kept of it.
+  const past = sheet.getByRole("region", { name: "Past" });
+  const kept = past.getByRole("button", { name: /My favourite colour is green\..* · voice · default · 2 turns · \$0\.\d{4}/ });
+  await kept.waitFor();
+  await looks.take("calls-past-list");
+  await kept.focus();
+  await page.keyboard.press("Enter");
+  await log.getByText("What is two and two?").first().waitFor();
+  await sheet.getByRole("row", { name: /^1 \d+ ms|^1 \d+\.\d\d s/ }).waitFor();
+  await looks.take("calls-past-one");
+  expect(await saved("Text")).toMatch(/^\[00:00:00\] User: My favourite colour is green\.\n/);
+  expect(await saved("WebVTT")).toMatch(/^WEBVTT\n\n/);
+  expect(JSON.parse(await saved("JSON"))).toHaveProperty("entries");
+  await operator.press("All calls", sheet);
+  await past.waitFor();
+
+  // A gateway that has no such list is served all the same.
+  await page.route(/\/v1\/conversations\?/, (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "There is no endpoint." } } }));
+  await eventually("a page without past calls", () => past.count(), (count) => count === 0);
   await sheet.getByText("No call is running.").waitFor();
   await operator.leave();
   await caller.leave();

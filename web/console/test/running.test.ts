@@ -59,7 +59,8 @@ test("the gateway is asked as an operator, and says why a call does not end", as
   assert.equal(await control.end("voice/1"), null);
   assert.equal(await control.end("voice/1"), "It has ended.");
   assert.equal((await control.list())?.calls.length, 1);
-  assert.deepEqual((await control.transcript("c 7"))?.lines, []);
+  const transcript = await control.transcript("c 7");
+  assert.deepEqual(typeof transcript === "object" ? transcript?.lines : transcript, []);
   assert.equal(await control.list(), null);
   assert.equal(await control.transcript("c 7"), null);
   assert.deepEqual(asked.slice(0, 4), ["DELETE v1/sessions/voice%2F1", "DELETE v1/sessions/voice%2F1", "GET v1/sessions", "GET v1/conversations/c%207"]);

@@ -1,21 +1,18 @@
-// The page of calls: all that run, and one of them as it goes on. It lies over the console.
-import { useEffect, useState } from "preact/hooks";
+// The page of calls: all that run, the past ones, and one of them. It lies over the console.
+import { useState } from "preact/hooks";
 import { CallsControl, type Transcript } from "../control/calls.js";
 import type { Console } from "../control/console.js";
 import type { Line } from "../model/lines.js";
 import type { RunningCall, RunningCalls } from "../model/running.js";
-import { asText, asVtt } from "../model/written.js";
-import { useFollow } from "../ui/follow.js";
+import type { PastCall } from "../model/past.js";
 import { useNow } from "../ui/now.js";
 import { Sheet } from "../ui/sheet.js";
 import { clock, dollars, span } from "../words.js";
-import { Fact, save } from "./bits.js";
-import { LineView } from "./lines.js";
-import { CALL_FACT, CALL_STATE, CALLS, FORMATS, turns } from "./words-calls.js";
+import { Fact } from "./bits.js";
+import { useLooking, Written } from "./callparts.js";
+import { OnePast, PastList, usePast } from "./pastcalls.js";
+import { CALL_FACT, CALL_STATE, CALLS, turns } from "./words-calls.js";
 import "./calls.css";
-
-/** How often the gateway is asked while somebody looks. */
-const LOOK_EVERY_MS = 2000;
 
 /** Lists the calls that run, and shows what is said in one. */
 export function CallsPage({ console, open, onClose }: { console: Console; open: boolean; onClose: () => void }) {
@@ -30,6 +27,8 @@ function Running({ console }: { console: Console }) {
   const [control] = useState(() => new CallsControl(console.access.request));
   const [running, setRunning] = useState<RunningCalls | null | undefined>(undefined);
   const [chosen, setChosen] = useState<RunningCall | null>(null);
+  const [chosenPast, setChosenPast] = useState<PastCall | null>(null);
+  const past = usePast(control, running);
   useLooking(async (still) => {
     const found = await control.list();
     if (still()) {
@@ -43,14 +42,23 @@ function Running({ console }: { console: Console }) {
     const over = running != null && !running.calls.some(({ id }) => id === chosen.id);
     return <OneCall key={chosen.id} {...{ console, control, over }} call={chosen} own={chosen.id === own} onBack={() => setChosen(null)} />;
   }
-  return <List running={running} own={own} onOpen={setChosen} />;
+  if (chosenPast !== null) {
+    return <OnePast key={chosenPast.conversation} {...{ console, control }} call={chosenPast} onBack={() => setChosenPast(null)} />;
+  }
+  return (
+    <div class="calls-list">
+      <List running={running} own={own} onOpen={setChosen} />
+      <PastList past={past} onOpen={setChosenPast} />
+    </div>
+  );
 }
 
 function List({ running, own, onOpen }: { running: RunningCalls | null | undefined; own: string | undefined; onOpen: (call: RunningCall) => void }) {
   const now = useNow(1000);
   const said = running === undefined ? CALLS.loading : running === null ? CALLS.untold : running.calls.length === 0 ? CALLS.nobody : running.incomplete ? CALLS.incomplete : "";
   return (
-    <div class="calls-list">
+    <section aria-label={CALLS.running}>
+      <h3>{CALLS.running}</h3>
       <p role="status">{said}</p>
       <ul>
         {running?.calls.map((call) => (
@@ -64,7 +72,7 @@ function List({ running, own, onOpen }: { running: RunningCalls | null | undefin
           </li>
         ))}
       </ul>
-    </div>
+    </section>
   );
 }
 
@@ -82,12 +90,11 @@ function OneCall({ console, control, call, own, over, onBack }: OneCallProps) {
   const [transcript, setTranscript] = useState<Transcript | null>(null);
   useLooking(async (still) => {
     const found = call.conversation === "" ? null : await control.transcript(call.conversation);
-    if (found !== null && still()) {
+    if (found !== null && found !== "gone" && still()) {
       setTranscript((before) => (before?.json === found.json ? before : found));
     }
   });
   const lines = linesOf(transcript, over);
-  const { ref } = useFollow<HTMLDivElement>(lines.length > 0, [transcript]);
   return (
     <div class="calls-one-page">
       <p>
@@ -117,16 +124,7 @@ function OneCall({ console, control, call, own, over, onBack }: OneCallProps) {
       {transcript === null || lines.length === 0 ? (
         <p class="faint">{call.conversation === "" ? CALLS.notKept : CALLS.nothingSaid}</p>
       ) : (
-        <>
-          <div ref={ref} class="calls-log" role="group" aria-label={CALLS.transcript} tabIndex={0}>
-            <ol class="lines">
-              {lines.map((line) => (
-                <LineView key={line.key} line={line} console={console} />
-              ))}
-            </ol>
-          </div>
-          <SaveAs name={call.id} lines={lines} json={transcript.json} />
-        </>
+        <Written {...{ console, lines, transcript }} name={call.id} />
       )}
     </div>
   );
@@ -136,26 +134,6 @@ function OneCall({ console, control, call, own, over, onBack }: OneCallProps) {
 function linesOf(transcript: Transcript | null, over: boolean): readonly Line[] {
   const lines = transcript?.lines ?? [];
   return !over && lines.at(-1)?.kind === "handoff" ? lines.slice(0, -1) : lines;
-}
-
-/** Buttons that save what was said. */
-function SaveAs({ name, lines, json }: { name: string; lines: readonly Line[]; json: string }) {
-  const files = [
-    { format: "text", file: `${name}.txt`, type: "text/plain", content: () => asText(lines) },
-    { format: "vtt", file: `${name}.vtt`, type: "text/vtt", content: () => asVtt(lines) },
-    { format: "json", file: `${name}.json`, type: "application/json", content: () => json },
-  ] as const;
-  return (
-    <p class="calls-save" role="group" aria-label={CALLS.download}>
-      <span>{CALLS.download}</span>
-      {files.map(({ format, file, type, content }) => (
-        <button key={format} type="button" class="small" onClick={() => save(file, content(), type)}>
-          <span aria-hidden="true">↓ </span>
-          {FORMATS[format]}
-        </button>
-      ))}
-    </p>
-  );
 }
 
 /** Ends the call of somebody else, after a second press. */
@@ -186,25 +164,4 @@ function HangUp({ control, call }: { control: CallsControl; call: string }) {
       <span role="status">{said}</span>
     </p>
   );
-}
-
-/** Looks at once and then again and again, while the page is seen. still: nobody has gone on to something else. */
-function useLooking(look: (still: () => boolean) => Promise<void>): void {
-  useEffect(() => {
-    let on = true;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const again = async (): Promise<void> => {
-      if (!document.hidden) {
-        await look(() => on);
-      }
-      if (on) {
-        timer = setTimeout(() => void again(), LOOK_EVERY_MS);
-      }
-    };
-    void again();
-    return () => {
-      on = false;
-      clearTimeout(timer);
-    };
-  }, []);
 }

@@ -1,4 +1,5 @@
 // The sentences of the page of calls.
+import type { PastCall } from "../model/past.js";
 import type { CallState } from "../model/running.js";
 
 export const CALLS = {
@@ -9,6 +10,17 @@ export const CALLS = {
   untold: "The gateway does not tell which calls run. Trying again …",
   nobody: "No call is running.",
   incomplete: "The other gateways could not be asked; their calls are missing.",
+  running: "Running",
+  past: "Past",
+  pastUntold: "The gateway does not tell which calls there were. Trying again …",
+  noPast: "No past call is kept.",
+  untitled: "Nothing was said",
+  more: "Show more",
+  older: "Older calls are kept that are not listed here.",
+  gone: "This call is no longer kept.",
+  transcriptUntold: "The gateway does not tell what was said. Go back and open the call again.",
+  nothingWasSaid: "Nothing was said.",
+  eachTurn: "Each turn",
   here: "this page",
   noUser: "no name",
   back: "All calls",
@@ -42,10 +54,30 @@ export const CALL_FACT = {
   turns: "Turns",
   cost: "Cost so far",
   node: "Gateway",
+  mode: "By",
+  last: "Last used",
+  tools: "Tools called",
+  total: "Cost",
+  conversation: "Conversation",
 } as const;
+
+export const PAST_TURN = { turn: "Turn", response: "Response time", cost: "Cost", tools: "Tools" } as const;
 
 export const FORMATS = { text: "Text", vtt: "WebVTT", json: "JSON" } as const;
 
 export function turns(n: number): string {
   return n === 1 ? "1 turn" : `${n} turns`;
+}
+
+export function called(n: number): string {
+  return n === 1 ? "1 tool call" : `${n} tool calls`;
+}
+
+/** How was it held: by voice, by text, or both. */
+export function mode({ voice, text }: PastCall): string {
+  return voice && text ? "voice and text" : voice ? "voice" : text ? "text" : "";
+}
+
+export function toolsOf(tools: PastCall["tools"]): string {
+  return tools.map(({ tool, calls }) => (calls === 1 ? tool : `${tool} × ${calls}`)).join(", ");
 }
