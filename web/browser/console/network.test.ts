@@ -4,6 +4,7 @@ import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
 import { ConsolePage } from "../harness/consolepage.ts";
 import { recording } from "../harness/folder.ts";
+import { eventually } from "../harness/eventually.ts";
 import { Gateway } from "../harness/gateway.ts";
 
 let browser: Browser;
@@ -126,6 +127,48 @@ describe.concurrent("a call", () => {
     await console.reload();
     await console.line(/We talked about this/);
     expect(await console.page.getByRole("button", { name: "Hang up" }).count()).toBe(0);
+    await console.leave();
+    await gateway.close();
+  });
+
+  test("shows its tools, response times and events again when the page is loaded again", async () => {
+    const gateway = await Gateway.open();
+    const console = await ConsolePage.open(browser, gateway);
+    const { page } = console;
+    const kept = (): Promise<string | null> => page.evaluate(() => sessionStorage.getItem("voicegw.instruments"));
+    await console.press("Start talking");
+    await console.says("Listening");
+    await console.type("Tell me about the font library");
+    await console.line(/kb_search done in/);
+    await console.line(/Voice agent:.*font/is);
+    await console.says("Speaking");
+    await console.now("Listening");
+    const latency = await console.tab("Latency");
+    const wait = await latency.getByText(/^\d+ ms$|^\d+\.\d\d s$/).first().innerText();
+    expect(await kept(), "nothing is kept while the page is there").toBe(null);
+
+    await console.reload();
+    await console.says("Listening");
+    expect(await kept(), "nothing is kept any more").toBe(null);
+    const tools = await console.tab("Tools");
+    await tools.getByText("kb_search").first().waitFor();
+    await console.tab("Latency");
+    await latency.getByText(wait).first().waitFor();
+    const events = await console.tab("Events");
+    await events.getByRole("searchbox").fill("font library input.text");
+    await events.getByRole("option", { name: /input\.text/ }).first().waitFor();
+    await events.getByRole("searchbox").fill("");
+    // The session goes on in the same turns.
+    await console.type("Tell me about the robotics lab");
+    await console.line(/Voice agent:.*robot/is);
+    await console.tab("Tools");
+    await eventually("two turns with tools", () => tools.getByText("kb_search").count(), (count) => count >= 2);
+
+    await console.press("Hang up");
+    await console.says("Ended");
+    await console.reload();
+    await console.tab("Tools");
+    expect(await tools.getByText("kb_search").count(), "of a call that is over nothing is kept").toBe(0);
     await console.leave();
     await gateway.close();
   });

@@ -2,7 +2,8 @@
 import { signal } from "@preact/signals";
 import { Agent } from "./model/agent.js";
 import { Faults } from "./model/faults.js";
-import type { Happening, Watcher } from "./model/feed.js";
+import type { Happening, LastingWatcher, Watcher } from "./model/feed.js";
+import { MOST, newest, readKept, type Kept } from "./model/keptinstruments.js";
 import { Log } from "./model/log.js";
 import { Recording } from "./model/recording.js";
 import { Secrets } from "./model/secrets.js";
@@ -13,7 +14,7 @@ import { Wave } from "./model/wave.js";
 import { ticks } from "./ui/ticks.js";
 
 /** All of them; the controller feeds it. */
-export class Instruments implements Watcher {
+export class Instruments implements LastingWatcher {
   readonly secrets = new Secrets();
   readonly sound = new Sound();
   readonly wave = new Wave(this.sound);
@@ -38,6 +39,32 @@ export class Instruments implements Watcher {
     request?: typeof fetch,
   ) {
     this.faults = new Faults(request);
+  }
+
+  keep(): string {
+    const tools = this.secrets.mask(this.tools.keep()) as Kept["tools"];
+    const kept: Kept = {
+      origin: Date.now() - performance.now(),
+      secrets: this.secrets.count,
+      tools: newest(tools, MOST.tools),
+      turns: newest(this.turns.keep(), MOST.turns),
+      log: newest(this.log.after(0), MOST.log),
+    };
+    return JSON.stringify(kept);
+  }
+
+  restore(kept: string): void {
+    if (this.log.length > 0) {
+      return; // The browser has kept the page as it was.
+    }
+    const found = readKept(parsed(kept), Date.now() - performance.now());
+    if (found !== null) {
+      this.secrets.skip(found.secrets);
+      this.tools.restore(found.tools);
+      this.turns.restore(found.turns);
+      this.log.restore(found.log);
+      this.show("changed");
+    }
   }
 
   take(happening: Happening): void {
@@ -66,4 +93,12 @@ export class Instruments implements Watcher {
 /** Only the log shows it, some times a second. */
 function isReport(happening: Happening): boolean {
   return (happening.kind === "noticed" && happening.name === "played") || (happening.kind === "sent" && happening.message.type === "playback");
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return null;
+  }
 }

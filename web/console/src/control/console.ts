@@ -1,7 +1,7 @@
 import { keptSession, listMicrophones, listSpeakers, type Device, type ServerMessage, type Stats, type VoiceError, type VoiceSession } from "@voicegw/client";
 import { batch, signal } from "@preact/signals";
 import { Conversation } from "../model/conversation.js";
-import type { Happening, Told, Watcher } from "../model/feed.js";
+import type { Happening, LastingWatcher, Told } from "../model/feed.js";
 import type { Line } from "../model/lines.js";
 import type { Offer } from "../model/providers.js";
 import type { Question } from "../model/questions.js";
@@ -13,7 +13,7 @@ import { Access } from "./access.js";
 import { Call } from "./call.js";
 import { askHistory, askOffer, askReady } from "./gateway.js";
 import { Invitations } from "./invitations.js";
-import { forgetConversation, keepCall, keepConversation, keepSettings, keptConversation, keptSettings, newConversation, takeCall } from "./keeping.js";
+import { forgetConversation, keepCall, keepConversation, keepInstruments, keepSettings, keptConversation, keptSettings, newConversation, takeCall, takeInstruments } from "./keeping.js";
 import { Levels } from "./levels.js";
 import { TextAgent } from "./textagent.js";
 
@@ -71,7 +71,7 @@ export class Console {
 
   /** instruments is told of everything that happens. */
   constructor(
-    private readonly instruments: Watcher,
+    private readonly instruments: LastingWatcher,
     /** Whether the page may look inside. */
     readonly access: Access = new Access(),
   ) {}
@@ -218,12 +218,16 @@ export class Console {
   private goOn(): string | undefined {
     const kept = keptSession();
     const call = takeCall();
+    const shown = takeInstruments();
     if (kept === null || kept.leftAt === null || running(this.voice.value)) {
       return undefined;
     }
     this.id = kept.conversationId;
     keepConversation(this.id);
     const settings = { ...this.settings.value, ...call?.settings };
+    if (shown !== null) {
+      this.instruments.restore?.(shown);
+    }
     this.change(() => this.conversation.goingOn(settings.turns === "pushToTalk", call ?? this.conversation.standing));
     const microphone = call?.microphone ?? "off";
     this.call.start({ conversation: this.id, microphone: microphone !== "off", muted: microphone === "muted", goesOn: true }, settings);
@@ -240,6 +244,10 @@ export class Console {
     const { inputRate, outputRate, turns } = this.call.settings;
     const heard = microphone === "off" || microphone === "muted" ? microphone : "on";
     keepCall({ ...this.conversation.standing, microphone: heard, settings: { inputRate, outputRate, turns } });
+    const shown = this.instruments.keep?.();
+    if (shown !== undefined) {
+      keepInstruments(shown);
+    }
   }
 
   private happened(what: Told): void {

@@ -9,6 +9,7 @@ import type { CallLength } from "../model/voice.js";
 const SETTINGS = "voicegw.settings";
 const CONVERSATION = "voicegw.conversation";
 const CALL = "voicegw.call";
+const INSTRUMENTS = "voicegw.instruments";
 
 /** Those of the last visit; what the page's address sets comes first. */
 export function keptSettings(): Settings {
@@ -61,6 +62,18 @@ export function takeCall(): KeptCall | null {
   }
   const { inputRate, outputRate, turns } = readSettings(JSON.stringify(value?.settings));
   return { microphone, source, settings: { inputRate, outputRate, turns }, lines: readLines(value?.lines, source), length: readLength(value?.length) };
+}
+
+/** What the instruments show of a call in which the page is loaded again. */
+export function keepInstruments(kept: string): void {
+  attempt(() => sessionStorage.setItem(INSTRUMENTS, kept));
+}
+
+/** What the page before has kept of its instruments; null for nothing. It is kept no more. */
+export function takeInstruments(): string | null {
+  const kept = attempt(() => sessionStorage.getItem(INSTRUMENTS));
+  attempt(() => sessionStorage.removeItem(INSTRUMENTS));
+  return kept;
 }
 
 function readLength(value: unknown): CallLength {

@@ -54,3 +54,11 @@ export type Told<H extends Happening = Happening> = H extends Happening ? Omit<H
 export interface Watcher {
   take(happening: Happening): void;
 }
+
+/** A watcher that can go on where another page has stopped, in the same session. */
+export interface LastingWatcher extends Watcher {
+  /** What another page needs, as JSON without secrets and of a bounded length. */
+  keep?(): string;
+  /** Takes up what the page before has kept; nothing if something has happened here already. */
+  restore?(kept: string): void;
+}

@@ -136,6 +136,14 @@ export class Log implements Watcher {
     }
   }
 
+  /** Takes up what the page before has kept, before anything has happened here. */
+  restore(entries: readonly Entry[]): void {
+    for (const entry of entries.slice(-MAX_ENTRIES)) {
+      this.list.push({ ...entry, number: ++this.numbers });
+      this.chars += entry.json.length;
+    }
+  }
+
   clear(): void {
     this.list = [];
     this.first = 0;

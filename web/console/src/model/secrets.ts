@@ -19,6 +19,18 @@ const MAX_KNOWN = 1000;
  */
 export class Secrets {
   private readonly known = new Map<string, number>();
+  /** Numbers that stand for secrets of the page before. */
+  private before = 0;
+
+  /** How many numbers stand for a secret. */
+  get count(): number {
+    return this.before + this.known.size;
+  }
+
+  /** So many numbers are in use already. */
+  skip(count: number): void {
+    this.before = count;
+  }
 
   /** A copy of JSON-like data without its secrets. What cannot stand in JSON is left out. */
   mask(value: unknown): unknown {
@@ -43,7 +55,7 @@ export class Secrets {
   private name(secret: string): string {
     let number = this.known.get(secret);
     if (number === undefined) {
-      number = this.known.size + 1;
+      number = this.count + 1;
       if (this.known.size < MAX_KNOWN) {
         this.known.set(secret, number);
       }

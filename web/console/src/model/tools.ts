@@ -3,6 +3,7 @@ import type { ServerMessage, ToolCategory } from "@voicegw/client";
 import { budgetOf } from "./budget.js";
 import type { Call, TurnCalls } from "./calls.js";
 import type { Happening, Side, Watcher } from "./feed.js";
+import { FIRST } from "./keptinstruments.js";
 
 /** So many calls are kept, the newest. */
 const MAX_CALLS = 200;
@@ -14,6 +15,10 @@ export class Tools implements Watcher {
   private readonly asked = new Map<string, Call>();
   /** Voice sessions, and conversations of the text agent, of this page. */
   private readonly eras: Record<Side, number> = { voice: 0, text: 0 };
+  /** Calls of the page before whose question will be told again. */
+  private readonly askedBefore = new Set<Call>();
+  /** What was kept is of a session that has not gone on yet. */
+  private waiting = false;
 
   take(happening: Happening): void {
     switch (happening.kind) {
@@ -33,9 +38,36 @@ export class Tools implements Watcher {
       case "noticed":
         if (happening.name === "disconnected") {
           this.settle("voice", happening.at);
+          this.setApart();
         }
         break;
       default:
+    }
+  }
+
+  /** What another page needs to show the calls of this session, and of this conversation by text. */
+  keep(): readonly TurnCalls[] {
+    const next: Record<Side, number> = { voice: FIRST, text: 0 };
+    return this.turns.filter((turn) => turn.key === this.key(turn.side, turn.turn)).map((turn) => ({ ...turn, key: keyOf(turn.side, next[turn.side], turn.turn) }));
+  }
+
+  /** Takes up what the page before has kept, before anything has happened here. */
+  restore(turns: readonly TurnCalls[]): void {
+    this.turns = [...turns];
+    this.waiting = true;
+    for (const call of turns.flatMap(({ calls }) => calls)) {
+      if (call.asked !== undefined && call.asked.outcome === undefined) {
+        this.askedBefore.add(call);
+      }
+    }
+    this.trim();
+  }
+
+  /** The session of the page before did not go on: the next one must not be taken for it. */
+  private setApart(): void {
+    if (this.waiting) {
+      this.waiting = false;
+      this.turns = this.turns.map((turn) => (turn.side === "voice" ? { ...turn, key: keyOf("voice", 0, turn.turn) } : turn));
     }
   }
 
@@ -115,9 +147,10 @@ export class Tools implements Watcher {
 
   // The question comes between a call's beginning and its end; several come in their order.
   private question(side: Side, message: Extract<ServerMessage, { type: "confirmation.request" }>, at: number): void {
-    const call = this.known(side, message.turn)?.calls.find((c) => c.tool === message.tool && c.status === "running" && c.asked === undefined);
+    const call = this.known(side, message.turn)?.calls.find((c) => c.tool === message.tool && c.status === "running" && (c.asked === undefined || this.askedBefore.has(c)));
     if (call !== undefined) {
-      call.asked = { at, endedAt: undefined, outcome: undefined };
+      this.askedBefore.delete(call);
+      call.asked = { at: call.asked?.at ?? at, endedAt: undefined, outcome: undefined };
       this.asked.set(message.token, call);
     }
   }
@@ -125,6 +158,7 @@ export class Tools implements Watcher {
   private begin(side: Side, at: number): void {
     this.settle(side, at);
     this.eras[side]++;
+    this.waiting = false;
   }
 
   /** Nothing that is open will be finished. */
@@ -140,7 +174,7 @@ export class Tools implements Watcher {
   }
 
   private key(side: Side, turn: number | undefined): string {
-    return `${side} ${this.eras[side]} ${turn ?? ""}`;
+    return keyOf(side, this.eras[side], turn);
   }
 
   private known(side: Side, turn: number | undefined): TurnCalls | undefined {
@@ -179,6 +213,10 @@ export class Tools implements Watcher {
       }
     }
   }
+}
+
+function keyOf(side: Side, era: number, turn: number | undefined): string {
+  return `${side} ${era} ${turn ?? ""}`;
 }
 
 /** A call and the turn it belongs to. */

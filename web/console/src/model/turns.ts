@@ -1,6 +1,7 @@
 // How long the user waited in each turn, and for whom.
 import type { Latency, ServerMessage, TurnLatency, Usage } from "@voicegw/client";
 import type { Happening, Watcher } from "./feed.js";
+import { FIRST } from "./keptinstruments.js";
 
 /** The parts of a wait. */
 export const PARTS = ["detection", "provider", "gateway", "network", "cushion"] as const;
@@ -44,12 +45,26 @@ export class Turns implements Watcher {
   /** Oldest first. */
   list: Turn[] = [];
   private session = 0;
+  /** What was kept is of a session that has not gone on yet. */
+  private waiting = false;
+
+  /** What another page needs to show the turns of this session. */
+  keep(): readonly Turn[] {
+    return this.list.filter(({ session }) => session === this.session).map((turn) => of(turn, FIRST));
+  }
+
+  /** Takes up what the page before has kept, before anything has happened here. */
+  restore(turns: readonly Turn[]): void {
+    this.list = turns.slice(-MAX_TURNS);
+    this.waiting = true;
+  }
 
   take(happening: Happening): void {
     switch (happening.kind) {
       case "opened":
         this.settle();
         this.session++;
+        this.waiting = false;
         break;
       case "anew":
         this.list = [];
@@ -68,6 +83,11 @@ export class Turns implements Watcher {
           measured(this.turn(happening.event.turn, happening.at), happening.event);
         } else if (happening.name === "disconnected") {
           this.settle();
+          if (this.waiting) {
+            // The session of the page before did not go on: the next one must not be taken for it.
+            this.waiting = false;
+            this.list = this.list.map((turn) => of(turn, 0));
+          }
         }
         break;
       default:
@@ -130,6 +150,10 @@ export class Turns implements Watcher {
 /** The name of a turn among all sessions of this page. */
 export function turnKey(session: number, turn: number): string {
   return `${session}.${turn}`;
+}
+
+function of(turn: Turn, session: number): Turn {
+  return { ...turn, session, key: turnKey(session, turn.turn) };
 }
 
 /** The wait below which so many percent (0 to 100) of them are: the nearest rank. */

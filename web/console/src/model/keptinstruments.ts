@@ -1,0 +1,68 @@
+// What the instruments show of a call, over a reload of the page: nobody else has it, as the gateway keeps
+// only what its client has not received. No audio, and no secrets.
+import type { Call, TurnCalls } from "./calls.js";
+import type { Entry } from "./log.js";
+import { fields, list, number } from "./shape.js";
+import type { Turn } from "./turns.js";
+
+/** So much of each is kept, the newest, in characters of JSON: a tab has some five million for everything. */
+export const MOST = { tools: 400_000, turns: 100_000, log: 600_000 } as const;
+
+/** The session that goes on is the first one of the page that is loaded again. */
+export const FIRST = 1;
+
+export interface Kept {
+  /** When the clock of the page was zero, in ms since the epoch: each page has a clock of its own. */
+  readonly origin: number;
+  /** How many secrets have a number in it. */
+  readonly secrets: number;
+  readonly tools: readonly TurnCalls[];
+  readonly turns: readonly Turn[];
+  readonly log: readonly Entry[];
+}
+
+/** The newest of them that fit together, in their order. */
+export function newest<T>(all: readonly T[], most: number): readonly T[] {
+  let length = 0;
+  const tooMuch = all.findLastIndex((one) => (length += JSON.stringify(one).length) > most);
+  return all.slice(tooMuch + 1);
+}
+
+/** Reads again what was kept, with the times of this page's clock; null for what is something else. */
+export function readKept(value: unknown, origin: number): Kept | null {
+  const kept = fields(value);
+  if (typeof kept["origin"] !== "number") {
+    return null;
+  }
+  const by = kept["origin"] - origin;
+  return { origin, secrets: number(kept["secrets"]), tools: list(kept["tools"]).flatMap((turn) => readCalls(turn, by)), turns: list(kept["turns"]).flatMap((turn) => readTurn(turn, by)), log: list(kept["log"]).flatMap((entry) => readEntry(entry, by)) };
+}
+
+function readCalls(value: unknown, by: number): TurnCalls[] {
+  const turn = fields(value);
+  const calls = list(turn["calls"]).flatMap((entry): Call[] => {
+    const call = entry as Call;
+    const { id, tool, startedAt, clamped } = fields(entry);
+    const usable = typeof id === "string" && typeof tool === "string" && typeof startedAt === "number" && typeof clamped === "object" && clamped !== null;
+    return usable ? [{ ...call, startedAt: startedAt + by, endedAt: later(call.endedAt, by), asked: call.asked && { ...call.asked, at: call.asked.at + by, endedAt: later(call.asked.endedAt, by) } }] : [];
+  });
+  const { side, turn: count } = turn;
+  const usable = (side === "voice" || side === "text") && typeof turn["key"] === "string" && calls.length > 0;
+  return usable ? [{ ...(value as TurnCalls), side, turn: typeof count === "number" ? count : undefined, calls }] : [];
+}
+
+function readTurn(value: unknown, by: number): Turn[] {
+  const { key, turn, startedAt, status, parts } = fields(value);
+  const usable = typeof key === "string" && typeof turn === "number" && typeof startedAt === "number" && typeof status === "string" && typeof parts === "object" && parts !== null;
+  return usable ? [{ ...(value as Turn), startedAt: startedAt + by }] : [];
+}
+
+function readEntry(value: unknown, by: number): Entry[] {
+  const { at, wall, side, direction, group, type, json } = fields(value);
+  const usable = typeof at === "number" && typeof wall === "number" && [side, direction, group, type, json].every((field) => typeof field === "string");
+  return usable ? [{ ...(value as Entry), at: at + by }] : [];
+}
+
+function later(time: number | undefined, by: number): number | undefined {
+  return time === undefined ? undefined : time + by;
+}
