@@ -42,6 +42,7 @@ var accesses = []access{
 	{pattern: "POST " + sessionsPath, scopes: scope.Tickets | scope.Voice}, // voice alone: for the caller itself
 	{pattern: "GET " + sessionsPath, scopes: scope.Inspect},
 	{pattern: "GET /v1/sessions/{id}", scopes: scope.Inspect},
+	{pattern: "GET /v1/sessions/{id}/prompt", scopes: scope.Inspect},
 	{pattern: "DELETE /v1/sessions/{id}", scopes: scope.Admin},
 	{pattern: "POST /v1/sessions/{id}/agent", scopes: scope.Admin},
 	{pattern: "GET " + conversationsPath, scopes: scope.Inspect},

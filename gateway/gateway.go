@@ -161,6 +161,7 @@ func New(opts Options) *Server {
 	}
 	s.handle("GET /v1/sessions", s.listSessions)
 	s.handle("GET /v1/sessions/{id}", s.showSession)
+	s.handle("GET /v1/sessions/{id}/prompt", s.showPrompt)
 	s.handle("DELETE /v1/sessions/{id}", s.endSession)
 	s.handle("POST /v1/sessions/{id}/agent", s.switchAgent)
 	s.handle("POST /v1/console/codes", s.consoleCode)

@@ -53,18 +53,19 @@ func TestOthersAreOutOfReach(t *testing.T) {
 		eve, ada           int
 		says               string // to eve
 	}{
-		"a message by text":     {"POST", "/v1/chat", `{"user":"ada","message":"Hi"}`, 403, 200, userNotAllowed},
-		"a message as a model":  {"POST", "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"Hi"}]}`, 403, 200, userNotAllowed},
-		"a name in other forms": {"POST", "/v1/chat", `{"user":" ａｄａ ","message":"Hi"}`, 403, 200, userNotAllowed},
-		"a ticket":              {"POST", "/v1/sessions", `{"user":"ada"}`, 403, 201, userNotAllowed},
-		"a guess at an image":   {"GET", "/v1/images/ada", "", 404, 404, "image_unknown"},
-		"the conversations":     {"GET", "/v1/conversations?user=ada", "", 200, 200, `{"conversations":[]`},
-		"a conversation":        {"GET", "/v1/conversations/conv-ada", "", 404, 200, "conversation_unknown"},
-		"a question":            {"POST", "/v1/confirmations", `{"token":"` + token + `","approved":false}`, 404, 200, "confirmation_unknown"},
-		"the session":           {"GET", "/v1/sessions/" + m.Sessions()[0].ID, "", 404, 200, "session_unknown"},
-		"ending the session":    {"DELETE", "/v1/sessions/" + m.Sessions()[0].ID, "", 403, 403, "scope_missing"},
-		"a block":               {"DELETE", "/v1/blocks/ada", "", 403, 403, "scope_missing"},
-		"all blocks":            {"GET", "/v1/blocks", "", 403, 403, "scope_missing"},
+		"a message by text":      {"POST", "/v1/chat", `{"user":"ada","message":"Hi"}`, 403, 200, userNotAllowed},
+		"a message as a model":   {"POST", "/v1/chat/completions", `{"user":"ada","messages":[{"role":"user","content":"Hi"}]}`, 403, 200, userNotAllowed},
+		"a name in other forms":  {"POST", "/v1/chat", `{"user":" ａｄａ ","message":"Hi"}`, 403, 200, userNotAllowed},
+		"a ticket":               {"POST", "/v1/sessions", `{"user":"ada"}`, 403, 201, userNotAllowed},
+		"a guess at an image":    {"GET", "/v1/images/ada", "", 404, 404, "image_unknown"},
+		"the conversations":      {"GET", "/v1/conversations?user=ada", "", 200, 200, `{"conversations":[]`},
+		"a conversation":         {"GET", "/v1/conversations/conv-ada", "", 404, 200, "conversation_unknown"},
+		"a question":             {"POST", "/v1/confirmations", `{"token":"` + token + `","approved":false}`, 404, 200, "confirmation_unknown"},
+		"the session":            {"GET", "/v1/sessions/" + m.Sessions()[0].ID, "", 404, 200, "session_unknown"},
+		"what its model is told": {"GET", "/v1/sessions/" + m.Sessions()[0].ID + "/prompt", "", 404, 200, "session_unknown"},
+		"ending the session":     {"DELETE", "/v1/sessions/" + m.Sessions()[0].ID, "", 403, 403, "scope_missing"},
+		"a block":                {"DELETE", "/v1/blocks/ada", "", 403, 403, "scope_missing"},
+		"all blocks":             {"GET", "/v1/blocks", "", 403, 403, "scope_missing"},
 	} {
 		try := func(who func(*http.Request)) *httptest.ResponseRecorder {
 			return operate(s, tc.method, tc.path, tc.body, func(r *http.Request) { r.Host = "localhost"; who(r) })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/mark"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -289,6 +290,42 @@ func TestSwitchThatCannotBe(t *testing.T) {
 		}
 		if client.count("agent.switched") != 0 {
 			t.Errorf("the client was told %q", client.log())
+		}
+	})
+}
+
+// TestPromptInForce: it is what the model has been told, of the agent that speaks now, without the mark of
+// the gateway's own messages.
+func TestPromptInForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var code string
+		st := newStage(t, resuming, func(o *Options) {
+			o.Agents, o.Tools = troupe(), twoTools(t).Snapshot
+			o.Policy.Tools.Budget = roomy
+			o.Instructions = func(a *Agent, _ *registry.Snapshot, own mark.Mark) string {
+				code = own.Code()
+				return a.Instructions + " Obey " + own.Text() + "."
+			}
+		})
+		c := st.connect(strings.Replace(startBilling, "billing", "desk", 1))
+		model := st.fake.Accept(t)
+		synctest.Wait()
+		id := st.m.Sessions()[0].ID
+		p, ok := st.m.Prompt(id)
+		told := model.Setup()
+		if want := strings.ReplaceAll(told.Instructions, code, "…"); !ok || code == "" || p.Instructions != want || !strings.Contains(want, "[voicegw:…]") || p.Agent != "desk" || len(p.Tools) != len(told.Tools) {
+			t.Errorf("%t %+v, and the model was told %q", ok, p, told.Instructions)
+		}
+		c.say(`{"type":"input.text","text":"my bill is wrong"}`)
+		synctest.Wait()
+		handOver(model, "billing", "c1")
+		st.fake.Accept(t)
+		synctest.Wait()
+		if p, ok := st.m.Prompt(id); !ok || p.Agent != "billing" || !strings.HasPrefix(p.Instructions, "You are billing.") || strings.Contains(p.Instructions, code) {
+			t.Errorf("after the switch: %t %+v", ok, p)
+		}
+		if _, ok := st.m.Prompt("voice-nobody"); ok {
+			t.Error("a session that does not run has a prompt")
 		}
 	})
 }
