@@ -55,6 +55,9 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   expect(await saved("WebVTT")).toMatch(/^WEBVTT\n\n00:00:00\.000 --> 00:00:\d\d\.\d{3}\n<v User>My favourite colour is green\.\n/);
   expect(JSON.parse(await saved("JSON"))).toHaveProperty("entries");
 
+  await sheet.getByText("Prompt in force").click();
+  await sheet.getByRole("group", { name: "Prompt in force" }).getByText(/\[voicegw:…\]/).waitFor();
+  await looks.take("calls-prompt");
   await operator.press("Hang up", sheet);
   await operator.press("Yes, hang up", sheet);
   await sheet.getByText("This call has ended.").waitFor();

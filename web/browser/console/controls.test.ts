@@ -253,6 +253,10 @@ test("settings come with the address, and go on as a link", async () => {
   await sheet.getByLabel("Volume").focus();
   await page.keyboard.press("ArrowLeft");
   expect(await sheet.getByLabel("Volume").getAttribute("aria-valuetext")).toBe("95 %");
+  const code = sheet.getByRole("group", { name: "Code for this configuration" });
+  await code.getByText(/voice: "marin",\s+turnDetection: "client",\s+inputRate: 8000/).waitFor();
+  await sheet.getByLabel("React").check();
+  await code.getByText(/useVoiceSession\(\{/).waitFor();
   await new Looks(page).take("settings");
   await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Start talking" }).click();

@@ -326,6 +326,11 @@ export const SETUP = {
   gone: "Not connected",
   unnamed: "Allow the microphone to see the names of devices.",
   inUse: "In use",
+  test: "Test your devices",
+  testMicrophone: "Test the microphone",
+  testStop: "Stop the test",
+  testSpeaker: "Play a test tone",
+  testInCall: "The call uses your devices. Test them before the next call.",
   echo: "Echo cancellation",
   echoHint: "Without it, use headphones, or the voice agent hears itself.",
   noise: "Noise suppression",
@@ -345,7 +350,33 @@ export const SETUP = {
   shortcuts: "Single-key shortcuts",
   link: "Link with these settings",
   linkHint: "Opens this page as it is set now, but for devices, volume and first question.",
+  code: "Code for this configuration",
+  codeHint: "Opens a call with these settings in a page of your own. It contains no key: your server asks for a ticket.",
+  codeFor: "For",
+  javascript: "JavaScript",
+  react: "React",
   shortcutsHint: "Turn them off if you control this page by voice.",
+} as const;
+
+/** What a test of the devices finds. */
+export const DEVICE_TEST = {
+  microphone: {
+    off: "",
+    asking: "Allow the microphone in the address bar.",
+    none: "Say a few words.",
+    heard: "You are heard.",
+    faint: "You are too quiet. Speak louder, move closer, or turn the microphone up.",
+    silent: "No sound comes from this microphone. It may be muted. Turn it on, or choose another one.",
+    blocked: "The microphone is blocked. Allow it in the address bar.",
+    missing: "This microphone is not connected. Connect it, or choose another one.",
+    failed: "The microphone does not start. Another program may be using it.",
+  },
+  speaker: {
+    off: "",
+    playing: "A tone is playing.",
+    played: "The tone has ended. If you did not hear it, choose another speaker or turn up the volume.",
+    failed: "The tone could not be played. Choose another speaker.",
+  },
 } as const;
 
 export function standardIs(name: string): string {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "vitest";
 import { CallsControl } from "../src/control/calls.js";
+import { readPrompt } from "../src/model/prompt.js";
 import { readRunning } from "../src/model/running.js";
 import { turns } from "../src/panels/words-calls.js";
 import { dollars } from "../src/words.js";
@@ -40,6 +41,12 @@ test("an answer of another shape lists nothing", () => {
   for (const answer of [null, {}, { sessions: {} }, "x"]) {
     assert.equal(readRunning(answer), null);
   }
+});
+
+test("a prompt is read with its tools, and an answer without one is none", () => {
+  const answer = { agent: "billing", instructions: "You are billing.", tools: [{ name: "kb_search", description: "Searches.", parameters: {} }, {}] };
+  assert.deepEqual(readPrompt(answer), { agent: "billing", instructions: "You are billing.", tools: [{ name: "kb_search", description: "Searches." }] });
+  assert.equal(readPrompt({ error: { code: "not_found" } }), null);
 });
 
 test("money and turns are written for people", () => {

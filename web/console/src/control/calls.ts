@@ -2,6 +2,7 @@
 import { recalled } from "../model/history.js";
 import type { Line } from "../model/lines.js";
 import { pastTurns, readPast, type PastCalls, type PastTurn } from "../model/past.js";
+import { readPrompt, type Prompt } from "../model/prompt.js";
 import { readRunning, type RunningCalls } from "../model/running.js";
 import { fields, text } from "../model/shape.js";
 import { ask, UNREACHABLE } from "./ask.js";
@@ -38,6 +39,11 @@ export class CallsControl {
       return "gone";
     }
     return status === 200 ? { lines: recalled(answer), turns: pastTurns(answer), json: `${JSON.stringify(answer, null, 2)}\n` } : null;
+  }
+
+  /** What the model of a call is told; null where the gateway does not tell. */
+  async prompt(call: string): Promise<Prompt | null> {
+    return readPrompt((await ask(this.request, `v1/sessions/${encodeURIComponent(call)}/prompt`)).answer);
   }
 
   /** Ends a call; null where it is ending, or why it is not. */

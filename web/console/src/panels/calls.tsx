@@ -10,6 +10,7 @@ import { Sheet } from "../ui/sheet.js";
 import { clock, dollars, span } from "../words.js";
 import { Fact } from "./bits.js";
 import { useLooking, Written } from "./callparts.js";
+import { PromptInForce } from "./prompt.js";
 import { OnePast, PastList, usePast } from "./pastcalls.js";
 import { CALL_FACT, CALL_STATE, CALLS, turns } from "./words-calls.js";
 import "./calls.css";
@@ -120,6 +121,7 @@ function OneCall({ console, control, call, own, over, onBack }: OneCallProps) {
         </Fact>
       </dl>
       {!over && !own && <HangUp control={control} call={call.id} />}
+      {!over && <PromptInForce control={control} call={call} />}
       <h4>{CALLS.transcript}</h4>
       {transcript === null || lines.length === 0 ? (
         <p class="faint">{call.conversation === "" ? CALLS.notKept : CALLS.nothingSaid}</p>

@@ -6,7 +6,9 @@ import { running } from "../model/voice.js";
 import { Check, Pick, Radios, Slider } from "../ui/fields.js";
 import { Sheet } from "../ui/sheet.js";
 import * as words from "../words.js";
+import { CodeForThis } from "./code.js";
 import { Handover } from "./handover.js";
+import { TestDevices } from "./devicetest.js";
 import { CopyButton } from "./json.js";
 import { AGENTS } from "./words-agents.js";
 import { CALLS } from "./words-calls.js";
@@ -18,9 +20,10 @@ export function Setup({ console, open, onClose, onAgents, onCalls }: { console: 
     <Sheet id="setup" title={words.SETUP.title} place="side" open={open} onClose={onClose}>
       <form class="setup" onSubmit={(event) => event.preventDefault()}>
         <CallSettings console={console} onAgents={onAgents} onCalls={onCalls} />
-        <DeviceSettings console={console} />
+        <DeviceSettings console={console} open={open} />
         <AudioSettings console={console} />
         <PageSettings console={console} />
+        <CodeForThis settings={console.settings.value} />
       </form>
     </Sheet>
   );
@@ -82,7 +85,7 @@ function CallSettings({ console, onAgents, onCalls }: { console: Console; onAgen
   );
 }
 
-function DeviceSettings({ console }: { console: Console }) {
+function DeviceSettings({ console, open }: { console: Console; open: boolean }) {
   const settings = console.settings.value;
   const { microphones, speakers } = console.devices.value;
   const { microphoneLabel } = console.voice.value;
@@ -102,6 +105,7 @@ function DeviceSettings({ console }: { console: Console }) {
         <Pick id="speaker" label={words.SETUP.speaker} value={settings.speaker} choices={deviceChoices(speakers, settings.speaker)} onPick={(speaker) => console.choose({ speaker })} />
       )}
       <Slider id="volume" label={words.SETUP.volume} value={settings.volume} onSlide={(volume) => console.choose({ volume })} />
+      <TestDevices settings={settings} open={open} calling={running(console.voice.value)} />
       <Check id="echo" label={words.SETUP.echo} hint={words.SETUP.echoHint} checked={settings.echoCancellation} onChange={(echoCancellation) => console.choose({ echoCancellation })} />
       <Check id="noise" label={words.SETUP.noise} hint={words.SETUP.noiseHint} checked={settings.noiseSuppression} onChange={(noiseSuppression) => console.choose({ noiseSuppression })} />
     </fieldset>

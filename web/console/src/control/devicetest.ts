@@ -1,0 +1,128 @@
+// Tries the microphone and the speaker before a call. Nothing of it leaves the page.
+import { signal } from "@preact/signals";
+import { Hearing, rms, type Heard } from "../model/hearing.js";
+import type { Settings } from "../model/settings.js";
+import { Levels } from "./levels.js";
+
+/** asking: the browser asks the user. blocked, missing, failed: there is no sound, and why. */
+export type MicrophoneTest = "off" | "asking" | Heard | "blocked" | "missing" | "failed";
+export type SpeakerTest = "off" | "playing" | "played" | "failed";
+
+/** Between two levels. */
+const EVERY_MS = 40;
+/** A test that was forgotten ends. */
+const LONGEST_MS = 60_000;
+const TONE_HZ = 440;
+const TONE_MS = 800;
+/** How loud the tone is at full volume: a quarter of the loudest. */
+const TONE_GAIN = 0.25;
+
+export class DeviceTest {
+  readonly microphone = signal<MicrophoneTest>("off");
+  readonly speaker = signal<SpeakerTest>("off");
+  readonly levels = new Levels();
+  /** Rises with each test: what belongs to an older one is over. */
+  private tests = 0;
+  private release: () => void = () => undefined;
+
+  /** Listens to the chosen microphone, until stop or for a minute. From a click or key press. */
+  async listen(settings: Settings): Promise<void> {
+    this.stop();
+    const test = this.tests;
+    this.microphone.value = "asking";
+    try {
+      const { microphone, echoCancellation, noiseSuppression } = settings;
+      const audio = { echoCancellation, noiseSuppression, ...(microphone === "" ? {} : { deviceId: { exact: microphone } }) };
+      const stream = await navigator.mediaDevices.getUserMedia({ audio });
+      if (test !== this.tests) {
+        end(stream);
+        return;
+      }
+      this.hear(stream);
+    } catch (error) {
+      if (test === this.tests) {
+        this.microphone.value = reasonOf(error);
+      }
+    }
+  }
+
+  /** Gives the microphone back. */
+  stop(): void {
+    this.tests++;
+    this.release();
+    this.release = () => undefined;
+    this.microphone.value = "off";
+    this.levels.silence();
+  }
+
+  /** Plays a tone on the chosen speaker, as loud as the model would be. From a click or key press. */
+  async play({ speaker, volume }: Settings): Promise<void> {
+    if (this.speaker.value === "playing") {
+      return;
+    }
+    this.speaker.value = "playing";
+    let context: AudioContext | undefined;
+    try {
+      context = new AudioContext();
+      const out = context.createMediaStreamDestination();
+      const gain = new GainNode(context, { gain: 0 });
+      const tone = new OscillatorNode(context, { frequency: TONE_HZ });
+      tone.connect(gain).connect(out);
+      const element = new Audio();
+      element.srcObject = out.stream;
+      if (speaker !== "" && "setSinkId" in element) {
+        await element.setSinkId(speaker);
+      }
+      await Promise.all([context.resume(), element.play()]);
+      const now = context.currentTime;
+      // It begins and ends softly: a step is a click.
+      gain.gain.linearRampToValueAtTime(TONE_GAIN * volume, now + 0.05);
+      gain.gain.setValueAtTime(TONE_GAIN * volume, now + TONE_MS / 1000 - 0.05);
+      gain.gain.linearRampToValueAtTime(0, now + TONE_MS / 1000);
+      const over = new Promise((ended) => tone.addEventListener("ended", ended, { once: true }));
+      tone.start(now);
+      tone.stop(now + TONE_MS / 1000);
+      await over;
+      this.speaker.value = "played";
+    } catch {
+      this.speaker.value = "failed";
+    } finally {
+      void context?.close();
+    }
+  }
+
+  private hear(stream: MediaStream): void {
+    const context = new AudioContext();
+    const analyser = new AnalyserNode(context, { fftSize: 2048 });
+    context.createMediaStreamSource(stream).connect(analyser);
+    void context.resume();
+    const samples = new Float32Array(analyser.fftSize);
+    const hearing = new Hearing();
+    this.microphone.value = "none";
+    const timer = setInterval(() => {
+      analyser.getFloatTimeDomainData(samples);
+      const level = rms(samples);
+      this.levels.tell({ side: "user", level });
+      this.microphone.value = hearing.take(level, EVERY_MS);
+    }, EVERY_MS);
+    const late = setTimeout(() => this.stop(), LONGEST_MS);
+    this.release = () => {
+      clearInterval(timer);
+      clearTimeout(late);
+      end(stream);
+      void context.close();
+    };
+  }
+}
+
+function end(stream: MediaStream): void {
+  for (const track of stream.getTracks()) {
+    track.stop();
+  }
+}
+
+/** By the names of getUserMedia's errors (https://www.w3.org/TR/mediacapture-streams/). */
+function reasonOf(error: unknown): MicrophoneTest {
+  const name = error instanceof DOMException ? error.name : "";
+  return name === "NotAllowedError" || name === "SecurityError" ? "blocked" : name === "NotFoundError" || name === "OverconstrainedError" ? "missing" : "failed";
+}
