@@ -64,7 +64,8 @@ func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 // entries are the tools here. Search and get retrieve; look may be repeated, rare may
 // not, stop can be stopped; book writes and has a business key, change writes, has
 // none and can be stopped, pay needs an approval; secret requires the scope secret.read, few runs
-// once an hour for a user;
+// once an hour for a user; beta, elsewhere and timely are there under conditions, timely in the first minute of
+// fake time;
 // spoken is for voice alone.
 func entries() []registry.Entry {
 	one := func(id string, change func(*registry.Spec)) registry.Entry {
@@ -92,6 +93,13 @@ func entries() []registry.Entry {
 		one("pay", func(s *registry.Spec) { writes(s); s.RequiresConfirmation = true }),
 		one("secret", func(s *registry.Spec) { s.Idempotent, s.Requires = true, []string{"secret.read"} }),
 		one("few", func(s *registry.Spec) { s.RateLimit = &registry.RateLimit{Calls: 1, Window: "1h"} }),
+		one("beta", func(s *registry.Spec) { s.Availability = &registry.Availability{Features: []string{"beta"}} }),
+		one("elsewhere", func(s *registry.Spec) { s.Availability = &registry.Availability{Agents: []string{"desk"}} }),
+		one("timely", func(s *registry.Spec) {
+			writes(s)
+			s.RequiresConfirmation = true
+			s.Availability = &registry.Availability{Zone: "UTC", Times: []registry.TimeWindow{{Since: "2000-01-01", Until: "2000-01-01", To: "00:01"}}}
+		}),
 		one("spoken", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeVoice} }),
 	}
 }
@@ -323,6 +331,7 @@ type setting struct {
 	options Options
 	execute execute.Options
 	besides *fixture // whose store it shares
+	feature func(agent, name string) bool
 }
 
 func newFixture(t testing.TB, set setting) *fixture {
@@ -338,6 +347,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 		})
 	}
 	r, err := registry.Load(registrytest.File(t, entries()...), registry.Options{
+		Feature:             set.feature,
 		Handlers:            handlers,
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger](), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
 	})

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"slices"
+	"time"
 
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
@@ -64,7 +65,7 @@ func (t *turn) toolsOf(p *Persona) *registry.Snapshot {
 		return nil
 	}
 	as := t.session()
-	as.Agent = p.Name
+	as.Agent, as.Now = p.Name, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == p.Name || a.named(t.ID) == nil })
 	return a.opts.Tools().For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
 }

@@ -56,7 +56,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		first := f.model.prompts[0]
-		if first.Messages[0].Role != RoleSystem || !strings.HasPrefix(first.Messages[0].Text, "You are a test. [voicegw:") || len(first.Tools) != 10 || first.Tools[0].Description == "" || first.ToolsOff {
+		if first.Messages[0].Role != RoleSystem || !strings.HasPrefix(first.Messages[0].Text, "You are a test. [voicegw:") || len(first.Tools) != 11 || first.Tools[0].Description == "" || first.ToolsOff {
 			t.Errorf("%+v, %d tools, tools off %v", first.Messages[0], len(first.Tools), first.ToolsOff)
 		}
 		if strings.Contains(first.User, "ada") || len(first.User) != 24 {

@@ -62,6 +62,9 @@ type Config struct {
 	Budget   Budgets          `key:"budget"`
 	Agent    Agent            `key:"agent"`
 	Agents   Agents           `key:"agents"`
+	// Features are the flags that tools may name in their availability and that are on: a name is on for all
+	// agents, name@agent for one, and !name@agent is off for one. See [Config.Feature].
+	Features []string `key:"features"`
 	// Tools are the settings of the program's tools, those of Source.Tools.
 	Tools        Tools        `key:"tools"`
 	Confirmation Confirmation `key:"confirmation"`

@@ -14,6 +14,7 @@ var reloads = map[string]bool{
 	"agents.path":              true,
 	"api_key":                  true,
 	"auth.":                    true,
+	"features":                 true,
 	"hosts":                    true,
 	"origins":                  true,
 	"limits.":                  true,
@@ -57,7 +58,7 @@ type Takeover struct {
 // the configurations is changed, and Next shares parts with both.
 func TakeOver(now, read *Config) Takeover {
 	next := *now
-	next.Auth, next.Webhooks, next.Tools = read.Auth, read.Webhooks, read.Tools
+	next.Auth, next.Webhooks, next.Tools, next.Features = read.Auth, read.Webhooks, read.Tools, read.Features
 	next.Providers = make(Providers, len(now.Providers))
 	for name, p := range now.Providers {
 		same := *p

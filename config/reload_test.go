@@ -84,6 +84,8 @@ func TestTakeOver(t *testing.T) {
 			check: func(c *Config) bool {
 				return c.Limits.Sessions == 6 && c.DrainTimeout.Seconds() == 30 && c.Limits.ResumeGrace.Seconds() == 30 && c.Limits.MessageBytes == 65536
 			}},
+		"features": {now: "features: [a, b]", read: "features: [b@desk]", changed: []string{"features"},
+			check: func(c *Config) bool { return !c.Feature("", "a") && c.Feature("desk", "b") }},
 		"keys come and go": {now: "auth:\n  keys:" + keyA, read: "auth:\n  keys:" + keyB,
 			changed: []string{"auth.keys.a", "auth.keys.b"},
 			check:   func(c *Config) bool { return len(c.Auth.Keys) == 1 && c.Auth.Keys["b"] != nil }},

@@ -34,6 +34,7 @@ func (l *loader) validate() {
 	l.validateWebhooks()
 	l.validateOrigins()
 	l.validateHosts()
+	l.validateFeatures()
 	l.validateTLS()
 	l.validateProxies()
 	l.validateTags()

@@ -9,19 +9,20 @@ import (
 
 // toolLine is a tool in the list.
 type toolLine struct {
-	ToolID               string               `json:"toolId"`
-	Version              string               `json:"version"`
-	Title                string               `json:"title,omitempty"`
-	Tags                 []string             `json:"tags,omitempty"`
-	Description          string               `json:"description"`
-	Summary              string               `json:"summary"`
-	Category             registry.Category    `json:"category"`
-	SideEffects          registry.SideEffects `json:"sideEffects"`
-	RequiresConfirmation bool                 `json:"requiresConfirmation"`
-	AllowedModes         []registry.Mode      `json:"allowedModes"`
-	Requires             []string             `json:"requires,omitempty"`
-	RateLimit            *registry.RateLimit  `json:"rateLimit,omitempty"`
-	LatencyBudgetMS      int                  `json:"latencyBudgetMs"`
+	ToolID               string                 `json:"toolId"`
+	Version              string                 `json:"version"`
+	Title                string                 `json:"title,omitempty"`
+	Tags                 []string               `json:"tags,omitempty"`
+	Description          string                 `json:"description"`
+	Summary              string                 `json:"summary"`
+	Category             registry.Category      `json:"category"`
+	SideEffects          registry.SideEffects   `json:"sideEffects"`
+	RequiresConfirmation bool                   `json:"requiresConfirmation"`
+	AllowedModes         []registry.Mode        `json:"allowedModes"`
+	Requires             []string               `json:"requires,omitempty"`
+	RateLimit            *registry.RateLimit    `json:"rateLimit,omitempty"`
+	Availability         *registry.Availability `json:"availability,omitempty"`
+	LatencyBudgetMS      int                    `json:"latencyBudgetMs"`
 	// Output is the schema of the data of an answer; absent if the tool does not describe it.
 	Output json.RawMessage `json:"output,omitempty"`
 }
@@ -42,7 +43,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	for _, t := range tools {
 		list = append(list, toolLine{
 			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output, Description: t.Description, Summary: t.Summary, Category: t.Category,
-			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, LatencyBudgetMS: t.LatencyBudgetMS,
+			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability, LatencyBudgetMS: t.LatencyBudgetMS,
 		})
 	}
 	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list, "envelope": registry.EnvelopeSchema()})

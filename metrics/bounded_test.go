@@ -22,7 +22,7 @@ import (
 )
 
 // mostSeries is how many series one gateway may make.
-const mostSeries = 3000
+const mostSeries = 3100
 
 // garbage is before everything that somebody outside of the program could have written.
 const garbage = "written-by-somebody-"

@@ -155,7 +155,7 @@ func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 	if s == nil {
 		s = noTools()
 	}
-	all := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
+	all := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
 	for _, t := range s.sorted {
 		all.tools[t.ToolID] = t.within(s, all)
 	}

@@ -21,6 +21,8 @@ const (
 	ErrorModeRestricted       ErrorType = "MODE_RESTRICTED"
 	ErrorBudgetExceeded       ErrorType = "BUDGET_EXCEEDED"
 	ErrorConfirmationRequired ErrorType = "CONFIRMATION_REQUIRED"
+	// ErrorUnavailable: the tool's availability does not hold at the time of the call.
+	ErrorUnavailable ErrorType = "UNAVAILABLE"
 )
 
 // The error types of handlers:
@@ -38,7 +40,7 @@ const (
 func ErrorTypes() []ErrorType {
 	return []ErrorType{
 		ErrorValidation, ErrorNotFound, ErrorInternal,
-		ErrorModeRestricted, ErrorBudgetExceeded, ErrorConfirmationRequired,
+		ErrorModeRestricted, ErrorBudgetExceeded, ErrorConfirmationRequired, ErrorUnavailable,
 		ErrorSessionInactive, ErrorSessionActive, ErrorTransient, ErrorPermanent, ErrorConflict, ErrorAuth, ErrorRateLimit,
 	}
 }

@@ -44,7 +44,7 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 	}
 	text := appendCanonical(nil, f.canonical())
 	kept := s.sharedFillings()
-	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text)
+	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text) + " " + strings.Join(slices.Sorted(maps.Keys(s.closed)), " ")
 	if kept != nil {
 		if same := kept.get(key); same != nil {
 			return same

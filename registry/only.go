@@ -17,6 +17,8 @@ func (s *Snapshot) Only(ids []string) *Snapshot {
 // tool fits, the built-in ones.
 func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
 	sub := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
+	sub.closed = maps.Clone(s.closed)
+	maps.DeleteFunc(sub.closed, func(_ string, t *Tool) bool { return !fits(t) })
 	some := slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !isBuiltin(t.ToolID) && fits(t) })
 	for _, t := range s.sorted {
 		if t.client || isBuiltin(t.ToolID) && some || !isBuiltin(t.ToolID) && fits(t) {

@@ -44,7 +44,7 @@ var (
 	semverForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 	specKeys = []string{
-		"allowedModes", "behavior", "cancellable", "category", "clamp", "description", "dynamic", "idempotencyKey", "idempotent", "latencyBudgetMs",
+		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "description", "dynamic", "idempotencyKey", "idempotent", "latencyBudgetMs",
 		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
 	}
 )
@@ -55,6 +55,7 @@ type compiledSpec struct {
 	output          *parameters // nil if the tool does not describe its data
 	businessKey     template
 	preview         template
+	hours           *hours // nil without times
 	hasKey, hasView bool
 }
 
@@ -102,7 +103,12 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 	if strings.TrimSpace(s.Description) != "" && Wordless(s.Description) {
 		r.problem(pointer{"description"}, "The description holds no word but markup; write a sentence that tells a model when to call the tool.")
 	}
+	available, open := r.availability()
+	s.Availability = available
 	compiled := r.parameters(&s)
+	if compiled != nil {
+		compiled.hours = open
+	}
 	var output *parameters
 	if s.Output, output = r.output(raw["output"]); compiled != nil {
 		compiled.output = output

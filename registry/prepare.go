@@ -24,6 +24,7 @@ type Prepared struct {
 	tool     *Tool
 	snapshot *Snapshot
 	mode     Mode
+	closed   bool // the tool's time was not now when its snapshot was made
 	defaults []string
 	invalid  []Problem
 
@@ -47,7 +48,7 @@ func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared
 // PrepareDecoded is [Snapshot.Prepare] for arguments that are already decoded.
 func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepared, *Envelope) {
 	start := time.Now()
-	t, ok := s.tools[id]
+	t, ok := s.Tool(id)
 	if !ok {
 		env := NotFound(shorten(id, 100), s.version, time.Since(start))
 		if other := s.suggestName(id, mode); other != "" {
@@ -67,7 +68,7 @@ func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepar
 		s.stats.done(t.counted(), &env)
 		return nil, &env
 	}
-	p.mode = mode
+	p.mode, p.closed = mode, s.tools[id] == nil
 	if len(p.defaults) > 0 && s.opts.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		s.opts.Logger.Debug("tool defaults applied", "tool", id, "defaults", p.defaults)
 	}

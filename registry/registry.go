@@ -26,6 +26,9 @@ type Options struct {
 	ModeCapabilities map[Mode][]reflect.Type
 	// Settings is what the configuration says of tools, by id; see [Registry.Configure].
 	Settings map[string]ToolSettings
+	// Feature reports whether a feature that the availability of tools names is on for an agent. It may be
+	// called concurrently and must not wait. Nil means that none is.
+	Feature func(agent, name string) bool
 	// Dev allows Reload after Lock.
 	Dev bool
 	// MaxDataBytes bounds the JSON of a result's data; zero means 256 KiB.

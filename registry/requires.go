@@ -49,7 +49,7 @@ func (s *Snapshot) Permitted(scopes []string) *Snapshot {
 
 // Selection says which tools of a snapshot a session or a turn in text has.
 type Selection struct {
-	// Session is the session or the turn: its agent, mode, user and scopes count.
+	// Session is the session or the turn: its agent, mode, user, scopes and Now count.
 	Session Session
 	// Only are the ids of the only tools that the agent may use; nil means all.
 	Only []string
@@ -61,7 +61,7 @@ type Selection struct {
 
 // For returns the snapshot that a session or a turn in text keeps. Everything that withholds a tool is
 // applied here, so that what a model is told of and what it may call are the same: the agent's tools, the
-// scopes that tools require, and live values. A nil snapshot stays nil.
+// scopes that tools require, their availability, and live values. A nil snapshot stays nil.
 func (s *Snapshot) For(sel Selection) *Snapshot {
 	if s == nil {
 		return nil
@@ -69,5 +69,5 @@ func (s *Snapshot) For(sel Selection) *Snapshot {
 	if sel.Only != nil {
 		s = s.Only(sel.Only)
 	}
-	return s.Permitted(sel.Session.Scopes).Fill(sel.Session, sel.Live).Switching(sel.SwitchTo)
+	return s.Permitted(sel.Session.Scopes).Available(sel.Session).Fill(sel.Session, sel.Live).Switching(sel.SwitchTo)
 }

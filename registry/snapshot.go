@@ -20,7 +20,8 @@ type Snapshot struct {
 	version string
 	tools   map[string]*Tool
 	sorted  []*Tool
-	off     []string // switched off by the configuration, sorted
+	closed  map[string]*Tool // withheld only because of the time, see Available; nil if nothing is
+	off     []string         // switched off by the configuration, sorted
 
 	loaded   *Snapshot // the whole one that was loaded, of which this has tools
 	fillings *fillings // of loaded and all snapshots of its tools
@@ -46,9 +47,12 @@ func (s *Snapshot) Tools(mode Mode) []*Tool {
 // All returns the tools of all modes, sorted by id. The caller owns the slice.
 func (s *Snapshot) All() []*Tool { return slices.Clone(s.sorted) }
 
-// Tool returns the tool with that id, in whatever modes it is allowed.
+// Tool returns the tool with that id, in whatever modes it is allowed, also if its time is not now.
 func (s *Snapshot) Tool(id string) (*Tool, bool) {
 	t, ok := s.tools[id]
+	if !ok {
+		t, ok = s.closed[id]
+	}
 	return t, ok
 }
 

@@ -83,6 +83,8 @@ type Spec struct {
 	Requires []string `json:"requires,omitempty"`
 	// RateLimit bounds how often the tool runs for one user; nil means no limit.
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
+	// Availability says when, where and for whom the tool is there; nil means always. See [Snapshot.Available].
+	Availability *Availability `json:"availability,omitempty"`
 	// LatencyBudgetMS is how long a call should take, in ms; a longer call is logged and
 	// reported in the envelope's meta.
 	LatencyBudgetMS int `json:"latencyBudgetMs"`

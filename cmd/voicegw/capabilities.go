@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"voicegw/backends/agentdesk"
@@ -46,12 +47,15 @@ type capabilities struct {
 	agents    *agentdesk.Desk
 	// contacts is made only once, because making it is expensive.
 	contacts *contacts.Extractor
+
+	flags atomic.Pointer[config.Config] // whose features are on; a reload replaces it
 }
 
 // openCapabilities opens what the configuration names, and the store as keep says. Anything
 // without a configured place goes below dataDir, which may be empty. The caller must close it.
 func openCapabilities(ctx context.Context, cfg *config.Config, dataDir string, keep store.Options, logger *slog.Logger) (*capabilities, error) {
 	c := &capabilities{logger: logger, contacts: contacts.New(), agents: &agentdesk.Desk{}}
+	c.flags.Store(cfg)
 	var err error
 	if c.desk, c.closeDesk, err = openDesk(cfg.Calendar, dataDir, logger); err != nil {
 		return nil, err
@@ -226,8 +230,14 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 		ModeCapabilities: map[registry.Mode][]reflect.Type{
 			registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
 		},
-		Dev: dev, Logger: c.logger,
+		Feature: c.feature, Dev: dev, Logger: c.logger,
 	}
+}
+
+// feature reports whether a feature is on for an agent now.
+func (c *capabilities) feature(agent, name string) bool {
+	cfg := c.flags.Load()
+	return cfg != nil && cfg.Feature(agent, name)
 }
 
 // blocks gives tools access to the store's blocks.

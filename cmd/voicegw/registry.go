@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"voicegw/config"
 	"voicegw/internal/misspelt"
@@ -61,6 +62,16 @@ func (p Process) loadTools(caps *capabilities, cfg *config.Config) (*registry.Re
 		reload.Tools = tools
 	}
 	return tools, reload, nil
+}
+
+// idleFeatures returns those entries of the features that no tool asks for.
+func idleFeatures(entries []string, tools *registry.Snapshot) []string {
+	return slices.DeleteFunc(slices.Clone(entries), func(entry string) bool {
+		name, _, _ := strings.Cut(strings.TrimPrefix(entry, "!"), "@")
+		return slices.ContainsFunc(tools.All(), func(t *registry.Tool) bool {
+			return t.Availability != nil && slices.Contains(t.Availability.Features, name)
+		})
+	})
 }
 
 // checkRequired checks that all tools in confirmation.require exist. The error is config.Problems.

@@ -232,6 +232,9 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if off := switchedOff(s.cfg, s.tools.Snapshot().Off()); len(off) > 0 {
 		s.logger.Info("tools are switched off (tools.<id>.enabled)", "tools", strings.Join(off, ", "))
 	}
+	if idle := idleFeatures(s.cfg.Features, s.tools.Snapshot()); len(idle) > 0 {
+		s.logger.Warn("features are on that no tool names in its availability", "features", strings.Join(idle, ", "))
+	}
 	if err = checkRequired(s.cfg.Confirmation.Require, s.tools.Snapshot()); err != nil {
 		return nil, err
 	}

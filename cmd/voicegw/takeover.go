@@ -71,6 +71,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		s.auth.Swap(who).Close()
 		show()
 		useTools()
+		s.caps.flags.Store(next)
 		s.metrics.KnowTools(s.tools.Snapshot())
 		s.prices.Store(prices)
 		s.dayBudget.Store(math.Float64bits(next.Prices.DayBudget))

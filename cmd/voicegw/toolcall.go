@@ -109,6 +109,9 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	if tool, ok := snapshot.Tool(id); ok {
 		scopes = slices.Concat(scopes, tool.Requires)
 		mode = cmp.Or(mode, tool.AllowedModes[0])
+		if tool.Availability != nil {
+			p.complain("in a conversation %s is available only under conditions (%s); called here it runs at once", id, tool.Availability)
+		}
 		if tool.RequiresConfirmation || slices.Contains(cfg.Confirmation.Require, id) {
 			p.complain("in a conversation %s waits for a person's approval; called here it runs at once", id)
 		}

@@ -64,8 +64,8 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 // Recorded is the result of an Ask.
 type Recorded struct {
 	Call string
-	// Refused is the call's answer if the tool's rate limit or its own check has refused it, in which
-	// case nobody is asked. It is nil otherwise.
+	// Refused is the call's answer if the tool's availability, its rate limit or its own check has
+	// refused it, in which case nobody is asked. It is nil otherwise.
 	Refused *registry.Envelope
 	// Token is the secret that answers the question; empty if the question could not be recorded.
 	// Name may be kept with the conversation because it does not reveal the token. Reference is

@@ -19,14 +19,14 @@ import (
 // storeTime bounds each store operation for a confirmation.
 const storeTime = 5 * time.Second
 
-// Ask records the question whether a call may run, unless the tool's rate limit or its own check refuses
-// the call: a person is not asked to approve something that cannot be done. The result is reported
+// Ask records the question whether a call may run, unless the tool's availability, its rate limit or its own check
+// refuses the call: a person is not asked to approve something that cannot be done. The result is reported
 // as calls.Recorded.
 func (c *Runner) Ask(j calls.Ask) {
 	tool := j.Prepared.Tool().ToolID
 	c.begin(tool, func() {
 		s := c.session(j.Turn, j.Call)
-		in := calls.Recorded{Call: j.Call, Refused: c.e.tooOften(j.Prepared, s)}
+		in := calls.Recorded{Call: j.Call, Refused: c.e.refused(j.Prepared, s)}
 		if in.Refused == nil {
 			in.Refused = j.Prepared.Check(c.lasting(), s, c.c.Capabilities...)
 		}

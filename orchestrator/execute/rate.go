@@ -33,9 +33,30 @@ func (e *Executor) tooOften(p *registry.Prepared, s registry.Session) *registry.
 	return &env
 }
 
-// rated is try for a call that counts against its tool's rate limit. A call that turns out not to begin,
+// refused returns the answer to a call that its tool's availability or rate limit does not let run now, and
+// nil if both do. It counts nothing.
+func (e *Executor) refused(p *registry.Prepared, s registry.Session) *registry.Envelope {
+	if env := e.unavailable(p, s); env != nil {
+		return env
+	}
+	return e.tooOften(p, s)
+}
+
+// unavailable returns the answer to a call whose tool is not available any more, or not at this time.
+func (e *Executor) unavailable(p *registry.Prepared, s registry.Session) *registry.Envelope {
+	env := p.Unavailable(s)
+	if env != nil {
+		e.opts.Logger.Info("a tool is not available and was not run", "tool", p.Tool().ToolID, "session_id", s.ID, "details", string(env.Error.Details))
+	}
+	return env
+}
+
+// rated is try for a call whose tool is available, and that counts against its rate limit. A call that turns out not to begin,
 // because the tool's check refuses it or nobody waits for it any more, does not count.
 func (e *Executor) rated(ctx context.Context, p *registry.Prepared, s registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+	if env := e.unavailable(p, s); env != nil {
+		return *env, time.Time{}
+	}
 	limit := p.Tool().RateLimit
 	if limit == nil {
 		return e.try(ctx, p, s, caps)

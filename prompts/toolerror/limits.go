@@ -24,6 +24,23 @@ func CalledTooOften(tool string, calls int, window string, wait time.Duration) W
 	}
 }
 
+// NotAvailableNow refuses a call of a tool that is not available at the time of the call; when says in words
+// when it is again.
+func NotAvailableNow(tool, when string) Words {
+	return Words{
+		fmt.Sprintf("%s is not available at this time, and it was not run. It is available again from %s.", tool, when),
+		"Do not call it before then. Tell the user that it cannot be done now, and when it can.",
+	}
+}
+
+// NotAvailable refuses a call of a tool that is no longer available to the conversation.
+func NotAvailable(tool string) Words {
+	return Words{
+		fmt.Sprintf("%s is not available in this conversation any more, and it was not run.", tool),
+		"Do not call it again. Tell the user that it cannot be done here now.",
+	}
+}
+
 // BudgetUsedUp refuses a call beyond the budget of the turn. kind is "tool calls" or
 // "retrieval calls", allowed is how many of them a turn may have.
 func BudgetUsedUp(kind string, allowed int, tool string) Words {

@@ -53,8 +53,12 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	if t.RateLimit != nil {
 		rate = t.RateLimit.String() + " for each user"
 	}
+	available := ""
+	if t.Availability != nil {
+		available = t.Availability.String()
+	}
 	for _, more := range [][]string{
-		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Rate limit", rate},
+		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Rate limit", rate}, {"Available", available},
 		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
 	} {
 		if more[1] != "" {

@@ -1,0 +1,69 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/internal/user"
+	"voicegw/protocol"
+	"voicegw/registry"
+)
+
+// TestAvailability: what a turn in text is offered, and what a call is answered, follow the agent, the features and
+// the time.
+func TestAvailability(t *testing.T) {
+	on := map[string]bool{}
+	f := newFixture(t, setting{feature: func(_, name string) bool { return on[name] }}) // long after the tool's minute
+	turn := func(id string, want map[string]registry.ErrorType) {
+		t.Helper()
+		var made []string
+		for _, tool := range []string{"timely", "beta", "elsewhere"} {
+			made = append(made, "id-"+tool, tool, `{}`)
+		}
+		if _, err := f.respond(t.Context(), Request{ConversationID: id, User: user.Must("ada"), Message: "Go"}, callsTools(made...), says("Done.")); err != nil {
+			t.Fatal(err)
+		}
+		p := f.model.prompts[len(f.model.prompts)-1]
+		for i, env := range answers(t, f.last()) {
+			tool := made[3*i+1]
+			got := registry.ErrorType("")
+			if env.Error != nil {
+				got = env.Error.Type
+			}
+			if got != want[tool] {
+				t.Errorf("%s: %s was answered %q, want %q", id, tool, got, want[tool])
+			}
+			if offered := slices.ContainsFunc(p.Tools, func(tt Tool) bool { return tt.Name == tool }); offered != (want[tool] == "") {
+				t.Errorf("%s: %s is offered: %v", id, tool, offered)
+			}
+		}
+	}
+	turn("c-1", map[string]registry.ErrorType{"timely": registry.ErrorUnavailable, "beta": registry.ErrorNotFound, "elsewhere": registry.ErrorNotFound})
+	on["beta"] = true
+	turn("c-2", map[string]registry.ErrorType{"timely": registry.ErrorUnavailable, "elsewhere": registry.ErrorNotFound})
+}
+
+// TestApprovedAfterTheWindow: what the user approves after the tool's time is answered as not available, and the
+// model is told so.
+func TestApprovedAfterTheWindow(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		told := f.say("Go", callsTools(nth(1), "timely", `{"name":"Bob"}`), says("Please approve it."))
+		asked := of[*protocol.ConfirmationRequest](told)
+		if len(asked) != 1 {
+			t.Fatalf("told %s", told.types())
+		}
+		<-time.After(time.Minute)
+		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked[0].Token, Approved: true}}, says("It is too late."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := told.errorTypes(); !slices.Equal(got, []string{string(registry.ErrorUnavailable)}) || len(f.ran()) != 0 {
+			t.Errorf("the call ended %v, and %v has run", got, f.ran())
+		}
+		if got := transcript(f.last()); !strings.Contains(got, "The user approved timely") || !strings.Contains(got, `"UNAVAILABLE"`) {
+			t.Error(got)
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var featureForm = regexp.MustCompile(`^(!)?([a-z][a-z0-9]*(?:[-_][a-z0-9]+)*)(?:@([^@!\s]+))?$`)
+
+// Feature reports whether a feature is on for an agent: what an entry says of the agent counts before what
+// another says of all.
+func (c *Config) Feature(agent, name string) bool {
+	switch {
+	case slices.Contains(c.Features, "!"+name+"@"+agent):
+		return false
+	case slices.Contains(c.Features, name+"@"+agent):
+		return true
+	}
+	return slices.Contains(c.Features, name)
+}
+
+// validateFeatures reports the entries that say nothing, or the opposite of another one.
+func (l *loader) validateFeatures() {
+	for i, entry := range l.config.Features {
+		m := featureForm.FindStringSubmatch(entry)
+		switch {
+		case m == nil || len(m[2]) > 64 || len(m[3]) > 64:
+			l.problems.add(l.at("features"), "features holds %s; a feature has small letters, digits, - and _, such as spring-sale, and may name an agent: spring-sale@desk is on for that agent, !spring-sale@desk is off for it.", quote(entry))
+		case m[1] != "" && m[3] == "":
+			l.problems.add(l.at("features"), "features holds %s, and a feature that is not named is off anyway; leave it out, or name the agent for which it is off: !%s@desk.", quote(entry), m[2])
+		case slices.Contains(l.config.Features[:i], entry):
+			l.problems.add(l.at("features"), "features holds %s twice; leave one.", quote(entry))
+		case slices.Contains(l.config.Features[:i], "!"+entry), m[1] != "" && slices.Contains(l.config.Features[:i], strings.TrimPrefix(entry, "!")):
+			l.problems.add(l.at("features"), "features says that %s is both on and off for %s; leave one.", quote(m[2]), quote(m[3]))
+		}
+	}
+}
