@@ -18,6 +18,7 @@ type toolLine struct {
 	Category             registry.Category      `json:"category"`
 	SideEffects          registry.SideEffects   `json:"sideEffects"`
 	RequiresConfirmation bool                   `json:"requiresConfirmation"`
+	ConfirmWhen          []registry.ConfirmWhen `json:"confirmWhen,omitempty"`
 	AllowedModes         []registry.Mode        `json:"allowedModes"`
 	Requires             []string               `json:"requires,omitempty"`
 	RateLimit            *registry.RateLimit    `json:"rateLimit,omitempty"`
@@ -43,7 +44,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	for _, t := range tools {
 		list = append(list, toolLine{
 			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output, Description: t.Description, Summary: t.Summary, Category: t.Category,
-			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability, LatencyBudgetMS: t.LatencyBudgetMS,
+			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, ConfirmWhen: t.ConfirmWhen, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability, LatencyBudgetMS: t.LatencyBudgetMS,
 		})
 	}
 	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list, "envelope": registry.EnvelopeSchema()})

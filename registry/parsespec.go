@@ -44,7 +44,7 @@ var (
 	semverForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 	specKeys = []string{
-		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "description", "dynamic", "idempotencyKey", "idempotent", "latencyBudgetMs",
+		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "confirmWhen", "description", "dynamic", "idempotencyKey", "idempotent", "latencyBudgetMs",
 		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
 	}
 )
@@ -115,6 +115,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 	}
 	s.Dynamic = r.dynamic(compiled)
 	s.Clamp = r.clamp(&s, compiled)
+	s.ConfirmWhen = r.confirmWhen(&s, compiled)
 	return s, compiled, r.problems
 }
 

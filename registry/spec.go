@@ -75,9 +75,12 @@ type Spec struct {
 	SideEffects SideEffects `json:"sideEffects"`
 	// Idempotent says that calling it twice has the same effect as calling it once.
 	Idempotent bool `json:"idempotent"`
-	// RequiresConfirmation says that a person has to approve each call.
-	RequiresConfirmation bool   `json:"requiresConfirmation"`
-	AllowedModes         []Mode `json:"allowedModes"`
+	// RequiresConfirmation says that a person has to approve each call, or those that ConfirmWhen names.
+	RequiresConfirmation bool `json:"requiresConfirmation"`
+	// ConfirmWhen are conditions, of which one must hold for a person to be asked; nil means every call. See
+	// [Prepared.NeedsApproval].
+	ConfirmWhen  []ConfirmWhen `json:"confirmWhen,omitempty"`
+	AllowedModes []Mode        `json:"allowedModes"`
 	// Requires are scopes, at most [MaxScopes]: a session or a turn that lacks one of them does not get the
 	// tool, see [Snapshot.Permitted]. Nil if the author names none.
 	Requires []string `json:"requires,omitempty"`

@@ -10,7 +10,7 @@ import (
 // template is the text of Spec.IdempotencyKey or Spec.Preview: {name} is replaced by an
 // argument, {name.part} by a property of one, {{ and }} by the braces themselves. In a
 // preview, [text in brackets] is left out if an argument in it is missing, empty or false,
-// and [[ and ]] are replaced by the brackets themselves.
+// [[ and ]] are replaced by the brackets themselves, and {name|form} writes an argument in a form.
 type template struct {
 	parts []templatePart
 }
@@ -18,6 +18,7 @@ type template struct {
 type templatePart struct {
 	literal string
 	path    []string // nil for a literal
+	form    *form    // how a preview writes the argument; nil for plainly
 	section int      // the number of its brackets, counted from 1; 0 if it is outside brackets
 }
 
@@ -33,7 +34,7 @@ func parseTemplate(s string, sections bool) (template, error) {
 	if sections {
 		special = "{}[]"
 	}
-	p := templateParser{}
+	p := templateParser{forms: sections}
 	for s != "" {
 		i := strings.IndexAny(s, special)
 		if i < 0 {
@@ -69,6 +70,7 @@ func parseTemplate(s string, sections bool) (template, error) {
 type templateParser struct {
 	template
 
+	forms    bool            // arguments may have one
 	literal  strings.Builder // not yet in parts
 	sections int             // opened so far
 	open     bool            // the last of them is still open
@@ -108,8 +110,17 @@ func (p *templateParser) bracket(sign byte) error {
 // argument reads an argument's name, after its brace, and returns the rest.
 func (p *templateParser) argument(brace byte, s string) (rest string, err error) {
 	name, rest, closed := strings.Cut(s, "}")
+	if p.forms {
+		name, rest, closed = cutArgument(s)
+	}
 	if brace == '}' || !closed {
 		return "", errBrace
+	}
+	var f *form
+	if before, after, has := strings.Cut(name, "|"); has && p.forms {
+		if name, f, err = parseForm(before, after); err != nil {
+			return "", fmt.Errorf("{%s|%s}: %w", before, after, err)
+		}
 	}
 	path := strings.Split(name, ".")
 	for _, token := range path {
@@ -119,7 +130,7 @@ func (p *templateParser) argument(brace byte, s string) (rest string, err error)
 	}
 	p.flush()
 	p.named = true
-	p.add(templatePart{path: path})
+	p.add(templatePart{path: path, form: f})
 	return rest, nil
 }
 
@@ -130,6 +141,11 @@ func (t template) check(root *node) error {
 		for i, token := range part.path {
 			if n = n.property(token); n == nil {
 				return fmt.Errorf("{%s} is not an argument: the parameters have no %q", strings.Join(part.path, "."), strings.Join(part.path[:i+1], "."))
+			}
+		}
+		if part.form != nil {
+			if err := part.form.check(strings.Join(part.path, "."), n, root); err != nil {
+				return err
 			}
 		}
 	}
@@ -167,7 +183,12 @@ func (t template) text(args any) string {
 			continue
 		}
 		b.WriteString(part.literal)
-		if v, ok := at(args, part.path); ok && part.path != nil {
+		v, ok := at(args, part.path)
+		switch {
+		case !ok || part.path == nil:
+		case part.form != nil:
+			b.WriteString(part.form.text(v, args))
+		default:
 			b.WriteString(plainText(v))
 		}
 	}

@@ -39,7 +39,7 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 		return []Action{a}
 	case noSwitch != nil:
 		return c.refuse(k, noSwitch)
-	case c.book.Confirms(p.Tool()):
+	case c.book.Confirms(p):
 		return c.ask(k, p)
 	default:
 		return c.queue(at, k, p)

@@ -127,9 +127,10 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 	return p, nil
 }
 
-// Confirms reports whether a person must approve a call of the tool.
-func (b *Book) Confirms(t *registry.Tool) bool {
-	return t.RequiresConfirmation || slices.Contains(b.rules.Confirm, t.ToolID)
+// Confirms reports whether a person must approve a call. The operator's list counts for every call of a tool,
+// whatever its conditions are.
+func (b *Book) Confirms(p *registry.Prepared) bool {
+	return p.NeedsApproval() || slices.Contains(b.rules.Confirm, p.Tool().ToolID)
 }
 
 // Charge counts a call of the tool in the turn, whatever happens to it afterwards.

@@ -53,12 +53,16 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	if t.RateLimit != nil {
 		rate = t.RateLimit.String() + " for each user"
 	}
+	var asked []string
+	for _, c := range t.ConfirmWhen {
+		asked = append(asked, c.String())
+	}
 	available := ""
 	if t.Availability != nil {
 		available = t.Availability.String()
 	}
 	for _, more := range [][]string{
-		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Rate limit", rate}, {"Available", available},
+		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Asked when", strings.Join(asked, ", or ")}, {"Rate limit", rate}, {"Available", available},
 		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
 	} {
 		if more[1] != "" {

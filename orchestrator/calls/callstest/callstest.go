@@ -222,6 +222,11 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string) (r
 			writes(s)
 			s.RequiresConfirmation, s.Preview = true, "Pay {amount}"
 		}),
+		spec("order", `"amount":{"type":"integer"},"guests":{"type":"array","items":{"type":"string"}}`, func(s *registry.Spec) {
+			writes(s)
+			s.RequiresConfirmation, s.Preview = true, "Order for {amount}[ with {guests|list}]"
+			s.ConfirmWhen = []registry.ConfirmWhen{{Argument: "amount", Above: new(json.Number("100"))}, {Argument: "guests", Empty: new(false)}}
+		}),
 	}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries {
