@@ -38,13 +38,10 @@ func (p *Prepared) NeedsApproval() bool {
 
 // asks reports whether the condition holds, or may hold.
 func (c ConfirmWhen) asks(args any) bool {
-	v, ok := at(args, strings.Split(c.Argument, "."))
+	v, _ := at(args, strings.Split(c.Argument, ".")) // nil if it is missing
 	if c.Empty != nil {
 		empty, sure := isBlank(v)
 		return !sure || empty == *c.Empty
-	}
-	if !ok || v == nil {
-		return true
 	}
 	switch {
 	case c.Above != nil:
