@@ -78,6 +78,9 @@ func TestContract(t *testing.T) {
 				"usage told":          testUsageTold,
 				"agents":              testAgents,
 				"agents kept":         testAgentsKept,
+				"jobs":                testJobs,
+				"jobs refused":        testJobsRefused,
+				"job lease":           testJobLease,
 				"webhooks":            testWebhooks,
 				"contexts":            testContexts,
 			} {

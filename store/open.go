@@ -61,6 +61,7 @@ type Store struct {
 	usage       *Usage
 	agents      *Agents
 	webhooks    *Webhooks
+	jobs        *Jobs
 	journal     *witness.Journal // nil in memory and with an external server
 	accepted    *Damage          // nil unless Options.AcceptDamage was needed
 	place       *place           // nil if journal is nil
@@ -230,7 +231,7 @@ func (s *Store) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err = errors.Join(s.blocks.mirror.follow(), s.agents.mirror.follow()); err != nil || s.journal == nil {
+	if err = errors.Join(s.blocks.mirror.follow(), s.agents.mirror.follow(), s.jobs.mirror.follow()); err != nil || s.journal == nil {
 		return err
 	}
 	if s.place, err = pinAll(s.o); err != nil {
@@ -257,6 +258,7 @@ func (s *Store) opens() []func(context.Context) error {
 		func(ctx context.Context) (err error) { s.voice, err = s.openVoiceSessions(ctx); return err },
 		func(ctx context.Context) (err error) { s.blocks, err = s.openBlocks(ctx); return err },
 		func(ctx context.Context) (err error) { s.agents, err = s.openAgents(ctx); return err },
+		func(ctx context.Context) (err error) { s.jobs, err = s.openJobs(ctx); return err },
 	}
 }
 
@@ -301,6 +303,9 @@ func (s *Store) Usage() *Usage { return s.usage }
 
 // Agents returns the edited agents.
 func (s *Store) Agents() *Agents { return s.agents }
+
+// Jobs returns the long work that calls have begun.
+func (s *Store) Jobs() *Jobs { return s.jobs }
 
 // Webhooks returns the events that are on their way to others.
 func (s *Store) Webhooks() *Webhooks { return s.webhooks }

@@ -29,15 +29,16 @@ const (
 	Usage
 	Agents
 	Webhooks
+	Jobs
 
 	// Last is the last bucket.
-	Last = Webhooks
+	Last = Jobs
 )
 
 var names = map[Bucket]string{
 	Ledger: "ledger", Confirmations: "confirmations", Blocks: "blocks", Tickets: "tickets",
 	Audit: "audit", Conversations: "conversations", Leases: "leases", Voice: "voice", Approvals: "approvals", Answers: "answers",
-	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage", Agents: "agents", Webhooks: "webhooks",
+	Sessions: "sessions", Checkpoints: "checkpoints", Usage: "usage", Agents: "agents", Webhooks: "webhooks", Jobs: "jobs",
 }
 
 // String returns the name that the operator knows, such as "ledger".
@@ -61,7 +62,8 @@ func (b Bucket) String() string {
 // counts as a new one. Sessions and checkpoints only let a voice session go on: one whose record
 // is lost cannot be resumed. Usage is for reading and for limits that are not exact anyway. An
 // edit of an agent that is lost leaves the agent as it was before. Webhooks
-// are events on their way, and nobody waits for a lost one.
+// are events on their way, and nobody waits for a lost one. A job that is lost is not done, and its
+// conversation is not told of its end.
 func (b Bucket) Guarded() bool { return b >= Ledger && b <= Tickets }
 
 // Key is the SHA-256 of the name of a record, as in the bucket.

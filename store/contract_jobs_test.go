@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/internal/await"
+)
+
+// newJob is a job of a test, under a name that no other test uses.
+func newJob(t *testing.T, name string) Job {
+	t.Helper()
+	return Job{
+		ID: "job-" + strings.ToLower(newMark())[:20], Deed: t.Name() + name, Tool: "report", Name: "Report", User: t.Name(),
+		Conversation: t.Name(), Session: "s", Mode: "text", Key: "vg-1", Payload: json.RawMessage(`{"year":2026}`), State: JobWaiting, CreatedAt: time.Now().UTC(),
+	}
+}
+
+func listedJob(s *Store, id string) (Job, bool) {
+	all, _ := s.Jobs().List()
+	i := slices.IndexFunc(all, func(j Job) bool { return j.ID == id })
+	if i < 0 {
+		return Job{}, false
+	}
+	return all[i], true
+}
+
+// testJobs: of one deed one job is under way; each write names the revision that its writer has seen, so that
+// one that has lost the job writes nothing; the list is without payloads.
+func testJobs(t *testing.T, s *Store) {
+	jobs, job := s.Jobs(), newJob(t, "x")
+	first, fresh, err := jobs.Create(t.Context(), job, true)
+	if err != nil || !fresh {
+		t.Fatalf("%+v, fresh %t, %v", first, fresh, err)
+	}
+	if got, ok := listedJob(s, job.ID); !ok || got.Payload != nil || got.Revision != first.Revision || got.State != JobWaiting {
+		t.Errorf("listed is %+v", got)
+	}
+	twin := newJob(t, "x")
+	if got, fresh, err := jobs.Create(t.Context(), twin, true); err != nil || fresh || got.ID != job.ID {
+		t.Errorf("the same deed again: %+v, fresh %t, %v", got, fresh, err)
+	}
+	taken := first
+	taken.State, taken.Attempt = JobRunning, 1
+	if taken, err = jobs.Save(t.Context(), taken); err != nil || taken.Revision <= first.Revision {
+		t.Fatalf("%+v, %v", taken, err)
+	}
+	if _, err := jobs.Save(t.Context(), first); !errors.Is(err, ErrChanged) {
+		t.Errorf("over a revision that is past: %v", err)
+	}
+	whole, err := jobs.Load(t.Context(), job.ID)
+	if err != nil || string(whole.Payload) != `{"year":2026}` || whole.Attempt != 1 || whole.Revision != taken.Revision {
+		t.Errorf("loaded is %+v, %v", whole, err)
+	}
+	whole.State, whole.Result = JobDone, json.RawMessage(`{"ok":true}`)
+	if _, err = jobs.Save(t.Context(), whole); err != nil {
+		t.Fatal(err)
+	}
+	if got, fresh, err := jobs.Create(t.Context(), twin, false); err != nil || fresh || got.ID != job.ID {
+		t.Errorf("a deed that is over and not to be done again: %+v, fresh %t, %v", got, fresh, err)
+	}
+	if got, fresh, err := jobs.Create(t.Context(), twin, true); err != nil || !fresh || got.ID != twin.ID {
+		t.Errorf("a deed that is over and to be done again: %+v, fresh %t, %v", got, fresh, err)
+	}
+	if _, err := jobs.Load(t.Context(), job.ID); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the one that is replaced: %v", err)
+	}
+}
+
+// testJobsRefused: what cannot be kept is told, and as many as may be kept of one user are.
+func testJobsRefused(t *testing.T, s *Store) {
+	jobs := s.Jobs()
+	big, wrong := newJob(t, "big"), newJob(t, "wrong")
+	big.Payload, wrong.ID = json.RawMessage(`"`+strings.Repeat("a", mostJobBytes)+`"`), "x"
+	if _, _, err := jobs.Create(t.Context(), big, true); !errors.Is(err, ErrTooBig) {
+		t.Errorf("one that is too big: %v", err)
+	}
+	if _, _, err := jobs.Create(t.Context(), wrong, true); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("one without a valid id: %v", err)
+	}
+	for i := range MostJobsOfUser {
+		if _, _, err := jobs.Create(t.Context(), newJob(t, fmt.Sprint(i)), true); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if _, _, err := jobs.Create(t.Context(), newJob(t, "one more"), true); !errors.Is(err, ErrFull) {
+		t.Errorf("one more of the user: %v", err)
+	}
+	other := newJob(t, "another user's")
+	other.User = "somebody else"
+	if _, _, err := jobs.Create(t.Context(), other, true); err != nil {
+		t.Errorf("one of another user: %v", err)
+	}
+}
+
+// testJobLease: one has a job, until it gives it back.
+func testJobLease(t *testing.T, s *Store) {
+	held, err := s.Jobs().Lease(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Jobs().Lease(t.Context(), t.Name()); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second one: %v", err)
+	}
+	held.Release()
+	held, err = s.Jobs().Lease(t.Context(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Release()
+}
+
+// TestJobsOutliveTheirProcess: a job is there after a restart, and nobody has it any more.
+func TestJobsOutliveTheirProcess(t *testing.T) {
+	o := Options{Dir: t.TempDir(), Logger: testLog(t)}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := newJob(t, "x")
+	if _, _, err := s.Jobs().Create(t.Context(), job, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Jobs().Lease(t.Context(), job.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openTest(t, o)
+	if got, ok := listedJob(s, job.ID); !ok || got.State != JobWaiting || got.Payload != nil {
+		t.Errorf("after the restart there is %+v", got)
+	}
+	if got, err := s.Jobs().Load(t.Context(), job.ID); err != nil || string(got.Payload) != `{"year":2026}` {
+		t.Errorf("loaded is %+v, %v", got, err)
+	}
+	held, err := s.Jobs().Lease(t.Context(), job.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Release()
+}
+
+// TestJobsOfThreeNodes: what one node writes the others see, and are told of.
+func TestJobsOfThreeNodes(t *testing.T) {
+	url := startJetStream(t).ClientURL()
+	one, two := openTest(t, Options{URL: url, Logger: testLog(t)}), openTest(t, Options{URL: url, Logger: testLog(t)})
+	_, changed := two.Jobs().List()
+	job, _, err := one.Jobs().Create(t.Context(), newJob(t, "x"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Closed(t, "the other node is told", changed)
+	await.True(t, "the other node sees it", func() bool { _, ok := listedJob(two, job.ID); return ok })
+	job.State = JobCancelled
+	if _, err := two.Jobs().Save(context.Background(), job); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the first node sees the change", func() bool { got, _ := listedJob(one, job.ID); return got.State == JobCancelled })
+	if _, err := one.Jobs().Save(t.Context(), job); !errors.Is(err, ErrChanged) {
+		t.Errorf("over what the other node has written: %v", err)
+	}
+}
+
+// TestJobsAreForgotten: the copy forgets a job when its life is over, of which the server does not tell.
+func TestJobsAreForgotten(t *testing.T) {
+	s := openTest(t, Options{Memory: true, Logger: testLog(t)})
+	job, _, err := s.Jobs().Create(t.Context(), newJob(t, "x"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	age := func(by time.Duration) {
+		s.Jobs().mu.Lock()
+		defer s.Jobs().mu.Unlock()
+		is := s.Jobs().jobs[keyOf(job.Deed)]
+		is.ChangedAt = is.ChangedAt.Add(-by)
+		s.Jobs().jobs[keyOf(job.Deed)] = is
+	}
+	age(2 * ToldJobLife)
+	if _, ok := listedJob(s, job.ID); !ok {
+		t.Error("a job that is under way is forgotten")
+	}
+	job.ToldAt = time.Now()
+	if job, err = s.Jobs().Save(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	age(2 * ToldJobLife)
+	if got, ok := listedJob(s, job.ID); ok {
+		t.Errorf("kept is %+v", got)
+	}
+}
