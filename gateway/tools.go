@@ -23,6 +23,7 @@ type toolLine struct {
 	Requires             []string               `json:"requires,omitempty"`
 	RateLimit            *registry.RateLimit    `json:"rateLimit,omitempty"`
 	Availability         *registry.Availability `json:"availability,omitempty"`
+	Job                  *registry.JobSpec      `json:"job,omitempty"`
 	LatencyBudgetMS      int                    `json:"latencyBudgetMs"`
 	// Output is the schema of the data of an answer; absent if the tool does not describe it.
 	Output json.RawMessage `json:"output,omitempty"`
@@ -44,7 +45,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	for _, t := range tools {
 		list = append(list, toolLine{
 			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output, Description: t.Description, Summary: t.Summary, Category: t.Category,
-			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, ConfirmWhen: t.ConfirmWhen, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability, LatencyBudgetMS: t.LatencyBudgetMS,
+			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, ConfirmWhen: t.ConfirmWhen, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability, Job: t.Job, LatencyBudgetMS: t.LatencyBudgetMS,
 		})
 	}
 	answer(w, http.StatusOK, map[string]any{"version": snapshot.Version(), "tools": list, "envelope": registry.EnvelopeSchema()})

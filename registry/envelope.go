@@ -25,6 +25,9 @@ type Envelope struct {
 	// Evidence are the ids that an [Evidenced] result names, at most MaxEvidence. They are for
 	// the audit: the model finds them in Data.
 	Evidence []string `json:"-"`
+	// Job is the long work that the call begins: whoever runs calls must begin it, and puts into Data what the
+	// model is told. Nil without.
+	Job *BegunJob `json:"-"`
 	// Unbegun says of the answer of [Prepared.Run] that the tool's Execute was not called.
 	Unbegun bool `json:"-"`
 }

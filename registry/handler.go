@@ -72,6 +72,8 @@ type Result struct {
 	Data any
 	// Intents are applied in order after the call has succeeded.
 	Intents []Intent
+	// Job begins long work, of a tool that declares it; Data must be nil then. Nil begins none.
+	Job *NewJob
 }
 
 // Handler is a tool's function without its type parameters, made by [Bind]. The zero
@@ -84,6 +86,11 @@ type Handler struct {
 	// no check.
 	vet func(ctx context.Context, in invocation) (Result, error)
 	run func(ctx context.Context, in invocation) (Result, error)
+	// work does what a call has begun, readable says whether it can read a payload, and workNeeds is the type
+	// of its needs; nil without long work.
+	work      func(ctx context.Context, in invocation, job string, attempt int) (Result, error)
+	readable  func(payload json.RawMessage) error
+	workNeeds reflect.Type
 }
 
 // invocation is one call on its way to a handler.
@@ -120,12 +127,7 @@ func Bind[A, N any](execute func(context.Context, Call[A, N]) (Result, error), c
 		if err := json.Unmarshal(in.args, &call.Args); err != nil {
 			return call, err // Prepare has decoded it before, so this is a bug in the gateway
 		}
-		needs := reflect.ValueOf(&call.Needs).Elem()
-		for i, v := range in.needs {
-			if v.IsValid() {
-				needs.Field(i).Set(v)
-			}
-		}
+		setNeeds(&call.Needs, in.needs)
 		return call, nil
 	}
 	h.run = func(ctx context.Context, in invocation) (Result, error) {

@@ -194,6 +194,9 @@ func (l *loader) add(place pointer, t *Tool, h Handler) {
 	for _, p := range problems {
 		l.problems = append(l.problems, Problem{Path: place.String(), Message: t.ToolID + ": " + p.Message})
 	}
+	for _, message := range t.checkWork() {
+		l.problems = append(l.problems, Problem{Path: place.String(), Message: t.ToolID + ": " + message})
+	}
 }
 
 // handlers reports handlers without a tool.

@@ -44,7 +44,7 @@ var (
 	semverForm = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
 	specKeys = []string{
-		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "confirmWhen", "description", "dynamic", "idempotencyKey", "idempotent", "latencyBudgetMs",
+		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "confirmWhen", "description", "dynamic", "idempotencyKey", "idempotent", "job", "latencyBudgetMs",
 		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
 	}
 )
@@ -87,6 +87,7 @@ func readSpec(object map[string]any, raw map[string]json.RawMessage) (Spec, *com
 		AllowedModes:         r.modes(),
 		Requires:             r.requires(),
 		RateLimit:            r.rateLimit(),
+		Job:                  r.job(),
 		LatencyBudgetMS:      r.number("latencyBudgetMs", true, MaxTimeoutMS),
 		TimeoutMS:            r.number("timeoutMs", false, MaxTimeoutMS),
 		Behavior:             r.word("behavior", false, BehaviorBlocking, BehaviorNonBlocking),

@@ -30,6 +30,7 @@ const (
 type outcome struct {
 	data     json.RawMessage
 	intents  []Intent
+	job      *BegunJob
 	evidence []string
 	err      error
 	told     *Error // err as the model gets it; nil if the handler did not name it
@@ -63,7 +64,7 @@ func (p *Prepared) Run(ctx context.Context, session Session, caps ...any) Envelo
 	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
 	env.Meta.LatencyBudgetExceeded = took > time.Duration(p.tool.LatencyBudgetMS)*time.Millisecond
 	if o.err == nil {
-		env.OK, env.Data, env.Intents, env.Evidence = true, o.data, o.intents, o.evidence
+		env.OK, env.Data, env.Intents, env.Evidence, env.Job = true, o.data, o.intents, o.evidence, o.job
 	} else {
 		env.Error, env.Unbegun = p.tool.told(o), o.harmless()
 	}
@@ -244,6 +245,10 @@ func (s *Snapshot) succeeded(t *Tool, result Result) outcome {
 		if err := intent.check(); err != nil {
 			return outcome{err: fmt.Errorf("%w: %w", errBadResult, err)}
 		}
+	}
+	if result.Job != nil {
+		job, err := t.begun(*result.Job, result.Data)
+		return outcome{job: job, err: err, data: data, intents: append([]Intent{}, result.Intents...)}
 	}
 	data, broken := t.fitOutput(data, s.opts.MaxDataBytes)
 	if broken != nil {

@@ -88,6 +88,8 @@ type Spec struct {
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 	// Availability says when, where and for whom the tool is there; nil means always. See [Snapshot.Available].
 	Availability *Availability `json:"availability,omitempty"`
+	// Job says that calls may begin long work; nil means that the tool has none.
+	Job *JobSpec `json:"job,omitempty"`
 	// LatencyBudgetMS is how long a call should take, in ms; a longer call is logged and
 	// reported in the envelope's meta.
 	LatencyBudgetMS int `json:"latencyBudgetMs"`

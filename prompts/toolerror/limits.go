@@ -41,6 +41,36 @@ func NotAvailable(tool string) Words {
 	}
 }
 
+// TooManyJobs refuses long work while the user has as much of it under way as may be. name is what the work
+// is called.
+func TooManyJobs(name string) Words {
+	return Words{
+		fmt.Sprintf("%q was not begun: as much of it is under way for this user as may be.", name),
+		"Tell the user that it can be begun when one of those has ended.",
+	}
+}
+
+// NoJobs refuses long work where nobody could be told of its end.
+func NoJobs(name string) Words {
+	return Words{
+		fmt.Sprintf("%q was not begun: it takes long, and this conversation is kept by the client alone, so its result could not be told here.", name),
+		"Tell the user that it cannot be done in this conversation.",
+	}
+}
+
+// JobOutOfTime ends long work that takes longer than its tool allows, which is written as in "30m".
+func JobOutOfTime(tool, longest string) Words {
+	return Words{fmt.Sprintf("The work of %s did not end within %s and was stopped.", tool, longest), "Tell the user that it has failed."}
+}
+
+// JobInterrupted ends long work whose gateway has died as often as it may.
+func JobInterrupted(tool string, attempts int) Words {
+	return Words{
+		fmt.Sprintf("The work of %s was begun %d times and was interrupted each time, so it was given up. It may have been done in part.", tool, attempts),
+		"Tell the user that it has failed, and that nobody knows how far it came.",
+	}
+}
+
 // BudgetUsedUp refuses a call beyond the budget of the turn. kind is "tool calls" or
 // "retrieval calls", allowed is how many of them a turn may have.
 func BudgetUsedUp(kind string, allowed int, tool string) Words {

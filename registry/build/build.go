@@ -177,12 +177,12 @@ type output struct {
 // generated makes the Go files.
 func (p *project) generated(names []string, tools []*tool) ([]output, error) {
 	var all []output
-	checked := map[string]bool{}
+	has := map[string]functions{}
 	for _, t := range tools {
-		checked[t.name] = t.checked
+		has[t.name] = t.has
 		all = append(all, output{path.Join(toolsDir, t.name, ArgsFile), t.args, t.current})
 	}
-	text, err := handlersSource(p.module, names, checked)
+	text, err := handlersSource(p.module, names, has)
 	if err != nil {
 		return nil, err
 	}

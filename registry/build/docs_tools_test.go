@@ -139,8 +139,8 @@ func runDocsTools(t *testing.T, dir string, write func(name, text string) string
 	}
 	command("go", args...)
 	tests, err := filepath.Glob(filepath.Join(dir, "bin", "*.test"))
-	if err != nil || len(tests) != 3 {
-		t.Fatalf("the tests %v, want those of two tools and of the calls: %v", tests, err)
+	if err != nil || len(tests) != 4 {
+		t.Fatalf("the tests %v, want those of three tools and of the calls: %v", tests, err)
 	}
 	for _, test := range tests {
 		command(test)

@@ -152,7 +152,7 @@ const (
 // fields are the fields of schema.json, as written.
 var fields = [...]string{
 	"toolId", "version", "title", "tags", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "confirmWhen",
-	"allowedModes", "requires", "rateLimit", "availability", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
+	"allowedModes", "requires", "rateLimit", "availability", "job", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
 	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings", "dynamic",
 }
 

@@ -19,6 +19,7 @@ import (
 
 const (
 	signature      = "func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error)"
+	workSignature  = "func Work(ctx context.Context, work registry.Work[Payload, Needs]) (registry.Result, error)"
 	checkSignature = "func Check(ctx context.Context, call registry.Call[Args, Needs]) error"
 )
 
@@ -55,15 +56,15 @@ func newGoFile(name string, tree *ast.File) goFile {
 }
 
 // handler checks the Go code of a tool as far as possible without compiling: the package,
-// Execute with its signature, and Needs. It returns whether there is a function Check.
-func (l *linter) handler(s *source, spec *registry.Spec) (checked bool) {
+// Execute with its signature, and Needs. It returns which functions there are beside Execute.
+func (l *linter) handler(s *source, spec *registry.Spec) (has functions) {
 	if !l.leftOuts(s) {
-		return false
+		return has
 	}
 	fset := token.NewFileSet()
 	main, ok := l.parse(fset, s.file(handlerFile), s.handler)
 	if !ok {
-		return false
+		return has
 	}
 	files := []goFile{main}
 	for _, name := range slices.Sorted(maps.Keys(s.others)) {
@@ -83,7 +84,37 @@ func (l *linter) handler(s *source, spec *registry.Spec) (checked bool) {
 	l.execute(fset, s, main)
 	l.needs(fset, s, files, spec)
 	l.byHand(fset, files, spec)
-	return l.checks(fset, files)
+	return functions{check: l.checks(fset, files), work: l.works(fset, s, files, spec)}
+}
+
+// functions are those that a handler may have beside Execute.
+type functions struct{ check, work bool }
+
+// works looks for the function that does the tool's long work, and reports whether there is one.
+func (l *linter) works(fset *token.FileSet, s *source, files []goFile, spec *registry.Spec) bool {
+	found := false
+	for _, f := range files {
+		switch work := f.declared["Work"].(type) {
+		case nil:
+		case *ast.FuncDecl:
+			found = true
+			line := fset.Position(work.Pos()).Line
+			switch {
+			case spec.Job == nil:
+				l.add(f.name, line, "", ruleHandler, "There is a function Work, and schema.json declares no \"job\": add it, or give the function another name.")
+			case work.Type.TypeParams != nil || !slices.Equal(f.typesOf(work.Type.Results), []string{l.module + "/registry.Result", "error"}) ||
+				!slices.Equal(f.typesOf(work.Type.Params), []string{"context.Context", l.module + "/registry.Work[Payload, Needs]"}):
+				l.add(f.name, line, "", ruleHandler, "Work has the wrong signature; it must be\n    %s\nwith a type Payload of the tool's own.", workSignature)
+			}
+		default:
+			found = true
+			l.add(f.name, fset.Position(work.Pos()).Line, "", ruleHandler, "Work is not a function, so nothing does the tool's long work; it must be\n    %s\nor have another name.", workSignature)
+		}
+	}
+	if !found && spec.Job != nil {
+		l.add(s.file(handlerFile), 0, "", ruleHandler, "schema.json declares a \"job\", and there is no function Work; write\n    %s", workSignature)
+	}
+	return found
 }
 
 // checks looks for the optional function that says what is wrong with a call before a person

@@ -29,7 +29,7 @@ type tool struct {
 	entry   registry.Entry
 	args    []byte // zz_args.go as it must be
 	current []byte // zz_args.go as it is now
-	checked bool   // its handler has a function Check
+	has     functions
 	output  []byte // its output in OpenAI's form; empty without one
 }
 
@@ -71,7 +71,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if s.guide != nil {
 		l.guide(s, t, parameters)
 	}
-	t.checked = l.handler(s, &t.entry.Spec)
+	t.has = l.handler(s, &t.entry.Spec)
 	t.entry.Handler = s.handlerHash()
 	if parameters != nil && s.named {
 		var err error

@@ -53,6 +53,10 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 	if t.RateLimit != nil {
 		rate = t.RateLimit.String() + " for each user"
 	}
+	job := ""
+	if t.Job != nil {
+		job = t.Job.String()
+	}
 	var asked []string
 	for _, c := range t.ConfirmWhen {
 		asked = append(asked, c.String())
@@ -62,7 +66,7 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 		available = t.Availability.String()
 	}
 	for _, more := range [][]string{
-		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Asked when", strings.Join(asked, ", or ")}, {"Rate limit", rate}, {"Available", available},
+		{"Title", t.Title}, {"Tags", strings.Join(t.Tags, ", ")}, {"Requires", strings.Join(t.Requires, ", ")}, {"Asked when", strings.Join(asked, ", or ")}, {"Rate limit", rate}, {"Available", available}, {"Job", job},
 		{"Behavior", t.Behavior}, {"Scheduling", t.Scheduling}, {"Idempotency key", t.IdempotencyKey}, {"Preview", t.Preview},
 	} {
 		if more[1] != "" {

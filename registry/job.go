@@ -1,0 +1,197 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// The limits of a [JobSpec], and of what a job holds.
+const (
+	MinJobTime    = time.Second
+	MaxJobTime    = 6 * time.Hour
+	MaxJobsAtOnce = 20
+	// MaxJobName is in characters, MaxJobPayload and MaxJobData are in bytes of JSON.
+	MaxJobName    = 80
+	MaxJobPayload = 32 << 10
+	MaxJobData    = 64 << 10
+)
+
+// JobSpec says that calls of the tool may begin long work, which goes on when they are answered.
+type JobSpec struct {
+	// Name is what the work is called towards people and models, at most [MaxJobName].
+	Name string `json:"name"`
+	// Longest is the longest time of one attempt, as the author wrote it, such as "30m"; [JobSpec.Within]
+	// returns it.
+	Longest string `json:"longest"`
+	// AtOnce is how many of the tool's jobs one user may have under way: 1 to [MaxJobsAtOnce].
+	AtOnce int `json:"atOnce"`
+}
+
+// Within returns the longest time of one attempt; zero if it is not valid, which ParseSpec reports.
+func (j JobSpec) Within() time.Duration {
+	d, err := time.ParseDuration(j.Longest)
+	if err != nil || d < MinJobTime || d > MaxJobTime {
+		return 0
+	}
+	return d
+}
+
+// String returns the limits in words.
+func (j JobSpec) String() string {
+	return fmt.Sprintf("%s: at most %s, %d at once for each user", j.Name, j.Longest, j.AtOnce)
+}
+
+// job reads {"name": "Yearly report", "longest": "30m", "atOnce": 2}.
+func (r *specReader) job() *JobSpec {
+	v, has := r.object["job"]
+	if !has {
+		return nil
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		r.problem(pointer{"job"}, "\"job\" is an object such as {\"name\": \"Yearly report\", \"longest\": \"30m\", \"atOnce\": 2}, got %s; a tool without long work leaves it out.", describe(v))
+		return nil
+	}
+	known := []string{"atOnce", "longest", "name"}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(known, key) {
+			r.problem(pointer{"job", key}, "The key %q is not known: a job has atOnce, longest and name%s.", shorten(key, 60), didYouMean(key, known))
+		}
+	}
+	j := new(JobSpec)
+	switch name, has := object["name"]; {
+	case !has:
+		r.problem(pointer{"job", "name"}, "The key \"name\" is missing; add it: what the work is called, such as \"Yearly report\".")
+	default:
+		if j.Name, ok = name.(string); !ok || strings.TrimSpace(j.Name) == "" || strings.ContainsAny(j.Name, "\n\t") || utf8.RuneCountInString(j.Name) > MaxJobName {
+			r.problem(pointer{"job", "name"}, "\"name\" is one line of 1 to %d characters, got %s.", MaxJobName, describe(name))
+		}
+	}
+	if longest, has := object["longest"]; !has {
+		r.problem(pointer{"job", "longest"}, "The key \"longest\" is missing; add it: the longest time of the work, such as \"30m\".")
+	} else if j.Longest, _ = longest.(string); j.Within() == 0 {
+		r.problem(pointer{"job", "longest"}, "\"longest\" is a time from 1s to 6h, such as \"90s\", \"30m\" or \"2h\", got %s.", show(longest))
+	}
+	if most, has := object["atOnce"]; !has {
+		r.problem(pointer{"job", "atOnce"}, "The key \"atOnce\" is missing; add it: how many jobs of the tool one user may have under way.")
+	} else if j.AtOnce, ok = wholeNumber(most); !ok || j.AtOnce < 1 || j.AtOnce > MaxJobsAtOnce {
+		r.problem(pointer{"job", "atOnce"}, "\"atOnce\" is a whole number from 1 to %d, got %s.", MaxJobsAtOnce, describe(most))
+	}
+	return j
+}
+
+// NewJob is long work that a call begins: the answer of an Execute that has done nothing yet.
+type NewJob struct {
+	// Payload is all that Work needs to do the work, whenever and in whatever process that is: it is kept as
+	// JSON of at most MaxJobPayload bytes, so it must hold no secret.
+	Payload any
+	// Told is the sentence that the model is told at once, as the answer of the call.
+	Told string
+}
+
+// BegunJob is a NewJob in its final form.
+type BegunJob struct {
+	Payload json.RawMessage
+	Told    string
+}
+
+// Work is the input of a tool's Work function, which does what a call has begun. P is the tool's Payload, N
+// its Needs. Capabilities of one conversation, such as a [Gallery], are missing; [Messenger] reaches nobody.
+type Work[P, N any] struct {
+	Payload P
+	Needs   N
+	// Session is a snapshot of the session at the time of the call. Its Now is the time of this attempt.
+	Session Session
+	// Tool is the tool's id, Job the job's.
+	Tool, Job string
+	// Attempt counts from 1. A later one follows if the process of the one before has died, or if its error
+	// said that it may be repeated.
+	Attempt int
+	// IdempotencyKey is the same in all attempts, and no other job has it: hand it on to the system that the
+	// work writes to, so that two attempts do one deed.
+	IdempotencyKey string
+}
+
+// BindWork adds the tool's Work function to its handler. P must be what encoding/json can write and read. N
+// must be the type of Needs that Execute has.
+func BindWork[P, N any](h Handler, work func(context.Context, Work[P, N]) (Result, error)) Handler {
+	h.workNeeds = reflect.TypeFor[N]()
+	h.readable = func(payload json.RawMessage) error { return json.Unmarshal(payload, new(P)) }
+	if work == nil {
+		return h
+	}
+	h.work = func(ctx context.Context, in invocation, job string, attempt int) (Result, error) {
+		w := Work[P, N]{Session: in.session, Tool: in.tool, Job: job, Attempt: attempt, IdempotencyKey: in.key}
+		if err := json.Unmarshal(in.args, &w.Payload); err != nil {
+			return Result{}, &ToolError{Type: ErrorPermanent, Message: "The work was begun by another version of the tool, which this one cannot go on with.", Err: err}
+		}
+		setNeeds(&w.Needs, in.needs)
+		return work(ctx, w)
+	}
+	return h
+}
+
+// setNeeds puts values into the fields of needs, a pointer to a struct.
+func setNeeds(needs any, values []reflect.Value) {
+	fields := reflect.ValueOf(needs).Elem()
+	for i, v := range values {
+		if v.IsValid() {
+			fields.Field(i).Set(v)
+		}
+	}
+}
+
+// checkWork reports what is wrong between a tool's declaration of long work and its handler.
+func (t *Tool) checkWork() (problems []string) {
+	h := t.handler
+	switch {
+	case t.Job == nil && h.work == nil:
+		return nil
+	case t.Job == nil:
+		return []string{"The handler has a function Work, and schema.json declares no \"job\": add it, or remove the function."}
+	case h.work == nil:
+		return []string{"schema.json declares a \"job\", and the handler has no function Work: write it, run `voicegw tools build` and build the program again."}
+	case h.workNeeds != h.needs:
+		return []string{fmt.Sprintf("Execute needs %s and Work needs %s: both must name one type.", h.needs, h.workNeeds)}
+	}
+	for _, mode := range t.AllowedModes {
+		for i, s := range t.sources[mode] {
+			if s.perCall != nil && s.optional == nil && !slices.Contains(CallCapabilities(), s.perCall) {
+				field := h.needs.Field(i)
+				problems = append(problems, fmt.Sprintf("The handler needs %s (%s), which belongs to one conversation, and Work runs without one: make it a registry.Optional.", field.Name, field.Type))
+			}
+		}
+	}
+	slices.Sort(problems)
+	return slices.Compact(problems)
+}
+
+// begun puts the long work that an Execute asks for into its final form.
+func (t *Tool) begun(job NewJob, data any) (*BegunJob, error) {
+	switch {
+	case t.Job == nil:
+		return nil, fmt.Errorf("%w: it begins a job, and schema.json declares none", errBadResult)
+	case data != nil:
+		return nil, fmt.Errorf("%w: it has data beside its job: what is told at once is the job's Told", errBadResult)
+	case strings.TrimSpace(job.Told) == "" || utf8.RuneCountInString(job.Told) > maxMessage:
+		return nil, fmt.Errorf("%w: the Told of its job must have 1 to %d characters", errBadResult, maxMessage)
+	}
+	payload, err := marshal(job.Payload)
+	if err == nil {
+		err = t.handler.readable(payload)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the payload of its job: %w", errBadResult, err)
+	}
+	if len(payload) > MaxJobPayload {
+		return nil, fmt.Errorf("%w: the payload of its job has %d bytes, at most %d are allowed", errBadResult, len(payload), MaxJobPayload)
+	}
+	return &BegunJob{Payload: payload, Told: job.Told}, nil
+}

@@ -1,0 +1,74 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"voicegw/prompts/toolerror"
+)
+
+// errJobTime is the cause of the end of work that takes longer than its tool allows.
+var errJobTime = errors.New("the job took longer than its schema.json allows")
+
+// JobRun is one attempt at a job.
+type JobRun struct {
+	// ID is the job's, Tool its tool's; Attempt counts from 1.
+	ID, Tool string
+	Attempt  int
+	Payload  json.RawMessage
+	// Key is the IdempotencyKey.
+	Key string
+	// Session is the one in which the job was begun.
+	Session Session
+}
+
+// Work makes one attempt at a job and always returns an envelope, at the latest when the longest time that
+// the tool allows has passed or ctx is done. caps are the values of [CallCapabilities]. A tool that is not
+// there any more, or has no long work, is NOT_FOUND. As in [Prepared.Run], a handler that does not return is
+// left behind.
+func (s *Snapshot) Work(ctx context.Context, run JobRun, caps ...any) Envelope {
+	start := time.Now()
+	t, ok := s.tools[run.Tool]
+	if !ok || t.Job == nil || !t.Allows(run.Session.Mode) {
+		return NotFound(shorten(run.Tool, 100), s.version, time.Since(start))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.Job.Within(), errJobTime)
+	defer cancel()
+	p := &Prepared{tool: t, snapshot: s, mode: run.Session.Mode, args: run.Payload, key: run.Key}
+	o, left := s.handle(ctx, p, run.Session, caps, func(ctx context.Context, in invocation) (Result, error) {
+		return t.handler.work(ctx, in, run.ID, run.Attempt)
+	})
+	if o.err == nil {
+		if err := o.ofWork(); err != nil {
+			o = outcome{err: err}
+		}
+	}
+	if o.late && errors.Is(o.err, errJobTime) {
+		o.told = NewError(ErrorPermanent, toolerror.JobOutOfTime(t.ToolID, t.Job.Longest))
+		o.told.PartialSideEffects = t.SideEffects == SideEffectsWrites
+	}
+	env := Envelope{Meta: s.meta(t, time.Since(start))}
+	if o.err == nil {
+		env.OK, env.Data, env.Evidence = true, o.data, o.evidence
+	} else {
+		env.Error, env.Unbegun = t.told(o), o.harmless()
+	}
+	s.log(ctx, p, run.Session, &env, o, left)
+	return env
+}
+
+// ofWork reports what an answer of Work may not have.
+func (o outcome) ofWork() error {
+	switch {
+	case o.job != nil:
+		return fmt.Errorf("%w: Work begins another job", errBadResult)
+	case len(o.intents) > 0:
+		return fmt.Errorf("%w: Work has intents, and no session to which they apply", errBadResult)
+	case len(o.data) > MaxJobData:
+		return fmt.Errorf("%w: the data of Work has %d bytes, at most %d are kept", errBadResult, len(o.data), MaxJobData)
+	}
+	return nil
+}
