@@ -22,6 +22,12 @@ const (
 	EventIntent Event = "intent_refused"
 	// EventNote is what a tool has said of a call while it ran.
 	EventNote Event = "tool_note"
+	// EventJobStarted to EventJobTold are about long work that a call has begun, whose id is Job: that it was
+	// begun, has ended, was cancelled, and that its conversation was told of its end.
+	EventJobStarted   Event = "job_started"
+	EventJobEnded     Event = "job_ended"
+	EventJobCancelled Event = "job_cancelled"
+	EventJobTold      Event = "job_told"
 	// EventAgent is a change of agent: Agent goes on, From is the agent before, and Why is the reason.
 	EventAgent Event = "agent_switched"
 	// EventDamage is damage to the store's data that the operator has accepted. Why says what
@@ -98,6 +104,8 @@ type Record struct {
 	// in a record about that.
 	Note     string          `json:"note,omitempty"`
 	NoteData json.RawMessage `json:"noteData,omitempty"`
+	// Job is the long work that the record is about.
+	Job string `json:"job,omitempty"`
 	// Delivered says that the answer was written to the model's connection.
 	Delivered bool `json:"delivered"`
 	// NotDelivered says why not: "cancelled", "superseded", "repeated", "session_over",

@@ -47,6 +47,8 @@ type Options struct {
 	Answers Answers
 	// Approvals are reported to their conversations, once each. Nil if the store has none.
 	Approvals Approvals
+	// Jobs tells of long work that has ended. Nil means that calls begin none.
+	Jobs Jobs
 	// Vision means that Model accepts images.
 	Vision bool
 	// Persona answers requests that name no other one. Its empty name means "default".

@@ -151,7 +151,8 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 		t.emit(&protocol.Error{Code: errcode.StoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
 		status = protocol.DoneFailed
 	} else {
-		t.told(ctx, open)
+		t.told(ctx, open.approvals)
+		t.toldJobs(ctx, open.jobs)
 		for _, settle := range t.settle {
 			settle()
 		}
@@ -170,10 +171,16 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	return done, nil
 }
 
+// owed is what the conversation is told in this turn although it began earlier.
+type owed struct {
+	approvals []store.Approval
+	jobs      []store.Job
+}
+
 // begin collects what the model is told before it answers: earlier approvals with an unknown
-// outcome, and what the user says or has approved.
-func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
-	open = t.openApprovals(ctx)
+// outcome, long work that has ended, and what the user says or has approved.
+func (t *turn) begin(ctx context.Context) (open owed, err error) {
+	open = owed{t.openApprovals(ctx), t.owedJobs(ctx)}
 	if t.rec.Begun {
 		for _, e := range t.rec.Lead {
 			if e.System {
@@ -182,20 +189,18 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 				t.entries = append(t.entries, e)
 			}
 		}
-		open = slices.DeleteFunc(open, func(a store.Approval) bool {
-			return !t.conv.Told(a.Reference) && !conversation.Told(t.rec.Lead, a.Reference)
-		})
-	} else {
-		for _, a := range open {
-			if !t.conv.Told(a.Reference) {
-				t.noted(t.approvalNotice(a))
-			}
+		untold := func(reference string) bool {
+			return !t.conv.Told(reference) && !conversation.Told(t.rec.Lead, reference)
 		}
+		open.approvals = slices.DeleteFunc(open.approvals, func(a store.Approval) bool { return untold(a.Reference) })
+		open.jobs = slices.DeleteFunc(open.jobs, func(j store.Job) bool { return untold(j.ID) })
+	} else {
+		t.tellOwed(open)
 		t.tellUnapproved(ctx)
 		if t.req.Confirmation == nil {
 			t.started()
 		} else if err := t.confirm(ctx); err != nil {
-			return nil, err
+			return owed{}, err
 		}
 		t.rec.Begun, t.rec.Lead = true, slices.Clone(t.entries)
 	}
@@ -206,6 +211,20 @@ func (t *turn) begin(ctx context.Context) (open []store.Approval, err error) {
 	t.recall(ctx)
 	t.askedBefore(ctx)
 	return open, nil
+}
+
+// tellOwed tells the model what the conversation has not been told yet.
+func (t *turn) tellOwed(open owed) {
+	for _, a := range open.approvals {
+		if !t.conv.Told(a.Reference) {
+			t.noted(t.approvalNotice(a))
+		}
+	}
+	for _, j := range open.jobs {
+		if !t.conv.Told(j.ID) {
+			t.noted(t.jobNotice(j))
+		}
+	}
 }
 
 // over tells the observer, and whoever follows, that the attempt has ended.

@@ -56,6 +56,9 @@ var accesses = []access{
 	{pattern: "DELETE " + agentsPath + "/{id}", scopes: scope.Admin},
 	{pattern: "POST /v1/confirmations", scopes: scope.Confirm},
 	{pattern: "GET /v1/approvals", scopes: scope.Admin},
+	{pattern: "GET " + jobsPath, scopes: scope.Voice | scope.Chat | scope.Inspect}, // without inspect only one's own
+	{pattern: "GET " + jobsPath + "/{id}", scopes: scope.Voice | scope.Chat | scope.Inspect},
+	{pattern: "DELETE " + jobsPath + "/{id}", scopes: scope.Voice | scope.Chat | scope.Admin},
 	{pattern: "GET /v1/blocks", scopes: scope.Admin},
 	{pattern: "DELETE /v1/blocks/{user}", scopes: scope.Admin},
 	{pattern: "GET /v1/simulator", scopes: scope.Admin},

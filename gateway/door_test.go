@@ -54,6 +54,7 @@ func everyRoute(t *testing.T, change func(*Options)) *Server {
 		o.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the page") })
 		o.Tools = func() *registry.Snapshot { return &registry.Snapshot{} }
 		o.Auth, o.Approvals = operators(testKey), noApprovals{}
+		o.Jobs = &fakeJobs{}
 		o.Images, o.Blocks, o.Voice, o.Simulator = broken{}, &fakeBlocks{}, &desk{}, &fakeSimulator{}
 		o.Metrics = o.Page
 		o.Reload = func() (Reloaded, error) { return Reloaded{}, nil }

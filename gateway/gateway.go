@@ -45,6 +45,8 @@ type Options struct {
 	// TrustedProxies are the addresses of proxies in front of the gateway: only their
 	// X-Forwarded-For and X-Forwarded-Proto count.
 	TrustedProxies []netip.Prefix
+	// Jobs are listed and cancelled at /v1/jobs; nil means that there is no such endpoint.
+	Jobs Jobs
 	// Approvals are listed at /v1/approvals; nil means that there is no such endpoint.
 	Approvals Approvals
 	// Blocks are listed and ended at /v1/blocks; nil means that there is no such
@@ -196,6 +198,11 @@ func (s *Server) handleOperators() {
 		s.handle("PUT "+agentsPath+"/{id}", s.replaceAgent)
 		s.handle("PATCH "+agentsPath+"/{id}", s.patchAgent)
 		s.handle("DELETE "+agentsPath+"/{id}", s.deleteAgent)
+	}
+	if opts.Jobs != nil {
+		s.handle("GET "+jobsPath, s.listJobs)
+		s.handle("GET "+jobsPath+"/{id}", s.showJob)
+		s.handle("DELETE "+jobsPath+"/{id}", s.cancelJob)
 	}
 	if opts.Usage != nil {
 		s.handle("GET /v1/usage", s.showUsage)

@@ -60,6 +60,13 @@ func ApprovedNotice(tool, reference string, result json.RawMessage) string {
 		tool, reference, result)
 }
 
+// JobNotice reports the end of long work that was begun earlier; name is what it is called, result the
+// envelope that came of it.
+func JobNotice(name, tool, reference string, result json.RawMessage) string {
+	return fmt.Sprintf("%q, which %s began earlier (reference %s), has ended. This is its result; tell the user briefly what came of it, and do not call it again: %s",
+		name, tool, reference, result)
+}
+
 // DeclinedNotice says that the user has declined.
 func DeclinedNotice(tool, reference string) string {
 	return fmt.Sprintf("The user declined %s (reference %s). Nothing was done. Acknowledge it briefly.", tool, reference)

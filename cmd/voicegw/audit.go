@@ -115,9 +115,9 @@ func (f auditFlags) filter(now time.Time) (audit.Filter, error) {
 		Session: f.Session, User: string(f.User), Tool: strings.ReplaceAll(f.Tool, "-", "_"), Event: audit.Event(f.Event),
 		Failed: f.Failed, Undelivered: f.Undelivered,
 	}
-	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote, audit.EventDamage}
+	events := []audit.Event{"", audit.EventTool, audit.EventConfirmation, audit.EventIntent, audit.EventNote, audit.EventJobStarted, audit.EventJobEnded, audit.EventJobCancelled, audit.EventJobTold, audit.EventDamage}
 	if !slices.Contains(events, filter.Event) {
-		return filter, fmt.Errorf("--event is %q and must be one of tool_execution, confirmation, intent_refused, tool_note, damage_accepted", f.Event)
+		return filter, fmt.Errorf("--event is %q and must be one of tool_execution, confirmation, intent_refused, tool_note, job_started, job_ended, job_cancelled, job_told, damage_accepted", f.Event)
 	}
 	for _, name := range f.Error {
 		t := registry.ErrorType(strings.ToUpper(name))

@@ -109,6 +109,7 @@ func (s *server) parts() []part {
 		{"an operator's drain", s.drained.end},
 		{"the metrics", s.scrapes.close},
 		{"the other gateways", s.peers.close},
+		{"the jobs", s.closeJobs},
 		{"the simulator", s.sim.close},
 		{"the usage", s.closeUsage},
 		{"the webhooks", s.closeWebhooks},

@@ -11,6 +11,7 @@ import (
 	"voicegw/audit"
 	"voicegw/config"
 	"voicegw/config/setting"
+	"voicegw/jobs"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
@@ -44,9 +45,9 @@ func budget(b config.Budget) policy.Budget {
 }
 
 // newExecutor makes the executor of all tools, over the store.
-func newExecutor(cfg *config.Config, keep *store.Store, logger *slog.Logger) *execute.Executor {
+func newExecutor(cfg *config.Config, keep *store.Store, long *jobs.Runner, logger *slog.Logger) *execute.Executor {
 	return execute.New(execute.Options{
-		Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger,
+		Jobs: long, Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger,
 	})
 }
 

@@ -43,6 +43,7 @@ type grammar struct {
 	Tools   toolsFlags   `cmd:"" help:"Check, build, write and try tools."`
 	Agents  agentsFlags  `cmd:"" help:"List, show, change and delete the agents of a running gateway."`
 	Audit   auditFlags   `cmd:"" help:"Show what tools did: the audit, filtered, and as it comes."`
+	Jobs    jobsFlags    `cmd:"" help:"List the long work that calls have begun, and cancel it."`
 	Blocks  blocksFlags  `cmd:"" help:"List the users who are locked out, and let them in again."`
 	Keys    keysFlags    `cmd:"" help:"Make API keys for a gateway's configuration."`
 	Drain   drainFlags   `cmd:"" help:"Empty a running gateway: its sessions move to others, and it takes no new ones."`

@@ -55,7 +55,7 @@ func program() {
 	os.Exit(Run(context.Background(), Process{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: secrettest.Watch(secrettest.Log, os.Stderr), Environ: os.Environ(), Signals: signals,
 		Registry: func() ([]byte, error) { return os.ReadFile(os.Getenv(registryEnv)) },
-		Handlers: worldHandlers(os.Getenv(worldEnv)),
+		Handlers: testHandlers(),
 	}))
 }
 

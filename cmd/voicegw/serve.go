@@ -30,6 +30,7 @@ import (
 	"voicegw/internal/overload"
 	"voicegw/internal/sdnotify"
 	"voicegw/internal/terminal"
+	"voicegw/jobs"
 	"voicegw/meter"
 	"voicegw/metrics"
 	"voicegw/registry"
@@ -132,6 +133,7 @@ type server struct {
 	dayBudget    atomic.Uint64 // the bits of a float64: US dollars
 	usage        *meter.Meter
 	webhooks     *webhook.Sender
+	jobs         *jobs.Runner
 	tools        *registry.Registry
 	agents       *agents
 	reload       *build.Watch // nil without dev
@@ -206,7 +208,8 @@ func (s *server) open(ctx context.Context, p Process) error {
 	s.openWebhooks()
 	s.nameMetrics(s.models.transports)
 	s.nameTraces()
-	executor := newExecutor(s.cfg, s.caps.store, s.logger)
+	s.openJobs()
+	executor := newExecutor(s.cfg, s.caps.store, s.jobs, s.logger)
 	if s.peers, err = s.openPeers(ctx); err != nil {
 		return err
 	}
@@ -269,7 +272,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Sessions: s.sessions, Tools: s.tools.Snapshot, Page: web.Handler(), Hosts: may.Hosts, Origins: may.Origins,
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
-		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Auth: s.auth, GuardCompletions: may.GuardCompletions,
+		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth, GuardCompletions: may.GuardCompletions,
 		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained, Reload: s.reloadNow,
 		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered, Refused: s.metrics.Refused, Ready: s.caps.store.Ready,

@@ -111,6 +111,8 @@ type Conversation struct {
 	Session registry.Session
 	// Capabilities are passed to each call; see registry.Options.
 	Capabilities []any
+	// Unkept says that nobody keeps the conversation here, so that it cannot be told of anything later.
+	Unkept bool
 	// Trace is the span that the calls belong to, in the contexts of their handlers; zero without one.
 	Trace traceparent.Parent
 	// Tell sends the client a message of a running call. It may be called concurrently and must not wait.

@@ -53,7 +53,8 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	caps, end := besides(j, session, c)
 	defer end()
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
-		return e.rated(ctx, p, session, caps)
+		env, begunAt = e.rated(ctx, p, session, caps)
+		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
 	}
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
@@ -87,6 +88,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	}
 	p.SetIdempotencyKey(handlerKey(name))
 	env, begunAt = e.rated(ctx, p, session, caps)
+	env = e.begunJob(ctx, env, name, j, session, c)
 	e.record(entry, env, j, session)
 	return env, begunAt
 }

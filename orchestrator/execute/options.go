@@ -33,6 +33,8 @@ type Options struct {
 	Ledger Ledger
 	// Confirmations stores questions to the user. If it is nil, no question can be asked.
 	Confirmations Confirmations
+	// Jobs does long work. If it is nil, calls that begin some are refused.
+	Jobs Jobs
 	// Life is how long a question can be answered. Zero means defaults.QuestionLife.
 	Life time.Duration
 	// Grace is how long Close lets running tools go on. Zero means 5 s.

@@ -1,0 +1,78 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"voicegw/internal/user"
+	"voicegw/store"
+)
+
+// endedJobs are jobs of whose end nobody has been told.
+type endedJobs struct {
+	mu   sync.Mutex // guards the following fields
+	owed []store.Job
+	told map[string]int
+	fail error // of Told
+	away error // of OwedTo
+}
+
+func (e *endedJobs) OwedTo(_ context.Context, conversation string) ([]store.Job, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var in []store.Job
+	for _, j := range e.owed {
+		if j.Conversation == conversation && (e.told[j.ID] == 0 || e.fail != nil) {
+			in = append(in, j)
+		}
+	}
+	return in, e.away
+}
+
+func (e *endedJobs) Told(_ context.Context, id string) (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told[id]++
+	return e.told[id] == 1, e.fail
+}
+
+// TestJobIsToldOnce: that long work has ended is told to the model before what the user says next, once, also
+// if that could not be noted; nobody else is told.
+func TestJobIsToldOnce(t *testing.T) {
+	job := func(id, who, talk string) store.Job {
+		return store.Job{ID: id, Name: "Report", Tool: "report_make", User: who, Conversation: talk, State: store.JobDone, Result: json.RawMessage(`{"ok":true,"data":"R-1"}`)}
+	}
+	ended := &endedJobs{told: map[string]int{}, fail: errors.New("the store is away"), away: errors.New("the store is away"), owed: []store.Job{
+		job("job-0123456789abcdef", "ada", "c-1"), job("job-of-eve", "eve", "c-1"), job("job-elsewhere", "ada", "c-2"),
+	}}
+	bubble(t, setting{options: Options{Jobs: ended}}, func(t *testing.T, f *fixture) {
+		say := func(text string, history []Message) string {
+			if _, err := f.respond(t.Context(), Request{ConversationID: "c-1", User: user.Must("ada"), Message: text, History: history}, says("I see.")); err != nil {
+				t.Fatal(err)
+			}
+			return transcript(f.last())
+		}
+		if got := say("One", nil); strings.Contains(got, "job-") {
+			t.Errorf("told while the store is away: %s", got)
+		}
+		ended.away = nil
+		const notice = `"Report", which report_make began earlier (reference job-0123456789abcdef), has ended.`
+		if got := say("Two", nil); strings.Count(got, notice) != 1 || strings.Index(got, notice) > strings.Index(got, "user: Two") || !strings.Contains(got, `"R-1"`) || strings.Contains(got, "job-of-eve") || strings.Contains(got, "job-elsewhere") {
+			t.Errorf("the turn after its end: %s", got)
+		}
+		// It could not be noted that the conversation was told, which is noted now.
+		ended.fail = nil
+		ended.told = map[string]int{}
+		if got := say("Three", nil); strings.Count(got, notice) != 1 || ended.told["job-0123456789abcdef"] != 1 || len(ended.told) != 1 {
+			t.Errorf("noted %v, and the turn after that: %s", ended.told, got)
+		}
+		ended.told = map[string]int{}
+		if got := say("Four", []Message{{Role: RoleUser, Text: "Before"}}); strings.Contains(got, "job-") || len(ended.told) != 0 {
+			t.Errorf("a conversation that its client keeps was told: %s", got)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"voicegw/auth"
+	"voicegw/auth/scope"
+	"voicegw/internal/user"
+	"voicegw/store"
+)
+
+// Jobs is the long work that calls have begun; *jobs.Runner implements it. Its methods may be used
+// concurrently.
+type Jobs interface {
+	// List returns the jobs of a user and a conversation, the oldest first; empty names match all.
+	List(user, conversation string) []store.Job
+	// Job returns one with its result. The error is store.ErrUnknown or wraps store.ErrUnavailable.
+	Job(ctx context.Context, id string) (store.Job, error)
+	// Cancel ends one; was is false if it was over already.
+	Cancel(ctx context.Context, id, by string) (j store.Job, was bool, err error)
+}
+
+const jobsPath = "/v1/jobs"
+
+// jobLine is a job. Times are RFC 3339 in UTC with ms.
+type jobLine struct {
+	ID           string      `json:"id"`
+	Tool         string      `json:"tool"`
+	Name         string      `json:"name"`
+	State        string      `json:"state"`
+	User         string      `json:"user"`
+	Conversation string      `json:"conversation_id"`
+	Session      string      `json:"session_id"`
+	Agent        string      `json:"agent,omitempty"`
+	CallID       string      `json:"call_id,omitempty"`
+	Attempt      int         `json:"attempt"`
+	Node         string      `json:"node,omitempty"`
+	CreatedAt    string      `json:"created_at"`
+	StartedAt    string      `json:"started_at,omitempty"`
+	EndedAt      string      `json:"ended_at,omitempty"`
+	ToldAt       string      `json:"told_at,omitempty"`
+	Progress     *jobsReport `json:"progress,omitempty"`
+	// Envelope is what came of it; missing in the list.
+	Envelope json.RawMessage `json:"envelope,omitempty"`
+}
+
+// jobsReport is how far the work of a job says that it is.
+type jobsReport struct {
+	Text     string   `json:"text,omitempty"`
+	Fraction *float64 `json:"fraction,omitempty"`
+	At       string   `json:"at"`
+}
+
+func jobLineOf(j store.Job) jobLine {
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(timeForm)
+	}
+	l := jobLine{
+		ID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, Conversation: j.Conversation, Session: j.Session,
+		Agent: j.Agent, CallID: j.Call, Attempt: j.Attempt, Node: j.Node, CreatedAt: at(j.CreatedAt), StartedAt: at(j.StartedAt),
+		EndedAt: at(j.EndedAt), ToldAt: at(j.ToldAt), Envelope: j.Result,
+	}
+	if p := j.Progress; p != nil {
+		l.Progress = &jobsReport{Text: p.Text, Fraction: p.Fraction, At: at(p.At)}
+	}
+	return l
+}
+
+// jobsOf returns the user whose jobs the caller may see or end; empty means everybody's. all is the scope
+// for that. ok is false if the request is answered.
+func jobsOf(w http.ResponseWriter, r *http.Request, all scope.Set) (who string, ok bool) {
+	p := auth.From(r.Context())
+	if only := mine(r.Context()); !only.IsZero() {
+		return only.String(), true
+	}
+	if !p.May(all) {
+		problem(w, http.StatusBadRequest, "no_user", "What stands in Authorization is bound to no user, so it has no jobs of its own; the jobs of all need the scope "+all.String()+".")
+		return "", false
+	}
+	return "", true
+}
+
+// listJobs lists jobs: the caller's own, or those of ?user= and ?conversation_id=.
+func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
+	only, ok := jobsOf(w, r, scope.Inspect)
+	if !ok {
+		return
+	}
+	who, talk, wrong := jobsAsked(r.URL.Query())
+	if wrong != "" {
+		problem(w, http.StatusBadRequest, "invalid_message", wrong)
+		return
+	}
+	if only != "" {
+		who = only // whatever was asked for
+	}
+	lines := []jobLine{}
+	for _, j := range s.opts.Jobs.List(who, talk) {
+		lines = append(lines, jobLineOf(j))
+	}
+	answer(w, http.StatusOK, map[string]any{"jobs": lines})
+}
+
+// jobsAsked reads what is asked for, or says what is wrong with it.
+func jobsAsked(q url.Values) (who, talk, wrong string) {
+	for name := range q {
+		if name != "user" && name != "conversation_id" {
+			return "", "", "There is no parameter " + clip(name) + "; there are user and conversation_id."
+		}
+	}
+	if named := q.Get("user"); named != "" {
+		u, err := user.Stored(named)
+		if err != nil {
+			return "", "", "The parameter user " + err.Error() + "."
+		}
+		who = u.String()
+	}
+	return who, q.Get("conversation_id"), ""
+}
+
+// job returns the job of a request, or answers it. A job of somebody else is as unknown as one that does not
+// exist.
+func (s *Server) job(w http.ResponseWriter, r *http.Request, all scope.Set) (j store.Job, ok bool) {
+	only, ok := jobsOf(w, r, all)
+	if !ok {
+		return j, false
+	}
+	id := r.PathValue("id")
+	j, err := s.opts.Jobs.Job(r.Context(), id)
+	switch {
+	case errors.Is(err, store.ErrUnknown), err == nil && only != "" && j.User != only:
+		problem(w, http.StatusNotFound, "unknown_job", "There is no job "+clip(id)+"; GET /v1/jobs lists all. One that has ended is forgotten an hour after its conversation was told, or after three days.")
+		return j, false
+	case err != nil:
+		s.storeFailed(w, "a job cannot be read", err)
+		return j, false
+	}
+	return j, true
+}
+
+// showJob shows a job with its result.
+func (s *Server) showJob(w http.ResponseWriter, r *http.Request) {
+	if j, ok := s.job(w, r, scope.Inspect); ok {
+		answer(w, http.StatusOK, jobLineOf(j))
+	}
+}
+
+// cancelJob ends a job that is under way.
+func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) {
+	j, ok := s.job(w, r, scope.Admin)
+	if !ok {
+		return
+	}
+	j, was, err := s.opts.Jobs.Cancel(r.Context(), j.ID, auth.From(r.Context()).ID)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		problem(w, http.StatusNotFound, "unknown_job", "There is no such job any more.")
+	case err != nil:
+		s.storeFailed(w, "a job cannot be cancelled", err)
+	case !was:
+		problem(w, http.StatusConflict, "job_over", "The job is over already: "+string(j.State)+".")
+	default:
+		answer(w, http.StatusOK, jobLineOf(j))
+	}
+}
