@@ -10,13 +10,13 @@ import (
 // jobsTime bounds how long giving back the jobs that run may take at the end.
 const jobsTime = 3 * time.Second
 
-// openJobs begins to do the long work that calls begin, and that was left by processes that have ended. The
-// node is not named in the store yet: the jobs carry the process's address for people.
+// openJobs begins to do the long work that calls begin, and that was left by processes that have ended.
 func (s *server) openJobs() {
 	s.jobs = jobs.New(jobs.Options{
 		Keep: jobs.Kept(s.caps.store.Jobs()), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record,
 		Logger: s.logger.With("component", "jobs"),
 	})
+	s.caps.handoff.TellJobs(s.jobs)
 }
 
 func (s *server) closeJobs() error {

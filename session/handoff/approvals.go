@@ -16,16 +16,26 @@ import (
 	"voicegw/store"
 )
 
-// tell writes a notice into a conversation, once, for each approval in it whose outcome it was
-// never told, because a gateway was killed in between. It returns the notices.
-func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []string, err error) {
-	all, err := d.approvals.OpenIn(ctx, id, time.Now())
-	if err != nil {
-		return nil, err
+// owedTo returns what a conversation has not been told: approvals whose outcome it never learned, because a
+// gateway was killed in between, and long work that has ended.
+func (d *Desk) owedTo(ctx context.Context, id string, who user.User) (open []store.Approval, ended []store.Job, err error) {
+	if open, err = d.approvals.OpenIn(ctx, id, time.Now()); err != nil {
+		return nil, nil, err
 	}
-	open := slices.DeleteFunc(all, func(a store.Approval) bool { return a.Told || !conversation.Owned(a.User, id, who) })
-	if len(open) == 0 {
-		return nil, nil
+	open = slices.DeleteFunc(open, func(a store.Approval) bool { return a.Told || !conversation.Owned(a.User, id, who) })
+	if d.jobs == nil {
+		return open, nil, nil
+	}
+	ended, err = d.jobs.OwedTo(ctx, id)
+	return open, slices.DeleteFunc(ended, func(j store.Job) bool { return !conversation.Owned(j.User, id, who) }), err
+}
+
+// tell writes a notice into a conversation, once, for each approval in it whose outcome it was
+// never told, and for each job whose end it was not told. It returns the notices.
+func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []string, err error) {
+	open, ended, err := d.owedTo(ctx, id, who)
+	if err != nil || len(open)+len(ended) == 0 {
+		return nil, err
 	}
 	err = d.talks.Update(ctx, id, func(c *conversation.Conversation) error {
 		if err := owned(c, who); err != nil {
@@ -33,6 +43,15 @@ func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []st
 		}
 		c.User, c.Agent = who.String(), cmp.Or(c.Agent, d.agent)
 		notices = nil
+		note := func(text string) {
+			notices = append(notices, text)
+			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
+		}
+		for _, j := range ended {
+			if !c.Told(j.ID) {
+				note(prompts.JobNotice(j.Name, j.Tool, j.ID, j.Result))
+			}
+		}
 		for _, a := range open {
 			if c.Told(a.Reference) {
 				continue
@@ -41,13 +60,17 @@ func (d *Desk) tell(ctx context.Context, id string, who user.User) (notices []st
 			if a.Result != nil {
 				text = prompts.ApprovedNotice(a.Tool, a.Reference, a.Result)
 			}
-			notices = append(notices, text)
-			c.Append(time.Now(), conversation.Entry{At: time.Now(), Side: conversation.SideVoice, Role: conversation.RoleNotice, Text: text, System: true})
+			note(text)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, j := range ended {
+		if _, err := d.jobs.Told(ctx, j.ID); err != nil {
+			return nil, err
+		}
 	}
 	for _, a := range open {
 		if err := d.approvals.Told(ctx, a); err != nil && !errors.Is(err, store.ErrChanged) {

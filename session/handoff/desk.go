@@ -27,7 +27,21 @@ type Desk struct {
 	voice     *store.VoiceSessions
 	approvals *store.Approvals
 	agent     string
+
+	jobs Jobs // fixed after TellJobs; nil if there are none
 }
+
+// Jobs tells of long work that has ended; *jobs.Runner implements it.
+type Jobs interface {
+	// OwedTo returns the jobs of whose end a conversation has not been told.
+	OwedTo(ctx context.Context, conversation string) ([]store.Job, error)
+	// Told notes that it has been told of one.
+	Told(ctx context.Context, id string) (first bool, err error)
+}
+
+// TellJobs has voice sessions that go on with a conversation told of long work that has ended. It must be
+// called before anything else.
+func (d *Desk) TellJobs(j Jobs) { d.jobs = j }
 
 // New returns a Desk over a store; agent names the agent of conversations that begin
 // here.

@@ -1,0 +1,54 @@
+package handoff
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"voicegw/internal/user"
+	"voicegw/store"
+)
+
+// endedJobs are jobs that have ended.
+type endedJobs struct {
+	owed []store.Job
+	told []string
+}
+
+func (e *endedJobs) OwedTo(_ context.Context, conversation string) (in []store.Job, err error) {
+	for _, j := range e.owed {
+		if j.Conversation == conversation {
+			in = append(in, j)
+		}
+	}
+	return in, nil
+}
+
+func (e *endedJobs) Told(_ context.Context, id string) (bool, error) {
+	e.told = append(e.told, id)
+	return true, nil
+}
+
+// TestEndedJobIsTold: a voice session that goes on with a conversation is told of long work that has ended in
+// it, once, although that could not be noted; nobody else is.
+func TestEndedJobIsTold(t *testing.T) {
+	s, err := store.Open(t.Context(), store.Options{Memory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	d := New(s, "default")
+	job := store.Job{ID: "job-0123456789abcdef", Name: "Report", Tool: "report_make", User: "ada", Conversation: "c-1", State: store.JobDone, Result: json.RawMessage(`{"ok":true,"data":"R-1"}`)}
+	jobs := &endedJobs{owed: []store.Job{job}}
+	d.TellJobs(jobs)
+	for i := range 2 {
+		got, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
+		if err != nil || strings.Count(got, "(reference job-0123456789abcdef)") != 1 || !strings.Contains(got, "R-1") || len(jobs.told) != i+1 {
+			t.Errorf("%d: told %q of %v, %v", i, got, jobs.told, err)
+		}
+	}
+	if got, err := d.Enter(t.Context(), "c-1", user.Must("eve")); err == nil || strings.Contains(got, "job-") || len(jobs.told) != 2 {
+		t.Errorf("eve is told %q, %v", got, err)
+	}
+}
