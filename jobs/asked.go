@@ -84,6 +84,9 @@ func (r *Runner) Cancel(ctx context.Context, id, by string) (j store.Job, was bo
 		r.record(audit.EventJobCancelled, j, "")
 		r.opts.Logger.Info("job cancelled", "job", id, "tool", j.Tool, "by", by)
 		r.look()
+		if r.opts.Ended != nil {
+			r.opts.Ended(j)
+		}
 	}
 	return j, was, err
 }

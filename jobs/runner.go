@@ -64,7 +64,7 @@ type Options struct {
 	Node string
 	// Audit writes a record, and must not wait. Nil discards it.
 	Audit func(audit.Record)
-	// Ended is told of each job that this process has ended, and must not wait. Nil means nobody.
+	// Ended is told of each job that this process has ended or cancelled, and must not wait. Nil means nobody.
 	Ended func(store.Job)
 	// Logger is told what cannot be written. Nil means no logging.
 	Logger *slog.Logger

@@ -392,7 +392,7 @@ func TestCancel(t *testing.T) {
 		pass(time.Minute)
 		j := s.get(id)
 		owed, _ := two.OwedTo(t.Context(), "c-1")
-		if j.State != store.JobCancelled || j.Result != nil || j.Payload != nil || len(owed) != 0 || !errors.Is(cause, errCancelled) || len(s.ended) != 0 {
+		if j.State != store.JobCancelled || j.Result != nil || j.Payload != nil || len(owed) != 0 || !errors.Is(cause, errCancelled) || len(s.ended) != 1 {
 			t.Errorf("%+v %s, owed %d, %v", j, j.Result, len(owed), cause)
 		}
 		if _, was, err := one.Cancel(t.Context(), id, ""); was || err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"voicegw/prompts/toolerror"
 )
 
 // The limits of a [JobSpec], and of what a job holds.
@@ -130,7 +132,8 @@ func BindWork[P, N any](h Handler, work func(context.Context, Work[P, N]) (Resul
 	h.work = func(ctx context.Context, in invocation, job string, attempt int) (Result, error) {
 		w := Work[P, N]{Session: in.session, Tool: in.tool, Job: job, Attempt: attempt, IdempotencyKey: in.key}
 		if err := json.Unmarshal(in.args, &w.Payload); err != nil {
-			return Result{}, &ToolError{Type: ErrorPermanent, Message: "The work was begun by another version of the tool, which this one cannot go on with.", Err: err}
+			words := toolerror.JobOfAnotherVersion(in.tool)
+			return Result{}, &ToolError{Type: ErrorPermanent, Message: words.Message, Suggestion: words.Suggestion, Err: err}
 		}
 		setNeeds(&w.Needs, in.needs)
 		return work(ctx, w)

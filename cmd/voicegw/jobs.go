@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"voicegw/jobs"
+	"voicegw/store"
+	"voicegw/webhook/wire"
 )
 
 // jobsTime bounds how long giving back the jobs that run may take at the end.
@@ -13,7 +15,7 @@ const jobsTime = 3 * time.Second
 // openJobs begins to do the long work that calls begin, and that was left by processes that have ended.
 func (s *server) openJobs() {
 	s.jobs = jobs.New(jobs.Options{
-		Keep: jobs.Kept(s.caps.store.Jobs()), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record,
+		Keep: jobs.Kept(s.caps.store.Jobs()), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.tellJob,
 		Logger: s.logger.With("component", "jobs"),
 	})
 	s.caps.handoff.TellJobs(s.jobs)
@@ -26,4 +28,17 @@ func (s *server) closeJobs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), jobsTime)
 	defer cancel()
 	return s.jobs.Close(ctx)
+}
+
+// tellJob tells the receivers of webhooks that a job has ended. It does not wait.
+func (s *server) tellJob(j store.Job) {
+	e, err := wire.NewJobEvent(j.EndedAt, wire.Job{
+		JobID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, ConversationID: j.Conversation, SessionID: j.Session,
+		CallID: j.Call, Attempts: j.Attempt, CreatedAt: wire.Time(j.CreatedAt), EndedAt: wire.Time(j.EndedAt),
+	})
+	if err != nil {
+		s.logger.Error("an event cannot be sent", "type", wire.JobEnded, "job", j.ID, "error", err)
+		return
+	}
+	s.webhooks.Tell(e)
 }

@@ -58,6 +58,11 @@ func NoJobs(name string) Words {
 	}
 }
 
+// JobOfAnotherVersion ends long work whose tool has changed since it was begun.
+func JobOfAnotherVersion(tool string) Words {
+	return Words{fmt.Sprintf("The work of %s was begun by another version of the tool, which this one cannot go on with.", tool), "Tell the user that it has failed and must be begun again."}
+}
+
 // JobOutOfTime ends long work that takes longer than its tool allows, which is written as in "30m".
 func JobOutOfTime(tool, longest string) Words {
 	return Words{fmt.Sprintf("The work of %s did not end within %s and was stopped.", tool, longest), "Tell the user that it has failed."}

@@ -20,10 +20,11 @@ const MaxBody = 16 << 10
 const (
 	SessionStarted = "session.started"
 	SessionEnded   = "session.ended"
+	JobEnded       = "job.ended"
 )
 
 // Types returns all types of events.
-func Types() []string { return []string{SessionStarted, SessionEnded} }
+func Types() []string { return []string{SessionStarted, SessionEnded, JobEnded} }
 
 // Event is something that has happened.
 type Event struct {
@@ -37,7 +38,7 @@ type Event struct {
 	Body []byte
 }
 
-// Session is the data of both types: what is known of a voice session. It has none of its words.
+// Session is the data of SessionStarted and SessionEnded: what is known of a voice session. It has none of its words.
 type Session struct {
 	SessionID      string `json:"session_id"`
 	ConversationID string `json:"conversation_id,omitempty"`
@@ -70,6 +71,22 @@ type End struct {
 	Unpriced      int64 `json:"unpriced"`
 }
 
+// Job is the data of JobEnded: what is known of long work that has ended. It has neither its payload nor its
+// result, which GET /v1/jobs/{id} has.
+type Job struct {
+	JobID          string `json:"job_id"`
+	Tool           string `json:"tool"`
+	Name           string `json:"name"`
+	State          string `json:"state"`
+	User           string `json:"user,omitempty"`
+	ConversationID string `json:"conversation_id"`
+	SessionID      string `json:"session_id"`
+	CallID         string `json:"call_id,omitempty"`
+	Attempts       int    `json:"attempts"`
+	CreatedAt      string `json:"created_at"`
+	EndedAt        string `json:"ended_at"`
+}
+
 // timeForm is RFC 3339 in UTC with milliseconds.
 const timeForm = "2006-01-02T15:04:05.000Z"
 
@@ -78,11 +95,21 @@ func Time(at time.Time) string { return at.UTC().Format(timeForm) }
 
 // NewEvent makes the event of a session. The error says that the body would be larger than MaxBody.
 func NewEvent(kind string, at time.Time, data Session) (Event, error) {
+	return newEvent(kind, at, data.SessionID, data)
+}
+
+// NewJobEvent makes the event of a job, as NewEvent does.
+func NewJobEvent(at time.Time, data Job) (Event, error) {
+	return newEvent(JobEnded, at, data.JobID, data)
+}
+
+// newEvent makes the event of that kind of a session or a job.
+func newEvent(kind string, at time.Time, of string, data any) (Event, error) {
 	body, err := json.Marshal(struct {
-		Type      string  `json:"type"`
-		Version   int     `json:"version"`
-		Timestamp string  `json:"timestamp"`
-		Data      Session `json:"data"`
+		Type      string `json:"type"`
+		Version   int    `json:"version"`
+		Timestamp string `json:"timestamp"`
+		Data      any    `json:"data"`
 	}{kind, Version, Time(at), data})
 	if err != nil {
 		return Event{}, fmt.Errorf("webhook: %w", err)
@@ -90,11 +117,11 @@ func NewEvent(kind string, at time.Time, data Session) (Event, error) {
 	if len(body) > MaxBody {
 		return Event{}, fmt.Errorf("webhook: a body of %d bytes; at most %d are sent", len(body), MaxBody)
 	}
-	return Event{ID: idOf(kind, data.SessionID), Type: kind, At: at, Body: body}, nil
+	return Event{ID: idOf(kind, of), Type: kind, At: at, Body: body}, nil
 }
 
-// idOf returns the ID of the event of that kind of a session. It has no dot, as the specification wants.
-func idOf(kind, session string) string {
-	sum := sha256.Sum256([]byte(kind + "\x00" + session))
+// idOf returns the ID of the event of that kind of a session or a job. It has no dot, as the specification wants.
+func idOf(kind, of string) string {
+	sum := sha256.Sum256([]byte(kind + "\x00" + of))
 	return "evt_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }

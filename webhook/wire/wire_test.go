@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -76,6 +77,14 @@ func TestSchema(t *testing.T) {
 		}
 		sent[name] = e.Body
 	}
+	job, err := NewJobEvent(time.Now(), Job{
+		JobID: "job-1", Tool: "report", Name: "Report", State: "done", User: "ada", ConversationID: "c", SessionID: "s", CallID: "t1", Attempts: 1,
+		CreatedAt: Time(time.Now()), EndedAt: Time(time.Now()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent["job"] = job.Body
 	properties := fields(t, blocks[1][1], "properties", "data", "properties")
 	for name, body := range sent {
 		var v any
@@ -91,7 +100,9 @@ func TestSchema(t *testing.T) {
 			}
 		}
 	}
-	if all := fields(t, sent["ended"], "data"); len(all) != len(properties) {
+	all := fields(t, sent["ended"], "data")
+	maps.Copy(all, fields(t, sent["job"], "data"))
+	if len(all) != len(properties) {
 		t.Errorf("a whole event has %d fields, the schema %d", len(all), len(properties))
 	}
 	incomplete := bytes.Replace(sent["ended"], []byte(`"reason"`), []byte(`"raison"`), 1)
