@@ -78,7 +78,7 @@ func bound(r *Record) {
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
 	for _, s := range []*string{
 		&r.ToolID, &r.ToolVersion, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent, &r.AgentVersion, &r.From, &r.CallID, &r.ProviderCallID,
-		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices, &r.KeyID, &r.Note,
+		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices, &r.KeyID, &r.Note, &r.Job,
 	} {
 		*s = short(*s)
 	}
