@@ -230,6 +230,31 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
+// runs are the attempts so far, ends is how many jobs were told to have ended.
+func (s *site) runs() []working {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.began)
+}
+
+func (s *site) ends() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ended)
+}
+
+func (m *memory) writes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.saved
+}
+
+func (m *memory) leases() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.held)
+}
+
 // TestJob: work is done once, its result is owed to its conversation, and told once.
 func TestJob(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
@@ -262,13 +287,13 @@ func TestJob(t *testing.T) {
 				firsts++
 			}
 		}
-		if owed, _ := one.OwedTo(t.Context(), "c-1"); firsts != 1 || len(owed) != 0 || len(s.began) != 1 || len(s.ended) != 1 {
-			t.Errorf("told %d times, %d owed, begun %d times, ended %d times", firsts, len(owed), len(s.began), len(s.ended))
+		if owed, _ := one.OwedTo(t.Context(), "c-1"); firsts != 1 || len(owed) != 0 || len(s.runs()) != 1 || s.ends() != 1 {
+			t.Errorf("told %d times, %d owed, begun %d times, ended %d times", firsts, len(owed), len(s.runs()), s.ends())
 		}
 		if got := s.events(); !slices.Equal(got, []string{"job_started", "tool_note", "job_ended", "job_told"}) {
 			t.Errorf("the audit: %q", got)
 		}
-		w := s.began[0]
+		w := s.runs()[0]
 		if w.Attempt != 1 || w.Job != id || !strings.HasPrefix(w.IdempotencyKey, "vg-") || w.Session.UserID != "ada" || w.Session.ConversationID != "c-1" || w.Tool != "report" {
 			t.Errorf("%+v", w)
 		}
@@ -301,15 +326,15 @@ func TestDeadProcess(t *testing.T) {
 		id := s.start(r, "2026")
 		for i := range MaxAttempts {
 			pass(3 * time.Second)
-			if len(s.began) != i+1 || s.began[i].Attempt != i+1 || s.began[i].IdempotencyKey != s.began[0].IdempotencyKey {
-				t.Fatalf("%+v", s.began)
+			if len(s.runs()) != i+1 || s.runs()[i].Attempt != i+1 || s.runs()[i].IdempotencyKey != s.runs()[0].IdempotencyKey {
+				t.Fatalf("%+v", s.runs())
 			}
 			die(r)
 			r = s.process(fmt.Sprint(i + 2))
 		}
 		pass(3 * time.Second)
-		if j := s.get(id); len(s.began) != MaxAttempts || j.State != store.JobFailed || !strings.Contains(string(j.Result), "interrupted each time") {
-			t.Errorf("%d attempts, %+v, %s", len(s.began), j, j.Result)
+		if j := s.get(id); len(s.runs()) != MaxAttempts || j.State != store.JobFailed || !strings.Contains(string(j.Result), "interrupted each time") {
+			t.Errorf("%d attempts, %+v, %s", len(s.runs()), j, j.Result)
 		}
 		if got := s.events(); !slices.Equal(got, []string{"job_started", "job_ended PERMANENT"}) {
 			t.Errorf("the audit: %q", got)
@@ -339,8 +364,8 @@ func TestZombie(t *testing.T) {
 		pass(3 * time.Second)
 		close(release)
 		pass(2 * time.Minute)
-		if j := s.get(id); j.Attempt != 2 || !strings.Contains(string(j.Result), "of the next") || len(s.ended) != 1 {
-			t.Errorf("%+v %s, ended %d times", j, j.Result, len(s.ended))
+		if j := s.get(id); j.Attempt != 2 || !strings.Contains(string(j.Result), "of the next") || s.ends() != 1 {
+			t.Errorf("%+v %s, ended %d times", j, j.Result, s.ends())
 		}
 	})
 }
@@ -362,8 +387,8 @@ func TestLeavingProcess(t *testing.T) {
 		if err := one.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if j := s.get(id); j.State != store.JobWaiting || j.Attempt != 0 || j.Node != "" || len(s.keep.held) != 0 {
-			t.Errorf("%+v, %d leases", j, len(s.keep.held))
+		if j := s.get(id); j.State != store.JobWaiting || j.Attempt != 0 || j.Node != "" || s.keep.leases() != 0 {
+			t.Errorf("%+v, %d leases", j, s.keep.leases())
 		}
 		s.process("two")
 		pass(2 * time.Minute)
@@ -392,7 +417,7 @@ func TestCancel(t *testing.T) {
 		pass(time.Minute)
 		j := s.get(id)
 		owed, _ := two.OwedTo(t.Context(), "c-1")
-		if j.State != store.JobCancelled || j.Result != nil || j.Payload != nil || len(owed) != 0 || !errors.Is(cause, errCancelled) || len(s.ended) != 1 {
+		if j.State != store.JobCancelled || j.Result != nil || j.Payload != nil || len(owed) != 0 || !errors.Is(cause, errCancelled) || s.ends() != 1 {
 			t.Errorf("%+v %s, owed %d, %v", j, j.Result, len(owed), cause)
 		}
 		if _, was, err := one.Cancel(t.Context(), id, ""); was || err != nil {
@@ -435,8 +460,8 @@ func TestFailures(t *testing.T) {
 				r := s.process("one")
 				id := s.start(r, "2026")
 				pass(11 * time.Minute)
-				if j := s.get(id); j.State != store.JobFailed || len(s.began) != tt.attempts || !strings.Contains(string(j.Result), tt.want) {
-					t.Errorf("%d attempts, %+v %s", len(s.began), j, j.Result)
+				if j := s.get(id); j.State != store.JobFailed || len(s.runs()) != tt.attempts || !strings.Contains(string(j.Result), tt.want) {
+					t.Errorf("%d attempts, %+v %s", len(s.runs()), j, j.Result)
 				}
 				if owed, _ := r.OwedTo(t.Context(), "c-1"); len(owed) != 1 {
 					t.Errorf("%d are owed", len(owed))
@@ -468,12 +493,12 @@ func TestBounds(t *testing.T) {
 			}
 		}
 		pass(time.Second)
-		if len(s.began) != AtOnce {
-			t.Errorf("%d have begun", len(s.began))
+		if len(s.runs()) != AtOnce {
+			t.Errorf("%d have begun", len(s.runs()))
 		}
 		pass(5 * time.Minute)
-		if len(s.ended) != AtOnce+2 {
-			t.Errorf("%d have ended", len(s.ended))
+		if s.ends() != AtOnce+2 {
+			t.Errorf("%d have ended", s.ends())
 		}
 	})
 }
@@ -502,14 +527,14 @@ func TestProgress(t *testing.T) {
 		if p := s.get(id).Progress; p.Text != strings.Repeat("é", 199)+"…" || p.Fraction != nil {
 			t.Errorf("at the end: %+v", p)
 		}
-		if s.keep.saved > 8 {
-			t.Errorf("%d writes in 10 s", s.keep.saved)
+		if s.keep.writes() > 8 {
+			t.Errorf("%d writes in 10 s", s.keep.writes())
 		}
 		pass(time.Minute)
-		before := s.keep.saved
+		before := s.keep.writes()
 		kept.Tell("late", 1)
 		pass(time.Minute)
-		if s.keep.saved != before {
+		if s.keep.writes() != before {
 			t.Error("progress was written after the end")
 		}
 	})
@@ -535,8 +560,8 @@ func TestStoreAway(t *testing.T) {
 		}
 		away(nil)
 		pass(5 * time.Second)
-		if j := s.get(id); j.State != store.JobDone || len(s.began) != 1 {
-			t.Errorf("%+v, begun %d times", j, len(s.began))
+		if j := s.get(id); j.State != store.JobDone || len(s.runs()) != 1 {
+			t.Errorf("%+v, begun %d times", j, len(s.runs()))
 		}
 	})
 }
