@@ -112,6 +112,9 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 		if tool.Availability != nil {
 			p.complain("in a conversation %s is available only under conditions (%s); called here it runs at once", id, tool.Availability)
 		}
+		if tool.Job != nil {
+			p.complain("in a conversation %s may begin long work (%s); called here it begins none", id, tool.Job)
+		}
 		if tool.RequiresConfirmation || slices.Contains(cfg.Confirmation.Require, id) {
 			p.complain("in a conversation %s waits for a person's approval; called here it runs at once", id)
 		}

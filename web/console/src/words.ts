@@ -176,6 +176,7 @@ const TOOL_ERROR: Readonly<Record<string, string>> = {
   CONFLICT: "not run: it may have been done before",
   AUTH: "failed: access denied",
   RATE_LIMIT: "not run: too many requests",
+  UNAVAILABLE: "not run: not available now",
 };
 
 /** How a tool call goes, or went. */

@@ -61,7 +61,8 @@ const REFUSAL: Readonly<Record<string, [text: string, title: string]>> = {
   PERMANENT: ["cannot be done", "It failed, and would fail again."],
   CONFLICT: ["may already be done", "It was not run, because the same may already have been done."],
   AUTH: ["access denied", "The service behind the tool denied access."],
-  RATE_LIMIT: ["too many requests", "The service behind the tool accepts no more requests for now."],
+  RATE_LIMIT: ["too many requests", "It was called too often, or the service behind the tool accepts no more requests for now."],
+  UNAVAILABLE: ["not available now", "The tool is available only at other times, or not in this conversation any more. Nothing was run."],
 };
 
 const ANSWERED: Readonly<Record<string, Chip>> = {
