@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,6 +67,9 @@ type Options struct {
 	Audit func(audit.Record)
 	// Ended is told of each job that this process has ended or cancelled, and must not wait. Nil means nobody.
 	Ended func(store.Job)
+	// Owed is told, again and again, of all jobs that have ended, on any node, and of which no conversation was
+	// told; without results. It must not wait. Nil means nobody.
+	Owed func([]store.Job)
 	// Logger is told what cannot be written. Nil means no logging.
 	Logger *slog.Logger
 }
@@ -178,6 +182,7 @@ func (r *Runner) watch(ctx context.Context) {
 		all, changed := r.opts.Keep.List()
 		r.heed(all)
 		r.fill(ctx, all, strangers)
+		r.owed(all)
 		strangers = false
 		select {
 		case <-changed:
@@ -187,6 +192,13 @@ func (r *Runner) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// owed tells of the jobs that have ended and were told to nobody.
+func (r *Runner) owed(all []store.Job) {
+	if owed := slices.DeleteFunc(all, func(j store.Job) bool { return !j.Owed() }); len(owed) > 0 && r.opts.Owed != nil {
+		r.opts.Owed(owed)
 	}
 }
 

@@ -136,6 +136,7 @@ type site struct {
 	began []working
 	lines []audit.Record
 	ended []store.Job
+	owing map[string]string // by process, the job of which it was told last that it is owed
 }
 
 func (s *site) tools() *registry.Snapshot {
@@ -170,6 +171,11 @@ func (s *site) process(name string) *Runner {
 		Keep: s.keep, Tools: func() *registry.Snapshot { return tools }, Node: name,
 		Audit: func(r audit.Record) { s.mu.Lock(); defer s.mu.Unlock(); s.lines = append(s.lines, r) },
 		Ended: func(j store.Job) { s.mu.Lock(); defer s.mu.Unlock(); s.ended = append(s.ended, j) },
+		Owed: func(owed []store.Job) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.owing[name] = owed[len(owed)-1].ID
+		},
 	})
 	s.t.Cleanup(func() { _ = r.Close(context.Background()) }) // the test has looked before
 	return r
@@ -179,7 +185,7 @@ func (s *site) process(name string) *Runner {
 func bubble(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &site{t: t, keep: newMemory()})
+		test(t, &site{t: t, keep: newMemory(), owing: map[string]string{}})
 	})
 }
 
@@ -237,6 +243,15 @@ func (s *site) runs() []working {
 	return slices.Clone(s.began)
 }
 
+// owes returns the job of which a process was told last that it is owed, and forgets it.
+func (s *site) owes(process string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.owing[process]
+	delete(s.owing, process)
+	return id
+}
+
 func (s *site) ends() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,7 +289,16 @@ func TestJob(t *testing.T) {
 		if owed, err := one.OwedTo(t.Context(), "c-1"); len(owed) != 0 || err != nil {
 			t.Errorf("owed too early: %+v, %v", owed, err)
 		}
+		if s.owes("one") != "" || s.owes("two") != "" {
+			t.Error("a job that is under way is told as owed")
+		}
 		pass(time.Minute)
+		for range 2 { // again and again, on each node
+			if one, two := s.owes("one"), s.owes("two"); one != id || two != id {
+				t.Errorf("told as owed: %q and %q", one, two)
+			}
+			pass(lookEvery)
+		}
 		owed, err := one.OwedTo(t.Context(), "c-1")
 		if err != nil || len(owed) != 1 || owed[0].ID != id || owed[0].State != store.JobDone || !strings.Contains(string(owed[0].Result), `"data":"2026"`) || owed[0].Payload != nil {
 			t.Fatalf("owed: %+v, %v", owed, err)
@@ -296,6 +320,11 @@ func TestJob(t *testing.T) {
 		w := s.runs()[0]
 		if w.Attempt != 1 || w.Job != id || !strings.HasPrefix(w.IdempotencyKey, "vg-") || w.Session.UserID != "ada" || w.Session.ConversationID != "c-1" || w.Tool != "report" {
 			t.Errorf("%+v", w)
+		}
+		s.owes("one")
+		pass(2 * lookEvery)
+		if s.owes("one") != "" {
+			t.Error("a job that was told is told as owed")
 		}
 		if again := s.start(one, "2026"); again == id {
 			t.Error("a deed that is over is not done again")

@@ -195,6 +195,9 @@ type AgentSwitched struct {
 	Source any
 }
 
+// JobTold reports that the model was told of the end of the job with that id.
+type JobTold struct{ Job string }
+
 // SayAgain sends what the user has said, and the model has not answered, to the new connection: after
 // the commands of the same step, and before what the user has said since. Over reports that the user
 // had finished: a client that says when its user speaks has said so, to the connection before.
@@ -254,6 +257,7 @@ func (Audit) action()         {}
 func (Failed) action()        {}
 func (SwitchLink) action()    {}
 func (AgentSwitched) action() {}
+func (JobTold) action()       {}
 func (SayAgain) action()      {}
 func (Reconnecting) action()  {}
 func (Reconnected) action()   {}

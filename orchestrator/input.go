@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"encoding/json"
 	"time"
 
 	"voicegw/cost"
@@ -178,6 +179,15 @@ type SwitchAgent struct {
 // Tick reports only that time has passed; see State.WakeAt.
 type Tick struct{}
 
+// JobEnded reports that long work has ended which a call of the conversation began. It may come again and
+// again until JobTold.
+type JobEnded struct {
+	// Job is its id, Tool what began it, Name what it is called.
+	Job, Tool, Name string
+	// Result is the envelope that came of it.
+	Result json.RawMessage
+}
+
 func (OfCall) input()             {}
 func (Began) input()              {}
 func (Used) input()               {}
@@ -202,4 +212,5 @@ func (LinkBack) input()           {}
 func (LinkGone) input()           {}
 func (AgentFound) input()         {}
 func (SwitchAgent) input()        {}
+func (JobEnded) input()           {}
 func (Tick) input()               {}

@@ -16,6 +16,7 @@ type notice struct {
 	// record is the audit's record of the call that this notice answers; nil without one. It is
 	// immutable.
 	record *audit.Record
+	job    string // the id of the job whose end this tells of; empty otherwise
 }
 
 // notify tells the model at once if the notice's turn still waits for it, or if the notice may
@@ -59,6 +60,9 @@ func (m *machine) sendAnswer(n notice) {
 			m.link.waits(n.record)
 		}
 		m.do(Audit{Record: *n.record, Told: true})
+	}
+	if n.job != "" {
+		m.do(JobTold{Job: n.job})
 	}
 	m.sendNotice(n.text)
 }

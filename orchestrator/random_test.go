@@ -510,6 +510,8 @@ func (tk *talk) used() Input {
 		return Spending{Near: true, Over: true}
 	case 2:
 		return Spending{}
+	case 5:
+		return JobEnded{Job: fmt.Sprintf("job-%d", tk.rng.IntN(4)), Tool: "report", Name: "Report", Result: json.RawMessage(`{"ok":true}`)}
 	case 4:
 		return Guessed{Cost: cost.Amount{Micros: 4, Estimated: 1}}
 	default:

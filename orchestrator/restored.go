@@ -66,6 +66,7 @@ type Notice struct {
 	Shown bool   `json:"shown,omitempty"` // the client sees it
 	// Record is the audit's record of the call that the text answers; nil without one.
 	Record *audit.Record `json:"record,omitempty"`
+	Job    string        `json:"job,omitempty"` // the id of the job whose end the text tells of
 }
 
 // Memory returns what another process must know of the session. It shares nothing that Step changes.
@@ -85,7 +86,7 @@ func (s State) Memory() Memory {
 		}
 	}
 	for _, n := range s.notices {
-		m.Notices = append(m.Notices, Notice{Text: n.text, Shown: n.shown, Record: n.record})
+		m.Notices = append(m.Notices, Notice{Text: n.text, Shown: n.shown, Record: n.record, Job: n.job})
 	}
 	return m
 }
@@ -160,7 +161,7 @@ func (m *machine) restored(in Restored) {
 			again.Again = true
 			n.Record = &again
 		}
-		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record})
+		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record, job: n.Job})
 	}
 	m.neverSent(in)
 	if o := was.Open; o != nil {

@@ -207,6 +207,8 @@ func (w words) input() Input {
 		return AgentFound{w.agent()}
 	case "switch":
 		return SwitchAgent{w.agent(), "an operator"}
+	case "job":
+		return JobEnded{Job: w.id("id"), Tool: w.id("tool"), Name: w.text("name"), Result: json.RawMessage(`{"ok":true,"data":{"pages":12}}`)}
 	case "restored":
 		return w.restored()
 	case "client.lost":

@@ -143,7 +143,7 @@ func (m *machine) take(in Input) {
 		m.ofClient(in)
 	case Used, Spending, Guessed:
 		m.ofMoney(in)
-	case Lapse, AgentFound, SwitchAgent:
+	case Lapse, AgentFound, SwitchAgent, JobEnded:
 		m.ofOthers(in)
 	case Over:
 		m.phase = PhaseEnded

@@ -37,6 +37,8 @@ func (m *machine) ofOthers(in Input) {
 		m.lapses(in)
 	case AgentFound:
 		m.switching.found = in.Agent
+	case JobEnded:
+		m.jobEnded(in)
 	case SwitchAgent:
 		if m.phase == PhaseActive {
 			m.switching.next, m.switching.reason, m.switching.words = in.Agent, in.Reason, ""

@@ -38,6 +38,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.intentDecided(a)
 	case orchestrator.AgentSwitched:
 		s.agentSwitched(a)
+	case orchestrator.JobTold:
+		s.jobTold(a)
 	case orchestrator.SwitchLink, orchestrator.Moving:
 		s.unlink(a)
 	case orchestrator.MuteUser:

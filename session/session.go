@@ -141,6 +141,9 @@ type session struct {
 	// handed is closed when the conversation has been handed back; goodbye sets it for settle.
 	handed <-chan struct{}
 
+	// askingJobs is set while a goroutine reads jobs of the session that have ended.
+	askingJobs atomic.Bool
+
 	// flows is set while the client sends audio without a pause.
 	flows atomic.Bool
 
@@ -176,6 +179,9 @@ type session struct {
 	guessed cost.Amount // what estimate has counted since the last step
 
 	follower Followed // what follows the session
+
+	jobs     Jobs            // nil until a job of the session has ended
+	jobsTold map[string]bool // ids of the jobs of whose end the model was told in this process; nil before
 }
 
 func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*session, error) {

@@ -15,7 +15,7 @@ const jobsTime = 3 * time.Second
 // openJobs begins to do the long work that calls begin, and that was left by processes that have ended.
 func (s *server) openJobs() {
 	s.jobs = jobs.New(jobs.Options{
-		Keep: jobs.Kept(s.caps.store.Jobs()), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.tellJob,
+		Keep: jobs.Kept(s.caps.store.Jobs()), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.tellJob, Owed: s.jobsOwed,
 		Logger: s.logger.With("component", "jobs"),
 	})
 	s.caps.handoff.TellJobs(s.jobs)
@@ -28,6 +28,13 @@ func (s *server) closeJobs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), jobsTime)
 	defer cancel()
 	return s.jobs.Close(ctx)
+}
+
+// jobsOwed has the voice sessions told of their jobs that have ended. It does not wait.
+func (s *server) jobsOwed(owed []store.Job) {
+	if m := s.voices.Load(); m != nil {
+		m.JobsEnded(owed, s.jobs)
+	}
 }
 
 // tellJob tells the receivers of webhooks that a job has ended. It does not wait.

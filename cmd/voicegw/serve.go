@@ -117,6 +117,7 @@ type server struct {
 	http         *http.Server
 	gateway      *gateway.Server
 	sessions     *session.Manager
+	voices       atomic.Pointer[session.Manager] // sessions, for goroutines that run before it is there
 	texts        *chat.Agent
 	drained      *operatorDrain // by an operator
 	node         *store.Membership
@@ -217,6 +218,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 	if s.sessions, err = session.NewManager(s.sessionOptions(executor)); err != nil {
 		return err
 	}
+	s.voices.Store(s.sessions)
 	if s.texts, err = s.newChat(executor); err != nil {
 		return err
 	}

@@ -1,0 +1,107 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/orchestrator"
+	"voicegw/store"
+)
+
+// Jobs is what a session asks about long work that calls have begun; *jobs.Runner implements it.
+type Jobs interface {
+	// Job returns a job with its result.
+	Job(ctx context.Context, id string) (store.Job, error)
+	// Told notes that the conversation of a job was told of its end; of several who note it one gets true.
+	Told(ctx context.Context, id string) (first bool, err error)
+}
+
+// jobTime bounds reading and noting one job.
+const jobTime = 5 * time.Second
+
+// JobsEnded has the sessions on this node told of the ends of their long work: each job of which nobody has
+// been told, also those of other nodes, without results. It is called again and again until Jobs.Told, and
+// does not wait.
+func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
+	of := map[string][]string{} // ids of jobs by conversation, and by session for those without a conversation
+	for _, j := range owed {
+		key := "session " + j.Session
+		if j.Conversation != "" {
+			key = "conversation " + j.Conversation
+		}
+		of[key] = append(of[key], j.ID)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sessions {
+		key := "session " + s.id
+		if s.start.ConversationID != "" {
+			key = "conversation " + s.start.ConversationID
+		}
+		ids := of[key]
+		if len(ids) == 0 || !s.askingJobs.CompareAndSwap(false, true) {
+			continue
+		}
+		s.visitors.Go(func() {
+			defer s.askingJobs.Store(false)
+			for _, id := range ids {
+				s.jobEnded(id, from)
+			}
+		})
+	}
+}
+
+// jobEnded has the model told of the end of a job, or notes that it was told.
+func (s *session) jobEnded(id string, from Jobs) {
+	ctx, cancel := context.WithTimeout(s.context(), jobTime)
+	defer cancel()
+	s.mu.Lock()
+	s.jobs = from
+	told, waits := s.jobsTold[id], s.state.TellsOf(id)
+	s.mu.Unlock()
+	switch {
+	case told:
+		s.noteJob(ctx, id, from)
+		return
+	case waits:
+		return
+	}
+	j, err := from.Job(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrUnknown), s.isOver():
+		return
+	case err != nil:
+		s.log().Warn("a job that has ended could not be read; it is tried again", "job", id, "error", err)
+		return
+	case !j.Owed(), j.Conversation != "" && !conversation.Owned(j.User, j.Conversation, s.user):
+		return
+	}
+	s.dispatch(orchestrator.JobEnded{Job: j.ID, Tool: j.Tool, Name: j.Name, Result: j.Result})
+}
+
+// noteJob notes that the model was told of a job. JobsEnded tries it again.
+func (s *session) noteJob(ctx context.Context, id string, with Jobs) {
+	if _, err := with.Told(ctx, id); err != nil && !errors.Is(err, store.ErrUnknown) {
+		s.log().Warn("it could not be noted that the model was told of a job; it is tried again", "job", id, "error", err)
+	}
+}
+
+// jobTold notes that the model was told of a job. The caller must hold mu.
+func (s *session) jobTold(a orchestrator.JobTold) {
+	if s.jobsTold == nil {
+		s.jobsTold = map[string]bool{}
+	}
+	s.jobsTold[a.Job] = true
+	s.log().Info("the model was told of the end of a job", "job", a.Job)
+	if s.jobs == nil {
+		return // the process before has queued it; JobsEnded notes it
+	}
+	with := s.jobs
+	s.leaving.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.context()), jobTime)
+		defer cancel()
+		s.noteJob(ctx, a.Job, with)
+	})
+}

@@ -1,0 +1,133 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+// keptJobs are the jobs of a test. Noting fails as often as away says.
+type keptJobs struct {
+	mu    sync.Mutex
+	jobs  map[string]store.Job
+	loads int
+	away  int
+}
+
+func (k *keptJobs) Job(_ context.Context, id string) (store.Job, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.loads++
+	j, ok := k.jobs[id]
+	if !ok {
+		return j, store.ErrUnknown
+	}
+	return j, nil
+}
+
+func (k *keptJobs) Told(_ context.Context, id string) (bool, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.away > 0 {
+		k.away--
+		return false, store.ErrUnavailable
+	}
+	j := k.jobs[id]
+	first := j.ToldAt.IsZero()
+	j.ToldAt = time.Now()
+	k.jobs[id] = j
+	return first, nil
+}
+
+// owed lists the jobs that nobody was told of, without their results.
+func (k *keptJobs) owed() (list []store.Job) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, j := range k.jobs {
+		if j.Owed() {
+			j.Result = nil
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+func ended(id, conversation, session, user string) store.Job {
+	return store.Job{
+		ID: id, Tool: "report_make", Name: "Yearly report", Conversation: conversation, Session: session, User: user, State: store.JobDone,
+		Result: json.RawMessage(`{"ok":true,"data":"` + id + `"}`),
+	}
+}
+
+// toldOfJob counts the texts to a model that tell of a job.
+func toldOfJob(model *fakeConn, id string) (n int) {
+	for _, cmd := range model.Commands() {
+		if text, ok := cmd.(transport.UserText); ok && strings.Contains(text.Text, "(reference "+id+")") && strings.Contains(text.Text, `"data":"`+id+`"`) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAJobEndsDuringItsSession: the model of the conversation's session is told of a job that ends, once,
+// although its end is reported again and the store is away when that is to be noted; and of no other
+// conversation's, and no other user's.
+func TestAJobEndsDuringItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		st.connect(startWith(`,"conversation_id":"c-7","client":{"id":"ada"}`))
+		model := st.fake.Accept(t)
+		synctest.Wait()
+		id := st.m.Sessions()[0].ID
+		jobs := &keptJobs{away: 2, jobs: map[string]store.Job{
+			"job-mine": ended("job-mine", "c-7", id, "ada"), "job-eve": ended("job-eve", "c-7", id, "eve"), "job-other": ended("job-other", "c-8", id, "ada"),
+		}}
+		for range 5 {
+			st.m.JobsEnded(jobs.owed(), jobs)
+			pass(2 * time.Second)
+			synctest.Wait()
+		}
+		if n := toldOfJob(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() {
+			t.Errorf("the model was told %d times, which was noted at %v", n, jobs.jobs["job-mine"].ToldAt)
+		}
+		if toldOfJob(model, "job-eve")+toldOfJob(model, "job-other") > 0 || len(jobs.owed()) != 2 {
+			t.Errorf("the model was told of others' jobs; still owed: %v", jobs.owed())
+		}
+	})
+}
+
+// TestAJobWaitsForASilence: a job that ends while the user speaks is read once, and told when the user has
+// been answered. A session without a conversation is told of its own jobs.
+func TestAJobWaitsForASilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		client := st.connect(startText)
+		model := st.fake.Accept(t)
+		synctest.Wait()
+		id := st.m.Sessions()[0].ID
+		jobs := &keptJobs{jobs: map[string]store.Job{"job-mine": ended("job-mine", "", id, "somebody"), "job-other": ended("job-other", "", "voice-other", "somebody")}}
+		model.Emit(transport.SpeechStarted{Item: "u1"})
+		synctest.Wait()
+		for range 3 {
+			st.m.JobsEnded(jobs.owed(), jobs)
+			synctest.Wait()
+		}
+		if n := toldOfJob(model, "job-mine"); n != 0 || jobs.loads != 1 {
+			t.Errorf("the model was told %d times while the user spoke, and the job was read %d times", n, jobs.loads)
+		}
+		model.Emit(transport.SpeechStopped{Item: "u1"})
+		answers(client, model, "r1", "a1", "Good morning.")
+		pass(10 * time.Second)
+		synctest.Wait()
+		if n := toldOfJob(model, "job-mine"); n != 1 || jobs.jobs["job-mine"].ToldAt.IsZero() || toldOfJob(model, "job-other") != 0 {
+			t.Errorf("the model was told %d times, which was noted at %v", n, jobs.jobs["job-mine"].ToldAt)
+		}
+	})
+}
