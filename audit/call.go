@@ -24,7 +24,9 @@ type Call struct {
 	Mode           registry.Mode
 	Turn           int
 	ID, ProviderID string
-	Key, Business  string
+	// Parent is the call whose tool has made this one; empty for one of the model.
+	Parent        string
+	Key, Business string
 	// Args are the arguments that ran, in canonical JSON; nil if nothing was prepared.
 	Args     json.RawMessage
 	Budget   json.RawMessage
@@ -46,7 +48,7 @@ func (c Call) Record() Record {
 	r := Record{
 		Event: EventTool, Time: c.At.UTC().Truncate(time.Millisecond), ToolID: c.Tool, Mode: c.Mode,
 		Agent: c.Agent, AgentVersion: c.AgentVersion,
-		TurnID: c.Turn, CallID: c.ID, ProviderCallID: c.ProviderID,
+		TurnID: c.Turn, CallID: c.ID, ParentCallID: c.Parent, ProviderCallID: c.ProviderID,
 		IdempotencyKey: c.Key, BusinessKey: hashed(c.Business),
 		DurationMS: env.Meta.DurationMS, OK: env.OK, Budget: c.Budget,
 		Clamped: env.Meta.Clamped, CacheHit: env.Meta.CacheHit, OriginalTurn: env.Meta.OriginalTurn,

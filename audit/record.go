@@ -61,7 +61,9 @@ type Record struct {
 	TurnID int `json:"turnId"`
 	// CallID is the gateway's own name of the call, unique in the session; ProviderCallID is
 	// the model's, empty if the model gave none.
-	CallID         string `json:"callId,omitempty"`
+	CallID string `json:"callId,omitempty"`
+	// ParentCallID is the call whose tool has made this one; empty for a call of the model.
+	ParentCallID   string `json:"parentCallId,omitempty"`
 	ProviderCallID string `json:"providerCallId,omitempty"`
 	IdempotencyKey string `json:"idempotencyKey,omitempty"`
 	// Executor is "client" if the client runs the tool. By text this record then only says that the client

@@ -105,6 +105,8 @@ func (t *turn) take(in calls.Input) {
 		in.Envelope = t.knowsAgent(in.Envelope)
 		do, _ := t.calls.Finished(in)
 		t.do(do)
+	case calls.Nested:
+		t.do(t.calls.Nested(in))
 	case calls.Recorded:
 		t.do(t.calls.Recorded(time.Now(), in))
 	}
@@ -120,6 +122,8 @@ func (t *turn) do(all []calls.Action) {
 			t.runs.Run(a)
 		case calls.Ask:
 			t.runs.Ask(a)
+		case calls.Permit:
+			t.runs.Permit(a)
 		case calls.Tell:
 			t.emit(a.Message)
 		case calls.Slow:

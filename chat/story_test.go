@@ -38,14 +38,22 @@ type textPlayer struct {
 	open    bool // a message is being answered
 	said    int  // messages so far: each is another one
 
-	mu    sync.Mutex           // guards the following fields
-	tools map[string]chan bool // of what runs: how it ends; by tool and arguments
+	mu    sync.Mutex          // guards the following fields
+	tools map[string]toolEnds // of what runs; by tool and arguments
 	told  []protocol.ServerMessage
 	begun []string
+	// nested says that what begins is called by a tool, and ends at once.
+	nested bool
+}
+
+// toolEnds are the ways to a tool that runs: what it does meanwhile, and how it ends.
+type toolEnds struct {
+	nest chan func(registry.Tools)
+	end  chan bool
 }
 
 func newTextPlayer(t *testing.T) *textPlayer {
-	p := &textPlayer{t: t, replies: make(chan Reply), tools: map[string]chan bool{}}
+	p := &textPlayer{t: t, replies: make(chan Reply), tools: map[string]toolEnds{}}
 	tools := callstest.Tools(t, p.handle)
 	executor := execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{}})
 	t.Cleanup(executor.Close)
@@ -65,15 +73,43 @@ func (p *textPlayer) Complete(context.Context, Prompt, func(string)) (Reply, err
 	return <-p.replies, nil
 }
 
-func (p *textPlayer) handle(_ context.Context, tool, args string) (registry.Result, error) {
-	name, end := fmt.Sprintf("%s %s", tool, args), make(chan bool)
+func (p *textPlayer) handle(_ context.Context, tool, args string, tools registry.Tools) (registry.Result, error) {
+	name, ends := fmt.Sprintf("%s %s", tool, args), toolEnds{nest: make(chan func(registry.Tools)), end: make(chan bool)}
 	p.mu.Lock()
-	p.tools[name], p.begun = end, append(p.begun, name)
-	p.mu.Unlock()
-	if <-end {
+	if p.nested {
+		p.mu.Unlock()
 		return registry.Result{Data: callstest.Data}, nil
 	}
-	return registry.Result{}, callstest.Failed()
+	p.tools[name], p.begun = ends, append(p.begun, name)
+	p.mu.Unlock()
+	for {
+		select {
+		case nest := <-ends.nest:
+			nest(tools)
+		case ok := <-ends.end:
+			if ok {
+				return registry.Result{Data: callstest.Data}, nil
+			}
+			return registry.Result{}, callstest.Failed()
+		}
+	}
+}
+
+func (p *textPlayer) Nest(begun, tool, args string) string {
+	p.mu.Lock()
+	ends := p.tools[begun]
+	p.nested = true
+	p.mu.Unlock()
+	answer := make(chan registry.Envelope)
+	ends.nest <- func(tools registry.Tools) { answer <- tools.Call(p.t.Context(), tool, json.RawMessage(args)) }
+	env := <-answer
+	p.mu.Lock()
+	p.nested = false
+	p.mu.Unlock()
+	if !env.OK {
+		return string(env.Error.Type)
+	}
+	return "ok"
 }
 
 // send sends a message, after the turn before has ended.
@@ -124,7 +160,7 @@ func (p *textPlayer) Call(batch []callstest.Call) ([]protocol.ServerMessage, []s
 
 func (p *textPlayer) Finish(begun string, ok bool) ([]protocol.ServerMessage, []string) {
 	p.mu.Lock()
-	end := p.tools[begun]
+	end := p.tools[begun].end
 	p.mu.Unlock()
 	end <- ok
 	return p.flush()

@@ -69,7 +69,7 @@ type turn struct {
 	follower Followed
 }
 
-// maxResults exceeds the number of calls that a turn can have under way.
+// maxResults exceeds what the calls that a turn can have under way report, with the calls that their tools make.
 const maxResults = 256
 
 // newTurn returns the turn of a message, or continues the one that rec has begun.

@@ -26,13 +26,14 @@ func TestConversationsAboutCalls(t *testing.T) {
 
 // voicePlayer plays the session's part for a conversation about calls.
 type voicePlayer struct {
-	state State
-	at    time.Time
-	ran   map[string]calls.Run // what runs, by tool and arguments
-	asked []calls.Ask
-	told  []protocol.ServerMessage
-	begun []string
-	made  int // calls of the model's
+	state  State
+	at     time.Time
+	ran    map[string]calls.Run // what runs, by tool and arguments
+	asked  []calls.Ask
+	told   []protocol.ServerMessage
+	begun  []string
+	permit calls.Permit // the latest
+	made   int          // calls of the model's
 }
 
 func (p *voicePlayer) Say() ([]protocol.ServerMessage, []string) {
@@ -63,6 +64,15 @@ func (p *voicePlayer) Finish(begun string, ok bool) ([]protocol.ServerMessage, [
 	return p.flush()
 }
 
+func (p *voicePlayer) Nest(begun, tool, args string) string {
+	run := p.ran[begun]
+	p.take(OfCall{calls.Nested{Call: run.Call, Caller: run.Prepared.Tool().ToolID, ID: run.Call + ".1", Tool: tool, Args: json.RawMessage(args)}})
+	if p.permit.Refused != nil {
+		return string(p.permit.Refused.Error.Type)
+	}
+	return "ok"
+}
+
 func (p *voicePlayer) Answer(token string, approved bool) ([]protocol.ServerMessage, []string) {
 	p.take(ConfirmationAnswer{Token: token, Approved: approved})
 	return p.flush()
@@ -81,6 +91,8 @@ func (p *voicePlayer) take(in Input) {
 			p.begun = append(p.begun, name)
 		case calls.Ask:
 			p.asked = append(p.asked, a)
+		case calls.Permit:
+			p.permit = a
 		case calls.Tell:
 			p.told = append(p.told, a.Message)
 		case ToolEnded:

@@ -70,6 +70,8 @@ func (m *machine) ofCall(in calls.Input) {
 			m.lastActive = m.at
 			m.carryOut(do)
 		}
+	case calls.Nested:
+		m.carryOut(m.calls.Nested(in))
 	case calls.Recorded:
 		m.carryOut(m.calls.Recorded(m.at, in))
 	case calls.Resolved:

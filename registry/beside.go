@@ -1,18 +1,21 @@
 package registry
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"regexp"
 	"time"
+
+	"voicegw/prompts/toolerror"
 )
 
 // CallCapabilities are the types of what every call may do beside its answer, in every mode.
 // Whoever runs calls in a conversation hands one value of each, or one that is all of them, to
 // [Prepared.Run]; without it, what a tool does beside its answer has no effect.
 func CallCapabilities() []reflect.Type {
-	return []reflect.Type{reflect.TypeFor[Messenger](), reflect.TypeFor[Progress](), reflect.TypeFor[Audit]()}
+	return []reflect.Type{reflect.TypeFor[Messenger](), reflect.TypeFor[Progress](), reflect.TypeFor[Audit](), reflect.TypeFor[Tools]()}
 }
 
 // apart stands for the capabilities of a call that has no conversation.
@@ -30,6 +33,11 @@ func (apart) Send(name string, data any) error {
 func (apart) Note(event string, data any) error {
 	_, err := Aside(event, data)
 	return err
+}
+
+// Call refuses: there is no conversation whose tools could be called.
+func (apart) Call(_ context.Context, tool string, _ any) Envelope {
+	return Envelope{Error: NewError(ErrorPermanent, toolerror.NoNestedCalls(tool)), Meta: Meta{Tool: shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
 }
 
 var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}){0,2}$`)

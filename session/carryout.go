@@ -25,6 +25,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 			s.calls.Cancel(do.Call)
 		case calls.Ask:
 			s.calls.Ask(do)
+		case calls.Permit:
+			s.calls.Permit(do)
 		case calls.Resolve:
 			s.calls.Resolve(do)
 		case calls.Tell:

@@ -54,6 +54,15 @@ func (p *player) Finish(begun string, ok bool) ([]protocol.ServerMessage, []stri
 	return p.flush()
 }
 
+func (p *player) Nest(begun, tool, args string) string {
+	run := p.ran[begun]
+	do := p.calls.Nested(calls.Nested{Call: run.Call, Caller: run.Prepared.Tool().ToolID, ID: run.Call + ".1", Tool: tool, Args: json.RawMessage(args)})
+	if permit := do[0].(calls.Permit); permit.Refused != nil { //nolint:forcetypeassert // a test
+		return string(permit.Refused.Error.Type)
+	}
+	return "ok"
+}
+
 func (p *player) Answer(token string, approved bool) ([]protocol.ServerMessage, []string) {
 	p.do(p.calls.Answered(token, approved))
 	outcome := calls.OutcomeDenied

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
+	"sync"
 	"time"
 
 	"voicegw/internal/secretwatch"
@@ -243,6 +244,6 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	defer context.AfterFunc(e.ctx(), cancel)()
 	j := calls.Run{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
-	env, _ := e.run(ctx, j, session, &Conversation{Capabilities: of.Capabilities, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit})
+	env, _ := e.run(ctx, j, session, &Conversation{Capabilities: of.Capabilities, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit}, outermost(j, storedPermit(tools, session), new(sync.WaitGroup)))
 	return env, p
 }

@@ -126,8 +126,8 @@ type Conversation struct {
 	// Describe completes Session with what changes while the conversation lasts, at the begin of each call.
 	// It may be called concurrently. Nil means that nothing changes.
 	Describe func(*registry.Session)
-	// Report receives the result of each Run, Ask and Resolve exactly once, on goroutines of
-	// the Executor.
+	// Report receives the result of each Run, Ask and Resolve exactly once, and a calls.Nested for each call that
+	// a tool wants to make, on goroutines of the Executor.
 	Report func(calls.Input)
 	// Sure reports whether the conversation is still this process's: otherwise no call that writes
 	// begins and no question is asked. It must not wait. Nil means that it always is.
@@ -150,11 +150,12 @@ type Runner struct {
 
 	wg sync.WaitGroup // the activities of this conversation
 
-	mu      sync.Mutex             // guards the following fields
-	over    bool                   // the conversation is over
-	ctx     func() context.Context // done when it is over; nil before the first activity that needs it
-	end     context.CancelFunc     // nil with ctx
-	cancels map[string]*running    // nil before the first call
+	mu      sync.Mutex                   // guards the following fields
+	over    bool                         // the conversation is over
+	ctx     func() context.Context       // done when it is over; nil before the first activity that needs it
+	end     context.CancelFunc           // nil with ctx
+	cancels map[string]*running          // nil before the first call
+	asked   map[string]chan calls.Permit // by the name of a call that a tool wants to make; nil before the first
 }
 
 // As makes another agent the conversation's: calls that begin from now on are told its name.

@@ -48,19 +48,20 @@ func handlerKey(name string) string {
 // first entered in the ledger, and does not run if the deed was done before or may have been, nor if
 // another process would not recognise it, nor while the conversation is not surely this process's,
 // which is asked last: a process that was stopped meanwhile may have lost it to another one.
-func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation) (env registry.Envelope, begunAt time.Time) {
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation, at *nest) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
 	caps, end := besides(j, session, c)
 	defer end()
+	with := &company{e: e, nest: at, run: j, session: session, c: c, caps: caps}
 	if p.Tool().SideEffects != registry.SideEffectsWrites {
-		env, begunAt = e.rated(ctx, p, session, caps)
+		env, begunAt = e.rated(ctx, p, session, with)
 		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
 	}
 	if e.opts.Ledger == nil {
 		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
 	}
 	if err := context.Cause(ctx); err != nil {
-		return e.try(ctx, p, session, caps) // it answers that the call has not begun
+		return e.try(ctx, p, session, with) // it answers that the call has not begun
 	}
 	if !c.sure() {
 		return e.unsure(j, session), time.Time{}
@@ -87,7 +88,8 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 		return env, time.Time{}
 	}
 	p.SetIdempotencyKey(handlerKey(name))
-	env, begunAt = e.rated(ctx, p, session, caps)
+	env, begunAt = e.rated(ctx, p, session, with)
+	with.owns(&env)
 	env = e.begunJob(ctx, env, name, j, session, c)
 	e.record(entry, env, j, session)
 	return env, begunAt

@@ -33,7 +33,7 @@ func (c *Runner) Run(r calls.Run) {
 		if !wasApproved(r) && c.isOver() {
 			cancel(errOver) // the conversation is over: the call must not begin
 		}
-		env, begunAt := c.e.run(ctx, r, c.session(r.Turn, r.Call), c.c)
+		env, begunAt := c.e.run(ctx, r, c.session(r.Turn, r.Call), c.c, outermost(r, c.asks, &c.wg))
 		c.mu.Lock()
 		delete(c.cancels, r.Call)
 		c.mu.Unlock()
@@ -67,11 +67,11 @@ func (c *Runner) session(turn int, call string) registry.Session {
 
 // try runs a call and, in text mode, repeats it once if that may help and can do no harm. A call
 // that may have changed something is not repeated: the first run may still be in progress.
-func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, caps []any) (env registry.Envelope, begunAt time.Time) {
+func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, with *company) (env registry.Envelope, begunAt time.Time) {
 	if ctx.Err() == nil { // otherwise the call does not begin
 		begunAt = time.Now()
 	}
-	env = p.Run(ctx, session, caps...)
+	env = with.attempt(ctx, p, session)
 	if p.Mode() != registry.ModeText || env.OK || !p.Tool().Idempotent ||
 		env.Error.Type != registry.ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects {
 		return env, begunAt
@@ -83,7 +83,7 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 	}
 	e.opts.Logger.Info("tool call repeated", "tool", p.Tool().ToolID, "session_id", session.ID, "error_type", string(env.Error.Type))
 	first, unbegun := env.Meta.DurationMS, env.Unbegun
-	env = p.Run(ctx, session, caps...)
+	env = with.attempt(ctx, p, session)
 	env.Meta.DurationMS += first
 	env.Unbegun = env.Unbegun && unbegun
 	return env, begunAt

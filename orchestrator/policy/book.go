@@ -127,6 +127,12 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 	return p, nil
 }
 
+// PrepareOf is Prepare with the tools of another agent, which may be nil.
+func (b *Book) PrepareOf(tools *registry.Snapshot, tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
+	other := Book{rules: b.rules, budget: b.budget, tools: tools}
+	return other.Prepare(tool, args)
+}
+
 // Confirms reports whether a person must approve a call. The operator's list counts for every call of a tool,
 // whatever its conditions are.
 func (b *Book) Confirms(p *registry.Prepared) bool {

@@ -44,6 +44,9 @@ type Player interface {
 	Call(batch []Call) (told []protocol.ServerMessage, begun []string)
 	// Finish ends the tool that runs with these arguments, with success or with a failure.
 	Finish(begun string, ok bool) (told []protocol.ServerMessage, more []string)
+	// Nest makes the tool that runs with these arguments call another one, which ends at once, and returns
+	// "ok" or the type of the error that it was answered with.
+	Nest(begun, tool, args string) string
 	// Answer gives the user's answer to the latest question.
 	Answer(token string, approved bool) (told []protocol.ServerMessage, begun []string)
 }
@@ -140,6 +143,10 @@ func (s *story) tell(script string) string {
 			s.write(s.p.Say())
 		case "done", "failed":
 			s.write(s.p.Finish(rest, verb == "done"))
+		case "inside": // look {"id":"a"} > search {"query":"x"}
+			begun, inner, _ := strings.Cut(rest, " > ")
+			tool, args, _ := strings.Cut(inner, " ")
+			s.out.WriteString("    it is answered " + s.p.Nest(begun, tool, args) + "\n")
 		case "approve", "decline":
 			s.write(s.p.Answer(s.token, verb == "approve"))
 		default:
@@ -195,7 +202,7 @@ func (s *story) show(m protocol.ServerMessage) string {
 
 // Tools returns the tools of the conversations, for both modes. A nil handler means that the
 // tools do not run, or that the player runs them at once.
-func Tools(t testing.TB, handler func(ctx context.Context, tool, args string) (registry.Result, error)) *registry.Snapshot {
+func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, tools registry.Tools) (registry.Result, error)) *registry.Snapshot {
 	t.Helper()
 	spec := func(id, params string, change func(*registry.Spec)) registry.Entry {
 		s := registry.Spec{
@@ -230,19 +237,21 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string) (r
 	}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries {
-		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c registry.Call[arguments, struct{}]) (registry.Result, error) {
+		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c registry.Call[arguments, needs]) (registry.Result, error) {
 			if handler == nil {
 				return registry.Result{Data: Data}, nil
 			}
-			return handler(ctx, c.Tool, string(c.Args.raw))
+			return handler(ctx, c.Tool, string(c.Args.raw), c.Needs.Tools)
 		})
 	}
-	r, err := registry.Load(registrytest.File(t, entries...), registry.Options{Handlers: handlers})
+	r, err := registry.Load(registrytest.File(t, entries...), registry.Options{Handlers: handlers, SessionCapabilities: registry.CallCapabilities()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r.Snapshot()
 }
+
+type needs struct{ Tools registry.Tools }
 
 // arguments accepts any arguments.
 type arguments struct{ raw json.RawMessage }

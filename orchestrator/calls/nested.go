@@ -1,0 +1,65 @@
+package calls
+
+import (
+	"encoding/json"
+
+	"voicegw/prompts/toolerror"
+	"voicegw/registry"
+)
+
+// Nested asks whether a tool that runs may call another one. The caller takes the Permit that follows.
+type Nested struct {
+	// Call is the call that runs, or the one of the model that has led to it; Caller is the tool that asks.
+	Call, Caller string
+	// ID is the gateway's name of the new call.
+	ID   string
+	Tool string
+	Args json.RawMessage
+}
+
+func (Nested) input() {}
+
+// Permit answers a Nested with the same ID: the call may run as prepared, or is refused.
+type Permit struct {
+	ID       string
+	Prepared *registry.Prepared
+	Refused  *registry.Envelope
+	// Budget is the account of the turn after the call.
+	Budget json.RawMessage
+}
+
+func (Permit) action() {}
+
+// Nested decides on a call that a tool makes. It is prepared with the tools of the agent that has made the calling
+// call, whoever speaks by now. It counts against the turn's budget, and needs the approval of a
+// person only if it is that of the call that has led to it.
+func (c *Calls) Nested(in Nested) []Action {
+	k := c.find(in.Call)
+	if k == nil || !k.working() {
+		env := c.book.Refuse(in.Tool, registry.NewError(registry.ErrorPermanent, toolerror.NoNestedCalls(in.Tool)))
+		return []Action{Permit{ID: in.ID, Refused: &env}}
+	}
+	p, refusal := c.book.PrepareOf(k.tools, in.Tool, registry.Decode(in.Args))
+	c.book.Charge(in.Tool)
+	do := Permit{ID: in.ID, Prepared: p, Budget: c.book.Told()}
+	exceeded := c.book.Exceeded(in.Tool)
+	switch {
+	case exceeded != nil:
+		do.Refused = exceeded
+	case refusal != nil:
+		do.Refused = refusal
+	case p.Tool().ByClient() || in.Tool == registry.AgentSwitch:
+		do.Refused = refused(p, registry.ErrorPermanent, toolerror.NotByTools(in.Tool))
+	case k.approval == nil && c.book.Confirms(p):
+		do.Refused = refused(p, registry.ErrorConfirmationRequired, toolerror.NestedNeedsApproval(in.Tool, in.Caller))
+	}
+	if do.Refused != nil {
+		do.Refused.Meta.DurationMS = 0
+	}
+	return []Action{do}
+}
+
+func refused(p *registry.Prepared, t registry.ErrorType, words toolerror.Words) *registry.Envelope {
+	env := p.Refuse(registry.NewError(t, words))
+	return &env
+}

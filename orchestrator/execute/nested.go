@@ -1,0 +1,284 @@
+package execute
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/policy"
+	"voicegw/prompts/toolerror"
+	"voicegw/registry"
+)
+
+// permit decides whether a tool may call another one; it returns when ctx is done, at the latest.
+type permit func(ctx context.Context, in calls.Nested) calls.Permit
+
+// nest is where one call stands among the calls that one call of a model has led to.
+type nest struct {
+	// Fixed.
+	permit permit
+	wait   *sync.WaitGroup // of the conversation
+	root   string          // the model's call
+	chain  []string        // the tools that are calling, that of the model's call first
+	count  *atomic.Int64   // the calls that the model's call has led to, also those that were refused
+
+	wrote atomic.Bool // a call that this one has made has written
+}
+
+// outermost is the place of a call of a model.
+func outermost(j calls.Run, p permit, wait *sync.WaitGroup) *nest {
+	return &nest{permit: p, wait: wait, root: j.Call, chain: []string{j.Prepared.Tool().ToolID}, count: new(atomic.Int64)}
+}
+
+// within returns the place of a call of the tool that is made by the call at n.
+func (n *nest) within(tool string) *nest {
+	return &nest{permit: n.permit, wait: n.wait, root: n.root, chain: append(slices.Clip(n.chain), tool), count: n.count}
+}
+
+// company is what the handler of a call gets beside its arguments.
+type company struct {
+	e       *Executor
+	nest    *nest
+	run     calls.Run
+	session registry.Session
+	c       *Conversation
+	caps    []any
+}
+
+// attempt runs the handler once. The calls that it makes end with it: a handler that was left behind
+// makes no more, also while the call is repeated.
+func (w *company) attempt(ctx context.Context, p *registry.Prepared, s registry.Session) registry.Envelope {
+	t := &toolbox{company: w}
+	defer t.end()
+	return p.Run(ctx, s, append([]any{t}, w.caps...)...)
+}
+
+// owns says in the answer to a failed call that the calls of its tool have written.
+func (w *company) owns(env *registry.Envelope) {
+	if w.nest.wrote.Load() && !env.OK {
+		env.Error.PartialSideEffects = true
+	}
+}
+
+// toolbox is the registry.Tools of one attempt at a call. It may be used concurrently, also by a handler
+// that was left behind.
+type toolbox struct {
+	*company
+
+	mu      sync.Mutex // guards the following fields
+	over    bool
+	made    map[string]int // how often the attempt has made each call; nil before the first
+	begun   int
+	cancels map[int]context.CancelFunc // of the calls that run; nil before the first
+}
+
+// maxToolName bounds the name of a tool that a handler asks for, in characters.
+const maxToolName = 100
+
+// Call is registry.Tools.Call.
+func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Envelope {
+	if r := []rune(tool); len(r) > maxToolName {
+		tool = string(r[:maxToolName])
+	}
+	ctx, end, over := t.inside(ctx, tool)
+	if over {
+		return t.refuse(tool, registry.ErrorPermanent, toolerror.NoNestedCalls(tool))
+	}
+	defer end()
+	number := t.nest.count.Add(1)
+	j := calls.Run{Call: t.nest.root + "." + strconv.FormatInt(number, 10), Turn: t.run.Turn, Reference: t.run.Reference}
+	raw, err := argsOf(args)
+	var env registry.Envelope
+	var budget json.RawMessage
+	switch chain := t.nest.chain; {
+	case number > registry.MaxNested:
+		env = t.refuse(tool, registry.ErrorPermanent, toolerror.TooManyNested(tool, registry.MaxNested))
+	case len(chain) >= registry.MaxDepth:
+		env = t.refuse(tool, registry.ErrorPermanent, toolerror.TooDeep(tool, registry.MaxDepth))
+	case slices.Contains(chain, tool):
+		env = t.refuse(tool, registry.ErrorPermanent, toolerror.CallsItself(tool))
+	case err != nil:
+		env = t.refuse(tool, registry.ErrorInternal, toolerror.FailedUnexpectedly(tool))
+		t.e.opts.Logger.Error("the arguments of a call by a tool cannot be written as JSON", "tool", tool, "caller", chain[len(chain)-1], "session_id", t.session.ID, "call_id", j.Call, "error", err)
+	default:
+		env, budget = t.permitted(ctx, &j, tool, raw)
+	}
+	if number <= registry.MaxNested+1 { // a handler that calls again and again does not fill the audit
+		t.audited(j, tool, env, budget)
+	}
+	return env
+}
+
+// refuse returns the answer to a call of a tool that may not exist.
+func (t *toolbox) refuse(tool string, why registry.ErrorType, words toolerror.Words) registry.Envelope {
+	env := registry.NotFound(tool, t.run.Prepared.RegistryVersion(), 0)
+	env.Error = registry.NewError(why, words)
+	return env
+}
+
+// argsOf writes the arguments of a call by a tool.
+func argsOf(args any) (json.RawMessage, error) {
+	if args == nil {
+		return json.RawMessage("{}"), nil
+	}
+	return json.Marshal(args)
+}
+
+// permitted asks whether a call may run, and runs it.
+func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw json.RawMessage) (registry.Envelope, json.RawMessage) {
+	caller := t.run.Prepared.Tool()
+	p := t.nest.permit(ctx, calls.Nested{Call: t.nest.root, Caller: caller.ToolID, ID: j.Call, Tool: tool, Args: raw})
+	if p.Refused != nil {
+		return *p.Refused, p.Budget
+	}
+	j.Prepared = p.Prepared
+	writes := p.Prepared.Tool().SideEffects == registry.SideEffectsWrites
+	if writes && caller.SideEffects != registry.SideEffectsWrites {
+		return p.Prepared.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.CallerDoesNotWrite(tool, caller.ToolID))), p.Budget
+	}
+	t.names(j)
+	s := t.session
+	s.Call, s.Now = j.Call, time.Now().UTC()
+	at := t.nest.within(tool)
+	env, _ := t.e.run(ctx, *j, s, t.c, at)
+	if at.wrote.Load() || writes && (env.OK || env.Error.PartialSideEffects) {
+		t.nest.wrote.Store(true)
+	}
+	return env, p.Budget
+}
+
+// names gives a call by a tool its keys. They are made of the caller's deed, and of how often this attempt has
+// made the same call, so a caller that runs again gives the same ones, and the ledger recognises what is done.
+func (t *toolbox) names(j *calls.Run) {
+	sum := sha256.Sum256(j.Prepared.Args())
+	what := j.Prepared.Tool().ToolID + " " + hex.EncodeToString(sum[:16])
+	t.mu.Lock()
+	if t.made == nil {
+		t.made = map[string]int{}
+	}
+	t.made[what]++
+	what += " " + strconv.Itoa(t.made[what])
+	t.mu.Unlock()
+	j.Keys = policy.Keys{Idempotency: t.run.Keys.Idempotency + " > " + what, Business: j.Prepared.BusinessKey()}
+	j.Message = deed(t.run, t.session) + " > " + what
+}
+
+// inside begins a call by a tool: its context ends with ctx and with the attempt, and the conversation and the
+// Executor wait for it. The caller must call end, unless over says that the attempt has ended.
+func (t *toolbox) inside(ctx context.Context, tool string) (inside context.Context, end func(), over bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return ctx, nil, true
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if t.cancels == nil {
+		t.cancels = map[int]context.CancelFunc{}
+	}
+	t.begun++
+	n := t.begun
+	t.cancels[n] = cancel
+	leave, _ := t.e.enter(t.session.ID, tool) // the calling call has entered
+	t.nest.wait.Add(1)
+	return ctx, func() {
+		cancel()
+		t.mu.Lock()
+		delete(t.cancels, n)
+		t.mu.Unlock()
+		leave()
+		t.nest.wait.Done()
+	}, false
+}
+
+// end ends the calls of an attempt; there are no more of them.
+func (t *toolbox) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	for _, cancel := range t.cancels {
+		cancel()
+	}
+}
+
+// audited writes the line of a call by a tool.
+func (t *toolbox) audited(j calls.Run, tool string, env registry.Envelope, budget json.RawMessage) {
+	if t.c.Audit == nil {
+		return
+	}
+	line := audit.Call{
+		At: time.Now(), Agent: t.session.Agent, Tool: tool, Mode: t.session.Mode, Turn: j.Turn, ID: j.Call, Parent: t.run.Call,
+		Key: j.Keys.Idempotency, Business: j.Keys.Business, Budget: budget, Envelope: env, Refused: env.Intents, NotDelivered: "nested",
+	}
+	if len(env.Intents) > 0 {
+		line.Why = "a tool has called it"
+	}
+	if j.Prepared != nil {
+		line.Args = j.Prepared.Args()
+	}
+	r := line.Record()
+	r.ToolVersion, r.RegistryVersion, r.Reference = env.Meta.ToolVersion, env.Meta.RegistryVersion, j.Reference
+	if j.Prepared != nil {
+		r.Category = j.Prepared.Tool().Category
+	}
+	t.c.Audit(r)
+}
+
+// asks is the permit of a conversation that runs: its calls decide.
+func (c *Runner) asks(ctx context.Context, in calls.Nested) calls.Permit {
+	answer := make(chan calls.Permit, 1)
+	c.mu.Lock()
+	if c.asked == nil {
+		c.asked = map[string]chan calls.Permit{}
+	}
+	c.asked[in.ID] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.asked, in.ID)
+	}()
+	c.c.Report(in)
+	select {
+	case p := <-answer:
+		return p
+	case <-ctx.Done():
+	case <-c.lasting().Done():
+	}
+	env := registry.NotFound(in.Tool, "", 0)
+	env.Error = registry.NewError(registry.ErrorPermanent, toolerror.NoNestedCalls(in.Tool))
+	return calls.Permit{ID: in.ID, Refused: &env}
+}
+
+// Permit takes the answer to a calls.Nested of this conversation. It does not block.
+func (c *Runner) Permit(p calls.Permit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answer := c.asked[p.ID]; answer != nil {
+		answer <- p // it holds one, and each question has one answer
+		delete(c.asked, p.ID)
+	}
+}
+
+// storedPermit decides on the calls of an approved call whose conversation is not here: by the tools that it may
+// have, without a budget, and as approved as the call itself.
+func storedPermit(tools *registry.Snapshot, s registry.Session) permit {
+	return func(_ context.Context, in calls.Nested) calls.Permit {
+		p, refused := tools.Permitted(s.Scopes).Prepare(in.Tool, s.Mode, in.Args)
+		if refused == nil {
+			p.Clamp(nil)
+			if p.Tool().ByClient() || in.Tool == registry.AgentSwitch {
+				env := p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NotByTools(in.Tool)))
+				refused = &env
+			}
+		}
+		return calls.Permit{ID: in.ID, Prepared: p, Refused: refused}
+	}
+}
