@@ -36,12 +36,8 @@ func (s *session) carryOut(a orchestrator.Action) {
 		}
 	case orchestrator.Audit:
 		s.decided(a)
-	case orchestrator.IntentDecided:
-		s.intentDecided(a)
-	case orchestrator.AgentSwitched:
-		s.agentSwitched(a)
-	case orchestrator.JobTold:
-		s.jobTold(a)
+	case orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.JobTold:
+		s.decision(a)
 	case orchestrator.SwitchLink, orchestrator.Moving:
 		s.unlink(a)
 	case orchestrator.MuteUser:
@@ -58,6 +54,18 @@ func (s *session) carryOut(a orchestrator.Action) {
 			s.ends(a, m)
 			s.tell(m)
 		}
+	}
+}
+
+// decision keeps what the step has decided about intents, agents and jobs. The caller must hold mu.
+func (s *session) decision(a orchestrator.Action) {
+	switch a := a.(type) {
+	case orchestrator.IntentDecided:
+		s.intentDecided(a)
+	case orchestrator.AgentSwitched:
+		s.agentSwitched(a)
+	case orchestrator.JobTold:
+		s.jobTold(a)
 	}
 }
 
