@@ -77,7 +77,7 @@ func bound(r *Record) {
 	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), registry.Category(short(string(r.Category))), registry.Mode(short(string(r.Mode)))
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
 	for _, s := range []*string{
-		&r.ToolID, &r.ToolVersion, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent, &r.AgentVersion, &r.From, &r.CallID, &r.ProviderCallID,
+		&r.ToolID, &r.ToolVersion, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent, &r.AgentVersion, &r.From, &r.CallID, &r.ParentCallID, &r.ProviderCallID,
 		&r.IdempotencyKey, &r.BusinessKey, &r.Confirmation, &r.ConfirmedBy, &r.Reference, &r.Why, &r.NotDelivered, &r.Prices, &r.KeyID, &r.Note, &r.Job,
 	} {
 		*s = short(*s)

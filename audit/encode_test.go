@@ -102,7 +102,7 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 	}
 	worst := Record{
 		Event: Event(evil), Time: time.Now(), ToolID: evil, ToolVersion: evil, RegistryVersion: evil, Category: registry.Category(evil), Mode: registry.Mode(evil),
-		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, AgentVersion: evil, From: evil, CallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil,
+		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, AgentVersion: evil, From: evil, CallID: evil, ParentCallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil,
 		ErrorType: registry.ErrorType(evil), Confirmation: evil, ConfirmedBy: evil, Reference: evil, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500), Prices: evil, KeyID: evil, Note: evil, Job: evil, NoteData: json.RawMessage("{broken"),
 		Budget: json.RawMessage("{broken"), Args: json.RawMessage("{broken"), Clamped: map[string]registry.Clamped{},
 	}
