@@ -16,6 +16,7 @@ import (
 
 	"voicegw/backends/agentdesk"
 	"voicegw/config"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/store"
@@ -124,11 +125,12 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	if id == "kb_search" {
 		p.awaitVectors(ctx, caps)
 	}
-	envelope := snapshot.Execute(ctx, id, cmp.Or(mode, registry.ModeText), args, registry.Session{
+	session := registry.Session{
 		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: cfg.Agent.Name,
 		Vouched: true, Scopes: scopes,
 		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
-	}, nobody{p})
+	}
+	envelope := snapshot.Execute(ctx, id, session.Mode, args, session, nobody{p, snapshot, session, []string{id}})
 	if err := p.printJSON(envelope); err != nil || envelope.OK {
 		return err
 	}
@@ -171,7 +173,39 @@ func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
 }
 
 // nobody stands for the missing client of a session, and shows what that would be told.
-type nobody struct{ p Process }
+type nobody struct {
+	p        Process
+	snapshot *registry.Snapshot
+	session  registry.Session
+	calling  []string // the tools that are calling, the outermost first
+}
+
+// Call is registry.Tools.Call: the tool that is called runs at once, too, and its answer is shown.
+func (n nobody) Call(ctx context.Context, tool string, args any) registry.Envelope {
+	if args == nil {
+		args = struct{}{}
+	}
+	encoded, err := json.Marshal(args)
+	refused := func(words toolerror.Words) registry.Envelope {
+		env := registry.NotFound(tool, n.snapshot.Version(), 0)
+		env.Error = registry.NewError(registry.ErrorPermanent, words)
+		return env
+	}
+	switch {
+	case err != nil:
+		n.p.complain("the arguments for %s cannot be written as JSON: %v", tool, err)
+		return refused(toolerror.FailedUnexpectedly(tool))
+	case slices.Contains(n.calling, tool):
+		return refused(toolerror.CallsItself(tool))
+	case len(n.calling) >= registry.MaxDepth:
+		return refused(toolerror.TooDeep(tool, registry.MaxDepth))
+	}
+	n.p.complain("%s calls %s: %s", n.calling[len(n.calling)-1], tool, encoded)
+	n.calling = append(slices.Clip(n.calling), tool)
+	envelope := n.snapshot.Execute(ctx, tool, n.session.Mode, encoded, n.session, n)
+	n.p.complain("%s answers: %s", tool, envelope.Encode())
+	return envelope
+}
 
 func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
 	n.p.complain("the client would be told: timeout until %s (%s): %s", until.UTC().Format(time.RFC3339), d, message)
