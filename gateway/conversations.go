@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"voicegw/conversation"
-	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/store"
 )
@@ -66,10 +65,8 @@ func shownPage(page store.Page) map[string]any {
 // conversationQuery reads what is asked for, or says what is wrong with it.
 func conversationQuery(asked url.Values) (q store.Query, wrong string) {
 	q = store.Query{After: asked.Get("after"), Most: pageLines}
-	for name := range asked {
-		if name != "user" && name != "after" && name != "limit" {
-			return q, fmt.Sprintf("There is no parameter %q; there are user, after and limit.", clip(name))
-		}
+	if q.User, wrong = listParameters(asked, "after", "limit"); wrong != "" {
+		return q, wrong
 	}
 	if limit := asked.Get("limit"); limit != "" {
 		n, err := strconv.Atoi(limit)
@@ -77,13 +74,6 @@ func conversationQuery(asked url.Values) (q store.Query, wrong string) {
 			return q, fmt.Sprintf("The parameter limit must be a number from 1 to %d.", store.MostPage)
 		}
 		q.Most = n
-	}
-	if name := asked.Get("user"); name != "" {
-		who, err := user.Stored(name)
-		if err != nil {
-			return q, "The parameter user " + err.Error() + "."
-		}
-		q.User = who.String()
 	}
 	return q, ""
 }

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
-	"time"
 
 	"voicegw/auth"
 	"voicegw/auth/scope"
-	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
@@ -29,47 +27,41 @@ const jobsPath = "/v1/jobs"
 
 // jobLine is a job. Times are RFC 3339 in UTC with ms.
 type jobLine struct {
-	ID           string      `json:"id"`
-	Tool         string      `json:"tool"`
-	Name         string      `json:"name"`
-	State        string      `json:"state"`
-	User         string      `json:"user"`
-	Conversation string      `json:"conversation_id"`
-	Session      string      `json:"session_id"`
-	Agent        string      `json:"agent,omitempty"`
-	CallID       string      `json:"call_id,omitempty"`
-	Attempt      int         `json:"attempt"`
-	Node         string      `json:"node,omitempty"`
-	CreatedAt    string      `json:"created_at"`
-	StartedAt    string      `json:"started_at,omitempty"`
-	EndedAt      string      `json:"ended_at,omitempty"`
-	ToldAt       string      `json:"told_at,omitempty"`
-	Progress     *jobsReport `json:"progress,omitempty"`
+	ID           string        `json:"id"`
+	Tool         string        `json:"tool"`
+	Name         string        `json:"name"`
+	State        string        `json:"state"`
+	User         string        `json:"user"`
+	Conversation string        `json:"conversation_id"`
+	Session      string        `json:"session_id"`
+	Agent        string        `json:"agent,omitempty"`
+	CallID       string        `json:"call_id,omitempty"`
+	Attempt      int           `json:"attempt"`
+	Node         string        `json:"node,omitempty"`
+	CreatedAt    protocol.Time `json:"created_at"`
+	StartedAt    protocol.Time `json:"started_at,omitzero"`
+	EndedAt      protocol.Time `json:"ended_at,omitzero"`
+	ToldAt       protocol.Time `json:"told_at,omitzero"`
+	Progress     *jobsReport   `json:"progress,omitempty"`
 	// Envelope is what came of it; missing in the list.
 	Envelope json.RawMessage `json:"envelope,omitempty"`
 }
 
 // jobsReport is how far the work of a job says that it is.
 type jobsReport struct {
-	Text     string   `json:"text,omitempty"`
-	Fraction *float64 `json:"fraction,omitempty"`
-	At       string   `json:"at"`
+	Text     string        `json:"text,omitempty"`
+	Fraction *float64      `json:"fraction,omitempty"`
+	At       protocol.Time `json:"at"`
 }
 
 func jobLineOf(j store.Job) jobLine {
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(timeForm)
-	}
 	l := jobLine{
 		ID: j.ID, Tool: j.Tool, Name: j.Name, State: string(j.State), User: j.User, Conversation: j.Conversation, Session: j.Session,
-		Agent: j.Agent, CallID: j.Call, Attempt: j.Attempt, Node: j.Node, CreatedAt: at(j.CreatedAt), StartedAt: at(j.StartedAt),
-		EndedAt: at(j.EndedAt), ToldAt: at(j.ToldAt), Envelope: j.Result,
+		Agent: j.Agent, CallID: j.Call, Attempt: j.Attempt, Node: j.Node, CreatedAt: protocol.Time{Time: j.CreatedAt}, StartedAt: protocol.Time{Time: j.StartedAt},
+		EndedAt: protocol.Time{Time: j.EndedAt}, ToldAt: protocol.Time{Time: j.ToldAt}, Envelope: j.Result,
 	}
 	if p := j.Progress; p != nil {
-		l.Progress = &jobsReport{Text: p.Text, Fraction: p.Fraction, At: at(p.At)}
+		l.Progress = &jobsReport{Text: p.Text, Fraction: p.Fraction, At: protocol.Time{Time: p.At}}
 	}
 	return l
 }
@@ -94,7 +86,8 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	who, talk, wrong := jobsAsked(r.URL.Query())
+	q := r.URL.Query()
+	who, wrong := listParameters(q, "conversation_id")
 	if wrong != "" {
 		problem(w, http.StatusBadRequest, "invalid_message", wrong)
 		return
@@ -103,27 +96,10 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 		who = only // whatever was asked for
 	}
 	lines := []jobLine{}
-	for _, j := range s.opts.Jobs.List(who, talk) {
+	for _, j := range s.opts.Jobs.List(who, q.Get("conversation_id")) {
 		lines = append(lines, jobLineOf(j))
 	}
 	answer(w, http.StatusOK, map[string]any{"jobs": lines})
-}
-
-// jobsAsked reads what is asked for, or says what is wrong with it.
-func jobsAsked(q url.Values) (who, talk, wrong string) {
-	for name := range q {
-		if name != "user" && name != "conversation_id" {
-			return "", "", "There is no parameter " + clip(name) + "; there are user and conversation_id."
-		}
-	}
-	if named := q.Get("user"); named != "" {
-		u, err := user.Stored(named)
-		if err != nil {
-			return "", "", "The parameter user " + err.Error() + "."
-		}
-		who = u.String()
-	}
-	return who, q.Get("conversation_id"), ""
 }
 
 // job returns the job of a request, or answers it. A job of somebody else is as unknown as one that does not

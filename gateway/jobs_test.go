@@ -15,7 +15,7 @@ import (
 // fakeJobs are jobs in memory.
 type fakeJobs struct {
 	jobs []store.Job
-	by   string // who has cancelled one
+	by   string // the principal that cancelled a job
 	fail error
 }
 

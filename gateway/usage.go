@@ -112,18 +112,9 @@ func (s *Server) showUsage(w http.ResponseWriter, r *http.Request) {
 
 // usageFilter reads what is asked for, or says what is wrong with it.
 func usageFilter(q url.Values, now time.Time) (f meter.Filter, wrong string) {
-	f = meter.Filter{User: q.Get("user"), Key: q.Get("key"), First: now.AddDate(0, 0, 1-usageDays), Last: now}
-	for name := range q {
-		if name != "user" && name != "key" && name != "since" {
-			return f, fmt.Sprintf("There is no parameter %q; there are user, key and since.", clip(name))
-		}
-	}
-	if f.User != "" {
-		who, err := user.Stored(f.User)
-		if err != nil {
-			return f, "The parameter user " + err.Error() + "."
-		}
-		f.User = who.String()
+	f = meter.Filter{Key: q.Get("key"), First: now.AddDate(0, 0, 1-usageDays), Last: now}
+	if f.User, wrong = listParameters(q, "key", "since"); wrong != "" {
+		return f, wrong
 	}
 	if since := q.Get("since"); since != "" {
 		day, err := time.Parse(time.DateOnly, since)

@@ -1,10 +1,8 @@
 package jobs
 
 import (
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"voicegw/audit"
 	"voicegw/registry"
@@ -33,16 +31,7 @@ func (b *beside) end() {
 
 // Tell is registry.Progress.Tell.
 func (b *beside) Tell(text string, fraction float64) {
-	text = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text))
-	if runes := []rune(text); len(runes) > registry.MaxProgress {
-		text = string(runes[:registry.MaxProgress-1]) + "…"
-	}
-	p := store.JobProgress{Text: text, At: time.Now().UTC()}
+	p := store.JobProgress{Text: registry.ProgressText(text), At: time.Now().UTC()}
 	if fraction >= 0 { // and not NaN
 		p.Fraction = new(min(fraction, 1))
 	}

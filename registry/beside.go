@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strings"
 	"time"
+	"unicode"
 
 	"voicegw/prompts/toolerror"
 )
@@ -56,6 +58,21 @@ func Aside(name string, data any) (json.RawMessage, error) {
 		return nil, fmt.Errorf("registry: %w: the data of %q has %d bytes of JSON, and at most %d are allowed", ErrNotTaken, name, len(encoded), MaxAside)
 	}
 	return encoded, nil
+}
+
+// ProgressText returns a text of Progress.Tell as people are shown it: on one line, without characters that
+// cannot be seen, and cut to MaxProgress.
+func ProgressText(text string) string {
+	text = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text))
+	if runes := []rune(text); len(runes) > MaxProgress {
+		text = string(runes[:MaxProgress-1]) + "…"
+	}
+	return text
 }
 
 // TooManyAsides is the error for a message or a note beyond MaxAsides; what names them.

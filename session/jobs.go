@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -25,22 +26,14 @@ const jobTime = 5 * time.Second
 // been told, also those of other nodes, without results. It is called again and again until Jobs.Told, and
 // does not wait.
 func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
-	of := map[string][]string{} // ids of jobs by conversation, and by session for those without a conversation
+	of := map[string][]string{} // ids of jobs by conversation
 	for _, j := range owed {
-		key := "session " + j.Session
-		if j.Conversation != "" {
-			key = "conversation " + j.Conversation
-		}
-		of[key] = append(of[key], j.ID)
+		of[j.Conversation] = append(of[j.Conversation], j.ID)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sessions {
-		key := "session " + s.id
-		if s.start.ConversationID != "" {
-			key = "conversation " + s.start.ConversationID
-		}
-		ids := of[key]
+		ids := of[cmp.Or(s.start.ConversationID, s.id)]
 		if len(ids) == 0 || !s.askingJobs.CompareAndSwap(false, true) {
 			continue
 		}
@@ -75,7 +68,7 @@ func (s *session) jobEnded(id string, from Jobs) {
 	case err != nil:
 		s.log().Warn("a job that has ended could not be read; it is tried again", "job", id, "error", err)
 		return
-	case !j.Owed(), j.Conversation != "" && !conversation.Owned(j.User, j.Conversation, s.user):
+	case !j.Owed(), !conversation.Owned(j.User, j.Conversation, s.user):
 		return
 	}
 	s.dispatch(orchestrator.JobEnded{Job: j.ID, Tool: j.Tool, Name: j.Name, Result: j.Result})

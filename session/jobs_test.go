@@ -111,8 +111,8 @@ func TestAJobWaitsForASilence(t *testing.T) {
 		client := st.connect(startText)
 		model := st.fake.Accept(t)
 		synctest.Wait()
-		id := st.m.Sessions()[0].ID
-		jobs := &keptJobs{jobs: map[string]store.Job{"job-mine": ended("job-mine", "", id, "somebody"), "job-other": ended("job-other", "", "voice-other", "somebody")}}
+		id, who := st.m.Sessions()[0].ID, st.m.Sessions()[0].User // without a conversation a job has the session's id
+		jobs := &keptJobs{jobs: map[string]store.Job{"job-mine": ended("job-mine", id, id, who), "job-other": ended("job-other", "voice-other", "voice-other", who)}}
 		model.Emit(transport.SpeechStarted{Item: "u1"})
 		synctest.Wait()
 		for range 3 {

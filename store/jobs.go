@@ -61,7 +61,7 @@ type Job struct {
 	Tool string `json:"tool"`
 	Name string `json:"name"`
 	// The conversation in which it was begun, and the call. Session is the voice session or the name of the
-	// conversation by text.
+	// conversation by text. Conversation is that of a voice session without one, too: then it is Session.
 	User         string   `json:"user"`
 	Vouched      bool     `json:"vouched,omitempty"`
 	Scopes       []string `json:"scopes,omitempty"`

@@ -49,11 +49,7 @@ func (r *running) asked(method, path, body string, header ...string) (*http.Resp
 // speaksWith begins a session with an agent.
 func speaksWith(t *testing.T, addr, agent string) (*protocol.Conn, protocol.SessionStarted) {
 	t.Helper()
-	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Abort)
+	c := dial(t, addr)
 	say(t, c, &protocol.Start{InputRate: 24000, OutputRate: 24000, Agent: agent})
 	var began protocol.SessionStarted
 	next(t, c, "session.started", &began)

@@ -13,14 +13,21 @@ import (
 	"voicegw/protocol"
 )
 
-// visit opens a connection of voicegw.v1 and sends session.start.
-func visit(t *testing.T, addr string, back *protocol.Resume) *protocol.Conn {
+// dial opens a connection of voicegw.v1.
+func dial(t *testing.T, addr string) *protocol.Conn {
 	t.Helper()
 	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Abort)
+	return c
+}
+
+// visit opens a connection of voicegw.v1 and sends session.start.
+func visit(t *testing.T, addr string, back *protocol.Resume) *protocol.Conn {
+	t.Helper()
+	c := dial(t, addr)
 	say(t, c, &protocol.Start{InputRate: 24000, OutputRate: 24000, Resume: back})
 	return c
 }

@@ -1,10 +1,8 @@
 package execute
 
 import (
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"voicegw/audit"
 	"voicegw/orchestrator/calls"
@@ -53,7 +51,7 @@ func (b *beside) Tell(text string, fraction float64) {
 	tool := b.run.Prepared.Tool()
 	m := &protocol.ToolProgress{
 		Header: protocol.Header{Turn: b.run.Turn}, CallID: b.run.Call, Tool: tool.ToolID, Category: string(tool.Category),
-		DurationMS: time.Since(b.begun).Milliseconds(), Text: shown(text),
+		DurationMS: time.Since(b.begun).Milliseconds(), Text: registry.ProgressText(text),
 	}
 	if fraction >= 0 { // and not NaN
 		m.Fraction = new(min(fraction, 1))
@@ -83,20 +81,6 @@ func (b *beside) progress(m *protocol.ToolProgress) {
 			b.progress(next)
 		}
 	})
-}
-
-// shown returns a text without characters that people cannot see, on one line, and cut to its bound.
-func shown(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	if runes := []rune(text); len(runes) > registry.MaxProgress {
-		text = string(runes[:registry.MaxProgress-1]) + "…"
-	}
-	return strings.TrimSpace(text)
 }
 
 // Timeout is registry.Messenger.Timeout.

@@ -28,7 +28,7 @@ type Desk struct {
 	approvals *store.Approvals
 	agent     string
 
-	jobs Jobs // fixed after TellJobs; nil if there are none
+	jobs Jobs // fixed after TellJobs; nil if calls begin no long work
 }
 
 // Jobs tells of long work that has ended; *jobs.Runner implements it.

@@ -43,7 +43,7 @@ test("an answer of another shape lists nothing", () => {
   }
 });
 
-test("a prompt is read with its tools, and an answer without one is none", () => {
+test("a prompt is read with its tools, and an answer without a prompt gives null", () => {
   const answer = { agent: "billing", instructions: "You are billing.", tools: [{ name: "kb_search", description: "Searches.", parameters: {} }, {}] };
   assert.deepEqual(readPrompt(answer), { agent: "billing", instructions: "You are billing.", tools: [{ name: "kb_search", description: "Searches." }] });
   assert.equal(readPrompt({ error: { code: "not_found" } }), null);
