@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -94,7 +95,7 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 	}
 	defer end()
 	number := t.nest.count.Add(1)
-	j := calls.Run{Call: t.nest.root + "." + strconv.FormatInt(number, 10), Turn: t.run.Turn, Reference: t.run.Reference}
+	j := calls.Run{Call: fmt.Sprintf("%s.%d", t.nest.root, number), Turn: t.run.Turn, Reference: t.run.Reference}
 	raw, err := argsOf(args)
 	var env registry.Envelope
 	var budget json.RawMessage
