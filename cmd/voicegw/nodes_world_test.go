@@ -189,6 +189,8 @@ rules:
     do: [{say: "It is ${1}."}]
   - when: {text: 'what is my colour'}
     do: [{say: "I do not know."}]
+  - when: {text: 'broke off', remembers: ['^model: It( is)?$', '^user: my colour is (\w+)']}
+    do: [{say: "${1}."}]
   - when: {text: 'broke off', remembers: '^model: (The harbour[a-z ]*)$'}
     do: [{say: "I go on after ${1}."}]
   - when: {text: 'waiting for an answer', remembers: '^user: .*harbour'}
