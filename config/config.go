@@ -136,7 +136,7 @@ type Agent struct {
 
 // Agents are where the documents of agents are.
 type Agents struct {
-	// Path is the folder of their files, *.yaml; empty means that there are none.
+	// Path is the folder of their files, *.yaml; empty means that no agent has a file.
 	Path setting.Path `key:"path"`
 	// Tools lets the text agent make, change and delete agents, by tools.
 	Tools bool `key:"tools"`

@@ -101,7 +101,7 @@ func (n *chaosNode) serves() bool {
 }
 
 // balance picks the gateway for a connection: one after another. Like a balancer that asks only now and
-// then who is ready, it gives connections to gateways that drain as well.
+// then which one is ready, it gives connections to gateways that drain as well.
 func (ch *chaos) balance() *chaosNode {
 	all := ch.living()
 	ch.mu.Lock()

@@ -31,7 +31,7 @@ rules:
 		c.say(&protocol.InputText{Text: "talk"})
 		first := waitFor[*protocol.AudioEnd](c)
 		second := waitFor[*protocol.AudioEnd](c)
-		// Who reports is waited for, however slow the machine is.
+		// Each report is waited for, however slow the machine is.
 		c.say(&protocol.Playback{ItemID: first.ItemID, PlayedMS: 200})
 		c.say(&protocol.Interrupt{})
 		for i, want := range []struct {

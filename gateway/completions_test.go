@@ -398,7 +398,7 @@ func TestFirstByte(t *testing.T) {
 			}
 		})
 	}
-	// Who does not stream gets the conversation's id as well.
+	// A client that does not stream gets the conversation's id as well.
 	s, _ := chatServer(t, &fakeAgent{do: tells(&protocol.TurnStarted{ConversationID: "conv-1"}, &protocol.TextDelta{Text: "Hi"}, &protocol.Done{})}, nil)
 	w := send(s, "/v1/chat/completions", hello, nil)
 	if got := w.Body.String(); !strings.Contains(got, `"voicegw":[{"type":"turn.started","seq":1,"conversation_id":"conv-1"}]`) || !strings.HasPrefix(w.Header().Get("X-Request-Id"), "chatcmpl-") {

@@ -59,7 +59,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Who is whose usage something is.
+// Who is the user and the key that usage is counted for.
 type Who struct {
 	// User is a user's identity, Key the ID of the principal whose credentials were shown. Either may
 	// be empty.

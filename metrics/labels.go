@@ -61,7 +61,8 @@ func kindNames() []string {
 }
 
 // usualCode returns a code of a provider if it is a usual one, else "other": a provider may
-// invent any. Usual ones are none, those of RFC 6455 7.4.1, and HTTP statuses for errors.
+// invent any. Usual are "none" for a missing code, those of RFC 6455 7.4.1, and HTTP
+// statuses for errors.
 func usualCode(code string) string {
 	n, err := strconv.Atoi(code)
 	switch {

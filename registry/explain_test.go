@@ -38,7 +38,7 @@ func TestExplain(t *testing.T) {
 			[]string{`/o/x: is required and missing`, `/q: is required and missing: The words.`}},
 		{"unknown, each by its own path", object(`"top_k":{"type":"integer"},"query":{"type":"string"}`), `{"topk":1,"zzz":2}`,
 			[]string{`/topk: is not a known parameter; did you mean "top_k"?; known here: query, top_k`, `/zzz: is not a known parameter; known here: query, top_k`}},
-		{"unknown where there are none", object(``), `{"a/b":1}`, []string{`/a~1b: is not a known parameter: this object takes no parameters, leave it out`}},
+		{"unknown where no parameter is declared", object(``), `{"a/b":1}`, []string{`/a~1b: is not a known parameter: this object takes no parameters, leave it out`}},
 		{"names that must be escaped", object(`"a/b~c d%":{"type":"integer"}`), `{"a/b~c d%":true}`, []string{`/a~1b~0c d%: must be an integer, got the boolean true`}},
 		{"names that are keywords", object(`"type":{"type":"integer"},"anyOf":{"type":"object","properties":{"minimum":{"type":"integer","minimum":2,"maximum":1}},"additionalProperties":false},"required":{"type":"string"}`),
 			`{"type":"x","anyOf":{"minimum":1.5},"required":1}`,

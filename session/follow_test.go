@@ -36,7 +36,7 @@ func (f *follower) follow(o Opening) Followed {
 	return Followed{Start: f.start, Take: func(s Step) {
 		switch {
 		case s.At.IsZero() || (s.In == nil) != (s.Event != nil):
-			f.note(fmt.Sprintf("a step that is none: %+v", s))
+			f.note(fmt.Sprintf("an unknown step: %+v", s))
 		case s.Event != nil:
 			f.note(strings.TrimSpace(strings.TrimPrefix(fmt.Sprintf("%T ", s.Event), "session.") + about(s.Event)))
 		}

@@ -103,8 +103,9 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 	return start, m.checkStart(start)
 }
 
-// userOf returns the user that a client is, whatever it calls itself: then the user is known. For a
-// client that is none in particular, it returns the one that it names, or its anonymous user.
+// userOf returns the user to whom the client's credentials belong, whatever it calls itself: then the user is
+// known. For credentials that belong to no single user, it returns the user that the client names, or its
+// anonymous user.
 func (a *Admission) userOf(start *startMessage) (who user.User, known bool, cause *Cause) {
 	if self := a.Principal.Self(); !self.IsZero() && !a.Principal.Names() {
 		return self, true, nil

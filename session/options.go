@@ -29,7 +29,7 @@ type Options struct {
 	Fallback string
 	// Agent is the agent for clients that do not ask for one.
 	Agent Agent
-	// Agents are the others. Nil means that there are none.
+	// Agents are the others. Nil means that the configured agent is the only one.
 	Agents Agents
 	// Tools returns the registry's current snapshot, which a new session holds. Nil means that
 	// there are no tools.

@@ -19,7 +19,7 @@ type voiceModelState struct {
 	tickets [modelTickets]modelTicket
 	offered int8 // tickets so far
 	voice   modelVoice
-	lease   int8 // who is at work in the conversation: 0 nobody, 1 and 2 a session, 3 the text, 4 somebody who was killed
+	lease   int8 // the owner of the conversation: 0 nobody, 1 and 2 a session, 3 the text, 4 a process that was killed
 
 	// The conversation: its revision, and how often it has what each said.
 	revision int8

@@ -20,7 +20,7 @@ import (
 )
 
 // reloads returns the signals that ask the gateway to read its configuration again. At a terminal
-// there are none: there SIGHUP means that the terminal has gone, and ends the program.
+// no signal does: there SIGHUP means that the terminal has gone, and ends the program.
 func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	if p.Reloads != nil {
 		return p.Reloads, func() {}

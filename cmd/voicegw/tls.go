@@ -123,7 +123,7 @@ func localTrust(cfg *config.Config, ca string) (*tls.Config, error) {
 	}
 	if c.ServerName = host; c.RootCAs == nil {
 		if c.RootCAs, err = x509.SystemCertPool(); err != nil {
-			c.RootCAs = x509.NewCertPool() // there are none on this system
+			c.RootCAs = x509.NewCertPool() // this system has no certificates
 		}
 		c.RootCAs.AddCert(leaf)
 	}

@@ -24,7 +24,7 @@ func FuzzNearest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, word, known string) {
 		got := Nearest(word, []string{known})
 		if got != "" && got != known {
-			t.Fatalf("%q is none of the known words", got)
+			t.Fatalf("%q is not a known word", got)
 		}
 		if word == known && word != "" && len(word) <= maxWord && got != known {
 			t.Fatalf("%q is not like itself", word)

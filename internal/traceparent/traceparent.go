@@ -11,7 +11,7 @@ import (
 // Header is the name of the header of a request.
 const Header = "Traceparent"
 
-// Parent is a span of some program. The zero Parent is none. It is a value: it is compared with ==.
+// Parent is a span of some program. The zero Parent means that there is no such span. It is a value: it is compared with ==.
 type Parent struct {
 	Trace [16]byte
 	Span  [8]byte

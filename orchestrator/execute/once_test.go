@@ -20,7 +20,7 @@ import (
 )
 
 // TestReservedBeforeDone: the entry stands in the ledger before the handler begins, says
-// who is at work and for how long, and the answer stands there before anybody is told.
+// which process is at work and for how long, and the answer stands there before anybody is told.
 func TestReservedBeforeDone(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var log []string

@@ -9,7 +9,7 @@ import (
 // lines: what was said on the connection, what a client gave as history, and what a resumption
 // handle leads to.
 type Memory struct {
-	// Who said it: user, model, call, result or system.
+	// The speaker: user, model, call, result or system.
 	Who string
 	// Text is what was said; for call and result the tool's name, a space, and the arguments
 	// or the output.

@@ -620,9 +620,9 @@ func TestTheModelHangsUp(t *testing.T) {
 // TestARefusal: no session begins.
 func TestARefusal(t *testing.T) {
 	g := newGateway(t, nil)
-	g.refuse = &protocol.Error{Code: "unknown_provider", Message: "There is none."}
+	g.refuse = &protocol.Error{Code: "unknown_provider", Message: "No such provider."}
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
-		if got, want := s.problems(), "turn 0: refused: the gateway refused the session: unknown_provider: There is none."; got != want || outcome != Broken {
+		if got, want := s.problems(), "turn 0: refused: the gateway refused the session: unknown_provider: No such provider."; got != want || outcome != Broken {
 			s.Errorf("outcome %d: %s", outcome, got)
 		}
 		s.counts(map[counter.Counter]int64{counter.Calls: 1, counter.Sessions: 0, counter.Refused: 1, counter.Lost: 0, counter.Turns: 0})
