@@ -1,0 +1,91 @@
+package calls
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"voicegw/orchestrator/policy"
+	"voicegw/registry"
+)
+
+// nests makes the tool of a call that runs call another tool, and returns the type of the error that it is
+// answered with and the words; both are empty if the call may run.
+func nests(t *testing.T, b *desk, call, tool string) (registry.ErrorType, string) {
+	t.Helper()
+	name := b.names[call]
+	do := b.Nested(Nested{Call: name, Caller: b.find(name).runs, ID: name + ".1", Tool: tool, Args: json.RawMessage(`{}`)})
+	permit, ok := do[0].(Permit)
+	switch {
+	case len(do) != 1 || !ok || permit.ID != name+".1":
+		t.Fatalf("%s by %s: %+v", tool, call, do)
+	case permit.Refused != nil:
+		return permit.Refused.Error.Type, permit.Refused.Error.Message
+	}
+	return "", ""
+}
+
+// TestToolsCallNoToolsOfTheModelAlone: the client runs its tools for the model, and the model alone hands the
+// user over; a tool that runs does neither, although its agent has both.
+func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
+	scroll, problems := registry.Declare(registry.Declared{Name: "scroll", Description: "Scrolls the page.", ReadOnly: true}, registry.Forms{})
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	tools, err := toolbox().With([]*registry.Tool{scroll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newDesk(tools.Switching([]registry.SwitchTarget{{ID: "billing"}}), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 30}})
+	b.Decide(calling("a", "", "get", `{"id":"1"}`))
+	for tool, args := range map[string]string{"scroll": `{}`, registry.AgentSwitch: `{"agent":"billing","reason":"It is about a bill.","message":"Ada has a bill."}`} {
+		model := b.clone()
+		if d := model.Decide(calling("b", "", tool, args)); d.Verdict != runs {
+			t.Errorf("the model calls %s: %+v", tool, d)
+		}
+		name := b.names["a"]
+		do := b.Nested(Nested{Call: name, Caller: "get", ID: name + ".1", Tool: tool, Args: json.RawMessage(args)})
+		permit, _ := do[0].(Permit)
+		if permit.Refused == nil || permit.Refused.Error.Type != registry.ErrorPermanent || permit.Refused.Error.Message != tool+" was not run: tools cannot call it." {
+			t.Errorf("get calls %s: %+v", tool, permit.Refused)
+		}
+	}
+	if why, words := nests(t, &b, "a", "time"); why != "" {
+		t.Errorf("get calls time: %s, %s", why, words)
+	}
+}
+
+// TestNestedCallsAfterASwitch: a tool that runs goes on with the tools of the agent that has called it, and so
+// does one that a person approves later; the tools of the next agent are for the calls of that one.
+func TestNestedCallsAfterASwitch(t *testing.T) {
+	b := newDesk(toolbox().Only([]string{"get", "time", "pay"}), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 30}})
+	b.Book().As(policy.Agent{Name: "support"})
+	b.Decide(calling("before", "", "get", `{"id":"1"}`))
+	b.Decide(calling("asked", "", "pay", `{"amount":5}`))
+	b.asked("asked", "token")
+	b.Book().Switch("support", policy.Agent{Name: "billing"}, toolbox().Only([]string{"search"}), policy.Budget{})
+	b.Decide(calling("after", "", "search", `{"query":"x"}`))
+
+	b.Answered("token", true)
+	for _, a := range b.Resolved(time.Time{}, Resolved{Token: "token", Outcome: OutcomeApproved, By: ByClient}) {
+		if a, ok := a.(Approved); ok {
+			b.decided("approved", b.Approve(time.Time{}, 1, a))
+		}
+	}
+	for _, tc := range []struct {
+		by, tool string
+		may      bool
+	}{
+		{"before", "time", true},
+		{"before", "search", false},
+		{"approved", "time", true},
+		{"approved", "search", false},
+		{"after", "get", false},
+	} {
+		why, words := nests(t, &b, tc.by, tc.tool)
+		if tc.may && why != "" || !tc.may && (why != registry.ErrorNotFound || !strings.Contains(words, tc.tool)) {
+			t.Errorf("the call %q calls %s: %q, %s", tc.by, tc.tool, why, words)
+		}
+	}
+}
