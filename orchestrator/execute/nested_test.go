@@ -50,28 +50,34 @@ func nested(t *testing.T, test func(t *testing.T, n *nesting)) {
 		n := &nesting{t: t, ledger: &executetest.Ledger{}, do: map[string]doing{}, answers: map[string]registry.Envelope{}}
 		n.e = New(Options{Ledger: n.ledger, Confirmations: &executetest.Confirmations{}, Logger: (&lines{}).logger()})
 		t.Cleanup(n.e.Close)
-		handlers := map[string]registry.Handler{}
-		for _, e := range entries() {
-			handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c registry.Call[args, withTools]) (registry.Result, error) {
-				n.mu.Lock()
-				n.ran = append(n.ran, c.Tool)
-				do := n.do[c.Tool]
-				n.mu.Unlock()
-				if do == nil {
-					return registry.Result{Data: c.Tool + " is done"}, nil
-				}
-				return do(ctx, c.Args, c.Needs.Tools)
-			})
-		}
-		r, err := registry.Load(registrytest.File(t, entries()...), registry.Options{Handlers: handlers, SessionCapabilities: registry.CallCapabilities()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.tools = r.Snapshot()
+		n.load(entries()...)
 		n.rules = calls.Rules{Prefix: "c", Tools: policy.Rules{Mode: registry.ModeText, Budget: policy.Budget{Total: 30, Retrieval: 30, TopK: 5, ToolTime: -1}, Confirm: []string{"book"}}}
 		n.begin("s1")
 		test(t, n)
 	})
+}
+
+// load gives the conversation these tools, which do what n.do says, from the next session on.
+func (n *nesting) load(tools ...registry.Entry) {
+	n.t.Helper()
+	handlers := map[string]registry.Handler{}
+	for _, e := range tools {
+		handlers[e.ToolID] = registry.Bind(func(ctx context.Context, c registry.Call[args, withTools]) (registry.Result, error) {
+			n.mu.Lock()
+			n.ran = append(n.ran, c.Tool)
+			do := n.do[c.Tool]
+			n.mu.Unlock()
+			if do == nil {
+				return registry.Result{Data: c.Tool + " is done"}, nil
+			}
+			return do(ctx, c.Args, c.Needs.Tools)
+		})
+	}
+	r, err := registry.Load(registrytest.File(n.t, tools...), registry.Options{Handlers: handlers, SessionCapabilities: registry.CallCapabilities()})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.tools = r.Snapshot()
 }
 
 // begin begins a session of the user.
@@ -376,4 +382,50 @@ func TestStoredNestedCall(t *testing.T) {
 			t.Errorf("%s; %+v", env.Encode(), told)
 		}
 	})
+}
+
+// TestStoredNestedCallHasItsScopes: a call that a person has approved before the conversation went away calls only
+// what the scopes of the conversation allow, and none of the tools that only a model calls.
+func TestStoredNestedCallHasItsScopes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tool   string
+		scopes []string
+		want   registry.ErrorType // empty if the call runs
+	}{
+		"without the scope":        {tool: "move", scopes: []string{"sales"}, want: registry.ErrorNotFound},
+		"with the scope":           {tool: "move", scopes: []string{"sales", "hr"}},
+		"one that needs none":      {tool: "look"},
+		"one that the client runs": {tool: "scroll", want: registry.ErrorPermanent},
+		"a switch of the agent":    {tool: registry.AgentSwitch, want: registry.ErrorPermanent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nested(t, func(t *testing.T, n *nesting) {
+				own := entries()
+				own[slices.IndexFunc(own, func(e registry.Entry) bool { return e.ToolID == "move" })].Requires = []string{"hr"}
+				n.load(own...)
+				scroll, problems := registry.Declare(registry.Declared{Name: "scroll", Description: "Scrolls the page."}, registry.Forms{})
+				tools, err := n.tools.Switching([]registry.SwitchTarget{{ID: "billing"}}).With([]*registry.Tool{scroll})
+				if problems != nil || err != nil {
+					t.Fatal(problems, err)
+				}
+				var answered registry.Envelope
+				n.do["pay"] = func(ctx context.Context, _ args, tools registry.Tools) (registry.Result, error) {
+					asked := map[string]any{}
+					if tt.tool == registry.AgentSwitch {
+						asked = map[string]any{"agent": "billing", "reason": "A bill.", "message": "Ada has a bill."}
+					}
+					answered = tools.Call(ctx, tt.tool, asked)
+					return registry.Result{}, nil
+				}
+				n.e.RunStored(t.Context(), tools, store.Confirmation{Session: "gone", User: "ada", Scopes: tt.scopes, Mode: "voice", Tool: "pay", ToolVersion: "1.0.0", Reference: "REF", Args: json.RawMessage(`{}`)}, Conversation{})
+				ran := "pay"
+				if tt.want == "" {
+					ran += " " + tt.tool
+				}
+				if got := strings.Join(n.ran, " "); got != ran || tt.want != "" && !failed(answered, tt.want) || tt.want == "" && !answered.OK {
+					t.Errorf("%s ran, and pay was answered %s", got, answered.Encode())
+				}
+			})
+		})
+	}
 }
