@@ -99,6 +99,38 @@ func testJobsRefused(t *testing.T, s *Store) {
 	}
 }
 
+// TestJobsOfAllUsersAreBounded: as many jobs are kept as may be of all users together, and when one has lived,
+// another one has its place.
+func TestJobsOfAllUsersAreBounded(t *testing.T) {
+	s := openTest(t, Options{Memory: true, Logger: testLog(t)})
+	jobs := s.Jobs()
+	fill := func(i int, changed time.Time) {
+		job := newJob(t, fmt.Sprint("of many ", i))
+		job.User, job.ChangedAt, job.Revision = fmt.Sprint("user ", i), changed, 1<<40 // newer than what the bucket tells
+		jobs.mu.Lock()
+		defer jobs.mu.Unlock()
+		jobs.put(keyOf(job.Deed), copiedJob{Job: job})
+	}
+	for i := range MostJobs - 1 {
+		fill(i, time.Now())
+	}
+	last, more := newJob(t, "the last"), newJob(t, "one more")
+	if _, _, err := jobs.Create(t.Context(), last, true); err != nil {
+		t.Fatalf("the last that there is room for: %v", err)
+	}
+	more.User = "somebody else"
+	if _, _, err := jobs.Create(t.Context(), more, true); !errors.Is(err, ErrFull) {
+		t.Errorf("one more, of a user without any: %v", err)
+	}
+	if _, ok := listedJob(s, more.ID); ok {
+		t.Error("the one that was refused is listed")
+	}
+	fill(0, time.Now().Add(-2*JobLife))
+	if _, _, err := jobs.Create(t.Context(), more, true); err != nil {
+		t.Errorf("when one has lived: %v", err)
+	}
+}
+
 // testJobLease: one has a job, until it gives it back.
 func testJobLease(t *testing.T, s *Store) {
 	held, err := s.Jobs().Lease(t.Context(), t.Name())

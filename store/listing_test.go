@@ -127,6 +127,41 @@ func TestAListLacksWhatIsNoLongerKept(t *testing.T) {
 	}
 }
 
+// TestEachConversationIsListedForItsOwnLife: where a node keeps conversations for a shorter time than they were
+// kept before, a newer one ends first; what is over takes no memory either.
+func TestEachConversationIsListedForItsOwnLife(t *testing.T) {
+	url := startJetStream(t).ClientURL()
+	long := openTest(t, Options{URL: url, Logger: testLog(t), ConversationLife: 48 * time.Hour})
+	short := openTest(t, Options{URL: url, Logger: testLog(t), ConversationLife: time.Hour})
+	keptTalk(t, long, "c-old", "ada", "old")
+	keptTalk(t, short, "c-new", "ada", "new")
+	awaitTitles(t, long, "ada", "new", "old")
+	l := long.Conversations().listing
+	for _, tc := range []struct {
+		later time.Duration
+		lines string
+		held  int // at most
+	}{
+		{0, "new old", 2},
+		{2 * time.Hour, "old", 2},
+		{49 * time.Hour, "", 0},
+	} {
+		p, err := l.page(Query{User: "ada", Most: 9}, 0, 1, time.Now().Add(tc.later))
+		var titles []string
+		for _, d := range p.Lines {
+			titles = append(titles, d.Title)
+		}
+		if got := strings.Join(titles, " "); err != nil || got != tc.lines || p.Next != "" {
+			t.Errorf("%s later: %q, next %q, %v", tc.later, got, p.Next, err)
+		}
+		l.mu.Lock()
+		if l.order.Len() > tc.held || len(l.byKey) > tc.held {
+			t.Errorf("%s later: %d and %d conversations are held", tc.later, l.order.Len(), len(l.byKey))
+		}
+		l.mu.Unlock()
+	}
+}
+
 // TestAListIsBounded: it knows so many conversations and no more, says that it does not know all, and
 // reads no more of them after the connection was lost.
 func TestAListIsBounded(t *testing.T) {
