@@ -30,8 +30,8 @@ func (e *endedJobs) Told(_ context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// TestEndedJobIsTold: a voice session that goes on with a conversation is told of long work that has ended in
-// it, once, although that could not be noted; nobody else is.
+// TestEndedJobIsTold: a voice session that goes on with a conversation is told of long work of its user that has
+// ended in it, once, although that could not be noted; nobody else is told, and it is told of nobody else's.
 func TestEndedJobIsTold(t *testing.T) {
 	s, err := store.Open(t.Context(), store.Options{Memory: true})
 	if err != nil {
@@ -40,11 +40,13 @@ func TestEndedJobIsTold(t *testing.T) {
 	defer s.Close()
 	d := New(s, "default")
 	job := store.Job{ID: "job-0123456789abcdef", Name: "Report", Tool: "report_make", User: "ada", Conversation: "c-1", State: store.JobDone, Result: json.RawMessage(`{"ok":true,"data":"R-1"}`)}
-	jobs := &endedJobs{owed: []store.Job{job}}
+	others := job // of whoever had the conversation before it was ada's
+	others.ID, others.User, others.Result = "job-of-eve-000000000", "eve", json.RawMessage(`{"ok":true,"data":"R-2"}`)
+	jobs := &endedJobs{owed: []store.Job{others, job}}
 	d.TellJobs(jobs)
 	for i := range 2 {
 		got, err := d.Enter(t.Context(), "c-1", user.Must("ada"))
-		if err != nil || strings.Count(got, "(reference job-0123456789abcdef)") != 1 || !strings.Contains(got, "R-1") || len(jobs.told) != i+1 {
+		if err != nil || strings.Count(got, "(reference job-0123456789abcdef)") != 1 || !strings.Contains(got, "R-1") || strings.Contains(got, "job-of-eve") || len(jobs.told) != i+1 || jobs.told[i] != job.ID {
 			t.Errorf("%d: told %q of %v, %v", i, got, jobs.told, err)
 		}
 	}
