@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -51,22 +52,24 @@ type OpenCall struct {
 // OpenQuestion is a question that waits for the user.
 type OpenQuestion struct {
 	// Token is the secret that answers the question. It is not part of the JSON.
-	Token     string            `json:"-"`
-	Name      string            `json:"name"`
-	Reference string            `json:"reference"`
-	Call      string            `json:"call"`
-	Turn      int               `json:"turn,omitempty"`
-	Tool      string            `json:"tool"`
-	Runs      string            `json:"runs"`
-	Agent     policy.Agent      `json:"agent,omitzero"`    // that has asked
-	Version   string            `json:"version,omitempty"` // of the tool
-	Provider  string            `json:"provider,omitempty"`
-	Args      json.RawMessage   `json:"args,omitempty"`
-	Key       string            `json:"key,omitempty"`
-	Business  string            `json:"business,omitempty"`
-	PutAt     time.Time         `json:"put_at"`
-	ExpiresAt time.Time         `json:"expires_at"`
-	Told      registry.Envelope `json:"told"` // what the model was answered, without the token
+	Token     string       `json:"-"`
+	Name      string       `json:"name"`
+	Reference string       `json:"reference"`
+	Call      string       `json:"call"`
+	Turn      int          `json:"turn,omitempty"`
+	Tool      string       `json:"tool"`
+	Runs      string       `json:"runs"`
+	Agent     policy.Agent `json:"agent,omitzero"` // that has asked
+	// Tools are those of Agent; nil means those of the present one. They are not part of the JSON.
+	Tools     *registry.Snapshot `json:"-"`
+	Version   string             `json:"version,omitempty"` // of the tool
+	Provider  string             `json:"provider,omitempty"`
+	Args      json.RawMessage    `json:"args,omitempty"`
+	Key       string             `json:"key,omitempty"`
+	Business  string             `json:"business,omitempty"`
+	PutAt     time.Time          `json:"put_at"`
+	ExpiresAt time.Time          `json:"expires_at"`
+	Told      registry.Envelope  `json:"told"` // what the model was answered, without the token
 }
 
 // maxLost is how many calls are remembered of which nobody knows what came.
@@ -140,8 +143,9 @@ func (c *Calls) Restore(m Memory, prefix string) []Action {
 // restored returns the call of a question. A tool that has changed since cannot be run; approve tells
 // the user.
 func (c *Calls) restored(q OpenQuestion) call {
+	tools := cmp.Or(q.Tools, c.book.Tools())
 	k := call{
-		id: q.Call, by: q.Agent, tools: c.book.Tools(), tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider, state: waiting, args: q.Args, version: q.Version,
+		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider, state: waiting, args: q.Args, version: q.Version,
 		keys:     policy.Keys{Idempotency: q.Key, Business: q.Business},
 		question: &question{token: q.Token, name: q.Name, reference: q.Reference, putAt: q.PutAt, expiresAt: q.ExpiresAt, told: q.Told},
 	}
@@ -150,7 +154,7 @@ func (c *Calls) restored(q OpenQuestion) call {
 		request.Token = q.Token
 		e.ConfirmationRequest, k.question.told.Error = &request, &e
 	}
-	p, _ := c.book.Prepare(q.Runs, registry.Decode(q.Args))
+	p, _ := c.book.PrepareOf(tools, q.Runs, registry.Decode(q.Args))
 	if p != nil && p.Tool().Version == q.Version && string(p.Args()) == string(q.Args) {
 		k.prepared = p
 	}
