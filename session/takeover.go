@@ -14,6 +14,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -175,8 +176,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	if !m.stillIn(g.principal) {
 		return nil, true, causeResume
 	}
-	asked := &was.State.Calls.Questions
-	*asked = unseal(*asked, was.Questions, r.ID, g.start.Resume.Token)
+	was.State.Calls.Questions = m.questions(ctx, g, r, was)
 	at := &restoring{taken: t, was: was, back: g.start.Resume}
 	g.entry = EntryTakeover
 	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
@@ -202,6 +202,23 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	m.begun(s, g)
 	s.beginAgain(at)
 	return s, false, nil
+}
+
+// questions returns the open questions of a session whose tokens the client's token opens. Each has the tools of the
+// agent that has asked it: what a person approves is that agent's call, whoever speaks by now. Where that agent is
+// not known any more, the present one's tools count.
+func (m *Manager) questions(ctx context.Context, g *guest, r store.SessionRecord, was remembered) []calls.OpenQuestion {
+	open := unseal(was.State.Calls.Questions, was.Questions, r.ID, g.start.Resume.Token)
+	for i := range open {
+		by := open[i].Agent
+		if by.Name == "" || by == (policy.Agent{Name: g.agent.Name, Version: g.agent.Version}) {
+			continue
+		}
+		if a := m.pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {
+			open[i].Tools = m.equip(a, g.all, registry.Session{UserID: g.User.String(), Vouched: r.Vouched, Scopes: r.Scopes})
+		}
+	}
+	return open
 }
 
 // readState reads what a checkpoint holds of a session beside what was said; nothing without data. The

@@ -19,13 +19,15 @@ import (
 type tillNodes struct {
 	*till
 	shelf *shelf
+	cast  *cast // billing, an agent that has search alone
 }
 
 // onTillNodes runs a test with them.
 func onTillNodes(t *testing.T, test func(t *testing.T, n tillNodes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		n := tillNodes{newTill(t, nil), newShelf()}
+		n := tillNodes{newTill(t, nil), newShelf(), &cast{}}
+		n.cast.put(Agent{Name: "billing", Version: "b1", Instructions: "You are billing.", Tools: []string{"search"}})
 		n.till.stage = n.node(t, "a")
 		test(t, n)
 	})
@@ -34,7 +36,7 @@ func onTillNodes(t *testing.T, test func(t *testing.T, n tillNodes)) {
 func (n tillNodes) node(t *testing.T, id string) *stage {
 	t.Helper()
 	return n.shelf.stage(t, id, remembering, func(o *Options) {
-		o.Tools, o.Audit = n.registry.Snapshot, n.audited.add
+		o.Tools, o.Audit, o.Agents = n.registry.Snapshot, n.audited.add, n.cast
 		o.Executor = execute.New(execute.Options{Ledger: n.ledger, Confirmations: n.questions})
 	})
 }
@@ -111,6 +113,34 @@ func TestQuestionSurvivesTheNode(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestQuestionOfAnotherAgentSurvivesTheNode: what one agent has asked is approved as that agent's call, although
+// another one, which lacks the tool, spoke when the node died.
+func TestQuestionOfAnotherAgentSurvivesTheNode(t *testing.T) {
+	onTillNodes(t, func(t *testing.T, n tillNodes) {
+		c, model := n.talk()
+		token := n.asksToPay(c, model, "u1")
+		if err := n.m.SwitchAgent(n.m.Sessions()[0].ID, "billing", "an invoice"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		pass(5 * time.Second)
+		n.fake.Accept(t)
+		synctest.Wait()
+		r := n.back(t, c)
+		b := n.takeOver(t, r)
+		if got := b.m.Sessions(); len(got) != 1 || got[0].Agent != "billing" {
+			t.Fatalf("there goes on %+v", got)
+		}
+		resolve(r.conn, token, true)
+		next := b.fake.Accept(t)
+		synctest.Wait()
+		n.once(t)
+		if all := told(next); len(all) != 1 || !strings.Contains(all[0], `"receipt":1`) {
+			t.Errorf("the model was told %q", all)
+		}
+	})
 }
 
 // TestCallLostWithItsNode (S3, S4): nobody knows what came of a call that ran when its node died. The
