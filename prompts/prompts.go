@@ -1,8 +1,8 @@
 // Package prompts holds every sentence that the gateway tells a model: the text with which a
 // model is set up (prompts.go and the files beside it), the notices between turns
 // (notices.go), the texts about the earlier conversation (history.go), the tools that the
-// gateway declares itself (builtin.go), and, in package toolerror, the errors that a model
-// gets in the place of a tool's answer.
+// gateway declares itself (builtin.go), and, in the packages toolerror and approval, the
+// errors that a model gets in the place of a tool's answer.
 //
 // Three kinds of words are elsewhere. A tool's own words, which are its description,
 // its guide and its handler's answers, are in the tool's folder and in the packages that the

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/prompts/toolerror"
+	"voicegw/prompts/approval"
 	"voicegw/registry"
 )
 
@@ -16,9 +16,9 @@ const ConfirmAction = registry.ConfirmAction
 // must approve. spoken means that the user may agree aloud.
 func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
 	tool := p.Tool().ToolID
-	words := toolerror.NeedsApproval(tool)
+	words := approval.Needed(tool)
 	if spoken {
-		words = toolerror.NeedsSpokenApproval(tool, ConfirmAction, reference)
+		words = approval.NeededAloud(tool, ConfirmAction, reference)
 	}
 	e := registry.NewError(registry.ErrorConfirmationRequired, words)
 	e.Details, _ = json.Marshal(map[string]string{"reference": reference}) // only strings: it cannot fail
@@ -31,5 +31,5 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 
 // NotAsked returns the answer to a call whose question could not be recorded.
 func NotAsked(p *registry.Prepared) registry.Envelope {
-	return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.CouldNotAsk()))
+	return p.Refuse(registry.NewError(registry.ErrorTransient, approval.CouldNotAsk()))
 }

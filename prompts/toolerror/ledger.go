@@ -2,7 +2,7 @@ package toolerror
 
 // NoLedger refuses a tool that changes something if there is no ledger.
 func NoLedger() Words {
-	return Words{"Tools that change something cannot run here: there is no ledger.", doesNotWork}
+	return Words{"Tools that change something cannot run here: there is no ledger.", DoesNotWork}
 }
 
 // NotRecorded says that the ledger could not record the call before it ran.

@@ -84,26 +84,3 @@ func BudgetUsedUp(kind string, allowed int, tool string) Words {
 		"Call no further tool in this turn. Answer the user now with what you know, say what is still open, and offer to go on if they ask again.",
 	}
 }
-
-// TooManyQuestions refuses a call that needs an approval while too many others wait for one.
-func TooManyQuestions() Words {
-	return Words{"Too many questions wait for the user's answer already.", "Ask the user to answer them first."}
-}
-
-// AskedTooOften refuses a call that needs an approval for the rest of the conversation.
-// times is how often the user was asked without approving anything.
-func AskedTooOften(times int, tool string) Words {
-	return Words{
-		fmt.Sprintf("The user was asked %d times in this conversation to approve something and has not done so; that is as often as is allowed. They are not asked again, and %s was not run.", times, tool),
-		"Call nothing that needs an approval any more. Tell the user that it was not done, and that they can ask for it in a new conversation.",
-	}
-}
-
-// AskedTooOftenAbout refuses a call of one tool until the user says something. times is
-// how often the user was asked about the tool without approving it.
-func AskedTooOftenAbout(times int, tool string) Words {
-	return Words{
-		fmt.Sprintf("The user was asked %d times to approve %s and has not done so. They are not asked again now, and it was not run.", times, tool),
-		"Do not call it again by yourself. Tell the user that it was not done, and go on with what they say; only if they ask for it again in their own words, call it once more.",
-	}
-}

@@ -31,12 +31,3 @@ func CallerDoesNotWrite(tool, caller string) Words {
 func NotByTools(tool string) Words {
 	return Words{fmt.Sprintf("%s was not run: tools cannot call it.", tool), ""}
 }
-
-// NestedNeedsApproval refuses a call by a tool that a person would have to approve, as nobody has approved the
-// call of caller.
-func NestedNeedsApproval(tool, caller string) Words {
-	return Words{
-		fmt.Sprintf("%s was not run: a person has to approve it, and nobody was asked about %s, which calls it.", tool, caller),
-		fmt.Sprintf("Tell the user that it was not done. If there is a tool %s, call it yourself, so that the user is asked.", tool),
-	}
-}

@@ -35,7 +35,7 @@ func CancelledMidway() Words { return Words{Message: "The call was cancelled bef
 
 // BrokenOutput says that the tool has answered, but not in the form in which it must.
 func BrokenOutput(tool string) Words {
-	return Words{fmt.Sprintf("The tool %s has finished, but its answer is not in the form that it must have, so that it cannot be used.", tool), doesNotWork}
+	return Words{fmt.Sprintf("The tool %s has finished, but its answer is not in the form that it must have, so that it cannot be used.", tool), DoesNotWork}
 }
 
 // ClientAnswerTooLong says that a tool of the client's has run, and has answered too much.
@@ -45,7 +45,7 @@ func ClientAnswerTooLong() Words {
 
 // FailedUnexpectedly says that the tool failed without a message for the model.
 func FailedUnexpectedly(tool string) Words {
-	return Words{fmt.Sprintf("The tool %s failed unexpectedly.", tool), doesNotWork}
+	return Words{fmt.Sprintf("The tool %s failed unexpectedly.", tool), DoesNotWork}
 }
 
 // Failed is the message of an error that the tool returned without a message.

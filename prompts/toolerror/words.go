@@ -1,6 +1,6 @@
 // Package toolerror holds the words of the errors that a model gets in the place of a
 // tool's answer: the call was refused, could not be run, or failed.
-// registry.NewError makes the error from them.
+// registry.NewError makes the error from them. Those about a person's approval are in package approval.
 package toolerror
 
 // Words are what an error says to a model.
@@ -11,9 +11,11 @@ type Words struct {
 	Suggestion string
 }
 
+// DoesNotWork is the suggestion of errors that are no fault of the call, here and in package approval.
+const DoesNotWork = "Tell the user that it does not work at the moment."
+
 // Suggestions that several errors give.
 const (
-	doesNotWork   = "Tell the user that it does not work at the moment."
 	takesTooLong  = "Tell the user that it takes too long at the moment."
 	answerWithout = "Answer the user without it."
 )
