@@ -21,7 +21,7 @@ var foreign = map[string][]string{
 	"audio":                          {"github.com/segmentio/asm", "golang.org/x/sys"},
 	"config":                         {yaml},
 	"cost":                           {yaml},
-	"registry":                       {"github.com/santhosh-tekuri/jsonschema/v5"},
+	"registry/schema":                {"github.com/santhosh-tekuri/jsonschema/v5"},
 	"internal/mark":                  {"golang.org/x/text"},
 	"internal/user":                  {"golang.org/x/text"},
 	"internal/certs":                 {"golang.org/x/crypto"},

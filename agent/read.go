@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"voicegw/internal/strict"
-	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Draft is a document that was read, with what is wrong with it so far. It is not safe for
@@ -155,7 +155,7 @@ func (d *Draft) text(m strict.Map, key string, most int) string {
 
 // legible refuses what no person would see in a text: what the model reads, its author must see.
 func (d *Draft) legible(n *yaml.Node, key, text string) {
-	if what, _ := registry.Hidden(text); what != "" {
+	if what, _ := document.Hidden(text); what != "" {
 		d.r.Problem(n, "%s holds the character %s, which people cannot see but a model reads; remove it", key, what)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"voicegw/cost"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Call is everything that the record of a tool call is made from, by voice and by text. The
@@ -21,7 +22,7 @@ type Call struct {
 	Tools *registry.Snapshot
 	// Tool is what ran, or was asked for.
 	Tool           string
-	Mode           registry.Mode
+	Mode           spec.Mode
 	Turn           int
 	ID, ProviderID string
 	// Parent is the call whose tool has made this one; empty for one of the model.
@@ -81,7 +82,7 @@ func (c Call) Record() Record {
 const executorClient = "client"
 
 // Spent returns the record of what was used; why is the reason why a session ended.
-func Spent(at time.Time, event Event, mode registry.Mode, sum cost.Sum, prices, why string) Record {
+func Spent(at time.Time, event Event, mode spec.Mode, sum cost.Sum, prices, why string) Record {
 	return Record{Event: event, Time: at.UTC().Truncate(time.Millisecond), Mode: mode, DurationMS: sum.VoiceMS, OK: true, Spent: &sum, Prices: prices, Why: why}
 }
 

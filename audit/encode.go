@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/redact"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TimeLayout is the form of a record's time: RFC 3339 in UTC with milliseconds.
@@ -74,7 +75,7 @@ func encode(r *Record, a Arguments) []byte {
 // bound cuts what somebody outside may have made too long. Args are bounded when they are
 // rendered.
 func bound(r *Record) {
-	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), registry.Category(short(string(r.Category))), registry.Mode(short(string(r.Mode)))
+	r.Event, r.Category, r.Mode = Event(short(string(r.Event))), spec.Category(short(string(r.Category))), spec.Mode(short(string(r.Mode)))
 	r.ErrorType = registry.ErrorType(short(string(r.ErrorType)))
 	for _, s := range []*string{
 		&r.ToolID, &r.ToolVersion, &r.RegistryVersion, &r.SessionID, &r.UserID, &r.ConversationID, &r.Agent, &r.AgentVersion, &r.From, &r.CallID, &r.ParentCallID, &r.ProviderCallID,

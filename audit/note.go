@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Note is what a tool says of its call while it runs (registry.Audit). The session and its user are
@@ -13,7 +14,7 @@ type Note struct {
 	At              time.Time
 	Tool            *registry.Tool
 	RegistryVersion string
-	Mode            registry.Mode
+	Mode            spec.Mode
 	Turn            int
 	// ID, Key and Reference are those of the call; see Call.
 	ID, Key, Reference string

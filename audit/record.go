@@ -6,6 +6,7 @@ import (
 
 	"voicegw/cost"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Event says what a record is about.
@@ -44,15 +45,15 @@ type Record struct {
 	Event Event     `json:"event"`
 	Time  time.Time `json:"time"` // UTC, ms
 
-	ToolID          string            `json:"toolId"`
-	ToolVersion     string            `json:"toolVersion,omitempty"`
-	RegistryVersion string            `json:"registryVersion,omitempty"`
-	Category        registry.Category `json:"category,omitempty"`
-	Mode            registry.Mode     `json:"mode"`
-	SessionID       string            `json:"sessionId"`
-	UserID          string            `json:"userId,omitempty"`
-	ConversationID  string            `json:"conversationId,omitempty"`
-	Agent           string            `json:"agent,omitempty"`
+	ToolID          string        `json:"toolId"`
+	ToolVersion     string        `json:"toolVersion,omitempty"`
+	RegistryVersion string        `json:"registryVersion,omitempty"`
+	Category        spec.Category `json:"category,omitempty"`
+	Mode            spec.Mode     `json:"mode"`
+	SessionID       string        `json:"sessionId"`
+	UserID          string        `json:"userId,omitempty"`
+	ConversationID  string        `json:"conversationId,omitempty"`
+	Agent           string        `json:"agent,omitempty"`
 	// AgentVersion is the version of the agent's document; empty for an agent of the configuration.
 	AgentVersion string `json:"agentVersion,omitempty"`
 	// From is the agent before, of EventAgent.

@@ -10,6 +10,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -93,8 +94,8 @@ func (t *turn) writes(tool string) bool {
 	if t.tools == nil {
 		return false
 	}
-	spec, ok := t.tools.Tool(tool)
-	return ok && spec.SideEffects == registry.SideEffectsWrites
+	called, ok := t.tools.Tool(tool)
+	return ok && called.SideEffects == spec.SideEffectsWrites
 }
 
 // take takes the result of a running call, or of a question.

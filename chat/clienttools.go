@@ -16,6 +16,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
+	"voicegw/registry/toolname"
 	"voicegw/store"
 )
 
@@ -45,7 +46,7 @@ func (a *Agent) checkTools(req Request) error {
 				return true
 			}
 		}
-		return registry.Reserved(name) != ""
+		return toolname.Reserved(name) != ""
 	}
 	for i, t := range req.Tools {
 		if ours(t.Name) {

@@ -10,6 +10,7 @@ import (
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -43,7 +44,7 @@ func (t *turn) confirm(ctx context.Context) error {
 	t.emit(&protocol.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: string(outcome)})
 	if !answer.Approved {
 		t.audit(calls.Decision{
-			At: time.Now(), Tools: t.tools, Mode: registry.ModeText, Turn: t.number, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
+			At: time.Now(), Tools: t.tools, Mode: spec.ModeText, Turn: t.number, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
 			Outcome: outcome, By: calls.ByClient,
 		}.Record())
 		t.noted(prompts.DeclinedNotice(c.Tool, c.Reference))

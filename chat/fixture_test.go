@@ -27,6 +27,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -68,10 +69,10 @@ func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }
 // fake time;
 // spoken is for voice alone.
 func entries() []registry.Entry {
-	one := func(id string, change func(*registry.Spec)) registry.Entry {
-		s := registry.Spec{
-			ToolID: id, Version: "1.0.0", Description: "Does " + id + ".", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsReadOnly, AllowedModes: []registry.Mode{registry.ModeText},
+	one := func(id string, change func(*spec.Spec)) registry.Entry {
+		s := spec.Spec{
+			ToolID: id, Version: "1.0.0", Description: "Does " + id + ".", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsReadOnly, AllowedModes: []spec.Mode{spec.ModeText},
 			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Preview: "Do it for {name}",
 			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":50,"default":5}},"additionalProperties":false}`),
 		}
@@ -79,28 +80,28 @@ func entries() []registry.Entry {
 		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
 			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"name":{"type":"STRING"},"top_k":{"type":"INTEGER"}}}`)}}
 	}
-	retrieval := func(s *registry.Spec) { s.Category, s.Idempotent = registry.CategoryRetrieval, true }
-	writes := func(s *registry.Spec) {
-		s.Category, s.SideEffects = registry.CategoryAction, registry.SideEffectsWrites
+	retrieval := func(s *spec.Spec) { s.Category, s.Idempotent = spec.CategoryRetrieval, true }
+	writes := func(s *spec.Spec) {
+		s.Category, s.SideEffects = spec.CategoryAction, spec.SideEffectsWrites
 	}
 	return []registry.Entry{
 		one("search", retrieval), one("get", retrieval),
-		one("look", func(s *registry.Spec) { s.Idempotent = true }),
-		one("rare", func(*registry.Spec) {}),
-		one("stop", func(s *registry.Spec) { s.Cancellable = true }),
-		one("book", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name}" }),
-		one("change", func(s *registry.Spec) { writes(s); s.Cancellable = true }),
-		one("pay", func(s *registry.Spec) { writes(s); s.RequiresConfirmation = true }),
-		one("secret", func(s *registry.Spec) { s.Idempotent, s.Requires = true, []string{"secret.read"} }),
-		one("few", func(s *registry.Spec) { s.RateLimit = &registry.RateLimit{Calls: 1, Window: "1h"} }),
-		one("beta", func(s *registry.Spec) { s.Availability = &registry.Availability{Features: []string{"beta"}} }),
-		one("elsewhere", func(s *registry.Spec) { s.Availability = &registry.Availability{Agents: []string{"desk"}} }),
-		one("timely", func(s *registry.Spec) {
+		one("look", func(s *spec.Spec) { s.Idempotent = true }),
+		one("rare", func(*spec.Spec) {}),
+		one("stop", func(s *spec.Spec) { s.Cancellable = true }),
+		one("book", func(s *spec.Spec) { writes(s); s.IdempotencyKey = "{name}" }),
+		one("change", func(s *spec.Spec) { writes(s); s.Cancellable = true }),
+		one("pay", func(s *spec.Spec) { writes(s); s.RequiresConfirmation = true }),
+		one("secret", func(s *spec.Spec) { s.Idempotent, s.Requires = true, []string{"secret.read"} }),
+		one("few", func(s *spec.Spec) { s.RateLimit = &spec.RateLimit{Calls: 1, Window: "1h"} }),
+		one("beta", func(s *spec.Spec) { s.Availability = &spec.Availability{Features: []string{"beta"}} }),
+		one("elsewhere", func(s *spec.Spec) { s.Availability = &spec.Availability{Agents: []string{"desk"}} }),
+		one("timely", func(s *spec.Spec) {
 			writes(s)
 			s.RequiresConfirmation = true
-			s.Availability = &registry.Availability{Zone: "UTC", Times: []registry.TimeWindow{{Since: "2000-01-01", Until: "2000-01-01", To: "00:01"}}}
+			s.Availability = &spec.Availability{Zone: "UTC", Times: []spec.TimeWindow{{Since: "2000-01-01", Until: "2000-01-01", To: "00:01"}}}
 		}),
-		one("spoken", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeVoice} }),
+		one("spoken", func(s *spec.Spec) { s.AllowedModes = []spec.Mode{spec.ModeVoice} }),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -121,6 +122,6 @@ func (o Options) withDefaults() Options {
 	o.MaxHistory = cmp.Or(o.MaxHistory, 48_000)
 	o.TurnTime = cmp.Or(o.TurnTime, 5*time.Minute)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	o.Rules.Mode = registry.ModeText
+	o.Rules.Mode = spec.ModeText
 	return o
 }

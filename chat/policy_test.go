@@ -14,6 +14,7 @@ import (
 	"voicegw/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // nth names a call that the policy takes for unique.
@@ -302,7 +303,7 @@ func TestAudit(t *testing.T) {
 		for _, r := range f.audited() {
 			key, _, _ := strings.Cut(r.IdempotencyKey, ":")
 			got = append(got, line{r.ToolID, r.CallID, key, string(r.ErrorType), r.Confirmation, r.OK})
-			if r.Event != audit.EventTool || r.SessionID != "chat-conv" || r.ConversationID != "conv" || r.UserID != "ada" || r.Mode != registry.ModeText ||
+			if r.Event != audit.EventTool || r.SessionID != "chat-conv" || r.ConversationID != "conv" || r.UserID != "ada" || r.Mode != spec.ModeText ||
 				r.Agent != "default" || r.TurnID != 1 || !r.Delivered || r.RegistryVersion == "" || !json.Valid(r.Budget) {
 				t.Errorf("%+v", r)
 			}

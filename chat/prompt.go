@@ -10,7 +10,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/prompts"
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // prompt returns everything that the model needs to continue: the system text, as much of the
@@ -30,7 +30,7 @@ func (t *turn) prompt() Prompt {
 		p.Messages = append(p.Messages, t.marked(m))
 	}
 	if t.tools != nil {
-		for _, tool := range t.tools.Tools(registry.ModeText) {
+		for _, tool := range t.tools.Tools(spec.ModeText) {
 			p.Tools = append(p.Tools, Tool{Name: tool.ToolID, Description: tool.Description, Parameters: tool.Forms.OpenAIChat})
 		}
 	}

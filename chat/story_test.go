@@ -15,6 +15,7 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestConversationsAboutCalls plays the conversations that voice and text have in common
@@ -58,7 +59,7 @@ func newTextPlayer(t *testing.T) *textPlayer {
 	executor := execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{}})
 	t.Cleanup(executor.Close)
 	agent, err := New(Options{
-		Model: p, Executor: executor, Conversations: &memory{}, Answers: &answersKept{}, Rules: callstest.Rules(registry.ModeText),
+		Model: p, Executor: executor, Conversations: &memory{}, Answers: &answersKept{}, Rules: callstest.Rules(spec.ModeText),
 		Tools: func() *registry.Snapshot { return tools }, Instructions: func(*Persona, *registry.Snapshot, mark.Mark) string { return "" },
 	})
 	if err != nil {

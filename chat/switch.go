@@ -9,6 +9,7 @@ import (
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // successor is a persona to which the present one has handed the user over.
@@ -63,6 +64,6 @@ func (t *turn) become() {
 		return
 	}
 	t.a.opts.Logger.Info("another agent goes on", "conversation_id", t.conv.ID, "turn", t.number, "from", from, "to", t.persona.Name)
-	t.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: registry.ModeText, TurnID: t.number, From: from, Why: next.reason})
+	t.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeText, TurnID: t.number, From: from, Why: next.reason})
 	t.emit(&protocol.AgentSwitched{From: from, To: t.persona.Name, Reason: next.reason})
 }

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // chaosArgs are the arguments of every tool of the chaos test.
@@ -141,7 +142,7 @@ func (c *counter) handle(spec chaosTool, n *chaosNode) registry.Handler {
 // chaosTool is what the tools of the chaos test differ in.
 type chaosTool struct {
 	id       string
-	category registry.Category
+	category spec.Category
 	writes   bool
 	key      string // the business key
 	confirm  bool
@@ -151,14 +152,14 @@ type chaosTool struct {
 }
 
 var chaosTools = []chaosTool{
-	{id: "look_up", category: registry.CategoryRetrieval, topK: true},
-	{id: "note", category: registry.CategoryAction, writes: true},
-	{id: "book", category: registry.CategoryAction, writes: true, key: "{slot}"},
-	{id: "pay", category: registry.CategoryAction, writes: true, confirm: true},
-	{id: "order", category: registry.CategoryAction, writes: true, confirm: true, key: "{slot}"},
-	{id: "wait_for", category: registry.CategoryUtility, cancel: true},
-	{id: "watch", category: registry.CategoryUtility, aside: true},
-	{id: "goodbye", category: registry.CategoryUtility},
+	{id: "look_up", category: spec.CategoryRetrieval, topK: true},
+	{id: "note", category: spec.CategoryAction, writes: true},
+	{id: "book", category: spec.CategoryAction, writes: true, key: "{slot}"},
+	{id: "pay", category: spec.CategoryAction, writes: true, confirm: true},
+	{id: "order", category: spec.CategoryAction, writes: true, confirm: true, key: "{slot}"},
+	{id: "wait_for", category: spec.CategoryUtility, cancel: true},
+	{id: "watch", category: spec.CategoryUtility, aside: true},
+	{id: "goodbye", category: spec.CategoryUtility},
 }
 
 // canonical is how the gateway writes the arguments of a call.
@@ -182,23 +183,23 @@ func (c chaosTool) entry() registry.Entry {
 	object := json.RawMessage(`{"type":"object","properties":{` + properties + `},"required":["ref","how","slot"],"additionalProperties":false}`)
 	gemini := strings.NewReplacer(`,"additionalProperties":false`, "", `"object"`, `"OBJECT"`, `"string"`, `"STRING"`, `"integer"`, `"INTEGER"`,
 		`"default":5,`, "").Replace(string(object))
-	spec := registry.Spec{
+	declared := spec.Spec{
 		ToolID: c.id, Version: "1.0.0", Description: "A tool of the chaos test.", Category: c.category,
-		SideEffects: registry.SideEffectsReadOnly, Idempotent: !c.writes, RequiresConfirmation: c.confirm,
-		AllowedModes: []registry.Mode{registry.ModeVoice}, LatencyBudgetMS: 200, TimeoutMS: chaosTimeout,
+		SideEffects: spec.SideEffectsReadOnly, Idempotent: !c.writes, RequiresConfirmation: c.confirm,
+		AllowedModes: []spec.Mode{spec.ModeVoice}, LatencyBudgetMS: 200, TimeoutMS: chaosTimeout,
 		Cancellable: c.cancel, IdempotencyKey: c.key, Parameters: object,
 	}
 	if c.writes {
-		spec.SideEffects = registry.SideEffectsWrites
+		declared.SideEffects = spec.SideEffectsWrites
 	}
 	if c.confirm {
-		spec.Preview = c.id + " {ref}"
+		declared.Preview = c.id + " {ref}"
 	}
 	if c.aside {
-		spec.Behavior, spec.Scheduling = registry.BehaviorNonBlocking, "when_idle"
+		declared.Behavior, declared.Scheduling = spec.BehaviorNonBlocking, "when_idle"
 	}
 	return registry.Entry{
-		Spec: spec, Summary: spec.Description, Guide: "# " + c.id + "\n",
+		Spec: declared, Summary: declared.Description, Guide: "# " + c.id + "\n",
 		Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(gemini)},
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/sim"
 	"voicegw/sim/scenario"
@@ -187,9 +188,9 @@ func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (ans
 		_, client := serve(tm)
 		network := client.Transport.(*http.Transport)
 		tr := transportOver(t, wire, network)
-		spec := testTool(t, "forecast", `"city":{"type":"string"}`, `"city"`, func(*registry.Spec) {})
+		forecast := testTool(t, "forecast", `"city":{"type":"string"}`, `"city"`, func(*spec.Spec) {})
 		var mu sync.Mutex
-		tools, err := registry.Load(registrytest.File(t, spec), registry.Options{Handlers: map[string]registry.Handler{
+		tools, err := registry.Load(registrytest.File(t, forecast), registry.Options{Handlers: map[string]registry.Handler{
 			"forecast": registry.Bind(func(context.Context, registry.Call[anyArgs, struct{}]) (registry.Result, error) {
 				mu.Lock()
 				defer mu.Unlock()

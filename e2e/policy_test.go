@@ -10,6 +10,7 @@ import (
 	"voicegw/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // overBothWires tells a story over each provider's wire, with the tools of a stage.
@@ -272,7 +273,7 @@ rules:
 		if len(mended.ended) != 2 || !mended.ended[1].OK {
 			t.Fatalf("the mended call: %+v", mended)
 		}
-		var details struct{ Errors []registry.Problem }
+		var details struct{ Errors []document.Problem }
 		e := errorOf(t, mended.ended[0])
 		if err := json.Unmarshal(e.Details, &details); err != nil {
 			t.Fatalf("details: %v: %s", err, e.Details)

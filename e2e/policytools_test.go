@@ -16,6 +16,7 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/adapter"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -93,29 +94,29 @@ func newStageOn(t testing.TB, kept *store.Store) *stage {
 // tools are the entries and handlers of the stage.
 func (s *stage) tools(t testing.TB) ([]byte, map[string]registry.Handler) {
 	t.Helper()
-	writes := func(e *registry.Spec) {
-		e.Category, e.SideEffects, e.Idempotent = registry.CategoryAction, registry.SideEffectsWrites, false
+	writes := func(e *spec.Spec) {
+		e.Category, e.SideEffects, e.Idempotent = spec.CategoryAction, spec.SideEffectsWrites, false
 	}
 	entries := []registry.Entry{
-		testTool(t, "lookup", `"query":{"type":"string","minLength":1},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, `"query"`, func(e *registry.Spec) {
-			e.Category, e.SideEffects = registry.CategoryRetrieval, registry.SideEffectsReadOnly
+		testTool(t, "lookup", `"query":{"type":"string","minLength":1},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, `"query"`, func(e *spec.Spec) {
+			e.Category, e.SideEffects = spec.CategoryRetrieval, spec.SideEffectsReadOnly
 		}),
-		testTool(t, "forecast", `"city":{"type":"string"}`, `"city"`, func(*registry.Spec) {}),
-		testTool(t, "wordy", ``, ``, func(e *registry.Spec) { e.AllowedModes = []registry.Mode{registry.ModeText} }),
-		testTool(t, "slow", ``, ``, func(*registry.Spec) {}),
-		testTool(t, "slow_stoppable", ``, ``, func(e *registry.Spec) { e.Cancellable = true }),
-		testTool(t, "book", `"name":{"type":"string"},"time":{"type":"string"},"note":{"type":"string"}`, `"name","time"`, func(e *registry.Spec) {
+		testTool(t, "forecast", `"city":{"type":"string"}`, `"city"`, func(*spec.Spec) {}),
+		testTool(t, "wordy", ``, ``, func(e *spec.Spec) { e.AllowedModes = []spec.Mode{spec.ModeText} }),
+		testTool(t, "slow", ``, ``, func(*spec.Spec) {}),
+		testTool(t, "slow_stoppable", ``, ``, func(e *spec.Spec) { e.Cancellable = true }),
+		testTool(t, "book", `"name":{"type":"string"},"time":{"type":"string"},"note":{"type":"string"}`, `"name","time"`, func(e *spec.Spec) {
 			writes(e)
 			e.IdempotencyKey = "{name} {time}"
 		}),
 		testTool(t, "write", `"text":{"type":"string"}`, `"text"`, writes),
-		testTool(t, "pay", `"amount":{"type":"integer","minimum":1},"to":{"type":"string"}`, `"amount","to"`, func(e *registry.Spec) {
+		testTool(t, "pay", `"amount":{"type":"integer","minimum":1},"to":{"type":"string"}`, `"amount","to"`, func(e *spec.Spec) {
 			writes(e)
 			e.RequiresConfirmation, e.Preview = true, "Pay {amount} to {to}"
 		}),
 		testTool(t, "boom", ``, ``, writes),
-		testTool(t, "report", ``, ``, func(e *registry.Spec) {
-			e.Behavior, e.Scheduling, e.Cancellable = registry.BehaviorNonBlocking, registry.SchedulingWhenIdle, true
+		testTool(t, "report", ``, ``, func(e *spec.Spec) {
+			e.Behavior, e.Scheduling, e.Cancellable = spec.BehaviorNonBlocking, spec.SchedulingWhenIdle, true
 		}),
 	}
 	handlers := map[string]registry.Handler{}
@@ -126,15 +127,15 @@ func (s *stage) tools(t testing.TB) ([]byte, map[string]registry.Handler) {
 }
 
 // testTool is a tool of a test, with the parameters and those of them that it requires.
-func testTool(t testing.TB, id, params, required string, change func(*registry.Spec)) registry.Entry {
+func testTool(t testing.TB, id, params, required string, change func(*spec.Spec)) registry.Entry {
 	t.Helper()
 	schema := json.RawMessage(`{"type":"object","properties":{` + params + `},"required":[` + required + `],"additionalProperties":false}`)
-	spec := registry.Spec{
-		ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
-		SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice, registry.ModeText},
+	declared := spec.Spec{
+		ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility,
+		SideEffects: spec.SideEffectsNone, Idempotent: true, AllowedModes: []spec.Mode{spec.ModeVoice, spec.ModeText},
 		LatencyBudgetMS: 60_000, TimeoutMS: 60_000, Parameters: schema,
 	}
-	change(&spec)
+	change(&declared)
 	openai, err := adapter.OpenAIParameters(schema)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func testTool(t testing.TB, id, params, required string, change func(*registry.S
 	if gemini == nil { // Gemini's form of a tool without parameters is to have none
 		gemini = json.RawMessage(`{"type":"OBJECT","properties":{}}`)
 	}
-	return registry.Entry{Spec: spec, Summary: "A tool of a test.", Guide: "# " + id + "\n",
+	return registry.Entry{Spec: declared, Summary: "A tool of a test.", Guide: "# " + id + "\n",
 		Forms: registry.Forms{OpenAI: openai, OpenAIChat: openai, Gemini: gemini}}
 }
 

@@ -31,6 +31,7 @@ import (
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/session/handoff"
 	"voicegw/store"
@@ -124,7 +125,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 		Settings:            off,
 		Capabilities:        []any{&agentdesk.Desk{}, access.NewLibrary(index, access.Grants{}), kept.Blocks(), handoff.New(kept, "default"), contacts.New(), studio, calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
-		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
+		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
 	if err != nil {
 		t.Fatal(err)

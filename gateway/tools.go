@@ -5,26 +5,27 @@ import (
 	"net/http"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // toolLine is a tool in the list.
 type toolLine struct {
-	ToolID               string                 `json:"toolId"`
-	Version              string                 `json:"version"`
-	Title                string                 `json:"title,omitempty"`
-	Tags                 []string               `json:"tags,omitempty"`
-	Description          string                 `json:"description"`
-	Summary              string                 `json:"summary"`
-	Category             registry.Category      `json:"category"`
-	SideEffects          registry.SideEffects   `json:"sideEffects"`
-	RequiresConfirmation bool                   `json:"requiresConfirmation"`
-	ConfirmWhen          []registry.ConfirmWhen `json:"confirmWhen,omitempty"`
-	AllowedModes         []registry.Mode        `json:"allowedModes"`
-	Requires             []string               `json:"requires,omitempty"`
-	RateLimit            *registry.RateLimit    `json:"rateLimit,omitempty"`
-	Availability         *registry.Availability `json:"availability,omitempty"`
-	Job                  *registry.JobSpec      `json:"job,omitempty"`
-	LatencyBudgetMS      int                    `json:"latencyBudgetMs"`
+	ToolID               string             `json:"toolId"`
+	Version              string             `json:"version"`
+	Title                string             `json:"title,omitempty"`
+	Tags                 []string           `json:"tags,omitempty"`
+	Description          string             `json:"description"`
+	Summary              string             `json:"summary"`
+	Category             spec.Category      `json:"category"`
+	SideEffects          spec.SideEffects   `json:"sideEffects"`
+	RequiresConfirmation bool               `json:"requiresConfirmation"`
+	ConfirmWhen          []spec.ConfirmWhen `json:"confirmWhen,omitempty"`
+	AllowedModes         []spec.Mode        `json:"allowedModes"`
+	Requires             []string           `json:"requires,omitempty"`
+	RateLimit            *spec.RateLimit    `json:"rateLimit,omitempty"`
+	Availability         *spec.Availability `json:"availability,omitempty"`
+	Job                  *spec.Job          `json:"job,omitempty"`
+	LatencyBudgetMS      int                `json:"latencyBudgetMs"`
 	// Output is the schema of the data of an answer; absent if the tool does not describe it.
 	Output json.RawMessage `json:"output,omitempty"`
 }
@@ -33,9 +34,9 @@ type toolLine struct {
 func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	snapshot := s.opts.Tools()
 	tools := snapshot.All()
-	switch mode := registry.Mode(r.URL.Query().Get("mode")); mode {
+	switch mode := spec.Mode(r.URL.Query().Get("mode")); mode {
 	case "":
-	case registry.ModeText, registry.ModeVoice:
+	case spec.ModeText, spec.ModeVoice:
 		tools = snapshot.Tools(mode)
 	default:
 		problem(w, http.StatusBadRequest, "invalid_mode", "The mode is text or voice.")

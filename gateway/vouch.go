@@ -6,17 +6,17 @@ import (
 	"slices"
 
 	"voicegw/auth"
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // scopesProblem says what is wrong with the scopes of a request; empty if they are valid.
 func scopesProblem(scopes []string) string {
-	if len(scopes) > registry.MaxScopes {
-		return fmt.Sprintf("scopes has %d entries; at most %d are taken.", len(scopes), registry.MaxScopes)
+	if len(scopes) > spec.MaxScopes {
+		return fmt.Sprintf("scopes has %d entries; at most %d are taken.", len(scopes), spec.MaxScopes)
 	}
 	for i, scope := range scopes {
-		if !registry.ValidScope(scope) {
-			return fmt.Sprintf("scopes[%d] must be 1 to %d letters, digits and the signs . _ : / -.", i, registry.MaxScopeBytes)
+		if !spec.ValidScope(scope) {
+			return fmt.Sprintf("scopes[%d] must be 1 to %d letters, digits and the signs . _ : / -.", i, spec.MaxScopeBytes)
 		}
 	}
 	return ""

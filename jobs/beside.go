@@ -6,6 +6,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -73,7 +74,7 @@ func (b *beside) Note(event string, data any) error {
 	b.noted++
 	j := b.job
 	b.r.opts.Audit(audit.Record{
-		Event: audit.EventNote, Time: time.Now().UTC().Truncate(time.Millisecond), OK: true, ToolID: j.Tool, Mode: registry.Mode(j.Mode),
+		Event: audit.EventNote, Time: time.Now().UTC().Truncate(time.Millisecond), OK: true, ToolID: j.Tool, Mode: spec.Mode(j.Mode),
 		SessionID: j.Session, UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn, CallID: j.Call,
 		IdempotencyKey: j.Key, Job: j.ID, Note: event, NoteData: encoded,
 	})

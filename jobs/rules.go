@@ -8,6 +8,7 @@ import (
 
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -87,7 +88,7 @@ func run(j store.Job) registry.JobRun {
 		ID: j.ID, Tool: j.Tool, Attempt: j.Attempt, Payload: j.Payload, Key: j.Key,
 		Session: registry.Session{
 			ID: j.Session, UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, Vouched: j.Vouched, Scopes: j.Scopes,
-			Mode: registry.Mode(j.Mode), Turn: j.Turn, Call: j.Call, Now: j.StartedAt,
+			Mode: spec.Mode(j.Mode), Turn: j.Turn, Call: j.Call, Now: j.StartedAt,
 		},
 	}
 }

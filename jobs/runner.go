@@ -14,6 +14,7 @@ import (
 	"voicegw/audit"
 	"voicegw/internal/seldom"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -388,7 +389,7 @@ func (r *Runner) record(event audit.Event, j store.Job, failed registry.ErrorTyp
 		return
 	}
 	line := audit.Record{
-		Event: event, Time: time.Now().UTC().Truncate(time.Millisecond), ToolID: j.Tool, Mode: registry.Mode(j.Mode), SessionID: j.Session,
+		Event: event, Time: time.Now().UTC().Truncate(time.Millisecond), ToolID: j.Tool, Mode: spec.Mode(j.Mode), SessionID: j.Session,
 		UserID: j.User, ConversationID: j.Conversation, Agent: j.Agent, TurnID: j.Turn, CallID: j.Call, IdempotencyKey: j.Key,
 		Job: j.ID, OK: failed == "", ErrorType: failed,
 	}

@@ -16,6 +16,7 @@ import (
 	"voicegw/audit"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -141,10 +142,10 @@ type site struct {
 
 func (s *site) tools() *registry.Snapshot {
 	object := json.RawMessage(`{"type":"object","properties":{"Ref":{"type":"string"}},"additionalProperties":false}`)
-	spec := registry.Spec{
-		ToolID: "report", Version: "1.0.0", Description: "Makes a report.", Category: registry.CategoryAction, SideEffects: registry.SideEffectsWrites,
-		AllowedModes: []registry.Mode{registry.ModeText, registry.ModeVoice}, LatencyBudgetMS: 1000, TimeoutMS: 1000, Parameters: object,
-		Job: &registry.JobSpec{Name: "Report", Longest: "10m", AtOnce: 2},
+	declared := spec.Spec{
+		ToolID: "report", Version: "1.0.0", Description: "Makes a report.", Category: spec.CategoryAction, SideEffects: spec.SideEffectsWrites,
+		AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 1000, TimeoutMS: 1000, Parameters: object,
+		Job: &spec.Job{Name: "Report", Longest: "10m", AtOnce: 2},
 	}
 	begin := func(_ context.Context, c registry.Call[payload, needs]) (registry.Result, error) {
 		return registry.Result{Job: &registry.NewJob{Payload: c.Args, Told: "It is being made."}}, nil
@@ -155,7 +156,7 @@ func (s *site) tools() *registry.Snapshot {
 		s.mu.Unlock()
 		return s.do(ctx, w)
 	}
-	r, err := registry.Load(registrytest.File(s.t, registry.Entry{Spec: spec, Summary: "Makes a report.", Guide: "# report\n", Forms: registry.Forms{
+	r, err := registry.Load(registrytest.File(s.t, registry.Entry{Spec: declared, Summary: "Makes a report.", Guide: "# report\n", Forms: registry.Forms{
 		OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"Ref":{"type":"STRING"}}}`),
 	}}), registry.Options{Handlers: map[string]registry.Handler{"report": registry.BindWork(registry.Bind(begin), work)}})
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 
 	"voicegw/audit"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // toolKey is a tool in a mode.
 type toolKey struct {
 	tool string
-	mode registry.Mode
+	mode spec.Mode
 }
 
 // tool counts the calls of a tool in one mode. Everything in it is fixed.
@@ -84,9 +85,9 @@ func (m *Metrics) Audited(r audit.Record) {
 	tools := *m.tools.Load()
 	t := tools[toolKey{r.ToolID, r.Mode}]
 	if t == nil {
-		t = tools[toolKey{unknown, registry.ModeVoice}]
-		if r.Mode == registry.ModeText {
-			t = tools[toolKey{unknown, registry.ModeText}]
+		t = tools[toolKey{unknown, spec.ModeVoice}]
+		if r.Mode == spec.ModeText {
+			t = tools[toolKey{unknown, spec.ModeText}]
 		}
 	}
 	if r.Confirmation != "" {

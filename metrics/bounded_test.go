@@ -17,6 +17,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
 )
@@ -54,7 +55,7 @@ func TestSeriesAreBounded(t *testing.T) {
 				m.Texted(chat.TurnOver{Status: pick(r, "completed", "failed"), Code: pick(r, textCodes...), Took: time.Second, First: time.Second, Usage: chat.Usage{Input: 5}})
 				m.Refused(pick(r, wrongs...))
 				m.Audited(audit.Record{
-					Event: audit.Event(pick(r, string(audit.EventTool), string(audit.EventConfirmation))), ToolID: pick(r, ids(tools.Snapshot())...), Mode: registry.Mode(pick(r, "voice", "text")),
+					Event: audit.Event(pick(r, string(audit.EventTool), string(audit.EventConfirmation))), ToolID: pick(r, ids(tools.Snapshot())...), Mode: spec.Mode(pick(r, "voice", "text")),
 					OK: r.IntN(2) == 0, ErrorType: registry.ErrorType(pick(r, outcomes()...)), Confirmation: pick(r, asked...), PartialSideEffects: true, DurationMS: 5, Queued: time.Second, Waited: time.Minute,
 					UserID: pick[string](r), SessionID: pick[string](r), Clamped: map[string]registry.Clamped{pick[string](r): {}},
 				})

@@ -6,7 +6,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol/errcode"
-	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/transport"
@@ -21,7 +21,7 @@ var (
 	hows     = []orchestrator.LinkHow{orchestrator.LinkResumed, orchestrator.LinkReplayed, orchestrator.LinkFresh}
 	rotated  = append([]orchestrator.LinkHow{failed}, hows...)
 	returned = []string{session.ReturnedHere, session.ReturnedThere, session.ReturnedMoved, session.ReturnedTaken}
-	modes    = []registry.Mode{registry.ModeVoice, registry.ModeText}
+	modes    = []spec.Mode{spec.ModeVoice, spec.ModeText}
 	ops      = []store.Op{store.OpRead, store.OpWrite, store.OpAsk, store.OpOpen}
 	asked    = []string{"required", "approved", "denied", "expired", "used"}
 	answered = asked[1:4]

@@ -24,6 +24,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/store"
 	"voicegw/traces"
@@ -238,7 +239,7 @@ func TestToolsThatAreOff(t *testing.T) {
 	// called counts a call, and returns what is told of all calls by voice that went well, by tool.
 	called := func() map[string]float64 {
 		t.Helper()
-		m.Audited(audit.Record{Event: audit.EventTool, ToolID: "kb_get", Mode: registry.ModeVoice, OK: true})
+		m.Audited(audit.Record{Event: audit.EventTool, ToolID: "kb_get", Mode: spec.ModeVoice, OK: true})
 		all, err := m.registry.Gather()
 		if err != nil {
 			t.Fatal(err)
@@ -252,7 +253,7 @@ func TestToolsThatAreOff(t *testing.T) {
 				}
 				if id := labels["tool"]; id != "" {
 					told[id] += 0
-					if labels["outcome"] == wentWell && labels["mode"] == string(registry.ModeVoice) {
+					if labels["outcome"] == wentWell && labels["mode"] == string(spec.ModeVoice) {
 						told[id] += s.GetCounter().GetValue()
 					}
 				}
@@ -281,12 +282,12 @@ func TestToolsThatAreOff(t *testing.T) {
 func TestToolsAreCounted(t *testing.T) {
 	m := newMetrics()
 	for _, r := range []audit.Record{
-		{Event: audit.EventTool, ToolID: "invented by a model", Mode: registry.ModeText, OK: true, DurationMS: 40, Queued: 3 * time.Second, Clamped: map[string]registry.Clamped{"top_k": {}}},
-		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, OK: true, CacheHit: true},
-		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, ErrorType: registry.ErrorConflict, PartialSideEffects: true},
-		{Event: audit.EventConfirmation, ToolID: "x", Mode: registry.ModeVoice, Confirmation: "denied", Waited: 4 * time.Second},
-		{Event: audit.EventTool, ToolID: "x", Mode: registry.ModeVoice, OK: true, Confirmation: "approved", Waited: time.Minute},
-		{Event: audit.EventTurnCost, Mode: registry.ModeText, Spent: &cost.Sum{Amount: cost.Amount{Micros: 2_500_000}}},
+		{Event: audit.EventTool, ToolID: "invented by a model", Mode: spec.ModeText, OK: true, DurationMS: 40, Queued: 3 * time.Second, Clamped: map[string]registry.Clamped{"top_k": {}}},
+		{Event: audit.EventTool, ToolID: "x", Mode: spec.ModeVoice, OK: true, CacheHit: true},
+		{Event: audit.EventTool, ToolID: "x", Mode: spec.ModeVoice, ErrorType: registry.ErrorConflict, PartialSideEffects: true},
+		{Event: audit.EventConfirmation, ToolID: "x", Mode: spec.ModeVoice, Confirmation: "denied", Waited: 4 * time.Second},
+		{Event: audit.EventTool, ToolID: "x", Mode: spec.ModeVoice, OK: true, Confirmation: "approved", Waited: time.Minute},
+		{Event: audit.EventTurnCost, Mode: spec.ModeText, Spent: &cost.Sum{Amount: cost.Amount{Micros: 2_500_000}}},
 		{Event: audit.EventDamage, ToolID: "x"},
 	} {
 		m.Audited(r)

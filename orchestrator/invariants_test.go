@@ -9,6 +9,7 @@ import (
 	"voicegw/internal/race"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -126,7 +127,7 @@ func busyRound(tk *talk, i int) {
 	call("unknown", "launch_rocket", ``)
 	tk.take(AudioBegan{id("audio")})
 	for _, c := range tk.running {
-		if r := tk.watch.tools.calls[c].run; r.Prepared.Tool().Category == registry.CategoryRetrieval || r.Reference != "" || r.Prepared.Tool().ToolID == "remember" {
+		if r := tk.watch.tools.calls[c].run; r.Prepared.Tool().Category == spec.CategoryRetrieval || r.Reference != "" || r.Prepared.Tool().ToolID == "remember" {
 			tk.take(OfCall{calls.Finished{Call: c, Envelope: registry.Envelope{OK: true, Data: json.RawMessage(`{}`),
 				Intents: []registry.Intent{registry.SetPendingMessage("more"), registry.SetPendingMessage("and more")}}}})
 		}

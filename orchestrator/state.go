@@ -9,6 +9,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -69,7 +70,7 @@ func (p Policy) withDefaults() Policy {
 	if p.ProgressEvery == 0 {
 		p.ProgressEvery = 5 * time.Second
 	}
-	p.Tools.Mode = registry.ModeVoice
+	p.Tools.Mode = spec.ModeVoice
 	return p
 }
 

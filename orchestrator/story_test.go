@@ -10,6 +10,7 @@ import (
 	"voicegw/orchestrator/calls/callstest"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -17,7 +18,7 @@ import (
 // with the voice step.
 func TestConversationsAboutCalls(t *testing.T) {
 	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
-		rules := Policy{Tools: callstest.Rules(registry.ModeVoice)}
+		rules := Policy{Tools: callstest.Rules(spec.ModeVoice)}
 		p := &voicePlayer{state: NewState(capsHearing, NewRules(rules), callstest.Tools(t, nil), testMark, epoch), at: epoch, ran: map[string]calls.Run{}}
 		p.take(Began{})
 		story(p)

@@ -8,6 +8,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/registry/toolname"
 	"voicegw/transport"
 )
 
@@ -111,7 +112,7 @@ func (m *machine) relinkAs() (notice string) {
 // call's own result is told as well, unless it is that of the switch.
 func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
 	words := []string{m.relinkAs()}
-	if a.Tool != registry.AgentSwitch {
+	if a.Tool != toolname.AgentSwitch {
 		words = append(words, prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode())))
 	}
 	t := m.turn

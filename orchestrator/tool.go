@@ -8,6 +8,7 @@ import (
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -232,7 +233,7 @@ func (s State) beside(p *registry.Prepared) bool {
 	case transport.ToolsAsync:
 		return true
 	case transport.ToolsDeclared:
-		return p != nil && p.Tool().Behavior == registry.BehaviorNonBlocking
+		return p != nil && p.Tool().Behavior == spec.BehaviorNonBlocking
 	default:
 		return false
 	}

@@ -9,15 +9,16 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // toolbox returns the tools that the conversations of the tests are held with. Nothing
 // in these tests runs them: their results are part of the script.
 var toolbox = sync.OnceValue(func() *registry.Snapshot {
-	spec := func(id string, change func(*registry.Spec), params string) registry.Entry {
-		s := registry.Spec{
-			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice},
+	declare := func(id string, change func(*spec.Spec), params string) registry.Entry {
+		s := spec.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsNone, Idempotent: true, AllowedModes: []spec.Mode{spec.ModeVoice},
 			LatencyBudgetMS: 1000, TimeoutMS: 60_000,
 			Parameters: json.RawMessage(`{"type":"object","properties":{` + params + `},"additionalProperties":false}`),
 		}
@@ -25,37 +26,37 @@ var toolbox = sync.OnceValue(func() *registry.Snapshot {
 		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
 			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)}}
 	}
-	retrieval := func(s *registry.Spec) {
-		s.Category, s.SideEffects, s.Cancellable = registry.CategoryRetrieval, registry.SideEffectsReadOnly, true
+	retrieval := func(s *spec.Spec) {
+		s.Category, s.SideEffects, s.Cancellable = spec.CategoryRetrieval, spec.SideEffectsReadOnly, true
 	}
 	const who = `"name":{"type":"string"},"time":{"type":"string"}`
 	entries := []registry.Entry{
-		spec("kb_search", func(s *registry.Spec) {
+		declare("kb_search", func(s *spec.Spec) {
 			retrieval(s)
-			s.Clamp = map[registry.Mode]map[string]int{registry.ModeVoice: {"limit": 50}}
+			s.Clamp = map[spec.Mode]map[string]int{spec.ModeVoice: {"limit": 50}}
 		}, `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5},"limit":{"type":"integer"}`),
-		spec("kb_get", retrieval, `"id":{"type":"string"}`),
-		spec("slow_one", func(*registry.Spec) {}, ``),
-		spec("text_only", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeText} }, ``),
-		spec("book", func(s *registry.Spec) {
-			s.Category, s.SideEffects, s.Idempotent, s.IdempotencyKey = registry.CategoryAction, registry.SideEffectsWrites, false, "{name} {time}"
+		declare("kb_get", retrieval, `"id":{"type":"string"}`),
+		declare("slow_one", func(*spec.Spec) {}, ``),
+		declare("text_only", func(s *spec.Spec) { s.AllowedModes = []spec.Mode{spec.ModeText} }, ``),
+		declare("book", func(s *spec.Spec) {
+			s.Category, s.SideEffects, s.Idempotent, s.IdempotencyKey = spec.CategoryAction, spec.SideEffectsWrites, false, "{name} {time}"
 		}, who+`,"note":{"type":"string"}`),
-		spec("write", func(s *registry.Spec) {
-			s.Category, s.SideEffects, s.Idempotent = registry.CategoryAction, registry.SideEffectsWrites, false
+		declare("write", func(s *spec.Spec) {
+			s.Category, s.SideEffects, s.Idempotent = spec.CategoryAction, spec.SideEffectsWrites, false
 		}, who),
-		spec("pay", func(s *registry.Spec) {
-			s.Category, s.SideEffects, s.Idempotent = registry.CategoryAction, registry.SideEffectsWrites, false
+		declare("pay", func(s *spec.Spec) {
+			s.Category, s.SideEffects, s.Idempotent = spec.CategoryAction, spec.SideEffectsWrites, false
 			s.RequiresConfirmation, s.Preview = true, "Pay {amount} to {to}"
 		}, `"amount":{"type":"integer"},"to":{"type":"string"}`),
-		spec("report", func(s *registry.Spec) {
-			s.Behavior, s.Scheduling, s.Cancellable = registry.BehaviorNonBlocking, registry.SchedulingWhenIdle, true
+		declare("report", func(s *spec.Spec) {
+			s.Behavior, s.Scheduling, s.Cancellable = spec.BehaviorNonBlocking, spec.SchedulingWhenIdle, true
 		}, ``),
-		spec("note", func(s *registry.Spec) {
-			s.Behavior, s.Scheduling = registry.BehaviorNonBlocking, registry.SchedulingSilent
+		declare("note", func(s *spec.Spec) {
+			s.Behavior, s.Scheduling = spec.BehaviorNonBlocking, spec.SchedulingSilent
 		}, ``),
 	}
 	for _, id := range []string{"get_weather", "get_time", "remember", "hush", "end_voice_session", "ignore_user"} {
-		entries = append(entries, spec(id, func(*registry.Spec) {}, ``))
+		entries = append(entries, declare(id, func(*spec.Spec) {}, ``))
 	}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries {

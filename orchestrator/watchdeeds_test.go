@@ -9,6 +9,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -34,7 +35,7 @@ func namesOf(a calls.Run) (beside, again []string) {
 		beside, again = append(beside, deed), append(again, deed)
 	}
 	args := "args " + tool.ToolID + " " + string(a.Prepared.Args())
-	if tool.SideEffects == registry.SideEffectsWrites {
+	if tool.SideEffects == spec.SideEffectsWrites {
 		return append(beside, args), again
 	}
 	turn, _ := json.Marshal(a.Turn)
@@ -86,7 +87,7 @@ type budgetWatch struct {
 }
 
 func newBudgetWatch(p Policy) budgetWatch {
-	return budgetWatch{limit: p.Tools.Budget.Or(policy.DefaultBudget(registry.ModeVoice))}
+	return budgetWatch{limit: p.Tools.Budget.Or(policy.DefaultBudget(spec.ModeVoice))}
 }
 
 func (w *watcher) budgetInput(in Input) {
@@ -147,7 +148,7 @@ func (w *watcher) spend(p *registry.Prepared) {
 	b := &w.budget
 	b.total++
 	tool := p.Tool()
-	if tool.Category == registry.CategoryRetrieval {
+	if tool.Category == spec.CategoryRetrieval {
 		b.retrieval++
 	}
 	if b.total > b.limit.Total || b.retrieval > b.limit.Retrieval {

@@ -20,7 +20,7 @@ import (
 var toldIn = map[string][]string{
 	"voicegw/registry.Error":     {"Message", "Suggestion"},
 	"voicegw/registry.ToolError": {"Message", "Suggestion"},
-	"voicegw/registry.Spec":      {"Description"},
+	"voicegw/registry/spec.Spec": {"Description"},
 	"voicegw/registry.Entry":     {"Summary", "Guide"},
 	"voicegw/transport.UserText": {"Text"},
 	"voicegw/transport.Tool":     {"Description"},

@@ -6,7 +6,7 @@
 //
 // Three kinds of words are elsewhere. A tool's own words, which are its description,
 // its guide and its handler's answers, are in the tool's folder and in the packages that the
-// handler uses. Package registry describes what is wrong with the value of an argument,
+// handler uses. Package registry/schema describes what is wrong with the value of an argument,
 // because the authors of tools read the same words. Texts for a person are beside the code
 // that shows them.
 //

@@ -3,6 +3,8 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+
+	"voicegw/registry/document"
 )
 
 // Arguments are the arguments of a call as the model wrote them, decoded once. Any input
@@ -11,7 +13,7 @@ import (
 type Arguments struct {
 	raw      json.RawMessage
 	value    any
-	problems []Problem
+	problems []document.Problem
 	text     string
 }
 
@@ -21,9 +23,9 @@ func Decode(raw json.RawMessage) Arguments {
 		raw = json.RawMessage("{}")
 	}
 	a := Arguments{raw: raw}
-	a.value, a.problems, _ = decodeStrict(raw, MaxArgsBytes, MaxArgsDepth)
+	a.value, a.problems, _ = document.Decode(raw, document.MaxArgsBytes, document.MaxArgsDepth)
 	if len(a.problems) == 0 {
-		a.text = string(appendCanonical(make([]byte, 0, len(raw)), a.value))
+		a.text = string(document.AppendCanonical(make([]byte, 0, len(raw)), a.value))
 	} else {
 		a.text = string(bytes.TrimSpace(raw))
 	}

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // hoursRegistry has a tool that everybody has at any time, and others under conditions.
@@ -67,14 +70,14 @@ func TestAvailable(t *testing.T) {
 		"an agent that is not desk": {"2026-11-23T09:00:00Z", "desks", nil, []string{"always", "office"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			session := Session{Mode: ModeVoice, Agent: c.agent, Scopes: c.scopes, Now: clock(t, c.at)}
+			session := Session{Mode: spec.ModeVoice, Agent: c.agent, Scopes: c.scopes, Now: clock(t, c.at)}
 			s := whole.For(Selection{Session: session})
-			if got := slices.DeleteFunc(idsOf(s, ModeVoice), isBuiltin); !slices.Equal(got, c.want) {
+			if got := slices.DeleteFunc(idsOf(s, spec.ModeVoice), isBuiltin); !slices.Equal(got, c.want) {
 				t.Errorf("the tools are %v, want %v", got, c.want)
 			}
-			describe, _ := s.Tool(DescribeTool)
+			describe, _ := s.Tool(toolname.DescribeTool)
 			for _, id := range []string{"always", "office", "desk", "staff", "beta", "both"} {
-				p, refused := s.Prepare(id, ModeVoice, nil)
+				p, refused := s.Prepare(id, spec.ModeVoice, nil)
 				has, closed := slices.Contains(c.want, id), slices.Contains(c.closed, id)
 				if (p != nil) != (has || closed) || p == nil && refused.Error.Type != ErrorNotFound {
 					t.Errorf("%s: %+v", id, refused)
@@ -94,7 +97,7 @@ func TestAvailable(t *testing.T) {
 func TestUnavailable(t *testing.T) {
 	features := map[string]bool{"x": true, "y": true}
 	whole := hoursRegistry(t, func(_, name string) bool { return features[name] }).Snapshot()
-	during := Session{Mode: ModeText, Now: clock(t, "2026-11-23T10:00:00Z")}
+	during := Session{Mode: spec.ModeText, Now: clock(t, "2026-11-23T10:00:00Z")}
 	s := whole.For(Selection{Session: during})
 	for at, want := range map[string]string{ // the second is empty if the call runs
 		"2026-11-23T15:59:59Z": "",
@@ -103,8 +106,8 @@ func TestUnavailable(t *testing.T) {
 		"2026-12-22T16:00:00Z": "2026-12-23T23:00:00Z Thu 24 Dec 2026, 00:00 (Europe/Oslo)",
 		"2026-03-27T16:00:00Z": "2026-03-30T07:00:00Z Mon 30 Mar 2026, 09:00 (Europe/Oslo)", // in summer time
 	} {
-		p, _ := s.Prepare("office", ModeText, nil)
-		env := p.Unavailable(Session{Mode: ModeText, Now: clock(t, at)})
+		p, _ := s.Prepare("office", spec.ModeText, nil)
+		env := p.Unavailable(Session{Mode: spec.ModeText, Now: clock(t, at)})
 		if (env == nil) != (want == "") {
 			t.Fatalf("%s: %+v", at, env)
 		}
@@ -116,7 +119,7 @@ func TestUnavailable(t *testing.T) {
 			t.Errorf("%s: %+v, %s", at, e, e.Details)
 		}
 	}
-	p, _ := s.Prepare("beta", ModeText, nil)
+	p, _ := s.Prepare("beta", spec.ModeText, nil)
 	if p.Unavailable(during) != nil {
 		t.Error("a tool whose features are on is refused")
 	}
@@ -131,13 +134,13 @@ func TestUnavailable(t *testing.T) {
 func TestAvailabilityIsOver(t *testing.T) {
 	e, _, _ := simple(t, nil, `availability: {"times": [{"since": "2026-11-23", "until": "2026-11-24"}], "zone": "UTC"}`)
 	whole := mustLoad(t, Options{Handlers: map[string]Handler{e.ToolID: Bind(func(context.Context, Call[json.RawMessage, none]) (Result, error) { return Result{}, nil })}}, e).Snapshot()
-	p, _ := whole.Prepare(e.ToolID, ModeText, nil)
+	p, _ := whole.Prepare(e.ToolID, spec.ModeText, nil)
 	env := p.Unavailable(Session{Now: clock(t, "2026-11-25T00:00:00Z")})
 	if env == nil || env.Error.Retryable || string(env.Error.Details) != `{"reason":"time"}` {
 		t.Errorf("after the last day: %+v", env)
 	}
-	before := whole.For(Selection{Session: Session{Mode: ModeText, Now: clock(t, "2026-11-22T23:59:59Z")}})
-	p, refused := before.Prepare(e.ToolID, ModeText, nil)
+	before := whole.For(Selection{Session: Session{Mode: spec.ModeText, Now: clock(t, "2026-11-22T23:59:59Z")}})
+	p, refused := before.Prepare(e.ToolID, spec.ModeText, nil)
 	if refused != nil {
 		t.Fatalf("%+v", refused.Error)
 	}
@@ -150,17 +153,17 @@ func TestAvailabilityIsOver(t *testing.T) {
 func TestAvailableIsShared(t *testing.T) {
 	whole := hoursRegistry(t, nil).Snapshot()
 	get := func(at, agent string, only ...string) *Snapshot {
-		return whole.For(Selection{Session: Session{Mode: ModeText, Agent: agent, Now: clock(t, at)}, Only: only})
+		return whole.For(Selection{Session: Session{Mode: spec.ModeText, Agent: agent, Now: clock(t, at)}, Only: only})
 	}
 	const night, day = "2026-11-24T01:00:00Z", "2026-11-23T10:00:00Z"
 	if first, second := get(night, ""), get(night, ""); first != second || first == get(day, "") {
 		t.Error("the snapshots of two conversations with the same tools differ, or those of two with others do not")
 	}
 	without := get(night, "", "always")
-	if _, env := without.Prepare("office", ModeText, nil); env == nil || env.Error.Type != ErrorNotFound {
+	if _, env := without.Prepare("office", spec.ModeText, nil); env == nil || env.Error.Type != ErrorNotFound {
 		t.Errorf("an agent without the tool is answered %+v", env)
 	}
-	if _, env := get(night, "", "always", "office").Prepare("office", ModeText, nil); env != nil {
+	if _, env := get(night, "", "always", "office").Prepare("office", spec.ModeText, nil); env != nil {
 		t.Errorf("an agent with the tool is answered %+v", env)
 	}
 	if whole.Available(Session{Agent: "desk"}) == nil || (*Snapshot)(nil).Available(Session{}) != nil {

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
 )
 
 var benchArgs = json.RawMessage(`{"query":"who works on the voice gateway","filters":{"type":"person","tags":["team"],"date_range":{"start":"2026-01-01","end":"2026-12-31"}},"top_k":3,"return_fields":["snippet","url"]}`)
@@ -18,7 +21,7 @@ func BenchmarkPrepare(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, refused := s.Prepare("kb_search", ModeVoice, bench.args); refused != nil {
+				if _, refused := s.Prepare("kb_search", spec.ModeVoice, bench.args); refused != nil {
 					b.Fatal(string(refused.Encode()))
 				}
 			}
@@ -27,7 +30,7 @@ func BenchmarkPrepare(b *testing.B) {
 	b.Run("refused", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, refused := s.Prepare("kb_search", ModeVoice, json.RawMessage(`{"query":"","top_k":50,"x":1}`)); refused == nil {
+			if _, refused := s.Prepare("kb_search", spec.ModeVoice, json.RawMessage(`{"query":"","top_k":50,"x":1}`)); refused == nil {
 				b.Fatal("it was taken")
 			}
 		}
@@ -39,7 +42,7 @@ func BenchmarkExecute(b *testing.B) {
 	s := kbRegistry(b).Snapshot()
 	b.ReportAllocs()
 	for b.Loop() {
-		if env := s.Execute(b.Context(), "kb_search", ModeVoice, benchArgs, Session{}); !env.OK {
+		if env := s.Execute(b.Context(), "kb_search", spec.ModeVoice, benchArgs, Session{}); !env.OK {
 			b.Fatal(string(env.Encode()))
 		}
 	}
@@ -51,7 +54,7 @@ func BenchmarkLoad(b *testing.B) {
 	var entries []Entry
 	for i := range 200 {
 		id := fmt.Sprintf("tool_%d", i)
-		entries = append(entries, entry(b, kbSearch, fmt.Sprintf("toolId: %q", id)))
+		entries = append(entries, entry(b, spectest.KBSearch, fmt.Sprintf("toolId: %q", id)))
 		opts.Handlers[id] = Bind(kbHandler)
 	}
 	data := encodeFile(b, entries...)

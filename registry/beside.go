@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"voicegw/prompts/toolerror"
+	"voicegw/registry/document"
 )
 
 // CallCapabilities are the types of what every call may do beside its answer, in every mode.
@@ -39,7 +40,7 @@ func (apart) Note(event string, data any) error {
 
 // Call refuses: there is no conversation whose tools could be called.
 func (apart) Call(_ context.Context, tool string, _ any) Envelope {
-	return Envelope{Error: NewError(ErrorPermanent, toolerror.NoNestedCalls(tool)), Meta: Meta{Tool: shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
+	return Envelope{Error: NewError(ErrorPermanent, toolerror.NoNestedCalls(tool)), Meta: Meta{Tool: document.Shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
 }
 
 var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}){0,2}$`)
@@ -48,9 +49,9 @@ var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}
 // the data as JSON. The error wraps ErrNotTaken, and names what is wrong.
 func Aside(name string, data any) (json.RawMessage, error) {
 	if !asideForm.MatchString(name) {
-		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, show(name))
+		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, document.Show(name))
 	}
-	encoded, err := marshal(data)
+	encoded, err := document.Marshal(data)
 	if err != nil {
 		return nil, fmt.Errorf("registry: %w: the data of %q cannot be written as JSON: %w", ErrNotTaken, name, err)
 	}

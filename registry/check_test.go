@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"voicegw/registry/spec"
 )
 
 // checked is a tool that writes, whose own check is check.
@@ -15,7 +17,7 @@ func checked(t testing.TB, check func(context.Context, Call[none, none]) error, 
 	t.Helper()
 	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) { *ran++; return Result{}, nil }, writes, `category: "action"`, `timeoutMs: 1000`, `latencyBudgetMs: 100`)
 	opts.Handlers["probe"] = Bind(func(context.Context, Call[none, none]) (Result, error) { *ran++; return Result{}, nil }, check)
-	p, refused := mustLoad(t, opts, e).Snapshot().Prepare("probe", ModeText, json.RawMessage(`{}`))
+	p, refused := mustLoad(t, opts, e).Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(`{}`))
 	if refused != nil {
 		t.Fatalf("%s", refused.Encode())
 	}

@@ -8,16 +8,26 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"voicegw/config/setting"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // ToolSettings is what the configuration says of one tool.
 type ToolSettings struct {
 	// Off leaves the tool out of snapshots.
 	Off bool
-	// Values are those of the tool's own settings by name, with the types of [Setting.Value]. Those that
+	// Values are those of the tool's own settings by name, with the types of [spec.Setting.Value]. Those that
 	// are missing have their default.
 	Values map[string]any
 }
+
+// Secret is the value of a setting that appears in no output: only its Reveal returns it.
+type Secret = setting.Secret
+
+// NewSecret hides a text, for tests of handlers.
+func NewSecret(text string) Secret { return setting.NewSecret(text) }
 
 // OwnSettings marks the type Settings that the build generates from the settings of a schema.json. A
 // handler whose Needs have a field of that type finds the values there, those of the time of the call.
@@ -69,22 +79,22 @@ func (l *loader) off(id string) bool {
 }
 
 // withSettings returns what provides the handler's needs, with the tool's own settings if it has any.
-func (l *loader) withSettings(place pointer, t *Tool, h Handler) map[Mode][]provider {
+func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[spec.Mode][]provider {
 	typ := h.settingsType()
 	values, problems := resolveSettings(&t.Spec, l.settings[t.ToolID].Values)
 	for _, p := range problems {
-		l.problems = append(l.problems, Problem{Path: place.with("settings").String() + p.Path, Message: t.ToolID + ": " + p.Message})
+		l.problems = append(l.problems, document.Problem{Path: place.With("settings").String() + p.Path, Message: t.ToolID + ": " + p.Message})
 	}
 	if typ == nil || len(problems) > 0 {
 		return l.providers
 	}
 	v, err := settingsValue(typ, t.Settings, values)
 	if err != nil {
-		l.problem(place.with("settings"), "%s: %v. Run `voicegw tools build` and build the program again.", t.ToolID, err)
+		l.problem(place.With("settings"), "%s: %v. Run `voicegw tools build` and build the program again.", t.ToolID, err)
 		return l.providers
 	}
 	l.values[t.ToolID] = v
-	with := map[Mode][]provider{}
+	with := map[spec.Mode][]provider{}
 	for mode, all := range l.providers {
 		with[mode] = append(slices.Clone(all), provider{typ: typ, source: source{live: l.live[t.ToolID]}})
 	}
@@ -92,16 +102,16 @@ func (l *loader) withSettings(place pointer, t *Tool, h Handler) map[Mode][]prov
 }
 
 // resolveSettings returns the values of a tool's settings, those that are missing from their defaults.
-func resolveSettings(s *Spec, given map[string]any) (map[string]any, []Problem) {
+func resolveSettings(s *spec.Spec, given map[string]any) (map[string]any, []document.Problem) {
 	values := map[string]any{}
-	var problems []Problem
+	var problems []document.Problem
 	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
 		value, has := given[name]
 		if !has {
 			value = s.Settings[name].Value()
 		}
 		if value == nil {
-			problems = append(problems, Problem{Path: pointer{name}.String(),
+			problems = append(problems, document.Problem{Path: document.Pointer{name}.String(),
 				Message: fmt.Sprintf("The setting tools.%s.%s is missing (%s); give it, or switch the tool off with tools.%s.enabled: false.", s.ToolID, name, strings.TrimSuffix(s.Settings[name].Description, "."), s.ToolID)})
 			continue
 		}
@@ -126,7 +136,7 @@ func (h Handler) settingsType() reflect.Type {
 var errSettings = errors.New("the handler's type Settings was generated from another schema.json")
 
 // settingsValue fills in the type that was generated from a tool's settings.
-func settingsValue(typ reflect.Type, settings map[string]Setting, values map[string]any) (reflect.Value, error) {
+func settingsValue(typ reflect.Type, settings map[string]spec.Setting, values map[string]any) (reflect.Value, error) {
 	v := reflect.New(typ).Elem()
 	filled := 0
 	for field := range typ.Fields() {

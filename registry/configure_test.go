@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
 )
 
 const weatherSettings = `settings: {
@@ -58,7 +61,7 @@ func TestSettingsReachTheHandler(t *testing.T) {
 	s := r.Snapshot()
 	call := func(s *Snapshot) weather {
 		t.Helper()
-		if env := s.Execute(t.Context(), "probe", ModeText, nil, Session{}); !env.OK {
+		if env := s.Execute(t.Context(), "probe", spec.ModeText, nil, Session{}); !env.OK {
 			t.Fatal(env.Error)
 		}
 		return (*seen)[len(*seen)-1]
@@ -102,12 +105,12 @@ func TestToolIsSwitchedOff(t *testing.T) {
 	e, opts, _ := probeWith(t)
 	opts.Handlers["kb_search"] = Bind(kbHandler)
 	opts.Settings = map[string]ToolSettings{"probe": {Off: true}}
-	r := mustLoad(t, opts, e, entry(t, kbSearch))
+	r := mustLoad(t, opts, e, entry(t, spectest.KBSearch))
 	s := r.Snapshot()
-	if _, has := s.Tool("probe"); has || !slices.Equal(s.Off(), []string{"probe"}) || len(s.Tools(ModeText)) != 2 {
+	if _, has := s.Tool("probe"); has || !slices.Equal(s.Off(), []string{"probe"}) || len(s.Tools(spec.ModeText)) != 2 {
 		t.Errorf("off: %v", s.Off())
 	}
-	if env := s.Execute(t.Context(), "probe", ModeText, nil, Session{}); env.OK || env.Error.Type != ErrorNotFound {
+	if env := s.Execute(t.Context(), "probe", spec.ModeText, nil, Session{}); env.OK || env.Error.Type != ErrorNotFound {
 		t.Errorf("it was called: %s", env.Encode())
 	}
 	if off := s.Only([]string{"probe", "kb_search"}).Off(); !slices.Equal(off, []string{"probe"}) {

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // orderTool returns a schema.json with arguments of many types, and more fields.
@@ -32,13 +35,13 @@ func orderTool(more string) string {
 // prepared returns a call of that tool.
 func prepared(t *testing.T, more, args string) *Prepared {
 	t.Helper()
-	spec, problems := ParseSpec([]byte(orderTool(more)))
+	parsed, problems := spec.Parse([]byte(orderTool(more)))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	e := Entry{Spec: spec, Summary: "Orders.", Guide: "# order\n", Forms: Forms{OpenAI: spec.Parameters, OpenAIChat: spec.Parameters, Gemini: spec.Parameters}}
+	e := Entry{Spec: parsed, Summary: "Orders.", Guide: "# order\n", Forms: Forms{OpenAI: parsed.Parameters, OpenAIChat: parsed.Parameters, Gemini: parsed.Parameters}}
 	probe := Bind(func(context.Context, Call[json.RawMessage, none]) (Result, error) { return Result{}, nil })
-	p, refused := mustLoad(t, Options{Handlers: map[string]Handler{"order": probe}}, e).Snapshot().Prepare("order", ModeText, json.RawMessage(args))
+	p, refused := mustLoad(t, Options{Handlers: map[string]Handler{"order": probe}}, e).Snapshot().Prepare("order", spec.ModeText, json.RawMessage(args))
 	if refused != nil {
 		t.Fatalf("%s", refused.Encode())
 	}
@@ -86,16 +89,16 @@ func TestNeedsApproval(t *testing.T) {
 	if !prepared(t, "", `{}`).NeedsApproval() {
 		t.Error("without conditions nobody is asked")
 	}
-	other := ConfirmWhen{Argument: "amount", Above: new(json.Number("1"))}
+	other := spec.ConfirmWhen{Argument: "amount", Above: new(json.Number("1"))}
 	for _, v := range []any{"1", true, []any{}, map[string]any{}} { // of types that the schema would refuse
-		if !other.asks(map[string]any{"amount": v}) {
+		if !other.Asks(map[string]any{"amount": v}) {
 			t.Errorf("nobody is asked about %v", v)
 		}
 	}
-	if is := (ConfirmWhen{Argument: "a", Is: json.RawMessage(`"1"`)}); !is.asks(map[string]any{"a": json.Number("1")}) || !is.asks(map[string]any{"a": []any{}}) {
+	if is := (spec.ConfirmWhen{Argument: "a", Is: json.RawMessage(`"1"`)}); !is.Asks(map[string]any{"a": json.Number("1")}) || !is.Asks(map[string]any{"a": []any{}}) {
 		t.Error("a value of another type is not asked about")
 	}
-	if no := (ConfirmWhen{Argument: "a", Empty: new(true)}); !no.asks(map[string]any{"a": json.Number("1")}) {
+	if no := (spec.ConfirmWhen{Argument: "a", Empty: new(true)}); !no.Asks(map[string]any{"a": json.Number("1")}) {
 		t.Error("nobody is asked whether a number is empty")
 	}
 }
@@ -120,20 +123,20 @@ func TestConfirmWhenRefused(t *testing.T) {
 		`[{"argument": "guests", "empty": 1}]`:                 "/confirmWhen/0/empty: \"empty\" is true or false",
 		`[{"argument": "urgent", "is": 1}, {"argument": "x"}]`: "/confirmWhen/0/is: \"urgent\" is of the type boolean|/confirmWhen/1: A condition has exactly one|/confirmWhen/1/argument: The parameters",
 	} {
-		_, problems := ParseSpec([]byte(orderTool(`"confirmWhen": ` + when + `,`)))
+		_, problems := spec.Parse([]byte(orderTool(`"confirmWhen": ` + when + `,`)))
 		wants := strings.Split(want, "|")
 		if len(problems) != len(wants) {
 			t.Errorf("%s: %v", when, problems)
 			continue
 		}
 		for _, w := range wants {
-			if !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.String(), w) }) {
+			if !slices.ContainsFunc(problems, func(p document.Problem) bool { return strings.HasPrefix(p.String(), w) }) {
 				t.Errorf("%s: %q is missing in %v", when, w, problems)
 			}
 		}
 	}
 	never := strings.Replace(orderTool(`"confirmWhen": [{"argument": "amount", "above": 1}],`), `"requiresConfirmation": true`, `"requiresConfirmation": false`, 1)
-	if _, problems := ParseSpec([]byte(never)); len(problems) != 1 || !strings.Contains(problems[0].Message, "nobody is ever asked") {
+	if _, problems := spec.Parse([]byte(never)); len(problems) != 1 || !strings.Contains(problems[0].Message, "nobody is ever asked") {
 		t.Errorf("conditions of a tool that never asks: %v", problems)
 	}
 }
@@ -185,12 +188,12 @@ func TestPreviewForms(t *testing.T) {
 		"{nobody|list}":                 "not an argument",
 		"{items|list: {count|list: x}}": "brace stands alone|names no argument|not an argument",
 	} {
-		_, problems := ParseSpec([]byte(orderTool(`"preview": "` + preview + `",`)))
+		_, problems := spec.Parse([]byte(orderTool(`"preview": "` + preview + `",`)))
 		if len(problems) != 1 || problems[0].Path != "/preview" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(problems[0].Message, w) }) && !strings.Contains(problems[0].Message, want) {
 			t.Errorf("%s: %v, want %q", preview, problems, want)
 		}
 	}
-	if _, problems := ParseSpec([]byte(orderTool(`"idempotencyKey": "{guests|list}",`))); len(problems) != 1 {
+	if _, problems := spec.Parse([]byte(orderTool(`"idempotencyKey": "{guests|list}",`))); len(problems) != 1 {
 		t.Errorf("a key with a form: %v", problems)
 	}
 }

@@ -11,21 +11,26 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // Declared is a tool that the client of a conversation runs, as the client describes it.
 type Declared struct {
 	// Name is what a model calls it: letters, digits, underscores and hyphens, a letter or an underscore
-	// first, at most [MaxToolID]. It may be no tool of the gateway's.
+	// first, at most [spec.MaxToolID]. It may be no tool of the gateway's.
 	Name string
-	// Description tells a model what it does, in at most [MaxDescription] characters.
+	// Description tells a model what it does, in at most [spec.MaxDescription] characters.
 	Description string
 	// Parameters is the JSON Schema of its arguments, as strict as that of a tool of the gateway's.
 	// Empty means that it takes none.
 	Parameters json.RawMessage
 	// ReadOnly says that a call changes nothing. Otherwise each call is entered in the ledger.
 	ReadOnly bool
-	// TimeoutMS is how long a call may take, in ms. Zero means [DefaultTimeoutMS].
+	// TimeoutMS is how long a call may take, in ms. Zero means [spec.DefaultTimeoutMS].
 	TimeoutMS int
 }
 
@@ -74,54 +79,54 @@ var clientName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 // Declare makes a tool for voice of what a client declares, with its parameters in the providers' forms.
 // The paths of the problems begin with name, description, schema or timeout_ms; forms are not checked.
-func Declare(d Declared, forms Forms) (*Tool, []Problem) {
-	var problems []Problem
+func Declare(d Declared, forms Forms) (*Tool, []document.Problem) {
+	var problems []document.Problem
 	wrong := func(field, format string, args ...any) {
-		problems = append(problems, Problem{Path: pointer{field}.String(), Message: fmt.Sprintf(format, args...)})
+		problems = append(problems, document.Problem{Path: document.Pointer{field}.String(), Message: fmt.Sprintf(format, args...)})
 	}
-	switch why := Reserved(d.Name); {
-	case len(d.Name) > MaxToolID || !clientName.MatchString(d.Name):
-		wrong("name", "%q is no name of a tool: write letters, digits, underscores and hyphens, a letter first, at most %d.", shorten(d.Name, 80), MaxToolID)
+	switch why := toolname.Reserved(d.Name); {
+	case len(d.Name) > spec.MaxToolID || !clientName.MatchString(d.Name):
+		wrong("name", "%q is no name of a tool: write letters, digits, underscores and hyphens, a letter first, at most %d.", document.Shorten(d.Name, 80), spec.MaxToolID)
 	case why != "":
 		wrong("name", "%q %s; choose another name.", d.Name, why)
 	}
 	switch n := utf8.RuneCountInString(d.Description); {
-	case strings.TrimSpace(d.Description) == "" || Wordless(d.Description):
+	case strings.TrimSpace(d.Description) == "" || document.Wordless(d.Description):
 		wrong("description", "The description is empty; write a sentence that tells a model when to call the tool.")
-	case n > MaxDescription:
-		wrong("description", "The description has %d characters; at most %d are accepted.", n, MaxDescription)
+	case n > spec.MaxDescription:
+		wrong("description", "The description has %d characters; at most %d are accepted.", n, spec.MaxDescription)
 	}
-	problems = append(problems, legible(d.Description, pointer{"description"})...)
+	problems = append(problems, document.Legible(d.Description, document.Pointer{"description"})...)
 	if d.TimeoutMS < 0 || d.TimeoutMS > MaxClientTimeoutMS {
 		wrong("timeout_ms", "It must be 1 to %d, not %d.", MaxClientTimeoutMS, d.TimeoutMS)
 	}
-	schema := d.schema()
-	params, found := compileParameters(schema)
+	text := d.schema()
+	params, found := schema.CompileParameters(text)
 	if params != nil {
-		found = append(found, legible(params.doc, nil)...)
+		found = append(found, document.Legible(params.Doc, nil)...)
 	}
 	for _, p := range found {
-		problems = append(problems, Problem{Path: "/schema" + p.Path, Message: p.Message})
+		problems = append(problems, document.Problem{Path: "/schema" + p.Path, Message: p.Message})
 	}
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	t := &Tool{
 		Entry: Entry{
-			Spec: Spec{
-				ToolID: d.Name, Version: clientVersion, Description: d.Description, Category: CategoryAction, SideEffects: SideEffectsWrites,
-				AllowedModes: []Mode{ModeVoice}, TimeoutMS: cmp.Or(d.TimeoutMS, DefaultTimeoutMS), Cancellable: true, Parameters: schema,
+			Spec: spec.Spec{
+				ToolID: d.Name, Version: clientVersion, Description: d.Description, Category: spec.CategoryAction, SideEffects: spec.SideEffectsWrites,
+				AllowedModes: []spec.Mode{spec.ModeVoice}, TimeoutMS: cmp.Or(d.TimeoutMS, spec.DefaultTimeoutMS), Cancellable: true, Parameters: text,
 			},
 			Summary: d.Description, Guide: d.Description, Forms: forms,
 		},
-		compiled: &compiledSpec{params: params},
+		compiled: &spec.Compiled{Parameters: params},
 		handler:  byClient,
-		sources:  map[Mode][]source{ModeVoice: {{perCall: reflect.TypeFor[ClientTools]()}}},
+		sources:  map[spec.Mode][]source{spec.ModeVoice: {{perCall: reflect.TypeFor[ClientTools]()}}},
 		client:   true,
 	}
 	t.LatencyBudgetMS = min(clientLatencyMS, t.TimeoutMS)
 	if d.ReadOnly {
-		t.SideEffects, t.Category, t.Idempotent = SideEffectsNone, CategoryUtility, true
+		t.SideEffects, t.Category, t.Idempotent = spec.SideEffectsNone, spec.CategoryUtility, true
 	}
 	return t, nil
 }
@@ -161,7 +166,7 @@ func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 	}
 	for _, t := range tools {
 		for id := range all.tools {
-			if folded(id) == folded(t.ToolID) {
+			if toolname.Folded(id) == toolname.Folded(t.ToolID) {
 				return nil, &SameName{Name: t.ToolID, Other: id}
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // page is a client that runs tools.
@@ -31,10 +34,10 @@ func TestWithDeclaredTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, has := own.Tool("openPage"); has || both.Version() != own.Version() || len(both.All()) != len(own.All())+1 || len(both.Tools(ModeText)) != len(own.Tools(ModeText)) {
+	if _, has := own.Tool("openPage"); has || both.Version() != own.Version() || len(both.All()) != len(own.All())+1 || len(both.Tools(spec.ModeText)) != len(own.Tools(spec.ModeText)) {
 		t.Errorf("with the client's there are %d tools, without %d", len(both.All()), len(own.All()))
 	}
-	env := both.Execute(t.Context(), DescribeTool, ModeVoice, json.RawMessage(`{"tool":"openPage"}`), Session{})
+	env := both.Execute(t.Context(), toolname.DescribeTool, spec.ModeVoice, json.RawMessage(`{"tool":"openPage"}`), Session{})
 	if !env.OK {
 		t.Errorf("describe_tool: %s", env.Encode())
 	}
@@ -60,12 +63,12 @@ func TestAClientRuns(t *testing.T) {
 		}
 		return json.RawMessage(`{"page": "/"}`), nil
 	})
-	env := tools.Execute(t.Context(), "look", ModeVoice, nil, session, ClientTools(answers))
+	env := tools.Execute(t.Context(), "look", spec.ModeVoice, nil, session, ClientTools(answers))
 	if !env.OK || string(env.Data) != `{"page":"/"}` {
 		t.Errorf("the answer is %s", env.Encode())
 	}
 	checkEnvelope(t, env)
-	if env := tools.Execute(t.Context(), "look", ModeVoice, json.RawMessage(`{"n":"x"}`), session, ClientTools(answers)); env.OK || env.Error.Type != ErrorValidation {
+	if env := tools.Execute(t.Context(), "look", spec.ModeVoice, json.RawMessage(`{"n":"x"}`), session, ClientTools(answers)); env.OK || env.Error.Type != ErrorValidation {
 		t.Errorf("invalid arguments are answered with %s", env.Encode())
 	}
 	tools.Refuse("look", invalidArguments("look", nil))

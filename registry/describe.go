@@ -8,11 +8,10 @@ import (
 
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
-
-// DescribeTool is the id of the built-in utility that gives a model the whole guide of a
-// tool it may use. It is in every snapshot and not in any file.
-const DescribeTool = "describe_tool"
 
 const describeParameters = `{
   "type": "object",
@@ -28,10 +27,10 @@ type describeArgs struct {
 type describeNeeds struct{ Snapshot *Snapshot }
 
 type description struct {
-	Tool     string   `json:"tool"`
-	Version  string   `json:"version"`
-	Category Category `json:"category"`
-	Guide    string   `json:"guide"`
+	Tool     string        `json:"tool"`
+	Version  string        `json:"version"`
+	Category spec.Category `json:"category"`
+	Guide    string        `json:"guide"`
 }
 
 func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Result, error) {
@@ -41,7 +40,7 @@ func describeTool(_ context.Context, call Call[describeArgs, describeNeeds]) (Re
 		for _, t := range call.Needs.Snapshot.Tools(call.Session.Mode) {
 			names = append(names, t.ToolID)
 		}
-		words := toolerror.NoGuide(shorten(call.Args.Tool, 80), shorten(strings.Join(names, ", "), 1000))
+		words := toolerror.NoGuide(document.Shorten(call.Args.Tool, 80), document.Shorten(strings.Join(names, ", "), 1000))
 		return Result{}, &ToolError{Type: ErrorNotFound, Message: words.Message, Suggestion: words.Suggestion}
 	}
 	return Result{Data: description{Tool: tool.ToolID, Version: tool.Version, Category: tool.Category, Guide: tool.Guide}}, nil
@@ -67,16 +66,16 @@ func Builtins() []Entry {
 // builtins returns the built-in tools by id, as new values for each caller.
 func builtins() map[string]builtin {
 	openai := json.RawMessage(`{"type":"object","properties":{"tool":{"type":"string","description":"` + prompts.DescribeToolName + `"}},"required":["tool"],"additionalProperties":false}`)
-	return map[string]builtin{DescribeTool: {
+	return map[string]builtin{toolname.DescribeTool: {
 		handler: Bind(describeTool),
 		entry: Entry{
-			Spec: Spec{
-				ToolID: DescribeTool, Version: "1.0.0",
+			Spec: spec.Spec{
+				ToolID: toolname.DescribeTool, Version: "1.0.0",
 				Description: prompts.DescribeTool,
-				Category:    CategoryUtility, SideEffects: SideEffectsNone, Idempotent: true,
-				AllowedModes: []Mode{ModeText, ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000,
+				Category:    spec.CategoryUtility, SideEffects: spec.SideEffectsNone, Idempotent: true,
+				AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000,
 				Parameters: json.RawMessage(describeParameters),
-				Dynamic:    map[string]string{"/properties/tool/enum": LiveTools},
+				Dynamic:    map[string]string{"/properties/tool/enum": spec.LiveTools},
 			},
 			Summary: prompts.DescribeToolSummary,
 			Guide:   prompts.DescribeToolGuide,

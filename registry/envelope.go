@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"voicegw/prompts/toolerror"
+	"voicegw/registry/document"
 )
 
 // ResponseSchemaVersion is the version of the envelope's format.
@@ -108,7 +109,7 @@ type Meta struct {
 	Clamped map[string]Clamped `json:"clamped,omitempty"`
 	// Invalid are the list items that were left out because they are invalid, with their
 	// places in the arguments; the call was answered for the other items.
-	Invalid []Problem `json:"invalid,omitempty"`
+	Invalid []document.Problem `json:"invalid,omitempty"`
 	// Budget is the caller's account of the turn's budget, an object.
 	Budget json.RawMessage `json:"budget,omitempty"`
 	// CacheHit and OriginalTurn mark a stored answer that is given again.
@@ -148,13 +149,13 @@ func (e Envelope) AsksUser() bool {
 // Encode writes the envelope as one line of JSON without HTML escapes. It cannot fail: an
 // envelope that cannot be written, because it contains invalid raw JSON, becomes INTERNAL.
 func (e Envelope) Encode() json.RawMessage {
-	b, err := marshal(e)
+	b, err := document.Marshal(e)
 	if err == nil {
 		return b
 	}
 	meta := e.Meta
 	meta.Budget, meta.Clamped = nil, nil
-	b, err = marshal(Envelope{Error: NewError(ErrorInternal, toolerror.NotWritten()), Meta: meta})
+	b, err = document.Marshal(Envelope{Error: NewError(ErrorInternal, toolerror.NotWritten()), Meta: meta})
 	if err != nil { // only strings and numbers are left
 		return json.RawMessage(`{"ok":false,"error":{"type":"INTERNAL","message":"` + toolerror.NotWrittenAtAll + `","retryable":false},"meta":{"tool":"","registryVersion":"","duration":0,"responseSchemaVersion":"1.0.0"}}`)
 	}
@@ -168,7 +169,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 		if told == nil {
 			told = NewError(ErrorInternal, toolerror.Unnamed())
 		}
-		return marshal(struct {
+		return document.Marshal(struct {
 			OK    bool   `json:"ok"`
 			Error *Error `json:"error"`
 			Meta  Meta   `json:"meta"`
@@ -178,7 +179,7 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 	if intents == nil {
 		intents = []Intent{}
 	}
-	return marshal(struct {
+	return document.Marshal(struct {
 		OK      bool            `json:"ok"`
 		Data    json.RawMessage `json:"data"`
 		Intents []Intent        `json:"intents"`

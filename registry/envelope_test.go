@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/registry/document"
 )
 
 // TestEnvelopeForms has what the registry itself does not make, but the orchestrator does.
@@ -61,7 +63,7 @@ func TestEnvelopeSchemaIsComplete(t *testing.T) {
 	for _, wrong := range []string{
 		`{"ok":true,"data":1,"meta":{}}`, `{"ok":true,"data":1,"intents":[],"error":{}}`, `{"ok":false}`,
 	} {
-		v, _, _ := decodeStrict([]byte(wrong), MaxArgsBytes, MaxArgsDepth)
+		v, _, _ := document.Decode([]byte(wrong), document.MaxArgsBytes, document.MaxArgsDepth)
 		if schema, err := envelopeSchema(); err != nil || schema.Validate(v) == nil {
 			t.Errorf("the schema takes %s", wrong)
 		}

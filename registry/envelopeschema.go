@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+
+	"voicegw/registry/document"
 )
 
 //go:embed envelope.schema.json
@@ -24,6 +26,6 @@ func EnvelopeSchema() json.RawMessage { return slices.Clone(compactEnvelope()) }
 
 // sameJSON reports whether a decoded value is that of a text.
 func sameJSON(v any, text json.RawMessage) bool {
-	other, _, ok := decodeStrict(text, MaxFileBytes, maxFileDepth)
-	return ok && bytes.Equal(appendCanonical(nil, v), appendCanonical(nil, other))
+	other, _, ok := document.Decode(text, MaxFileBytes, maxFileDepth)
+	return ok && bytes.Equal(document.AppendCanonical(nil, v), document.AppendCanonical(nil, other))
 }

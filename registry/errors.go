@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"voicegw/registry/document"
 )
 
 // ErrorType classifies a tool's failure for the model and the audit.
@@ -103,13 +105,12 @@ var (
 	// ErrEmpty is returned by [Load] for an empty file.
 	ErrEmpty             = errors.New("registry: there is no tool_registry.json: run `voicegw tools build` (or `make tools`)")
 	errMissingCapability = errors.New("registry: a capability was not handed to Run")
-	errNothingOpened     = errors.New("a schema refers to nothing outside itself")
 )
 
 // LoadError lists everything that keeps a registry from being loaded.
 type LoadError struct {
 	// Problems is never empty; paths are pointers into tool_registry.json.
-	Problems []Problem
+	Problems []document.Problem
 }
 
 // Error lists all problems, one per line.

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // Entry is one tool of a [File]. It must not be changed after it was built or loaded.
 type Entry struct {
-	Spec
+	spec.Spec
 	// Summary is the first line of the guide, the only part of it in a prompt.
 	Summary string `json:"summary"`
 	// Guide is the whole guide.md, given to a model on demand.
@@ -53,6 +56,13 @@ type File struct {
 	Tools    []Entry         `json:"tools"`
 }
 
+const (
+	// MaxFileBytes is the largest tool_registry.json.
+	MaxFileBytes = 64 << 20
+
+	maxFileDepth = document.MaxSpecDepth + 4
+)
+
 // versionPrefix is the version of the file's format.
 const versionPrefix = "1.0."
 
@@ -62,7 +72,7 @@ func contentVersion(tools []any) string {
 	slices.SortStableFunc(tools, func(a, b any) int {
 		return strings.Compare(toolID(a), toolID(b))
 	})
-	sum := sha256.Sum256(appendCanonical(nil, map[string]any{"tools": tools}))
+	sum := sha256.Sum256(document.AppendCanonical(nil, map[string]any{"tools": tools}))
 	return versionPrefix + hex.EncodeToString(sum[:4])
 }
 
@@ -80,11 +90,11 @@ func (f File) ContentVersion() (string, error) {
 	if tools == nil {
 		tools = []Entry{}
 	}
-	data, err := marshal(tools)
+	data, err := document.Marshal(tools)
 	if err != nil {
 		return "", fmt.Errorf("registry: the tools cannot be written: %w", err)
 	}
-	v, problems, _ := decodeStrict(data, MaxFileBytes, maxFileDepth)
+	v, problems, _ := document.Decode(data, MaxFileBytes, maxFileDepth)
 	if len(problems) > 0 {
 		return "", fmt.Errorf("registry: the tools cannot be read again: %s", problems[0])
 	}
@@ -107,7 +117,7 @@ func (f File) Encode() ([]byte, error) {
 		f.Tools = []Entry{}
 	}
 	slices.SortStableFunc(f.Tools, func(a, b Entry) int { return strings.Compare(a.ToolID, b.ToolID) })
-	data, err := marshal(f)
+	data, err := document.Marshal(f)
 	if err != nil {
 		return nil, fmt.Errorf("registry: the file cannot be written: %w", err)
 	}
@@ -117,15 +127,4 @@ func (f File) Encode() ([]byte, error) {
 	}
 	out.WriteByte('\n')
 	return out.Bytes(), nil
-}
-
-// marshal is json.Marshal without HTML escapes.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
 )
 
 // Call is the input of a handler. A is generated from the tool's schema. N is a struct whose
@@ -23,7 +27,7 @@ type Call[A, N any] struct {
 	Clamped map[string]Clamped
 	// Invalid are the list items that were left out because they are invalid: the handler
 	// gets the others. They are reported in the answer's meta. See [Prepared.Invalid].
-	Invalid []Problem
+	Invalid []document.Problem
 	// Needs are the capabilities.
 	Needs N
 	// Session is a snapshot of the session at the time of the call.
@@ -47,7 +51,7 @@ type Session struct {
 	// Scopes are what such a caller has granted the conversation. They are shared and must
 	// not be changed.
 	Scopes []string
-	Mode   Mode
+	Mode   spec.Mode
 	// Turn counts from 1.
 	Turn int
 	// Call is the gateway's name of the call, unique in the conversation; empty if it has none.
@@ -101,7 +105,7 @@ type invocation struct {
 	tool    string
 	key     string
 	clamped map[string]Clamped
-	invalid []Problem
+	invalid []document.Problem
 }
 
 // Bind makes a [Handler] of a tool's Execute function. N must be a struct; its
@@ -155,19 +159,19 @@ type passed struct{}
 
 // fits reports the properties of the schema that the handler's arguments lack: they would
 // be dropped silently.
-func (h Handler) fits(root *node) []Problem {
+func (h Handler) fits(root *schema.Node) []document.Problem {
 	f := fitter{seen: map[fitted]bool{}}
-	f.walk(root, h.args, pointer{"parameters"})
-	return sortProblems(f.problems)
+	f.walk(root, h.args, document.Pointer{"parameters"})
+	return document.SortProblems(f.problems)
 }
 
 type fitter struct {
-	problems []Problem
+	problems []document.Problem
 	seen     map[fitted]bool
 }
 
 type fitted struct {
-	n *node
+	n *schema.Node
 	t reflect.Type
 }
 
@@ -176,7 +180,7 @@ var (
 	textual     = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-func (f *fitter) walk(n *node, t reflect.Type, place pointer) {
+func (f *fitter) walk(n *schema.Node, t reflect.Type, place document.Pointer) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -187,25 +191,25 @@ func (f *fitter) walk(n *node, t reflect.Type, place pointer) {
 	switch t.Kind() {
 	case reflect.Struct:
 		fields := jsonFields(t)
-		for _, name := range n.names {
+		for _, name := range n.Names {
 			field, ok := fields[name]
 			if !ok {
-				f.problems = append(f.problems, Problem{Path: place.with("properties", name).String(),
+				f.problems = append(f.problems, document.Problem{Path: place.With("properties", name).String(),
 					Message: fmt.Sprintf("The handler's arguments (%s) have no field for %q: they were generated from another schema.json. Run `voicegw tools build` and build the program again.", t, name)})
 				continue
 			}
-			f.walk(n.props[name], field, place.with("properties", name))
+			f.walk(n.Props[name], field, place.With("properties", name))
 		}
 	case reflect.Slice, reflect.Array:
-		if n.items != nil {
-			f.walk(n.items, t.Elem(), place.with("items"))
+		if n.Items != nil {
+			f.walk(n.Items, t.Elem(), place.With("items"))
 		}
 	}
-	for _, part := range slices.Concat(n.allOf, n.anyOf, n.oneOf) {
+	for _, part := range slices.Concat(n.AllOf, n.AnyOf, n.OneOf) {
 		f.walk(part, t, place)
 	}
-	if n.ref != nil {
-		f.walk(n.ref, t, place)
+	if n.Ref != nil {
+		f.walk(n.Ref, t, place)
 	}
 }
 

@@ -5,49 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"go.uber.org/goleak"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// kbSearch is the schema.json of a tool with every kind of argument.
-const kbSearch = `{
-  "toolId": "kb_search", "version": "1.2.0", "description": "Finds records.",
-  "category": "retrieval", "sideEffects": "read_only", "idempotent": true, "requiresConfirmation": false,
-  "allowedModes": ["text", "voice"], "latencyBudgetMs": 800, "timeoutMs": 2000,
-  "idempotencyKey": "{namespace}/{query}", "preview": "Search {query} in {namespace}",
-  "clamp": {"voice": {"top_k": 3}},
-  "parameters": {
-    "type": "object",
-    "properties": {
-      "query": {"type": "string", "minLength": 1, "maxLength": 200, "description": "What to look for."},
-      "namespace": {"type": "string", "enum": ["studio", "personal", "public"], "default": "studio"},
-      "filters": {
-        "type": "object",
-        "properties": {
-          "type": {"type": "string", "enum": ["project", "person", "process", "link", "doc"]},
-          "tags": {"type": "array", "items": {"type": "string", "minLength": 1}, "maxItems": 5},
-          "date_range": {
-            "type": "object",
-            "properties": {"start": {"type": "string", "format": "date"}, "end": {"type": "string", "format": "date"}},
-            "additionalProperties": false
-          }
-        },
-        "additionalProperties": false
-      },
-      "top_k": {"type": "integer", "minimum": 1, "maximum": 10, "default": 5},
-      "return_fields": {"type": "array", "items": {"type": "string", "enum": ["snippet", "full_text", "metadata", "sources", "url"]}, "uniqueItems": true},
-      "include_snippets": {"type": "boolean", "default": true}
-    },
-    "required": ["query"],
-    "additionalProperties": false
-  }
-}`
 
 // kbArgs is what the generator makes of it.
 type kbArgs struct {
@@ -69,33 +38,12 @@ type kbArgs struct {
 // entry makes an entry of a schema.json, with changes to its top-level keys; null removes one.
 func entry(t testing.TB, schema string, changes ...string) Entry {
 	t.Helper()
-	spec, problems := ParseSpec([]byte(change(t, schema, changes...)))
+	spec, problems := spec.Parse([]byte(spectest.Change(t, schema, changes...)))
 	if len(problems) > 0 {
 		t.Fatalf("the schema of the test is wrong: %v", problems)
 	}
 	form := json.RawMessage(`{"type":"object"}`)
 	return Entry{Spec: spec, Summary: "A tool.", Guide: "# " + spec.ToolID + "\n\nA tool.\n", Forms: Forms{form, form, form}}
-}
-
-// change sets top-level keys of a JSON object: each change is "key: JSON", null removes.
-func change(t testing.TB, schema string, changes ...string) string {
-	t.Helper()
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(schema), &object); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range changes {
-		key, value, _ := strings.Cut(c, ": ")
-		object[key] = json.RawMessage(value)
-		if value == "null" {
-			delete(object, key)
-		}
-	}
-	b, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 func encodeFile(t testing.TB, entries ...Entry) []byte {
@@ -121,7 +69,7 @@ type none struct{}
 // simple is a tool without arguments whose handler is f.
 func simple(t testing.TB, f func(context.Context, Call[none, none]) (Result, error), changes ...string) (Entry, Options, *bytes.Buffer) {
 	t.Helper()
-	e := entry(t, kbSearch, append([]string{
+	e := entry(t, spectest.KBSearch, append([]string{
 		`toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`,
 		`parameters: {"type":"object","properties":{},"additionalProperties":false}`,
 	}, changes...)...)
@@ -138,7 +86,7 @@ func kbHandler(_ context.Context, call Call[kbArgs, none]) (Result, error) {
 
 func kbRegistry(t testing.TB) *Registry {
 	t.Helper()
-	return mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, kbSearch))
+	return mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, spectest.KBSearch))
 }
 
 // envelopeSchema compiles the published schema once.
@@ -156,7 +104,7 @@ func checkEnvelope(t testing.TB, env Envelope) {
 		t.Fatal(err)
 	}
 	encoded := env.Encode()
-	v, problems, _ := decodeStrict(encoded, MaxFileBytes, maxFileDepth)
+	v, problems, _ := document.Decode(encoded, MaxFileBytes, maxFileDepth)
 	if len(problems) > 0 {
 		t.Fatalf("the envelope %s is no JSON: %v", encoded, problems)
 	}
@@ -170,4 +118,13 @@ func checkEnvelope(t testing.TB, env Envelope) {
 	if b := again.Encode(); !bytes.Equal(b, encoded) {
 		t.Errorf("read and written again, %s is %s", encoded, b)
 	}
+}
+
+func mustMarshal(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := document.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // IntentType names a change that a tool requests for the session.
@@ -51,7 +54,6 @@ const MaxPendingMessage = 2000
 // MaxAgent is the longest name in SWITCH_AGENT, in bytes, and MaxReason its longest reason, in
 // characters.
 const (
-	MaxAgent  = 64
 	MaxReason = 300
 )
 
@@ -95,7 +97,7 @@ func (i Intent) check() error {
 		switch i.After {
 		case EndAfterCurrentTurn, EndAfterFarewellSpoken, EndNow:
 		default:
-			return fmt.Errorf("the intent %s after %q: it is current_turn, farewell_spoken or now", i.Type, shorten(string(i.After), 40))
+			return fmt.Errorf("the intent %s after %q: it is current_turn, farewell_spoken or now", i.Type, document.Shorten(string(i.After), 40))
 		}
 		want = Intent{Type: i.Type, After: i.After}
 	case IntentSuppressAudio, IntentSuppressTranscript:
@@ -107,14 +109,14 @@ func (i Intent) check() error {
 		want = Intent{Type: i.Type, Message: i.Message}
 	case IntentSwitchAgent:
 		switch {
-		case i.Agent == "" || len(i.Agent) > MaxAgent:
-			return fmt.Errorf("the intent %s with an agent of %d bytes: it has 1 to %d", i.Type, len(i.Agent), MaxAgent)
+		case i.Agent == "" || len(i.Agent) > spec.MaxAgent:
+			return fmt.Errorf("the intent %s with an agent of %d bytes: it has 1 to %d", i.Type, len(i.Agent), spec.MaxAgent)
 		case utf8.RuneCountInString(i.Reason) > MaxReason || utf8.RuneCountInString(i.Message) > MaxPendingMessage:
 			return fmt.Errorf("the intent %s with a reason or message that is too long: at most %d and %d characters", i.Type, MaxReason, MaxPendingMessage)
 		}
 		want = Intent{Type: i.Type, Agent: i.Agent, Reason: i.Reason, Message: i.Message}
 	default:
-		return fmt.Errorf("the intent %q is unknown", shorten(string(i.Type), 40))
+		return fmt.Errorf("the intent %q is unknown", document.Shorten(string(i.Type), 40))
 	}
 	if i != want {
 		return fmt.Errorf("the intent %s has a field that it does not take", i.Type)

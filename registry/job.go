@@ -4,90 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"voicegw/prompts/toolerror"
+	"voicegw/registry/document"
 )
 
-// The limits of a [JobSpec], and of what a job holds.
+// The limits of what a job holds, in bytes of JSON.
 const (
-	MinJobTime    = time.Second
-	MaxJobTime    = 6 * time.Hour
-	MaxJobsAtOnce = 20
-	// MaxJobName is in characters, MaxJobPayload and MaxJobData are in bytes of JSON.
-	MaxJobName    = 80
 	MaxJobPayload = 32 << 10
 	MaxJobData    = 64 << 10
 )
-
-// JobSpec says that calls of the tool may begin long work, which goes on when they are answered.
-type JobSpec struct {
-	// Name is what the work is called towards people and models, at most [MaxJobName].
-	Name string `json:"name"`
-	// Longest is the longest time of one attempt, as the author wrote it, such as "30m"; [JobSpec.Within]
-	// returns it.
-	Longest string `json:"longest"`
-	// AtOnce is how many of the tool's jobs one user may have under way: 1 to [MaxJobsAtOnce].
-	AtOnce int `json:"atOnce"`
-}
-
-// Within returns the longest time of one attempt; zero if it is not valid, which ParseSpec reports.
-func (j JobSpec) Within() time.Duration {
-	d, err := time.ParseDuration(j.Longest)
-	if err != nil || d < MinJobTime || d > MaxJobTime {
-		return 0
-	}
-	return d
-}
-
-// String returns the limits in words.
-func (j JobSpec) String() string {
-	return fmt.Sprintf("%s: at most %s, %d at once for each user", j.Name, j.Longest, j.AtOnce)
-}
-
-// job reads {"name": "Yearly report", "longest": "30m", "atOnce": 2}.
-func (r *specReader) job() *JobSpec {
-	v, has := r.object["job"]
-	if !has {
-		return nil
-	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		r.problem(pointer{"job"}, "\"job\" is an object such as {\"name\": \"Yearly report\", \"longest\": \"30m\", \"atOnce\": 2}, got %s; a tool without long work leaves it out.", describe(v))
-		return nil
-	}
-	known := []string{"atOnce", "longest", "name"}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if !slices.Contains(known, key) {
-			r.problem(pointer{"job", key}, "The key %q is not known: a job has atOnce, longest and name%s.", shorten(key, 60), didYouMean(key, known))
-		}
-	}
-	j := new(JobSpec)
-	switch name, has := object["name"]; {
-	case !has:
-		r.problem(pointer{"job", "name"}, "The key \"name\" is missing; add it: what the work is called, such as \"Yearly report\".")
-	default:
-		if j.Name, ok = name.(string); !ok || strings.TrimSpace(j.Name) == "" || strings.ContainsAny(j.Name, "\n\t") || utf8.RuneCountInString(j.Name) > MaxJobName {
-			r.problem(pointer{"job", "name"}, "\"name\" is one line of 1 to %d characters, got %s.", MaxJobName, describe(name))
-		}
-	}
-	if longest, has := object["longest"]; !has {
-		r.problem(pointer{"job", "longest"}, "The key \"longest\" is missing; add it: the longest time of the work, such as \"30m\".")
-	} else if j.Longest, _ = longest.(string); j.Within() == 0 {
-		r.problem(pointer{"job", "longest"}, "\"longest\" is a time from 1s to 6h, such as \"90s\", \"30m\" or \"2h\", got %s.", show(longest))
-	}
-	if most, has := object["atOnce"]; !has {
-		r.problem(pointer{"job", "atOnce"}, "The key \"atOnce\" is missing; add it: how many jobs of the tool one user may have under way.")
-	} else if j.AtOnce, ok = wholeNumber(most); !ok || j.AtOnce < 1 || j.AtOnce > MaxJobsAtOnce {
-		r.problem(pointer{"job", "atOnce"}, "\"atOnce\" is a whole number from 1 to %d, got %s.", MaxJobsAtOnce, describe(most))
-	}
-	return j
-}
 
 // NewJob is long work that a call begins: the answer of an Execute that has done nothing yet.
 type NewJob struct {
@@ -186,7 +116,7 @@ func (t *Tool) begun(job NewJob, data any) (*BegunJob, error) {
 	case strings.TrimSpace(job.Told) == "" || utf8.RuneCountInString(job.Told) > maxMessage:
 		return nil, fmt.Errorf("%w: the Told of its job must have 1 to %d characters", errBadResult, maxMessage)
 	}
-	payload, err := marshal(job.Payload)
+	payload, err := document.Marshal(job.Payload)
 	if err == nil {
 		err = t.handler.readable(payload)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"voicegw/registry/spec"
 )
 
 type jobArgs struct {
@@ -16,17 +18,17 @@ type jobArgs struct {
 type jobCall = Call[jobArgs, struct{}]
 
 // longTool is a tool with a job, whose functions are the test's.
-func longTool(t *testing.T, spec func(*Spec), h Handler) (*Snapshot, error) {
+func longTool(t *testing.T, with func(*spec.Spec), h Handler) (*Snapshot, error) {
 	t.Helper()
 	parameters := json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"}},"additionalProperties":false}`)
-	s := Spec{
-		ToolID: "long", Version: "1.0.0", Description: "Takes long.", Category: CategoryUtility, SideEffects: SideEffectsWrites,
-		AllowedModes: []Mode{ModeText, ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000, Parameters: parameters,
+	s := spec.Spec{
+		ToolID: "long", Version: "1.0.0", Description: "Takes long.", Category: spec.CategoryUtility, SideEffects: spec.SideEffectsWrites,
+		AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000, Parameters: parameters,
 		Output: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`),
-		Job:    &JobSpec{Name: "Report", Longest: "1s", AtOnce: 1},
+		Job:    &spec.Job{Name: "Report", Longest: "1s", AtOnce: 1},
 	}
-	if spec != nil {
-		spec(&s)
+	if with != nil {
+		with(&s)
 	}
 	data, err := File{GeneratedAt: "2026-01-01T00:00:00.000Z", Tools: []Entry{{Spec: s, Summary: "Takes long.", Guide: "# long\n", Forms: Forms{
 		OpenAI: parameters, OpenAIChat: parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"q":{"type":"STRING"}}}`),
@@ -70,7 +72,7 @@ func TestBegunJob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			env := s.Execute(t.Context(), "long", ModeText, json.RawMessage(`{}`), Session{ID: "s"})
+			env := s.Execute(t.Context(), "long", spec.ModeText, json.RawMessage(`{}`), Session{ID: "s"})
 			got := "-"
 			if env.Job != nil {
 				got = string(env.Job.Payload)
@@ -122,7 +124,7 @@ func TestWork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run := JobRun{ID: "job-1", Tool: "long", Attempt: 2, Payload: json.RawMessage(`{"q":"x"}`), Key: "vg-1", Session: Session{ID: "s", UserID: "ada", Mode: ModeText}}
+			run := JobRun{ID: "job-1", Tool: "long", Attempt: 2, Payload: json.RawMessage(`{"q":"x"}`), Key: "vg-1", Session: Session{ID: "s", UserID: "ada", Mode: spec.ModeText}}
 			if tt.run != nil {
 				tt.run(&run)
 			}
@@ -140,19 +142,19 @@ func TestWorkOfTools(t *testing.T) {
 	work := func(context.Context, Work[jobArgs, struct{}]) (Result, error) { return Result{}, nil }
 	execute := begins(nil, nil)
 	for name, tt := range map[string]struct {
-		spec func(*Spec)
+		spec func(*spec.Spec)
 		h    Handler
 		want string
 	}{
 		"no function":    {nil, Bind(execute), "has no function Work"},
-		"no declaration": {func(s *Spec) { s.Job = nil }, BindWork(Bind(execute), work), `declares no \"job\"`},
+		"no declaration": {func(s *spec.Spec) { s.Job = nil }, BindWork(Bind(execute), work), `declares no \"job\"`},
 		"other needs":    {nil, BindWork(Bind(execute), func(context.Context, Work[jobArgs, talking]) (Result, error) { return Result{}, nil }), "both must name one type"},
 	} {
 		if _, err := longTool(t, tt.spec, tt.h); err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(tt.want, `\`, "")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if d := (JobSpec{Longest: "90s"}).Within(); d != 90*time.Second {
+	if d := (spec.Job{Longest: "90s"}).Within(); d != 90*time.Second {
 		t.Error(d)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"unicode/utf8"
 
 	"voicegw/registry/adapter"
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
 )
 
 const (
@@ -42,7 +45,7 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 	if len(f.values) == 0 {
 		return s
 	}
-	text := appendCanonical(nil, f.canonical())
+	text := document.AppendCanonical(nil, f.canonical())
 	kept := s.sharedFillings()
 	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text) + " " + strings.Join(slices.Sorted(maps.Keys(s.closed)), " ")
 	if kept != nil {
@@ -84,7 +87,7 @@ func (f *filling) choose(session Session, live LiveValues) {
 		values, empty := map[string][]string{}, ""
 		for _, place := range slices.Sorted(maps.Keys(t.Dynamic)) {
 			source := t.Dynamic[place]
-			if source == LiveTools {
+			if source == spec.LiveTools {
 				continue // known when all others are
 			}
 			if _, asked := known[source]; !asked && live != nil {
@@ -108,7 +111,7 @@ func (f *filling) choose(session Session, live LiveValues) {
 }
 
 // chooseTools is choose for the enums of tools' ids, when it is known which tools there are.
-func (f *filling) chooseTools(mode Mode) {
+func (f *filling) chooseTools(mode spec.Mode) {
 	var ids []string
 	for id, t := range f.tools {
 		if t.Allows(mode) && !isBuiltin(id) {
@@ -121,7 +124,7 @@ func (f *filling) chooseTools(mode Mode) {
 	slices.Sort(ids)
 	for id, t := range f.tools {
 		for place, source := range t.Dynamic {
-			if source != LiveTools || !t.Allows(mode) {
+			if source != spec.LiveTools || !t.Allows(mode) {
 				continue
 			}
 			if f.values[id] == nil {
@@ -136,7 +139,7 @@ func (f *filling) chooseTools(mode Mode) {
 func (f *filling) usable(source string, values []string) []string {
 	usable := make([]string, 0, len(values))
 	for _, v := range values {
-		if hidden, _ := Hidden(v); v != "" && len(v) <= maxLiveValue && utf8.ValidString(v) && hidden == "" && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		if hidden, _ := document.Hidden(v); v != "" && len(v) <= maxLiveValue && utf8.ValidString(v) && hidden == "" && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			usable = append(usable, v)
 		}
 	}
@@ -193,7 +196,7 @@ func (f *filling) snapshot(text []byte) *Snapshot {
 
 // fill returns the tool with its enums filled.
 func (t *Tool) fill(places map[string][]string) (*Tool, error) {
-	doc := cloneJSON(t.compiled.params.doc)
+	doc := document.Clone(t.compiled.Parameters.Doc)
 	for place, values := range places {
 		schema, ok := schemaAt(doc, strings.TrimSuffix(place, "/enum"))
 		if !ok {
@@ -206,8 +209,8 @@ func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 		schema["enum"] = list
 	}
 	filled := *t
-	filled.Parameters = appendCanonical(nil, doc)
-	params, problems := compileParameters(filled.Parameters)
+	filled.Parameters = document.AppendCanonical(nil, doc)
+	params, problems := schema.CompileParameters(filled.Parameters)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the parameters do not compile: %s", problems[0])
 	}
@@ -216,7 +219,7 @@ func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 		return nil, err
 	}
 	compiled := *t.compiled
-	compiled.params = params
+	compiled.Parameters = params
 	filled.compiled, filled.Forms = &compiled, Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
 	return &filled, nil
 }

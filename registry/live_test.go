@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
+	"voicegw/registry/toolname"
 )
 
 const liveProbe = `parameters: {"type":"object","properties":{
@@ -27,19 +31,19 @@ func liveRegistry(t testing.TB, logged *bytes.Buffer) *Registry {
 		}),
 	}
 	opts.Logger = slog.New(slog.NewTextHandler(logged, nil))
-	return mustLoad(t, opts, e, entry(t, kbSearch))
+	return mustLoad(t, opts, e, entry(t, spectest.KBSearch))
 }
 
 func agentsAre(names ...string) LiveValues {
 	return func(source string, _ Session) []string {
-		if source != LiveAgents {
+		if source != spec.LiveAgents {
 			panic("asked for " + source)
 		}
 		return names
 	}
 }
 
-var inText = Session{Mode: ModeText}
+var inText = Session{Mode: spec.ModeText}
 
 // TestFill: an enum holds the values of the session in both forms and where calls are checked; the version
 // of the file stays, and that of the session's tools says what was filled in.
@@ -53,10 +57,10 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: %s", name, form)
 		}
 	}
-	if env := s.Execute(t.Context(), "probe", ModeText, json.RawMessage(`{"agent":"sales","tools":["kb_search"]}`), Session{}); !env.OK {
+	if env := s.Execute(t.Context(), "probe", spec.ModeText, json.RawMessage(`{"agent":"sales","tools":["kb_search"]}`), Session{}); !env.OK {
 		t.Error(env.Error)
 	}
-	env := s.Execute(t.Context(), "probe", ModeText, json.RawMessage(`{"agent":"boss"}`), Session{})
+	env := s.Execute(t.Context(), "probe", spec.ModeText, json.RawMessage(`{"agent":"boss"}`), Session{})
 	if env.OK || env.Error.Type != ErrorValidation || !strings.Contains(env.Error.Message, "billing") {
 		t.Errorf("another agent: %s", env.Encode())
 	}
@@ -72,7 +76,7 @@ func TestFill(t *testing.T) {
 	if other := base.Fill(inText, agentsAre("billing")); other == s || other.ToolsVersion() == s.ToolsVersion() {
 		t.Error("other values give the same version")
 	}
-	if env := base.Execute(t.Context(), "probe", ModeText, json.RawMessage(`{"agent":"boss"}`), Session{}); !env.OK {
+	if env := base.Execute(t.Context(), "probe", spec.ModeText, json.RawMessage(`{"agent":"boss"}`), Session{}); !env.OK {
 		t.Errorf("the snapshot that was filled has changed: %v", env.Error)
 	}
 }
@@ -82,11 +86,11 @@ func TestFillDescribeTool(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	s := r.Snapshot().Only([]string{"kb_search"}).Fill(inText, nil)
 	for args, want := range map[string]bool{`{"tool":"kb_search"}`: true, `{"tool":"probe"}`: false, `{"tool":"describe_tool"}`: false} {
-		if env := s.Execute(t.Context(), DescribeTool, ModeText, json.RawMessage(args), Session{}); env.OK != want {
+		if env := s.Execute(t.Context(), toolname.DescribeTool, spec.ModeText, json.RawMessage(args), Session{}); env.OK != want {
 			t.Errorf("%s: %s", args, env.Encode())
 		}
 	}
-	tool, _ := s.Tool(DescribeTool)
+	tool, _ := s.Tool(toolname.DescribeTool)
 	if !strings.Contains(string(tool.Forms.Gemini), `["kb_search"]`) {
 		t.Errorf("Gemini is told %s", tool.Forms.Gemini)
 	}
@@ -102,7 +106,7 @@ func TestFillWithoutValues(t *testing.T) {
 		if _, has := s.Tool("probe"); has {
 			t.Fatal("the tool is there")
 		}
-		tool, _ := s.Tool(DescribeTool)
+		tool, _ := s.Tool(toolname.DescribeTool)
 		if strings.Contains(string(tool.Parameters), "probe") {
 			t.Errorf("describe_tool offers it: %s", tool.Parameters)
 		}
@@ -152,7 +156,7 @@ func TestFillInAnotherMode(t *testing.T) {
 	e, opts, _ := simple(t, nil,
 		`parameters: {"type":"object","properties":{"c":{"type":"string"}},"additionalProperties":false}`, `allowedModes: ["text"]`, `dynamic: {"/properties/c/enum": "calendars"}`)
 	opts.Handlers["probe"] = Bind(func(context.Context, Call[json.RawMessage, none]) (Result, error) { return Result{}, nil })
-	s := mustLoad(t, opts, e).Snapshot().Fill(Session{Mode: ModeVoice}, func(string, Session) []string {
+	s := mustLoad(t, opts, e).Snapshot().Fill(Session{Mode: spec.ModeVoice}, func(string, Session) []string {
 		t.Error("asked")
 		return nil
 	})
@@ -172,7 +176,7 @@ func BenchmarkFill(b *testing.B) {
 
 // TestLiveSourcesAreSorted keeps the hints in order.
 func TestLiveSourcesAreSorted(t *testing.T) {
-	if !slices.IsSorted(LiveSources()) {
-		t.Error(LiveSources())
+	if !slices.IsSorted(spec.LiveSources()) {
+		t.Error(spec.LiveSources())
 	}
 }

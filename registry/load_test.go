@@ -11,10 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
+	"voicegw/registry/toolname"
 )
 
 func TestFileIsDeterministic(t *testing.T) {
-	a, b := entry(t, kbSearch), entry(t, kbSearch, `toolId: "a_tool"`)
+	a, b := entry(t, spectest.KBSearch), entry(t, spectest.KBSearch, `toolId: "a_tool"`)
 	one := File{GeneratedAt: "now", GitCommit: "abc", Tools: []Entry{a, b}}
 	first, err := one.Encode()
 	if err != nil {
@@ -44,7 +48,7 @@ func TestFileIsDeterministic(t *testing.T) {
 }
 
 func TestContentVersion(t *testing.T) {
-	e := entry(t, kbSearch)
+	e := entry(t, spectest.KBSearch)
 	version := func(f File) string {
 		t.Helper()
 		v, err := f.ContentVersion()
@@ -107,10 +111,10 @@ func TestLoad(t *testing.T) {
 		t.Errorf("got %+v", tool)
 	}
 	var ids []string
-	for _, tool := range s.Tools(ModeVoice) {
+	for _, tool := range s.Tools(spec.ModeVoice) {
 		ids = append(ids, tool.ToolID)
 	}
-	if diff := cmp.Diff([]string{DescribeTool, "kb_search"}, ids); diff != "" {
+	if diff := cmp.Diff([]string{toolname.DescribeTool, "kb_search"}, ids); diff != "" {
 		t.Error(diff)
 	}
 	if len(s.All()) != 2 || len(s.Tools("phone")) != 0 {
@@ -119,7 +123,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	good := string(encodeFile(t, entry(t, kbSearch)))
+	good := string(encodeFile(t, entry(t, spectest.KBSearch)))
 	handler := map[string]Handler{"kb_search": Bind(kbHandler)}
 	type wrongArgs struct {
 		Query   string `json:"query"`
@@ -143,7 +147,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"no summary", strings.Replace(good, `"summary": "A tool."`, `"summary": ""`, 1), Options{Handlers: handler}, "/tools/0/summary", "no summary"},
 		{"summary too long", strings.Replace(good, `"A tool."`, `"`+strings.Repeat("ä", 251)+`"`, 1), Options{Handlers: handler}, "/tools/0/summary", "250"},
 		{"no form", strings.Replace(good, `"gemini"`, `"gemino"`, 1), Options{Handlers: handler}, "/tools/0/forms/gemini", "not a schema object"},
-		{"two of a name", string(encodeFile(t, entry(t, kbSearch), entry(t, kbSearch))), Options{Handlers: handler}, "/tools/1/toolId", "two tools"},
+		{"two of a name", string(encodeFile(t, entry(t, spectest.KBSearch), entry(t, spectest.KBSearch))), Options{Handlers: handler}, "/tools/1/toolId", "two tools"},
 		{"no handler", good, Options{}, "/tools/0", "no handler"},
 		{"the zero handler", good, Options{Handlers: map[string]Handler{"kb_search": {}}}, "/tools/0", "no handler"},
 		{"a handler of nil", good, Options{Handlers: map[string]Handler{"kb_search": Bind[kbArgs, none](nil)}}, "/tools/0", "no handler"},
@@ -154,7 +158,7 @@ func TestLoadRefuses(t *testing.T) {
 			"/tools/0", "in text mode nothing provides it"},
 		{"a need of one mode alone", good, Options{
 			Handlers:         map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M messenger }]) (Result, error) { return Result{}, nil })},
-			ModeCapabilities: map[Mode][]reflect.Type{ModeVoice: {reflect.TypeFor[messenger]()}},
+			ModeCapabilities: map[spec.Mode][]reflect.Type{spec.ModeVoice: {reflect.TypeFor[messenger]()}},
 		}, "/tools/0", "in text mode nothing provides it"},
 		{"a need that two have", good, Options{
 			Handlers: map[string]Handler{"kb_search": Bind(func(context.Context, Call[kbArgs, struct{ M interface{ Send(string) } }]) (Result, error) {
@@ -197,7 +201,7 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestLockAndReload(t *testing.T) {
 	opts := Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}
-	old, changed := entry(t, kbSearch), entry(t, kbSearch, `version: "2.0.0"`)
+	old, changed := entry(t, spectest.KBSearch), entry(t, spectest.KBSearch, `version: "2.0.0"`)
 	for _, dev := range []bool{false, true} {
 		opts.Dev = dev
 		r := mustLoad(t, opts, old)
@@ -219,7 +223,7 @@ func TestLockAndReload(t *testing.T) {
 				t.Errorf("a reload that failed changed something: %v", err)
 			}
 		}
-		p, _ := session.Prepare("kb_search", ModeText, json.RawMessage(`{"query":"x"}`))
+		p, _ := session.Prepare("kb_search", spec.ModeText, json.RawMessage(`{"query":"x"}`))
 		env := p.Run(t.Context(), Session{}) // by mistake on the new one
 		if !env.OK || env.Meta.ToolVersion != "1.2.0" || env.Meta.RegistryVersion != session.Version() {
 			t.Errorf("the old snapshot answers %s", env.Encode())
@@ -233,7 +237,7 @@ func TestNeeds(t *testing.T) {
 		Messenger messenger
 		Snapshot  *Snapshot
 	}
-	e := entry(t, kbSearch)
+	e := entry(t, spectest.KBSearch)
 	var got needs
 	handler := Bind(func(_ context.Context, call Call[kbArgs, needs]) (Result, error) {
 		got = call.Needs
@@ -247,11 +251,11 @@ func TestNeeds(t *testing.T) {
 	}, e)
 	s := r.Snapshot()
 	p := &phone{}
-	env := s.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"}, 5, p)
+	env := s.Execute(t.Context(), "kb_search", spec.ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"}, 5, p)
 	if !env.OK || got.Store != kept || got.Snapshot != s || len(p.sent) != 1 || p.sent[0] != "s1" {
 		t.Errorf("got %s, %+v, %+v", env.Encode(), got, p)
 	}
-	env = s.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"})
+	env = s.Execute(t.Context(), "kb_search", spec.ModeText, json.RawMessage(`{"query":"x"}`), Session{ID: "s1"})
 	if env.OK || env.Error.Type != ErrorInternal {
 		t.Errorf("without the messenger: %s", env.Encode())
 	}
@@ -269,7 +273,7 @@ func TestNeedsThatCannotBeFilled(t *testing.T) {
 		"kept": Bind(func(context.Context, Call[kbArgs, hidden]) (Result, error) { return Result{}, nil }),
 		"_":    Bind(func(context.Context, Call[kbArgs, blank]) (Result, error) { return Result{}, nil }),
 	} {
-		_, err := Load(encodeFile(t, entry(t, kbSearch)), Options{Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{&store{}}})
+		_, err := Load(encodeFile(t, entry(t, spectest.KBSearch)), Options{Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{&store{}}})
 		if err == nil || !strings.Contains(err.Error(), "The field "+name+" of the handler's needs") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -277,7 +281,7 @@ func TestNeedsThatCannotBeFilled(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	good := encodeFile(f, entry(f, kbSearch))
+	good := encodeFile(f, entry(f, spectest.KBSearch))
 	f.Add(good)
 	f.Add(bytes.Replace(good, []byte(`"forms"`), []byte(`"form"`), 1))
 	f.Add([]byte(`{"version":"1.0.0","tools":[null,{},{"toolId":"kb_search","parameters":{}}]}`))
@@ -291,28 +295,8 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if len(r.Snapshot().Tools(ModeText)) == 0 {
+		if len(r.Snapshot().Tools(spec.ModeText)) == 0 {
 			t.Fatal("a registry without its built-in tool")
-		}
-	})
-}
-
-func FuzzTemplate(f *testing.F) {
-	for _, seed := range []string{"{a}", "{{a}}", "{a.b} {", "}", "{{{a}}}", "{}", "{ä}", "[{a}][ {b}]", "[[", "[", "[]"} {
-		f.Add(seed, true)
-		f.Add(seed, false)
-	}
-	f.Fuzz(func(t *testing.T, s string, sections bool) {
-		parsed, err := parseTemplate(s, sections)
-		if err != nil {
-			return
-		}
-		args := map[string]any{"a": "x"}
-		if parsed.text(args) == "" && s != "" && !strings.Contains(s, "{") {
-			t.Errorf("%q renders to nothing", s)
-		}
-		if !strings.ContainsAny(s, "{}[]") && (parsed.text(args) != s || parsed.key(args) != s) {
-			t.Errorf("%q is %q and %q", s, parsed.text(args), parsed.key(args))
 		}
 	})
 }

@@ -5,6 +5,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // source says where the value of one field of a handler's needs comes from: from the
@@ -26,7 +29,7 @@ type provider struct {
 
 // providers lists what is available in mode: first the values a call brings along, then
 // those of the process and the snapshot itself.
-func (o *Options) providers(mode Mode, snapshot *Snapshot) []provider {
+func (o *Options) providers(mode spec.Mode, snapshot *Snapshot) []provider {
 	var all []provider
 	for _, t := range slices.Concat(o.SessionCapabilities, o.ModeCapabilities[mode], CallCapabilities()) {
 		if t != nil {
@@ -42,8 +45,8 @@ func (o *Options) providers(mode Mode, snapshot *Snapshot) []provider {
 }
 
 // check reports invalid capabilities.
-func (o *Options) check() []Problem {
-	var problems []Problem
+func (o *Options) check() []document.Problem {
+	var problems []document.Problem
 	for i, c := range o.Capabilities {
 		v := reflect.ValueOf(c)
 		empty := !v.IsValid()
@@ -54,24 +57,24 @@ func (o *Options) check() []Problem {
 			}
 		}
 		if empty {
-			problems = append(problems, Problem{Message: fmt.Sprintf("Capability %d of the process (%T) is nil; leave it out or make it.", i, c)})
+			problems = append(problems, document.Problem{Message: fmt.Sprintf("Capability %d of the process (%T) is nil; leave it out or make it.", i, c)})
 		}
 	}
 	return problems
 }
 
 // bindNeeds finds the source of each field of the handler's needs in each mode of the tool.
-func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[Mode][]source, []Problem) {
+func (h Handler) bindNeeds(modes []spec.Mode, providersOf map[spec.Mode][]provider) (map[spec.Mode][]source, []document.Problem) {
 	if h.needs.Kind() != reflect.Struct {
-		return nil, []Problem{{Message: fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
+		return nil, []document.Problem{{Message: fmt.Sprintf("The handler's needs are %s; they must be a struct whose fields are capabilities.", h.needs)}}
 	}
-	var problems []Problem
+	var problems []document.Problem
 	for field := range h.needs.Fields() {
 		if !field.IsExported() {
-			problems = append(problems, Problem{Message: fmt.Sprintf("The field %s of the handler's needs (%s) begins with a small letter, so nothing can be put into it and it would be nil; write it with a capital.", field.Name, field.Type)})
+			problems = append(problems, document.Problem{Message: fmt.Sprintf("The field %s of the handler's needs (%s) begins with a small letter, so nothing can be put into it and it would be nil; write it with a capital.", field.Name, field.Type)})
 		}
 	}
-	bound := map[Mode][]source{}
+	bound := map[spec.Mode][]source{}
 	for _, mode := range modes {
 		sources := make([]source, h.needs.NumField())
 		for i := range sources {
@@ -81,7 +84,7 @@ func (h Handler) bindNeeds(modes []Mode, providersOf map[Mode][]provider) (map[M
 			}
 			s, why := matchField(field.Type, providersOf[mode])
 			if why != "" {
-				problems = append(problems, Problem{Message: fmt.Sprintf("The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why)})
+				problems = append(problems, document.Problem{Message: fmt.Sprintf("The handler needs %s (%s), and in %s mode %s.", field.Name, field.Type, mode, why)})
 			}
 			sources[i] = s
 		}

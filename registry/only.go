@@ -4,6 +4,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // Only returns a snapshot of the same version that has no other tools than those with these ids, those of
@@ -31,13 +34,13 @@ func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
 }
 
 // isBuiltin reports whether every registry has the tool.
-func isBuiltin(id string) bool { return id == DescribeTool }
+func isBuiltin(id string) bool { return id == toolname.DescribeTool }
 
 // within returns the tool for another snapshot: where it needs the snapshot that it is in, it gets that
 // one.
 func (t *Tool) within(was, now *Snapshot) *Tool {
 	old, is := reflect.ValueOf(was), reflect.ValueOf(now)
-	var changed map[Mode][]source
+	var changed map[spec.Mode][]source
 	for mode, sources := range t.sources {
 		for i, from := range sources {
 			if !from.value.IsValid() || from.value.Type() != old.Type() || from.value.Pointer() != old.Pointer() {

@@ -8,6 +8,8 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // TestOnly: a session sees the tools that its agent may use and no other, in lists, calls and guides.
@@ -19,7 +21,7 @@ func TestOnly(t *testing.T) {
 	whole := loaded.Snapshot()
 	sub := whole.Only([]string{"kb_get", "nothing"})
 	var ids []string
-	for _, tool := range sub.Tools(registry.ModeText) {
+	for _, tool := range sub.Tools(spec.ModeText) {
 		ids = append(ids, tool.ToolID)
 	}
 	if got := strings.Join(ids, " "); got != "describe_tool kb_get" {
@@ -28,11 +30,11 @@ func TestOnly(t *testing.T) {
 	if sub.Version() != whole.Version() {
 		t.Errorf("the version is %s, of the whole %s", sub.Version(), whole.Version())
 	}
-	if _, env := sub.Prepare("kb_search", registry.ModeText, json.RawMessage(`{}`)); env == nil || env.Error.Type != registry.ErrorNotFound {
+	if _, env := sub.Prepare("kb_search", spec.ModeText, json.RawMessage(`{}`)); env == nil || env.Error.Type != registry.ErrorNotFound {
 		t.Errorf("a tool of other agents answers %+v", env)
 	}
 	describe := func(s *registry.Snapshot) registry.Envelope {
-		return s.Execute(t.Context(), registry.DescribeTool, registry.ModeText, json.RawMessage(`{"tool":"kb_search"}`), registry.Session{Mode: registry.ModeText})
+		return s.Execute(t.Context(), toolname.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"kb_search"}`), registry.Session{Mode: spec.ModeText})
 	}
 	if env := describe(sub); env.OK || strings.Contains(env.Error.Suggestion, "kb_search") {
 		t.Errorf("the guide of a tool of other agents: %+v", env)
@@ -56,9 +58,9 @@ func BenchmarkOnly(b *testing.B) {
 			ids = append(ids, id)
 		}
 		entries = append(entries, registry.Entry{
-			Spec: registry.Spec{
-				ToolID: id, Version: "1.0.0", Description: "A tool.", Category: registry.CategoryUtility, SideEffects: registry.SideEffectsNone,
-				Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice}, LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
+			Spec: spec.Spec{
+				ToolID: id, Version: "1.0.0", Description: "A tool.", Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
+				Idempotent: true, AllowedModes: []spec.Mode{spec.ModeVoice}, LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
 			},
 			Summary: "A tool.", Guide: "# " + id + "\n",
 			Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"n":{"type":"INTEGER"}}}`)},

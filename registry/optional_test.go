@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
 )
 
 // TestOptional: a need that may be missing is there where something provides it, in a snapshot of
@@ -14,7 +17,7 @@ func TestOptional(t *testing.T) {
 		Phone    Optional[*phone]
 		Snapshot Optional[*Snapshot]
 	}
-	e := entry(t, kbSearch)
+	e := entry(t, spectest.KBSearch)
 	var got needs
 	handler := Bind(func(_ context.Context, call Call[kbArgs, needs]) (Result, error) {
 		got = call.Needs
@@ -24,7 +27,7 @@ func TestOptional(t *testing.T) {
 	r := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{kept}}, e)
 	only := r.Snapshot().Only([]string{"kb_search"})
 	for _, s := range []*Snapshot{r.Snapshot(), only} {
-		s.Execute(t.Context(), "kb_search", ModeText, json.RawMessage(`{"query":"x"}`), Session{})
+		s.Execute(t.Context(), "kb_search", spec.ModeText, json.RawMessage(`{"query":"x"}`), Session{})
 		if v, ok := got.Store.Get(); !ok || v != kept {
 			t.Errorf("the store is %v, %v", v, ok)
 		}

@@ -5,6 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
 )
 
 const foundSchema = `output: {"type":"object","properties":{
@@ -42,7 +47,7 @@ func TestOutput(t *testing.T) {
 			e, opts, logged := simple(t, func(context.Context, Call[none, none]) (Result, error) {
 				return Result{Data: tt.data}, nil
 			}, foundSchema, writes, `category: "action"`)
-			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			if tt.at == nil {
 				if !env.OK || string(env.Data) != tt.want {
@@ -53,7 +58,7 @@ func TestOutput(t *testing.T) {
 			if env.OK || env.Error.Type != ErrorInternal || !env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "not in the form") {
 				t.Fatalf("got %s", env.Encode())
 			}
-			var details struct{ Errors []Problem }
+			var details struct{ Errors []document.Problem }
 			if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != len(tt.at) {
 				t.Fatalf("details %s: %v", env.Error.Details, err)
 			}
@@ -74,24 +79,24 @@ func TestOutputIsBounded(t *testing.T) {
 	e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
 		return Result{Data: map[string]any{"list": make([]string, 500)}}, nil
 	}, `output: {"type":"object","properties":{"list":{"type":"array","items":{"type":"string","minLength":1}}},"additionalProperties":false}`)
-	env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+	env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 	var details struct {
-		Errors []Problem
+		Errors []document.Problem
 		More   int
 	}
-	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != maxArgProblems || details.More != 500-maxArgProblems {
+	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != schema.MaxProblems || details.More != 500-schema.MaxProblems {
 		t.Errorf("%d errors, %d more: %v", len(details.Errors), details.More, err)
 	}
 }
 
 // TestEnvelopeSchemaIsPublished: each file has the schema of the envelope, and one with another is refused.
 func TestEnvelopeSchemaIsPublished(t *testing.T) {
-	data := encodeFile(t, entry(t, kbSearch))
+	data := encodeFile(t, entry(t, spectest.KBSearch))
 	var file File
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
-	v, _, _ := decodeStrict(file.Envelope, MaxFileBytes, maxFileDepth)
+	v, _, _ := document.Decode(file.Envelope, MaxFileBytes, maxFileDepth)
 	if !sameJSON(v, EnvelopeSchema()) {
 		t.Errorf("the file has %s", file.Envelope)
 	}
@@ -121,7 +126,7 @@ func TestOutputMap(t *testing.T) {
 			e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) {
 				return Result{Data: json.RawMessage(tt.data)}, nil
 			}, mapSchema)
-			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			switch {
 			case tt.at == "" && string(env.Data) != tt.want:
@@ -141,19 +146,19 @@ func TestOutputIsClosedElsewhere(t *testing.T) {
 		return `{"type":"object","properties":{"a":` + schema + `},"additionalProperties":false}`
 	}
 	for name, tt := range map[string]struct {
-		problems []Problem
+		problems []document.Problem
 		at       string
 	}{
-		"a map":                {CheckOutput(json.RawMessage(inside(open))), ""},
-		"a map of maps":        {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":` + open + `}`))), ""},
-		"the whole":            {CheckOutput(json.RawMessage(open)), "/additionalProperties"},
-		"beside names":         {CheckOutput(json.RawMessage(inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`))), "/properties/a/additionalProperties"},
-		"nothing said":         {CheckOutput(json.RawMessage(inside(`{"type":"object"}`))), "/properties/a"},
-		"a value of any kind":  {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{}}`))), "/properties/a/additionalProperties"},
-		"an open value":        {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"object"}}`))), "/properties/a/additionalProperties"},
-		"a default in a map":   {CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`))), "/properties/a/additionalProperties/default"},
-		"a map in $defs":       {CheckOutput(json.RawMessage(`{"type":"object","$defs":{"m":` + open + `},"properties":{"a":{"$ref":"#/$defs/m"}},"additionalProperties":false}`)), ""},
-		"a map of a parameter": {CheckParameters(json.RawMessage(inside(open))), "/properties/a/additionalProperties"},
+		"a map":                {schema.CheckOutput(json.RawMessage(inside(open))), ""},
+		"a map of maps":        {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":` + open + `}`))), ""},
+		"the whole":            {schema.CheckOutput(json.RawMessage(open)), "/additionalProperties"},
+		"beside names":         {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`))), "/properties/a/additionalProperties"},
+		"nothing said":         {schema.CheckOutput(json.RawMessage(inside(`{"type":"object"}`))), "/properties/a"},
+		"a value of any kind":  {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{}}`))), "/properties/a/additionalProperties"},
+		"an open value":        {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"object"}}`))), "/properties/a/additionalProperties"},
+		"a default in a map":   {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`))), "/properties/a/additionalProperties/default"},
+		"a map in $defs":       {schema.CheckOutput(json.RawMessage(`{"type":"object","$defs":{"m":` + open + `},"properties":{"a":{"$ref":"#/$defs/m"}},"additionalProperties":false}`)), ""},
+		"a map of a parameter": {schema.CheckParameters(json.RawMessage(inside(open))), "/properties/a/additionalProperties"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.at == "" && len(tt.problems) > 0 || tt.at != "" && (len(tt.problems) != 1 || tt.problems[0].Path != tt.at) {
@@ -169,7 +174,7 @@ func TestCheckHasNoOutput(t *testing.T) {
 	opts.Handlers["probe"] = Bind(func(context.Context, Call[none, none]) (Result, error) {
 		return Result{Data: json.RawMessage(`{"results":[]}`)}, nil
 	}, func(context.Context, Call[none, none]) error { return nil })
-	p, refused := mustLoad(t, opts, e).Snapshot().Prepare("probe", ModeText, nil)
+	p, refused := mustLoad(t, opts, e).Snapshot().Prepare("probe", spec.ModeText, nil)
 	if refused != nil {
 		t.Fatalf("%s", refused.Encode())
 	}

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
 )
 
 // dropInvalid removes from the lists in value, in place, the items that problems are about,
 // and returns those problems: the ones of items, at every depth. ok is false if a list would
 // become empty, or if no problem is about a list item; then value may have been changed.
-func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, ok bool) {
+func dropInvalid(value map[string]any, problems []document.Problem) (dropped []document.Problem, ok bool) {
 	items := map[string]map[int]bool{} // the items to drop, by the pointer to their list
 	for _, p := range problems {
 		list, index, found := innermostItem(value, p.Path)
@@ -27,8 +30,8 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 	// Remove from the inside out, so that every pointer is still right when it is used.
 	lists := slices.SortedFunc(maps.Keys(items), func(a, b string) int { return strings.Count(b, "/") - strings.Count(a, "/") })
 	for _, list := range lists {
-		place, _ := parsePointer(list)
-		found, _ := at(value, place)
+		place, _ := document.ParsePointer(list)
+		found, _ := document.At(value, place)
 		all, _ := found.([]any)
 		var kept []any
 		for i, item := range all {
@@ -39,7 +42,7 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 		if len(kept) == 0 {
 			return nil, false
 		}
-		holder, _ := at(value, place[:len(place)-1])
+		holder, _ := document.At(value, place[:len(place)-1])
 		switch parent := holder.(type) {
 		case map[string]any:
 			parent[place[len(place)-1]] = kept
@@ -54,9 +57,9 @@ func dropInvalid(value map[string]any, problems []Problem) (dropped []Problem, o
 // innermostItem finds the list item to or into which a path leads: the list's pointer and
 // the item's index.
 func innermostItem(value any, path string) (list string, index int, found bool) {
-	place, _ := parsePointer(path)
+	place, _ := document.ParsePointer(path)
 	for i, token := range place {
-		in, _ := at(value, place[:i])
+		in, _ := document.At(value, place[:i])
 		all, isList := in.([]any)
 		if n, err := strconv.Atoi(token); isList && err == nil && n >= 0 && n < len(all) {
 			list, index, found = place[:i].String(), n, true
@@ -66,9 +69,9 @@ func innermostItem(value any, path string) (list string, index int, found bool) 
 }
 
 // toldItems bounds how many of the left-out items are reported to a model.
-func toldItems(dropped []Problem) []Problem {
-	if more := len(dropped) - maxArgProblems; more > 0 {
-		dropped = append(slices.Clone(dropped[:maxArgProblems]), Problem{Message: fmt.Sprintf("and %d more", more)})
+func toldItems(dropped []document.Problem) []document.Problem {
+	if more := len(dropped) - schema.MaxProblems; more > 0 {
+		dropped = append(slices.Clone(dropped[:schema.MaxProblems]), document.Problem{Message: fmt.Sprintf("and %d more", more)})
 	}
 	return dropped
 }

@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
 )
 
 const listParameters = `parameters: {"type":"object","additionalProperties":false,"required":["names"],"properties":{
@@ -16,7 +20,7 @@ const listParameters = `parameters: {"type":"object","additionalProperties":fals
 		"properties":{"id":{"type":"string"},"size":{"type":"integer","default":7},"tags":{"type":"array","items":{"type":"string","minLength":2}}}}}}}}}`
 
 // lists is a registry with one tool that takes lists.
-func lists(t testing.TB, seen *[]Problem, changes ...string) *Registry {
+func lists(t testing.TB, seen *[]document.Problem, changes ...string) *Registry {
 	t.Helper()
 	type args struct {
 		Names []string        `json:"names"`
@@ -51,12 +55,12 @@ func TestTheValidPartOfAList(t *testing.T) {
 			`{"deep":{"rows":[{"id":"1","size":7},{"id":"3","size":7,"tags":["ok","yes"]}]},"names":["a"]}`, "/deep/rows/1/id /deep/rows/2/tags/1 /deep/rows/3/id"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var seen []Problem
-			p, refused := lists(t, &seen).Snapshot().Prepare("probe", ModeText, json.RawMessage(tc.args))
+			var seen []document.Problem
+			p, refused := lists(t, &seen).Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(tc.args))
 			var paths []string
 			if refused != nil {
 				checkEnvelope(t, *refused)
-				var details struct{ Errors []Problem }
+				var details struct{ Errors []document.Problem }
 				if err := json.Unmarshal(refused.Error.Details, &details); err != nil || tc.want != "" {
 					t.Fatalf("%s %v", refused.Encode(), err)
 				}
@@ -79,7 +83,7 @@ func TestTheValidPartOfAList(t *testing.T) {
 			if diff := cmp.Diff(tc.invalid, strings.Join(paths, " ")); diff != "" {
 				t.Error(diff)
 			}
-			if p, refused := lists(t, &seen, writes, `category: "action"`).Snapshot().Prepare("probe", ModeText, json.RawMessage(tc.args)); (refused == nil) != (tc.invalid == "") {
+			if p, refused := lists(t, &seen, writes, `category: "action"`).Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(tc.args)); (refused == nil) != (tc.invalid == "") {
 				t.Errorf("a tool that writes: %+v", p)
 			}
 		})
@@ -88,9 +92,9 @@ func TestTheValidPartOfAList(t *testing.T) {
 
 // TestManyInvalidItems: the first are named, the others counted.
 func TestManyInvalidItems(t *testing.T) {
-	var seen []Problem
-	p, refused := lists(t, &seen).Snapshot().Prepare("probe", ModeText, json.RawMessage(`{"names":["a"`+strings.Repeat(`,"x"`, 100)+`]}`))
-	if refused != nil || len(p.Invalid()) != maxArgProblems+1 || p.Invalid()[maxArgProblems].Message != "and 80 more" {
+	var seen []document.Problem
+	p, refused := lists(t, &seen).Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(`{"names":["a"`+strings.Repeat(`,"x"`, 100)+`]}`))
+	if refused != nil || len(p.Invalid()) != schema.MaxProblems+1 || p.Invalid()[schema.MaxProblems].Message != "and 80 more" {
 		t.Errorf("%+v %+v", p, refused)
 	}
 }
@@ -98,14 +102,14 @@ func TestManyInvalidItems(t *testing.T) {
 // FuzzTheValidPart: the kept items of a list are valid, and the left-out ones are named.
 func FuzzTheValidPart(f *testing.F) {
 	f.Add(`{"names":["a","x"],"deep":{"rows":[[],{"id":"1","tags":["x",["y"]]}]}}`)
-	var seen []Problem
+	var seen []document.Problem
 	s := lists(f, &seen).Snapshot()
 	f.Fuzz(func(t *testing.T, args string) {
-		p, refused := s.Prepare("probe", ModeText, json.RawMessage(args))
+		p, refused := s.Prepare("probe", spec.ModeText, json.RawMessage(args))
 		if refused != nil {
 			return
 		}
-		again, refused := s.Prepare("probe", ModeText, p.Args())
+		again, refused := s.Prepare("probe", spec.ModeText, p.Args())
 		if refused != nil || len(again.Invalid()) > 0 || string(again.Args()) != string(p.Args()) {
 			t.Errorf("%s was kept of %s", p.Args(), args)
 		}

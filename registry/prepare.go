@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"voicegw/prompts/toolerror"
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
 )
 
 // Prepared is a call that is ready to run. Clamp and SetIdempotencyKey must not be called
@@ -23,10 +25,10 @@ type Prepared struct {
 	// Fixed after Prepare.
 	tool     *Tool
 	snapshot *Snapshot
-	mode     Mode
+	mode     spec.Mode
 	closed   bool // the tool's time was not now when its snapshot was made
 	defaults []string
-	invalid  []Problem
+	invalid  []document.Problem
 
 	// Owned by the caller.
 	value   map[string]any
@@ -41,16 +43,16 @@ type Prepared struct {
 // are invalid it keeps the others, unless the tool writes: see Invalid. Otherwise the
 // Envelope is the answer: NOT_FOUND, MODE_RESTRICTED, or VALIDATION with every
 // error (at most 20 of them) and its path.
-func (s *Snapshot) Prepare(id string, mode Mode, raw json.RawMessage) (*Prepared, *Envelope) {
+func (s *Snapshot) Prepare(id string, mode spec.Mode, raw json.RawMessage) (*Prepared, *Envelope) {
 	return s.PrepareDecoded(id, mode, Decode(raw))
 }
 
 // PrepareDecoded is [Snapshot.Prepare] for arguments that are already decoded.
-func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepared, *Envelope) {
+func (s *Snapshot) PrepareDecoded(id string, mode spec.Mode, args Arguments) (*Prepared, *Envelope) {
 	start := time.Now()
 	t, ok := s.Tool(id)
 	if !ok {
-		env := NotFound(shorten(id, 100), s.version, time.Since(start))
+		env := NotFound(document.Shorten(id, 100), s.version, time.Since(start))
 		if other := s.suggestName(id, mode); other != "" {
 			env.Error.Suggestion = other
 		}
@@ -78,9 +80,9 @@ func (s *Snapshot) PrepareDecoded(id string, mode Mode, args Arguments) (*Prepar
 // arguments completes and validates a call's arguments. A tool that writes nothing works with
 // the valid part of its lists: for that, the raw arguments are decoded again, without the
 // defaults already filled in.
-func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []Problem) {
+func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []document.Problem) {
 	p, problems := s.whole(t, args, nil)
-	if p != nil || t.SideEffects == SideEffectsWrites || len(args.problems) > 0 {
+	if p != nil || t.SideEffects == spec.SideEffectsWrites || len(args.problems) > 0 {
 		return p, problems
 	}
 	if part, _ := s.whole(t, Decode(args.raw), problems); part != nil {
@@ -90,34 +92,33 @@ func (s *Snapshot) arguments(t *Tool, args Arguments) (*Prepared, []Problem) {
 }
 
 // whole returns the arguments without the list items that the problems in without are about.
-func (s *Snapshot) whole(t *Tool, args Arguments, without []Problem) (*Prepared, []Problem) {
+func (s *Snapshot) whole(t *Tool, args Arguments, without []document.Problem) (*Prepared, []document.Problem) {
 	if len(args.problems) > 0 {
 		return nil, args.problems
 	}
 	value, ok := args.value.(map[string]any)
 	if !ok {
-		return nil, []Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s", describe(args.value))}}
+		return nil, []document.Problem{{Message: fmt.Sprintf("must be an object with the arguments by name, got %s", document.Describe(args.value))}}
 	}
-	var invalid []Problem
+	var invalid []document.Problem
 	if without != nil {
 		if invalid, ok = dropInvalid(value, without); !ok {
 			return nil, without
 		}
 	}
-	params := t.compiled.params
-	f := filler{}
-	f.fill(params.root, value, nil)
-	if f.overflow {
-		return nil, []Problem{{Message: fmt.Sprintf("leave out more than %d values that have defaults; send fewer items", maxDefaults)}}
+	params := t.compiled.Parameters
+	applied, full := params.Complete(value)
+	if !full {
+		return nil, []document.Problem{{Message: fmt.Sprintf("leave out more than %d values that have defaults; send fewer items", schema.MaxDefaults)}}
 	}
-	if err := params.schema.Validate(value); err != nil {
-		return nil, params.explain(err, value)
+	if problems := params.Validate(value); len(problems) > 0 {
+		return nil, problems
 	}
-	p := &Prepared{tool: t, snapshot: s, value: value, args: appendCanonical(make([]byte, 0, len(args.raw)+64), value), invalid: toldItems(invalid)}
+	p := &Prepared{tool: t, snapshot: s, value: value, args: document.AppendCanonical(make([]byte, 0, len(args.raw)+64), value), invalid: toldItems(invalid)}
 	if err := t.handler.check(p.args); err != nil {
-		return nil, []Problem{unreadable(err)}
+		return nil, []document.Problem{unreadable(err)}
 	}
-	for _, place := range f.applied {
+	for _, place := range applied {
 		p.defaults = append(p.defaults, place.String())
 	}
 	slices.Sort(p.defaults)
@@ -126,19 +127,19 @@ func (s *Snapshot) whole(t *Tool, args Arguments, without []Problem) (*Prepared,
 
 // unreadable describes a value that the schema accepts and the handler's struct cannot hold,
 // such as a whole number beyond 64 bits.
-func unreadable(err error) Problem {
+func unreadable(err error) document.Problem {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
-		return Problem{Message: "cannot be read: " + shorten(err.Error(), 200)}
+		return document.Problem{Message: "cannot be read: " + document.Shorten(err.Error(), 200)}
 	}
 	path := ""
 	if wrong.Field != "" {
-		path = pointer(strings.Split(wrong.Field, ".")).String()
+		path = document.Pointer(strings.Split(wrong.Field, ".")).String()
 	}
-	return Problem{Path: path, Message: "is out of range: " + shorten(wrong.Value, 100)}
+	return document.Problem{Path: path, Message: "is out of range: " + document.Shorten(wrong.Value, 100)}
 }
 
-func modeNames(modes []Mode) string {
+func modeNames(modes []spec.Mode) string {
 	names := make([]string, len(modes))
 	for i, m := range modes {
 		names[i] = string(m)
@@ -147,7 +148,7 @@ func modeNames(modes []Mode) string {
 }
 
 // suggestName suggests existing tools in place of id; empty if no name is similar.
-func (s *Snapshot) suggestName(id string, mode Mode) string {
+func (s *Snapshot) suggestName(id string, mode spec.Mode) string {
 	var names []string
 	for _, t := range s.Tools(mode) {
 		names = append(names, t.ToolID)
@@ -155,7 +156,7 @@ func (s *Snapshot) suggestName(id string, mode Mode) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return toolerror.UseAnotherTool(didYouMean(shorten(id, 100), names), shorten(strings.Join(names, ", "), 1000))
+	return toolerror.UseAnotherTool(document.DidYouMean(document.Shorten(id, 100), names), document.Shorten(strings.Join(names, ", "), 1000))
 }
 
 // failure returns an envelope with an error.
@@ -172,8 +173,8 @@ func (s *Snapshot) meta(t *Tool, took time.Duration) Meta {
 
 // invalidArguments describes problems to the model: the first three in the message,
 // all reported ones in the details.
-func invalidArguments(tool string, problems []Problem) *Error {
-	more := max(0, len(problems)-maxArgProblems)
+func invalidArguments(tool string, problems []document.Problem) *Error {
+	more := max(0, len(problems)-schema.MaxProblems)
 	problems = problems[:len(problems)-more]
 	var said []string
 	for i, p := range problems {
@@ -182,11 +183,11 @@ func invalidArguments(tool string, problems []Problem) *Error {
 			break
 		}
 		place := cmp.Or(p.Path, "the arguments")
-		said = append(said, shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
+		said = append(said, document.Shorten(place, 100)+": "+strings.TrimSuffix(p.Message, "."))
 	}
-	details, _ := marshal(struct { // it holds only strings: it cannot fail
-		Errors []Problem `json:"errors"`
-		More   int       `json:"more,omitempty"`
+	details, _ := document.Marshal(struct { // it holds only strings: it cannot fail
+		Errors []document.Problem `json:"errors"`
+		More   int                `json:"more,omitempty"`
 	}{problems, more})
 	e := NewError(ErrorValidation, toolerror.InvalidArguments(tool, strings.Join(said, "; ")))
 	e.Details = details
@@ -197,7 +198,7 @@ func invalidArguments(tool string, problems []Problem) *Error {
 func (p *Prepared) Tool() *Tool { return p.tool }
 
 // Mode returns the mode for which the call was prepared.
-func (p *Prepared) Mode() Mode { return p.mode }
+func (p *Prepared) Mode() spec.Mode { return p.mode }
 
 // Args returns the arguments, defaults applied, in canonical JSON (see [Arguments.Text]). The
 // caller must not change them.
@@ -223,7 +224,7 @@ func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }
 // list still has items, the call continues without the invalid ones, provided that its tool
 // writes nothing: writing a part of what was requested would be a different operation. The
 // caller must not change the result.
-func (p *Prepared) Invalid() []Problem { return p.invalid }
+func (p *Prepared) Invalid() []document.Problem { return p.invalid }
 
 // Clamp lowers top-level numbers that are above the tool's own limits of the mode or above
 // limits, whichever is lower, and returns them; nil if nothing was lowered. It changes Args, and
@@ -242,10 +243,10 @@ func (p *Prepared) Clamp(limits map[string]int) map[string]Clamped {
 	changed := false
 	for name, limit := range all {
 		number, ok := p.value[name].(json.Number)
-		if !ok || !above(number, limit) {
+		if !ok || !document.Above(number, limit) {
 			continue
 		}
-		requested := json.Number(appendNumber(nil, string(number)))
+		requested := json.Number(document.AppendNumber(nil, string(number)))
 		if before, again := p.clamped[name]; again {
 			requested = before.Requested
 		}
@@ -257,33 +258,25 @@ func (p *Prepared) Clamp(limits map[string]int) map[string]Clamped {
 		changed = true
 	}
 	if changed {
-		p.args = appendCanonical(make([]byte, 0, len(p.args)), p.value)
+		p.args = document.AppendCanonical(make([]byte, 0, len(p.args)), p.value)
 	}
 	return maps.Clone(p.clamped)
-}
-
-func above(number json.Number, limit int) bool {
-	r, ok := new(big.Rat).SetString(string(number))
-	return ok && r.Cmp(new(big.Rat).SetInt64(int64(limit))) > 0
 }
 
 // BusinessKey fills the tool's idempotencyKey template with the current arguments, as
 // canonical JSON, so that different ones never give one key; empty if the tool has no
 // template. It is unique within the tool.
 func (p *Prepared) BusinessKey() string {
-	if !p.tool.compiled.hasKey {
-		return ""
-	}
-	return p.tool.compiled.businessKey.key(p.value)
+	return p.tool.compiled.BusinessKey(p.value)
 }
 
 // Preview fills the tool's preview template with the current arguments; without a template
 // it is the tool's name and its arguments as JSON.
 func (p *Prepared) Preview() string {
-	if !p.tool.compiled.hasView {
-		return p.tool.ToolID + " " + string(p.args)
+	if text, has := p.tool.compiled.Preview(p.value); has {
+		return text
 	}
-	return p.tool.compiled.preview.text(p.value)
+	return p.tool.ToolID + " " + string(p.args)
 }
 
 // SetIdempotencyKey sets the handler's Call.IdempotencyKey; the default is BusinessKey.

@@ -9,11 +9,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
+	"voicegw/registry/toolname"
 )
 
 func TestPrepare(t *testing.T) {
 	s := kbRegistry(t).Snapshot()
-	p, refused := s.Prepare("kb_search", ModeVoice, json.RawMessage(` {"top_k": 7.0, "query": "Ada <&> \u00e4", "filters": {"tags": ["a"]}} `))
+	p, refused := s.Prepare("kb_search", spec.ModeVoice, json.RawMessage(` {"top_k": 7.0, "query": "Ada <&> \u00e4", "filters": {"tags": ["a"]}} `))
 	if refused != nil {
 		t.Fatal(string(refused.Encode()))
 	}
@@ -23,37 +29,37 @@ func TestPrepare(t *testing.T) {
 	if diff := cmp.Diff([]string{"/include_snippets", "/namespace"}, p.Defaults()); diff != "" {
 		t.Error(diff)
 	}
-	if p.Mode() != ModeVoice || p.Tool().ToolID != "kb_search" {
+	if p.Mode() != spec.ModeVoice || p.Tool().ToolID != "kb_search" {
 		t.Error("wrong mode or tool")
 	}
 	if p.BusinessKey() != `"studio"/"Ada <&> ä"` || p.Preview() != "Search Ada <&> ä in studio" {
 		t.Errorf("key %q, preview %q", p.BusinessKey(), p.Preview())
 	}
-	if p, refused := s.Prepare(DescribeTool, ModeText, json.RawMessage(`{"tool":"kb_search"}`)); refused != nil || p.BusinessKey() != "" || p.Preview() != `describe_tool {"tool":"kb_search"}` {
+	if p, refused := s.Prepare(toolname.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"kb_search"}`)); refused != nil || p.BusinessKey() != "" || p.Preview() != `describe_tool {"tool":"kb_search"}` {
 		t.Error("a tool without templates has others than it should")
 	}
 }
 
 func TestPrepareRefuses(t *testing.T) {
-	e := entry(t, kbSearch, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
-	r := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, kbSearch), e)
+	e := entry(t, spectest.KBSearch, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
+	r := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, spectest.KBSearch), e)
 	tests := []struct {
 		name, tool, args string
-		mode             Mode
+		mode             spec.Mode
 		typ              ErrorType
 		message, details string
 	}{
-		{"unknown tool", "kb_serach", `{}`, ModeText, ErrorNotFound, `There is no tool named "kb_serach".`, ``},
-		{"long name", strings.Repeat("x", 10_000), `{}`, ModeText, ErrorNotFound, `There is no tool named "` + strings.Repeat("x", 100) + `…".`, ``},
-		{"other mode", "text_only", `{"query":"x"}`, ModeVoice, ErrorModeRestricted, `The tool text_only cannot be used in voice mode.`, ``},
+		{"unknown tool", "kb_serach", `{}`, spec.ModeText, ErrorNotFound, `There is no tool named "kb_serach".`, ``},
+		{"long name", strings.Repeat("x", 10_000), `{}`, spec.ModeText, ErrorNotFound, `There is no tool named "` + strings.Repeat("x", 100) + `…".`, ``},
+		{"other mode", "text_only", `{"query":"x"}`, spec.ModeVoice, ErrorModeRestricted, `The tool text_only cannot be used in voice mode.`, ``},
 		{"no mode", "text_only", `{"query":"x"}`, "", ErrorModeRestricted, `The tool text_only cannot be used in  mode.`, ``},
-		{"all errors", "kb_search", `{"top_k":50,"filters":{"type":"cat","tags":["a",""]},"k":1}`, ModeText, ErrorValidation,
+		{"all errors", "kb_search", `{"top_k":50,"filters":{"type":"cat","tags":["a",""]},"k":1}`, spec.ModeText, ErrorValidation,
 			`The arguments of kb_search are not valid: /filters/tags/1: must not be empty, at least 1 characters; /filters/type: must be one of "project", "person", "process", "link", "doc", got "cat"; /k: is not a known parameter; known here: filters, include_snippets, namespace, query, return_fields, top_k; and 2 more.`,
 			`{"errors":[{"path":"/filters/tags/1","message":"must not be empty, at least 1 characters"},{"path":"/filters/type","message":"must be one of \"project\", \"person\", \"process\", \"link\", \"doc\", got \"cat\""},{"path":"/k","message":"is not a known parameter; known here: filters, include_snippets, namespace, query, return_fields, top_k"},{"path":"/query","message":"is required and missing: What to look for."},{"path":"/top_k","message":"must be at most 10, got 50"}]}`},
-		{"nothing sent", "kb_search", ``, ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: is required and missing: What to look for..`, ``},
-		{"null", "kb_search", `null`, ModeText, ErrorValidation, `The arguments of kb_search are not valid: the arguments: must be an object with the arguments by name, got null.`, ``},
-		{"duplicate", "kb_search", `{"query":"x","query":"y"}`, ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: The key "query" stands twice in this object; leave one.`, ``},
-		{"half", "kb_search", `{"query":"x`, ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: This is no JSON that can be used: it ends in the middle.`, ``},
+		{"nothing sent", "kb_search", ``, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: is required and missing: What to look for..`, ``},
+		{"null", "kb_search", `null`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: the arguments: must be an object with the arguments by name, got null.`, ``},
+		{"duplicate", "kb_search", `{"query":"x","query":"y"}`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: The key "query" stands twice in this object; leave one.`, ``},
+		{"half", "kb_search", `{"query":"x`, spec.ModeText, ErrorValidation, `The arguments of kb_search are not valid: /query: This is no JSON that can be used: it ends in the middle.`, ``},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -95,7 +101,7 @@ func TestPrepareBoundsItsErrors(t *testing.T) {
 	for i := range 500 {
 		args = append(args, fmt.Sprintf(`"x%d%s":1`, i, strings.Repeat("x", 100)))
 	}
-	_, env := kbRegistry(t).Snapshot().Prepare("kb_search", ModeText, json.RawMessage(`{`+strings.Join(args, ",")+`}`))
+	_, env := kbRegistry(t).Snapshot().Prepare("kb_search", spec.ModeText, json.RawMessage(`{`+strings.Join(args, ",")+`}`))
 	if env == nil {
 		t.Fatal("it was taken")
 	}
@@ -103,10 +109,10 @@ func TestPrepareBoundsItsErrors(t *testing.T) {
 		t.Errorf("the answer has %d bytes", n)
 	}
 	var details struct {
-		Errors []Problem
+		Errors []document.Problem
 		More   int
 	}
-	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != maxArgProblems || details.More != 481 {
+	if err := json.Unmarshal(env.Error.Details, &details); err != nil || len(details.Errors) != schema.MaxProblems || details.More != 481 {
 		t.Errorf("%d errors, %d more, %v", len(details.Errors), details.More, err)
 	}
 }
@@ -118,17 +124,17 @@ func TestNumbersStayExact(t *testing.T) {
 		Exact json.Number `json:"exact"`
 	}
 	var got args
-	e := entry(t, kbSearch, `toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`,
+	e := entry(t, spectest.KBSearch, `toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`,
 		`parameters: {"type":"object","properties":{"big":{"type":"integer"},"exact":{"type":"number"}},"additionalProperties":false}`)
 	r := mustLoad(t, Options{Handlers: map[string]Handler{"probe": Bind(func(_ context.Context, call Call[args, none]) (Result, error) {
 		got = call.Args
 		return Result{Data: call.Args}, nil
 	})}}, e)
-	env := r.Snapshot().Execute(t.Context(), "probe", ModeText, json.RawMessage(`{"big":9.007199254740993e15,"exact":0.10000000000000000000000001}`), Session{})
+	env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, json.RawMessage(`{"big":9.007199254740993e15,"exact":0.10000000000000000000000001}`), Session{})
 	if !env.OK || got.Big != 9007199254740993 || got.Exact != "0.10000000000000000000000001" {
 		t.Errorf("got %+v, %s", got, env.Encode())
 	}
-	_, refused := r.Snapshot().Prepare("probe", ModeText, json.RawMessage(`{"big":10000000000000000000}`))
+	_, refused := r.Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(`{"big":10000000000000000000}`))
 	if refused == nil || refused.Error.Type != ErrorValidation || !strings.Contains(refused.Error.Message, "/big: is out of range") {
 		t.Errorf("beyond 64 bits: %+v", refused)
 	}
@@ -138,18 +144,18 @@ func TestClamp(t *testing.T) {
 	s := kbRegistry(t).Snapshot()
 	tests := []struct {
 		name, args string
-		mode       Mode
+		mode       spec.Mode
 		limits     map[string]int
 		want       map[string]Clamped
 		topK       string
 	}{
-		{"the tool's own", `{"query":"x","top_k":10}`, ModeVoice, nil, map[string]Clamped{"top_k": {"10", 3}}, `"top_k":3`},
-		{"the default too", `{"query":"x"}`, ModeVoice, nil, map[string]Clamped{"top_k": {"5", 3}}, `"top_k":3`},
-		{"not in text", `{"query":"x","top_k":10}`, ModeText, nil, nil, `"top_k":10`},
-		{"the caller's is lower", `{"query":"x"}`, ModeVoice, map[string]int{"top_k": 2}, map[string]Clamped{"top_k": {"5", 2}}, `"top_k":2`},
-		{"the tool's is lower", `{"query":"x"}`, ModeVoice, map[string]int{"top_k": 4}, map[string]Clamped{"top_k": {"5", 3}}, `"top_k":3`},
-		{"at the limit", `{"query":"x","top_k":3}`, ModeVoice, nil, nil, `"top_k":3`},
-		{"of what is no number or not there", `{"query":"x","top_k":1}`, ModeText, map[string]int{"query": 1, "gone": 1}, nil, `"top_k":1`},
+		{"the tool's own", `{"query":"x","top_k":10}`, spec.ModeVoice, nil, map[string]Clamped{"top_k": {"10", 3}}, `"top_k":3`},
+		{"the default too", `{"query":"x"}`, spec.ModeVoice, nil, map[string]Clamped{"top_k": {"5", 3}}, `"top_k":3`},
+		{"not in text", `{"query":"x","top_k":10}`, spec.ModeText, nil, nil, `"top_k":10`},
+		{"the caller's is lower", `{"query":"x"}`, spec.ModeVoice, map[string]int{"top_k": 2}, map[string]Clamped{"top_k": {"5", 2}}, `"top_k":2`},
+		{"the tool's is lower", `{"query":"x"}`, spec.ModeVoice, map[string]int{"top_k": 4}, map[string]Clamped{"top_k": {"5", 3}}, `"top_k":3`},
+		{"at the limit", `{"query":"x","top_k":3}`, spec.ModeVoice, nil, nil, `"top_k":3`},
+		{"of what is no number or not there", `{"query":"x","top_k":1}`, spec.ModeText, map[string]int{"query": 1, "gone": 1}, nil, `"top_k":1`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -173,12 +179,12 @@ func TestClamp(t *testing.T) {
 			}
 		})
 	}
-	p, _ := s.Prepare("kb_search", ModeVoice, json.RawMessage(`{"query":"x","top_k":10}`))
+	p, _ := s.Prepare("kb_search", spec.ModeVoice, json.RawMessage(`{"query":"x","top_k":10}`))
 	p.Clamp(nil)
 	if diff := cmp.Diff(map[string]Clamped{"top_k": {"10", 1}}, p.Clamp(map[string]int{"top_k": 1})); diff != "" {
 		t.Error("clamped again: " + diff)
 	}
-	if tool, _ := s.Tool("kb_search"); tool.Clamp[ModeVoice]["top_k"] != 3 {
+	if tool, _ := s.Tool("kb_search"); tool.Clamp[spec.ModeVoice]["top_k"] != 3 {
 		t.Error("a call changed the tool")
 	}
 }
@@ -192,7 +198,7 @@ func FuzzPrepare(f *testing.F) {
 	}
 	s := kbRegistry(f).Snapshot()
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		p, refused := s.Prepare("kb_search", ModeVoice, raw)
+		p, refused := s.Prepare("kb_search", spec.ModeVoice, raw)
 		if (p == nil) == (refused == nil) {
 			t.Fatal("neither or both")
 		}
@@ -200,7 +206,7 @@ func FuzzPrepare(f *testing.F) {
 			checkEnvelope(t, *refused)
 			return
 		}
-		again, refused := s.Prepare("kb_search", ModeVoice, p.Args())
+		again, refused := s.Prepare("kb_search", spec.ModeVoice, p.Args())
 		if refused != nil {
 			t.Fatalf("%q became %s, which is refused: %s", raw, p.Args(), refused.Encode())
 		}

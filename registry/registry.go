@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+
+	"voicegw/registry/spec"
 )
 
 // Options are what [Load] needs from the process.
@@ -23,7 +25,7 @@ type Options struct {
 	SessionCapabilities []reflect.Type
 	// ModeCapabilities are those that only calls of one mode bring along; a tool that
 	// needs one and also allows another mode is refused.
-	ModeCapabilities map[Mode][]reflect.Type
+	ModeCapabilities map[spec.Mode][]reflect.Type
 	// Settings is what the configuration says of tools, by id; see [Registry.Configure].
 	Settings map[string]ToolSettings
 	// Feature reports whether a feature that the availability of tools names is on for an agent. It may be

@@ -2,36 +2,6 @@ package registry
 
 import "slices"
 
-// requires reads the scopes that a conversation needs for the tool.
-func (r *specReader) requires() []string {
-	v, has := r.object["requires"]
-	if !has {
-		return nil
-	}
-	list, ok := v.([]any)
-	switch {
-	case !ok || len(list) == 0:
-		r.problem(pointer{"requires"}, "\"requires\" is a list of scopes, such as [\"calendar.write\"], got %s; for a tool that everybody has, leave it out.", describe(v))
-		return nil
-	case len(list) > MaxScopes:
-		r.problem(pointer{"requires"}, "A conversation has at most %d scopes, and the tool requires %d, so nobody would have it; require fewer.", MaxScopes, len(list))
-		return nil
-	}
-	var scopes []string
-	for i, v := range list {
-		scope, ok := v.(string)
-		switch {
-		case !ok || !ValidScope(scope):
-			r.problem(pointer{"requires"}.index(i), "A scope has 1 to %d letters, digits and the signs . _ : / -, got %s.", MaxScopeBytes, show(v))
-		case slices.Contains(scopes, scope):
-			r.problem(pointer{"requires"}.index(i), "The scope %q stands twice; leave one.", scope)
-		default:
-			scopes = append(scopes, scope)
-		}
-	}
-	return scopes
-}
-
 // permits reports whether a conversation with these scopes has the tool.
 func (t *Tool) permits(scopes []string) bool {
 	return !slices.ContainsFunc(t.Requires, func(needed string) bool { return !slices.Contains(scopes, needed) })

@@ -7,9 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
+	"voicegw/registry/toolname"
 )
 
-func idsOf(s *Snapshot, mode Mode) (ids []string) {
+func idsOf(s *Snapshot, mode spec.Mode) (ids []string) {
 	for _, t := range s.Tools(mode) {
 		ids = append(ids, t.ToolID)
 	}
@@ -39,20 +43,20 @@ func TestFor(t *testing.T) {
 		only   []string
 		want   []string
 	}{
-		{"no scope", nil, nil, []string{DescribeTool, "open"}},
-		{"one scope", []string{"calendar.write"}, nil, []string{"book", DescribeTool, "open"}},
-		{"another scope", []string{"calendar", "calendar.writer", "kb:staff"}, nil, []string{DescribeTool, "open"}},
-		{"all scopes", []string{"kb:staff", "calendar.write"}, nil, []string{"book", "cancel", DescribeTool, "open"}},
-		{"an agent without the tool", []string{"kb:staff", "calendar.write"}, []string{"cancel"}, []string{"cancel", DescribeTool}},
+		{"no scope", nil, nil, []string{toolname.DescribeTool, "open"}},
+		{"one scope", []string{"calendar.write"}, nil, []string{"book", toolname.DescribeTool, "open"}},
+		{"another scope", []string{"calendar", "calendar.writer", "kb:staff"}, nil, []string{toolname.DescribeTool, "open"}},
+		{"all scopes", []string{"kb:staff", "calendar.write"}, nil, []string{"book", "cancel", toolname.DescribeTool, "open"}},
+		{"an agent without the tool", []string{"kb:staff", "calendar.write"}, []string{"cancel"}, []string{"cancel", toolname.DescribeTool}},
 		{"an agent that has nothing else", nil, []string{"cancel"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := whole.For(Selection{Session: Session{Mode: ModeText, Scopes: c.scopes}, Only: c.only})
-			if got := idsOf(s, ModeText); !slices.Equal(got, c.want) {
+			s := whole.For(Selection{Session: Session{Mode: spec.ModeText, Scopes: c.scopes}, Only: c.only})
+			if got := idsOf(s, spec.ModeText); !slices.Equal(got, c.want) {
 				t.Errorf("the tools are %v, want %v", got, c.want)
 			}
 			for _, id := range []string{"book", "cancel"} {
-				_, refused := s.Prepare(id, ModeText, nil)
+				_, refused := s.Prepare(id, spec.ModeText, nil)
 				has := slices.Contains(c.want, id)
 				if (refused == nil) != has || !has && refused.Error.Type != ErrorNotFound {
 					t.Errorf("%s: %+v", id, refused)
@@ -60,8 +64,8 @@ func TestFor(t *testing.T) {
 				if len(c.want) == 0 {
 					continue
 				}
-				env := s.Execute(t.Context(), DescribeTool, ModeText, json.RawMessage(`{"tool":"`+id+`"}`), Session{})
-				describe, _ := s.Tool(DescribeTool)
+				env := s.Execute(t.Context(), toolname.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"`+id+`"}`), Session{})
+				describe, _ := s.Tool(toolname.DescribeTool)
 				if env.OK != has || strings.Contains(string(describe.Forms.OpenAI), id) != has {
 					t.Errorf("the guide of %s: %+v; offered is %s", id, env, describe.Forms.OpenAI)
 				}
@@ -78,9 +82,9 @@ func TestFor(t *testing.T) {
 
 // TestForNamesWhatThereIs: a model that calls a tool which it may not have learns of those that it has, and of no other.
 func TestForNamesWhatThereIs(t *testing.T) {
-	s := scopesRegistry(t).Snapshot().For(Selection{Session: Session{Mode: ModeVoice}, SwitchTo: []SwitchTarget{{ID: "desk"}}})
-	_, env := s.Prepare("book", ModeVoice, nil)
-	if env == nil || !strings.Contains(env.Error.Suggestion, "open") || !strings.Contains(env.Error.Suggestion, AgentSwitch) || strings.Contains(env.Error.Suggestion, "cancel") {
+	s := scopesRegistry(t).Snapshot().For(Selection{Session: Session{Mode: spec.ModeVoice}, SwitchTo: []SwitchTarget{{ID: "desk"}}})
+	_, env := s.Prepare("book", spec.ModeVoice, nil)
+	if env == nil || !strings.Contains(env.Error.Suggestion, "open") || !strings.Contains(env.Error.Suggestion, toolname.AgentSwitch) || strings.Contains(env.Error.Suggestion, "cancel") {
 		t.Errorf("answered %+v", env)
 	}
 }
@@ -95,7 +99,7 @@ func TestPermittedLeavesTheClientsTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := idsOf(with.Permitted(nil), ModeVoice); !slices.Equal(got, []string{DescribeTool, "open", "scroll"}) {
+	if got := idsOf(with.Permitted(nil), spec.ModeVoice); !slices.Equal(got, []string{toolname.DescribeTool, "open", "scroll"}) {
 		t.Errorf("the tools are %v", got)
 	}
 }
@@ -104,7 +108,7 @@ func TestPermittedLeavesTheClientsTools(t *testing.T) {
 func TestPermittedAndFilledIsShared(t *testing.T) {
 	whole := scopesRegistry(t).Snapshot()
 	get := func(scopes ...string) *Snapshot {
-		return whole.For(Selection{Session: Session{Mode: ModeText, Scopes: scopes}})
+		return whole.For(Selection{Session: Session{Mode: spec.ModeText, Scopes: scopes}})
 	}
 	if get() != get("other") || get("calendar.write") == get() || get().ToolsVersion() == get("calendar.write").ToolsVersion() {
 		t.Error("the snapshots of two conversations with the same tools differ, or those of two with others do not")
@@ -113,7 +117,7 @@ func TestPermittedAndFilledIsShared(t *testing.T) {
 
 // TestRequiresIsInTheFile: the registry's file has the scopes, in the order of the author.
 func TestRequiresIsInTheFile(t *testing.T) {
-	e := entry(t, kbSearch, `requires: ["z.z", "a"]`)
+	e := entry(t, spectest.KBSearch, `requires: ["z.z", "a"]`)
 	if data := encodeFile(t, e); !bytes.Contains(data, []byte(`"requires": [`)) {
 		t.Errorf("the file is %s", data)
 	}

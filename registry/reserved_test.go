@@ -5,24 +5,28 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
+	"voicegw/registry/toolname"
 )
 
 // TestReservedNames: no schema.json may take a name of the gateway's own, nor one that
 // looks like it, and no registry that holds one is loaded.
 func TestReservedNames(t *testing.T) {
 	for _, b := range Builtins() {
-		if !slices.Contains(ReservedNames(), b.ToolID) {
+		if !slices.Contains(toolname.ReservedNames(), b.ToolID) {
 			t.Errorf("%s is built in and not reserved", b.ToolID)
 		}
 	}
-	names := ReservedNames()
-	for _, name := range ReservedNames() {
+	names := toolname.ReservedNames()
+	for _, name := range toolname.ReservedNames() {
 		names = append(names, strings.ReplaceAll(name, "_", ""), strings.Replace(name, "c", "c_", 1))
 	}
 	for _, name := range names {
-		e := entry(t, kbSearch)
+		e := entry(t, spectest.KBSearch)
 		e.ToolID = name
-		if _, problems := ParseSpec(mustMarshal(t, e.Spec)); len(problems) != 1 || problems[0].Path != "/toolId" || !strings.Contains(problems[0].Message, "built in") {
+		if _, problems := spec.Parse(mustMarshal(t, e.Spec)); len(problems) != 1 || problems[0].Path != "/toolId" || !strings.Contains(problems[0].Message, "built in") {
 			t.Errorf("%s: %v", name, problems)
 		}
 		data, err := File{Tools: []Entry{e}}.Encode()
@@ -34,7 +38,7 @@ func TestReservedNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"confirm_actions", "describe", "tool_describe", "kb_search"} {
-		if why := Reserved(name); why != "" {
+		if why := toolname.Reserved(name); why != "" {
 			t.Errorf("%s %s", name, why)
 		}
 	}
@@ -45,7 +49,7 @@ func nothing(context.Context, Call[map[string]any, struct{}]) (Result, error) { 
 // TestLookalikesAreNotLoaded: of two tools whose names differ in underscores alone a model
 // would take one for the other.
 func TestLookalikesAreNotLoaded(t *testing.T) {
-	one, two := entry(t, kbSearch, `toolId: "kb_search"`), entry(t, kbSearch, `toolId: "kbsearch"`)
+	one, two := entry(t, spectest.KBSearch, `toolId: "kb_search"`), entry(t, spectest.KBSearch, `toolId: "kbsearch"`)
 	data, err := File{Tools: []Entry{one, two}}.Encode()
 	if err != nil {
 		t.Fatal(err)

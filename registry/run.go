@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"voicegw/prompts/toolerror"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 const (
@@ -179,7 +181,7 @@ func isTimeout(err error) bool {
 }
 
 // mayRepeat reports whether calling the tool again does no harm, whatever the first call did.
-func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != SideEffectsWrites }
+func (t *Tool) mayRepeat() bool { return t.Idempotent || t.SideEffects != spec.SideEffectsWrites }
 
 // notBegun is the outcome of a call whose context was done before its handler began.
 func (t *Tool) notBegun(ctx context.Context) outcome {
@@ -231,7 +233,7 @@ func (s *Snapshot) succeeded(t *Tool, result Result) outcome {
 	if _, check := result.Data.(passed); check {
 		return outcome{}
 	}
-	data, err := marshal(result.Data)
+	data, err := document.Marshal(result.Data)
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: its data: %w", errBadResult, err)}
 	}
@@ -271,14 +273,14 @@ func (s *Snapshot) failed(ctx context.Context, t *Tool, err error) outcome {
 		return outcome{err: err, unnamed: true, late: late}
 	}
 	told := &Error{
-		Type: named.Type, Message: shorten(named.Message, maxMessage), Retryable: named.Retryable,
-		PartialSideEffects: named.PartialSideEffects, Repeatable: named.Repeatable, Suggestion: shorten(named.Suggestion, maxMessage),
+		Type: named.Type, Message: document.Shorten(named.Message, maxMessage), Retryable: named.Retryable,
+		PartialSideEffects: named.PartialSideEffects, Repeatable: named.Repeatable, Suggestion: document.Shorten(named.Suggestion, maxMessage),
 	}
 	if told.Message == "" {
 		told.Message = toolerror.Failed(t.ToolID)
 	}
 	if named.Details != nil {
-		details, err := marshal(named.Details)
+		details, err := document.Marshal(named.Details)
 		if err == nil && len(details) > maxDetailsBytes {
 			err = fmt.Errorf("they have %d bytes, at most %d are allowed", len(details), maxDetailsBytes)
 		}
@@ -298,7 +300,7 @@ func (t *Tool) told(o outcome) *Error {
 	if e == nil {
 		e = NewError(ErrorInternal, toolerror.FailedUnexpectedly(t.ToolID))
 	}
-	if t.SideEffects != SideEffectsWrites {
+	if t.SideEffects != spec.SideEffectsWrites {
 		return e
 	}
 	if (e.Type == ErrorInternal || o.late) && !o.harmless() {

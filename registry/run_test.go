@@ -17,6 +17,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/registry/spec"
+	"voicegw/registry/spec/spectest"
+	"voicegw/registry/toolname"
 )
 
 type probe = func(context.Context, Call[none, none]) (Result, error)
@@ -75,7 +79,7 @@ func TestRunOutcomes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e, opts, logged := simple(t, tt.f)
 			r := mustLoad(t, opts, e)
-			env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{ID: "s7"})
+			env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{ID: "s7"})
 			checkEnvelope(t, env)
 			got := string(mustMarshal(t, env.Error))
 			if env.OK {
@@ -129,7 +133,7 @@ func TestPartialSideEffects(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e, opts, _ := simple(t, func(context.Context, Call[none, none]) (Result, error) { return Result{}, tt.err }, tt.changes...)
-			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			if env.Error.PartialSideEffects != tt.partial || env.Error.IdempotencyRequired != tt.require {
 				t.Errorf("got %s", env.Encode())
@@ -149,7 +153,7 @@ func TestDeadline(t *testing.T) {
 			})
 			r := mustLoad(t, opts, e)
 			start := time.Now()
-			env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			if took := time.Since(start); took != 2*time.Second || env.Meta.DurationMS != 2000 {
 				t.Errorf("it took %v and says %d ms", took, env.Meta.DurationMS)
@@ -174,7 +178,7 @@ func TestDeadline(t *testing.T) {
 				return Result{Data: "late"}, nil
 			}, writes, `category: "action"`, `idempotent: false`)
 			r := mustLoad(t, opts, e)
-			env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			before := string(env.Encode())
 			if env.OK || env.Error.Retryable || !env.Error.PartialSideEffects || !env.Error.IdempotencyRequired {
@@ -205,7 +209,7 @@ func TestDeadline(t *testing.T) {
 			hang, let := release()
 			e, opts, logged := simple(t, func(context.Context, Call[none, none]) (Result, error) { <-hang; panic("late") })
 			r := mustLoad(t, opts, e)
-			if env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{}); env.OK {
+			if env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{}); env.OK {
 				t.Error("it is ok")
 			}
 			let()
@@ -224,7 +228,7 @@ func TestDeadline(t *testing.T) {
 				}
 				return Result{Data: 1}, nil
 			})
-			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			if !env.OK || !env.Meta.LatencyBudgetExceeded || env.Meta.DurationMS != 801 || !strings.Contains(logged.String(), "over its latency budget") {
 				t.Errorf("got %s, logged %q", env.Encode(), logged)
@@ -237,6 +241,7 @@ func TestDeadline(t *testing.T) {
 type httpTimeout struct{}
 
 func (httpTimeout) Error() string { return "Client.Timeout exceeded while awaiting headers" }
+
 func (httpTimeout) Timeout() bool { return true }
 
 // TestADeadlineIsTransient, whoever set it and however the handler reports it, with what is
@@ -279,7 +284,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e, opts, logged := simple(t, f, want.changes...)
-					env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+					env := mustLoad(t, opts, e).Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 					checkEnvelope(t, env)
 					if env.OK || env.Error.Type != ErrorTransient || env.Error.Retryable != want.retryable || env.Error.PartialSideEffects != want.partial {
 						t.Errorf("got %s", env.Encode())
@@ -296,7 +301,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 		e, opts, _ := simple(t, at(nil), writes, `category: "action"`, `idempotent: false`)
 		ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 		defer cancel()
-		env := mustLoad(t, opts, e).Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+		env := mustLoad(t, opts, e).Snapshot().Execute(ctx, "probe", spec.ModeText, nil, Session{})
 		if env.OK || env.Error.Type != ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects {
 			t.Errorf("got %s", env.Encode())
 		}
@@ -306,7 +311,7 @@ func TestADeadlineIsTransient(t *testing.T) {
 			e, opts, _ := simple(t, until(func(context.Context) error { return context.DeadlineExceeded }))
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
-			env := mustLoad(t, opts, e).Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+			env := mustLoad(t, opts, e).Snapshot().Execute(ctx, "probe", spec.ModeText, nil, Session{})
 			if env.OK || env.Error.Type != ErrorInternal || env.Error.Retryable || !strings.Contains(env.Error.Message, "cancelled") {
 				t.Errorf("got %s", env.Encode())
 			}
@@ -326,9 +331,9 @@ func TestHangingToolIsRefused(t *testing.T) {
 		}, writes, `category: "action"`)
 		r := mustLoad(t, opts, e)
 		for range maxLeftBehind + 5 {
-			r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 		}
-		env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+		env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 		checkEnvelope(t, env)
 		if begun.Load() != maxLeftBehind || env.Error.Type != ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects || !strings.Contains(env.Error.Message, "hang") {
 			t.Errorf("%d begun, got %s", begun.Load(), env.Encode())
@@ -337,7 +342,7 @@ func TestHangingToolIsRefused(t *testing.T) {
 		if err := r.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{}); !env.OK {
+		if env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{}); !env.OK {
 			t.Errorf("afterwards: %s", env.Encode())
 		}
 	})
@@ -356,12 +361,12 @@ func TestCancel(t *testing.T) {
 		r := mustLoad(t, opts, e)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-started; cancel() }()
-		env := r.Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+		env := r.Snapshot().Execute(ctx, "probe", spec.ModeText, nil, Session{})
 		checkEnvelope(t, env)
 		if env.Error.Type != ErrorInternal || !strings.Contains(env.Error.Message, "cancelled before it was finished") || !env.Error.PartialSideEffects || env.Error.Retryable {
 			t.Errorf("got %s", env.Encode())
 		}
-		env = r.Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+		env = r.Snapshot().Execute(ctx, "probe", spec.ModeText, nil, Session{})
 		checkEnvelope(t, env)
 		if begun != 1 || !strings.Contains(env.Error.Message, "before it began") || env.Error.PartialSideEffects {
 			t.Errorf("%d begun, got %s", begun, env.Encode())
@@ -372,7 +377,7 @@ func TestCancel(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		started = make(chan struct{})
-		env = r.Snapshot().Execute(short, "probe", ModeText, nil, Session{})
+		env = r.Snapshot().Execute(short, "probe", spec.ModeText, nil, Session{})
 		if !strings.Contains(env.Error.Message, "in the time that was left") || !strings.Contains(logged.String(), "tool failed") {
 			t.Errorf("got %s, the log says\n%s", env.Encode(), logged)
 		}
@@ -389,7 +394,7 @@ func TestFinishedAtTheDeadline(t *testing.T) {
 		r := mustLoad(t, opts, e)
 		const calls = 200
 		for range calls {
-			env := r.Snapshot().Execute(t.Context(), "probe", ModeText, nil, Session{})
+			env := r.Snapshot().Execute(t.Context(), "probe", spec.ModeText, nil, Session{})
 			checkEnvelope(t, env)
 			if !env.OK && !strings.Contains(env.Error.Message, "did not finish") {
 				t.Errorf("got %s", env.Encode())
@@ -407,16 +412,16 @@ func TestCallSeesItsSession(t *testing.T) {
 		Query string `json:"query"`
 	}
 	var got Call[args, none]
-	e := entry(t, kbSearch, `toolId: "probe"`, `preview: null`, `clamp: null`, `idempotencyKey: "{query}"`,
+	e := entry(t, spectest.KBSearch, `toolId: "probe"`, `preview: null`, `clamp: null`, `idempotencyKey: "{query}"`,
 		`parameters: {"type":"object","properties":{"query":{"type":"string"}},"additionalProperties":false}`)
 	r := mustLoad(t, Options{Handlers: map[string]Handler{"probe": Bind(func(_ context.Context, call Call[args, none]) (Result, error) {
 		got = call
 		return Result{}, nil
 	})}}, e)
 	session := Session{ID: "s", UserID: "u", ConversationID: "c", Agent: "a", Turn: 3, Now: time.Unix(5, 0).UTC()}
-	p, _ := r.Snapshot().Prepare("probe", ModeVoice, json.RawMessage(`{"query":"x"}`))
+	p, _ := r.Snapshot().Prepare("probe", spec.ModeVoice, json.RawMessage(`{"query":"x"}`))
 	p.Run(t.Context(), session)
-	session.Mode, session.ToolsVersion = ModeVoice, r.Snapshot().Version()
+	session.Mode, session.ToolsVersion = spec.ModeVoice, r.Snapshot().Version()
 	want := Call[args, none]{Args: args{"x"}, Session: session, Tool: "probe", IdempotencyKey: `"x"`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -429,45 +434,45 @@ func TestCallSeesItsSession(t *testing.T) {
 }
 
 func TestDescribeTool(t *testing.T) {
-	e := entry(t, kbSearch, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
-	s := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, kbSearch), e).Snapshot()
-	ask := func(mode Mode, tool string) Envelope {
-		env := s.Execute(t.Context(), DescribeTool, mode, json.RawMessage(`{"tool":"`+tool+`"}`), Session{})
+	e := entry(t, spectest.KBSearch, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
+	s := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, spectest.KBSearch), e).Snapshot()
+	ask := func(mode spec.Mode, tool string) Envelope {
+		env := s.Execute(t.Context(), toolname.DescribeTool, mode, json.RawMessage(`{"tool":"`+tool+`"}`), Session{})
 		checkEnvelope(t, env)
 		return env
 	}
-	if env := ask(ModeVoice, "kb_search"); string(env.Data) != `{"tool":"kb_search","version":"1.2.0","category":"retrieval","guide":"# kb_search\n\nA tool.\n"}` {
+	if env := ask(spec.ModeVoice, "kb_search"); string(env.Data) != `{"tool":"kb_search","version":"1.2.0","category":"retrieval","guide":"# kb_search\n\nA tool.\n"}` {
 		t.Errorf("got %s", env.Encode())
 	}
-	if env := ask(ModeVoice, DescribeTool); !env.OK {
+	if env := ask(spec.ModeVoice, toolname.DescribeTool); !env.OK {
 		t.Errorf("got %s", env.Encode())
 	}
 	for _, tool := range []string{"text_only", "gone"} {
-		env := ask(ModeVoice, tool)
+		env := ask(spec.ModeVoice, tool)
 		if env.OK || env.Error.Type != ErrorNotFound || env.Error.Suggestion != "The tools are: describe_tool, kb_search." {
 			t.Errorf("%s by voice: %s", tool, env.Encode())
 		}
 	}
-	if env := ask(ModeText, "text_only"); !env.OK {
+	if env := ask(spec.ModeText, "text_only"); !env.OK {
 		t.Errorf("got %s", env.Encode())
 	}
-	spec, _ := s.Tool(DescribeTool)
-	if _, problems := ParseSpec([]byte(strings.Replace(string(mustMarshal(t, spec.Spec)), "describe_tool", "other", 1))); len(problems) > 0 {
+	described, _ := s.Tool(toolname.DescribeTool)
+	if _, problems := spec.Parse([]byte(strings.Replace(string(mustMarshal(t, described.Spec)), "describe_tool", "other", 1))); len(problems) > 0 {
 		t.Errorf("the built-in tool is not one that we would take: %v", problems)
 	}
 }
 
 // TestConcurrentCalls runs what may run at the same time; the race detector looks on.
 func TestConcurrentCalls(t *testing.T) {
-	r := mustLoad(t, Options{Dev: true, Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, kbSearch))
-	again := encodeFile(t, entry(t, kbSearch))
-	shared, _ := r.Snapshot().Prepare("kb_search", ModeText, json.RawMessage(`{"query":"shared"}`))
+	r := mustLoad(t, Options{Dev: true, Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, spectest.KBSearch))
+	again := encodeFile(t, entry(t, spectest.KBSearch))
+	shared, _ := r.Snapshot().Prepare("kb_search", spec.ModeText, json.RawMessage(`{"query":"shared"}`))
 	synctest.Test(t, func(t *testing.T) {
 		for i := range 8 {
 			go func() {
 				s := r.Snapshot()
 				for range 20 {
-					env := s.Execute(t.Context(), "kb_search", ModeVoice, json.RawMessage(fmt.Sprintf(`{"query":"q%d","top_k":10}`, i)), Session{})
+					env := s.Execute(t.Context(), "kb_search", spec.ModeVoice, json.RawMessage(fmt.Sprintf(`{"query":"q%d","top_k":10}`, i)), Session{})
 					if !env.OK || !strings.Contains(string(env.Data), fmt.Sprintf(`"q%d"`, i)) {
 						t.Errorf("got %s", env.Encode())
 					}
@@ -500,7 +505,7 @@ func TestEndedWhileCancelled(t *testing.T) {
 	for range calls {
 		ctx, stop := context.WithCancel(t.Context())
 		cancel = stop
-		r.Snapshot().Execute(ctx, "probe", ModeText, nil, Session{})
+		r.Snapshot().Execute(ctx, "probe", spec.ModeText, nil, Session{})
 		stop()
 		if err := r.Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -516,7 +521,7 @@ func TestEndedWhileCancelled(t *testing.T) {
 func TestLateHandlerInItsOwnWords(t *testing.T) {
 	ctx, cancel := context.WithDeadlineCause(t.Context(), time.Unix(0, 0), errDeadline)
 	defer cancel()
-	tool := &Tool{Entry: Entry{Spec: Spec{ToolID: "probe", TimeoutMS: 2000, SideEffects: SideEffectsWrites}}}
+	tool := &Tool{Entry: Entry{Spec: spec.Spec{ToolID: "probe", TimeoutMS: 2000, SideEffects: spec.SideEffectsWrites}}}
 	o := tool.late(ctx, outcome{err: errors.New("gave up"), unnamed: true})
 	if e := tool.told(o); e.Type != ErrorTransient || e.Retryable || !e.PartialSideEffects || !strings.Contains(o.err.Error(), "gave up") {
 		t.Errorf("told %+v of %v", e, o.err)

@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // Tool is one tool of a [Snapshot]; immutable.
 type Tool struct {
 	Entry
-	compiled *compiledSpec
+	compiled *spec.Compiled
 	handler  Handler
-	sources  map[Mode][]source
+	sources  map[spec.Mode][]source
 	client   bool // the client runs it; see Declare
 }
 
@@ -34,7 +37,7 @@ type Snapshot struct {
 func (s *Snapshot) Version() string { return s.version }
 
 // Tools returns the tools allowed in mode, sorted by id. The caller owns the slice.
-func (s *Snapshot) Tools(mode Mode) []*Tool {
+func (s *Snapshot) Tools(mode spec.Mode) []*Tool {
 	var tools []*Tool
 	for _, t := range s.sorted {
 		if t.Allows(mode) {
@@ -59,7 +62,7 @@ func (s *Snapshot) Tool(id string) (*Tool, bool) {
 // Refuse returns the answer to a call of the tool that the caller's own policy refuses; the
 // statistics count it. For an unknown tool the answer has no version.
 func (s *Snapshot) Refuse(id string, e *Error) Envelope {
-	env := Envelope{Error: e, Meta: Meta{Tool: shorten(id, 100), RegistryVersion: s.version, ResponseSchemaVersion: ResponseSchemaVersion}}
+	env := Envelope{Error: e, Meta: Meta{Tool: document.Shorten(id, 100), RegistryVersion: s.version, ResponseSchemaVersion: ResponseSchemaVersion}}
 	name := UnknownTool
 	if t, ok := s.tools[id]; ok {
 		env.Meta.ToolVersion, name = t.Version, t.counted()
@@ -69,7 +72,7 @@ func (s *Snapshot) Refuse(id string, e *Error) Envelope {
 }
 
 // Execute is Prepare, Clamp with the tool's own limits, and Run.
-func (s *Snapshot) Execute(ctx context.Context, id string, mode Mode, raw json.RawMessage, session Session, caps ...any) Envelope {
+func (s *Snapshot) Execute(ctx context.Context, id string, mode spec.Mode, raw json.RawMessage, session Session, caps ...any) Envelope {
 	p, refused := s.Prepare(id, mode, raw)
 	if refused != nil {
 		return *refused

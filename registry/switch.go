@@ -9,6 +9,10 @@ import (
 	"strings"
 
 	"voicegw/prompts"
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // SwitchTarget is an agent that another one may hand its user over to.
@@ -35,20 +39,20 @@ type switched struct {
 	Note  string `json:"note"`
 }
 
-// Switching returns a snapshot of the same version that has the built-in tool [AgentSwitch] as well,
+// Switching returns a snapshot of the same version that has the built-in tool [toolname.AgentSwitch] as well,
 // with these agents for the values of its parameter agent. Without targets it returns s.
 func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
 	if s == nil || len(targets) == 0 {
 		return s
 	}
 	entry := switchEntry(targets)
-	params, problems := compileParameters(entry.Parameters)
+	params, problems := schema.CompileParameters(entry.Parameters)
 	if len(problems) > 0 {
-		panic(fmt.Sprint("registry: the schema of "+AgentSwitch+": ", problems)) // it is made here, of texts in quotes
+		panic(fmt.Sprint("registry: the schema of "+toolname.AgentSwitch+": ", problems)) // it is made here, of texts in quotes
 	}
 	sub := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: maps.Clone(s.tools)}
-	tool := &Tool{Entry: entry, compiled: &compiledSpec{params: params}, handler: switchHandler(targets)}
-	sub.tools[AgentSwitch] = tool
+	tool := &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
+	sub.tools[toolname.AgentSwitch] = tool
 	sub.sorted = append(slices.Clone(s.sorted), tool)
 	slices.SortFunc(sub.sorted, func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
 	for i, t := range sub.sorted {
@@ -99,10 +103,10 @@ func switchEntry(targets []SwitchTarget) Entry {
 	closed := map[string]any{"additionalProperties": false}
 	openai := form("string", "object", false, closed)
 	return Entry{
-		Spec: Spec{
-			ToolID: AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,
-			Category: CategoryUtility, SideEffects: SideEffectsNone,
-			AllowedModes: []Mode{ModeText, ModeVoice}, LatencyBudgetMS: 500, TimeoutMS: 1000,
+		Spec: spec.Spec{
+			ToolID: toolname.AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,
+			Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
+			AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 500, TimeoutMS: 1000,
 			Parameters: form("string", "object", true, closed),
 		},
 		Summary: prompts.AgentSwitchSummary,
@@ -120,7 +124,7 @@ func targetWords(targets []SwitchTarget) string {
 	for _, t := range targets {
 		line := "\n" + t.ID
 		if words := strings.TrimSpace(strings.Join(strings.Fields(t.Name+". "+t.Description), " ")); words != "." {
-			line += ": " + shorten(words, maxTargetWords)
+			line += ": " + document.Shorten(words, maxTargetWords)
 		}
 		if b.Len()+len(line) > maxTargets {
 			break

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"voicegw/prompts/toolerror"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // errJobTime is the cause of the end of work that takes longer than its tool allows.
@@ -33,7 +35,7 @@ func (s *Snapshot) Work(ctx context.Context, run JobRun, caps ...any) Envelope {
 	start := time.Now()
 	t, ok := s.tools[run.Tool]
 	if !ok || t.Job == nil || !t.Allows(run.Session.Mode) {
-		return NotFound(shorten(run.Tool, 100), s.version, time.Since(start))
+		return NotFound(document.Shorten(run.Tool, 100), s.version, time.Since(start))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.Job.Within(), errJobTime)
 	defer cancel()
@@ -48,7 +50,7 @@ func (s *Snapshot) Work(ctx context.Context, run JobRun, caps ...any) Envelope {
 	}
 	if o.late && errors.Is(o.err, errJobTime) {
 		o.told = NewError(ErrorPermanent, toolerror.JobOutOfTime(t.ToolID, t.Job.Longest))
-		o.told.PartialSideEffects = t.SideEffects == SideEffectsWrites
+		o.told.PartialSideEffects = t.SideEffects == spec.SideEffectsWrites
 	}
 	env := Envelope{Meta: s.meta(t, time.Since(start))}
 	if o.err == nil {

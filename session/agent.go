@@ -13,6 +13,7 @@ import (
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Agent is the character that the model plays. It is not changed once a Manager has it.
@@ -168,7 +169,7 @@ func (m *Manager) choose(g *guest) *Cause {
 // the session says all that counts. The agent is given the tool with which it hands its user over to agents
 // with which a session may begin.
 func (m *Manager) equip(a *Agent, tools *registry.Snapshot, s registry.Session) *registry.Snapshot {
-	s.Agent, s.Mode, s.Now = a.Name, registry.ModeVoice, time.Now().UTC()
+	s.Agent, s.Mode, s.Now = a.Name, spec.ModeVoice, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(a.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == a.Name || m.agent(t.ID) == nil })
 	return tools.For(registry.Selection{Session: s, Only: a.Tools, Live: m.options().Live, SwitchTo: there})
 }

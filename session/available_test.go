@@ -9,6 +9,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -18,7 +19,7 @@ func houred(t *testing.T) *registry.Registry {
 	done := handlerFunc(func(context.Context) (registry.Result, error) { return registry.Result{Data: "done"}, nil }).bind()
 	clock := entry("clock", "1.0.0")
 	now := time.Now().UTC()
-	clock.Availability = &registry.Availability{Agents: []string{"desk", "billing"}, Zone: "UTC", Times: []registry.TimeWindow{{From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}}
+	clock.Availability = &spec.Availability{Agents: []string{"desk", "billing"}, Zone: "UTC", Times: []spec.TimeWindow{{From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}}
 	tools, err := registry.Load(registrytest.File(t, clock, entry("watch", "1.0.0")),
 		registry.Options{Handlers: map[string]registry.Handler{"clock": done, "watch": done}})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -333,7 +334,7 @@ func FuzzDeclared(f *testing.F) {
 		if _, err := all.With([]*registry.Tool{tool}); !errors.As(err, new(*registry.SameName)) {
 			t.Fatalf("twice: %v", err)
 		}
-		if p, _ := all.Prepare(tool.ToolID, registry.ModeVoice, json.RawMessage(`{}`)); p != nil && !json.Valid(p.Args()) {
+		if p, _ := all.Prepare(tool.ToolID, spec.ModeVoice, json.RawMessage(`{}`)); p != nil && !json.Valid(p.Args()) {
 			t.Fatalf("%s", p.Args())
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -55,7 +56,7 @@ func (m *Manager) Confirm(ctx context.Context, token string, approved bool, who 
 		}
 	}
 	r := calls.Decision{
-		At: time.Now(), Mode: registry.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Reference: c.Reference, Args: c.Args, Outcome: outcome, By: calls.ByAPI,
+		At: time.Now(), Mode: spec.Mode(c.Mode), Turn: c.Turn, Tool: c.Tool, Reference: c.Reference, Args: c.Args, Outcome: outcome, By: calls.ByAPI,
 	}.Record()
 	r.ToolVersion, r.RegistryVersion = c.ToolVersion, c.RegistryVersion
 	if approved {
@@ -118,7 +119,7 @@ func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry
 		env, _ = m.options().Executor.RunStored(ctx, tools, c, execute.Conversation{Capabilities: []any{nobody{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
 	}
 	line := audit.Call{
-		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: registry.Mode(c.Mode), Turn: c.Turn, ID: "confirmation_" + c.Reference,
+		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: "confirmation_" + c.Reference,
 		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
 		ConfirmedBy: string(calls.ByAPI), Reference: c.Reference, Waited: max(time.Since(c.CreatedAt), 0),
 	}

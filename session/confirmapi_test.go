@@ -18,6 +18,7 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -123,8 +124,8 @@ func TestAPIConfirmsOfOneWhoHasGone(t *testing.T) {
 		all := tl.audited.list()
 		r := all[len(all)-1]
 		reference := tl.questions.All()[0].Reference
-		if r.Event != audit.EventTool || !r.OK || r.ToolID != "pay" || r.ToolVersion != "1.0.0" || r.RegistryVersion != tl.registry.Snapshot().Version() || r.Category != registry.CategoryAction ||
-			r.SessionID != got.SessionID || r.UserID != "ada" || r.ConversationID != "conv_1" || r.Agent != "default" || r.TurnID != 1 || r.Mode != registry.ModeVoice ||
+		if r.Event != audit.EventTool || !r.OK || r.ToolID != "pay" || r.ToolVersion != "1.0.0" || r.RegistryVersion != tl.registry.Snapshot().Version() || r.Category != spec.CategoryAction ||
+			r.SessionID != got.SessionID || r.UserID != "ada" || r.ConversationID != "conv_1" || r.Agent != "default" || r.TurnID != 1 || r.Mode != spec.ModeVoice ||
 			r.CallID != "confirmation_"+reference || r.IdempotencyKey != "confirmation:"+reference || r.Confirmation != "approved" || r.ConfirmedBy != "api" || r.Reference != reference ||
 			r.Delivered || r.NotDelivered != "session_over" || !r.Time.Equal(time.Now()) || string(r.Args) != `{"amount":5,"to":"Bob","top_k":5}` {
 			t.Errorf("audited: %+v", r)

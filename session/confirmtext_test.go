@@ -12,6 +12,7 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -24,20 +25,20 @@ func TestAPIConfirmsText(t *testing.T) {
 		Inviter registry.Inviter
 	}
 	e := entry("draw", "1.0.0")
-	e.AllowedModes, e.RequiresConfirmation = []registry.Mode{registry.ModeText}, true
+	e.AllowedModes, e.RequiresConfirmation = []spec.Mode{spec.ModeText}, true
 	tools, err := registry.Load(registrytest.File(t, e), registry.Options{
 		Handlers: map[string]registry.Handler{"draw": registry.Bind(func(_ context.Context, c registry.Call[noArgs, needs]) (registry.Result, error) {
 			c.Needs.Gallery.Show(registry.Image{ID: "1"})
 			return registry.Result{Data: c.Needs.Inviter.Origin()}, nil
 		})},
-		ModeCapabilities: map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Inviter]()}},
+		ModeCapabilities: map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Inviter]()}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	asked := &executetest.Confirmations{}
 	if err := asked.Create(t.Context(), store.Confirmation{
-		Token: "cf_1", Reference: "ABC", Session: "chat-1", User: "ada", Mode: string(registry.ModeText), Tool: "draw", ToolVersion: "1.0.0",
+		Token: "cf_1", Reference: "ABC", Session: "chat-1", User: "ada", Mode: string(spec.ModeText), Tool: "draw", ToolVersion: "1.0.0",
 		Turn: 1, Args: json.RawMessage(`{}`), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),
 	}); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -40,7 +41,7 @@ func inspectStage(t *testing.T, records *audits, change func(*Options), wishes .
 	e := entry("act", "1.0.0")
 	e.Parameters = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":9}},"additionalProperties":false}`)
 	e.Forms = registry.Forms{OpenAI: e.Parameters, OpenAIChat: e.Parameters, Gemini: e.Forms.Gemini}
-	e.Clamp = map[registry.Mode]map[string]int{registry.ModeVoice: {"n": 3}}
+	e.Clamp = map[spec.Mode]map[string]int{spec.ModeVoice: {"n": 3}}
 	act := handlerFunc(func(context.Context) (registry.Result, error) {
 		pass(40 * time.Millisecond)
 		return registry.Result{Data: "done", Intents: wishes}, nil

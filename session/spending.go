@@ -9,7 +9,7 @@ import (
 	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -96,7 +96,7 @@ func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
 	if m.options().Audit == nil || s.opts.Prices == nil {
 		return sum
 	}
-	r := s.ours(audit.Spent(time.Now(), audit.EventSessionCost, registry.ModeVoice, sum, s.opts.Prices.Version, cause.Reason))
+	r := s.ours(audit.Spent(time.Now(), audit.EventSessionCost, spec.ModeVoice, sum, s.opts.Prices.Version, cause.Reason))
 	r.KeyID = s.principal.Value().ID
 	m.options().Audit(r)
 	return sum

@@ -12,6 +12,7 @@ import (
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -104,7 +105,7 @@ func (s *session) agentSwitched(a orchestrator.AgentSwitched) {
 		is.Agent, is.AgentVersion, is.Provider = a.To, r.agent.Version, r.provider
 	})
 	s.log().Info("another agent goes on", "from", a.From, "to", a.To, "from_version", version, "version", r.agent.Version, "turn", a.Turn)
-	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: registry.ModeVoice, TurnID: a.Turn, From: a.From, Why: a.Reason})
+	s.audit(audit.Record{Event: audit.EventAgent, Time: time.Now().UTC().Truncate(time.Millisecond), Mode: spec.ModeVoice, TurnID: a.Turn, From: a.From, Why: a.Reason})
 	s.tell(&protocol.AgentSwitched{Header: inTurn(a.Turn), From: a.From, To: a.To, Reason: a.Reason})
 }
 

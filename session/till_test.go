@@ -16,6 +16,7 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -73,16 +74,16 @@ func newTill(t *testing.T, change func(*Options)) *till {
 
 func tillTools(payVersion string) []registry.Entry {
 	pay := entry("pay", payVersion)
-	pay.Category, pay.SideEffects, pay.Idempotent, pay.RequiresConfirmation = registry.CategoryAction, registry.SideEffectsWrites, false, true
+	pay.Category, pay.SideEffects, pay.Idempotent, pay.RequiresConfirmation = spec.CategoryAction, spec.SideEffectsWrites, false, true
 	pay.Preview, pay.IdempotencyKey = "Pay {amount} to {to}", "{amount} {to}"
 	search := entry("search", "1.0.0")
-	search.Category, search.SideEffects = registry.CategoryRetrieval, registry.SideEffectsReadOnly
+	search.Category, search.SideEffects = spec.CategoryRetrieval, spec.SideEffectsReadOnly
 	for _, e := range []*registry.Entry{&pay, &search} {
 		e.Parameters = json.RawMessage(`{"type":"object","properties":{"amount":{"type":"integer"},"to":{"type":"string"},"top_k":{"type":"integer","default":5}},"additionalProperties":false}`)
 		e.Forms.OpenAI, e.Forms.OpenAIChat = e.Parameters, e.Parameters
 	}
 	add := entry("add", "1.0.0")
-	add.Category, add.SideEffects, add.Idempotent, add.Parameters = registry.CategoryAction, registry.SideEffectsWrites, false, pay.Parameters
+	add.Category, add.SideEffects, add.Idempotent, add.Parameters = spec.CategoryAction, spec.SideEffectsWrites, false, pay.Parameters
 	add.Forms.OpenAI, add.Forms.OpenAIChat = add.Parameters, add.Parameters
 	return []registry.Entry{pay, search, entry("bye", "1.0.0"), entry("ban", "1.0.0"), add}
 }

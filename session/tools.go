@@ -12,6 +12,7 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -25,7 +26,7 @@ func (s *session) beginCalls() {
 	s.calls.Begin(s.opts.Executor, execute.Conversation{
 		Session: registry.Session{
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
-			Agent: s.agent.Load().Name, Vouched: s.vouched, Scopes: s.scopes, Mode: registry.ModeVoice,
+			Agent: s.agent.Load().Name, Vouched: s.vouched, Scopes: s.scopes, Mode: spec.ModeVoice,
 		},
 		Capabilities: caps,
 		Tell:         s.tell,
@@ -118,13 +119,13 @@ func declarations(tools *registry.Snapshot, form transport.SchemaForm, spoken bo
 		return nil
 	}
 	var out []transport.Tool
-	for _, t := range tools.Tools(registry.ModeVoice) {
+	for _, t := range tools.Tools(spec.ModeVoice) {
 		params := t.Forms.OpenAI
 		if form == transport.SchemaOpenAPI {
 			params = t.Forms.Gemini
 		}
 		out = append(out, transport.Tool{
-			Name: t.ToolID, Description: t.Description, Parameters: params, NonBlocking: t.Behavior == registry.BehaviorNonBlocking,
+			Name: t.ToolID, Description: t.Description, Parameters: params, NonBlocking: t.Behavior == spec.BehaviorNonBlocking,
 		})
 	}
 	if spoken {

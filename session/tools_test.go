@@ -16,6 +16,8 @@ import (
 	"voicegw/protocol/closecode"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 	"voicegw/transport"
 )
 
@@ -35,9 +37,9 @@ func (f handlerFunc) bind() registry.Handler {
 func entry(id, version string) registry.Entry {
 	object := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
 	return registry.Entry{
-		Spec: registry.Spec{
-			ToolID: id, Version: version, Description: "A tool of a test.", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice},
+		Spec: spec.Spec{
+			ToolID: id, Version: version, Description: "A tool of a test.", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsNone, Idempotent: true, AllowedModes: []spec.Mode{spec.ModeVoice},
 			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
 		},
 		Summary: "A tool of a test.", Guide: "# " + id + "\n",
@@ -174,7 +176,7 @@ func TestSessionKeepsItsSnapshot(t *testing.T) {
 			if got := s.client.last(t, "session.started")["tools_version"]; !strings.HasPrefix(fmt.Sprint(got), s.version+"+") {
 				t.Errorf("session.started says %v, want %s and what its enums were filled with", got, s.version)
 			}
-			if got := s.model.Setup().Tools; len(got) != 2 || got[0].Description != s.about || got[1].Name != registry.DescribeTool {
+			if got := s.model.Setup().Tools; len(got) != 2 || got[0].Description != s.about || got[1].Name != toolname.DescribeTool {
 				t.Errorf("the model was set up with %+v, want %q and describe_tool", got, s.about)
 			}
 			asked(s.model, "clock", "c1")
@@ -440,7 +442,7 @@ func TestWhatTheGatewayDeclaresIsReserved(t *testing.T) {
 		}
 		slices.Sort(names)
 		// agent_switch comes with the agents that one may switch to.
-		want := slices.DeleteFunc(registry.ReservedNames(), func(name string) bool { return name == registry.AgentSwitch })
+		want := slices.DeleteFunc(toolname.ReservedNames(), func(name string) bool { return name == toolname.AgentSwitch })
 		if !slices.Equal(names, want) {
 			t.Errorf("the gateway declares %v of its own, and of the names that are reserved it should declare %v", names, want)
 		}

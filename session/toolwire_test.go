@@ -11,6 +11,7 @@ import (
 	"voicegw/audio/audiotest"
 	"voicegw/protocol/closecode"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -99,7 +100,7 @@ func TestEveryCallIsAuditedOnce(t *testing.T) {
 			if !has || r.ErrorType != want || r.OK != (want == "") || !r.Delivered || len(r.Budget) == 0 {
 				t.Errorf("call %d is audited as %+v, want %q", i+1, r, want)
 			}
-			if r.SessionID != c.last(t, "session.started")["session_id"] || r.UserID != "ada" || r.Agent != "default" || r.ConversationID != "conv_1" || r.Mode != registry.ModeVoice || r.RegistryVersion == "" {
+			if r.SessionID != c.last(t, "session.started")["session_id"] || r.UserID != "ada" || r.Agent != "default" || r.ConversationID != "conv_1" || r.Mode != spec.ModeVoice || r.RegistryVersion == "" {
 				t.Errorf("call %d is audited without whose it is: %+v", i+1, r)
 			}
 		}

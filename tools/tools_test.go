@@ -23,6 +23,8 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 	"voicegw/tools"
 )
 
@@ -73,7 +75,7 @@ func load(t *testing.T) *registry.Snapshot {
 		Handlers:            tools.Handlers(),
 		Capabilities:        []any{access.NewLibrary(index, access.Grants{}), noted{}, offered{}, agents{}, contacts.New(), calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{}), studio(t)},
 		SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
-		ModeCapabilities:    map[registry.Mode][]reflect.Type{registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
+		ModeCapabilities:    map[spec.Mode][]reflect.Type{spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func load(t *testing.T) *registry.Snapshot {
 	return loaded.Snapshot()
 }
 
-func call(s *registry.Snapshot, tool string, mode registry.Mode, args string) registry.Envelope {
+func call(s *registry.Snapshot, tool string, mode spec.Mode, args string) registry.Envelope {
 	return s.Execute(context.Background(), tool, mode, json.RawMessage(args), registry.Session{
 		ID: "s", UserID: "ada", ConversationID: "c", Agent: "default", Mode: mode, Turn: 1, Now: time.Now().UTC(),
 	}, client{})
@@ -90,35 +92,35 @@ func call(s *registry.Snapshot, tool string, mode registry.Mode, args string) re
 // TestContract holds the tools against what docs and clients rely on.
 func TestContract(t *testing.T) {
 	type contract struct {
-		Category     registry.Category
-		SideEffects  registry.SideEffects
+		Category     spec.Category
+		SideEffects  spec.SideEffects
 		Modes        string
 		LatencyMS    int
 		Confirmation bool
 	}
 	want := map[string]contract{
-		"ignore_user":         {registry.CategoryAction, registry.SideEffectsWrites, "text voice", 1000, false},
-		"start_voice_session": {registry.CategoryUtility, registry.SideEffectsNone, "text", 500, false},
-		"end_voice_session":   {registry.CategoryUtility, registry.SideEffectsNone, "voice", 500, false},
-		"kb_search":           {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 800, false},
-		"extract_contacts":    {registry.CategoryUtility, registry.SideEffectsNone, "text", 200, false},
-		"kb_get":              {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text voice", 500, false},
+		"ignore_user":         {spec.CategoryAction, spec.SideEffectsWrites, "text voice", 1000, false},
+		"start_voice_session": {spec.CategoryUtility, spec.SideEffectsNone, "text", 500, false},
+		"end_voice_session":   {spec.CategoryUtility, spec.SideEffectsNone, "voice", 500, false},
+		"kb_search":           {spec.CategoryRetrieval, spec.SideEffectsReadOnly, "text voice", 800, false},
+		"extract_contacts":    {spec.CategoryUtility, spec.SideEffectsNone, "text", 200, false},
+		"kb_get":              {spec.CategoryRetrieval, spec.SideEffectsReadOnly, "text voice", 500, false},
 
-		"image_draft_prompt": {registry.CategoryAction, registry.SideEffectsReadOnly, "text", 1500, false},
-		"image_generate":     {registry.CategoryAction, registry.SideEffectsWrites, "text", 5000, false},
+		"image_draft_prompt": {spec.CategoryAction, spec.SideEffectsReadOnly, "text", 1500, false},
+		"image_generate":     {spec.CategoryAction, spec.SideEffectsWrites, "text", 5000, false},
 
-		"agent_list":   {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text", 500, false},
-		"agent_get":    {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text", 500, false},
-		"agent_create": {registry.CategoryAction, registry.SideEffectsWrites, "text", 2000, true},
-		"agent_update": {registry.CategoryAction, registry.SideEffectsWrites, "text", 2000, true},
-		"agent_delete": {registry.CategoryAction, registry.SideEffectsWrites, "text", 2000, true},
+		"agent_list":   {spec.CategoryRetrieval, spec.SideEffectsReadOnly, "text", 500, false},
+		"agent_get":    {spec.CategoryRetrieval, spec.SideEffectsReadOnly, "text", 500, false},
+		"agent_create": {spec.CategoryAction, spec.SideEffectsWrites, "text", 2000, true},
+		"agent_update": {spec.CategoryAction, spec.SideEffectsWrites, "text", 2000, true},
+		"agent_delete": {spec.CategoryAction, spec.SideEffectsWrites, "text", 2000, true},
 
-		"calendar_get_availability": {registry.CategoryRetrieval, registry.SideEffectsReadOnly, "text", 1500, false},
-		"calendar_create_event":     {registry.CategoryAction, registry.SideEffectsWrites, "text", 3000, true},
+		"calendar_get_availability": {spec.CategoryRetrieval, spec.SideEffectsReadOnly, "text", 1500, false},
+		"calendar_create_event":     {spec.CategoryAction, spec.SideEffectsWrites, "text", 3000, true},
 	}
 	got := map[string]contract{}
 	for _, tool := range load(t).All() {
-		if tool.ToolID == registry.DescribeTool {
+		if tool.ToolID == toolname.DescribeTool {
 			continue
 		}
 		var modes []string
@@ -182,7 +184,7 @@ func TestArguments(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("é", n) }
 	for _, tc := range []struct {
 		tool string
-		mode registry.Mode
+		mode spec.Mode
 		args string
 		want registry.ErrorType // empty: ok
 		path string             // of a VALIDATION
@@ -280,7 +282,7 @@ func TestArguments(t *testing.T) {
 // TestVoiceGetsThree: also where the model said nothing, and the answer says so.
 func TestVoiceGetsThree(t *testing.T) {
 	s := load(t)
-	for mode, want := range map[registry.Mode]int{registry.ModeVoice: 3, registry.ModeText: 5} {
+	for mode, want := range map[spec.Mode]int{spec.ModeVoice: 3, spec.ModeText: 5} {
 		env := call(s, "kb_search", mode, `{"query":"studio"}`)
 		var data struct {
 			Results []struct{ Score float64 }
@@ -289,7 +291,7 @@ func TestVoiceGetsThree(t *testing.T) {
 		if err := json.Unmarshal(env.Data, &data); err != nil {
 			t.Fatal(err)
 		}
-		if len(data.Results) != want || data.Clamped != (mode == registry.ModeVoice) || (len(env.Meta.Clamped) == 1) != data.Clamped {
+		if len(data.Results) != want || data.Clamped != (mode == spec.ModeVoice) || (len(env.Meta.Clamped) == 1) != data.Clamped {
 			t.Errorf("%s: %d results, clamped %t, meta %+v", mode, len(data.Results), data.Clamped, env.Meta.Clamped)
 		}
 		for i, r := range data.Results {
@@ -359,7 +361,7 @@ func TestPreviews(t *testing.T) {
 		},
 		{"image_generate", `{"prompt":"A cat"}`, `Make 1 image(s) of 1024x1024: A cat`},
 	} {
-		p, failure := s.Prepare(tc.tool, registry.ModeText, json.RawMessage(tc.args))
+		p, failure := s.Prepare(tc.tool, spec.ModeText, json.RawMessage(tc.args))
 		if failure != nil {
 			t.Fatalf("%s: %+v", tc.tool, failure.Error)
 		}

@@ -21,6 +21,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/traces/tracestest"
 	"voicegw/transport"
@@ -192,10 +193,10 @@ func (k *talk) finishes(after int, env registry.Envelope) {
 
 // toolbox are the tools of these conversations.
 var toolbox = func(t *testing.T) *registry.Snapshot {
-	spec := func(id string, change func(*registry.Spec), params string) registry.Entry {
-		s := registry.Spec{
-			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility, SideEffects: registry.SideEffectsNone, Idempotent: true,
-			AllowedModes: []registry.Mode{registry.ModeVoice, registry.ModeText}, LatencyBudgetMS: 1000, TimeoutMS: 60_000,
+	declare := func(id string, change func(*spec.Spec), params string) registry.Entry {
+		s := spec.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone, Idempotent: true,
+			AllowedModes: []spec.Mode{spec.ModeVoice, spec.ModeText}, LatencyBudgetMS: 1000, TimeoutMS: 60_000,
 			Parameters: json.RawMessage(`{"type":"object","properties":{` + params + `},"additionalProperties":false}`),
 		}
 		change(&s)
@@ -203,11 +204,11 @@ var toolbox = func(t *testing.T) *registry.Snapshot {
 			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)}}
 	}
 	entries := []registry.Entry{
-		spec("kb_search", func(s *registry.Spec) {
-			s.Category, s.SideEffects, s.Cancellable = registry.CategoryRetrieval, registry.SideEffectsReadOnly, true
+		declare("kb_search", func(s *spec.Spec) {
+			s.Category, s.SideEffects, s.Cancellable = spec.CategoryRetrieval, spec.SideEffectsReadOnly, true
 		}, `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`),
-		spec("pay", func(s *registry.Spec) {
-			s.Category, s.SideEffects, s.Idempotent = registry.CategoryAction, registry.SideEffectsWrites, false
+		declare("pay", func(s *spec.Spec) {
+			s.Category, s.SideEffects, s.Idempotent = spec.CategoryAction, spec.SideEffectsWrites, false
 			s.RequiresConfirmation, s.Preview = true, "Pay {amount} to {to}"
 		}, `"amount":{"type":"integer"},"to":{"type":"string"}`),
 	}

@@ -14,6 +14,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // writing is a turn in text whose calls the package calls decides.
@@ -28,7 +29,7 @@ type writing struct {
 
 func write(t *testing.T, tr *Traces, o chat.Opening) *writing {
 	o.ConversationID, o.Agent, o.Turn, o.At = "conv-1", "default", 3, epoch
-	return &writing{t: t, now: epoch, is: tr.Text(o), calls: calls.New(toolbox(t), &calls.Rules{Tools: policy.Rules{Mode: registry.ModeText}, Prefix: "call_3_"})}
+	return &writing{t: t, now: epoch, is: tr.Text(o), calls: calls.New(toolbox(t), &calls.Rules{Tools: policy.Rules{Mode: spec.ModeText}, Prefix: "call_3_"})}
 }
 
 func (w *writing) did(after int, all []calls.Action) {

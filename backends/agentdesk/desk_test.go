@@ -12,6 +12,7 @@ import (
 	"voicegw/backends/agentdesk"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -159,7 +160,7 @@ func TestAgentToolsAreOff(t *testing.T) {
 		}
 		for _, id := range agentdesk.Tools() {
 			tool, is := loaded.Snapshot().Tool(id)
-			if is != on || is && (tool.SideEffects == registry.SideEffectsWrites) != tool.RequiresConfirmation {
+			if is != on || is && (tool.SideEffects == spec.SideEffectsWrites) != tool.RequiresConfirmation {
 				t.Errorf("%s is there: %t, wanted: %t", id, is, on)
 			}
 		}

@@ -27,6 +27,7 @@ import (
 	"voicegw/config/backend"
 	"voicegw/internal/user"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/session/handoff"
 	"voicegw/store"
 )
@@ -152,8 +153,8 @@ func newGrants(cfg backend.Namespaces) (access.Grants, error) {
 			}
 		}
 		for _, scope := range grant.Scopes {
-			if scope != access.Everyone && !registry.ValidScope(scope) {
-				return access.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, registry.MaxScopeBytes)
+			if scope != access.Everyone && !spec.ValidScope(scope) {
+				return access.Grants{}, fmt.Errorf("kb.namespaces.%s.scopes: %q must be 1 to %d letters, digits and the signs . _ : / -", namespace, scope, spec.MaxScopeBytes)
 			}
 		}
 		rules[namespace] = rule
@@ -227,8 +228,8 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 	return registry.Options{
 		Handlers:     handlers(),
 		Capabilities: []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio, c.agents},
-		ModeCapabilities: map[registry.Mode][]reflect.Type{
-			registry.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
+		ModeCapabilities: map[spec.Mode][]reflect.Type{
+			spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
 		},
 		Feature: c.feature, Dev: dev, Logger: c.logger,
 	}
@@ -258,15 +259,15 @@ func (b blocks) Block(ctx context.Context, user string, until time.Time) error {
 
 // provided returns the types that a tool's Needs may name, by mode: what registryOptions provides.
 // The build checks tools against it, because it cannot load them.
-func provided() map[registry.Mode][]reflect.Type {
+func provided() map[spec.Mode][]reflect.Type {
 	voice := append([]reflect.Type{
 		reflect.TypeFor[*access.Library](), reflect.TypeFor[registry.Blocks](), reflect.TypeFor[registry.VoiceSessions](),
 		reflect.TypeFor[*contacts.Extractor](), reflect.TypeFor[*calendar.Desk](), reflect.TypeFor[*image.Studio](),
 		reflect.TypeFor[registry.Agents](), reflect.TypeFor[*registry.Snapshot](),
 	}, registry.CallCapabilities()...)
-	return map[registry.Mode][]reflect.Type{
-		registry.ModeVoice: voice,
-		registry.ModeText:  append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()),
+	return map[spec.Mode][]reflect.Type{
+		spec.ModeVoice: voice,
+		spec.ModeText:  append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // The chat models used if the configuration names none, and where they are served
@@ -80,9 +81,9 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		Model: &s.models.text, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Jobs: s.jobs, Persona: chat.Persona{Name: cfg.Agent.Name, Instructions: cfg.Agent.Instructions}, Personas: s.agents.persona, Vision: vision(cfg, options.Model),
 		Tools: s.tools.Snapshot, Live: s.live,
 		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own mark.Mark) string {
-			return instructions(cfg, registry.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own)
+			return instructions(cfg, spec.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own)
 		},
-		Rules: policy.Rules{Mode: registry.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
+		Rules: policy.Rules{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
 		Audit: s.record, Observe: s.metrics.Texted, Follow: s.followTexts(),
 		Bill:   s.bill(options.Model),
 		Logger: s.logger,

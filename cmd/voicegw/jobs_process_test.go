@@ -20,6 +20,7 @@ import (
 	"voicegw/internal/await"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // jobsEnv names the folder that a gateway's tool works in which takes long: it appends a line for each attempt
@@ -58,13 +59,13 @@ func jobHandlers(dir string) map[string]registry.Handler {
 func jobRegistry(t *testing.T) string {
 	t.Helper()
 	object := json.RawMessage(`{"type":"object","properties":{"ref":{"type":"string","minLength":1}},"required":["ref"],"additionalProperties":false}`)
-	spec := registry.Spec{
-		ToolID: "report_make", Version: "1.0.0", Description: "Makes a report.", Category: registry.CategoryAction,
-		SideEffects: registry.SideEffectsWrites, AllowedModes: []registry.Mode{registry.ModeText, registry.ModeVoice},
-		LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object, Job: &registry.JobSpec{Name: "Yearly report", Longest: "10m", AtOnce: 2},
+	declared := spec.Spec{
+		ToolID: "report_make", Version: "1.0.0", Description: "Makes a report.", Category: spec.CategoryAction,
+		SideEffects: spec.SideEffectsWrites, AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice},
+		LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object, Job: &spec.Job{Name: "Yearly report", Longest: "10m", AtOnce: 2},
 	}
 	path := filepath.Join(t.TempDir(), "tools.json")
-	file := registrytest.File(t, registry.Entry{Spec: spec, Summary: spec.Description, Guide: "# report_make\n", Forms: registry.Forms{
+	file := registrytest.File(t, registry.Entry{Spec: declared, Summary: declared.Description, Guide: "# report_make\n", Forms: registry.Forms{
 		OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"ref":{"type":"STRING","minLength":"1"}},"required":["ref"]}`),
 	}})
 	if err := os.WriteFile(path, file, 0o600); err != nil {

@@ -27,6 +27,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
 )
@@ -267,9 +268,9 @@ func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
 	t.Helper()
 	object := json.RawMessage(`{"type":"object","additionalProperties":false}`)
 	tools, err := registry.Load(registrytest.File(t, registry.Entry{
-		Spec: registry.Spec{
-			ToolID: "stuck", Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeVoice},
+		Spec: spec.Spec{
+			ToolID: "stuck", Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsNone, Idempotent: true, AllowedModes: []spec.Mode{spec.ModeVoice},
 			LatencyBudgetMS: 1000, TimeoutMS: 1000, Parameters: object,
 		},
 		Summary: "A tool of a test.", Guide: "# stuck\n",
@@ -283,7 +284,7 @@ func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, refused := tools.Snapshot().Prepare("stuck", registry.ModeVoice, json.RawMessage(`{}`))
+	call, refused := tools.Snapshot().Prepare("stuck", spec.ModeVoice, json.RawMessage(`{}`))
 	if refused != nil {
 		t.Fatal(refused.Error)
 	}

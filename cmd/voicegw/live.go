@@ -6,17 +6,18 @@ import (
 	"voicegw/backends/calendar"
 	"voicegw/backends/kb/access"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // live returns the values of a source that schema.json files name under dynamic. It may be called
 // concurrently, and does not wait.
 func (s *server) live(source string, session registry.Session) []string {
 	switch source {
-	case registry.LiveAgents:
+	case spec.LiveAgents:
 		return s.agents.switchable(session.Agent)
-	case registry.LiveCalendars:
+	case spec.LiveCalendars:
 		return calendars(s.cfg.Calendar.Team, s.cfg.Calendar.Personal)
-	case registry.LiveNamespaces:
+	case spec.LiveNamespaces:
 		var names []string
 		for _, namespace := range s.caps.library.For(access.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
 			names = append(names, string(namespace))

@@ -15,6 +15,7 @@ import (
 	"voicegw/audit"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // worldEnv names the file that the tools of gateway processes change: the world. Without it a process has
@@ -85,16 +86,16 @@ func worldRegistry(t *testing.T, dir string) string {
 	gemini := json.RawMessage(`{"type":"OBJECT","properties":{"ref":{"type":"STRING","minLength":"1"}},"required":["ref"]}`)
 	var entries []registry.Entry
 	for _, id := range []string{toolBook, toolLinger, toolNote} {
-		spec := registry.Spec{
-			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryAction,
-			SideEffects: registry.SideEffectsWrites, AllowedModes: []registry.Mode{registry.ModeVoice},
+		declared := spec.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryAction,
+			SideEffects: spec.SideEffectsWrites, AllowedModes: []spec.Mode{spec.ModeVoice},
 			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Parameters: object,
 		}
 		if id != toolNote {
-			spec.IdempotencyKey = "{ref}"
+			declared.IdempotencyKey = "{ref}"
 		}
 		entries = append(entries, registry.Entry{
-			Spec: spec, Summary: spec.Description, Guide: "# " + id + "\n",
+			Spec: declared, Summary: declared.Description, Guide: "# " + id + "\n",
 			Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: gemini},
 		})
 	}

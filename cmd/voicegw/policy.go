@@ -15,7 +15,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
-	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -24,7 +24,7 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
 		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace, MaxCost: dollars(cfg.Limits.SessionCost),
 		Tools: policy.Rules{
-			Mode: registry.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
+			Mode: spec.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
 		},
 		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
 	}

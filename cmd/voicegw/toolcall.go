@@ -19,6 +19,7 @@ import (
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/build"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -106,7 +107,7 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 		}
 		caps.agents.Set(all.catalog, loaded.Snapshot)
 	}
-	mode, scopes := registry.Mode(flags.Mode), flags.Scope // the person who runs this can read the folders anyway
+	mode, scopes := spec.Mode(flags.Mode), flags.Scope // the person who runs this can read the folders anyway
 	if tool, ok := snapshot.Tool(id); ok {
 		scopes = slices.Concat(scopes, tool.Requires)
 		mode = cmp.Or(mode, tool.AllowedModes[0])
@@ -128,7 +129,7 @@ func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args j
 	session := registry.Session{
 		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: cfg.Agent.Name,
 		Vouched: true, Scopes: scopes,
-		Mode: cmp.Or(mode, registry.ModeText), Turn: 1, Now: time.Now().UTC(),
+		Mode: cmp.Or(mode, spec.ModeText), Turn: 1, Now: time.Now().UTC(),
 	}
 	envelope := snapshot.Execute(ctx, id, session.Mode, args, session, nobody{p, snapshot, session, []string{id}})
 	if err := p.printJSON(envelope); err != nil || envelope.OK {

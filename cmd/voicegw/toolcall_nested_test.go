@@ -10,6 +10,7 @@ import (
 	"voicegw/config"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -51,7 +52,7 @@ func TestToolsCallNests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
-			n := nobody{Process{Stderr: &said}, r.Snapshot(), registry.Session{ID: "tools-call", Mode: registry.ModeText, Now: time.Now()}, tc.calling}
+			n := nobody{Process{Stderr: &said}, r.Snapshot(), registry.Session{ID: "tools-call", Mode: spec.ModeText, Now: time.Now()}, tc.calling}
 			env := n.Call(t.Context(), tc.tool, tc.args)
 			var got registry.ErrorType
 			if env.Error != nil {

@@ -8,6 +8,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/build"
+	"voicegw/registry/spec"
 )
 
 // toolsFlags are the commands for authors of tools.
@@ -117,12 +118,12 @@ func (p Process) showReport(r *build.Report, asJSON bool, otherwise string) erro
 
 // Run writes a new tool.
 func (flags toolsNewFlags) Run(p Process) error {
-	category := registry.CategoryRetrieval
+	category := spec.CategoryRetrieval
 	switch {
 	case flags.Action:
-		category = registry.CategoryAction
+		category = spec.CategoryAction
 	case flags.Utility:
-		category = registry.CategoryUtility
+		category = spec.CategoryUtility
 	}
 	files, err := build.New(flags.Dir, flags.Name, category)
 	switch {

@@ -9,12 +9,13 @@ import (
 	"voicegw/backends/agentdesk"
 	"voicegw/config"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // settingTypes are the types of tools' own settings, as the configuration has them.
-var settingTypes = map[registry.SettingType]any{
-	registry.SettingString: config.TypeString, registry.SettingInteger: config.TypeInteger, registry.SettingNumber: config.TypeNumber,
-	registry.SettingBoolean: config.TypeBoolean, registry.SettingDuration: config.TypeDuration, registry.SettingList: config.TypeList,
+var settingTypes = map[spec.SettingType]any{
+	spec.SettingString: config.TypeString, spec.SettingInteger: config.TypeInteger, spec.SettingNumber: config.TypeNumber,
+	spec.SettingBoolean: config.TypeBoolean, spec.SettingDuration: config.TypeDuration, spec.SettingList: config.TypeList,
 }
 
 // declaredTools returns the tools of the process with their own settings; none if there is no registry,

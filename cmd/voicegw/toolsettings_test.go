@@ -8,14 +8,15 @@ import (
 	"voicegw/config/setting"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // TestToolSettingsAreJoined: what tools declare becomes settings of the configuration, and what it says of
 // them reaches the registry with its types.
 func TestToolSettingsAreJoined(t *testing.T) {
-	data := registrytest.File(t, registry.Entry{Spec: registry.Spec{ToolID: "weather", Settings: map[string]registry.Setting{
-		"api_key": {Type: registry.SettingString, Secret: true, Description: "Key."},
-		"retries": {Type: registry.SettingInteger, Description: "How often.", Default: []byte("3")},
+	data := registrytest.File(t, registry.Entry{Spec: spec.Spec{ToolID: "weather", Settings: map[string]spec.Setting{
+		"api_key": {Type: spec.SettingString, Secret: true, Description: "Key."},
+		"retries": {Type: spec.SettingInteger, Description: "How often.", Default: []byte("3")},
 	}}, Forms: registry.Forms{OpenAI: []byte("{}"), OpenAIChat: []byte("{}")}})
 	p := Process{Registry: func() ([]byte, error) { return data, nil }}
 	cfg, _, err := config.Load(config.Source{Tools: p.declaredTools(), Environ: []string{"VOICEGW_TOOLS_WEATHER_API_KEY=key-of-weather", "VOICEGW_TOOLS_WEATHER_ENABLED=no"}})

@@ -17,7 +17,7 @@ import (
 	"voicegw/cost"
 	"voicegw/internal/strict"
 	"voicegw/meter"
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // priceTable returns the table of prices: the built-in one, with those of the operator's file.
@@ -103,7 +103,7 @@ func (s *server) bill(model string) func(chat.Bill) cost.Amount {
 		a := prices.Cost(model, now, tokens)
 		a.Estimated = b.Estimated
 		s.usage.Turn(meter.Who{User: b.User.String(), Key: b.Key}, a, tokens)
-		r := audit.Spent(now, audit.EventTurnCost, registry.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, prices.Version, "")
+		r := audit.Spent(now, audit.EventTurnCost, spec.ModeText, cost.Sum{Amount: a, Turns: 1, Tokens: tokens}, prices.Version, "")
 		r.SessionID, r.ConversationID, r.UserID, r.KeyID, r.TurnID = "chat-"+b.ConversationID, b.ConversationID, b.User.String(), b.Key, b.Turn
 		r.Agent, r.AgentVersion = b.Agent, b.AgentVersion
 		s.record(r)

@@ -16,6 +16,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
 	"voicegw/transport/openai"
@@ -83,12 +84,12 @@ func voices(cfg *config.Config) map[string]string {
 
 // instructions composes the system text of one mode for an agent's playbook and budget, with the tools of
 // a snapshot. It may be called concurrently.
-func instructions(cfg *config.Config, mode registry.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own mark.Mark) string {
+func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own mark.Mark) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
 		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(),
 	}
-	if mode == registry.ModeVoice {
+	if mode == spec.ModeVoice {
 		o.Mode, o.Behavior, o.SpokenConfirmation = prompts.Voice, string(cfg.Prompts.Voice.Data), cfg.Confirmation.Voice == config.ConfirmSpoken
 	}
 	o.Retrievals, o.TopK = budget.Retrieval, budget.TopK
@@ -133,7 +134,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Tools:       s.tools.Snapshot,
 		Live:        s.live,
 		Instructions: func(a *session.Agent, tools *registry.Snapshot, own mark.Mark) string {
-			return instructions(cfg, registry.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own)
+			return instructions(cfg, spec.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own)
 		},
 		Blocked:   s.caps.blocked,
 		Desk:      s.caps.handoff,

@@ -8,6 +8,8 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // decide chooses what happens to a call, in the order of docs/policy.md. The calls of one batch
@@ -49,10 +51,10 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 // switchRefused returns why a call of agent_switch is refused; nil if it is allowed, and for any other tool.
 // p is nil for a call that cannot be prepared.
 func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
-	if p == nil || p.Tool().ToolID != registry.AgentSwitch {
+	if p == nil || p.Tool().ToolID != toolname.AgentSwitch {
 		return nil
 	}
-	if c.first(func(o *call) bool { return o.runs == registry.AgentSwitch }) != nil {
+	if c.first(func(o *call) bool { return o.runs == toolname.AgentSwitch }) != nil {
 		return registry.NewError(registry.ErrorConflict, toolerror.SwitchUnderWay())
 	}
 	var args struct{ Agent string }
@@ -107,7 +109,7 @@ func (c *Calls) duplicate(k call, p *registry.Prepared) (do []Action, settled bo
 		if !first.hasTool() || first.runs != k.runs || first.state == asking && k.approval != nil {
 			continue
 		}
-		equal := string(first.args) == string(p.Args()) && (first.turn == k.turn || p.Tool().SideEffects == registry.SideEffectsWrites)
+		equal := string(first.args) == string(p.Args()) && (first.turn == k.turn || p.Tool().SideEffects == spec.SideEffectsWrites)
 		if equal || k.keys.Business != "" && first.keys.Business == k.keys.Business {
 			c.join(k, first)
 			return nil, true

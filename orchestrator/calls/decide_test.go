@@ -8,6 +8,7 @@ import (
 
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestDecideInOrder: one Book, one call after another of one turn of voice.
@@ -46,15 +47,15 @@ func TestDecideInOrder(t *testing.T) {
 
 func TestClampOfAMode(t *testing.T) {
 	for _, c := range []struct {
-		mode registry.Mode
+		mode spec.Mode
 		args string
 		want string
 	}{
-		{registry.ModeVoice, `{}`, `{"top_k":3}`},
-		{registry.ModeVoice, `{"top_k":10}`, `{"top_k":3}`},
-		{registry.ModeVoice, `{"top_k":2}`, `{"top_k":2}`},
-		{registry.ModeText, `{}`, `{"top_k":5}`},
-		{registry.ModeText, `{"top_k":20}`, `{"top_k":10}`},
+		{spec.ModeVoice, `{}`, `{"top_k":3}`},
+		{spec.ModeVoice, `{"top_k":10}`, `{"top_k":3}`},
+		{spec.ModeVoice, `{"top_k":2}`, `{"top_k":2}`},
+		{spec.ModeText, `{}`, `{"top_k":5}`},
+		{spec.ModeText, `{"top_k":20}`, `{"top_k":10}`},
 	} {
 		b := newDesk(toolbox(), policy.Rules{Mode: c.mode})
 		d := b.Decide(calling("1", "", "search", c.args))
@@ -182,7 +183,7 @@ func TestIdOfTwoCalls(t *testing.T) {
 // TestOriginalTurn: an answer names the turn it was made in, however often it is given,
 // and never an account of another moment.
 func TestOriginalTurn(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 1}})
+	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 1}})
 	b.Decide(calling("1", "call_aaaaaaaaaa", "time", `{}`))
 	if a := b.ended("1", good(`{}`), time.Hour); a[0].Envelope.Meta.Budget == nil || a[0].Envelope.Meta.CacheHit {
 		t.Errorf("the first answer is %+v", a[0].Envelope.Meta)
@@ -218,7 +219,7 @@ func TestStoredElsewhere(t *testing.T) {
 
 // TestQuestions: one that waits is not asked again, until it is resolved.
 func TestQuestions(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 9}, Confirm: []string{"write"}})
+	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 9}, Confirm: []string{"write"}})
 	if d := b.Decide(calling("w", "", "write", `{}`)); d.Verdict != asks {
 		t.Errorf("a tool that is confirmed by configuration: %+v", d)
 	}
@@ -251,7 +252,7 @@ func TestQuestions(t *testing.T) {
 func TestHowLongAQuestionWaits(t *testing.T) {
 	put := time.Unix(1000, 0)
 	for outcome, ended := range map[Outcome]time.Duration{OutcomeApproved: 7 * time.Second, OutcomeDenied: 2 * time.Second, OutcomeExpired: time.Minute} {
-		c := newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 9}})
+		c := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 9}})
 		c.Called(put, Called{Turn: 1, Provider: "p", Tool: "pay", Args: []byte(`{"amount":1}`)})
 		call := c.open[0].id
 		c.Recorded(put, Recorded{Call: call, Token: "tok", Name: "tok", Reference: "ref", ExpiresAt: put.Add(time.Hour)})
@@ -280,7 +281,7 @@ func TestHowLongAQuestionWaits(t *testing.T) {
 
 // TestApprovedTwice: two questions about one deed with a key do it once.
 func TestApprovedTwice(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice, Confirm: []string{"book"}})
+	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Confirm: []string{"book"}})
 	one := b.Decide(calling("1", "", "book", `{"who":"A"}`)).Prepared
 	b.asked("1", "tok1")
 	two := b.Decide(calling("2", "", "book", `{"who":"A","note":"n"}`)).Prepared
@@ -298,7 +299,7 @@ func TestApprovedTwice(t *testing.T) {
 }
 
 func TestNoTools(t *testing.T) {
-	b := newDesk(nil, policy.Rules{Mode: registry.ModeVoice})
+	b := newDesk(nil, policy.Rules{Mode: spec.ModeVoice})
 	if d := b.Decide(calling("1", "", "time", `{}`)); d.Verdict != answeredNow || d.Envelope.Error.Type != registry.ErrorNotFound {
 		t.Errorf("without tools: %+v", d)
 	}
@@ -306,7 +307,7 @@ func TestNoTools(t *testing.T) {
 
 // TestCallsAreAValue: a copy stays as it was, whatever becomes of the other.
 func TestCallsAreAValue(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 50, Retrieval: 50}})
+	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 50, Retrieval: 50}})
 	for i := range 6 {
 		id := fmt.Sprint("r", i)
 		b.Decide(calling(id, "", "get", `{"id":"`+id+`"}`))

@@ -6,6 +6,7 @@ import (
 
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // desk takes calls under names of the test's own, and says what was decided of each in one
@@ -50,7 +51,7 @@ func newDesk(tools *registry.Snapshot, rules policy.Rules) desk {
 }
 
 // voiceDesk is that of a new voice conversation.
-func voiceDesk() desk { return newDesk(toolbox(), policy.Rules{Mode: registry.ModeVoice}) }
+func voiceDesk() desk { return newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice}) }
 
 // clone is a copy that shares nothing which changes.
 func (d *desk) clone() desk {

@@ -10,6 +10,7 @@ import (
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Input is the result of a Run, Ask or Resolve: Finished, Recorded or Resolved. The set is
@@ -197,7 +198,7 @@ func (c *Calls) overtaken(k *call) registry.Envelope {
 		words = approval.Overtaken()
 	}
 	e := registry.NewError(registry.ErrorConflict, words)
-	e.PartialSideEffects = k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == registry.SideEffectsWrites
+	e.PartialSideEffects = k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == spec.SideEffectsWrites
 	return c.book.Refuse(k.tool, e)
 }
 

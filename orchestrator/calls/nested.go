@@ -6,6 +6,7 @@ import (
 	"voicegw/prompts/approval"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/toolname"
 )
 
 // Nested asks whether a tool that runs may call another one. The caller takes the Permit that follows.
@@ -49,7 +50,7 @@ func (c *Calls) Nested(in Nested) []Action {
 		do.Refused = exceeded
 	case refusal != nil:
 		do.Refused = refusal
-	case p.Tool().ByClient() || in.Tool == registry.AgentSwitch:
+	case p.Tool().ByClient() || in.Tool == toolname.AgentSwitch:
 		do.Refused = refused(p, registry.ErrorPermanent, toolerror.NotByTools(in.Tool))
 	case k.approval == nil && c.book.Confirms(p):
 		do.Refused = refused(p, registry.ErrorConfirmationRequired, approval.NeededWithin(in.Tool, in.Caller))

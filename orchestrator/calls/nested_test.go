@@ -8,6 +8,8 @@ import (
 
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // nests makes the tool of a call that runs call another tool, and returns the type of the error that it is
@@ -37,9 +39,9 @@ func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newDesk(tools.Switching([]registry.SwitchTarget{{ID: "billing"}}), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 30}})
+	b := newDesk(tools.Switching([]registry.SwitchTarget{{ID: "billing"}}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30}})
 	b.Decide(calling("a", "", "get", `{"id":"1"}`))
-	for tool, args := range map[string]string{"scroll": `{}`, registry.AgentSwitch: `{"agent":"billing","reason":"It is about a bill.","message":"Ada has a bill."}`} {
+	for tool, args := range map[string]string{"scroll": `{}`, toolname.AgentSwitch: `{"agent":"billing","reason":"It is about a bill.","message":"Ada has a bill."}`} {
 		model := b.clone()
 		if d := model.Decide(calling("b", "", tool, args)); d.Verdict != runs {
 			t.Errorf("the model calls %s: %+v", tool, d)
@@ -59,7 +61,7 @@ func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
 // TestNestedCallsAfterASwitch: a tool that runs goes on with the tools of the agent that has called it, and so
 // does one that a person approves later; the tools of the next agent are for the calls of that one.
 func TestNestedCallsAfterASwitch(t *testing.T) {
-	b := newDesk(toolbox().Only([]string{"get", "time", "pay"}), policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 30}})
+	b := newDesk(toolbox().Only([]string{"get", "time", "pay"}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 30}})
 	b.Book().As(policy.Agent{Name: "support"})
 	b.Decide(calling("before", "", "get", `{"id":"1"}`))
 	b.Decide(calling("asked", "", "pay", `{"amount":5}`))

@@ -12,6 +12,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // question is the question of a call in the state waiting or resolving. It is immutable.
@@ -212,7 +213,7 @@ type Decision struct {
 	At                        time.Time
 	Agent                     policy.Agent
 	Tools                     *registry.Snapshot
-	Mode                      registry.Mode
+	Mode                      spec.Mode
 	Turn                      int
 	Tool, Provider, Reference string
 	Args                      json.RawMessage

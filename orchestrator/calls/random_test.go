@@ -11,6 +11,7 @@ import (
 
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // ledger watches a random conversation: it knows of each call what its actions alone show.
@@ -164,7 +165,7 @@ func (l *ledger) step(rng *rand.Rand) {
 func TestRandomCalls(t *testing.T) {
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 4))
-		rules := Rules{Tools: policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 1000, Retrieval: 1000}, Confirm: []string{"book"}, Questions: policy.Questions{PerTool: 50, Total: 100}},
+		rules := Rules{Tools: policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 1000, Retrieval: 1000}, Confirm: []string{"book"}, Questions: policy.Questions{PerTool: 50, Total: 100}},
 			Prefix: "c", Spoken: seed%2 == 0, Live: seed%3 > 0, MaxOpen: 12, MaxQuestions: 3}
 		l := ledger{t: t, calls: New(toolbox(), &rules), ended: map[string]int{}, models: map[string]int{}, begun: map[string]bool{},
 			running: map[string]bool{}, asking: map[string]bool{}, waiting: map[string]bool{}, withdrew: map[string]bool{}}

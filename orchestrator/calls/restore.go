@@ -11,6 +11,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Memory is what another process must know of a conversation's calls to go on with it. Its JSON form
@@ -91,7 +92,7 @@ func (c *Calls) Memory() Memory {
 func (k *call) openCall() OpenCall {
 	o := OpenCall{
 		Call: k.id, Turn: k.turn, Tool: k.tool, Runs: k.runs, Provider: k.provider, Agent: k.by, Args: k.args, Key: k.keys.Idempotency, Business: k.keys.Business,
-		Writes: k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == registry.SideEffectsWrites,
+		Writes: k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == spec.SideEffectsWrites,
 	}
 	if k.approval != nil {
 		o.By, o.Reference = k.approval.By, k.approval.Reference

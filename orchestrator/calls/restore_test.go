@@ -7,12 +7,13 @@ import (
 
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestQuestionOfAnAgentBefore: another process goes on as the agent that speaks, and runs what a person approves
 // with the tools of the one that has asked. Where nobody knows those any more, nothing is run.
 func TestQuestionOfAnAgentBefore(t *testing.T) {
-	rules := policy.Rules{Mode: registry.ModeVoice, Budget: policy.Budget{Total: 30}}
+	rules := policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30}}
 	support, billing := toolbox().Only([]string{"pay", "time"}), toolbox().Only([]string{"search"})
 	for name, tools := range map[string]*registry.Snapshot{"its tools are known": support, "they are not": nil} {
 		before := newDesk(support, rules)

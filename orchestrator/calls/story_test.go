@@ -10,13 +10,14 @@ import (
 	"voicegw/orchestrator/calls/callstest"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestConversations plays the conversations that voice and text have in common with the
 // calls alone.
 func TestConversations(t *testing.T) {
 	callstest.Play(t, func(t *testing.T, story func(callstest.Player)) {
-		story(&player{calls: calls.New(callstest.Tools(t, nil), &calls.Rules{Tools: callstest.Rules(registry.ModeVoice), Prefix: "c"}), ran: map[string]calls.Run{}})
+		story(&player{calls: calls.New(callstest.Tools(t, nil), &calls.Rules{Tools: callstest.Rules(spec.ModeVoice), Prefix: "c"}), ran: map[string]calls.Run{}})
 	})
 }
 

@@ -8,39 +8,40 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // toolbox returns the tools of these tests. Nothing runs them.
 var toolbox = sync.OnceValue(func() *registry.Snapshot {
-	both := []registry.Mode{registry.ModeText, registry.ModeVoice}
-	spec := func(id string, params string, change func(*registry.Spec)) registry.Entry {
-		s := registry.Spec{
-			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: both, LatencyBudgetMS: 1000, TimeoutMS: 60_000,
+	both := []spec.Mode{spec.ModeText, spec.ModeVoice}
+	declare := func(id string, params string, change func(*spec.Spec)) registry.Entry {
+		s := spec.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsNone, Idempotent: true, AllowedModes: both, LatencyBudgetMS: 1000, TimeoutMS: 60_000,
 			Parameters: json.RawMessage(`{"type":"object","properties":{` + params + `},"additionalProperties":false}`),
 		}
 		change(&s)
 		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
 			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)}}
 	}
-	retrieval := func(s *registry.Spec) {
-		s.Category, s.SideEffects = registry.CategoryRetrieval, registry.SideEffectsReadOnly
+	retrieval := func(s *spec.Spec) {
+		s.Category, s.SideEffects = spec.CategoryRetrieval, spec.SideEffectsReadOnly
 	}
-	writes := func(s *registry.Spec) {
-		s.Category, s.SideEffects, s.Idempotent = registry.CategoryAction, registry.SideEffectsWrites, false
+	writes := func(s *spec.Spec) {
+		s.Category, s.SideEffects, s.Idempotent = spec.CategoryAction, spec.SideEffectsWrites, false
 	}
 	entries := []registry.Entry{
-		spec("search", `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, retrieval),
-		spec("get", `"id":{"type":"string"}`, retrieval),
-		spec("time", `"zone":{"type":"string"}`, func(*registry.Spec) {}),
-		spec("text_only", ``, func(s *registry.Spec) { s.AllowedModes = both[:1] }),
-		spec("write", `"text":{"type":"string"}`, writes),
-		spec("book", `"who":{"type":"string"},"note":{"type":"string"}`, func(s *registry.Spec) {
+		declare("search", `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, retrieval),
+		declare("get", `"id":{"type":"string"}`, retrieval),
+		declare("time", `"zone":{"type":"string"}`, func(*spec.Spec) {}),
+		declare("text_only", ``, func(s *spec.Spec) { s.AllowedModes = both[:1] }),
+		declare("write", `"text":{"type":"string"}`, writes),
+		declare("book", `"who":{"type":"string"},"note":{"type":"string"}`, func(s *spec.Spec) {
 			writes(s)
 			s.IdempotencyKey = "{who}"
 		}),
-		spec("stop", `"id":{"type":"string"}`, func(s *registry.Spec) { s.Cancellable = true }),
-		spec("pay", `"amount":{"type":"integer"}`, func(s *registry.Spec) {
+		declare("stop", `"id":{"type":"string"}`, func(s *spec.Spec) { s.Cancellable = true }),
+		declare("pay", `"amount":{"type":"integer"}`, func(s *spec.Spec) {
 			writes(s)
 			s.RequiresConfirmation = true
 		}),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // open gives tools of a fixture a window that began an hour ago and ends in an hour.
@@ -16,8 +17,8 @@ func (f *fixture) open(ids ...string) {
 		for _, id := range ids {
 			if all[i].ToolID == id {
 				day := now.Format(time.DateOnly)
-				all[i].Availability = &registry.Availability{Zone: "UTC", Times: []registry.TimeWindow{{From: "00:00", To: now.Add(time.Hour).Format("15:04"), Since: day, Until: day}}}
-				all[i].RateLimit = &registry.RateLimit{Calls: 1, Window: "24h"}
+				all[i].Availability = &spec.Availability{Zone: "UTC", Times: []spec.TimeWindow{{From: "00:00", To: now.Add(time.Hour).Format("15:04"), Since: day, Until: day}}}
+				all[i].RateLimit = &spec.RateLimit{Calls: 1, Window: "24h"}
 			}
 		}
 	}
@@ -32,7 +33,7 @@ func (f *fixture) open(ids ...string) {
 // TestCallsAfterTheWindow: a call runs while its tool is available, and is refused after that, in both modes,
 // whether it writes or not. It leaves nothing in the ledger and does not count.
 func TestCallsAfterTheWindow(t *testing.T) {
-	for _, mode := range []registry.Mode{registry.ModeText, registry.ModeVoice} {
+	for _, mode := range []spec.Mode{spec.ModeText, spec.ModeVoice} {
 		for _, tool := range []string{"look", "book"} {
 			t.Run(tool+" "+string(mode), func(t *testing.T) {
 				bubble(t, Options{}, func(t *testing.T, f *fixture) {
@@ -87,7 +88,7 @@ func TestApprovedAfterTheWindow(t *testing.T) {
 		if env, _ := f.e.RunStored(t.Context(), f.tools, kept, Conversation{}); !failed(env, registry.ErrorUnavailable) {
 			t.Errorf("a stored call: %+v", env.Error)
 		}
-		offered := f.tools.For(registry.Selection{Session: registry.Session{Mode: registry.ModeText, Now: time.Now()}})
+		offered := f.tools.For(registry.Selection{Session: registry.Session{Mode: spec.ModeText, Now: time.Now()}})
 		if env, _ := f.e.RunStored(t.Context(), offered, kept, Conversation{}); !failed(env, registry.ErrorUnavailable) {
 			t.Errorf("a stored call of a turn that is not offered the tool: %+v", env.Error)
 		}

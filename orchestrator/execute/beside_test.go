@@ -15,6 +15,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // asideNeeds are the needs of a tool that does something beside its answer.
@@ -114,7 +115,7 @@ func TestBesideTheAnswer(t *testing.T) {
 	}
 	n := a.noted[0]
 	if len(a.noted) != 1 || n.Event != audit.EventNote || n.Note != "picked" || string(n.NoteData) != `["a"]` || n.CallID != "c1" || n.ToolID != "look" ||
-		n.TurnID != 1 || n.Mode != registry.ModeVoice || n.IdempotencyKey != "provider:c1" || n.RegistryVersion != a.tools.Version() {
+		n.TurnID != 1 || n.Mode != spec.ModeVoice || n.IdempotencyKey != "provider:c1" || n.RegistryVersion != a.tools.Version() {
 		t.Errorf("%+v", a.noted)
 	}
 }

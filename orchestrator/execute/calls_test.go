@@ -13,6 +13,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // gate is a tool that runs until it is let go or stopped.
@@ -235,7 +236,7 @@ func TestHandlersSeeTheirSession(t *testing.T) {
 		j := f.job("c1", "look", `{}`)
 		j.Turn = 7
 		f.run(f.talk("s1", "ada"), j)
-		want := registry.Session{ID: "s1", UserID: "ada", ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeVoice, Turn: 7, Call: "c1", Now: time.Now().UTC(), ToolsVersion: f.tools.Version()}
+		want := registry.Session{ID: "s1", UserID: "ada", ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: spec.ModeVoice, Turn: 7, Call: "c1", Now: time.Now().UTC(), ToolsVersion: f.tools.Version()}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

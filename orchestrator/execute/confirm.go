@@ -15,6 +15,7 @@ import (
 	"voicegw/prompts/approval"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -68,7 +69,7 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business, Message: j.Message,
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
 	}
-	if p.Tool().SideEffects == registry.SideEffectsWrites {
+	if p.Tool().SideEffects == spec.SideEffectsWrites {
 		record.Deed = deed(calls.Run{Prepared: p, Keys: calls.ApprovedKeys(record.Reference, p.BusinessKey()), Message: j.Message}, s)
 	}
 	if err := e.opts.Confirmations.Create(ctx, record); err != nil {
@@ -229,7 +230,7 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	if !ok {
 		return registry.Envelope{Error: registry.NewError(registry.ErrorTransient, toolerror.ShuttingDown())}, nil
 	}
-	p, refused := tools.Permitted(c.Scopes).Prepare(c.Tool, registry.Mode(c.Mode), c.Args)
+	p, refused := tools.Permitted(c.Scopes).Prepare(c.Tool, spec.Mode(c.Mode), c.Args)
 	if refused != nil {
 		return *refused, nil
 	}

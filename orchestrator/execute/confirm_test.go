@@ -14,6 +14,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -205,7 +206,7 @@ func TestRunStored(t *testing.T) {
 
 // TestRunStoredRefuses what is not what the user was shown any more.
 func TestRunStoredRefuses(t *testing.T) {
-	change := func(id string, f func(*registry.Spec)) []registry.Entry {
+	change := func(id string, f func(*spec.Spec)) []registry.Entry {
 		all := entries()
 		i := slices.IndexFunc(all, func(e registry.Entry) bool { return e.ToolID == id })
 		f(&all[i].Spec)
@@ -216,15 +217,15 @@ func TestRunStoredRefuses(t *testing.T) {
 		tools []registry.Entry
 		want  registry.ErrorType
 	}{
-		"another version": {change("pay", func(s *registry.Spec) { s.Version = "2.0.0" }), registry.ErrorConflict},
-		"another default": {change("pay", func(s *registry.Spec) {
+		"another version": {change("pay", func(s *spec.Spec) { s.Version = "2.0.0" }), registry.ErrorConflict},
+		"another default": {change("pay", func(s *spec.Spec) {
 			s.Parameters = json.RawMessage(strings.Replace(string(s.Parameters), `"time":{"type":"string"}`, `"time":{"type":"string","default":"now"}`, 1))
 		}), registry.ErrorConflict},
-		"other arguments": {change("pay", func(s *registry.Spec) {
+		"other arguments": {change("pay", func(s *spec.Spec) {
 			s.Parameters = json.RawMessage(strings.Replace(string(s.Parameters), `"name":{"type":"string"}`, `"name":{"type":"string","maxLength":1}`, 1))
 		}), registry.ErrorValidation},
-		"another mode":          {change("pay", func(s *registry.Spec) { s.AllowedModes = []registry.Mode{registry.ModeText} }), registry.ErrorModeRestricted},
-		"a scope that it lacks": {change("pay", func(s *registry.Spec) { s.Requires = []string{"hr", "pay.write"} }), registry.ErrorNotFound},
+		"another mode":          {change("pay", func(s *spec.Spec) { s.AllowedModes = []spec.Mode{spec.ModeText} }), registry.ErrorModeRestricted},
+		"a scope that it lacks": {change("pay", func(s *spec.Spec) { s.Requires = []string{"hr", "pay.write"} }), registry.ErrorNotFound},
 		"gone":                  {slices.DeleteFunc(entries(), func(e registry.Entry) bool { return e.ToolID == "pay" }), registry.ErrorNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +314,7 @@ func TestNobodyIsAskedAboutWhatCannotBe(t *testing.T) {
 		if q.Refused == nil || !failed(*q.Refused, registry.ErrorValidation) || q.Token != "" || len(f.questions.All()) != 0 || len(f.ran()) != 0 {
 			t.Errorf("%+v, %d questions, ran %v", q, len(f.questions.All()), f.ran())
 		}
-		if seen.UserID != "ada" || seen.Turn != 4 || !seen.Now.Equal(time.Now()) || seen.Mode != registry.ModeVoice {
+		if seen.UserID != "ada" || seen.Turn != 4 || !seen.Now.Equal(time.Now()) || seen.Mode != spec.ModeVoice {
 			t.Errorf("the check saw %+v", seen)
 		}
 		f.check = nil

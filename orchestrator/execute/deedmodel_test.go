@@ -13,6 +13,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 	"voicegw/store/witness"
 )
@@ -220,7 +221,7 @@ func (m *deedModel) learn(t *testing.T) {
 	t.Helper()
 	m.tools = load(t, func(context.Context, call) (registry.Result, error) { return registry.Result{Data: "done"}, nil }, entries()...)
 	m.enters, m.finds, m.books = map[deedOutcome]deedEnters{}, map[deedEntry]deedOutcome{}, map[[deedHistory]deedOp]deedBook{}
-	p, refused := m.tools.Prepare(m.tool(), registry.ModeVoice, deedArgs())
+	p, refused := m.tools.Prepare(m.tool(), spec.ModeVoice, deedArgs())
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -253,7 +254,7 @@ func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j c
 	j.Keys = calls.ApprovedKeys(deedReference, j.Prepared.BusinessKey())
 	inSession := deed(j, registry.Session{ID: "s0", UserID: "ada"})
 	_, _ = e.RunStored(t.Context(), m.tools, store.Confirmation{
-		Session: "s0", User: "ada", Mode: string(registry.ModeVoice), Reference: deedReference, Tool: m.tool(),
+		Session: "s0", User: "ada", Mode: string(spec.ModeVoice), Reference: deedReference, Tool: m.tool(),
 		ToolVersion: j.Prepared.Tool().Version, Args: j.Prepared.Args(), Turn: 1,
 	}, Conversation{})
 	if ledger.key != inSession {
@@ -317,7 +318,7 @@ func (m *deedModel) ask(told [deedHistory]deedOp) deedBook {
 	if said, known := m.books[told]; known {
 		return said
 	}
-	book := calls.New(m.tools, &calls.Rules{Tools: policy.Rules{Mode: registry.ModeVoice}, Prefix: "c"})
+	book := calls.New(m.tools, &calls.Rules{Tools: policy.Rules{Mode: spec.ModeVoice}, Prefix: "c"})
 	var said deedBook
 	var approved calls.Approved
 	for _, op := range told {

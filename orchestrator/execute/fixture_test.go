@@ -15,6 +15,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,10 +35,10 @@ type handler func(ctx context.Context, c call) (registry.Result, error)
 // not, and stop can be stopped. Of those that write, book and move have a business key,
 // again may be repeated, wipe can be stopped, and so can pay, which needs an approval.
 func entries() []registry.Entry {
-	one := func(id string, change func(*registry.Spec)) registry.Entry {
-		s := registry.Spec{
-			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsReadOnly, AllowedModes: []registry.Mode{registry.ModeText, registry.ModeVoice},
+	one := func(id string, change func(*spec.Spec)) registry.Entry {
+		s := spec.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsReadOnly, AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice},
 			LatencyBudgetMS: 1000, TimeoutMS: 60_000, Preview: "Do it for {name}",
 			Parameters: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"time":{"type":"string"}},"additionalProperties":false}`),
 		}
@@ -45,18 +46,18 @@ func entries() []registry.Entry {
 		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
 			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"name":{"type":"STRING"},"time":{"type":"STRING"}}}`)}}
 	}
-	writes := func(s *registry.Spec) {
-		s.Category, s.SideEffects = registry.CategoryAction, registry.SideEffectsWrites
+	writes := func(s *spec.Spec) {
+		s.Category, s.SideEffects = spec.CategoryAction, spec.SideEffectsWrites
 	}
 	return []registry.Entry{
-		one("look", func(s *registry.Spec) { s.Idempotent = true }),
-		one("stop", func(s *registry.Spec) { s.Idempotent, s.Cancellable = true, true }),
-		one("rare", func(*registry.Spec) {}),
-		one("book", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name} {time}" }),
-		one("move", func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{name} {time}" }),
-		one("wipe", func(s *registry.Spec) { writes(s); s.Cancellable = true }),
-		one("again", func(s *registry.Spec) { writes(s); s.Idempotent = true }),
-		one("pay", func(s *registry.Spec) { writes(s); s.Cancellable, s.RequiresConfirmation = true, true }),
+		one("look", func(s *spec.Spec) { s.Idempotent = true }),
+		one("stop", func(s *spec.Spec) { s.Idempotent, s.Cancellable = true, true }),
+		one("rare", func(*spec.Spec) {}),
+		one("book", func(s *spec.Spec) { writes(s); s.IdempotencyKey = "{name} {time}" }),
+		one("move", func(s *spec.Spec) { writes(s); s.IdempotencyKey = "{name} {time}" }),
+		one("wipe", func(s *spec.Spec) { writes(s); s.Cancellable = true }),
+		one("again", func(s *spec.Spec) { writes(s); s.Idempotent = true }),
+		one("pay", func(s *spec.Spec) { writes(s); s.Cancellable, s.RequiresConfirmation = true, true }),
 	}
 }
 
@@ -144,7 +145,7 @@ func (f *fixture) ran() []string {
 // talk begins a conversation of a user, which ends with the test.
 func (f *fixture) talk(session, user string) *Runner {
 	c := f.e.Begin(Conversation{
-		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeVoice},
+		Session: registry.Session{ID: session, UserID: user, ConversationID: "conv", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: spec.ModeVoice},
 		Report: func(in calls.Input) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -168,10 +169,10 @@ func (f *fixture) talk(session, user string) *Runner {
 
 // job is a call in the first turn of voice mode.
 func (f *fixture) job(id, tool, raw string) calls.Run {
-	return f.jobIn(registry.ModeVoice, id, tool, raw)
+	return f.jobIn(spec.ModeVoice, id, tool, raw)
 }
 
-func (f *fixture) jobIn(mode registry.Mode, id, tool, raw string) calls.Run {
+func (f *fixture) jobIn(mode spec.Mode, id, tool, raw string) calls.Run {
 	f.t.Helper()
 	p, refused := f.tools.Prepare(tool, mode, json.RawMessage(raw))
 	if refused != nil {

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -39,7 +40,7 @@ func TestCallBeginsAJob(t *testing.T) {
 		var tools []registry.Entry
 		handlers := map[string]registry.Handler{}
 		for _, e := range entries() {
-			e.Job = &registry.JobSpec{Name: "Report", Longest: "1h", AtOnce: 2}
+			e.Job = &spec.Job{Name: "Report", Longest: "1h", AtOnce: 2}
 			tools = append(tools, e)
 			handlers[e.ToolID] = registry.BindWork(registry.Bind(func(_ context.Context, c call) (registry.Result, error) {
 				return registry.Result{Job: &registry.NewJob{Payload: c.Args, Told: "It is being made."}}, nil

@@ -17,6 +17,8 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // permit decides whether a tool may call another one; it returns when ctx is done, at the latest.
@@ -141,8 +143,8 @@ func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw 
 		return *p.Refused, p.Budget
 	}
 	j.Prepared = p.Prepared
-	writes := p.Prepared.Tool().SideEffects == registry.SideEffectsWrites
-	if writes && caller.SideEffects != registry.SideEffectsWrites {
+	writes := p.Prepared.Tool().SideEffects == spec.SideEffectsWrites
+	if writes && caller.SideEffects != spec.SideEffectsWrites {
 		return p.Prepared.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.CallerDoesNotWrite(tool, caller.ToolID))), p.Budget
 	}
 	t.names(j)
@@ -275,7 +277,7 @@ func storedPermit(tools *registry.Snapshot, s registry.Session) permit {
 		p, refused := tools.Permitted(s.Scopes).Prepare(in.Tool, s.Mode, in.Args)
 		if refused == nil {
 			p.Clamp(nil)
-			if p.Tool().ByClient() || in.Tool == registry.AgentSwitch {
+			if p.Tool().ByClient() || in.Tool == toolname.AgentSwitch {
 				env := p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NotByTools(in.Tool)))
 				refused = &env
 			}

@@ -17,6 +17,8 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 	"voicegw/store"
 )
 
@@ -51,7 +53,7 @@ func nested(t *testing.T, test func(t *testing.T, n *nesting)) {
 		n.e = New(Options{Ledger: n.ledger, Confirmations: &executetest.Confirmations{}, Logger: (&lines{}).logger()})
 		t.Cleanup(n.e.Close)
 		n.load(entries()...)
-		n.rules = calls.Rules{Prefix: "c", Tools: policy.Rules{Mode: registry.ModeText, Budget: policy.Budget{Total: 30, Retrieval: 30, TopK: 5, ToolTime: -1}, Confirm: []string{"book"}}}
+		n.rules = calls.Rules{Prefix: "c", Tools: policy.Rules{Mode: spec.ModeText, Budget: policy.Budget{Total: 30, Retrieval: 30, TopK: 5, ToolTime: -1}, Confirm: []string{"book"}}}
 		n.begin("s1")
 		test(t, n)
 	})
@@ -396,7 +398,7 @@ func TestStoredNestedCallHasItsScopes(t *testing.T) {
 		"with the scope":           {tool: "move", scopes: []string{"sales", "hr"}},
 		"one that needs none":      {tool: "look"},
 		"one that the client runs": {tool: "scroll", want: registry.ErrorPermanent},
-		"a switch of the agent":    {tool: registry.AgentSwitch, want: registry.ErrorPermanent},
+		"a switch of the agent":    {tool: toolname.AgentSwitch, want: registry.ErrorPermanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nested(t, func(t *testing.T, n *nesting) {
@@ -411,7 +413,7 @@ func TestStoredNestedCallHasItsScopes(t *testing.T) {
 				var answered registry.Envelope
 				n.do["pay"] = func(ctx context.Context, _ args, tools registry.Tools) (registry.Result, error) {
 					asked := map[string]any{}
-					if tt.tool == registry.AgentSwitch {
+					if tt.tool == toolname.AgentSwitch {
 						asked = map[string]any{"agent": "billing", "reason": "A bill.", "message": "Ada has a bill."}
 					}
 					answered = tools.Call(ctx, tt.tool, asked)

@@ -12,6 +12,7 @@ import (
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -53,7 +54,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	caps, end := besides(j, session, c)
 	defer end()
 	with := &company{e: e, nest: at, run: j, session: session, c: c, caps: caps}
-	if p.Tool().SideEffects != registry.SideEffectsWrites {
+	if p.Tool().SideEffects != spec.SideEffectsWrites {
 		env, begunAt = e.rated(ctx, p, session, with)
 		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
 	}

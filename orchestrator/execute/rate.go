@@ -9,6 +9,7 @@ import (
 
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // rateKey is what the calls of a tool with a rate limit are counted by.
@@ -74,7 +75,7 @@ func (e *Executor) rated(ctx context.Context, p *registry.Prepared, s registry.S
 }
 
 // rateLimited refuses a call that may be made again after wait.
-func (e *Executor) rateLimited(p *registry.Prepared, s registry.Session, limit registry.RateLimit, wait time.Duration) registry.Envelope {
+func (e *Executor) rateLimited(p *registry.Prepared, s registry.Session, limit spec.RateLimit, wait time.Duration) registry.Envelope {
 	seconds := int64(math.Ceil(wait.Seconds()))
 	told := registry.NewError(registry.ErrorRateLimit, toolerror.CalledTooOften(p.Tool().ToolID, limit.Calls, limit.Window, time.Duration(seconds)*time.Second))
 	told.Details, _ = json.Marshal(struct { // only numbers and texts: it cannot fail

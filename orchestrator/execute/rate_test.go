@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // rated gives tools of a fixture a rate limit of two calls in an hour.
@@ -17,7 +18,7 @@ func (f *fixture) rated(ids ...string) {
 	for i := range all {
 		for _, id := range ids {
 			if all[i].ToolID == id {
-				all[i].RateLimit = &registry.RateLimit{Calls: 2, Window: "1h"}
+				all[i].RateLimit = &spec.RateLimit{Calls: 2, Window: "1h"}
 			}
 		}
 	}
@@ -59,7 +60,7 @@ func TestRateLimit(t *testing.T) {
 					t.Fatalf("the first call: %+v", env.Error)
 				}
 				pass(10 * time.Minute)
-				if env := f.run(there, f.jobIn(registry.ModeText, "c2", tool, `{}`)); !env.OK {
+				if env := f.run(there, f.jobIn(spec.ModeText, "c2", tool, `{}`)); !env.OK {
 					t.Fatalf("the second call, in text: %+v", env.Error)
 				}
 				limited(t, f.run(here, f.job("c3", tool, `{}`)), 50*time.Minute)
@@ -131,11 +132,11 @@ func TestWhatCounts(t *testing.T) {
 			return nil
 		}
 		for _, id := range []string{"d1", "d2"} {
-			if env := f.run(c, f.jobIn(registry.ModeText, id, "look", `{}`)); !failed(env, registry.ErrorTransient) {
+			if env := f.run(c, f.jobIn(spec.ModeText, id, "look", `{}`)); !failed(env, registry.ErrorTransient) {
 				t.Fatalf("%s: %+v", id, env)
 			}
 		}
-		if env := f.run(c, f.jobIn(registry.ModeText, "d3", "look", `{}`)); !failed(env, registry.ErrorRateLimit) {
+		if env := f.run(c, f.jobIn(spec.ModeText, "d3", "look", `{}`)); !failed(env, registry.ErrorRateLimit) {
 			t.Errorf("beyond the limit: %+v", env)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestRetries: a call of text mode that has failed for now is repeated once, after a
@@ -15,23 +16,23 @@ import (
 func TestRetries(t *testing.T) {
 	transient := &registry.ToolError{Type: registry.ErrorTransient, Message: "Later.", Retryable: true}
 	for name, tc := range map[string]struct {
-		mode registry.Mode
+		mode spec.Mode
 		tool string
 		err  error
 		runs int
 	}{
-		"text":                    {registry.ModeText, "look", transient, 2},
-		"text, writes":            {registry.ModeText, "again", transient, 2},
-		"voice":                   {registry.ModeVoice, "look", transient, 1},
-		"voice, writes":           {registry.ModeVoice, "again", transient, 1},
-		"not idempotent":          {registry.ModeText, "rare", transient, 1},
-		"not idempotent, writes":  {registry.ModeText, "wipe", transient, 1},
-		"transient, not to retry": {registry.ModeText, "look", &registry.ToolError{Type: registry.ErrorTransient, Message: "No."}, 1},
-		"text, out of time":       {registry.ModeText, "look", context.DeadlineExceeded, 2},
-		"voice, out of time":      {registry.ModeVoice, "look", context.DeadlineExceeded, 1},
-		"another type":            {registry.ModeText, "look", &registry.ToolError{Type: registry.ErrorRateLimit, Message: "No.", Retryable: true}, 1},
-		"unexpected":              {registry.ModeText, "look", errors.New("what?"), 1},
-		"good":                    {registry.ModeText, "look", nil, 1},
+		"text":                    {spec.ModeText, "look", transient, 2},
+		"text, writes":            {spec.ModeText, "again", transient, 2},
+		"voice":                   {spec.ModeVoice, "look", transient, 1},
+		"voice, writes":           {spec.ModeVoice, "again", transient, 1},
+		"not idempotent":          {spec.ModeText, "rare", transient, 1},
+		"not idempotent, writes":  {spec.ModeText, "wipe", transient, 1},
+		"transient, not to retry": {spec.ModeText, "look", &registry.ToolError{Type: registry.ErrorTransient, Message: "No."}, 1},
+		"text, out of time":       {spec.ModeText, "look", context.DeadlineExceeded, 2},
+		"voice, out of time":      {spec.ModeVoice, "look", context.DeadlineExceeded, 1},
+		"another type":            {spec.ModeText, "look", &registry.ToolError{Type: registry.ErrorRateLimit, Message: "No.", Retryable: true}, 1},
+		"unexpected":              {spec.ModeText, "look", errors.New("what?"), 1},
+		"good":                    {spec.ModeText, "look", nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {
@@ -66,7 +67,7 @@ func TestRetrySucceeds(t *testing.T) {
 			}
 			return registry.Result{Data: n}, nil
 		}
-		env := f.run(f.talk("s1", "ada"), f.jobIn(registry.ModeText, "c1", "again", `{}`))
+		env := f.run(f.talk("s1", "ada"), f.jobIn(spec.ModeText, "c1", "again", `{}`))
 		if !env.OK || string(env.Data) != "2" || f.only() != "done" {
 			t.Errorf("answered %+v", env)
 		}
@@ -83,7 +84,7 @@ func TestNoRetryOnceItIsOver(t *testing.T) {
 			session := fmt.Sprintf("s%d", i)
 			c := f.talk(session, "ada")
 			began := time.Now()
-			c.Run(f.jobIn(registry.ModeText, "c1", "stop", `{}`))
+			c.Run(f.jobIn(spec.ModeText, "c1", "stop", `{}`))
 			pass(time.Second)
 			stop(c)
 			c.Wait()
@@ -114,7 +115,7 @@ func TestADeadlineThatMayHaveWrittenIsNotRepeated(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {
 				f.do = do
 				c := f.talk("s1", "ada")
-				env := f.run(c, f.jobIn(registry.ModeText, "c1", "again", `{}`))
+				env := f.run(c, f.jobIn(spec.ModeText, "c1", "again", `{}`))
 				if !failed(env, registry.ErrorTransient) || !env.Error.PartialSideEffects || len(f.ran()) != 1 {
 					t.Errorf("answered %+v after %d runs", env.Error, len(f.ran()))
 				}

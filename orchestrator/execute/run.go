@@ -7,6 +7,7 @@ import (
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // wasApproved reports whether a person has approved the call: such a call runs even if the
@@ -16,7 +17,7 @@ func wasApproved(r calls.Run) bool { return r.Reference != "" }
 // mustFinish reports whether a call, once begun, goes on even if its client has left: the ledger
 // recognises the call when the client sends the message again.
 func mustFinish(r calls.Run) bool {
-	return r.Message != "" && r.Prepared.Tool().SideEffects == registry.SideEffectsWrites
+	return r.Message != "" && r.Prepared.Tool().SideEffects == spec.SideEffectsWrites
 }
 
 // Run starts a call. The result is reported as calls.Finished.
@@ -72,7 +73,7 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 		begunAt = time.Now()
 	}
 	env = with.attempt(ctx, p, session)
-	if p.Mode() != registry.ModeText || env.OK || !p.Tool().Idempotent ||
+	if p.Mode() != spec.ModeText || env.OK || !p.Tool().Idempotent ||
 		env.Error.Type != registry.ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects {
 		return env, begunAt
 	}

@@ -7,6 +7,7 @@ import (
 
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Keys identify a call (two calls with equal keys are the same call) and its deed.
@@ -74,7 +75,7 @@ func (b *Book) Agent() Agent { return b.agent }
 func (b *Book) Tools() *registry.Snapshot { return b.tools }
 
 // Mode returns the conversation's mode.
-func (b *Book) Mode() registry.Mode { return b.rules.Mode }
+func (b *Book) Mode() spec.Mode { return b.rules.Mode }
 
 // Budget returns what each turn may use.
 func (b *Book) Budget() Budget {
@@ -120,7 +121,7 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 		return nil, refusal
 	}
 	var limits map[string]int // the limits of the mode
-	if p.Tool().Category == registry.CategoryRetrieval {
+	if p.Tool().Category == spec.CategoryRetrieval {
 		limits = map[string]int{"top_k": b.Budget().TopK}
 	}
 	p.Clamp(limits)
@@ -142,7 +143,7 @@ func (b *Book) Confirms(p *registry.Prepared) bool {
 // Charge counts a call of the tool in the turn, whatever happens to it afterwards.
 func (b *Book) Charge(tool string) {
 	b.account.Total++
-	if b.Category(tool) == registry.CategoryRetrieval {
+	if b.Category(tool) == spec.CategoryRetrieval {
 		b.account.Retrieval++
 	}
 }
@@ -153,7 +154,7 @@ func (b *Book) Exceeded(tool string) *registry.Envelope {
 	limit, used := b.Budget(), "tool calls"
 	n := limit.Total
 	if b.account.Total <= limit.Total {
-		if b.Category(tool) != registry.CategoryRetrieval || b.account.Retrieval <= limit.Retrieval {
+		if b.Category(tool) != spec.CategoryRetrieval || b.account.Retrieval <= limit.Retrieval {
 			return nil
 		}
 		used, n = "retrieval calls", limit.Retrieval
@@ -164,7 +165,7 @@ func (b *Book) Exceeded(tool string) *registry.Envelope {
 }
 
 // Category returns the tool's category; empty if the tool does not exist.
-func (b *Book) Category(tool string) registry.Category {
+func (b *Book) Category(tool string) spec.Category {
 	if b.tools == nil {
 		return ""
 	}

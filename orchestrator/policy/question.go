@@ -6,11 +6,12 @@ import (
 
 	"voicegw/prompts/approval"
 	"voicegw/registry"
+	"voicegw/registry/toolname"
 )
 
 // ConfirmAction is the tool with which a model reports that the user has agreed aloud, if the
 // operator allows that.
-const ConfirmAction = registry.ConfirmAction
+const ConfirmAction = toolname.ConfirmAction
 
 // Question returns the answer CONFIRMATION_REQUIRED, which a model gets for a call that a person
 // must approve. spoken means that the user may agree aloud.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"voicegw/config/defaults"
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // Budget is what the tool calls of one user turn may use, over all answers of the model in that
@@ -22,8 +22,8 @@ type Budget struct {
 }
 
 // DefaultBudget returns the budget of a mode for which nothing is configured.
-func DefaultBudget(mode registry.Mode) Budget {
-	if mode == registry.ModeText {
+func DefaultBudget(mode spec.Mode) Budget {
+	if mode == spec.ModeText {
 		return Budget{Retrieval: defaults.TextRetrievals, Total: defaults.TextCalls, TopK: defaults.TextTopK, ToolTime: -1}
 	}
 	return Budget{Retrieval: defaults.VoiceRetrievals, Total: defaults.VoiceCalls, TopK: defaults.VoiceTopK, ToolTime: defaults.VoiceToolTime}
@@ -41,7 +41,7 @@ func (b Budget) Or(c Budget) Budget {
 
 // Rules are the operator's decisions for one conversation.
 type Rules struct {
-	Mode   registry.Mode
+	Mode   spec.Mode
 	Budget Budget
 	// Confirm lists tools that need a confirmation although their spec does not say so.
 	Confirm []string

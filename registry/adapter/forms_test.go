@@ -16,8 +16,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"google.golang.org/genai"
 
-	"voicegw/registry"
 	"voicegw/registry/adapter"
+	"voicegw/registry/schema"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -52,7 +52,7 @@ func TestTheRegistryRefusesTheRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(registry.CheckParameters(text)) == 0 {
+		if len(schema.CheckParameters(text)) == 0 {
 			t.Errorf("the registry accepts %s", file)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"google.golang.org/genai"
 
-	"voicegw/registry"
 	"voicegw/registry/adapter"
+	"voicegw/registry/schema"
 )
 
 // FuzzForms checks for any parameters that the registry accepts: no panic, the same result twice, forms that are JSON and
@@ -23,7 +23,7 @@ func FuzzForms(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(registry.CheckParameters(text)) > 0 {
+		if len(schema.CheckParameters(text)) > 0 {
 			return
 		}
 		first, err := adapter.All(text)

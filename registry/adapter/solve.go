@@ -24,7 +24,7 @@ const (
 	// spare is how many more values are tried than are wanted, since the full schema may refuse
 	// some.
 	spare = 8
-	// maxArgs is how long the arguments of a call are at most, in bytes (registry.MaxArgsBytes).
+	// maxArgs is how long the arguments of a call are at most, in bytes (document.MaxArgsBytes).
 	maxArgs = 64 << 10
 	// maxWanted is how many different values a search wants at most.
 	maxWanted = 2000

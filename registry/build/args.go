@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // ArgsFile is the generated file in a tool's directory, HandlersFile the one in tools.
@@ -38,7 +38,7 @@ type bindings struct {
 	parameters []byte
 	output     []byte // empty if the tool does not describe its data
 	module, id string // of the project, and of the tool
-	settings   map[string]registry.Setting
+	settings   map[string]spec.Setting
 }
 
 // argsSource is the text of zz_args.go: the type Args of a tool's parameters, Output of its data, Settings of

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // RegistryFile is the path of the registry in the project.
@@ -36,7 +38,7 @@ type Options struct {
 	Time   time.Time
 	Commit string
 	// Provided are the types that a tool's Needs may name, by mode; nil disables this check.
-	Provided map[registry.Mode][]reflect.Type
+	Provided map[spec.Mode][]reflect.Type
 }
 
 // Build checks all tools and writes the registry and the generated Go files. If any finding
@@ -110,7 +112,7 @@ func (p *project) check(names []string) []*tool {
 		for i, name := range all {
 			ids[i] = toolID(name)
 		}
-		p.twins = registry.Lookalikes(ids)
+		p.twins = toolname.Lookalikes(ids)
 	}
 	var tools []*tool
 	for _, name := range names {

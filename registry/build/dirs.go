@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // ToolDir splits the path of a tool's directory, PROJECT/tools/NAME.
@@ -26,13 +26,13 @@ func ToolDir(dir string) (project, name string, err error) {
 }
 
 // NextSteps tells an author which files New has written, and what to do next.
-func NextSteps(name string, category registry.Category, files []string) string {
+func NextSteps(name string, category spec.Category, files []string) string {
 	var b strings.Builder
 	for _, f := range files {
 		b.WriteString(f + "\n")
 	}
 	args := `{"query": "tea"}`
-	if category == registry.CategoryAction || category == registry.CategoryUtility {
+	if category == spec.CategoryAction || category == spec.CategoryUtility {
 		args = `{"text": "tea"}`
 	}
 	id := strings.ReplaceAll(name, "-", "_")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"voicegw/registry"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // exampleChecker checks the arguments of examples as a call of the tool would be checked.
@@ -17,10 +19,10 @@ const exampleTool = "example"
 
 func newExampleChecker(t *tool) (*exampleChecker, error) {
 	file := registry.File{Tools: []registry.Entry{{
-		Spec: registry.Spec{
-			ToolID: exampleTool, Version: "1.0.0", Description: "Checks examples.", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsNone, Idempotent: true, AllowedModes: []registry.Mode{registry.ModeText},
-			LatencyBudgetMS: 1, TimeoutMS: registry.DefaultTimeoutMS, Parameters: t.entry.Parameters,
+		Spec: spec.Spec{
+			ToolID: exampleTool, Version: "1.0.0", Description: "Checks examples.", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsNone, Idempotent: true, AllowedModes: []spec.Mode{spec.ModeText},
+			LatencyBudgetMS: 1, TimeoutMS: spec.DefaultTimeoutMS, Parameters: t.entry.Parameters,
 		},
 		Summary: "Checks examples.", Guide: "# " + exampleTool + "\n", Forms: t.entry.Forms,
 	}}}
@@ -39,16 +41,16 @@ func newExampleChecker(t *tool) (*exampleChecker, error) {
 }
 
 // check reports how a call with these arguments would be refused.
-func (c *exampleChecker) check(args json.RawMessage) []registry.Problem {
-	p, refused := c.snapshot.Prepare(exampleTool, registry.ModeText, args)
+func (c *exampleChecker) check(args json.RawMessage) []document.Problem {
+	p, refused := c.snapshot.Prepare(exampleTool, spec.ModeText, args)
 	if refused == nil {
 		return p.Invalid() // an example must be complete
 	}
 	var details struct {
-		Errors []registry.Problem `json:"errors"`
+		Errors []document.Problem `json:"errors"`
 	}
 	if err := json.Unmarshal(refused.Error.Details, &details); err != nil || len(details.Errors) == 0 {
-		return []registry.Problem{{Message: refused.Error.Message}}
+		return []document.Problem{{Message: refused.Error.Message}}
 	}
 	return details.Errors
 }

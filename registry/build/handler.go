@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 const (
@@ -57,7 +57,7 @@ func newGoFile(name string, tree *ast.File) goFile {
 
 // handler checks the Go code of a tool as far as possible without compiling: the package,
 // Execute with its signature, and Needs. It returns which functions there are beside Execute.
-func (l *linter) handler(s *source, spec *registry.Spec) (has functions) {
+func (l *linter) handler(s *source, declared *spec.Spec) (has functions) {
 	if !l.leftOuts(s) {
 		return has
 	}
@@ -82,16 +82,16 @@ func (l *linter) handler(s *source, spec *registry.Spec) (has functions) {
 		l.warn(s.file(handlerFile), lineAt(s.handler, at), "", ruleHandler, "The handler is still the one that voicegw tools new has written: it does nothing yet. Write what the tool does.")
 	}
 	l.execute(fset, s, main)
-	l.needs(fset, s, files, spec)
-	l.byHand(fset, files, spec)
-	return functions{check: l.checks(fset, files), work: l.works(fset, s, files, spec)}
+	l.needs(fset, s, files, declared)
+	l.byHand(fset, files, declared)
+	return functions{check: l.checks(fset, files), work: l.works(fset, s, files, declared)}
 }
 
 // functions are those that a handler may have beside Execute.
 type functions struct{ check, work bool }
 
 // works looks for the function that does the tool's long work, and reports whether there is one.
-func (l *linter) works(fset *token.FileSet, s *source, files []goFile, spec *registry.Spec) bool {
+func (l *linter) works(fset *token.FileSet, s *source, files []goFile, declared *spec.Spec) bool {
 	found := false
 	for _, f := range files {
 		switch work := f.declared["Work"].(type) {
@@ -100,7 +100,7 @@ func (l *linter) works(fset *token.FileSet, s *source, files []goFile, spec *reg
 			found = true
 			line := fset.Position(work.Pos()).Line
 			switch {
-			case spec.Job == nil:
+			case declared.Job == nil:
 				l.add(f.name, line, "", ruleHandler, "There is a function Work, and schema.json declares no \"job\": add it, or give the function another name.")
 			case work.Type.TypeParams != nil || !slices.Equal(f.typesOf(work.Type.Results), []string{l.module + "/registry.Result", "error"}) ||
 				!slices.Equal(f.typesOf(work.Type.Params), []string{"context.Context", l.module + "/registry.Work[Payload, Needs]"}):
@@ -111,7 +111,7 @@ func (l *linter) works(fset *token.FileSet, s *source, files []goFile, spec *reg
 			l.add(f.name, fset.Position(work.Pos()).Line, "", ruleHandler, "Work is not a function, so nothing does the tool's long work; it must be\n    %s\nor have another name.", workSignature)
 		}
 	}
-	if !found && spec.Job != nil {
+	if !found && declared.Job != nil {
 		l.add(s.file(handlerFile), 0, "", ruleHandler, "schema.json declares a \"job\", and there is no function Work; write\n    %s", workSignature)
 	}
 	return found
@@ -213,12 +213,12 @@ func (f goFile) importedAs(name string) (found string) {
 }
 
 // byHand refuses types of the author's own with names of generated ones.
-func (l *linter) byHand(fset *token.FileSet, files []goFile, spec *registry.Spec) {
+func (l *linter) byHand(fset *token.FileSet, files []goFile, declared *spec.Spec) {
 	names := []string{"Args"}
-	if len(spec.Output) > 0 {
+	if len(declared.Output) > 0 {
 		names = append(names, "Output")
 	}
-	if len(spec.Settings) > 0 {
+	if len(declared.Settings) > 0 {
 		names = append(names, settingsType)
 	}
 	for _, f := range files {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"voicegw/registry"
 	"voicegw/registry/adapter"
+	"voicegw/registry/spec"
 )
 
 // TestTheTableIsWhatTheBuildDoes walks the table of docs/tool-schemas.md: a property with a
@@ -48,10 +48,10 @@ func TestTheTableIsWhatTheBuildDoes(t *testing.T) {
 		if k.Name != "$schema" {
 			schema = schema[len(`"$schema":"https://json-schema.org/draft/2020-12/schema",`):]
 		}
-		spec, problems := registry.ParseSpec(fmt.Appendf(nil, `{"toolId":"probe","version":"1.0.0","description":"Probes.","category":"utility","sideEffects":"none","idempotent":true,
+		parsed, problems := spec.Parse(fmt.Appendf(nil, `{"toolId":"probe","version":"1.0.0","description":"Probes.","category":"utility","sideEffects":"none","idempotent":true,
 			"requiresConfirmation":false,"allowedModes":["text"],"latencyBudgetMs":100,"parameters":{%s}}`, schema))
-		spec.Parameters = json.RawMessage("{" + schema + "}")
-		_, err := adapter.All(spec.Parameters)
+		parsed.Parameters = json.RawMessage("{" + schema + "}")
+		_, err := adapter.All(parsed.Parameters)
 		refused := k.OpenAI == adapter.Refused || k.Gemini == adapter.Refused
 		if got := len(problems) > 0 || err != nil; got != refused {
 			t.Errorf("%s is refused: %t, and the table says %t: %v %v", k.Name, got, refused, problems, err)

@@ -12,13 +12,15 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/adapter"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // linter collects the findings of one run.
 type linter struct {
 	module   string            // the path of the project's module
 	twins    map[string]string // ids that are too similar to an earlier one
-	provided map[registry.Mode][]reflect.Type
+	provided map[spec.Mode][]reflect.Type
 	tool     string // the tool that is being checked
 	findings []Finding
 }
@@ -99,26 +101,26 @@ func (l *linter) schema(s *source, t *tool) *node {
 		l.add(file, line, "", ruleSchema, "%s", sentence(err.Error()))
 		return nil
 	}
-	spec, problems := registry.ParseSpec(s.schema)
-	t.entry.Spec = spec
+	declared, problems := spec.Parse(s.schema)
+	t.entry.Spec = declared
 	usable := true
 	for _, p := range problems {
 		line := tree.lineOf(p.Path)
-		if at := registry.LoneSurrogate(s.schema); at >= 0 && p.Path == "" {
+		if at := document.LoneSurrogate(s.schema); at >= 0 && p.Path == "" {
 			line = lineAt(s.schema, at)
 		}
 		l.add(file, line, p.Path, ruleOf(p.Path), "%s", p.Message)
 		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
 	}
-	l.fields(s, tree, &spec)
+	l.fields(s, tree, &declared)
 	l.output(file, tree, t, problems)
 	l.wording(file, tree)
-	if len(spec.Parameters) == 0 {
+	if len(declared.Parameters) == 0 {
 		return nil // the file is not an object
 	}
 	parameters := tree.get("parameters")
 	if parameters == nil || parameters.kind == kindObject && len(parameters.members) == 0 {
-		if parameters, err = parseJSON(spec.Parameters); err != nil { // a schema of the registry's own
+		if parameters, err = parseJSON(declared.Parameters); err != nil { // a schema of the registry's own
 			l.add(file, tree.line, "/parameters", ruleParameters, "%v.", err)
 			return nil
 		}
@@ -127,18 +129,18 @@ func (l *linter) schema(s *source, t *tool) *node {
 		return nil
 	}
 	l.preview(file, tree)
-	if !usable || !l.forms(file, tree, t) || !l.possible(file, tree, "/parameters", spec.Parameters) {
+	if !usable || !l.forms(file, tree, t) || !l.possible(file, tree, "/parameters", declared.Parameters) {
 		return nil
 	}
 	return parameters
 }
 
-// fields checks what schema.json says outside the parameters and ParseSpec cannot know.
-func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
+// fields checks what schema.json says outside the parameters and spec.Parse cannot know.
+func (l *linter) fields(s *source, tree *node, declared *spec.Spec) {
 	file := s.file(schemaFile)
-	if want := toolID(s.name); s.named && spec.ToolID != "" && spec.ToolID != want {
+	if want := toolID(s.name); s.named && declared.ToolID != "" && declared.ToolID != want {
 		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
-			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", spec.ToolID, want)
+			"The toolId is %q and must be %q: the directory's name with underscores for dashes.", declared.ToolID, want)
 	}
 	if twin, has := l.twins[toolID(s.name)]; has && s.named {
 		l.add(file, tree.lineOf("/toolId"), "/toolId", "toolid",
@@ -146,13 +148,13 @@ func (l *linter) fields(s *source, tree *node, spec *registry.Spec) {
 	}
 	if list := tree.get("requires"); list != nil {
 		for i, scope := range list.items {
-			if slices.Contains(spec.Requires, scope.text) && !strings.ContainsAny(scope.text, ".:/") {
+			if slices.Contains(declared.Requires, scope.text) && !strings.ContainsAny(scope.text, ".:/") {
 				l.warn(file, scope.line, fmt.Sprintf("/requires/%d", i), "requires",
 					"No key and no token can have the scope %q for tools, only a trusted server can grant it: a word alone names what a key opens. Write . : or / in it, such as \"calendar.write\".", scope.text)
 			}
 		}
 	}
-	if spec.Category == registry.CategoryAction && spec.SideEffects == registry.SideEffectsWrites && !spec.RequiresConfirmation {
+	if declared.Category == spec.CategoryAction && declared.SideEffects == spec.SideEffectsWrites && !declared.RequiresConfirmation {
 		l.warn(file, tree.lineOf("/requiresConfirmation"), "/requiresConfirmation", ruleWrites,
 			"This action writes, and no person is asked before it runs. Set requiresConfirmation to true unless a wrong call does no harm.")
 	}
@@ -205,8 +207,8 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	switch n := utf8.RuneCountInString(g.summary); {
 	case n == 0:
 		l.add(file, max(1, g.titleLine), "", ruleSummary, "The summary is missing: the first line below the title, which tells a model when to use the tool.")
-	case n > registry.MaxSummary:
-		l.add(file, g.summaryLine, "", ruleSummary, "The summary has %d characters, and at most %d stand in a prompt. Shorten it; the rest belongs below it.", n, registry.MaxSummary)
+	case n > spec.MaxSummary:
+		l.add(file, g.summaryLine, "", ruleSummary, "The summary has %d characters, and at most %d stand in a prompt. Shorten it; the rest belongs below it.", n, spec.MaxSummary)
 	case g.continues:
 		l.warn(file, g.summaryLine, "", ruleSummary, "The summary's paragraph goes on in a second line, which does not stand in a prompt. Join the lines, or put a blank one between them.")
 	}
@@ -227,7 +229,7 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 		}
 	}
 	l.legible(file, text)
-	if registry.Wordless(g.summary) && g.summary != "" {
+	if document.Wordless(g.summary) && g.summary != "" {
 		l.add(file, g.summaryLine, "", ruleSummary, "The summary holds no word but markup, and it is all that a prompt has of the tool. Write a sentence.")
 	}
 	l.mentions(file, g.section("Parameters"), parameters)
@@ -271,7 +273,7 @@ func (l *linter) examples(file string, s *section, t *tool, usable bool) {
 			continue
 		}
 		n++
-		if at := registry.LoneSurrogate([]byte(b.text)); at >= 0 {
+		if at := document.LoneSurrogate([]byte(b.text)); at >= 0 {
 			l.add(file, b.line+strings.Count(b.text[:at], "\n"), "", ruleExamples, "The escape %s is half of a character (a lone surrogate). Write the whole pair, or the character itself.", b.text[at:min(at+6, len(b.text))])
 			continue
 		}

@@ -12,10 +12,11 @@ import (
 	"strings"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // needs checks the struct of capabilities, and whether something provides each of them.
-func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, spec *registry.Spec) {
+func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, declared *spec.Spec) {
 	for _, f := range files {
 		decl, ok := f.declared["Needs"].(*ast.TypeSpec)
 		if !ok {
@@ -29,10 +30,10 @@ func (l *linter) needs(fset *token.FileSet, s *source, files []goFile, spec *reg
 		}
 		own := false
 		for _, field := range fields.Fields.List {
-			own = own || len(spec.Settings) > 0 && types.ExprString(field.Type) == settingsType
-			l.need(fset, f, files, field, spec)
+			own = own || len(declared.Settings) > 0 && types.ExprString(field.Type) == settingsType
+			l.need(fset, f, files, field, declared)
 		}
-		if len(spec.Settings) > 0 && !own {
+		if len(declared.Settings) > 0 && !own {
 			l.warn(f.name, fset.Position(decl.Pos()).Line, "", ruleHandler, "schema.json declares settings, and the handler does not get them: Needs has no field of the type %s, as in\n    %s %s", settingsType, settingsType, settingsType)
 		}
 		return
@@ -47,7 +48,7 @@ const settingsType = "Settings"
 var typeName = regexp.MustCompile(`^\**[\pL_][\pL\d_.]*$`)
 
 // need checks one field of Needs.
-func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.Field, spec *registry.Spec) {
+func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.Field, declared *spec.Spec) {
 	line := fset.Position(field.Pos()).Line
 	text := types.ExprString(field.Type)
 	var names []string
@@ -64,7 +65,7 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 			l.add(f.name, line, "", ruleHandler, "The field %s of Needs begins with a small letter, so nothing can be put into it and it would be nil. Write it with a capital.", name)
 		}
 	}
-	if hidden || text == settingsType && len(spec.Settings) > 0 {
+	if hidden || text == settingsType && len(declared.Settings) > 0 {
 		return
 	}
 	if text == settingsType && !slices.ContainsFunc(files, func(f goFile) bool { return f.declared[settingsType] != nil }) {
@@ -74,7 +75,7 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 	if l.provided == nil {
 		return
 	}
-	modes := spec.AllowedModes
+	modes := declared.AllowedModes
 	wanted, mayBeMissing := l.optional(f, field.Type)
 	if !typeName.MatchString(types.ExprString(wanted)) {
 		text = "a type without a name"
@@ -89,7 +90,7 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 			without = append(without, string(mode))
 		}
 	}
-	somewhere := slices.ContainsFunc(slices.Collect(maps.Keys(l.provided)), func(mode registry.Mode) bool { return l.provides(mode, named) })
+	somewhere := slices.ContainsFunc(slices.Collect(maps.Keys(l.provided)), func(mode spec.Mode) bool { return l.provides(mode, named) })
 	switch {
 	case len(without) == 0, somewhere && mayBeMissing:
 	case somewhere:
@@ -102,15 +103,15 @@ func (l *linter) need(fset *token.FileSet, f goFile, files []goFile, field *ast.
 // optional returns the type that a registry.Optional is of, and true; any other type as it is.
 func (l *linter) optional(f goFile, e ast.Expr) (ast.Expr, bool) {
 	of, ok := e.(*ast.IndexExpr)
-	beside := l.nameOf(reflect.TypeFor[registry.Spec]()) // of the same package
-	if !ok || f.qualified(of.X) != strings.TrimSuffix(beside, "Spec")+"Optional" {
+	beside := l.nameOf(reflect.TypeFor[registry.Snapshot]()) // of the same package
+	if !ok || f.qualified(of.X) != strings.TrimSuffix(beside, "Snapshot")+"Optional" {
 		return e, false
 	}
 	return of.Index, true
 }
 
 // provides reports whether a field of Needs of that type is filled in a mode.
-func (l *linter) provides(mode registry.Mode, named string) bool {
+func (l *linter) provides(mode spec.Mode, named string) bool {
 	return slices.ContainsFunc(l.provided[mode], func(t reflect.Type) bool { return l.nameOf(t) == named })
 }
 
@@ -132,7 +133,7 @@ func (l *linter) nameOf(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		star, t = "*", t.Elem()
 	}
-	ours := path.Dir(reflect.TypeFor[registry.Spec]().PkgPath())
+	ours := path.Dir(reflect.TypeFor[registry.Snapshot]().PkgPath())
 	pkg := t.PkgPath()
 	if rest, ok := strings.CutPrefix(pkg, ours+"/"); ok {
 		pkg = l.module + "/" + rest

@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // theirs are capabilities for a test: two types in both modes, one in text alone.
-func theirs() map[registry.Mode][]reflect.Type {
+func theirs() map[spec.Mode][]reflect.Type {
 	both := []reflect.Type{reflect.TypeFor[*registry.Snapshot](), reflect.TypeFor[registry.Messenger]()}
-	return map[registry.Mode][]reflect.Type{registry.ModeVoice: both, registry.ModeText: append(both, reflect.TypeFor[registry.Spec]())}
+	return map[spec.Mode][]reflect.Type{spec.ModeVoice: both, spec.ModeText: append(both, reflect.TypeFor[registry.Utterance]())}
 }
 
 // TestNeeds builds tools with fields in Needs that can, and cannot, be filled.
@@ -30,7 +31,7 @@ func TestNeeds(t *testing.T) {
 		{"", "type Needs struct{ A, b *registry.Snapshot }", "The field b of Needs begins with a small letter"},
 		{"", "type Needs struct{ _ *registry.Snapshot }", "The field _ of Needs begins with a small letter"},
 		{"", "type store struct{}\n\ntype Needs struct{ store }", "The field store of Needs begins with a small letter"},
-		{"", "type Needs struct{ Count int }", "Nobody provides Count (int). A field of Needs has one of the types *registry.Snapshot, registry.Messenger, registry.Spec."},
+		{"", "type Needs struct{ Count int }", "Nobody provides Count (int). A field of Needs has one of the types *registry.Snapshot, registry.Messenger, registry.Utterance."},
 		{"", "type Needs struct{ Any any }", "Nobody provides Any (any)"},
 		{"", "type Needs struct{ Tools registry.Snapshot }", "Nobody provides Tools (registry.Snapshot)"},
 		{"", "type Needs struct{ Tools **registry.Snapshot }", "Nobody provides Tools (**registry.Snapshot)"},
@@ -39,11 +40,11 @@ func TestNeeds(t *testing.T) {
 		{"", "type Tools registry.Entry\n\ntype Needs struct{ All *Tools }", "Nobody provides All"},
 		{`"net/http"`, "type Needs struct{ HTTP *http.Client }", "Nobody provides HTTP (*http.Client)"},
 		{`"example.com/other/registry"`, "type Needs struct{ X forecast.Service }", "Nobody provides X (forecast.Service)"},
-		{"", "type Needs struct{ Spec registry.Optional[registry.Spec] }", ""},
+		{"", "type Needs struct{ Spec registry.Optional[registry.Utterance] }", ""},
 		{"", "type Needs struct{ Tools registry.Optional[*registry.Snapshot] }", ""},
 		{"", "type Needs struct{ Count registry.Optional[int] }", "Nobody provides Count (registry.Optional[int]). A field"},
 		{"", "type Needs struct{ Tools registry.Optional[[]int] }", "Nobody provides Tools (a type without a name)"},
-		{"", "type Needs struct{ Spec registry.Spec }", "Nobody provides Spec (registry.Spec) in voice mode. Take the mode out of allowedModes"},
+		{"", "type Needs struct{ Spec registry.Utterance }", "Nobody provides Spec (registry.Utterance) in voice mode. Take the mode out of allowedModes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.needs, func(t *testing.T) {

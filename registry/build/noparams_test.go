@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestToolWithoutParameters: a tool that takes no arguments says nothing of them, neither in its schema
@@ -46,11 +47,11 @@ func TestToolWithoutParameters(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, args := range []string{``, `{}`} {
-				if _, refused := loaded.Snapshot().Prepare("alpha", registry.ModeText, json.RawMessage(args)); refused != nil {
+				if _, refused := loaded.Snapshot().Prepare("alpha", spec.ModeText, json.RawMessage(args)); refused != nil {
 					t.Errorf("called with %q: %v", args, refused.Error)
 				}
 			}
-			if _, refused := loaded.Snapshot().Prepare("alpha", registry.ModeText, json.RawMessage(`{"x":1}`)); refused == nil || refused.Error.Type != registry.ErrorValidation {
+			if _, refused := loaded.Snapshot().Prepare("alpha", spec.ModeText, json.RawMessage(`{"x":1}`)); refused == nil || refused.Error.Type != registry.ErrorValidation {
 				t.Errorf("an argument was let in: %v", refused)
 			}
 		})

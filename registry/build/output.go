@@ -5,16 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/registry"
 	"voicegw/registry/adapter"
+	"voicegw/registry/document"
 )
 
 // output makes of the schema of a tool's data what its Go type is made of. problems are those that were
 // found in schema.json.
-func (l *linter) output(file string, tree *node, t *tool, problems []registry.Problem) {
+func (l *linter) output(file string, tree *node, t *tool, problems []document.Problem) {
 	const field = "/output"
 	schema := t.entry.Output
-	if len(schema) == 0 || slices.ContainsFunc(problems, func(p registry.Problem) bool {
+	if len(schema) == 0 || slices.ContainsFunc(problems, func(p document.Problem) bool {
 		return p.Path == "" || p.Path == field || strings.HasPrefix(p.Path, field+"/")
 	}) {
 		return

@@ -12,7 +12,8 @@ import (
 	"path/filepath"
 	"text/template"
 
-	"voicegw/registry"
+	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // templates are the files of a new tool.
@@ -25,10 +26,10 @@ var templates embed.FS
 // does is an example of its category; an empty one is that of retrieval. It
 // returns the files, relative to the project. The error wraps [ErrName], [ErrExists] or
 // [ErrNoTools], or is an error of the file system.
-func New(dir, name string, category registry.Category) ([]string, error) {
+func New(dir, name string, category spec.Category) ([]string, error) {
 	text := checkName(name)
 	if text == "" {
-		text = registry.Reserved(toolID(name))
+		text = toolname.Reserved(toolID(name))
 	}
 	if text != "" {
 		return nil, fmt.Errorf("%w: %q %s", ErrName, name, text)
@@ -37,11 +38,11 @@ func New(dir, name string, category registry.Category) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := p.scaffold(name, cmp.Or(category, registry.CategoryRetrieval))
+	files, err := p.scaffold(name, cmp.Or(category, spec.CategoryRetrieval))
 	return files, errors.Join(err, p.root.Close())
 }
 
-func (p *project) scaffold(name string, category registry.Category) ([]string, error) {
+func (p *project) scaffold(name string, category spec.Category) ([]string, error) {
 	if _, err := toolNames(p.root.FS()); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 func TestNew(t *testing.T) {
@@ -46,7 +47,7 @@ func TestNew(t *testing.T) {
 // TestNewOfEachCategory: an example of each category builds, is warned of for each place to fill in, and is
 // of that category.
 func TestNewOfEachCategory(t *testing.T) {
-	for _, category := range []registry.Category{registry.CategoryAction, registry.CategoryRetrieval, registry.CategoryUtility} {
+	for _, category := range []spec.Category{spec.CategoryAction, spec.CategoryRetrieval, spec.CategoryUtility} {
 		dir := newProject(t)
 		if _, err := New(dir, "alpha-beta", category); err != nil {
 			t.Fatal(err)

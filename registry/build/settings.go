@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
-// settingTypes are the Go types of settings, those that registry.Setting.Value gives.
-var settingTypes = map[registry.SettingType]string{
-	registry.SettingString: "string", registry.SettingInteger: "int", registry.SettingNumber: "float64",
-	registry.SettingBoolean: "bool", registry.SettingDuration: "time.Duration", registry.SettingList: "[]string",
+// settingTypes are the Go types of settings, those that spec.Setting.Value gives.
+var settingTypes = map[spec.SettingType]string{
+	spec.SettingString: "string", spec.SettingInteger: "int", spec.SettingNumber: "float64",
+	spec.SettingBoolean: "bool", spec.SettingDuration: "time.Duration", spec.SettingList: "[]string",
 }
 
 // settings declares the type Settings of a tool's own settings.
-func (w *argsWriter) settings(id string, all map[string]registry.Setting) {
+func (w *argsWriter) settings(id string, all map[string]spec.Setting) {
 	name := w.names.take("Settings")
 	used := scope{}
 	var b strings.Builder
@@ -29,7 +29,7 @@ func (w *argsWriter) settings(id string, all map[string]registry.Setting) {
 		switch {
 		case s.Secret:
 			typ, about = "registry.Secret", about+" It is printed nowhere; its Reveal gives the text."
-		case s.Type == registry.SettingDuration:
+		case s.Type == spec.SettingDuration:
 			w.time = true
 		}
 		if len(s.Default) > 0 && !s.Secret {

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/internal/terminal"
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // WriteList writes the tools of a registry to w, as a table or as one JSON object.
@@ -88,7 +89,7 @@ func WriteTool(w io.Writer, t registry.Entry, asJSON bool) error {
 }
 
 // settingRows lists a tool's own settings by the keys of the configuration.
-func settingRows(id string, settings map[string]registry.Setting) [][]string {
+func settingRows(id string, settings map[string]spec.Setting) [][]string {
 	rows := [][]string{{"SETTING", "TYPE", "DEFAULT", "DESCRIPTION"}}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		s := settings[name]
@@ -106,14 +107,14 @@ func settingRows(id string, settings map[string]registry.Setting) [][]string {
 
 // toolLine is one tool of a list.
 type toolLine struct {
-	ToolID               string               `json:"toolId"`
-	Version              string               `json:"version"`
-	Category             registry.Category    `json:"category"`
-	SideEffects          registry.SideEffects `json:"sideEffects"`
-	RequiresConfirmation bool                 `json:"requiresConfirmation"`
-	AllowedModes         []registry.Mode      `json:"allowedModes"`
-	LatencyBudgetMS      int                  `json:"latencyBudgetMs"`
-	Summary              string               `json:"summary"`
+	ToolID               string           `json:"toolId"`
+	Version              string           `json:"version"`
+	Category             spec.Category    `json:"category"`
+	SideEffects          spec.SideEffects `json:"sideEffects"`
+	RequiresConfirmation bool             `json:"requiresConfirmation"`
+	AllowedModes         []spec.Mode      `json:"allowedModes"`
+	LatencyBudgetMS      int              `json:"latencyBudgetMs"`
+	Summary              string           `json:"summary"`
 }
 
 func toolLines(file registry.File) []toolLine {
@@ -179,7 +180,7 @@ func (s schemaView) kind() string {
 	return kind
 }
 
-func modes(list []registry.Mode) string {
+func modes(list []spec.Mode) string {
 	names := make([]string, len(list))
 	for i, m := range list {
 		names[i] = string(m)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 // Started is what a program that was started only to be tried writes to its standard output, as JSON.
 type Started struct {
 	// Problems are those of registry.LoadError; empty if the tools can be loaded.
-	Problems []registry.Problem `json:"problems"`
+	Problems []document.Problem `json:"problems"`
 }
 
 // Start compiles the program of the project in dir with the registry that was built, starts it with args,
@@ -184,7 +185,7 @@ func (s *starter) ended(stderr []byte, err error) []Finding {
 }
 
 // loaded makes findings of what keeps the registry from being loaded by the program.
-func (s *starter) loaded(problems []registry.Problem) []Finding {
+func (s *starter) loaded(problems []document.Problem) []Finding {
 	var all []Finding
 	for _, p := range problems {
 		name := path.Join(toolsDir, HandlersFile)
@@ -220,10 +221,10 @@ func (r *Report) add(findings []Finding) {
 // StartedOf returns what a program writes whose tools were loaded with that error, which may be nil.
 func StartedOf(err error) Started {
 	if err == nil {
-		return Started{Problems: []registry.Problem{}}
+		return Started{Problems: []document.Problem{}}
 	}
 	if all, ok := errors.AsType[*registry.LoadError](err); ok {
 		return Started{Problems: all.Problems}
 	}
-	return Started{Problems: []registry.Problem{{Message: err.Error()}}}
+	return Started{Problems: []document.Problem{{Message: err.Error()}}}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // smallProject is a project whose program imports one tool; body is the tool's Go file.
@@ -127,7 +128,7 @@ func TestStartSaysWhose(t *testing.T) {
 	dir := newProject(t, "alpha", "beta-two")
 	report := mustBuild(t, Options{Dir: dir})
 	s := starter{dir: dir, registry: report.registry}
-	started := StartedOf(&registry.LoadError{Problems: []registry.Problem{
+	started := StartedOf(&registry.LoadError{Problems: []document.Problem{
 		{Path: "/tools/1", Message: "beta_two: The handler needs Clock."}, {Message: "Something."},
 	}})
 	data, err := json.Marshal(started)

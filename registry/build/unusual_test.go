@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"voicegw/registry"
+	"voicegw/registry/spec"
 )
 
 // TestUnusualIsBuilt builds tools whose parameters are rare and right: nothing is said of
@@ -63,7 +64,7 @@ func TestUnusualIsBuilt(t *testing.T) {
 			if built, _ := loaded.Snapshot().Tool("alpha"); string(built.Forms.Gemini) == "null" {
 				t.Error("Gemini would be sent null for parameters")
 			}
-			if _, refused := loaded.Snapshot().Prepare("alpha", registry.ModeText, json.RawMessage(tt.args)); refused != nil {
+			if _, refused := loaded.Snapshot().Prepare("alpha", spec.ModeText, json.RawMessage(tt.args)); refused != nil {
 				t.Errorf("a call is refused: %s", refused.Error.Message)
 			}
 		})

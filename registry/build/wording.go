@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // placeholder matches what remains of a template or of an author's to-do note.
@@ -26,7 +26,7 @@ func (l *linter) legible(file, text string) {
 			}
 			return r
 		}
-		if what, _ := registry.Hidden(strings.Map(told, s)); what != "" {
+		if what, _ := document.Hidden(strings.Map(told, s)); what != "" {
 			l.add(file, line, "", ruleFiles, "The line holds the character %s, which people cannot see but a model reads. Remove it.", what)
 		}
 		if found := placeholder.FindString(s); found != "" {
@@ -43,7 +43,7 @@ func (l *linter) wording(file string, tree *node) {
 		for _, m := range n.members {
 			at := pointer + "/" + escape(m.key)
 			inData := data || m.key == "default" || m.key == "examples" || m.key == "enum" || m.key == "const" || strings.HasPrefix(m.key, "x-")
-			if m.value.kind == kindString && strings.HasPrefix(pointer, "/parameters") && !data && (m.key == "description" || m.key == "title") && registry.Wordless(m.value.text) {
+			if m.value.kind == kindString && strings.HasPrefix(pointer, "/parameters") && !data && (m.key == "description" || m.key == "title") && document.Wordless(m.value.text) {
 				l.warn(file, m.line, at, ruleOf(at), "The %s holds no word, so that it tells a model nothing. Write one, or leave it out.", m.key)
 			}
 			walk(m.value, at, inData)

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/build"
+	"voicegw/registry/spec"
 )
 
 // Project builds the tools of this project, as they are in the work tree, and returns
@@ -89,27 +90,27 @@ func Fits(t testing.TB, tool string, data any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec, problems := registry.ParseSpec(text)
-	if len(problems) > 0 || len(spec.Output) == 0 {
-		t.Fatalf("the output of %s: %s %+v", tool, spec.Output, problems)
+	parsed, problems := spec.Parse(text)
+	if len(problems) > 0 || len(parsed.Output) == 0 {
+		t.Fatalf("the output of %s: %s %+v", tool, parsed.Output, problems)
 	}
 	form := json.RawMessage(`{"type":"object"}`)
 	file := File(t, registry.Entry{
-		Spec: registry.Spec{
-			ToolID: spec.ToolID, Version: spec.Version, Description: spec.Description, Category: registry.CategoryUtility, SideEffects: registry.SideEffectsNone,
-			AllowedModes: []registry.Mode{registry.ModeText}, LatencyBudgetMS: registry.DefaultTimeoutMS, TimeoutMS: registry.DefaultTimeoutMS,
-			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), Output: spec.Output,
+		Spec: spec.Spec{
+			ToolID: parsed.ToolID, Version: parsed.Version, Description: parsed.Description, Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
+			AllowedModes: []spec.Mode{spec.ModeText}, LatencyBudgetMS: spec.DefaultTimeoutMS, TimeoutMS: spec.DefaultTimeoutMS,
+			Parameters: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), Output: parsed.Output,
 		},
-		Summary: "A tool.", Guide: "# " + spec.ToolID + "\n\nA tool.\n", Forms: registry.Forms{OpenAI: form, OpenAIChat: form, Gemini: form},
+		Summary: "A tool.", Guide: "# " + parsed.ToolID + "\n\nA tool.\n", Forms: registry.Forms{OpenAI: form, OpenAIChat: form, Gemini: form},
 	})
 	answer := registry.Bind(func(context.Context, registry.Call[struct{}, struct{}]) (registry.Result, error) {
 		return registry.Result{Data: data}, nil
 	})
-	loaded, err := registry.Load(file, registry.Options{Handlers: map[string]registry.Handler{spec.ToolID: answer}})
+	loaded, err := registry.Load(file, registry.Options{Handlers: map[string]registry.Handler{parsed.ToolID: answer}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env := loaded.Snapshot().Execute(t.Context(), spec.ToolID, registry.ModeText, nil, registry.Session{}); !env.OK {
+	if env := loaded.Snapshot().Execute(t.Context(), parsed.ToolID, spec.ModeText, nil, registry.Session{}); !env.OK {
 		t.Errorf("the data of %s does not fit its output: %s", tool, env.Encode())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"voicegw/backends/calendar"
 	"voicegw/backends/calendar/reply"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Needs are the capabilities of calendar_create_event.
@@ -103,12 +104,12 @@ var places = map[calendar.Field]string{
 
 // draftOf reads the arguments. Its error names everything that is wrong.
 func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
-	var problems []registry.Problem
+	var problems []document.Problem
 	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
 	read := func(f calendar.Field, text string) time.Time {
 		t, err := reply.ReadTime(text)
 		if err != nil {
-			problems = append(problems, registry.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00+01:00."})
+			problems = append(problems, document.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00+01:00."})
 		}
 		return t
 	}
@@ -120,7 +121,7 @@ func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 	for i, a := range args.Attendees {
 		switch a, ok := address(a); {
 		case !ok:
-			problems = append(problems, registry.Problem{Path: fmt.Sprintf("/attendees/%d", i), Message: fmt.Sprintf("%.100q is not an e-mail address.", args.Attendees[i])})
+			problems = append(problems, document.Problem{Path: fmt.Sprintf("/attendees/%d", i), Message: fmt.Sprintf("%.100q is not an e-mail address.", args.Attendees[i])})
 		case !slices.ContainsFunc(draft.Attendees, func(known string) bool { return strings.EqualFold(known, a) }):
 			draft.Attendees = append(draft.Attendees, a)
 		}
@@ -129,7 +130,7 @@ func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 		if unreadable && (p.Field == calendar.FieldStart || p.Field == calendar.FieldEnd) {
 			continue // an unknown time
 		}
-		problems = append(problems, registry.Problem{Path: places[p.Field], Message: p.Message})
+		problems = append(problems, document.Problem{Path: places[p.Field], Message: p.Message})
 	}
 	if len(problems) > 0 {
 		e := registry.Errorf(registry.ErrorValidation, "The event cannot be made: %s", problems[0].Message)

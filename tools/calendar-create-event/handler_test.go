@@ -14,6 +14,7 @@ import (
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 var now = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
@@ -25,7 +26,7 @@ func args() Args {
 func run(t *testing.T, c calendar.Calendar, a Args, o calendar.DeskOptions) (Answer, error) {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, o)}, Session: registry.Session{Mode: registry.ModeText, UserID: "ada", Now: now},
+		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, o)}, Session: registry.Session{Mode: spec.ModeText, UserID: "ada", Now: now},
 	})
 	if err != nil {
 		return Answer{}, err

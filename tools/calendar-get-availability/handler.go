@@ -11,6 +11,7 @@ import (
 	"voicegw/backends/calendar"
 	"voicegw/backends/calendar/reply"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Needs are the capabilities of calendar_get_availability.
@@ -101,9 +102,9 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 func requestOf(args Args) (calendar.Request, error) {
 	from, err1 := reply.ReadTime(args.StartDate)
 	to, err2 := reply.ReadTime(args.EndDate)
-	var problems []registry.Problem
+	var problems []document.Problem
 	bad := func(path, format string, a ...any) {
-		problems = append(problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
+		problems = append(problems, document.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
 	}
 	const form = "Write it as 2026-11-23T09:00:00+01:00."
 	if err1 != nil {

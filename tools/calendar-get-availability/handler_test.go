@@ -15,7 +15,9 @@ import (
 	"voicegw/backends/calendar/calendartest"
 	"voicegw/backends/calendar/reply"
 	"voicegw/registry"
+	"voicegw/registry/document"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 func at(hour, minute int) time.Time { return time.Date(2026, 11, 23, hour, minute, 0, 0, time.UTC) }
@@ -31,7 +33,7 @@ func run(t *testing.T, c calendar.Calendar, a Args) (Answer, error) {
 		t.Fatal(err)
 	}
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, calendar.DeskOptions{Zone: berlin})}, Session: registry.Session{Mode: registry.ModeText},
+		Args: a, Needs: Needs{Desk: calendar.NewDesk(c, calendar.DeskOptions{Zone: berlin})}, Session: registry.Session{Mode: spec.ModeText},
 	})
 	if err != nil {
 		return Answer{}, err
@@ -201,7 +203,7 @@ func TestLongAnswers(t *testing.T) {
 // free.
 func TestUnknownNamesAreSaid(t *testing.T) {
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
-		Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}, Invalid: []registry.Problem{{Path: "/calendars/1"}},
+		Args: args(), Needs: Needs{Desk: calendar.NewDesk(calendartest.NewFake(), calendar.DeskOptions{})}, Invalid: []document.Problem{{Path: "/calendars/1"}},
 	})
 	if err != nil || !strings.Contains(result.Data.(Answer).Summary, "Not looked at") {
 		t.Errorf("%+v %v", result.Data, err)

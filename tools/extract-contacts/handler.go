@@ -7,6 +7,7 @@ import (
 
 	"voicegw/backends/contacts"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Needs are the capabilities of extract_contacts.
@@ -21,7 +22,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		region = strings.ToUpper(*call.Args.DefaultRegion)
 		if !call.Needs.Contacts.HasRegion(region) {
 			err := registry.Errorf(registry.ErrorValidation, "There is no country %s with phone numbers.", region)
-			err.Details = map[string]any{"errors": []registry.Problem{{
+			err.Details = map[string]any{"errors": []document.Problem{{
 				Path: "/default_region", Message: "Give the ISO 3166 code of a country, such as DE, GB or US, or leave it out.",
 			}}}
 			return registry.Result{}, err

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/internal/blank"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Needs are the capabilities of ignore_user.
@@ -23,7 +24,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	farewell := strings.TrimSpace(call.Args.FarewellMessage)
 	if blank.Is(farewell) {
 		err := registry.Errorf(registry.ErrorValidation, "The farewell_message is blank.")
-		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}}
+		err.Details = map[string]any{"errors": []document.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}}
 		return registry.Result{}, err
 	}
 	duration := time.Duration(call.Args.DurationSeconds) * time.Second

@@ -12,6 +12,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // client notes what it was told.
@@ -52,7 +53,7 @@ func call(blocks registry.Blocks, c *client, user string) registry.Call[Args, Ne
 	return registry.Call[Args, Needs]{
 		Args:    Args{DurationSeconds: 300, FarewellMessage: " Goodbye for now. "},
 		Needs:   Needs{Blocks: blocks, Messenger: c},
-		Session: registry.Session{UserID: user, Mode: registry.ModeVoice, Now: time.Now().UTC()},
+		Session: registry.Session{UserID: user, Mode: spec.ModeVoice, Now: time.Now().UTC()},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"voicegw/internal/blank"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Needs are the capabilities of image_draft_prompt: none.
@@ -18,7 +19,7 @@ func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Resul
 	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
 	if blank.Is(idea) {
 		err := registry.Errorf(registry.ErrorValidation, "The idea is blank.")
-		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/idea", Message: "Say what the image shows."}}}
+		err.Details = map[string]any{"errors": []document.Problem{{Path: "/idea", Message: "Say what the image shows."}}}
 		return registry.Result{}, err
 	}
 	answer := Output{Variants: make([]OutputVariantsItem, call.Args.Count)}

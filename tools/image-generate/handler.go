@@ -13,6 +13,7 @@ import (
 	"voicegw/backends/image"
 	"voicegw/internal/blank"
 	"voicegw/registry"
+	"voicegw/registry/document"
 )
 
 // Needs are the capabilities of image_generate.
@@ -49,7 +50,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	prompt := strings.TrimSpace(call.Args.Prompt)
 	if blank.Is(prompt) {
 		err := registry.Errorf(registry.ErrorValidation, "The prompt is blank.")
-		err.Details = map[string]any{"errors": []registry.Problem{{Path: "/prompt", Message: "Say what the image shows."}}}
+		err.Details = map[string]any{"errors": []document.Problem{{Path: "/prompt", Message: "Say what the image shows."}}}
 		return registry.Result{}, err
 	}
 	request := image.Request{Prompt: prompt, Count: int(call.Args.Count), User: userName(call.Session.UserID)}

@@ -14,6 +14,7 @@ import (
 	"voicegw/backends/image"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // generator answers every request alike, and notes it.
@@ -66,7 +67,7 @@ func run(t *testing.T, ctx context.Context, g *generator, s *shelf, a Args) (Ans
 	}
 	var shown gallery
 	result, err := Execute(ctx, registry.Call[Args, Needs]{
-		Args: a, Needs: Needs{Studio: studio, Gallery: &shown}, Session: registry.Session{UserID: "ada", Mode: registry.ModeText},
+		Args: a, Needs: Needs{Studio: studio, Gallery: &shown}, Session: registry.Session{UserID: "ada", Mode: spec.ModeText},
 	})
 	if err == nil {
 		registrytest.Fits(t, "image-generate", result.Data)

@@ -12,6 +12,8 @@ import (
 	"voicegw/backends/kb/evidence"
 	"voicegw/backends/kb/rank"
 	"voicegw/registry"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // Needs are the capabilities of kb_get.
@@ -38,7 +40,7 @@ type InvalidID struct {
 }
 
 // maxText bounds full_text by mode, in bytes, to what a model can use before it speaks.
-var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeText: 12 << 10}
+var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
 // snippetBytes bounds the beginning of a text that serves as a snippet.
 const snippetBytes = 240
@@ -83,15 +85,15 @@ func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 	}
 	if len(given) == 0 {
 		e := registry.Errorf(registry.ErrorValidation, "No id was given.")
-		e.Details = map[string]any{"errors": []registry.Problem{{Message: "Give ids, a list of 1 to 10, or id."}}}
+		e.Details = map[string]any{"errors": []document.Problem{{Message: "Give ids, a list of 1 to 10, or id."}}}
 		e.Suggestion = "Call kb_get with ids, or look for the record with kb_search."
 		return nil, nil, e
 	}
-	var problems []registry.Problem
+	var problems []document.Problem
 	for _, g := range given {
 		switch reason := checkID(g.id); {
 		case reason != "":
-			problems = append(problems, registry.Problem{Path: g.path, Message: fmt.Sprintf("%q %s", g.id, reason)})
+			problems = append(problems, document.Problem{Path: g.path, Message: fmt.Sprintf("%q %s", g.id, reason)})
 			if !slices.ContainsFunc(invalid, func(x InvalidID) bool { return x.ID == g.id }) {
 				invalid = append(invalid, InvalidID{ID: g.id, Reason: reason})
 			}

@@ -15,7 +15,9 @@ import (
 	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/registry"
+	"voicegw/registry/document"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // index holds one record.
@@ -47,7 +49,7 @@ func (x *index) Get(_ context.Context, ids []string) (found []kb.Record, missing
 
 func run(t *testing.T, x *index, a Args) (Answer, error) {
 	t.Helper()
-	result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Session: registry.Session{Mode: registry.ModeVoice}})
+	result, err := Execute(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Session: registry.Session{Mode: spec.ModeVoice}})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -104,7 +106,7 @@ func TestForbiddenIsMissing(t *testing.T) {
 	for vouched, want := range map[bool]string{false: `{"records":[],"missing":["person:ada_l","doc:gone"]}`, true: `{"records":[{"id":"person:ada_l","type":"person","title":"Ada L","url":"https://example.com/ada"}],"missing":["doc:gone"]}`} {
 		result, err := Execute(t.Context(), registry.Call[Args, Needs]{
 			Args: Args{IDs: []string{"person:ada_l", "doc:gone"}, ReturnFields: []ArgsReturnFieldsItem{"url"}}, Needs: Needs{KB: access.NewLibrary(&index{}, grants)},
-			Session: registry.Session{UserID: "ada", Vouched: vouched, Mode: registry.ModeText},
+			Session: registry.Session{UserID: "ada", Vouched: vouched, Mode: spec.ModeText},
 		})
 		if data, _ := json.Marshal(result.Data); err != nil || string(data) != want {
 			t.Errorf("vouched %t: %s, %v", vouched, data, err)
@@ -164,7 +166,7 @@ func TestThePathIsTheArguments(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		var paths []string
-		for _, p := range e.Details.(map[string]any)["errors"].([]registry.Problem) {
+		for _, p := range e.Details.(map[string]any)["errors"].([]document.Problem) {
 			paths = append(paths, p.Path)
 		}
 		if got := fmt.Sprint(paths); got != want {

@@ -16,6 +16,8 @@ import (
 	"voicegw/backends/kb/named"
 	"voicegw/internal/blank"
 	"voicegw/registry"
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
 )
 
 // Needs are the capabilities of kb_search.
@@ -51,7 +53,7 @@ type InvalidAlternative struct {
 func (a Answer) EvidenceIDs() []string { return evidence.IDs(a.Results) }
 
 // maxText bounds full_text by mode, in bytes, to what a model can use before it speaks.
-var maxText = map[registry.Mode]int{registry.ModeVoice: 4 << 10, registry.ModeText: 12 << 10}
+var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10}
 
 // Execute searches.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
@@ -88,11 +90,11 @@ type what struct {
 	query               kb.Query
 	invalidTags         []string
 	authors, categories []named.Unresolved
-	problems            []registry.Problem
+	problems            []document.Problem
 }
 
 func (w *what) bad(path, format string, a ...any) {
-	w.problems = append(w.problems, registry.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
+	w.problems = append(w.problems, document.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
 }
 
 // queryOf turns the arguments into a query, without the authors and categories.

@@ -15,7 +15,9 @@ import (
 	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/registry"
+	"voicegw/registry/document"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // index answers every search alike, and notes what was asked.
@@ -44,7 +46,7 @@ func args() Args {
 	return Args{Query: "letters", Namespace: ArgsNamespaceStudio, TopK: 5, IncludeSnippets: true}
 }
 
-func run(t *testing.T, x *index, a Args, mode registry.Mode) (Answer, error) {
+func run(t *testing.T, x *index, a Args, mode spec.Mode) (Answer, error) {
 	t.Helper()
 	result, err := Execute(t.Context(), registry.Call[Args, Needs]{
 		Args: a, Needs: Needs{KB: access.NewLibrary(x, access.Grants{})}, Session: registry.Session{Mode: mode},
@@ -63,7 +65,7 @@ func TestEvidence(t *testing.T) {
 	x := &index{results: kb.Results{Took: 12 * time.Millisecond, Hits: []kb.Hit{
 		{Record: ada, Score: 1, Snippet: "draws letters"}, {Record: kb.Record{ID: "doc:type", Type: kb.TypeDoc, Namespace: kb.NamespaceStudio, Title: "Type"}, Score: 0.5},
 	}}}
-	got, err := run(t, x, args(), registry.ModeVoice)
+	got, err := run(t, x, args(), spec.ModeVoice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func TestAlternatives(t *testing.T) {
 	a := args()
 	long := strings.Repeat("x", 201)
 	a.Alternatives = []string{" fonts  and type ", "Letters", "", "FONTS and type", long, "glyphs", "typography", "one more"}
-	got, err := run(t, x, a, registry.ModeVoice)
+	got, err := run(t, x, a, spec.ModeVoice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,7 @@ func TestAlternatives(t *testing.T) {
 }
 
 func TestNothingFoundIsNoError(t *testing.T) {
-	got, err := run(t, &index{}, args(), registry.ModeVoice)
+	got, err := run(t, &index{}, args(), spec.ModeVoice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func TestFilters(t *testing.T) {
 	a.Namespace = ArgsNamespacePublic
 	a.Query = "  letters "
 	a.Filters = &ArgsFilters{Type: &kind, Types: []ArgsFiltersTypesItem{ArgsFiltersTypesItemDoc}, Tags: []string{"Type", "hr", "type"}, DateRange: &ArgsFiltersDateRange{Start: &start, End: &end}}
-	if _, err := run(t, x, a, registry.ModeText); err != nil {
+	if _, err := run(t, x, a, spec.ModeText); err != nil {
 		t.Fatal(err)
 	}
 	want := kb.Query{
@@ -164,7 +166,7 @@ func TestFilters(t *testing.T) {
 		t.Error(diff)
 	}
 	a.Filters = &ArgsFilters{DateRange: &ArgsFiltersDateRange{End: &start}}
-	if _, err := run(t, x, a, registry.ModeText); err != nil || !x.asked.From.IsZero() || x.asked.To.IsZero() {
+	if _, err := run(t, x, a, spec.ModeText); err != nil || !x.asked.From.IsZero() || x.asked.To.IsZero() {
 		t.Errorf("an open range: from %v to %v, %v", x.asked.From, x.asked.To, err)
 	}
 }
@@ -188,7 +190,7 @@ func TestReturnFields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := args()
 			a.ReturnFields, a.IncludeSnippets = tc.fields, !tc.without
-			got, err := run(t, x, a, registry.ModeText)
+			got, err := run(t, x, a, spec.ModeText)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -217,8 +219,8 @@ func TestVoiceReadsLess(t *testing.T) {
 	x := &index{results: kb.Results{Hits: []kb.Hit{{Record: long, Score: 1}}}}
 	a := args()
 	a.ReturnFields = []ArgsReturnFieldsItem{ArgsReturnFieldsItemFullText}
-	lengths := map[registry.Mode]int{}
-	for _, mode := range []registry.Mode{registry.ModeVoice, registry.ModeText} {
+	lengths := map[spec.Mode]int{}
+	for _, mode := range []spec.Mode{spec.ModeVoice, spec.ModeText} {
 		got, err := run(t, x, a, mode)
 		if err != nil {
 			t.Fatal(err)
@@ -228,7 +230,7 @@ func TestVoiceReadsLess(t *testing.T) {
 		}
 		lengths[mode] = len(got.Results[0].FullText)
 	}
-	if v, x := lengths[registry.ModeVoice], lengths[registry.ModeText]; v < 4000 || v > 4096 || x < 12000 || x > 12288 {
+	if v, x := lengths[spec.ModeVoice], lengths[spec.ModeText]; v < 4000 || v > 4096 || x < 12000 || x > 12288 {
 		t.Errorf("lengths %v", lengths)
 	}
 }
@@ -253,7 +255,7 @@ func TestPartlyValidTags(t *testing.T) {
 	a := args()
 	tooLong := strings.Repeat("x", kb.MaxTagRunes+1)
 	a.Filters = &ArgsFilters{Tags: []string{"hr", "  ", tooLong}}
-	got, err := run(t, x, a, registry.ModeText)
+	got, err := run(t, x, a, spec.ModeText)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +274,7 @@ func TestValidation(t *testing.T) {
 	start, end := "2026-02-01", "2026-01-01"
 	a.Filters = &ArgsFilters{Tags: []string{" "}, DateRange: &ArgsFiltersDateRange{Start: &start, End: &end}}
 	x := &index{}
-	_, err := run(t, x, a, registry.ModeText)
+	_, err := run(t, x, a, spec.ModeText)
 	e := toolError(t, err, registry.ErrorValidation)
 	data, _ := json.Marshal(e.Details)
 	for _, path := range []string{"/query", "/filters/tags", "/filters/date_range"} {
@@ -286,13 +288,13 @@ func TestValidation(t *testing.T) {
 }
 
 func TestQueryRefusedByTheIndex(t *testing.T) {
-	_, err := run(t, &index{err: fmt.Errorf("%w: no", kb.ErrQuery)}, args(), registry.ModeText)
+	_, err := run(t, &index{err: fmt.Errorf("%w: no", kb.ErrQuery)}, args(), spec.ModeText)
 	toolError(t, err, registry.ErrorValidation)
 }
 
 func TestIndexFails(t *testing.T) {
 	for _, cause := range []error{kb.ErrClosed, errors.New("dial tcp 10.0.0.1: refused")} {
-		_, err := run(t, &index{err: cause}, args(), registry.ModeText)
+		_, err := run(t, &index{err: cause}, args(), spec.ModeText)
 		e := toolError(t, err, registry.ErrorTransient)
 		if !e.Retryable || !errors.Is(err, cause) || strings.Contains(e.Message, "10.0.0.1") {
 			t.Errorf("%+v", e)
@@ -326,7 +328,7 @@ func TestAuthorsAndCategories(t *testing.T) {
 	}}
 	a := args()
 	a.Filters = &ArgsFilters{Authors: []string{"nobody", "ADA lindqvist", "bo"}, Categories: []string{"human resources", "Humor"}}
-	got, err := run(t, x, a, registry.ModeVoice)
+	got, err := run(t, x, a, spec.ModeVoice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,13 +343,13 @@ func TestAuthorsAndCategories(t *testing.T) {
 	// Nothing is searched if a list has none that is known; every problem is named.
 	x.asked = kb.Query{}
 	a.Filters = &ArgsFilters{Authors: []string{"nobody", "bob"}, Categories: []string{"Humor"}, Tags: []string{" "}}
-	_, err = run(t, x, a, registry.ModeVoice)
+	_, err = run(t, x, a, spec.ModeVoice)
 	e, ok := errors.AsType[*registry.ToolError](err)
 	if !ok || e.Type != registry.ErrorValidation || x.asked.Text != "" {
 		t.Fatalf("%v, asked %+v", err, x.asked)
 	}
 	var paths []string
-	for _, p := range e.Details.(map[string]any)["errors"].([]registry.Problem) {
+	for _, p := range e.Details.(map[string]any)["errors"].([]document.Problem) {
 		paths = append(paths, p.Path)
 	}
 	if diff := cmp.Diff([]string{"/filters/tags", "/filters/authors/0", "/filters/authors/1", "/filters/categories/0"}, paths); diff != "" {
@@ -355,7 +357,7 @@ func TestAuthorsAndCategories(t *testing.T) {
 	}
 
 	x.err = errors.New("the index is away")
-	if _, err = run(t, x, a, registry.ModeVoice); !errors.As(err, &e) || e.Type != registry.ErrorTransient {
+	if _, err = run(t, x, a, spec.ModeVoice); !errors.As(err, &e) || e.Type != registry.ErrorTransient {
 		t.Errorf("%v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 // client notes the invitations that it gets.
@@ -53,7 +54,7 @@ func call(v registry.VoiceSessions, c *client) registry.Call[Args, Needs] {
 	return registry.Call[Args, Needs]{
 		Args:    Args{PendingRequest: " What is new? "},
 		Needs:   Needs{VoiceSessions: v, Inviter: c},
-		Session: registry.Session{UserID: "ada", ConversationID: "c1", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: registry.ModeText},
+		Session: registry.Session{UserID: "ada", ConversationID: "c1", Agent: "default", Vouched: true, Scopes: []string{"hr"}, Mode: spec.ModeText},
 	}
 }
 

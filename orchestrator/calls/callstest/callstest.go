@@ -24,6 +24,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 )
 
 //go:embed testdata/*.txtar
@@ -52,7 +53,7 @@ type Player interface {
 }
 
 // Rules returns the rules of every conversation here, for a mode.
-func Rules(mode registry.Mode) policy.Rules {
+func Rules(mode spec.Mode) policy.Rules {
 	return policy.Rules{
 		Mode: mode, Budget: policy.Budget{Retrieval: 2, Total: 6, TopK: 3, ToolTime: -1}, Confirm: []string{"write"},
 		Questions: policy.Questions{PerTool: 2, Total: 3},
@@ -204,10 +205,10 @@ func (s *story) show(m protocol.ServerMessage) string {
 // tools do not run, or that the player runs them at once.
 func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, tools registry.Tools) (registry.Result, error)) *registry.Snapshot {
 	t.Helper()
-	spec := func(id, params string, change func(*registry.Spec)) registry.Entry {
-		s := registry.Spec{
-			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: registry.CategoryUtility,
-			SideEffects: registry.SideEffectsNone, AllowedModes: []registry.Mode{registry.ModeText, registry.ModeVoice},
+	declare := func(id, params string, change func(*spec.Spec)) registry.Entry {
+		s := spec.Spec{
+			ToolID: id, Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility,
+			SideEffects: spec.SideEffectsNone, AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice},
 			LatencyBudgetMS: 60_000, TimeoutMS: 60_000,
 			Parameters: json.RawMessage(`{"type":"object","properties":{` + params + `},"additionalProperties":false}`),
 		}
@@ -215,24 +216,24 @@ func Tools(t testing.TB, handler func(ctx context.Context, tool, args string, to
 		return registry.Entry{Spec: s, Summary: "A tool of a test.", Guide: "# " + id + "\n", Forms: registry.Forms{
 			OpenAI: s.Parameters, OpenAIChat: s.Parameters, Gemini: json.RawMessage(`{"type":"OBJECT","properties":{}}`)}}
 	}
-	writes := func(s *registry.Spec) {
-		s.Category, s.SideEffects = registry.CategoryAction, registry.SideEffectsWrites
+	writes := func(s *spec.Spec) {
+		s.Category, s.SideEffects = spec.CategoryAction, spec.SideEffectsWrites
 	}
 	entries := []registry.Entry{
-		spec("search", `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, func(s *registry.Spec) {
-			s.Category, s.SideEffects, s.Idempotent = registry.CategoryRetrieval, registry.SideEffectsReadOnly, true
+		declare("search", `"query":{"type":"string"},"top_k":{"type":"integer","minimum":1,"maximum":20,"default":5}`, func(s *spec.Spec) {
+			s.Category, s.SideEffects, s.Idempotent = spec.CategoryRetrieval, spec.SideEffectsReadOnly, true
 		}),
-		spec("look", `"id":{"type":"string"}`, func(*registry.Spec) {}),
-		spec("write", `"text":{"type":"string"}`, writes),
-		spec("book", `"who":{"type":"string"},"note":{"type":"string"}`, func(s *registry.Spec) { writes(s); s.IdempotencyKey = "{who}" }),
-		spec("pay", `"amount":{"type":"integer"}`, func(s *registry.Spec) {
+		declare("look", `"id":{"type":"string"}`, func(*spec.Spec) {}),
+		declare("write", `"text":{"type":"string"}`, writes),
+		declare("book", `"who":{"type":"string"},"note":{"type":"string"}`, func(s *spec.Spec) { writes(s); s.IdempotencyKey = "{who}" }),
+		declare("pay", `"amount":{"type":"integer"}`, func(s *spec.Spec) {
 			writes(s)
 			s.RequiresConfirmation, s.Preview = true, "Pay {amount}"
 		}),
-		spec("order", `"amount":{"type":"integer"},"guests":{"type":"array","items":{"type":"string"}}`, func(s *registry.Spec) {
+		declare("order", `"amount":{"type":"integer"},"guests":{"type":"array","items":{"type":"string"}}`, func(s *spec.Spec) {
 			writes(s)
 			s.RequiresConfirmation, s.Preview = true, "Order for {amount}[ with {guests|list}]"
-			s.ConfirmWhen = []registry.ConfirmWhen{{Argument: "amount", Above: new(json.Number("100"))}, {Argument: "guests", Empty: new(false)}}
+			s.ConfirmWhen = []spec.ConfirmWhen{{Argument: "amount", Above: new(json.Number("100"))}, {Argument: "guests", Empty: new(false)}}
 		}),
 	}
 	handlers := map[string]registry.Handler{}

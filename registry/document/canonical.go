@@ -1,0 +1,184 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// AppendCanonical writes a value that Decode returned in its canonical form, in which
+// equal values are equal bytes: no white space, keys sorted, strings with the fewest escapes,
+// numbers in their shortest exact form (1.0 and 1e0 are 1, -0 is 0).
+//
+// It follows RFC 8785 with two exceptions: numbers are written exactly instead of being
+// rounded to the nearest double (10000000000000000001 keeps its value), and keys are sorted
+// by their UTF-8 bytes instead of their UTF-16 units, which differs only beyond U+D7FF.
+func AppendCanonical(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	case json.Number:
+		return AppendNumber(dst, string(v))
+	case string:
+		return appendString(dst, v)
+	case []any:
+		dst = append(dst, '[')
+		for i, item := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = AppendCanonical(dst, item)
+		}
+		return append(dst, ']')
+	case map[string]any:
+		dst = append(dst, '{')
+		for i, key := range slices.Sorted(maps.Keys(v)) {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(appendString(dst, key), ':')
+			dst = AppendCanonical(dst, v[key])
+		}
+		return append(dst, '}')
+	}
+	return append(dst, "null"...)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString escapes as RFC 8785 section 3.2.2.2.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			if c < 0x20 {
+				dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			} else {
+				dst = append(dst, c)
+			}
+		}
+	}
+	return append(dst, '"')
+}
+
+// AppendNumber writes a JSON number that checkNumber accepts. Its layout is that of
+// ECMAScript's Number.prototype.toString, as RFC 8785 section 3.2.2.3 requires, but with
+// all digits: a plain integer below 10^21, a plain fraction from 10^-6 on, otherwise an
+// exponent.
+func AppendNumber(dst []byte, s string) []byte {
+	if plainInteger(s) {
+		return append(dst, s...)
+	}
+	negative, digits, point := decimal(s)
+	if digits == "" {
+		return append(dst, '0')
+	}
+	if negative {
+		dst = append(dst, '-')
+	}
+	switch n := len(digits); {
+	case point >= n && point <= 21:
+		dst = append(append(dst, digits...), strings.Repeat("0", point-n)...)
+	case point > 0 && point <= 21:
+		dst = append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
+	case point > -6 && point <= 0:
+		dst = append(append(append(dst, "0."...), strings.Repeat("0", -point)...), digits...)
+	default:
+		dst = append(dst, digits[0])
+		if n > 1 {
+			dst = append(append(dst, '.'), digits[1:]...)
+		}
+		dst = append(dst, 'e')
+		if point > 0 {
+			dst = append(dst, '+')
+		}
+		dst = strconv.AppendInt(dst, int64(point-1), 10)
+	}
+	return dst
+}
+
+// decimal takes a JSON number apart: its value is 0.digits times ten to the power of point.
+// digits begins and ends with a digit other than 0, and is empty if the number is 0. An
+// exponent that does not fit an int counts as 0: checkNumber refuses such a number.
+func decimal(s string) (negative bool, digits string, point int) {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	if exponent != "" {
+		point, _ = strconv.Atoi(exponent)
+	}
+	mantissa, negative = strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits = whole + fraction
+	trimmed := strings.TrimLeft(digits, "0")
+	point += len(whole) - (len(digits) - len(trimmed))
+	return negative, strings.TrimRight(trimmed, "0"), point
+}
+
+// plainInteger reports whether s is already in its canonical form, as nearly every
+// number is.
+func plainInteger(s string) bool {
+	digits := strings.TrimPrefix(s, "-")
+	if digits == "" || len(digits) > 21 || (digits[0] == '0' && len(s) > 1) {
+		return false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone copies a decoded value, so that no caller writes into a shared default.
+func Clone(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, item := range v {
+			m[key] = Clone(item)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = Clone(item)
+		}
+		return list
+	}
+	return v
+}
+
+// Marshal is json.Marshal without HTML escapes.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// Above reports whether a number is more than limit; false if it is no number.
+func Above(number json.Number, limit int) bool {
+	r, ok := new(big.Rat).SetString(string(number))
+	return ok && r.Cmp(new(big.Rat).SetInt64(int64(limit))) > 0
+}

@@ -1,0 +1,179 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The limits of decoding.
+const (
+	// MaxArgsBytes is the largest arguments object of a call.
+	MaxArgsBytes = 64 << 10
+	// MaxArgsDepth is how deep the objects and arrays of arguments may nest.
+	MaxArgsDepth = 32
+	// MaxSpecDepth is how deep those of a schema.json, or of an answer, may nest.
+	MaxSpecDepth = 64
+
+	// A number is kept as it was written. Its size is bounded because every exact
+	// comparison needs as many digits as its exponent says. The bound applies to its value
+	// and not to its spelling, so that the canonical form of an accepted number is accepted, too.
+	maxNumberDigits   = 100
+	maxNumberExponent = 400
+
+	maxDecodeProblems = 50
+)
+
+// Decode reads one JSON value and nothing after it: numbers become json.Number,
+// duplicate keys are refused (the first value stays), depth and size are bounded, UTF-8
+// must be valid. ok is false if there is no value to continue with.
+func Decode(data []byte, maxBytes, maxDepth int) (v any, problems []Problem, ok bool) {
+	if len(data) > maxBytes {
+		return nil, []Problem{{Message: fmt.Sprintf("This is %d bytes of JSON, and at most %d are allowed.", len(data), maxBytes)}}, false
+	}
+	if !utf8.Valid(data) {
+		return nil, []Problem{{Message: "This is no JSON: it holds bytes that are not UTF-8."}}, false
+	}
+	d := decoder{json: json.NewDecoder(bytes.NewReader(data)), maxDepth: maxDepth}
+	d.json.UseNumber()
+	v, err := d.value()
+	if err == nil {
+		if _, after := d.json.Token(); !errors.Is(after, io.EOF) {
+			end := d.json.InputOffset()
+			err = fmt.Errorf("there is more after the JSON value, at %s", Position(data, end))
+		}
+	}
+	if err != nil {
+		return nil, append(d.problems, Problem{Path: d.path.String(), Message: "This is no JSON that can be used: " + syntaxMessage(data, err) + "."}), false
+	}
+	return v, d.problems, true
+}
+
+type decoder struct {
+	json     *json.Decoder
+	path     Pointer
+	problems []Problem
+	maxDepth int
+}
+
+func (d *decoder) problem(format string, args ...any) {
+	if len(d.problems) < maxDecodeProblems {
+		d.problems = append(d.problems, Problem{Path: d.path.String(), Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (d *decoder) value() (any, error) {
+	token, err := d.json.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if len(d.path) >= d.maxDepth {
+			return nil, fmt.Errorf("it nests deeper than %d levels", d.maxDepth)
+		}
+		if token == '{' {
+			return d.object()
+		}
+		return d.array()
+	case json.Number:
+		if why := checkNumber(string(token)); why != "" {
+			d.problem("The number %s %s.", Shorten(string(token), 40), why)
+			return json.Number("0"), nil
+		}
+		return token, nil
+	default:
+		return token, nil
+	}
+}
+
+func (d *decoder) object() (any, error) {
+	object := map[string]any{}
+	for d.json.More() {
+		token, err := d.json.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, ok := token.(string)
+		if !ok {
+			return nil, errors.New("the key of an object is not a string")
+		}
+		d.path = append(d.path, key)
+		v, err := d.value()
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := object[key]; twice {
+			d.problem("The key %q stands twice in this object; leave one.", key)
+		} else {
+			object[key] = v
+		}
+		d.path = d.path[:len(d.path)-1]
+	}
+	_, err := d.json.Token() // the brace
+	return object, err
+}
+
+func (d *decoder) array() (any, error) {
+	list := []any{}
+	for d.json.More() {
+		d.path = append(d.path, strconv.Itoa(len(list)))
+		v, err := d.value()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+		d.path = d.path[:len(d.path)-1]
+	}
+	_, err := d.json.Token() // the bracket
+	return list, err
+}
+
+// checkNumber says why a number is refused; empty if it is accepted.
+func checkNumber(s string) string {
+	if plainInteger(s) {
+		return ""
+	}
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		if e, err := strconv.Atoi(s[i+1:]); err != nil || !exponentOK(e) {
+			return fmt.Sprintf("has an exponent beyond %d", maxNumberExponent)
+		}
+	}
+	_, digits, point := decimal(s)
+	switch {
+	case len(digits) > maxNumberDigits:
+		return fmt.Sprintf("has more than %d digits", maxNumberDigits)
+	case digits != "" && !exponentOK(point-1):
+		return fmt.Sprintf("is beyond ten to the power of %d, or of -%d", maxNumberExponent, maxNumberExponent)
+	}
+	return ""
+}
+
+func exponentOK(e int) bool { return -maxNumberExponent <= e && e <= maxNumberExponent }
+
+// syntaxMessage says what is wrong with data, and where, counting from 1.
+func syntaxMessage(data []byte, err error) string {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF) && len(bytes.TrimSpace(data)) == 0:
+		return "it is empty"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends in the middle"
+	case errors.As(err, &syntax):
+		return syntax.Error() + " at " + Position(data, syntax.Offset)
+	}
+	return err.Error()
+}
+
+// Position names the line and the column of an offset, in words.
+func Position(data []byte, offset int64) string {
+	before := data[:min(max(int(offset)-1, 0), len(data))]
+	line := bytes.Count(before, []byte{'\n'}) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("line %d, column %d", line, column)
+}

@@ -1,0 +1,138 @@
+package document
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Hidden finds the first character of text that must not be in what a model reads, and says
+// what is wrong with it and at which byte it is: control characters, and characters that are
+// invisible or make a text look like another (zero-width ones, overrides of direction,
+// tags). The result is empty if there is no such character. Line feeds and tabs are allowed,
+// and so are joiners and marks of direction, which some scripts and emojis need.
+func Hidden(text string) (what string, at int) {
+	before := ' '
+	for i, r := range text {
+		if hidden(r, before) {
+			return fmt.Sprintf("%U%s", r, nameOf(r)), i
+		}
+		before = r
+	}
+	return "", 0
+}
+
+func hidden(r, before rune) bool {
+	switch {
+	case r >= ' ' && r < 0x7f, r == '\n', r == '\t':
+		return false
+	case r == zeroWidthNonJoiner || r == zeroWidthJoiner: // they join letters of scripts, and emojis
+		return before < 0x300
+	case r == 0x200e || r == 0x200f || r == 0x61c: // marks, which move no letter but only neutral characters
+		return false
+	case unicode.Is(unicode.Cf, r): // except signs that stand before numbers
+		return !unicode.In(r, unicode.Arabic, unicode.Syriac) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Noncharacter_Code_Point, r) || unicode.In(r, unicode.Zl, unicode.Zp) ||
+		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && r != 0x34f
+}
+
+const (
+	zeroWidthNonJoiner = 0x200c
+	zeroWidthJoiner    = 0x200d
+)
+
+func nameOf(r rune) string {
+	switch {
+	case unicode.IsControl(r):
+		return " (a control character)"
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		return " (an override of the direction of writing)"
+	case r >= 0xe0000:
+		return " (an invisible tag)"
+	default:
+		return " (invisible)"
+	}
+}
+
+// Legible reports every string below v, keys included, that contains a hidden character.
+func Legible(v any, place Pointer) []Problem {
+	var problems []Problem
+	look := func(at Pointer, text string) {
+		if what, _ := Hidden(text); what != "" {
+			problems = append(problems, Problem{Path: at.String(), Message: fmt.Sprintf("This holds the character %s, which people cannot see but a model reads; remove it.", what)})
+		}
+	}
+	var walk func(v any, at Pointer)
+	walk = func(v any, at Pointer) {
+		switch v := v.(type) {
+		case string:
+			look(at, v)
+		case []any:
+			for i, item := range v {
+				walk(item, at.Index(i))
+			}
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				look(at.With(key), key)
+				walk(v[key], at.With(key))
+			}
+		}
+	}
+	walk(v, place)
+	return problems
+}
+
+// LoneSurrogate finds a \u escape of JSON that is half of a character, which decoders
+// replace silently, and returns its index or -1. data is JSON.
+func LoneSurrogate(data []byte) int {
+	unit := func(i int) (rune, bool) {
+		if i+6 > len(data) || data[i] != '\\' || data[i+1] != 'u' {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(string(data[i+2:i+6]), 16, 32)
+		return rune(n), err == nil
+	}
+	for i := 0; i < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		r, ok := unit(i)
+		switch {
+		case !ok:
+			i++ // another escape, of one character
+		case r >= 0xd800 && r < 0xdc00:
+			low, ok := unit(i + 6)
+			if !ok || low < 0xdc00 || low > 0xdfff {
+				return i
+			}
+			i += 11
+		case r >= 0xdc00 && r < 0xe000:
+			return i
+		default:
+			i += 5
+		}
+	}
+	return -1
+}
+
+var (
+	markupComment = regexp.MustCompile(`(?s)<!--.*?(-->|$)`)
+	markupTag     = regexp.MustCompile(`</?[A-Za-z][^<>]*>`)
+	markupEntity  = regexp.MustCompile(`&(#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z][A-Za-z0-9]*);`)
+	markupImage   = regexp.MustCompile(`!\[[^\]]*\](\([^)]*\)|\[[^\]]*\])?`)
+	markupTarget  = regexp.MustCompile(`\]\([^)]*\)|\]\[[^\]]*\]|<[a-z]+:[^>]*>|https?://\S+`)
+)
+
+// Wordless reports whether text contains no word outside its markup (Markdown's and HTML's,
+// pictures and the addresses of links included): it tells a model nothing.
+func Wordless(text string) bool {
+	for _, form := range []*regexp.Regexp{markupComment, markupImage, markupTarget, markupTag, markupEntity} {
+		text = form.ReplaceAllString(text, " ")
+	}
+	return !strings.ContainsFunc(text, unicode.IsLetter)
+}

@@ -1,0 +1,103 @@
+package schema
+
+import "voicegw/registry/document"
+
+// MaxDefaults bounds how many values may be filled in for one call: a short list of
+// empty objects could require very many.
+const MaxDefaults = 1000
+
+// filler applies a schema's defaults to a decoded value.
+type filler struct {
+	applied  []document.Pointer
+	overflow bool // there were more than MaxDefaults; the value is incomplete
+}
+
+// fill completes v, which is found at place, according to n: in objects and in the items of
+// arrays at every depth, through $ref and allOf, and, once the rest is filled in, in the
+// first choice of anyOf and oneOf that accepts the value. Each filled-in value is a copy, and
+// is completed in turn. Values that v already has are not changed.
+func (f *filler) fill(n *Node, v any, place document.Pointer) {
+	if !n.fills || f.overflow {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range n.Names {
+			f.property(n.Props[name], v, name, place)
+		}
+	case []any:
+		for i, item := range v {
+			if i < len(n.prefix) {
+				f.fill(n.prefix[i], item, place.Index(i))
+			} else if n.Items != nil && n.Items.fills {
+				f.fill(n.Items, item, place.Index(i))
+			}
+		}
+	default:
+		return
+	}
+	if n.Ref != nil {
+		f.fill(n.Ref, v, place)
+	}
+	for _, part := range n.AllOf {
+		f.fill(part, v, place)
+	}
+	for _, list := range [][]*Node{n.AnyOf, n.OneOf} {
+		for _, choice := range list {
+			if choice.compiled != nil && choice.compiled.Validate(v) == nil {
+				f.fill(choice, v, place)
+				break
+			}
+		}
+	}
+}
+
+func (f *filler) property(child *Node, object map[string]any, name string, place document.Pointer) {
+	if !child.fills {
+		return
+	}
+	v, has := object[name]
+	if !has {
+		value, ok := child.ownDefault()
+		if !ok {
+			return
+		}
+		if len(f.applied) == MaxDefaults {
+			f.overflow = true
+			return
+		}
+		v = document.Clone(value)
+		object[name] = v
+		f.applied = append(f.applied, place.With(name))
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+		f.fill(child, v, place.With(name))
+	}
+}
+
+// ownDefault is the default of n: its own first, then the default of the schema it refers to.
+func (n *Node) ownDefault() (v any, ok bool) {
+	if n.hasDefault {
+		return n.value, true
+	}
+	if n.Ref != nil {
+		if v, ok := n.Ref.ownDefault(); ok {
+			return v, true
+		}
+	}
+	for _, part := range n.AllOf {
+		if v, ok := part.ownDefault(); ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// Complete fills the defaults into a decoded value, in place, and returns where it did. full is false if there
+// are more than MaxDefaults, so that the value is not complete.
+func (p *Schema) Complete(v any) (applied []document.Pointer, full bool) {
+	f := filler{}
+	f.fill(p.Root, v, nil)
+	return f.applied, !f.overflow
+}

@@ -1,0 +1,372 @@
+package schema
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"voicegw/registry/document"
+)
+
+const (
+	// MaxProblems is how many errors of one value are told a model.
+	MaxProblems = 20
+	// maxArgMessage bounds one of these messages, in characters.
+	maxArgMessage = 300
+)
+
+// Validate returns what is wrong with a decoded value, defaults filled in, in words for the model that has
+// to write it again: one problem for each fact, sorted by path. Nil if it is valid.
+func (p *Schema) Validate(v any) []document.Problem {
+	if err := p.schema.Validate(v); err != nil {
+		return p.explain(err, v)
+	}
+	return nil
+}
+
+// explain turns the result of Validate into one problem for each fact, at the offending
+// property itself, sorted by path. It never returns an empty list. v is the validated
+// value. The library's own texts address the schema's author; these address the model
+// that has to write the value again.
+func (p *Schema) explain(err error, v any) []document.Problem {
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return []document.Problem{{Message: "cannot be validated"}} // only for values that no decoder makes
+	}
+	e := explainer{doc: p.Doc, value: v}
+	problems := document.SortProblems(e.facts(invalid))
+	for i := range problems {
+		problems[i].Message = document.Shorten(problems[i].Message, maxArgMessage)
+	}
+	return problems
+}
+
+type explainer struct {
+	doc   any // the schema
+	value any // the instance
+}
+
+// fact is one error of the library with the schema and the value it is about.
+type fact struct {
+	keyword string           // "" of a false schema
+	place   document.Pointer // of the instance
+	schema  map[string]any   // of the schema that holds the keyword
+	limit   any              // the keyword's value
+	got     any              // the instance at that place
+	message string           // the library's own
+}
+
+func (e *explainer) facts(ve *jsonschema.ValidationError) []document.Problem {
+	whole := ve.Message == "" || strings.HasPrefix(ve.Message, "doesn't validate with") // this error only groups its causes
+	f := e.fact(ve)
+	switch {
+	case len(ve.Causes) == 0, !whole && f.keyword == "minContains":
+		return e.problems(f)
+	case !whole && (f.keyword == "anyOf" || f.keyword == "oneOf"):
+		return e.choices(ve, f)
+	}
+	var all []document.Problem
+	for _, cause := range ve.Causes {
+		all = append(all, e.facts(cause)...)
+	}
+	return all
+}
+
+// fact finds the schema and the value that an error is about.
+func (e *explainer) fact(ve *jsonschema.ValidationError) fact {
+	f := fact{message: ve.Message}
+	f.place, _ = document.ParseFragment(ve.InstanceLocation)
+	f.got, _ = document.At(e.value, f.place)
+	_, where, _ := strings.Cut(ve.AbsoluteKeywordLocation, "#")
+	place, _ := document.ParseFragment(where)
+	if strings.Contains(ve.KeywordLocation, "/propertyNames") && len(f.place) > 0 {
+		f.got = f.place[len(f.place)-1] // the name itself is wrong
+	}
+	if ve.Message == "not allowed" { // the schema false
+		if len(place) > 0 && place[len(place)-1] == "unevaluatedProperties" {
+			f.keyword = "unevaluatedProperties"
+		}
+		return f
+	}
+	last := len(place) - 1
+	if n := last - 2; n >= 0 && place[n] == "dependentRequired" && len(ve.Causes) == 0 {
+		last = n // the keyword, the property, the index of the one it wants
+	}
+	if last >= 0 && isAssertion(place[last]) {
+		in, _ := document.At(e.doc, place[:last])
+		if schema, ok := in.(map[string]any); ok {
+			f.keyword, f.schema, f.limit = place[last], schema, schema[place[last]]
+		}
+	}
+	return f
+}
+
+func isAssertion(keyword string) bool {
+	switch keyword {
+	case "additionalProperties", "anyOf", "dependentRequired", "enum", "format", "maxContains", "minContains", "not", "oneOf", "required", "type", "uniqueItems":
+		return true
+	}
+	return comparisons[keyword] != "" || sizes[keyword] != ""
+}
+
+// choices reports the branch to which the value comes nearest or, if no branch is nearer
+// than the others, that the value fits none of them.
+func (e *explainer) choices(ve *jsonschema.ValidationError, f fact) []document.Problem {
+	branches := make([][]document.Problem, 0, len(ve.Causes))
+	best, alone := 0, true
+	for i, cause := range ve.Causes {
+		branches = append(branches, document.SortProblems(e.facts(cause)))
+		if i == 0 {
+			continue
+		}
+		switch c := e.far(branches[i], f.place) - e.far(branches[best], f.place); {
+		case c < 0:
+			best, alone = i, true
+		case c == 0:
+			alone = false
+		}
+	}
+	if alone {
+		return branches[best]
+	}
+	var forms []string
+	for _, branch := range branches {
+		form := branch[0].Message
+		if p := strings.TrimPrefix(branch[0].Path, f.place.String()); p != "" {
+			form = p + " " + form
+		}
+		if form = document.Shorten(form, 80); !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	if len(forms) == 1 {
+		return []document.Problem{{Path: f.place.String(), Message: forms[0]}}
+	}
+	return []document.Problem{{Path: f.place.String(), Message: "fits none of the allowed forms: " + strings.Join(forms, "; or ")}}
+}
+
+// far measures how far a value is from a branch: a value that is wrong as a
+// whole is farther than one with wrong parts.
+func (e *explainer) far(branch []document.Problem, place document.Pointer) int {
+	far := len(branch)
+	for _, p := range branch {
+		if p.Path == place.String() {
+			far += 1000
+		}
+	}
+	return far
+}
+
+// problems puts a fact into words. Its messages read as if they follow a path like "/top_k".
+func (e *explainer) problems(f fact) []document.Problem {
+	switch f.keyword {
+	case "required":
+		return e.missing(f)
+	case "dependentRequired":
+		return e.dependent(f)
+	case "additionalProperties":
+		return e.unknown(f)
+	case "unevaluatedProperties":
+		return []document.Problem{{Path: f.place.String(), Message: "is not a known parameter; leave it out"}}
+	case "":
+		return []document.Problem{{Path: f.place.String(), Message: "is not allowed here; leave it out"}}
+	}
+	message := cmp.Or(f.word(), "is not valid: "+f.message)
+	return []document.Problem{{Path: f.place.String(), Message: message}}
+}
+
+// comparisons are the words for keywords that compare a value with their own.
+var comparisons = map[string]string{
+	"const":            "must be %s, got %s",
+	"minimum":          "must be at least %s, got %s",
+	"maximum":          "must be at most %s, got %s",
+	"exclusiveMinimum": "must be more than %s, got %s",
+	"exclusiveMaximum": "must be less than %s, got %s",
+	"multipleOf":       "must be a multiple of %s, got %s",
+	"pattern":          "must match the regular expression %s, got %s",
+}
+
+// sizes are the words for keywords that bound a length or a count.
+var sizes = map[string]string{
+	"minLength":     "must have at least %s characters, has %d",
+	"maxLength":     "must have at most %s characters, has %d",
+	"minItems":      "must have at least %s items, has %d",
+	"maxItems":      "must have at most %s items, has %d",
+	"minProperties": "must have at least %s properties, has %d",
+	"maxProperties": "must have at most %s properties, has %d",
+}
+
+// word puts a fact into words; empty if its keyword is unknown.
+func (f *fact) word() string {
+	if words, ok := comparisons[f.keyword]; ok {
+		return fmt.Sprintf(words, document.Show(f.limit), document.Show(f.got))
+	}
+	if words, ok := sizes[f.keyword]; ok {
+		return f.wordSize(words)
+	}
+	switch f.keyword {
+	case "type":
+		return fmt.Sprintf("must be %s, got %s", f.typeNames(), document.Describe(f.got))
+	case "enum":
+		return fmt.Sprintf("must be %s, got %s", oneOf(f.limit), document.Show(f.got))
+	case "format":
+		return fmt.Sprintf("must be %s, got %s", formatName(f.limit), document.Show(f.got))
+	case "not":
+		return fmt.Sprintf("must not be %s", document.Show(f.got))
+	case "oneOf":
+		return "fits several of the allowed forms and must fit one alone: " + f.message
+	case "uniqueItems":
+		return "must not hold the same item twice: " + f.message
+	case "minContains":
+		return "does not hold enough items of the kind it must contain"
+	case "maxContains":
+		return fmt.Sprintf("holds more than %s items of a kind", document.Show(f.limit))
+	}
+	return ""
+}
+
+// wordSize puts the bound of a length or a count into words.
+func (f *fact) wordSize(words string) string {
+	switch got := f.got.(type) {
+	case string:
+		n := utf8.RuneCountInString(got)
+		if n == 0 && f.keyword == "minLength" {
+			return fmt.Sprintf("must not be empty, at least %s characters", document.Show(f.limit))
+		}
+		return fmt.Sprintf(words, document.Show(f.limit), n)
+	case []any:
+		return fmt.Sprintf(words, document.Show(f.limit), len(got))
+	case map[string]any:
+		return fmt.Sprintf(words, document.Show(f.limit), len(got))
+	}
+	return ""
+}
+
+// missing returns one problem for each missing required property, with the schema's
+// description of it.
+func (e *explainer) missing(f fact) []document.Problem {
+	required, _ := f.limit.([]any)
+	object, _ := f.got.(map[string]any)
+	props, _ := f.schema["properties"].(map[string]any)
+	var problems []document.Problem
+	for _, name := range required {
+		name, ok := name.(string)
+		if _, there := object[name]; !ok || there {
+			continue
+		}
+		message := "is required and missing"
+		if prop, ok := props[name].(map[string]any); ok {
+			if about, ok := prop["description"].(string); ok && about != "" {
+				message += ": " + document.Shorten(about, 120)
+			}
+		}
+		problems = append(problems, document.Problem{Path: f.place.With(name).String(), Message: message})
+	}
+	return problems
+}
+
+// dependent returns one problem for each missing property that another one requires.
+func (e *explainer) dependent(f fact) []document.Problem {
+	byName, _ := f.limit.(map[string]any)
+	object, _ := f.got.(map[string]any)
+	var problems []document.Problem
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		wanted, _ := byName[name].([]any)
+		if _, there := object[name]; !there {
+			continue
+		}
+		for _, w := range wanted {
+			w, _ := w.(string)
+			if _, there := object[w]; !there {
+				problems = append(problems, document.Problem{Path: f.place.With(w).String(), Message: fmt.Sprintf("is required and missing, because %q is there", name)})
+			}
+		}
+	}
+	return problems
+}
+
+// unknown returns one problem for each property that the schema does not know.
+func (e *explainer) unknown(f fact) []document.Problem {
+	object, _ := f.got.(map[string]any)
+	props, _ := f.schema["properties"].(map[string]any)
+	byPattern, _ := f.schema["patternProperties"].(map[string]any)
+	known := slices.Sorted(maps.Keys(props))
+	var patterns []*regexp.Regexp
+	for pattern := range byPattern {
+		if re, err := regexp.Compile(pattern); err == nil {
+			patterns = append(patterns, re)
+		}
+	}
+	var problems []document.Problem
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if _, ok := props[name]; ok || slices.ContainsFunc(patterns, func(re *regexp.Regexp) bool { return re.MatchString(name) }) {
+			continue
+		}
+		message := "is not a known parameter: this object takes no parameters, leave it out"
+		if len(problems) < MaxProblems && len(known) > 0 { // the others are only counted
+			message = fmt.Sprintf("is not a known parameter%s; known here: %s", document.DidYouMean(name, known), document.Shorten(strings.Join(known, ", "), 150))
+		}
+		problems = append(problems, document.Problem{Path: f.place.With(document.Shorten(name, 80)).String(), Message: message})
+	}
+	return problems
+}
+
+func (f *fact) typeNames() string {
+	n := Node{Doc: f.schema}
+	var names []string
+	for _, t := range n.Types() {
+		names = append(names, typeName(t))
+	}
+	return strings.Join(names, " or ")
+}
+
+func typeName(t string) string {
+	switch t {
+	case "null":
+		return t
+	case "integer", "array", "object":
+		return "an " + t
+	}
+	return "a " + t
+}
+
+func oneOf(limit any) string {
+	list, _ := limit.([]any)
+	var shown []string
+	for i, v := range list {
+		if i == 20 {
+			shown = append(shown, fmt.Sprintf("… (%d more)", len(list)-i))
+			break
+		}
+		shown = append(shown, document.Show(v))
+	}
+	if len(shown) == 1 {
+		return shown[0]
+	}
+	return "one of " + strings.Join(shown, ", ")
+}
+
+// formatNames are the formats in words.
+var formatNames = map[string]string{
+	"date":      "a date such as 2006-01-02",
+	"time":      "a time with its zone such as 15:04:05Z",
+	"date-time": "a date and time with its zone such as 2006-01-02T15:04:05Z",
+	"email":     "an e-mail address",
+	"uri":       "an absolute URI such as https://example.org/page",
+	"uuid":      "a UUID",
+	"ipv4":      "an IPv4 address",
+	"ipv6":      "an IPv6 address",
+}
+
+// formatName describes a format in words.
+func formatName(limit any) string {
+	name, _ := limit.(string)
+	return cmp.Or(formatNames[name], "of the format "+document.Show(limit))
+}

@@ -1,0 +1,167 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"voicegw/registry/document"
+)
+
+// Node is one subschema of a [Schema], in a tree with links for $ref: defaults
+// and checks walk it. It is fixed once the schema is compiled.
+type Node struct {
+	at document.Pointer
+	// Doc is the schema as written; nil for true and false.
+	Doc map[string]any
+	yes bool // for a schema without Doc: true or false
+
+	// Props are the properties by name, Names their names, sorted.
+	Props map[string]*Node
+	Names []string
+	// Items and Ref are the schemas of the list's items and of $ref; nil without.
+	Items, Ref *Node
+	// AllOf, AnyOf and OneOf are the schemas in the lists of that name.
+	AllOf, AnyOf, OneOf []*Node
+
+	prefix        []*Node
+	patterned     []*Node // patternProperties
+	extra         *Node   // additionalProperties; also one of others
+	others        []*Node // every other subschema: defaults are not applied in there
+	value         any     // its default
+	hasDefault    bool
+	fills         bool // there are defaults at or below it
+	nodes, height int  // with every $ref replaced
+
+	// compiled is set for a property of the root, for a schema with a default or examples, and
+	// for every choice of an anyOf or oneOf that contains a default, to find the chosen one.
+	compiled *jsonschema.Schema
+}
+
+// AllNames returns the names of the properties, those of references and of allOf included.
+func (n *Node) AllNames() (names []string) {
+	n.EachInPlace(func(n *Node) { names = append(names, n.Names...) })
+	return names
+}
+
+// Find returns the schema at a place; nil if the place has no schema.
+func (n *Node) Find(place string, seen map[*Node]bool) *Node {
+	if n.at.String() == place {
+		return n
+	}
+	if seen[n] {
+		return nil
+	}
+	seen[n] = true
+	for _, child := range slices.Concat(n.filled(), n.patterned, n.others) {
+		if found := child.Find(place, seen); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// EachInPlace visits n and the schemas it includes by $ref and allOf.
+func (n *Node) EachInPlace(visit func(*Node)) {
+	visit(n)
+	if n.Ref != nil {
+		n.Ref.EachInPlace(visit)
+	}
+	for _, part := range n.AllOf {
+		part.EachInPlace(visit)
+	}
+}
+
+// examples returns the examples that the schema gives.
+func (n *Node) examples() []any {
+	list, _ := n.Doc["examples"].([]any)
+	return list
+}
+
+// Refuses reports whether the value cannot be one of n; false if n is not compiled on its own, as each argument is.
+func (n *Node) Refuses(v any) bool { return n.compiled != nil && n.compiled.Validate(v) != nil }
+
+// filled returns the subschemas in which defaults are applied.
+func (n *Node) filled() []*Node {
+	all := make([]*Node, 0, len(n.Names)+len(n.prefix)+len(n.AllOf)+len(n.AnyOf)+len(n.OneOf)+2)
+	for _, name := range n.Names {
+		all = append(all, n.Props[name])
+	}
+	all = slices.Concat(all, n.prefix, n.AllOf, n.AnyOf, n.OneOf)
+	for _, one := range []*Node{n.Items, n.Ref} {
+		if one != nil {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (n *Node) mapped() bool {
+	return len(n.Names) == 0 && len(n.patterned) == 0 && n.extra != nil && (n.extra.Doc != nil || n.extra.yes)
+}
+
+// Types returns the types that "type" names.
+func (n *Node) Types() []string {
+	switch t := n.Doc["type"].(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var types []string
+		for _, v := range t {
+			if s, ok := v.(string); ok {
+				types = append(types, s)
+			}
+		}
+		return types
+	}
+	return nil
+}
+
+// closedByItself reports whether n is closed by keywords that consider only n's own
+// properties and items.
+func (n *Node) closedByItself() bool {
+	types := n.Types()
+	return len(types) > 0 &&
+		(!slices.Contains(types, "object") || n.Doc["additionalProperties"] == false) &&
+		(!slices.Contains(types, "array") || n.Items != nil)
+}
+
+// Property returns the schema of a property of the objects that n describes, or nil.
+func (n *Node) Property(name string) *Node {
+	if child := n.Props[name]; child != nil {
+		return child
+	}
+	if n.Ref != nil {
+		if child := n.Ref.Property(name); child != nil {
+			return child
+		}
+	}
+	for _, part := range n.AllOf {
+		if child := part.Property(name); child != nil {
+			return child
+		}
+	}
+	return nil
+}
+
+// ItemsOf returns the schema of a list's items; nil if n is not a list.
+func (n *Node) ItemsOf() (items *Node) {
+	n.EachInPlace(func(n *Node) {
+		if n.Items != nil && items == nil {
+			items = n.Items
+		}
+	})
+	return items
+}
+
+// ItemTypes returns the types of the items of a list, which n must be.
+func (n *Node) ItemTypes() (types []string) {
+	n.ItemsOf().EachInPlace(func(n *Node) { types = append(types, n.Types()...) })
+	return types
+}
+
+// IsTime reports whether n is a text in the form of a date and a time.
+func (n *Node) IsTime() (is bool) {
+	n.EachInPlace(func(n *Node) { is = is || n.Doc["format"] == "date-time" })
+	return is
+}

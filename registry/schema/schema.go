@@ -1,0 +1,326 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"voicegw/registry/document"
+	"voicegw/registry/format"
+)
+
+const (
+	// draft202012 is the only value that $schema may have.
+	draft202012 = "https://json-schema.org/draft/2020-12/schema"
+	// schemaURL is the address under which the compiler knows a parameter schema.
+	schemaURL = "tool:///schema.json"
+
+	maxSchemaBytes = 64 << 10
+	// maxSchemaNodes and maxSchemaHeight bound a schema in which every $ref is replaced by its
+	// target: this is the size of a provider's form and of a walk by validation.
+	maxSchemaNodes  = 5000
+	maxSchemaHeight = 64
+)
+
+var errNothingOpened = errors.New("a schema refers to nothing outside itself")
+
+// formats are the values of "format" that every provider and validator understands.
+var formats = format.Names()
+
+// Schema is a compiled schema of arguments or of data. It is fixed, and safe for concurrent use.
+type Schema struct {
+	// Doc is the schema as it was decoded, and must not be changed.
+	Doc any
+	// Root is the same as a tree.
+	Root *Node
+
+	schema *jsonschema.Schema
+}
+
+// CompileParameters checks and compiles the schema of a tool's arguments; nil if there are problems.
+func CompileParameters(raw json.RawMessage) (*Schema, []document.Problem) { return compile(raw, false) }
+
+// compile checks and compiles a schema; nil if there are problems. mayMap says that an object may let in
+// names that nobody knows beforehand.
+func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
+	doc, problems, ok := document.Decode(raw, maxSchemaBytes, document.MaxSpecDepth)
+	if !ok || len(problems) > 0 {
+		return nil, problems
+	}
+	if _, isObject := doc.(map[string]any); !isObject {
+		return nil, []document.Problem{{Message: "The parameters are a JSON Schema object, such as {\"type\": \"object\", \"properties\": {}, \"additionalProperties\": false}."}}
+	}
+	tree := &treeBuilder{nodes: map[string]*Node{}}
+	root := tree.build(doc, nil)
+	tree.link()
+	tree.measure(root)
+	tree.measureAll() // also those to which nothing refers
+	check := &schemaCheck{problems: tree.problems, mayMap: mayMap}
+	check.all(tree, root)
+	compiler, schema, compileProblems := compileSchema(raw)
+	problems = mergeProblems(check.problems, compileProblems)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	p := &Schema{Doc: doc, Root: root, schema: schema}
+	if problems := p.finish(compiler, tree); len(problems) > 0 {
+		return nil, problems
+	}
+	return p, nil
+}
+
+// compileSchema lets the library compile raw; it cannot open any other document.
+func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []document.Problem) {
+	compiler := jsonschema.NewCompiler()
+	compiler.Draft = jsonschema.Draft2020
+	compiler.AssertFormat, compiler.Formats = true, format.Checks()
+	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
+		return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
+	}
+	if err := compiler.AddResource(schemaURL, bytes.NewReader(raw)); err != nil {
+		return nil, nil, []document.Problem{{Message: "This is not valid JSON: " + err.Error() + "."}}
+	}
+	schema, err := compiler.Compile(schemaURL)
+	if err == nil {
+		return compiler, schema, nil
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return nil, nil, []document.Problem{{Message: "The schema does not compile: " + strings.TrimPrefix(err.Error(), "jsonschema "+schemaURL+" ") + "."}}
+	}
+	var problems []document.Problem
+	for _, leaf := range leaves(invalid) {
+		place, _ := document.ParseFragment(leaf.InstanceLocation)
+		problems = append(problems, document.Problem{Path: place.String(), Message: "This is not as JSON Schema draft 2020-12 has it: " + leaf.Message + "."})
+	}
+	return nil, nil, problems
+}
+
+// leaves returns the errors that have no causes of their own.
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var all []*jsonschema.ValidationError
+	for _, cause := range e.Causes {
+		all = append(all, leaves(cause)...)
+	}
+	return all
+}
+
+// mergeProblems merges our problems with the library's: if both concern one place or
+// something inside it, only ours is kept, because it says how to fix it.
+func mergeProblems(ours, theirs []document.Problem) []document.Problem {
+	if len(ours) > 0 {
+		theirs = slices.DeleteFunc(theirs, func(p document.Problem) bool {
+			return p.Path == "" || slices.ContainsFunc(ours, func(o document.Problem) bool {
+				return o.Path == p.Path || strings.HasPrefix(o.Path, p.Path+"/")
+			})
+		})
+	}
+	return document.SortProblems(slices.Concat(ours, theirs))
+}
+
+// finish compiles the choices that defaults need, and checks every default.
+func (p *Schema) finish(compiler *jsonschema.Compiler, tree *treeBuilder) []document.Problem {
+	var problems []document.Problem
+	needed := map[*Node]bool{}
+	for _, n := range tree.nodes {
+		needed[n] = needed[n] || n.hasDefault || len(n.examples()) > 0 || len(n.at) == 2 && n.at[0] == "properties"
+		for _, list := range [][]*Node{n.AnyOf, n.OneOf} {
+			if slices.ContainsFunc(list, func(choice *Node) bool { return choice.fills }) {
+				for _, choice := range list {
+					needed[choice] = true
+				}
+			}
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		if !needed[n] {
+			continue
+		}
+		compiled, err := compiler.Compile(schemaURL + "#" + document.Fragment(n.at))
+		if err != nil {
+			problems = append(problems, document.Problem{Path: place, Message: "This part of the schema does not compile on its own: " + err.Error() + "."})
+			continue
+		}
+		n.compiled = compiled
+	}
+	if len(problems) > 0 {
+		return problems
+	}
+	for _, place := range slices.Sorted(maps.Keys(tree.nodes)) {
+		n := tree.nodes[place]
+		if n.hasDefault {
+			problems = append(problems, p.fits(n, n.at.With("default"), "default", n.value)...)
+		}
+		for i, v := range n.examples() {
+			problems = append(problems, p.fits(n, n.at.With("examples").Index(i), "example", v)...)
+		}
+	}
+	return problems
+}
+
+// fits reports a default or example of n that n itself does not accept, defaults filled in.
+func (p *Schema) fits(n *Node, place document.Pointer, what string, v any) []document.Problem {
+	value := document.Clone(v)
+	f := filler{}
+	f.fill(n, value, nil)
+	err := n.compiled.Validate(value)
+	if err == nil {
+		return nil
+	}
+	why := (&Schema{Doc: p.Doc, schema: n.compiled}).explain(err, value)[0]
+	return []document.Problem{{Path: place.String(), Message: fmt.Sprintf("The %s %s does not fit its own schema: %s. Change the %s or the schema.",
+		what, document.Show(v), strings.TrimSpace(why.Path+" "+strings.TrimSuffix(why.Message, ".")), what)}}
+}
+
+// treeBuilder makes the nodes of a document, and then their links.
+type treeBuilder struct {
+	nodes    map[string]*Node // by JSON pointer
+	problems []document.Problem
+	measured map[*Node]bool // false while it is being measured
+}
+
+// The places of subschemas, by keyword.
+var (
+	schemaKeywords     = []string{"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
+	schemaListKeywords = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
+	schemaMapKeywords  = []string{"$defs", "dependentSchemas", "patternProperties", "properties"}
+)
+
+// build makes the nodes of a schema and of its subschemas. Values of the wrong type are
+// left to the meta-schema.
+func (b *treeBuilder) build(v any, place document.Pointer) *Node {
+	n := &Node{at: place}
+	switch v := v.(type) {
+	case bool:
+		n.yes = v
+	case map[string]any:
+		n.Doc = v
+	default:
+		n.yes = true
+		return n
+	}
+	b.nodes[place.String()] = n
+	n.value, n.hasDefault = n.Doc["default"]
+	for _, keyword := range schemaKeywords {
+		if sub, ok := n.Doc[keyword]; ok {
+			child := b.build(sub, place.With(keyword))
+			switch keyword {
+			case "items":
+				n.Items = child
+			case "additionalProperties":
+				n.extra = child
+				n.others = append(n.others, child)
+			default:
+				n.others = append(n.others, child)
+			}
+		}
+	}
+	for _, keyword := range schemaListKeywords {
+		list, _ := n.Doc[keyword].([]any)
+		for i, sub := range list {
+			child := b.build(sub, place.With(keyword).Index(i))
+			switch keyword {
+			case "allOf":
+				n.AllOf = append(n.AllOf, child)
+			case "anyOf":
+				n.AnyOf = append(n.AnyOf, child)
+			case "oneOf":
+				n.OneOf = append(n.OneOf, child)
+			case "prefixItems":
+				n.prefix = append(n.prefix, child)
+			}
+		}
+	}
+	for _, keyword := range schemaMapKeywords {
+		b.buildMap(n, keyword)
+	}
+	return n
+}
+
+func (b *treeBuilder) buildMap(n *Node, keyword string) {
+	m, _ := n.Doc[keyword].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		child := b.build(m[name], n.at.With(keyword, name))
+		switch keyword {
+		case "properties":
+			if n.Props == nil {
+				n.Props = map[string]*Node{}
+			}
+			n.Props[name] = child
+			n.Names = append(n.Names, name)
+		case "patternProperties":
+			n.patterned = append(n.patterned, child)
+		case "$defs": // reached only by $ref
+		default:
+			n.others = append(n.others, child)
+		}
+	}
+}
+
+// link resolves every $ref.
+func (b *treeBuilder) link() {
+	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
+		n := b.nodes[place]
+		ref, ok := n.Doc["$ref"].(string)
+		if !ok {
+			continue
+		}
+		path := n.at.With("$ref").String()
+		target, isLocal := strings.CutPrefix(ref, "#")
+		if !isLocal {
+			b.problems = append(b.problems, document.Problem{Path: path,
+				Message: fmt.Sprintf("$ref %q leads out of this file, and nothing else is ever opened; copy what it refers to into $defs and write \"#/$defs/…\".", document.Shorten(ref, 100))})
+			continue
+		}
+		if p, ok := document.ParseFragment(target); ok {
+			n.Ref = b.nodes[p.String()]
+		}
+		if n.Ref == nil {
+			b.problems = append(b.problems, document.Problem{Path: path,
+				Message: fmt.Sprintf("$ref %q refers to no schema of this file; write \"#/$defs/…\" with a name that $defs has.", document.Shorten(ref, 100))})
+		}
+	}
+}
+
+func (b *treeBuilder) measureAll() {
+	for _, place := range slices.Sorted(maps.Keys(b.nodes)) {
+		b.measure(b.nodes[place])
+	}
+}
+
+// measure sets nodes, height and fills of n and all nodes below it, and finds cycles.
+func (b *treeBuilder) measure(n *Node) {
+	if b.measured == nil {
+		b.measured = map[*Node]bool{}
+	}
+	if done, seen := b.measured[n]; done {
+		return
+	} else if seen {
+		b.problems = append(b.problems, document.Problem{Path: n.at.String(),
+			Message: "This schema contains itself by way of $ref, so that no provider's form can hold it; write the levels out, as many as are needed."})
+		return
+	}
+	b.measured[n] = false
+	n.nodes, n.height, n.fills = 1, 1, n.hasDefault
+	for _, child := range n.filled() {
+		b.measure(child)
+		n.fills = n.fills || child.fills
+	}
+	for _, child := range slices.Concat(n.filled(), n.patterned, n.others) {
+		b.measure(child)
+		n.nodes = min(n.nodes+child.nodes, maxSchemaNodes+1)
+		n.height = max(n.height, child.height+1)
+	}
+	b.measured[n] = true
+}

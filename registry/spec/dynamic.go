@@ -1,0 +1,80 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+)
+
+// The sources of live values, from which an enum is filled when a session begins.
+const (
+	// LiveTools are the ids of the tools that the session has, without those that are built in.
+	LiveTools = "tools"
+	// LiveAgents are the agents to which the session's agent may hand its user over.
+	LiveAgents = "agents.switchable"
+	// LiveCalendars are the names of the calendars that are configured.
+	LiveCalendars = "calendars"
+	// LiveNamespaces are those of the knowledge base that may be read for the session.
+	LiveNamespaces = "namespaces"
+)
+
+// LiveSources lists all sources, sorted.
+func LiveSources() []string { return []string{LiveAgents, LiveCalendars, LiveNamespaces, LiveTools} }
+
+// liveKeywords are the keywords that may stand beside an enum that is filled: each other one might
+// leave no value, and nobody could know before a session begins.
+var liveKeywords = []string{"$comment", "description", "title", "type"}
+
+// dynamic reads which enums of the parameters are filled; c is nil if the parameters have problems.
+func (r *specReader) dynamic(c *Compiled) map[string]string {
+	v, has := r.object["dynamic"]
+	if !has {
+		return nil
+	}
+	byPlace, ok := v.(map[string]any)
+	if !ok || len(byPlace) == 0 {
+		r.problem(document.Pointer{"dynamic"}, "\"dynamic\" is an object such as {\"/properties/agent/enum\": %q}; without live values, leave it out.", LiveAgents)
+		return nil
+	}
+	dynamic := map[string]string{}
+	for _, place := range slices.Sorted(maps.Keys(byPlace)) {
+		at := document.Pointer{"dynamic", place}
+		source, _ := byPlace[place].(string)
+		if !slices.Contains(LiveSources(), source) {
+			r.problem(at, "The source of live values is one of %s, got %s%s.", strings.Join(LiveSources(), ", "), document.Show(byPlace[place]), document.DidYouMean(source, LiveSources()))
+			continue
+		}
+		if c != nil {
+			if why := fillable(c.Parameters.Root, place); why != "" {
+				r.problem(at, "%s.", why)
+				continue
+			}
+		}
+		dynamic[place] = source
+	}
+	return dynamic
+}
+
+// fillable says why no enum can be filled at a place of the parameters; empty if it can.
+func fillable(root *schema.Node, place string) string {
+	holder, ok := strings.CutSuffix(place, "/enum")
+	if !ok {
+		return "The place of live values is that of an enum in the parameters, such as /properties/agent/enum"
+	}
+	n := root.Find(holder, map[*schema.Node]bool{})
+	if n == nil || n.Doc == nil {
+		return "The parameters have no schema at " + document.Shorten(holder, 100) + "; write the pointer from the parameters on, such as /properties/agent/enum"
+	}
+	if typ, _ := n.Doc["type"].(string); typ != "string" {
+		return "Live values are texts: write \"type\": \"string\" at " + document.Shorten(holder, 100)
+	}
+	for _, keyword := range slices.Sorted(maps.Keys(n.Doc)) {
+		if !slices.Contains(liveKeywords, keyword) && !strings.HasPrefix(keyword, "x-") {
+			return "Beside an enum that is filled only " + strings.Join(liveKeywords[1:], ", ") + " may stand; remove \"" + document.Shorten(keyword, 40) + "\" at " + document.Shorten(holder, 100)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,84 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"voicegw/registry/document"
+)
+
+// The limits of a [Job].
+const (
+	minJobTime    = time.Second
+	maxJobTime    = 6 * time.Hour
+	maxJobsAtOnce = 20
+	maxJobName    = 80 // in characters
+)
+
+// Job says that calls of the tool may begin long work, which goes on when they are answered.
+type Job struct {
+	// Name is what the work is called towards people and models, in at most 80 characters.
+	Name string `json:"name"`
+	// Longest is the longest time of one attempt, as the author wrote it, such as "30m"; [Job.Within]
+	// returns it.
+	Longest string `json:"longest"`
+	// AtOnce is how many of the tool's jobs one user may have under way: 1 to 20.
+	AtOnce int `json:"atOnce"`
+}
+
+// Within returns the longest time of one attempt; zero if it is not valid, which [Parse] reports.
+func (j Job) Within() time.Duration {
+	d, err := time.ParseDuration(j.Longest)
+	if err != nil || d < minJobTime || d > maxJobTime {
+		return 0
+	}
+	return d
+}
+
+// String returns the limits in words.
+func (j Job) String() string {
+	return fmt.Sprintf("%s: at most %s, %d at once for each user", j.Name, j.Longest, j.AtOnce)
+}
+
+// job reads {"name": "Yearly report", "longest": "30m", "atOnce": 2}.
+func (r *specReader) job() *Job {
+	v, has := r.object["job"]
+	if !has {
+		return nil
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		r.problem(document.Pointer{"job"}, "\"job\" is an object such as {\"name\": \"Yearly report\", \"longest\": \"30m\", \"atOnce\": 2}, got %s; a tool without long work leaves it out.", document.Describe(v))
+		return nil
+	}
+	known := []string{"atOnce", "longest", "name"}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(known, key) {
+			r.problem(document.Pointer{"job", key}, "The key %q is not known: a job has atOnce, longest and name%s.", document.Shorten(key, 60), document.DidYouMean(key, known))
+		}
+	}
+	j := new(Job)
+	switch name, has := object["name"]; {
+	case !has:
+		r.problem(document.Pointer{"job", "name"}, "The key \"name\" is missing; add it: what the work is called, such as \"Yearly report\".")
+	default:
+		if j.Name, ok = name.(string); !ok || strings.TrimSpace(j.Name) == "" || strings.ContainsAny(j.Name, "\n\t") || utf8.RuneCountInString(j.Name) > maxJobName {
+			r.problem(document.Pointer{"job", "name"}, "\"name\" is one line of 1 to %d characters, got %s.", maxJobName, document.Describe(name))
+		}
+	}
+	if longest, has := object["longest"]; !has {
+		r.problem(document.Pointer{"job", "longest"}, "The key \"longest\" is missing; add it: the longest time of the work, such as \"30m\".")
+	} else if j.Longest, _ = longest.(string); j.Within() == 0 {
+		r.problem(document.Pointer{"job", "longest"}, "\"longest\" is a time from 1s to 6h, such as \"90s\", \"30m\" or \"2h\", got %s.", document.Show(longest))
+	}
+	if most, has := object["atOnce"]; !has {
+		r.problem(document.Pointer{"job", "atOnce"}, "The key \"atOnce\" is missing; add it: how many jobs of the tool one user may have under way.")
+	} else if j.AtOnce, ok = wholeNumber(most); !ok || j.AtOnce < 1 || j.AtOnce > maxJobsAtOnce {
+		r.problem(document.Pointer{"job", "atOnce"}, "\"atOnce\" is a whole number from 1 to %d, got %s.", maxJobsAtOnce, document.Describe(most))
+	}
+	return j
+}

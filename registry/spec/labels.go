@@ -1,0 +1,58 @@
+package spec
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"voicegw/registry/document"
+)
+
+// The limits of what people read of a tool.
+const (
+	// maxTitle is the longest title, in characters.
+	maxTitle = 80
+	// maxTags is how many tags a tool may have, maxTag the longest of them, in bytes.
+	maxTags = 10
+	maxTag  = 40
+)
+
+var tagForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// title reads the name of a tool for people. No model gets it.
+func (r *specReader) title() string {
+	title := r.text("title", false, maxTitle)
+	if strings.ContainsAny(title, "\n\t") {
+		r.problem(document.Pointer{"title"}, "The title is one line; remove the line break or tab.")
+	}
+	if strings.TrimSpace(title) != "" && document.Wordless(title) {
+		r.problem(document.Pointer{"title"}, "The title holds no word but markup; write the tool's name for people.")
+	}
+	return title
+}
+
+// tags reads the words by which people find a tool.
+func (r *specReader) tags() []string {
+	v, has := r.object["tags"]
+	if !has {
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 || len(list) > maxTags {
+		r.problem(document.Pointer{"tags"}, "\"tags\" is a list of 1 to %d words, such as [\"calendar\"]; without any, leave it out.", maxTags)
+		return nil
+	}
+	var tags []string
+	for i, v := range list {
+		tag, _ := v.(string)
+		switch {
+		case !tagForm.MatchString(tag) || len(tag) > maxTag:
+			r.problem(document.Pointer{"tags"}.Index(i), "A tag has small letters and digits, in words joined by single dashes, at most %d, got %s.", maxTag, document.Show(v))
+		case slices.Contains(tags, tag):
+			r.problem(document.Pointer{"tags"}.Index(i), "The tag %q stands twice; leave one.", tag)
+		default:
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}

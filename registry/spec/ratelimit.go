@@ -1,0 +1,69 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"voicegw/registry/document"
+)
+
+// The limits of a [RateLimit]. Calls are counted in memory, so a window is no longer than that is worth.
+const (
+	maxRateCalls  = 1000
+	minRateWindow = time.Second
+	maxRateWindow = 24 * time.Hour
+)
+
+// RateLimit bounds how often the tool runs for one user: at most Calls times within each Window, which
+// slides along with the time.
+type RateLimit struct {
+	// Calls is 1 to 1000.
+	Calls int `json:"calls"`
+	// Window is a time as the author wrote it, such as "1h"; [RateLimit.Within] returns it.
+	Window string `json:"window"`
+}
+
+// Within returns the window; zero if it is not valid, which [Parse] reports.
+func (l RateLimit) Within() time.Duration {
+	d, err := time.ParseDuration(l.Window)
+	if err != nil || d < minRateWindow || d > maxRateWindow {
+		return 0
+	}
+	return d
+}
+
+// String returns the limit in words, such as "5 in 1h".
+func (l RateLimit) String() string { return fmt.Sprintf("%d in %s", l.Calls, l.Window) }
+
+// rateLimit reads {"calls": 5, "window": "1h"}.
+func (r *specReader) rateLimit() *RateLimit {
+	v, has := r.object["rateLimit"]
+	if !has {
+		return nil
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		r.problem(document.Pointer{"rateLimit"}, "\"rateLimit\" is an object such as {\"calls\": 5, \"window\": \"1h\"}, got %s; without a limit, leave it out.", document.Describe(v))
+		return nil
+	}
+	known := []string{"calls", "window"}
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if !slices.Contains(known, key) {
+			r.problem(document.Pointer{"rateLimit", key}, "The key %q is not known: a rateLimit has calls and window%s.", document.Shorten(key, 60), document.DidYouMean(key, known))
+		}
+	}
+	l := new(RateLimit)
+	if calls, has := object["calls"]; !has {
+		r.problem(document.Pointer{"rateLimit", "calls"}, "The key \"calls\" is missing; add it: how often the tool may run for one user within the window.")
+	} else if l.Calls, ok = wholeNumber(calls); !ok || l.Calls < 1 || l.Calls > maxRateCalls {
+		r.problem(document.Pointer{"rateLimit", "calls"}, "\"calls\" is a whole number from 1 to %d, got %s.", maxRateCalls, document.Describe(calls))
+	}
+	if window, has := object["window"]; !has {
+		r.problem(document.Pointer{"rateLimit", "window"}, "The key \"window\" is missing; add it: a time such as \"1h\".")
+	} else if l.Window, _ = window.(string); l.Within() == 0 {
+		r.problem(document.Pointer{"rateLimit", "window"}, "\"window\" is a time from 1s to 24h, such as \"30s\", \"10m\" or \"1h30m\", got %s.", document.Show(window))
+	}
+	return l
+}

@@ -1,0 +1,37 @@
+package spec
+
+import (
+	"slices"
+
+	"voicegw/registry/document"
+)
+
+// requires reads the scopes that a conversation needs for the tool.
+func (r *specReader) requires() []string {
+	v, has := r.object["requires"]
+	if !has {
+		return nil
+	}
+	list, ok := v.([]any)
+	switch {
+	case !ok || len(list) == 0:
+		r.problem(document.Pointer{"requires"}, "\"requires\" is a list of scopes, such as [\"calendar.write\"], got %s; for a tool that everybody has, leave it out.", document.Describe(v))
+		return nil
+	case len(list) > MaxScopes:
+		r.problem(document.Pointer{"requires"}, "A conversation has at most %d scopes, and the tool requires %d, so nobody would have it; require fewer.", MaxScopes, len(list))
+		return nil
+	}
+	var scopes []string
+	for i, v := range list {
+		scope, ok := v.(string)
+		switch {
+		case !ok || !ValidScope(scope):
+			r.problem(document.Pointer{"requires"}.Index(i), "A scope has 1 to %d letters, digits and the signs . _ : / -, got %s.", MaxScopeBytes, document.Show(v))
+		case slices.Contains(scopes, scope):
+			r.problem(document.Pointer{"requires"}.Index(i), "The scope %q stands twice; leave one.", scope)
+		default:
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}

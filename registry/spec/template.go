@@ -1,0 +1,238 @@
+package spec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+)
+
+// template is the text of Spec.IdempotencyKey or Spec.Preview: {name} is replaced by an
+// argument, {name.part} by a property of one, {{ and }} by the braces themselves. In a
+// preview, [text in brackets] is left out if an argument in it is missing, empty or false,
+// [[ and ]] are replaced by the brackets themselves, and {name|form} writes an argument in a form.
+type template struct {
+	parts []templatePart
+}
+
+type templatePart struct {
+	literal string
+	path    []string // nil for a literal
+	form    *form    // how a preview writes the argument; nil for plainly
+	section int      // the number of its brackets, counted from 1; 0 if it is outside brackets
+}
+
+var (
+	errBrace   = errors.New("a brace stands alone; an argument is written {name}, a brace itself {{ or }}")
+	errBracket = errors.New("a bracket stands alone or within others; what may be left out is written [with {name}], a bracket itself [[ or ]]")
+	errSection = errors.New("brackets without an argument are never left out; write [with {name}], or [[ and ]] for the brackets themselves")
+)
+
+// parseTemplate reads a template; sections says whether brackets have a meaning in it.
+func parseTemplate(s string, sections bool) (template, error) {
+	special := "{}"
+	if sections {
+		special = "{}[]"
+	}
+	p := templateParser{forms: sections}
+	for s != "" {
+		i := strings.IndexAny(s, special)
+		if i < 0 {
+			break
+		}
+		p.literal.WriteString(s[:i])
+		sign := s[i]
+		s = s[i+1:]
+		if s != "" && s[0] == sign {
+			p.literal.WriteByte(sign)
+			s = s[1:]
+			continue
+		}
+		var err error
+		if sign == '[' || sign == ']' {
+			err = p.bracket(sign)
+		} else {
+			s, err = p.argument(sign, s)
+		}
+		if err != nil {
+			return p.template, err
+		}
+	}
+	if p.open {
+		return p.template, errBracket
+	}
+	p.literal.WriteString(s)
+	p.flush()
+	return p.template, nil
+}
+
+// templateParser is the state of reading a template.
+type templateParser struct {
+	template
+
+	forms    bool            // arguments may have one
+	literal  strings.Builder // not yet in parts
+	sections int             // opened so far
+	open     bool            // the last of them is still open
+	named    bool            // and it names an argument
+}
+
+// flush adds the literal to the parts.
+func (p *templateParser) flush() {
+	p.add(templatePart{literal: p.literal.String()})
+	p.literal.Reset()
+}
+
+func (p *templateParser) add(part templatePart) {
+	if p.open {
+		part.section = p.sections
+	}
+	p.parts = append(p.parts, part)
+}
+
+// bracket opens or closes a section.
+func (p *templateParser) bracket(sign byte) error {
+	if p.open == (sign == '[') {
+		return errBracket
+	}
+	if p.open && !p.named {
+		return errSection
+	}
+	p.flush()
+	if sign == '[' {
+		p.sections++
+		p.named = false
+	}
+	p.open = sign == '['
+	return nil
+}
+
+// argument reads an argument's name, after its brace, and returns the rest.
+func (p *templateParser) argument(brace byte, s string) (rest string, err error) {
+	name, rest, closed := strings.Cut(s, "}")
+	if p.forms {
+		name, rest, closed = cutArgument(s)
+	}
+	if brace == '}' || !closed {
+		return "", errBrace
+	}
+	var f *form
+	if before, after, has := strings.Cut(name, "|"); has && p.forms {
+		if name, f, err = parseForm(before, after); err != nil {
+			return "", fmt.Errorf("{%s|%s}: %w", before, after, err)
+		}
+	}
+	path := strings.Split(name, ".")
+	for _, token := range path {
+		if token == "" || strings.ContainsAny(token, "{ ") {
+			return "", fmt.Errorf("{%s} names no argument; write {name} or {name.part}", name)
+		}
+	}
+	p.flush()
+	p.named = true
+	p.add(templatePart{path: path, form: f})
+	return rest, nil
+}
+
+// check reports names in the template that the parameters do not have.
+func (t template) check(root *schema.Node) error {
+	for _, part := range t.parts {
+		n := root
+		for i, token := range part.path {
+			if n = n.Property(token); n == nil {
+				return fmt.Errorf("{%s} is not an argument: the parameters have no %q", strings.Join(part.path, "."), strings.Join(part.path[:i+1], "."))
+			}
+		}
+		if part.form != nil {
+			if err := part.form.check(strings.Join(part.path, "."), n, root); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// key fills in args as JSON, missing ones as null; strings are quoted, so that
+// different arguments never give the same text.
+func (t template) key(args any) string {
+	var b strings.Builder
+	for _, part := range t.parts {
+		if part.path == nil {
+			b.WriteString(part.literal)
+			continue
+		}
+		v, _ := document.At(args, part.path)
+		b.Write(document.AppendCanonical(nil, v))
+	}
+	return b.String()
+}
+
+// text fills in args for a person: missing arguments become empty, and sections with an
+// argument that is missing, empty or false are left out.
+func (t template) text(args any) string {
+	left := map[int]bool{} // the sections to leave out
+	for _, part := range t.parts {
+		if part.section > 0 && part.path != nil {
+			v, _ := document.At(args, part.path)
+			left[part.section] = left[part.section] || saysNothing(v)
+		}
+	}
+	var b strings.Builder
+	for _, part := range t.parts {
+		if left[part.section] {
+			continue
+		}
+		b.WriteString(part.literal)
+		v, ok := document.At(args, part.path)
+		switch {
+		case !ok || part.path == nil:
+		case part.form != nil:
+			b.WriteString(part.form.text(v, args))
+		default:
+			b.WriteString(plainText(v))
+		}
+	}
+	return b.String()
+}
+
+// saysNothing reports whether a value needs no mention: it is missing, empty or false.
+func saysNothing(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case bool:
+		return !v
+	case string:
+		return strings.TrimSpace(v) == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// plainText writes a value for a person: strings unquoted, lists with commas, yes or no.
+func plainText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case json.Number:
+		return string(document.AppendNumber(nil, string(v)))
+	case []any:
+		items := make([]string, len(v))
+		for i, item := range v {
+			items[i] = plainText(item)
+		}
+		return strings.Join(items, ", ")
+	}
+	return string(document.AppendCanonical(nil, v))
+}

@@ -1,0 +1,189 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"voicegw/registry/document"
+	"voicegw/registry/schema"
+)
+
+// form is how a preview writes an argument: {start|time}, {start..end|time in Europe/Oslo},
+// {guests|list}, {items|list: {count} x {name}}.
+type form struct {
+	times bool           // otherwise a list
+	until []string       // the end of a span of time; nil without one
+	zone  *time.Location // nil for the offset that the time is written with
+	item  *template      // what is written of each item; nil for the item itself
+}
+
+var errForm = errors.New("what stands behind | is time, \"time in\" and a zone such as Europe/Oslo, list, or \"list:\" and what to write of each item")
+
+// parseForm reads what stands behind the bar, and the end of a span in the name before it.
+func parseForm(name, text string) (string, *form, error) {
+	kind, rest := strings.TrimSpace(text), ""
+	if before, after, has := strings.Cut(kind, ":"); has && before == "list" {
+		kind, rest = "list", strings.TrimSpace(after)
+	} else if zone, has := strings.CutPrefix(kind, "time in "); has {
+		kind, rest = "time", strings.TrimSpace(zone)
+	}
+	f := &form{times: kind == "time"}
+	switch {
+	case kind == "list" && rest != "":
+		item, err := parseTemplate(rest, false)
+		if err != nil {
+			return name, nil, err
+		}
+		f.item = &item
+	case kind == "time":
+		if rest != "" {
+			zone, err := time.LoadLocation(rest)
+			if err != nil || rest == "Local" {
+				return name, nil, fmt.Errorf("%q is not the IANA name of a zone, such as Europe/Oslo", rest)
+			}
+			f.zone = zone
+		}
+		if start, end, span := strings.Cut(name, ".."); span {
+			name, f.until = start, strings.Split(end, ".")
+		}
+	case kind != "list":
+		return name, nil, errForm
+	}
+	return name, f, nil
+}
+
+// cutArgument cuts what stands in a pair of braces, whose opening one is cut off already.
+func cutArgument(s string) (inside, rest string, closed bool) {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth < 0 {
+				return s[:i], s[i+1:], true
+			}
+		}
+	}
+	return s, "", false
+}
+
+// check reports a form that does not fit the argument's schema.
+func (f *form) check(name string, n, root *schema.Node) error {
+	if !f.times {
+		items := n.ItemsOf()
+		switch {
+		case items == nil:
+			return fmt.Errorf("{%s} is not a list", name)
+		case f.item != nil:
+			return f.item.check(items)
+		case slices.Contains(n.ItemTypes(), "object"):
+			return fmt.Errorf("{%s} is a list of objects; write what to show of each, as in {%s|list: {name}}", name, name)
+		}
+		return nil
+	}
+	if !n.IsTime() {
+		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\"", name)
+	}
+	if f.until == nil {
+		return nil
+	}
+	end := root
+	for _, token := range f.until {
+		if end = end.Property(token); end == nil {
+			return fmt.Errorf("{%s} is not an argument: the parameters have no such end of the time", strings.Join(f.until, "."))
+		}
+	}
+	if !end.IsTime() {
+		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\"", strings.Join(f.until, "."))
+	}
+	return nil
+}
+
+// text writes a value for a person; args are all arguments, among which the end of a span is.
+func (f *form) text(v, args any) string {
+	if f.times {
+		return f.timeText(v, args)
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return plainText(v)
+	}
+	items := make([]string, len(list))
+	for i, item := range list {
+		if f.item != nil {
+			items[i] = f.item.text(item)
+		} else {
+			items[i] = plainText(item)
+		}
+	}
+	if last := len(items) - 1; last > 0 {
+		return strings.Join(items[:last], ", ") + " and " + items[last]
+	}
+	return strings.Join(items, "")
+}
+
+const dayAndTime = "Mon 2 Jan 2006, "
+
+// timeText writes "Tue 24 Nov 2026, 10:00 to 11:00 (UTC+1)".
+func (f *form) timeText(v, args any) string {
+	start, ok := f.moment(v)
+	if !ok {
+		return plainText(v)
+	}
+	text := start.Format(dayAndTime + clockOfDay(start))
+	if f.until != nil {
+		told, _ := document.At(args, f.until)
+		if end, ok := f.moment(told); ok {
+			end = end.In(start.Location())
+			text += " to "
+			if !civil(end).Equal(civil(start)) {
+				text += end.Format(dayAndTime)
+			}
+			text += end.Format(clockOfDay(end))
+		} else if told != nil {
+			text += " to " + plainText(told)
+		}
+	}
+	zone := offset(start)
+	if f.zone != nil && f.zone != time.UTC {
+		zone = f.zone.String() + ", " + zone
+	}
+	return text + " (" + zone + ")"
+}
+
+func (f *form) moment(v any) (time.Time, bool) {
+	text, _ := v.(string)
+	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+	if err == nil && f.zone != nil {
+		t = t.In(f.zone)
+	}
+	return t, err == nil
+}
+
+// clockOfDay is the layout of a time of day, with seconds only where there are some.
+func clockOfDay(t time.Time) string {
+	if t.Second() != 0 {
+		return "15:04:05"
+	}
+	return "15:04"
+}
+
+// offset writes UTC, UTC+1, UTC-3:30.
+func offset(t time.Time) string {
+	_, seconds := t.Zone()
+	if seconds == 0 {
+		return "UTC"
+	}
+	sign, minutes := "+", seconds/60
+	if minutes < 0 {
+		sign, minutes = "-", -minutes
+	}
+	if minutes%60 == 0 {
+		return fmt.Sprintf("UTC%s%d", sign, minutes/60)
+	}
+	return fmt.Sprintf("UTC%s%d:%02d", sign, minutes/60, minutes%60)
+}
