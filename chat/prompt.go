@@ -135,6 +135,9 @@ func entryMessages(e conversation.Entry, whole bool) []Message {
 	if e.Broken {
 		text += prompts.BrokeOffHere
 	}
+	if e.Role == conversation.RoleContext {
+		return []Message{{Role: RoleUser, Text: prompts.PageContext(text), notice: true}}
+	}
 	if e.Side == conversation.SideVoice {
 		text = prompts.ByVoice + text
 	}

@@ -40,6 +40,8 @@ func (e Entry) line() string {
 	switch e.Role {
 	case RoleAssistant:
 		who = "Assistant"
+	case RoleContext:
+		who = "Page"
 	case RoleNotice:
 		who = "Tool"
 		if e.System {

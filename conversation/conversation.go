@@ -27,6 +27,8 @@ const (
 	// RoleNotice is something that the gateway told the model: the outcome of a confirmation,
 	// the beginning or end of a session.
 	RoleNotice Role = "notice"
+	// RoleContext is something that the user's page told the model in a voice session, and the user has not said.
+	RoleContext Role = "context"
 )
 
 // Entry is one utterance, with the tools that were called in it.

@@ -105,9 +105,10 @@ func (p *Past) take(e Entry) {
 	if e.Role == RoleUser && p.Title == "" {
 		p.Title = shorten(oneLine(e.Text), MaxTitle)
 	}
-	// A notice is nothing that was said: an approval over HTTP makes no conversation one by voice.
-	p.Text = p.Text || e.Role != RoleNotice && e.Side == SideText
-	p.Voice = p.Voice || e.Role != RoleNotice && e.Side == SideVoice
+	// A notice is nothing that was said: an approval over HTTP makes no conversation one by voice. Nor does a page.
+	said := e.Role != RoleNotice && e.Role != RoleContext
+	p.Text = p.Text || said && e.Side == SideText
+	p.Voice = p.Voice || said && e.Side == SideVoice
 	for _, call := range e.Calls {
 		if p.Calls[call.Tool] == 0 && len(p.Calls) >= maxPastTools {
 			p.More++

@@ -150,6 +150,8 @@ type Failed struct {
 	Turn      int
 	Failure   Failure
 	Retryable bool
+	// Ref is the type of the client's message that was refused, where several get the same Failure; empty otherwise.
+	Ref string
 }
 
 // Failure is the code of what went wrong, for the client; a calls.Refusal is also one. The
@@ -165,13 +167,21 @@ const (
 	// FailureTranscription: the user's words in a turn could not be transcribed. The model
 	// heard them anyway.
 	FailureTranscription Failure = "transcription_failed"
-	// FailureImages: the model takes no images.
+	// FailureImages: the model takes no images or, if Ref is OfContext, no context.
 	FailureImages Failure = "not_available"
-	// FailureUnsent: there is no connection to the model, and what the user has sent is not kept.
+	// FailureUnsent: there is no connection to the model, and what the user has sent is not kept. If Ref is OfContext,
+	// as much context waits for the model as may.
 	FailureUnsent Failure = "unsent"
 	// FailureEnding: the session is ending and accepts nothing more.
 	FailureEnding Failure = "session_ending"
 )
+
+// OfContext is the Ref of a Failed about a UserContext.
+const OfContext = "input.context"
+
+// ContextGiven reports that Text, which a UserContext has brought, belongs to the conversation from now on: the next
+// Command of this step gives it to the model or, at the end of a session, nobody is left to give it to.
+type ContextGiven struct{ Text string }
 
 // SwitchLink gives up the connection to the model and opens another one; LinkBack or LinkGone
 // reports the result. Commands are kept until then. Handle is the provider's handle from which to
@@ -258,6 +268,7 @@ func (Failed) action()        {}
 func (SwitchLink) action()    {}
 func (AgentSwitched) action() {}
 func (JobTold) action()       {}
+func (ContextGiven) action()  {}
 func (SayAgain) action()      {}
 func (Reconnecting) action()  {}
 func (Reconnected) action()   {}

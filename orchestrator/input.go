@@ -95,6 +95,10 @@ type UserImage struct {
 	Data []byte
 }
 
+// UserContext is text that the user's page gives the model without a turn, such as what the user is looking at. It is
+// nothing that the user has said or done: it asks for no answer, brings no new budget, and approves nothing.
+type UserContext struct{ Text string }
+
 // UserText is text that the user typed; it begins a turn.
 type UserText struct{ ID, Text string }
 
@@ -200,6 +204,7 @@ func (AudioEnded) input()         {}
 func (AudioSent) input()          {}
 func (UserText) input()           {}
 func (UserImage) input()          {}
+func (UserContext) input()        {}
 func (UserInterrupt) input()      {}
 func (UserActivity) input()       {}
 func (Played) input()             {}

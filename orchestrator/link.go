@@ -315,6 +315,7 @@ func (m *machine) linkBack(in LinkBack) {
 		l.proof = unasked
 	}
 	m.response, m.stop.pending, m.signAt = response{}, false, m.at
+	m.giveAnew()
 	if l.pressed {
 		m.send(transport.ActivityStart{})
 	}

@@ -21,9 +21,10 @@ type talk struct {
 	state  State
 	at     time.Time
 	watch  *watcher
-	leaves bool // the client is lost now and then, and comes back
-	twice  bool // every step is made twice, and the two compared
-	moves  bool // another process goes on with it now and then
+	page   *rand.Rand // what the page tells, drawn apart so that the rest of a conversation stays as it is
+	leaves bool       // the client is lost now and then, and comes back
+	twice  bool       // every step is made twice, and the two compared
+	moves  bool       // another process goes on with it now and then
 	epoch  uint64
 	fresh  func() State // of a process that begins
 
@@ -62,11 +63,12 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 	if moves {
 		p.Relink, caps.History = true, transport.HistoryItems
 	}
+	caps.AddItem = []transport.AddItemForm{transport.AddItemIdle, transport.AddItemLive, transport.AddItemNone}[seed%3]
 	p.ResumeGrace = 2 * time.Minute
 	if sort%5 == 4 {
 		p.MaxCost = 100
 	}
-	tk := &talk{rng: rng, at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}, moves: moves, epoch: 1}
+	tk := &talk{rng: rng, page: rand.New(rand.NewPCG(seed, 5)), at: epoch, watch: newWatcher(t, caps, p), sent: map[string]time.Duration{}, moves: moves, epoch: 1}
 	tk.fresh = func() State { return NewState(caps, NewRules(p), toolbox(), testMark, tk.at) }
 	tk.state, tk.leaves = tk.fresh(), sort/96%2 == 1
 	tk.take(Began{})
@@ -86,6 +88,7 @@ func (tk *talk) take(in Input) {
 	tk.state = next
 	tk.watch.see(tk.at, in, actions, next.phase)
 	tk.watch.bounded(next)
+	tk.watch.contextsTold(next)
 	for _, a := range actions {
 		switch a := bare(a).(type) {
 		case FlushItem:
@@ -159,6 +162,7 @@ func (tk *talk) step() {
 		d *= 100
 	}
 	tk.pass(d)
+	tk.pageTells()
 	if tk.state.replaceable() && tk.rng.IntN(20) == 0 {
 		tk.take(tk.linkInput())
 		return

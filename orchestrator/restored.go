@@ -33,6 +33,7 @@ type Memory struct {
 	TranscriptOff bool     `json:"transcript_off,omitempty"`
 	Warned        bool     `json:"warned,omitempty"` // the client knows that the session will end soon
 	Notices       []Notice `json:"notices,omitempty"`
+	Contexts      []string `json:"contexts,omitempty"` // what the page has told and the model does not know yet
 	// Unsent are the audit's records of answers that wait for a connection to the model. What was answered
 	// is part of what was said.
 	Unsent []*audit.Record `json:"unsent,omitempty"`
@@ -74,7 +75,7 @@ func (s State) Memory() Memory {
 	m := Memory{
 		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
-		Cost: s.spending.amount, WrapUp: s.spending.told, Unsent: slices.Clone(s.link.unsent),
+		Cost: s.spending.amount, WrapUp: s.spending.told, Unsent: slices.Clone(s.link.unsent), Contexts: slices.Clone(s.contexts),
 	}
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
 	if t := s.turn; t != nil && t.cut == uncut {
@@ -163,6 +164,7 @@ func (m *machine) restored(in Restored) {
 		}
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record, job: n.Job})
 	}
+	m.contexts = slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])
 	m.neverSent(in)
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true}

@@ -85,6 +85,7 @@ func (w words) caps() transport.Capabilities {
 			if w.has("live") {
 				caps.Reconfigure = transport.ReconfigureLive
 			}
+			caps.AddItem = map[string]transport.AddItemForm{"live": transport.AddItemLive, "idle": transport.AddItemIdle}[w.id("items")]
 			if w.has("replay") {
 				caps.History = transport.HistoryItems
 			}
@@ -169,6 +170,8 @@ func (w words) input() Input {
 		return AudioEnded{Item: w.id("item"), AudioMS: w.num("ms")}
 	case "text":
 		return UserText{ID: w.id("id"), Text: w.text("text")}
+	case "context":
+		return UserContext{Text: w.text("text")}
 	case "stop":
 		return UserInterrupt{}
 	case "press":
@@ -200,7 +203,11 @@ func (w words) input() Input {
 	case "lost":
 		return LinkLost{}
 	case "back":
-		return LinkBack{Caps: w.state.caps, How: LinkHow(w.id("how")), Kept: w.has("kept")}
+		caps := w.state.caps
+		if w.has("no_items") {
+			caps.AddItem = transport.AddItemNone
+		}
+		return LinkBack{Caps: caps, How: LinkHow(w.id("how")), Kept: w.has("kept")}
 	case "gone":
 		return LinkGone{}
 	case "agent":
@@ -289,6 +296,9 @@ func (w words) restored() Input {
 		if w.has("result") {
 			m.Notices[0].Record = &audit.Record{Event: audit.EventTool, TurnID: m.Turn, CallID: w.id("result"), ToolID: "write", OK: true}
 		}
+	}
+	for text := range strings.FieldsFuncSeq(w.text("contexts"), func(r rune) bool { return r == ',' }) {
+		m.Contexts = append(m.Contexts, text)
 	}
 	if w.has("unsent") {
 		m.Unsent = []*audit.Record{{Event: audit.EventTool, TurnID: m.Turn, CallID: w.id("unsent"), ToolID: "write", OK: true, Delivered: true}}

@@ -61,6 +61,12 @@ func show(a Action) string {
 		return line
 	case Audit:
 		return showRecord(a.Record)
+	case Failed:
+		line := fmt.Sprintf("Failed{Turn:%d Failure:%s Retryable:%t}", a.Turn, a.Failure, a.Retryable)
+		if a.Ref != "" {
+			line += " ref=" + a.Ref
+		}
+		return line
 	case AgentSwitched:
 		return fmt.Sprintf("AgentSwitched{Turn:%d From:%s To:%s Reason:%s}", a.Turn, a.From, a.To, a.Reason)
 	default:

@@ -118,6 +118,9 @@ type State struct {
 
 	calls   calls.Calls
 	notices []notice // what the model will be told in the next turn, oldest first
+	// contexts is what the user's page has told and the model does not know yet, oldest first.
+	contexts []string
+	resultAt time.Time // when the model got a result of which it has not spoken yet; zero without one
 
 	switching  switching
 	suppressed suppressed
@@ -325,6 +328,8 @@ const (
 	maxItems   = 256
 	maxBegun   = 64
 	maxNotices = 8
+	// maxContexts is how many texts of the page may wait until the model can be told.
+	maxContexts = 8
 )
 
 // NewState returns the state of a session that starts now, with a model of these capabilities
@@ -377,7 +382,7 @@ func (s State) clone() State {
 	s.cuts = slices.Clone(s.cuts)
 	s.user.utterances = slices.Clone(s.user.utterances)
 	s.calls = s.calls.Clone()
-	s.notices = slices.Clone(s.notices)
+	s.notices, s.contexts = slices.Clone(s.notices), slices.Clone(s.contexts)
 	return s
 }
 
@@ -404,6 +409,7 @@ func (s State) WakeAt() time.Time {
 	sooner(s.unfinishedAt())
 	sooner(s.speechLostAt())
 	sooner(s.overlookedAt())
+	sooner(s.contextAt())
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		sooner(s.line.lastAt(s.ending()))
 	}

@@ -62,8 +62,10 @@ func (m *machine) send(cmd transport.Command) {
 	case transport.ToolResult:
 		c.Output = m.mark.JSON(c.Output)
 		cmd = c
+		m.resultAt = m.at
 		m.changed()
 	case transport.ActivityStart, transport.ActivityEnd:
+		m.giveBefore()
 		m.changed()
 		m.do(Command{cmd})
 		return
@@ -75,6 +77,7 @@ func (m *machine) send(cmd transport.Command) {
 
 // sendText sends text that the model answers.
 func (m *machine) sendText(text string) {
+	m.giveBefore()
 	m.changed()
 	m.asked()
 	if m.down() && m.turn != nil {
@@ -129,7 +132,7 @@ func (m *machine) take(in Input) {
 		m.speech(in)
 	case AudioBegan, AudioEnded, AudioSent:
 		m.ofAudio(in)
-	case UserText, UserImage, UserInterrupt, UserActivity:
+	case UserText, UserImage, UserContext, UserInterrupt, UserActivity:
 		m.ofUser(in)
 	case Played:
 		m.played(in)
@@ -162,6 +165,8 @@ func (m *machine) ofUser(in Input) {
 		m.userText(in)
 	case UserImage:
 		m.userImage(in)
+	case UserContext:
+		m.userContext(in)
 	case UserInterrupt:
 		m.userInterrupt()
 	case UserActivity:
@@ -173,6 +178,7 @@ func (m *machine) ofUser(in Input) {
 func (m *machine) ofAudio(in Input) {
 	switch in := in.(type) {
 	case AudioBegan:
+		m.resultAt = time.Time{}
 		m.audioBegan(in)
 	case AudioEnded:
 		m.audioEnded(in)
@@ -184,6 +190,7 @@ func (m *machine) ofAudio(in Input) {
 func (m *machine) fromModel(ev transport.Event) {
 	switch ev := ev.(type) {
 	case transport.ResponseStarted:
+		m.resultAt = time.Time{}
 		m.responseStarted(ev)
 	case transport.ResponseDone:
 		m.responseDone(ev)
@@ -235,6 +242,7 @@ func (m *machine) end(reason EndReason) {
 		m.endTurn()
 	}
 	m.phase = PhaseEnded
+	m.keepContexts()
 	m.do(End{reason})
 	m.nothingMore()
 }
@@ -280,6 +288,9 @@ func (m *machine) end(reason EndReason) {
 //	                            |                               | model is asked for it
 //	a switch that no call waits | a moment at which the model   | rotations wait for the same moment;
 //	for                         | owes nothing                  | with another connection it comes too
+//	context of the page, for a  | the end of what is generated  | NudgeAfter after speech or a result
+//	model that it interrupts    | or called, or the next        | that the model says nothing to, it
+//	                            | question                      | is given
 //	a new connection            | LinkBack or LinkGone          | the session bounds it by linkPatience
 //	a turn that a lost          | its answer                    | linkPatience after the loss it fails
 //	connection has cut off      |                               |
@@ -373,6 +384,7 @@ func (m *machine) settle() {
 		return
 	}
 	m.settleTurn()
+	m.giveContext()
 	m.watchOverlooked()
 	m.switchLater()
 	m.rotate()

@@ -24,6 +24,7 @@ func (tk *talk) takeOver() {
 	before := tk.watch
 	tk.watch = newWatcher(before.t, before.caps, before.policy)
 	w := &tk.watch.turns
+	tk.watch.pages = contextWatch{told: before.pages.told, waiting: before.pages.waiting, down: true}
 	w.phase, w.last, w.suppressed = before.turns.phase, m.Turn, before.turns.suppressed
 	if m.Open != nil {
 		w.open = m.Open.Number

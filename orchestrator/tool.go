@@ -209,6 +209,7 @@ func (m *machine) settleCalls(t *turn, owed bool) {
 
 // respond asks the model for the answer of a turn.
 func (m *machine) respond(t *turn) {
+	m.giveBefore()
 	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
 }
 

@@ -29,6 +29,7 @@ type watcher struct {
 	deeds   deedWatch
 	budget  budgetWatch
 	asks    askWatch
+	pages   contextWatch
 }
 
 // turnWatch is about turns, speech and the phases of a session.
@@ -71,6 +72,7 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 	w.toolInput(in)
 	w.budgetInput(in)
 	w.askInput(in)
+	w.contextInput(in)
 	ended := w.turns.ended
 	for i, a := range actions {
 		if ended {
@@ -81,6 +83,7 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 		w.deedAction(a)
 		w.budgetAction(a, actions[i+1:])
 		w.askAction(in, a)
+		w.contextAction(a, actions[i+1:])
 	}
 	if _, ok := in.(AudioBegan); ok && w.turns.suppressed && w.turns.open > 0 {
 		w.turns.spoke[w.turns.open] = true // though nobody hears it
@@ -232,6 +235,9 @@ func (w *watcher) over() {
 		w.t.Errorf("turn %d never ended", w.turns.open)
 	}
 	w.toolsOver()
+	if n := len(w.pages.waiting); n > 0 {
+		w.t.Errorf("%d texts of the page are lost", n)
+	}
 }
 
 // bounded: nothing of a state grows without end.
@@ -250,6 +256,7 @@ func (w *watcher) bounded(s State) {
 		{"calls", s.calls.UnderWay(), maxCalls + maxConfirmations}, // what is approved is refused to nobody
 		{"questions", s.calls.Questions(), maxConfirmations},
 		{"notices", len(s.notices), maxNotices},
+		{"texts of the page", len(s.contexts), maxContexts},
 	} {
 		if b.have > b.most {
 			w.fail("%d %s, and %d is the most", b.have, b.what, b.most)

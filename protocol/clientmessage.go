@@ -127,6 +127,16 @@ func (m *InputImage) File() ([]byte, error) {
 	return file, nil
 }
 
+// InputContext is what the page tells the model without a turn, such as what the user is looking at: the model knows
+// it when it answers the next time. It is nothing that the user has said.
+type InputContext struct {
+	// Text has at most MaxContextBytes.
+	Text string `json:"text"`
+}
+
+// MaxContextBytes is the longest text of an InputContext, in bytes of UTF-8.
+const MaxContextBytes = 4 << 10
+
 // InputActivity reports that the user's speech starts or ends (push-to-talk).
 type InputActivity struct {
 	Active bool `json:"active"`
@@ -188,6 +198,7 @@ type Ping struct {
 func (*Start) clientType() string               { return "session.start" }
 func (*InputText) clientType() string           { return "input.text" }
 func (*InputImage) clientType() string          { return "input.image" }
+func (*InputContext) clientType() string        { return "input.context" }
 func (*InputActivity) clientType() string       { return "input.activity" }
 func (*Interrupt) clientType() string           { return "interrupt" }
 func (*Playback) clientType() string            { return "playback" }

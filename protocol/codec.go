@@ -35,6 +35,7 @@ var clientTypes = map[string]func() ClientMessage{
 	"session.start":        func() ClientMessage { return new(Start) },
 	"input.text":           func() ClientMessage { return new(InputText) },
 	"input.image":          func() ClientMessage { return new(InputImage) },
+	"input.context":        func() ClientMessage { return new(InputContext) },
 	"input.activity":       func() ClientMessage { return new(InputActivity) },
 	"interrupt":            func() ClientMessage { return new(Interrupt) },
 	"playback":             func() ClientMessage { return new(Playback) },
@@ -246,6 +247,19 @@ func check(m ClientMessage, data []byte) error {
 		return checkResult(m)
 	case *InputImage:
 		return checkImage(m)
+	case *InputContext:
+		return checkContext(m)
+	}
+	return nil
+}
+
+// checkContext refuses a text that is empty or too long. Bytes count: they are kept until the model is silent.
+func checkContext(m *InputContext) error {
+	if strings.TrimSpace(m.Text) == "" {
+		return invalid("text", "input.context: the field text is empty.")
+	}
+	if n := len(m.Text); n > MaxContextBytes {
+		return invalid("text", "input.context: the field text has %d bytes; at most %d are accepted.", n, MaxContextBytes)
 	}
 	return nil
 }

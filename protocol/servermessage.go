@@ -88,6 +88,8 @@ type SessionStarted struct {
 	Inspect bool `json:"inspect,omitempty"`
 	// Images means that the model takes an InputImage.
 	Images bool `json:"images,omitempty"`
+	// Context means that the model takes an InputContext.
+	Context bool `json:"context,omitempty"`
 }
 
 // AudioStart announces that the following binary frames belong to ItemID.

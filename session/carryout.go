@@ -48,7 +48,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.tell(a.Message())
 		s.showCall(a)
 	case orchestrator.Failed:
-		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: failureWords[a.Failure], Retryable: a.Retryable})
+		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: wordsFor(a), Retryable: a.Retryable, Ref: a.Ref})
 	default:
 		if m := message(a); m != nil {
 			s.ends(a, m)
@@ -119,6 +119,19 @@ var failureWords = map[orchestrator.Failure]string{
 	orchestrator.FailureImages:                 "The voice model of this session takes no images.",
 	orchestrator.FailureUnsent:                 "The voice model cannot be reached just now and has not got it; send it again.",
 	orchestrator.FailureEnding:                 "The session is ending and takes nothing more; start a new one.",
+}
+
+// contextWords are those of failureWords that differ for context of the page.
+var contextWords = map[orchestrator.Failure]string{
+	orchestrator.FailureImages: "The voice model of this session takes no context while it runs.",
+	orchestrator.FailureUnsent: "As much context waits for the voice model as may; send it again.",
+}
+
+func wordsFor(a orchestrator.Failed) string {
+	if words := contextWords[a.Failure]; words != "" && a.Ref == orchestrator.OfContext {
+		return words
+	}
+	return failureWords[a.Failure]
 }
 
 func inTurn(n int) protocol.Header { return protocol.Header{Turn: n} }

@@ -44,7 +44,7 @@ func (s *session) keepsCheckpoints() bool {
 
 // note has a checkpoint written if a step has changed what another process would have to know: the user
 // began to speak, a turn began or ended, an answer began or is complete, more of the user's words became
-// known, the words of an item are complete, a question was asked or is over, a call that writes began or ended, or the provider has given a
+// known, the page told the model something, the words of an item are complete, a question was asked or is over, a call that writes began or ended, or the provider has given a
 // handle; and now and then while the model's words come. The caller must hold mu.
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
@@ -80,8 +80,11 @@ func (s *session) noteNow() error {
 }
 
 // tells reports whether another process would have to know of an input: a handle from which the
-// conversation can be resumed, or the end of an answer.
+// conversation can be resumed, the end of an answer, or what the page tells the model.
 func tells(in orchestrator.Input) bool {
+	if _, ok := in.(orchestrator.UserContext); ok {
+		return true
+	}
 	m, ok := in.(orchestrator.FromModel)
 	if !ok {
 		return false
@@ -99,7 +102,7 @@ func tells(in orchestrator.Input) bool {
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.SwitchLink:
+		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.ContextGiven, orchestrator.SwitchLink:
 			return true
 		case orchestrator.Transcript:
 			if a.Role == transport.RoleUser || a.Final {

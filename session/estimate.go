@@ -40,6 +40,8 @@ func (s *session) overhear(in orchestrator.Input, actions []orchestrator.Action)
 				t.now.Read += int64(len(c.Text))
 			case transport.ToolResult:
 				t.now.Read += int64(len(c.Output))
+			case transport.AddItem:
+				t.now.Read += int64(wordsOf(c))
 			case transport.Image:
 				t.now.Read += imageReads
 			}

@@ -13,7 +13,7 @@ const (
 // the gateway or the model. docs/protocol.md has the table.
 func price(m protocol.ClientMessage) int {
 	switch m.(type) {
-	case *protocol.InputText, *protocol.InputImage, *protocol.ConfirmationResolve:
+	case *protocol.InputText, *protocol.InputImage, *protocol.InputContext, *protocol.ConfirmationResolve:
 		return 10
 	case *protocol.InputActivity, *protocol.Interrupt:
 		return 4

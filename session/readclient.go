@@ -188,6 +188,8 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 			return
 		}
 		s.dispatch(orchestrator.UserImage{MIME: m.MIME, Data: data})
+	case *protocol.InputContext:
+		s.dispatch(orchestrator.UserContext{Text: m.Text})
 	case *protocol.InputActivity:
 		if !s.manual() {
 			s.complain(errcode.InvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")

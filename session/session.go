@@ -348,6 +348,7 @@ func (s *session) startedMessage(token string, resumed, snapshot bool) *protocol
 		Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentsVersion: s.agent.Load().All, ToolsVersion: s.toolsVersion(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, ExpiresAt: expires,
 		InputMS: s.clock.ms(), Voice: s.voice, ConversationID: s.start.ConversationID, Inspect: s.inspect, Images: info.Capabilities.Images,
+		Context: info.Capabilities.AddItem != transport.AddItemNone,
 	}
 }
 
@@ -356,6 +357,7 @@ func (s *session) told() handoff.Said {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	s.story.Note(nil, s.state.Ungiven(), now, s.queuedMS)
 	return s.story.Said(func(item string) (heard, queued int64, ok bool) {
 		heard, ok = s.state.Heard(item, now)
 		return heard, s.queuedMS(item), ok

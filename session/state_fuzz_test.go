@@ -17,6 +17,7 @@ func FuzzStoredState(f *testing.F) {
 	full, err := json.Marshal(remembered{
 		State: orchestrator.Memory{
 			Turn: 3, Gaps: 1, Open: &orchestrator.OpenTurn{Number: 3, Worded: true}, Phase: orchestrator.PhaseActive, Unanswered: true,
+			Contexts: []string{"order 42"},
 			Notices:  []orchestrator.Notice{{Text: "a notice"}},
 			Answered: &orchestrator.OpenTurn{Number: 2}, Spoken: []orchestrator.SpokenItem{{Item: "a1", Turn: 3, MS: 4000, Ended: true, Seq: 9}},
 			Calls: calls.Memory{
@@ -32,7 +33,7 @@ func FuzzStoredState(f *testing.F) {
 	f.Add(full)
 	for _, text := range []string{
 		``, `null`, `[]`, `{`, `{"transcripts":[null]}`, `{"state":{"turn":-5,"gaps":9}}`, `{"state":{"open":{"number":-1}}}`, `{"state":{"turn":1e99}}`,
-		`{"state":{"turn":3,"answered":{"number":3},"spoken":[{"item":"a1","turn":3,"ms":-9},{"turn":3}]},"items":["x"],"draft":{}}`, `{"state":{"phase":"of_the_future","notices":[{}]}}`, `{"questions":[null,""],"state":{"calls":{"open":[{}],"questions":[{}],"lost":[{}]}}}`,
+		`{"state":{"turn":3,"answered":{"number":3},"spoken":[{"item":"a1","turn":3,"ms":-9},{"turn":3}]},"items":["x"],"draft":{}}`, `{"state":{"contexts":["","a",null,"c","d","e","f","g","h","i"]}}`, `{"state":{"phase":"of_the_future","notices":[{}]}}`, `{"questions":[null,""],"state":{"calls":{"open":[{}],"questions":[{}],"lost":[{}]}}}`,
 	} {
 		f.Add([]byte(text))
 	}

@@ -96,6 +96,8 @@ func (s *saying) past(own mark.Mark) (past []transport.Past) {
 		past = append(past, transport.PastUser{Text: text})
 	case one.entry.Role == conversation.RoleAssistant:
 		past = append(past, transport.PastAssistant{Text: text, Interrupted: one.entry.Interrupted})
+	case one.entry.Role == conversation.RoleContext:
+		past = append(past, transport.PastUser{Text: own.Notice(prompts.PageContext(text))}) // not as the system's words
 	default:
 		past = append(past, transport.PastNote{Text: own.Notice(text)})
 	}

@@ -101,11 +101,14 @@ func (y *Story) Unheard(u orchestrator.Unheard) (text string) {
 // is not answered: another process hears it again.
 func (y *Story) withoutDraft() *Story {
 	n := len(y.said)
+	for n > 0 && y.said[n-1].entry.Role == conversation.RoleContext {
+		n-- // the page may tell something while the user speaks
+	}
 	if n == 0 || !y.said[n-1].draft || y.said[n-1].entry.Role != conversation.RoleUser || y.said[n-1].entry.Turn <= y.ended {
 		return y
 	}
 	z := *y
-	z.said = y.said[:n-1]
+	z.said = slices.Concat(y.said[:n-1], y.said[n:])
 	return &z
 }
 

@@ -131,6 +131,10 @@ func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item strin
 		e := y.entry(at, conversation.RoleNotice, a.Turn)
 		e.System, e.Text = true, prompts.AgentWentOn(clip(a.From), clip(a.To))
 		y.add(&saying{entry: e})
+	case orchestrator.ContextGiven:
+		e := y.entry(at, conversation.RoleContext, 0)
+		e.Text = a.Text
+		y.add(&saying{entry: e})
 	case orchestrator.ToolEnded:
 		y.answered(a)
 	case orchestrator.TurnEnded:

@@ -12,6 +12,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/cost"
+	"voicegw/internal/mark"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -100,6 +101,33 @@ func TestStoryIsInOrder(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, l.lines()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestStoryHasWhatThePageTold: as words of the page, for models and for readers; it ends no words of the user.
+func TestStoryHasWhatThePageTold(t *testing.T) {
+	l := newTeller()
+	l.said(1, 1, transport.RoleUser, "i1", "What do")
+	l.at(2, orchestrator.ContextGiven{Text: "order 42 (reference ABC234)"})
+	if diff := cmp.Diff([]string{`1 1 user "What do"`, `2 0 context "order 42 (reference ABC234)"`}, l.lines()); diff != "" {
+		t.Error(diff)
+	}
+	own := mark.New()
+	past := l.Past(own, time.Second)
+	if len(past) != 2 {
+		t.Fatalf("the model is told %v", past)
+	}
+	said, ok := past[1].(transport.PastUser)
+	if !ok || !strings.HasPrefix(said.Text, own.Text()) || !strings.HasSuffix(said.Text, "order 42 (reference ABC234)") {
+		t.Errorf("the model is told %#v", past[1])
+	}
+	if entries, _, _ := l.History(); len(entries) != 1 || entries[0].Role != conversation.RoleContext || l.Draft() == nil {
+		t.Errorf("another process is told %v", lines(entries))
+	}
+	c := conversation.New("c-1", "ada", "", noon)
+	c.Append(noon, l.SoFar().Entries...)
+	if brief := c.Brief(1000); !strings.Contains(brief, "Page: order 42") || c.Told("ABC234") || c.Turns != 1 {
+		t.Errorf("told in %d turns: %s", c.Turns, brief)
 	}
 }
 

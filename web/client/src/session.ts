@@ -170,6 +170,16 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     }
   }
 
+  /**
+   * Tells the agent what the user does not say, such as what they are looking at: it knows that when it answers the
+   * next time. It begins no turn, interrupts nothing, and is in no transcript. At most 4 KiB of UTF-8. While there is
+   * no connection it is kept and sent afterwards. Where the model takes none (`info.context` is not true), and where
+   * it is too long, the event `error` says so.
+   */
+  sendContext(text: string): void {
+    this.#deliver({ type: "input.context", text });
+  }
+
   /** The user wants silence now: what sounds stops at once, without waiting for the gateway. */
   interrupt(): void {
     this.#items.stop();

@@ -31,6 +31,7 @@ export class Outbox {
         this.#kept = this.#kept.filter((m) => m.type !== "interrupt");
         break;
       case "input.text":
+      case "input.context":
       case "confirmation.resolve":
         break;
       default:
@@ -48,7 +49,7 @@ export class Outbox {
    * old one; in the same one the last report is said again, unless there is a newer one.
    */
   take(resumed: boolean): ClientMessage[] {
-    const all = this.#kept.filter((m) => resumed || m.type === "input.text");
+    const all = this.#kept.filter((m) => resumed || m.type.startsWith("input."));
     const last = this.#reported;
     this.#kept = [];
     this.#reported = undefined;

@@ -86,6 +86,13 @@ export interface InputImage {
   data: string;
 }
 
+/** What the page tells the model without a turn. Only where session.started says `context`. */
+export interface InputContext {
+  type: "input.context";
+  /** At most 4 KiB of UTF-8. */
+  text: string;
+}
+
 /** Push-to-talk: speech starts, speech ends. */
 export interface InputActivity {
   type: "input.activity";
@@ -155,6 +162,7 @@ export type ClientMessage =
   | SessionStart
   | InputText
   | InputImage
+  | InputContext
   | InputActivity
   | Interrupt
   | PlaybackReport
@@ -199,6 +207,8 @@ export interface SessionStarted extends Numbered {
   inspect?: boolean;
   /** The model takes input.image. */
   images?: boolean;
+  /** The model takes input.context. */
+  context?: boolean;
 }
 
 /** The binary frames between start and end belong to this item. */

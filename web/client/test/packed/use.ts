@@ -127,5 +127,6 @@ export async function embed(picture: Blob): Promise<void> {
   const call = document.body.appendChild(new VoicegwCall());
   call.options = { ...options, tools: { title: { description: "Says the page's title.", readOnly: true, run: () => document.title } } };
   await call.connect();
+  call.session?.sendContext("The user is looking at the picture that follows.");
   await call.session?.sendImage(picture);
 }

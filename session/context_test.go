@@ -1,0 +1,123 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/conversation"
+	"voicegw/orchestrator"
+	"voicegw/protocol"
+	"voicegw/transport"
+)
+
+func tellPage(text string) string { return fmt.Sprintf(`{"type":"input.context","text":%q}`, text) }
+
+// TestContext: what the page tells reaches a model that takes it, with the gateway's mark, and begins no turn; what is
+// empty or too long, and a model that takes none, are told to the client.
+func TestContext(t *testing.T) {
+	taking := hearing
+	taking.AddItem = transport.AddItemLive
+	for name, tc := range map[string]struct {
+		caps transport.Capabilities
+		says string
+		err  string
+		ref  string
+	}{
+		"a model that takes it": {taking, tellPage("order 42"), "", ""},
+		"as long as may be":     {taking, tellPage(strings.Repeat("é", protocol.MaxContextBytes/2)), "", ""},
+		"a model without":       {hearing, tellPage("order 42"), "not_available", "input.context"},
+		"empty":                 {taking, tellPage(" "), "invalid_message", "text"},
+		"too long":              {taking, tellPage(strings.Repeat("é", protocol.MaxContextBytes/2) + "."), "invalid_message", "text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, tc.caps, nil)
+				c, model := st.started()
+				c.say(tc.says)
+				synctest.Wait()
+				if takes := c.last(t, "session.started")["context"]; takes != (map[bool]any{true: true}[tc.caps.AddItem != transport.AddItemNone]) {
+					t.Errorf("session.started says context: %v", takes)
+				}
+				if tc.err != "" {
+					if e := c.last(t, "error"); e["code"] != tc.err || e["ref"] != tc.ref || len(model.Commands()) != 0 {
+						t.Errorf("it is told %v", e)
+					}
+					return
+				}
+				got, ok := model.NextControl(t).(transport.AddItem)
+				if said, isUser := got.Item.(transport.PastUser); !ok || !isUser || !strings.HasPrefix(said.Text, "[voicegw:") || !strings.Contains(tc.says, said.Text[len(said.Text)-8:]) {
+					t.Errorf("the model got %#v", got)
+				}
+				if c.count("turn.started")+c.count("transcript")+c.count("error") != 0 {
+					t.Errorf("the client was told %v", c.log())
+				}
+			})
+		})
+	}
+}
+
+// TestContextOnAnotherConnection: the next connection is told what was given, as words of the page, and gets what waited.
+func TestContextOnAnotherConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taking := remembering
+		taking.AddItem = transport.AddItemIdle
+		st := newStage(t, taking, nil)
+		c, model := st.started()
+		c.say(tellPage("order 42"))
+		synctest.Wait()
+		release := st.fake.StallConnect()
+		model.FailRecv(broken())
+		synctest.Wait()
+		c.say(tellPage("order 43"))
+		synctest.Wait()
+		if c.count("error") != 0 {
+			t.Errorf("the client was told %v", c.log())
+		}
+		release()
+		next := st.fake.Accept(t)
+		synctest.Wait()
+		setups := st.fake.Setups()
+		told := setups[len(setups)-1].History
+		if len(told) != 1 {
+			t.Fatalf("the next connection is told %v", told)
+		}
+		if said, ok := told[0].(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 42") || !strings.HasPrefix(said.Text, "[voicegw:") {
+			t.Errorf("the next connection is told %#v", told[0])
+		}
+		got, ok := next.NextControl(t).(transport.AddItem)
+		if said, _ := got.Item.(transport.PastUser); !ok || !strings.HasSuffix(said.Text, "order 43") {
+			t.Errorf("the next connection gets %#v", got)
+		}
+	})
+}
+
+// TestContextInCheckpoints: another gateway is told what was given as part of what was said, and what waits besides.
+func TestContextInCheckpoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		taking := resuming
+		taking.AddItem = transport.AddItemIdle
+		st := newStage(t, taking, func(o *Options) {
+			o.Policy, o.Cluster = orchestrator.Policy{ResumeGrace: 30 * time.Second}, f.node("a")
+		})
+		c, model := st.started()
+		synctest.Wait()
+		id := c.last(t, "session.started")["session_id"].(string)
+		c.say(tellPage("order 42"))
+		synctest.Wait()
+		if kept, r := f.checkpoint(t, id); len(kept.History) != 1 || kept.History[0].Role != conversation.RoleContext || kept.History[0].Text != "order 42" || len(r.State.Contexts) != 0 {
+			t.Errorf("given: %+v, %+v", kept, r)
+		}
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		synctest.Wait()
+		c.say(tellPage("order 43"))
+		synctest.Wait()
+		if kept, r := f.checkpoint(t, id); len(kept.History) != 2 || len(r.State.Contexts) != 1 || r.State.Contexts[0] != "order 43" {
+			t.Errorf("waiting: %+v, %+v", kept, r)
+		}
+	})
+}
