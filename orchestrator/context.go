@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/prompts"
@@ -10,6 +11,19 @@ import (
 // What the user's page tells the model without a turn waits in State.contexts until the model can be told: at once if
 // it takes an entry at any time. If an entry ends the answer that is being generated, it waits until the model is
 // silent, but not longer than until something else asks for the next answer: that ends the answer, too.
+
+// page is what the State keeps of the user's page. It is immutable: most sessions have nothing here.
+type page struct {
+	contexts []string  // what it has told and the model does not know yet, oldest first
+	resultAt time.Time // when the model got a result of which it has not spoken yet; zero without one
+}
+
+// resulted notes when the model got a result of which it has not spoken; zero once it has.
+func (m *machine) resulted(at time.Time) {
+	if !m.resultAt.Equal(at) {
+		m.page = &page{m.contexts, at}
+	}
+}
 
 // userContext takes what the page tells. Nothing of the user's changes with it: a page cannot speak for its user.
 func (m *machine) userContext(in UserContext) {
@@ -22,7 +36,7 @@ func (m *machine) userContext(in UserContext) {
 		// The oldest is not dropped in its place: the page would not know.
 		m.do(Failed{Failure: FailureUnsent, Retryable: true, Ref: OfContext})
 	default:
-		m.contexts = append(m.contexts, in.Text)
+		m.page = &page{append(slices.Clone(m.contexts), in.Text), m.resultAt}
 	}
 }
 
@@ -73,7 +87,7 @@ func (m *machine) giveBefore() {
 
 // giveAnew tells the model on a new connection, which generates nothing yet, what waits for it.
 func (m *machine) giveAnew() {
-	m.resultAt = time.Time{}
+	m.resulted(time.Time{})
 	if len(m.contexts) > 0 && m.caps.AddItem == transport.AddItemNone {
 		m.keepContexts() // a model that is told the conversation will know
 		m.do(Failed{Failure: FailureImages, Ref: OfContext})
@@ -83,17 +97,20 @@ func (m *machine) giveAnew() {
 }
 
 func (m *machine) give() {
+	if len(m.contexts) == 0 {
+		return
+	}
 	for _, text := range m.contexts {
 		m.changed()
 		m.do(ContextGiven{text}, Command{transport.AddItem{Item: transport.PastUser{Text: m.mark.Notice(prompts.PageContext(text))}}})
 	}
-	m.contexts = nil
+	m.page = &page{nil, m.resultAt}
 }
 
 // keepContexts leaves what waits to the conversation alone, because this model will not be told.
 func (m *machine) keepContexts() {
 	m.do(m.Ungiven()...)
-	m.contexts = nil
+	m.page = &page{nil, m.resultAt}
 }
 
 // Ungiven returns a ContextGiven for each text of the page that the model has not been told, for a session that ends

@@ -164,7 +164,7 @@ func (m *machine) restored(in Restored) {
 		}
 		m.notices = append(m.notices, notice{text: n.Text, shown: n.Shown, record: n.Record, job: n.Job})
 	}
-	m.contexts = slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])
+	m.page = &page{contexts: slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])}
 	m.neverSent(in)
 	if o := was.Open; o != nil {
 		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true}

@@ -118,9 +118,7 @@ type State struct {
 
 	calls   calls.Calls
 	notices []notice // what the model will be told in the next turn, oldest first
-	// contexts is what the user's page has told and the model does not know yet, oldest first.
-	contexts []string
-	resultAt time.Time // when the model got a result of which it has not spoken yet; zero without one
+	*page            // never nil
 
 	switching  switching
 	suppressed suppressed
@@ -339,7 +337,7 @@ const (
 func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapshot, own mark.Mark, now time.Time) State {
 	return State{
 		caps: caps, policy: rules, mark: own, startedAt: now, lastActive: now, phase: PhaseConnecting,
-		calls: calls.New(tools, &rules.calls),
+		calls: calls.New(tools, &rules.calls), page: &page{},
 	}
 }
 
@@ -382,7 +380,7 @@ func (s State) clone() State {
 	s.cuts = slices.Clone(s.cuts)
 	s.user.utterances = slices.Clone(s.user.utterances)
 	s.calls = s.calls.Clone()
-	s.notices, s.contexts = slices.Clone(s.notices), slices.Clone(s.contexts)
+	s.notices = slices.Clone(s.notices)
 	return s
 }
 

@@ -62,7 +62,7 @@ func (m *machine) send(cmd transport.Command) {
 	case transport.ToolResult:
 		c.Output = m.mark.JSON(c.Output)
 		cmd = c
-		m.resultAt = m.at
+		m.resulted(m.at)
 		m.changed()
 	case transport.ActivityStart, transport.ActivityEnd:
 		m.giveBefore()
@@ -178,7 +178,7 @@ func (m *machine) ofUser(in Input) {
 func (m *machine) ofAudio(in Input) {
 	switch in := in.(type) {
 	case AudioBegan:
-		m.resultAt = time.Time{}
+		m.resulted(time.Time{})
 		m.audioBegan(in)
 	case AudioEnded:
 		m.audioEnded(in)
@@ -190,7 +190,7 @@ func (m *machine) ofAudio(in Input) {
 func (m *machine) fromModel(ev transport.Event) {
 	switch ev := ev.(type) {
 	case transport.ResponseStarted:
-		m.resultAt = time.Time{}
+		m.resulted(time.Time{})
 		m.responseStarted(ev)
 	case transport.ResponseDone:
 		m.responseDone(ev)
