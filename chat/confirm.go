@@ -43,8 +43,9 @@ func (t *turn) confirm(ctx context.Context) error {
 	}
 	t.emit(&protocol.ConfirmationEnded{Token: answer.Token, Tool: c.Tool, Outcome: string(outcome)})
 	if !answer.Approved {
+		by, tools := t.askedBy(c)
 		t.audit(calls.Decision{
-			At: time.Now(), Tools: t.tools, Mode: spec.ModeText, Turn: t.number, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
+			At: time.Now(), Tools: tools, Agent: by.named(), Mode: spec.ModeText, Turn: t.number, Tool: c.Tool, Reference: c.Reference, Args: c.Args,
 			Outcome: outcome, By: calls.ByClient,
 		}.Record())
 		t.noted(prompts.DeclinedNotice(c.Tool, c.Reference))
@@ -55,15 +56,27 @@ func (t *turn) confirm(ctx context.Context) error {
 	return nil
 }
 
+// askedBy returns the persona that has asked a question, with its tools: a person approves that persona's
+// call, whoever has the conversation by now. Where the persona is not there any more, the present one counts.
+func (t *turn) askedBy(c store.Confirmation) (*Persona, *registry.Snapshot) {
+	if p := t.a.named(c.Agent); c.Agent != "" && p != nil && p.Name != t.persona.Name {
+		return p, t.toolsOf(p)
+	}
+	return t.persona, t.tools
+}
+
 // runApproved runs the stored call of an approved question.
 func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.Envelope {
 	t.rec.Wrote = true
+	by, tools := t.askedBy(c)
 	t.do(t.calls.Approve(time.Now(), t.number, calls.Approved{
-		Tool: c.Tool, Reference: c.Reference, By: calls.ByClient, Keys: calls.ApprovedKeys(c.Reference, c.BusinessKey), Args: c.Args,
+		Tool: c.Tool, Reference: c.Reference, By: calls.ByClient, Agent: by.named(), Tools: tools, Keys: calls.ApprovedKeys(c.Reference, c.BusinessKey), Args: c.Args,
 	}))
 	env := registry.NotFound(c.Tool, "", 0)
-	if t.tools != nil {
-		env, _ = t.a.opts.Executor.RunStored(ctx, t.tools, c, t.conversation())
+	if tools != nil {
+		conversation := t.conversation()
+		conversation.Session.Agent = by.Name
+		env, _ = t.a.opts.Executor.RunStored(ctx, tools, c, conversation)
 	}
 	id := t.callName(t.calls.Count())
 	t.take(calls.Finished{Call: id, Envelope: env})

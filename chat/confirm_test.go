@@ -16,6 +16,7 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/registry/toolname"
 	"voicegw/store"
 )
 
@@ -77,6 +78,34 @@ func TestApproved(t *testing.T) {
 			t.Errorf("%v, ran %v", err, f.ran())
 		}
 	})
+}
+
+// TestAnsweredAfterASwitch: what one persona has proposed runs when it is approved, although the conversation is
+// another persona's by then, which lacks the tool; and the audit names the one that has asked.
+func TestAnsweredAfterASwitch(t *testing.T) {
+	for _, approved := range []bool{true, false} {
+		billing := &Persona{Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}}
+		bubble(t, setting{options: Options{
+			Personas: func(name string) *Persona { return map[string]*Persona{"billing": billing}[name] },
+			Persona:  Persona{Name: "default", Version: "d1", SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing"}}},
+		}}, func(t *testing.T, f *fixture) {
+			asked := f.proposed()
+			f.say("My bill is wrong", callsTools(nth(2), toolname.AgentSwitch, `{"agent":"billing","reason":"a bill"}`), says("I see it."))
+			if !strings.Contains(f.last().Messages[0].Text, "You are billing.") {
+				t.Fatalf("the model is told %q", f.last().Messages[0].Text)
+			}
+			if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: approved}}, says("All right.")); err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]string{true: "pay Bob", false: ""}[approved]; strings.Join(f.ran(), " ") != want {
+				t.Errorf("ran %v, want %q", f.ran(), want)
+			}
+			lines := f.audited()
+			if r := lines[len(lines)-1]; r.ToolID != "pay" || r.OK != approved || r.Agent != "default" || r.AgentVersion != "d1" || r.ToolVersion == "" {
+				t.Errorf("approved %t: the audit has %+v", approved, r)
+			}
+		})
+	}
 }
 
 // TestDenied: nothing runs, the model is told, and the audit has it.
