@@ -26,7 +26,7 @@ var (
 	asked    = []string{"required", "approved", "denied", "expired", "used"}
 	answered = asked[1:4]
 	failures = []orchestrator.Failure{
-		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureImages, orchestrator.FailureUnsent, orchestrator.FailureEnding,
+		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureNotAvailable, orchestrator.FailureUnsent, orchestrator.FailureEnding,
 		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed), orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
 	}
 	rejections = []string{

@@ -167,8 +167,8 @@ const (
 	// FailureTranscription: the user's words in a turn could not be transcribed. The model
 	// heard them anyway.
 	FailureTranscription Failure = "transcription_failed"
-	// FailureImages: the model takes no images or, if Ref is OfContext, no context.
-	FailureImages Failure = "not_available"
+	// FailureNotAvailable: the model takes no images or, if Ref is OfContext, no context.
+	FailureNotAvailable Failure = "not_available"
 	// FailureUnsent: there is no connection to the model, and what the user has sent is not kept. If Ref is OfContext,
 	// as much context waits for the model as may.
 	FailureUnsent Failure = "unsent"

@@ -408,7 +408,7 @@ func (m *machine) userImage(in UserImage) {
 	case m.ending():
 		m.do(Failed{Failure: FailureEnding})
 	case !m.caps.Images:
-		m.do(Failed{Failure: FailureImages})
+		m.do(Failed{Failure: FailureNotAvailable})
 	case m.down():
 		m.do(Failed{Failure: FailureUnsent, Retryable: true})
 	default:

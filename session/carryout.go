@@ -116,15 +116,15 @@ var failureWords = map[orchestrator.Failure]string{
 	orchestrator.Failure(calls.RefusedUsed):    "This confirmation has been answered already; each can be answered once.",
 	orchestrator.Failure(calls.RefusedExpired): "This confirmation has expired; ask for it again.",
 	orchestrator.Failure(calls.RefusedStore):   "Your answer could not be recorded and nothing was done; try again in a moment.",
-	orchestrator.FailureImages:                 "The voice model of this session takes no images.",
+	orchestrator.FailureNotAvailable:           "The voice model of this session takes no images.",
 	orchestrator.FailureUnsent:                 "The voice model cannot be reached just now and has not got it; send it again.",
 	orchestrator.FailureEnding:                 "The session is ending and takes nothing more; start a new one.",
 }
 
 // contextWords are those of failureWords that differ for context of the page.
 var contextWords = map[orchestrator.Failure]string{
-	orchestrator.FailureImages: "The voice model of this session takes no context while it runs.",
-	orchestrator.FailureUnsent: "As much context waits for the voice model as may; send it again.",
+	orchestrator.FailureNotAvailable: "The voice model of this session takes no context while it runs.",
+	orchestrator.FailureUnsent:       "As much context waits for the voice model as may; send it again.",
 }
 
 func wordsFor(a orchestrator.Failed) string {

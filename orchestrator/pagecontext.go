@@ -31,7 +31,7 @@ func (m *machine) userContext(in UserContext) {
 	case m.ending():
 		m.do(Failed{Failure: FailureEnding, Ref: OfContext})
 	case m.caps.AddItem == transport.AddItemNone:
-		m.do(Failed{Failure: FailureImages, Ref: OfContext})
+		m.do(Failed{Failure: FailureNotAvailable, Ref: OfContext})
 	case len(m.contexts) >= maxContexts:
 		// The oldest is not dropped in its place: the page would not know.
 		m.do(Failed{Failure: FailureUnsent, Retryable: true, Ref: OfContext})
@@ -90,7 +90,7 @@ func (m *machine) giveAnew() {
 	m.resulted(time.Time{})
 	if len(m.contexts) > 0 && m.caps.AddItem == transport.AddItemNone {
 		m.keepContexts() // a model that is told the conversation will know
-		m.do(Failed{Failure: FailureImages, Ref: OfContext})
+		m.do(Failed{Failure: FailureNotAvailable, Ref: OfContext})
 		return
 	}
 	m.give()
