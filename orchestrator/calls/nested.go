@@ -42,9 +42,9 @@ func (c *Calls) Nested(in Nested) []Action {
 		return []Action{Permit{ID: in.ID, Refused: &env}}
 	}
 	p, refusal := c.book.PrepareOf(k.tools, in.Tool, registry.Decode(in.Args))
-	c.book.Charge(in.Tool)
+	c.book.ChargeOf(k.tools, in.Tool)
 	do := Permit{ID: in.ID, Prepared: p, Budget: c.book.Told()}
-	exceeded := c.book.Exceeded(in.Tool)
+	exceeded := c.book.ExceededOf(k.tools, in.Tool)
 	switch {
 	case exceeded != nil:
 		do.Refused = exceeded

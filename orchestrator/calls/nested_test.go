@@ -2,6 +2,7 @@ package calls
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,22 @@ func TestNestedCallsAfterASwitch(t *testing.T) {
 		if tc.may && why != "" || !tc.may && (why != registry.ErrorNotFound || !strings.Contains(words, tc.tool)) {
 			t.Errorf("the call %q calls %s: %q, %s", tc.by, tc.tool, why, words)
 		}
+	}
+}
+
+// TestNestedCallsCountAfterASwitch: the turn's budgets go on, so a search by a tool of the agent before counts as
+// one, although the agent that speaks now has no search.
+func TestNestedCallsCountAfterASwitch(t *testing.T) {
+	b := newDesk(toolbox().Only([]string{"get", "search"}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 2}})
+	b.Book().As(policy.Agent{Name: "support"})
+	b.Decide(calling("before", "", "get", `{"id":"1"}`))
+	b.Book().Switch("support", policy.Agent{Name: "billing"}, toolbox().Only([]string{"time"}), policy.Budget{})
+	var refused []registry.ErrorType
+	for range 2 {
+		why, _ := nests(t, &b, "before", "search")
+		refused = append(refused, why)
+	}
+	if want := []registry.ErrorType{"", registry.ErrorBudgetExceeded}; !slices.Equal(refused, want) {
+		t.Errorf("two searches after get, with a budget of two retrieval calls: %q, want %q", refused, want)
 	}
 }

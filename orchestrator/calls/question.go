@@ -248,7 +248,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 			return do
 		}
 	}
-	c.book.Charge(a.Tool)
+	c.book.ChargeOf(k.tools, a.Tool)
 	k.budget = c.book.Told()
 	switch {
 	case a.Prepared != nil:

@@ -141,20 +141,26 @@ func (b *Book) Confirms(p *registry.Prepared) bool {
 }
 
 // Charge counts a call of the tool in the turn, whatever happens to it afterwards.
-func (b *Book) Charge(tool string) {
+func (b *Book) Charge(tool string) { b.ChargeOf(b.tools, tool) }
+
+// ChargeOf is Charge for a call of another agent, with that agent's tools, which may be nil.
+func (b *Book) ChargeOf(tools *registry.Snapshot, tool string) {
 	b.account.Total++
-	if b.Category(tool) == spec.CategoryRetrieval {
+	if categoryOf(tools, tool) == spec.CategoryRetrieval {
 		b.account.Retrieval++
 	}
 }
 
 // Exceeded returns the answer to the call that was charged last, if it exceeds the turn's budget:
 // it tells the model to speak. It is nil within the budget.
-func (b *Book) Exceeded(tool string) *registry.Envelope {
+func (b *Book) Exceeded(tool string) *registry.Envelope { return b.ExceededOf(b.tools, tool) }
+
+// ExceededOf is Exceeded for a call of another agent, with that agent's tools, which may be nil.
+func (b *Book) ExceededOf(tools *registry.Snapshot, tool string) *registry.Envelope {
 	limit, used := b.Budget(), "tool calls"
 	n := limit.Total
 	if b.account.Total <= limit.Total {
-		if b.Category(tool) != spec.CategoryRetrieval || b.account.Retrieval <= limit.Retrieval {
+		if categoryOf(tools, tool) != spec.CategoryRetrieval || b.account.Retrieval <= limit.Retrieval {
 			return nil
 		}
 		used, n = "retrieval calls", limit.Retrieval
@@ -165,11 +171,13 @@ func (b *Book) Exceeded(tool string) *registry.Envelope {
 }
 
 // Category returns the tool's category; empty if the tool does not exist.
-func (b *Book) Category(tool string) spec.Category {
-	if b.tools == nil {
+func (b *Book) Category(tool string) spec.Category { return categoryOf(b.tools, tool) }
+
+func categoryOf(tools *registry.Snapshot, tool string) spec.Category {
+	if tools == nil {
 		return ""
 	}
-	if t, ok := b.tools.Tool(tool); ok {
+	if t, ok := tools.Tool(tool); ok {
 		return t.Category
 	}
 	return ""
