@@ -293,8 +293,9 @@ func TestMakeRoom(t *testing.T) {
 		for err == nil && written < 4*MaxPending {
 			_, err = c.Write(make([]byte, 1000))
 			written += 1000
+			synctest.Wait() // the drainer has the first bytes; what it takes late would not be pending
 		}
-		if !errors.Is(err, ErrFull) || written > 3*MaxPending {
+		if !errors.Is(err, ErrFull) || written > 2*MaxPending+10_000 {
 			t.Errorf("after %d bytes: %v", written, err)
 		}
 		if _, err := c.Write([]byte{1}); !errors.Is(err, ErrFull) {
