@@ -498,6 +498,7 @@ func (d *downlink) numbered(e downEntry) downEntry {
 			e.text = d.final(e, e.seq)
 		}
 		d.held.message(e.seq, e.text, "", 0)
+		d.held.told(e.end)
 		return e
 	}
 	d.seq++
@@ -516,6 +517,7 @@ func (d *downlink) numbered(e downEntry) downEntry {
 		d.held.message(d.seq, e.text, e.item, announced.turn)
 	} else {
 		d.held.message(d.seq, e.text, "", 0)
+		d.held.told(e.end)
 	}
 	return e
 }

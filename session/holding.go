@@ -35,6 +35,8 @@ type sentEntry struct {
 	text     []byte // nil for audio
 	item     string // the item of the audio, or that the message announces
 	from, to int64  // the part, in bytes of the item
+
+	end *protocol.AudioEnd // what the message says; nil for others
 }
 
 // heldItem is an item of which audio was sent.
@@ -259,6 +261,13 @@ func (h *holding) positionOf(has *protocol.ResumeAudio, last, perMS int64) (inde
 func (h *holding) endedWith(item string, seq int64) {
 	if it := h.item(item); it != nil {
 		it.ended, it.whole = seq, it.end
+	}
+}
+
+// told notes that the message that was held last is the end of an item.
+func (h *holding) told(m *protocol.AudioEnd) {
+	if n := len(h.sent); n > 0 && h.on() {
+		h.sent[n-1].end = m
 	}
 }
 

@@ -205,7 +205,7 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 	})
 	back := returned{snapshot: r.snapshot, gone: d.short}
 	needs := d.needs(min(last, r.from-1), has, &back)
-	w := rewinder{d: d, replay: r, unsure: part != nil, needs: needs}
+	w := rewinder{d: d, replay: r, has: has, unsure: part != nil, needs: needs}
 	less := w.rewind(&back)
 	// What an attachment that was lost at once has not been told of its beginning is not for this one.
 	waiting := slices.DeleteFunc(d.entries[d.head:], func(e downEntry) bool {
@@ -264,7 +264,8 @@ func (d *downlink) needs(last int64, has *protocol.ResumeAudio, back *returned) 
 type rewinder struct {
 	d       *downlink
 	replay  replay
-	unsure  bool // the client may know items whose announcement is sent again
+	has     *protocol.ResumeAudio // what the client has; may be nil
+	unsure  bool                  // the client may know items whose announcement is sent again
 	needs   map[string]int64
 	current string // the item that the last announcement names
 	entries []downEntry
@@ -314,8 +315,24 @@ func (w *rewinder) message(e sentEntry) {
 	again := downEntry{text: e.text, seq: e.seq, opens: e.item != "", kind: repeats}
 	if it := w.d.held.endedAt(e.seq); it != nil { // less of the item may be sent again than the end says
 		again.item, again.end = it.id, &protocol.AudioEnd{Header: inTurn(it.turn), ItemID: it.id, AudioMS: it.whole / w.d.perMS()}
+	} else if e.end != nil {
+		again.text = w.lostEnd(e)
 	}
 	w.add(again)
+}
+
+// lostEnd returns the message that stands for the end of an item whose audio is held no more, because it should
+// have been heard by now: a flush, if the network lost a part of it, which the client would wait for.
+func (w *rewinder) lostEnd(e sentEntry) []byte {
+	if w.has != nil && w.has.ItemID == e.end.ItemID && w.has.ReceivedMS >= e.end.AudioMS || e.end.AudioMS == 0 {
+		return e.text
+	}
+	flush := &protocol.AudioFlush{Header: e.end.Header, ItemID: e.end.ItemID, Reason: string(orchestrator.FlushConnectionLost)}
+	text, err := protocol.EncodeServer(e.seq, flush)
+	if err != nil {
+		return e.text // it holds strings and numbers only
+	}
+	return text
 }
 
 func (w *rewinder) add(e downEntry) {

@@ -66,6 +66,46 @@ func TestWhatIsSentAgainEndsAgain(t *testing.T) {
 	})
 }
 
+// TestWhatTheNetworkLostIsFlushed: a network swallows an answer, and the gateway notices when the answer should long
+// have been heard and its audio is held no more. The client that is back waits for nothing: what it has the
+// beginning of is flushed, and what it has all of ends.
+func TestWhatTheNetworkLostIsFlushed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		has  time.Duration // of the answer, which has 300 ms
+		want string
+	}{
+		"a part": {100 * time.Millisecond, "session.started transcript audio.flush turn.ended turn.started "},
+		"all":    {300 * time.Millisecond, "session.started transcript audio.end turn.ended turn.started "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, model := comingBack(t, nil)
+				r.conn.say(`{"type":"input.text","text":"hello"}`)
+				synctest.Wait()
+				answer(model, 1, speech(48*300, 1))
+				synctest.Wait()
+				pass(20 * time.Second)
+				answer(model, 2, speech(48*100, 2))
+				synctest.Wait()
+				for len(r.audio["a1"]) < int(tc.has/time.Millisecond)*48 {
+					r.read(1)
+				}
+				for range 2 { // also if that is lost, too
+					r.lose()
+					r.comeBack(r.position())
+					if got := r.types(); !strings.HasPrefix(got, tc.want) {
+						t.Errorf("the client got %s, want %s", got, tc.want)
+					}
+				}
+				r.read(-1)
+				if want := tc.has < 300*time.Millisecond; r.flushed["a1"] != want || r.flushed["a2"] {
+					t.Errorf("flushed: %v, want a1 %t", r.flushed, want)
+				}
+			})
+		})
+	}
+}
+
 // types are the types of the messages that the connection has got.
 func (r *returning) types() string {
 	r.conn.mu.Lock()
