@@ -321,7 +321,7 @@ func (e *evidence) samePlaces(f *findings, promise string) {
 
 // nothingUnapproved is invariant 9: each run of a tool that needs it has an approval of
 // exactly its arguments, by a client of its session, before it. An approval is used by one run, and by
-// another one if the gateway of the first was killed just after that had done nothing.
+// another one if the first had done nothing and no gateway has told of that.
 func (e *evidence) nothingUnapproved(f *findings) {
 	approvals := map[string][]approval{}
 	for _, v := range e.visits {
@@ -335,17 +335,48 @@ func (e *evidence) nothingUnapproved(f *findings) {
 			return a.tool == r.tool && a.args == r.args && a.at.Before(r.at)
 		})
 		if i < 0 {
-			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, which nobody had approved", r.tool, r.turn, r.session, r.args)
+			f.add("nothing approves itself", "%s ran in turn %d of %s with %s, which nobody had approved;%s\n\t%s", r.tool, r.turn, r.session, r.args, e.sameRuns(r), e.links.tell(r.session))
 			continue
 		}
 		approvals[r.session] = slices.Delete(approvals[r.session], i, i+1) // it is used
 	}
 }
 
+// sameRuns tells of the approvals and runs with the arguments of a run, for whoever reads of a finding.
+func (e *evidence) sameRuns(r *run) string {
+	var b strings.Builder
+	for _, v := range e.visits {
+		for _, a := range v.approvals {
+			if v.session == r.session && a.tool == r.tool && a.args == r.args {
+				fmt.Fprintf(&b, "\n\t%s approved by %s", a.at.Format("05.000"), v.name())
+			}
+		}
+	}
+	for _, other := range e.runs {
+		if other.session == r.session && other.tool == r.tool && other.args == r.args {
+			fmt.Fprintf(&b, "\n\t%s run in turn %d on %s as %s, done %t, ended %s, lost %t", other.at.Format("05.000"), other.turn, other.node.name, other.deed, other.did, other.ended.Format("05.000"), e.lost(other))
+		}
+	}
+	for _, line := range e.file {
+		if line.SessionID == r.session && line.ToolID == r.tool && string(line.Args) == r.args {
+			b.WriteString(tell([]audit.Record{line}))
+		}
+	}
+	return b.String()
+}
+
 // goesOn reports whether a run is that of an action which another gateway began, and did not do, before it
-// was killed.
+// was killed, or before it had given the session away: nobody heard what came of it, so the next one tries.
 func (e *evidence) goesOn(r *run) bool {
 	return slices.ContainsFunc(e.runs, func(first *run) bool {
-		return first != r && first.session == r.session && first.deed == r.deed && first.args == r.args && !first.did && first.at.Before(r.at) && e.lost(first)
+		return first != r && first.node != r.node && first.session == r.session && first.deed == r.deed && first.args == r.args && !first.did &&
+			first.at.Before(r.at) && (e.lost(first) || e.untold(first))
+	})
+}
+
+// untold reports whether a run ended when its gateway had the session no more, as the audit says.
+func (e *evidence) untold(r *run) bool {
+	return slices.ContainsFunc(e.file, func(line audit.Record) bool {
+		return line.SessionID == r.session && line.ToolID == r.tool && line.TurnID == r.turn && string(line.Args) == r.args && !line.OK && line.NotDelivered == "session_over"
 	})
 }

@@ -258,6 +258,7 @@ func (v *visit) back() {
 		v.over = true
 		return
 	}
+	v.latest = append(v.latest, fmt.Sprintf("%.3f I come back with #%d and %+v", time.Since(v.began).Seconds(), r.LastSeq, r.Audio))
 	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
 	if v.outage.how == lossTwin {
 		v.outage.how = lossReset

@@ -180,7 +180,7 @@ func (v *visit) remember(h happening) {
 	if _, ok := h.msg.(*protocol.Transcript); ok {
 		return
 	}
-	v.latest = append(v.latest, fmt.Sprintf("%.3f #%d %s %d", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn))
+	v.latest = append(v.latest, fmt.Sprintf("%.3f #%d %s %d%s", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn, about(h.msg)))
 	if len(v.latest) > maxLatest {
 		v.latest = slices.Delete(v.latest, 0, 1)
 	}
@@ -243,9 +243,10 @@ func (v *visit) whole(m *protocol.AudioEnd) {
 		v.complain("%s ended; %q was open", m.ItemID, v.open)
 	}
 	if ms := audio.MS(24000, v.have[m.ItemID]); ms != m.AudioMS {
+		before := v.lately()
 		v.patiently(2*time.Second, func() {
 			if !v.flushed[m.ItemID] {
-				v.complain("%s ended with %d ms; %d ms had come", m.ItemID, m.AudioMS, ms)
+				v.complain("%s ended with %d ms; %d ms had come; %s%s\n\tand then%s", m.ItemID, m.AudioMS, ms, v.caller.crowd.links.tell(v.session), before, v.lately())
 			}
 		})
 	}
@@ -273,6 +274,27 @@ func (v *visit) takeTurnEnd(m *protocol.TurnEnded) {
 	}
 }
 
+// about names the call or the item that a message is about, for whoever reads of a complaint; empty for others.
+func about(m protocol.ServerMessage) string {
+	switch m := m.(type) {
+	case *protocol.AudioStart:
+		return fmt.Sprint(" ", m.ItemID, " from ", m.FromMS, " ms")
+	case *protocol.AudioEnd:
+		return fmt.Sprint(" ", m.ItemID, " with ", m.AudioMS, " ms")
+	case *protocol.AudioFlush:
+		return fmt.Sprint(" ", m.ItemID)
+	case *protocol.ToolStarted:
+		return fmt.Sprint(" ", m.CallID, " ", m.Tool)
+	case *protocol.ToolEnded:
+		return fmt.Sprint(" ", m.CallID, " ", m.Tool)
+	case *protocol.ConfirmationRequest:
+		return fmt.Sprint(" ", m.Tool, " ", string(m.Args))
+	case *protocol.ConfirmationEnded:
+		return fmt.Sprint(" ", m.Tool, " ", m.Outcome)
+	}
+	return ""
+}
+
 // onlyWritten reports whether the model's words came in a turn, and the gateway got no audio of them: each
 // frame of a short one may have been malformed.
 func (v *visit) onlyWritten(t *turnSeen) bool {
@@ -297,7 +319,7 @@ func (v *visit) takeTool(at time.Time, m protocol.ServerMessage) {
 			return
 		}
 		if seen == nil || seen.ended != nil || seen.tool != m.Tool {
-			v.complain("%s of %s ended without being under way%s", m.CallID, m.Tool, v.lately())
+			v.complain("%s of %s ended without being under way; %s%s", m.CallID, m.Tool, v.caller.crowd.links.tell(v.session), v.lately())
 			return
 		}
 		seen.ended, seen.endedAt = m, at
