@@ -247,6 +247,7 @@ func (v *visit) back() {
 	if v.vanished {
 		return
 	}
+	v.displacing = ""
 	r := &protocol.Resume{SessionID: v.session, Token: v.token, LastSeq: v.seq}
 	if v.item != "" && v.outage.how != lossReload {
 		r.Audio = &protocol.ResumeAudio{ItemID: v.item, ReceivedMS: int64(v.have[v.item] / 48)}
@@ -283,6 +284,9 @@ func (v *visit) isBack(m *protocol.SessionStarted) {
 	}
 	v.away, v.base, v.newest, v.older = false, v.seq, v.seq, 0 // its seq is the highest
 	v.open, v.lastFrame = "", time.Time{}
+	if v.displacing != "" {
+		v.displaced, v.displacing = append(v.displaced, v.displacing), ""
+	}
 	v.returns++
 	v.backAt = append(v.backAt, time.Now())
 	v.early = 3 // as long as the messages that it has missed may not all have come

@@ -48,6 +48,7 @@ type record struct {
 	before       string   // the token before it
 	spent        []string // those that are not valid any more
 	displaced    []string // those of tabs that were displaced
+	displacing   string   // that of a tab that was displaced by one that is not in yet
 	twins        int      // how often two tabs came at once
 	outages      map[string]int
 	returns      int

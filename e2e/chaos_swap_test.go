@@ -130,8 +130,8 @@ func (e *evidence) refusals(f *findings) {
 		case !over || e.pulse.between(v.refusedAt, end.at) > endingTime:
 			f.add(promise, "%s was refused with %d, and its session had not ended: %+v, %s\n\t%s", v.name(), v.code, end, e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
 		case end.reason == "client_gone" && v.refusedAt.Sub(v.losingAt) < chaosGrace:
-			f.add(promise, "%s was refused with %d after %v, and %v is the grace;\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.losingAt), chaosGrace,
-				strings.Join(v.latest, "\n\t"))
+			f.add(promise, "%s was refused with %d after %v, and %v is the grace; it ended at %.3f, %s\n\t%s", v.name(), v.code, v.refusedAt.Sub(v.losingAt), chaosGrace,
+				end.at.Sub(v.began).Seconds(), e.links.tell(v.session), strings.Join(v.latest, "\n\t"))
 		}
 	}
 }

@@ -151,9 +151,10 @@ func (v *visit) twin(r *protocol.Resume) {
 		}
 	}
 	for _, h := range came[loser] {
-		// If it was not displaced, but its gateway has ended, its token is good until the other tab is in.
+		// If it was not displaced, but its gateway has ended, its token is good until the other tab is in. A gateway
+		// that is killed before that has displaced it in vain.
 		if m, ok := h.msg.(*protocol.SessionStarted); ok && loser.code == closecode.ResumedElsewhere {
-			v.displaced = append(v.displaced, m.ResumeToken)
+			v.displacing = m.ResumeToken
 		}
 	}
 	loser.left, v.twins = true, v.twins+1
