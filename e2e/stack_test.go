@@ -15,6 +15,7 @@ import (
 	"voicegw/audit"
 	"voicegw/auth"
 	"voicegw/gateway"
+	"voicegw/internal/await"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
@@ -205,9 +206,8 @@ func newSim(t testing.TB, set setting) http.Handler {
 	}
 	s := sim.New(opts)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error("closing the simulator:", err)
-		}
+		// Close waits for ten seconds, which closing a connection may take whose peer does not answer.
+		await.True(t, "the simulator's connections have ended", func() bool { return s.Close() == nil })
 	})
 	return s
 }
