@@ -70,17 +70,31 @@ func (w *watcher) contextAction(a Action, rest []Action) {
 	}
 }
 
-// contextsTold: whatever asks for an answer finds the model told, unless a call waits for its result.
+// contextsTold: whatever asks for an answer finds the model told, unless a call waits for its result: one that
+// waits afterwards, or one whose result follows in the same step.
 func (w *watcher) contextsTold(next State) {
-	asks := func(a Action) bool {
+	asked := slices.IndexFunc(w.actions, func(a Action) bool {
 		c, _ := a.(Command)
 		switch c.Command.(type) {
 		case transport.UserText, transport.Respond, transport.ActivityStart, transport.ActivityEnd:
 			return true
 		}
 		return false
+	})
+	if asked < 0 || len(next.contexts) == 0 || next.down() || next.calls.Awaited() > 0 || next.phase == PhaseEnded {
+		return
 	}
-	if len(next.contexts) > 0 && !next.down() && next.calls.Awaited() == 0 && next.phase != PhaseEnded && slices.ContainsFunc(w.actions, asks) {
-		w.fail("an answer was asked for while %q waits", next.contexts)
+	awaited := slices.ContainsFunc(w.actions[asked:], func(a Action) bool {
+		c, _ := a.(Command)
+		_, ok := c.Command.(transport.ToolResult)
+		return ok
+	})
+	if awaited {
+		return
 	}
+	var all []string
+	for _, a := range w.actions {
+		all = append(all, show(a))
+	}
+	w.fail("an answer was asked for while %q waits: %s", next.contexts, strings.Join(all, "; "))
 }
