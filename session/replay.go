@@ -322,10 +322,15 @@ func (w *rewinder) message(e sentEntry) {
 }
 
 // lostEnd returns the message that stands for the end of an item whose audio is held no more, because it should
-// have been heard by now: a flush, if the network lost a part of it, which the client would wait for.
+// have been heard by now: a flush, if the client's newest item is this one, or an earlier one, and the network has
+// lost the rest. A client that names no item waits for no audio.
 func (w *rewinder) lostEnd(e sentEntry) []byte {
-	if w.has != nil && w.has.ItemID == e.end.ItemID && w.has.ReceivedMS >= e.end.AudioMS || e.end.AudioMS == 0 {
+	if w.has == nil || e.end.AudioMS == 0 || w.has.ItemID == e.end.ItemID && w.has.ReceivedMS >= e.end.AudioMS {
 		return e.text
+	}
+	newest := slices.IndexFunc(w.d.known, func(a announcement) bool { return a.item == w.has.ItemID })
+	if newest < 0 || e.seq < w.d.known[newest].seq {
+		return e.text // it had ended before the newest one began
 	}
 	flush := &protocol.AudioFlush{Header: e.end.Header, ItemID: e.end.ItemID, Reason: string(orchestrator.FlushConnectionLost)}
 	text, err := protocol.EncodeServer(e.seq, flush)

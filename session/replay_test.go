@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -66,40 +67,51 @@ func TestWhatIsSentAgainEndsAgain(t *testing.T) {
 	})
 }
 
-// TestWhatTheNetworkLostIsFlushed: a network swallows an answer, and the gateway notices when the answer should long
-// have been heard and its audio is held no more. The client that is back waits for nothing: what it has the
-// beginning of is flushed, and what it has all of ends.
+// TestWhatTheNetworkLostIsFlushed: a network swallows two answers, and the gateway notices when they should long have
+// been heard and their audio is held no more. The client that is back waits for nothing: what it lacks is flushed,
+// and what it has all of ends. What was heard before, and what a page that was loaded again does not ask for, ends
+// as it did.
 func TestWhatTheNetworkLostIsFlushed(t *testing.T) {
 	for name, tc := range map[string]struct {
-		has  time.Duration // of the answer, which has 300 ms
-		want string
+		item    string        // the newest one that the client has
+		has     time.Duration // of it; each has 300 ms
+		forgets string        // what it does not name when it is back: "seq", or "all" as a new page
+		flushed string
 	}{
-		"a part": {100 * time.Millisecond, "session.started transcript audio.flush turn.ended turn.started "},
-		"all":    {300 * time.Millisecond, "session.started transcript audio.end turn.ended turn.started "},
+		"a part of the first":         {"a1", 100 * time.Millisecond, "", "a1 a2"},
+		"all of the first":            {"a1", 300 * time.Millisecond, "", "a2"},
+		"a part of the second":        {"a2", 100 * time.Millisecond, "", "a2"},
+		"a part of it, and every seq": {"a2", 100 * time.Millisecond, "seq", "a2"},
+		"a page that is loaded again": {"a2", 300 * time.Millisecond, "all", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, model := comingBack(t, nil)
 				r.conn.say(`{"type":"input.text","text":"hello"}`)
-				synctest.Wait()
-				answer(model, 1, speech(48*300, 1))
-				synctest.Wait()
-				pass(20 * time.Second)
-				answer(model, 2, speech(48*100, 2))
-				synctest.Wait()
-				for len(r.audio["a1"]) < int(tc.has/time.Millisecond)*48 {
+				for i := range 3 {
+					synctest.Wait()
+					answer(model, i+1, speech(48*300, 1))
+					synctest.Wait()
+					pass(20 * time.Second)
+				}
+				for len(r.audio[tc.item]) < int(tc.has/time.Millisecond)*48 {
 					r.read(1)
 				}
 				for range 2 { // also if that is lost, too
 					r.lose()
-					r.comeBack(r.position())
-					if got := r.types(); !strings.HasPrefix(got, tc.want) {
-						t.Errorf("the client got %s, want %s", got, tc.want)
+					position := r.position()
+					if tc.forgets != "" {
+						r.highest = 0
 					}
+					if tc.forgets == "all" {
+						position = ""
+					}
+					r.comeBack(position)
 				}
 				r.read(-1)
-				if want := tc.has < 300*time.Millisecond; r.flushed["a1"] != want || r.flushed["a2"] {
-					t.Errorf("flushed: %v, want a1 %t", r.flushed, want)
+				flushed := slices.Sorted(maps.Keys(r.flushed))
+				if got := strings.Join(flushed, " "); got != tc.flushed {
+					t.Errorf("flushed: %q, want %q", got, tc.flushed)
 				}
 			})
 		})
