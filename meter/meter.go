@@ -59,7 +59,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Who is the user and the key that usage is counted for.
+// Who names the user and the key to which usage is charged.
 type Who struct {
 	// User is a user's identity, Key the ID of the principal whose credentials were shown. Either may
 	// be empty.

@@ -288,9 +288,8 @@ func (m *machine) end(reason EndReason) {
 //	                            |                               | model is asked for it
 //	a switch that no call waits | a moment at which the model   | rotations wait for the same moment;
 //	for                         | owes nothing                  | with another connection it comes too
-//	context of the page, for a  | the end of what is generated  | NudgeAfter after speech or a result
-//	model that it interrupts    | or called, or the next        | that the model says nothing to, it
-//	                            | question                      | is given
+//	what a page tells a model   | the end of the answer and its | the model is told NudgeAfter after
+//	that it would interrupt     | calls, or the next question   | speech or a result without an answer
 //	a new connection            | LinkBack or LinkGone          | the session bounds it by linkPatience
 //	a turn that a lost          | its answer                    | linkPatience after the loss it fails
 //	connection has cut off      |                               |

@@ -155,7 +155,7 @@ func TestClamp(t *testing.T) {
 		{"the caller's is lower", `{"query":"x"}`, spec.ModeVoice, map[string]int{"top_k": 2}, map[string]Clamped{"top_k": {"5", 2}}, `"top_k":2`},
 		{"the tool's is lower", `{"query":"x"}`, spec.ModeVoice, map[string]int{"top_k": 4}, map[string]Clamped{"top_k": {"5", 3}}, `"top_k":3`},
 		{"at the limit", `{"query":"x","top_k":3}`, spec.ModeVoice, nil, nil, `"top_k":3`},
-		{"of what is no number or not there", `{"query":"x","top_k":1}`, spec.ModeText, map[string]int{"query": 1, "gone": 1}, nil, `"top_k":1`},
+		{"of an argument that is not a number, and of one that is missing", `{"query":"x","top_k":1}`, spec.ModeText, map[string]int{"query": 1, "gone": 1}, nil, `"top_k":1`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
