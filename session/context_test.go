@@ -10,6 +10,8 @@ import (
 	"voicegw/conversation"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
+	"voicegw/protocol/closecode"
+	"voicegw/session/handoff"
 	"voicegw/transport"
 )
 
@@ -120,4 +122,58 @@ func TestContextInCheckpoints(t *testing.T) {
 			t.Errorf("waiting: %+v, %+v", kept, r)
 		}
 	})
+}
+
+// TestContextThatWaitsAtTheEnd: what the page has told while the model spoke belongs to the conversation when the
+// session is over. A session that moves takes it along instead: the next gateway tells the model.
+func TestContextThatWaitsAtTheEnd(t *testing.T) {
+	for name, moves := range map[string]bool{"it is over": false, "it moves": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				desk, all, taking := &keepsDesk{}, &givers{}, remembering
+				taking.AddItem = transport.AddItemIdle
+				st := newStage(t, taking, func(o *Options) {
+					o.Desk, o.Cluster, o.Policy = desk, all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
+				})
+				a, err := st.m.Admit(someone)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := newTestClient()
+				c.say(adaStart)
+				st.m.Start(a, c)
+				model := st.fake.Accept(t)
+				c.say(`{"type":"input.text","text":"where is Ada"}`)
+				synctest.Wait()
+				model.Emit(transport.ResponseStarted{ID: "r1"})
+				synctest.Wait()
+				c.say(tellPage("order 43"))
+				synctest.Wait()
+				inAll := func(said handoff.Said) (n int) {
+					for _, e := range said.Entries {
+						if e.Role == conversation.RoleContext && e.Text == "order 43" {
+							n++
+						}
+					}
+					return n
+				}
+				if !moves {
+					st.m.End(c.last(t, "session.started")["session_id"].(string))
+					synctest.Wait()
+					c.ended(t, closecode.Done)
+					if n := inAll(desk.last); n != 1 {
+						t.Errorf("the conversation has it %d times: %+v", n, desk.last.Entries)
+					}
+					return
+				}
+				st.drain(4 * time.Second)()
+				c.ended(t, closecode.Moving)
+				kept, _ := desk.newest()
+				given := all.of(0).given
+				if len(given) != 1 || !strings.Contains(string(given[0].State), `"contexts":["order 43"]`) || inAll(kept) != 0 {
+					t.Errorf("the next gateway gets %+v, and the conversation has %+v", given, kept.Entries)
+				}
+			})
+		})
+	}
 }

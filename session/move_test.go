@@ -706,6 +706,7 @@ type keepsDesk struct {
 	kept   []handoff.Said
 	at     time.Time
 	handed int
+	last   handoff.Said // that was handed back
 }
 
 func (d *keepsDesk) Keep(_ context.Context, said handoff.Said) error {
@@ -717,10 +718,11 @@ func (d *keepsDesk) Keep(_ context.Context, said handoff.Said) error {
 	return nil
 }
 
-func (d *keepsDesk) HandBack(context.Context, handoff.Said) error {
+func (d *keepsDesk) HandBack(_ context.Context, said handoff.Said) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.handed++
+	said.Entries = slices.Clone(said.Entries)
+	d.handed, d.last = d.handed+1, said
 	return nil
 }
 

@@ -357,7 +357,6 @@ func (s *session) told() handoff.Said {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.story.Note(nil, s.state.Ungiven(), now, s.queuedMS)
 	return s.story.Said(func(item string) (heard, queued int64, ok bool) {
 		heard, ok = s.state.Heard(item, now)
 		return heard, s.queuedMS(item), ok
@@ -371,6 +370,11 @@ func (s *session) queuedMS(item string) int64 {
 
 // goodbye tells the client why the session ends and closes its connection.
 func (s *session) goodbye(cause *Cause) {
+	if !cause.moved() { // the next process gives the model what waits
+		s.mu.Lock()
+		s.story.Note(nil, s.state.Ungiven(), time.Now(), s.queuedMS)
+		s.mu.Unlock()
+	}
 	said, lasted := s.told(), time.Since(s.startedAt)
 	// From here on, calls that still run are recorded and nothing else happens.
 	s.dispatch(orchestrator.Over{})
