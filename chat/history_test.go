@@ -11,6 +11,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/internal/user"
+	"voicegw/prompts"
 )
 
 // TestHistory: what was said by text and by voice comes before the message; calls are
@@ -21,7 +22,8 @@ func TestHistory(t *testing.T) {
 		f.kept.append(t, "conv",
 			conversation.Entry{Side: conversation.SideVoice, Role: conversation.RoleUser, Text: "Tell me more", Turn: 2},
 			conversation.Entry{Side: conversation.SideVoice, Role: conversation.RoleAssistant, Text: "She wrote the", Turn: 2, Interrupted: true,
-				Calls: []conversation.Call{{ID: "v1", Tool: "get", OK: true}}})
+				Calls: []conversation.Call{{ID: "v1", Tool: "get", OK: true}}},
+			conversation.Entry{Side: conversation.SideVoice, Role: conversation.RoleContext, Text: "The page shows her notes."})
 		f.say("And then?", says("She died."))
 		want := strings.Join([]string{
 			"user: Who is Ada?",
@@ -30,6 +32,7 @@ func TestHistory(t *testing.T) {
 			"assistant: A mathematician.",
 			"user: (by voice) Tell me more",
 			"assistant: (by voice) She wrote the [the user interrupted here] [called get: ok]",
+			"user: [own] " + prompts.PageContext("The page shows her notes."),
 			"user: And then?",
 		}, "\n")
 		if diff := cmp.Diff(want, transcript(f.last())); diff != "" {

@@ -105,12 +105,12 @@ func TestBrief(t *testing.T) {
 		t.Errorf("of an empty conversation: %q", c.Brief(1000))
 	}
 	c.Append(noon, asked(1, 1, "Hello\nthere"), assistant(2, 1, "", Call{Tool: "kb_search", OK: true}, Call{Tool: "kb_get"}, Call{Tool: "book", Asked: true}), assistant(3, 1, "It opens at nine."),
-		Entry{Role: RoleAssistant, Text: "Every", Interrupted: true, Turn: 1}, Entry{Role: RoleNotice, Text: "The user approved book.", System: true, Turn: 1}, asked(5, 2, " "))
-	whole := "User: Hello there\nAssistant: [called kb_search: ok] [called kb_get: failed] [called book: asked for approval]\nAssistant: It opens at nine.\nAssistant: Every [interrupted]\nGateway: The user approved book."
+		Entry{Role: RoleAssistant, Text: "Every", Interrupted: true, Turn: 1}, Entry{Role: RoleNotice, Text: "The user approved book.", System: true, Turn: 1}, Entry{Role: RoleContext, Text: "order 42"}, asked(5, 2, " "))
+	whole := "User: Hello there\nAssistant: [called kb_search: ok] [called kb_get: failed] [called book: asked for approval]\nAssistant: It opens at nine.\nAssistant: Every [interrupted]\nGateway: The user approved book.\nPage: order 42"
 	if diff := cmp.Diff(whole, c.Brief(1000)); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.Brief(len("Gateway: The user approved book.") + 1); got != "Gateway: The user approved book." {
+	if got := c.Brief(len("Page: order 42") + 1); got != "Page: order 42" {
 		t.Errorf("of little room: %q", got)
 	}
 	if got := c.Brief(3); got != "" {

@@ -17,8 +17,9 @@ func TestDigest(t *testing.T) {
 		t.Error("empty:", diff)
 	}
 	c.Append(at(1), Entry{At: at(0), Side: SideVoice, Role: RoleNotice, Text: "approved", System: true})
+	c.Append(at(1), Entry{At: at(0), Side: SideVoice, Role: RoleContext, Text: "order 42"})
 	if got := c.Digest(); got.Title != "" || got.Modes != nil {
-		t.Errorf("a notice is what was said: %+v", got)
+		t.Errorf("a notice, or what a page has told, is what was said: %+v", got)
 	}
 	paid := asked(2, 1, "  When does\nthe lab open? "+strings.Repeat("x", 200))
 	paid.Spent = Spent{CostUSDMicros: 1200, Unpriced: 1}

@@ -10,6 +10,7 @@ import (
 	"voicegw/meter"
 	"voicegw/meter/metertest"
 	"voicegw/orchestrator"
+	"voicegw/prompts"
 	"voicegw/transport"
 )
 
@@ -24,7 +25,9 @@ func estimates(t *testing.T, policy orchestrator.Policy) (*stage, *meter.Meter) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := newStage(t, hearing, func(o *Options) {
+	taking := hearing
+	taking.AddItem = transport.AddItemLive
+	st := newStage(t, taking, func(o *Options) {
 		o.Usage, o.Policy, o.Prices = m, policy, table
 		if fake, ok := o.Transports["fake"].(*fakeModel); ok {
 			fake.Info.Model = "fake-model"
@@ -67,6 +70,24 @@ func TestUsageIsEstimated(t *testing.T) {
 		want := cost.Amount{Micros: 2 + 5 + 8 + 3 + 7, Estimated: 2}
 		if got := st.m.Sessions()[0].Cost; got != want {
 			t.Errorf("the session has cost %+v, want %+v", got, want)
+		}
+	})
+}
+
+// TestContextIsEstimated: the model also reads what the page tells, with the gateway's words around it.
+func TestContextIsEstimated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, _ := estimates(t, orchestrator.Policy{})
+		c, model := st.started()
+		c.say(tellPage("The user is looking at order 42."))
+		synctest.Wait()
+		model.NextControl(t)
+		c.say(`{"type":"input.text","text":"12345678"}`)
+		synctest.Wait()
+		answers(c, model, "r1", "a1", "Yes.")
+		u := c.last(t, "turn.ended")["usage"].(map[string]any)
+		if least := float64(len(prompts.PageContext("The user is looking at order 42.")) / 4); u["estimated"] != true || u["input_tokens"].(float64) < least {
+			t.Errorf("the turn has used %v, want at least %g tokens of input", u, least)
 		}
 	})
 }

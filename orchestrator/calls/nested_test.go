@@ -109,3 +109,23 @@ func TestNestedCallsCountAfterASwitch(t *testing.T) {
 		t.Errorf("two searches after get, with a budget of two retrieval calls: %q, want %q", refused, want)
 	}
 }
+
+// TestApprovedCallCountsAsItsAgents: an approved search of the agent before counts as a search, although the agent
+// that speaks now has none.
+func TestApprovedCallCountsAsItsAgents(t *testing.T) {
+	b := newDesk(toolbox().Only([]string{"search"}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 5}, Confirm: []string{"search"}})
+	b.Book().As(policy.Agent{Name: "support"})
+	b.Decide(calling("asked", "", "search", `{"query":"x"}`))
+	b.asked("asked", "token")
+	b.Book().Switch("support", policy.Agent{Name: "billing"}, toolbox().Only([]string{"time"}), policy.Budget{})
+	b.Book().BeginTurn()
+	b.Answered("token", true)
+	for _, a := range b.Resolved(time.Time{}, Resolved{Token: "token", Outcome: OutcomeApproved, By: ByClient}) {
+		if a, ok := a.(Approved); ok {
+			b.Approve(time.Time{}, 2, a)
+		}
+	}
+	if told := string(b.Book().Told()); !strings.Contains(told, `"retrieval":{"used":1,`) {
+		t.Errorf("the budget says %s", told)
+	}
+}
