@@ -85,6 +85,15 @@ var serverTypes = map[string]func() ServerMessage{
 // ParseClient reads one text frame from a client. The error is a *MessageError.
 // Unknown fields are ignored, so that newer clients work.
 func ParseClient(data []byte) (ClientMessage, error) {
+	if newMessage := plainType(data); newMessage != nil {
+		m := newMessage()
+		if json.Unmarshal(data, m) == nil {
+			if err := check(m, data); err != nil {
+				return nil, err
+			}
+			return m, nil
+		}
+	}
 	typ, err := messageType(data)
 	if err != nil {
 		return nil, err
@@ -102,6 +111,24 @@ func ParseClient(data []byte) (ClientMessage, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// plainType returns what makes the messages of a text frame's type; nil if only reading all of the frame
+// can tell its type. A client reports several times a second what it has played: its frames begin with
+// their type, and need not be read twice.
+func plainType(data []byte) func() ClientMessage {
+	rest, plain := bytes.CutPrefix(data, []byte(`{"type":"`))
+	end := bytes.IndexByte(rest, '"')
+	if !plain || end < 0 || !utf8.Valid(data) {
+		return nil
+	}
+	// Another type may follow, and the last one counts. Its name may be written in capitals or with escapes.
+	for i, c := range rest[end:] {
+		if c == '\\' || (c == 't' || c == 'T') && bytes.EqualFold(rest[end+i:][:min(len("type"), len(rest)-end-i)], []byte("type")) {
+			return nil
+		}
+	}
+	return clientTypes[string(rest[:end])]
 }
 
 // ParseServer reads one text frame from the gateway, for clients. A message of an

@@ -174,7 +174,42 @@ func FuzzParseClient(f *testing.F) {
 		if _, err := ParseClient(text); err != nil {
 			t.Fatalf("what was read cannot be read again: %s: %v", text, err)
 		}
+		if typ, err := messageType(data); err != nil || m.clientType() != typ {
+			t.Fatalf("%s was read as %s, and its type is %s (%v)", data, m.clientType(), typ, err)
+		}
 	})
+}
+
+// TestTheLastTypeCounts: a frame whose beginning names its type is read in one pass, and yet as its last type,
+// however that is written.
+func TestTheLastTypeCounts(t *testing.T) {
+	for frame, want := range map[string]string{
+		`{"type":"ping","t":1}`:                              "ping",
+		`{"type":"ping","type":"session.end"}`:               "session.end",
+		`{"type":"ping","TYPE":"session.end"}`:               "session.end",
+		`{"type":"ping","\u0074ype":"session.end"}`:          "session.end",
+		`{"type":"input.text","text":"my type is \"ping\""}`: "input.text",
+		`{"type":"session.end","x":{"type":"ping"}}`:         "session.end",
+		`{ "t":1, "type" : "ping" }`:                         "ping",
+	} {
+		m, err := ParseClient([]byte(frame))
+		if err != nil {
+			t.Errorf("%s: %v", frame, err)
+		} else if got := m.clientType(); got != want {
+			t.Errorf("%s was read as %s, not as %s", frame, got, want)
+		}
+	}
+}
+
+// BenchmarkParsePlayback is what reading a client's report takes: one comes several times a second.
+func BenchmarkParsePlayback(b *testing.B) {
+	frame := []byte(`{"type":"playback","item_id":"item_1","played_ms":1200,"received_ms":1400,"seq":17}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseClient(frame); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // FuzzParseServer: no input panics a client.

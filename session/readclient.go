@@ -32,9 +32,11 @@ func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 		return
 	}
 	m, err := protocol.ParseClient(f.Data)
-	var bad *protocol.MessageError
-	if errors.As(err, &bad) {
-		s.complain(bad.Code, bad.Field, "%s", bad.Message)
+	if err != nil {
+		var bad *protocol.MessageError
+		if errors.As(err, &bad) {
+			s.complain(bad.Code, bad.Field, "%s", bad.Message)
+		}
 		return
 	}
 	if !s.control.AllowN(time.Now(), price(m)-1) {
