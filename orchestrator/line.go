@@ -47,12 +47,12 @@ func (c *PlayClock) Hold(still, less time.Duration) { c.until = c.until.Add(stil
 // outranks the clock. It is the only place that knows which items were spoken.
 type line struct {
 	items   []item
-	begun   []string  // ids of the latest items that the model has begun, heard or not, oldest first
+	begun   []string  // ids of the latest items that the model has begun, heard or not, oldest first; never changed in place
 	reports bool      // the client has sent a report before
 	passed  time.Time // when the client last reported the end of an item
 	stopped time.Time // when the line's time was stopped; zero while it runs
 
-	recent []SpokenItem // the latest items that were let through to the client, oldest first
+	recent []SpokenItem // the latest items that were let through to the client, oldest first; never changed in place
 }
 
 // item is one spoken item on its way to the user.
@@ -78,8 +78,10 @@ func (it item) unsent() time.Duration {
 	return max(time.Duration(it.audioMS)*time.Millisecond-it.sent, 0)
 }
 
+// clone returns a copy that shares nothing that its methods change in place: begun and recent are replaced
+// when they change.
 func (l line) clone() line {
-	l.items, l.begun, l.recent = slices.Clone(l.items), slices.Clone(l.begun), slices.Clone(l.recent)
+	l.items = slices.Clone(l.items)
 	return l
 }
 
@@ -95,11 +97,13 @@ func (l *line) meet(id string) bool {
 	if l.spoken(id) {
 		return false
 	}
-	l.begun = append(l.begun, id)
-	if len(l.begun) > maxBegun {
-		l.begun = slices.Delete(l.begun, 0, 1)
-	}
+	l.begun = newest(l.begun, id, maxBegun)
 	return true
+}
+
+// newest returns the latest elements, at most most of them, with one more at the end. all is not changed.
+func newest[T any](all []T, one T, most int) []T {
+	return append(slices.Clone(all[max(len(all)+1-most, 0):]), one)
 }
 
 // begin adds an item at the end. It reports false if there is no room.
@@ -132,9 +136,7 @@ func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 		return item{}, false
 	}
 	l.items[i].ended, l.items[i].audioMS = true, audioMS
-	if it := l.noted(id); it != nil {
-		it.Ended, it.MS = true, audioMS
-	}
+	l.renote(id, func(it *SpokenItem) { it.Ended, it.MS = true, audioMS })
 	return l.items[i], true
 }
 
@@ -319,10 +321,17 @@ func (l line) emptyBy() time.Time {
 
 // settle removes the items that are over.
 func (l *line) settle(now time.Time) {
-	kept := l.items[:0:0]
-	for i, it := range l.items {
+	first := 0
+	for first < len(l.items) && !l.over(first, now) {
+		first++
+	}
+	if first == len(l.items) {
+		return
+	}
+	kept := slices.Clone(l.items[:first])
+	for i := first + 1; i < len(l.items); i++ {
 		if !l.over(i, now) {
-			kept = append(kept, it)
+			kept = append(kept, l.items[i])
 		}
 	}
 	l.items = kept

@@ -217,9 +217,7 @@ func (m *machine) flushThose(reason FlushReason, which func(item) bool) (cutOff 
 		}
 		m.do(FlushItem{Item: it.id, Turn: it.turn, Reason: reason, HeardMS: c.heardMS, SentMS: c.sentMS})
 		m.cuts = append(m.cuts, c)
-		if spoken := m.line.noted(it.id); spoken != nil {
-			spoken.Cut = true
-		}
+		m.line.renote(it.id, func(it *SpokenItem) { it.Cut = true })
 		cutOff = cutOff || m.Turn() == it.turn && !c.whole()
 	}
 	m.line.items = kept
@@ -382,10 +380,7 @@ func (m *machine) remember(item string, turn int, since time.Time) utterance {
 	}
 	u := utterance{item: item, turn: turn, since: since}
 	if item != "" {
-		m.user.utterances = append(m.user.utterances, u)
-		if len(m.user.utterances) > maxUtterances {
-			m.user.utterances = slices.Delete(m.user.utterances, 0, 1)
-		}
+		m.user.utterances = newest(m.user.utterances, u, maxUtterances)
 	}
 	return u
 }

@@ -210,7 +210,7 @@ type user struct {
 	acted      bool        // the user has said or typed something since the last turn began
 	spokenAt   time.Time   // when the user last began to speak, or typed
 	quietAt    time.Time   // from then on, the user has been quiet long enough for a notice
-	utterances []utterance // when recent utterances began, oldest first
+	utterances []utterance // when recent utterances began, oldest first; never changed in place
 }
 
 // voice is what the user is doing with their voice.
@@ -378,7 +378,6 @@ func (s State) clone() State {
 	s.line = s.line.clone()
 	s.link = s.link.clone()
 	s.cuts = slices.Clone(s.cuts)
-	s.user.utterances = slices.Clone(s.user.utterances)
 	s.calls = s.calls.Clone()
 	s.notices = slices.Clone(s.notices)
 	return s

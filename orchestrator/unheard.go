@@ -41,18 +41,15 @@ const (
 
 // note adds an item that begins to those that were spoken lately.
 func (l *line) note(id string, turn int) {
-	if len(l.recent) == maxSpoken {
-		l.recent = slices.Delete(l.recent, 0, 1)
-	}
-	l.recent = append(l.recent, SpokenItem{Item: id, Turn: turn})
+	l.recent = newest(l.recent, SpokenItem{Item: id, Turn: turn}, maxSpoken)
 }
 
-// noted returns what is remembered of an item; nil if it is not one of the latest.
-func (l *line) noted(id string) *SpokenItem {
+// renote changes what is remembered of an item, if it is one of the latest.
+func (l *line) renote(id string, change func(*SpokenItem)) {
 	if i := slices.IndexFunc(l.recent, func(it SpokenItem) bool { return it.Item == id }); i >= 0 {
-		return &l.recent[i]
+		l.recent = slices.Clone(l.recent)
+		change(&l.recent[i])
 	}
-	return nil
 }
 
 // received returns how much of the item at index i a client has, whose newest item is at index
