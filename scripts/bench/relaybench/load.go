@@ -276,9 +276,9 @@ func (l *load) send(start, to time.Time) {
 	}
 }
 
-// reportEvery is how often a client of the gateway says what it has received. The gateway holds
-// what a client may not have received, for one that comes back.
-const reportEvery = time.Second
+// reportEvery is how often a client of the gateway says what it has received, as @voicegw/client does. The
+// gateway holds what a client may not have received, for one that comes back.
+const reportEvery = 200 * time.Millisecond
 
 func (l *load) report(c *loadConn, now int64) error {
 	if l.opts.Speak != speakVoicegw || now-c.told < int64(reportEvery) {
