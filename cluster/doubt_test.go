@@ -163,3 +163,47 @@ func TestASessionThatCannotGoOnIsGivenBack(t *testing.T) {
 	}
 	taken.Place.Leave()
 }
+
+// TestGivenUpInDoubt: a node gives a session up, and the store does what it says and does not answer. Either no other
+// node has read it, and the session is this node's again; or one has taken the session, and this node knows.
+func TestGivenUpInDoubt(t *testing.T) {
+	for name, read := range map[string]bool{"nobody has read it": false, "another node has": true} {
+		t.Run(name, func(t *testing.T) {
+			address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
+			first, kept := nodeAt(t, address)
+			other, _ := nodeAt(t, address)
+			first.keepTime = await.Limit
+			hash := sha256.Sum256([]byte("the token"))
+			p := first.newPlace(store.SessionRecord{ID: "voice-1", User: "ada", State: store.SessionLive, TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000}, nil)
+			p.Update(func(*store.SessionRecord) {})
+			await.Closed(t, "the session is entered", p.Written())
+			p.mu.Lock()
+			owned, record := p.owned, p.record()
+			p.mu.Unlock()
+			if err := owned.Update(t.Context(), func(r *store.SessionRecord) { r.State = store.SessionMoving }); err != nil {
+				t.Fatal(err)
+			}
+			visitor := session.Visitor{Start: &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: &protocol.Resume{SessionID: "voice-1", Token: "the token"}}}
+			if read {
+				if _, err := other.Take(t.Context(), visitor); err != nil {
+					t.Fatal(err)
+				}
+			}
+			late, cancel := context.WithCancel(t.Context())
+			cancel()
+			err := p.keep(late, owned, record, store.ErrUnavailable)
+			again := p.Give(t.Context(), store.Checkpoint{Turn: 3})
+			r, findErr := kept.Directory().Find(t.Context(), "voice-1")
+			switch {
+			case findErr != nil:
+				t.Fatal(findErr)
+			case read:
+				if !errors.Is(err, store.ErrFenced) || !errors.Is(again, store.ErrFenced) || r.State != store.SessionLive || r.Epoch != 2 {
+					t.Errorf("it learns %v and %v, and the record is %+v", err, again, r)
+				}
+			case !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFenced) || again != nil || r.State != store.SessionMoving || r.Epoch != 1:
+				t.Errorf("it learns %v and %v, and the record is %+v", err, again, r)
+			}
+		})
+	}
+}

@@ -41,13 +41,16 @@ type NodeOptions struct {
 // Node is this process as one of several, or as the next start of one that is gone: it implements
 // session.Cluster. It may be used concurrently.
 type Node struct {
-	o        NodeOptions // fixed
+	o        NodeOptions   // fixed
+	keepTime time.Duration // how long place.keep may take; fixed
 	writes   writes
 	doubtful sync.Map // the doubts that are not settled, by session
 }
 
 // NewNode returns a Node.
-func NewNode(o NodeOptions) *Node { return &Node{o: o, writes: writes{closing: make(chan struct{})}} }
+func NewNode(o NodeOptions) *Node {
+	return &Node{o: o, keepTime: 3 * time.Second, writes: writes{closing: make(chan struct{})}}
+}
 
 // Enter implements session.Cluster. Until the record is written, the session's client can come back
 // to this node only.

@@ -328,12 +328,15 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 			*r = record
 			r.State = store.SessionMoving
 		})
+		if err != nil && !errors.Is(err, store.ErrFenced) {
+			err = p.keep(ctx, owned, record, err)
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil {
+	if err == nil || errors.Is(err, store.ErrFenced) {
 		p.changes.stop()
-		return nil
+		return err //nolint:wrapcheck // it names the store
 	}
 	p.over, p.ending = p.left, p.ending || p.left
 	if p.next == nil {
@@ -342,6 +345,18 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	}
 	p.soon()
 	return err //nolint:wrapcheck // it names the store
+}
+
+// keep takes back what may have given the session up: the store has not answered, and another node may have read it.
+// It returns store.ErrFenced if one has taken the session, and otherwise why it was not given up. The store gets a
+// moment more for that than ctx gave it.
+func (p *place) keep(ctx context.Context, owned *store.Owned, record store.SessionRecord, why error) error {
+	more, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.n.keepTime)
+	defer cancel()
+	if err := owned.Update(more, func(r *store.SessionRecord) { *r = record }); errors.Is(err, store.ErrFenced) {
+		return err //nolint:wrapcheck // it names the store
+	}
+	return why
 }
 
 // Return implements session.Place. The checkpoint is the one that was found.

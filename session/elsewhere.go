@@ -64,8 +64,9 @@ type Place interface {
 	// store.ErrTooBig or store.ErrFenced, or the session was given up.
 	Keep(ctx context.Context) error
 	// Give writes a checkpoint and gives the session up: any node may take it then. Both are durable
-	// when Give returns nil, and nothing is written after them. After an error the session is still
-	// this node's, and Give can be called again.
+	// when Give returns nil, and nothing is written after them. store.ErrFenced: another node has the
+	// session. After any other error the session is still this node's, as far as the store has answered, and
+	// Give can be called again.
 	Give(ctx context.Context, c store.Checkpoint) error
 	// Return gives up, as it was, a session that was taken and cannot go on here: any node may take it then.
 	// It waits for the store no longer than ctx is valid; after an error it is done when the store answers.

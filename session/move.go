@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -81,7 +82,8 @@ func (s *session) given() *giving {
 	return s.giving
 }
 
-// give gives the session up, and reports whether it has left. Otherwise it goes on here.
+// give gives the session up, and reports whether it has left: also if another process has it already, which has
+// read that it was given up before the store has told this one. Otherwise it goes on here.
 func (s *session) give(g *giving) (left bool) {
 	defer close(g.over)
 	// Not the session's context: a session that ends meanwhile has been given up or has not.
@@ -89,7 +91,7 @@ func (s *session) give(g *giving) (left bool) {
 	defer cancel()
 	s.keeper.Flush(ctx, s.told())
 	err := s.place.Give(ctx, g.checkpoint)
-	if err == nil {
+	if err == nil || errors.Is(err, store.ErrFenced) {
 		g.left = true
 		if s.endsGiven(g) {
 			s.place.End()

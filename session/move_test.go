@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -326,6 +327,28 @@ func TestMoveFails(t *testing.T) {
 		c.ended(t, closecode.ServerLeaving)
 		if tries := all.of(0).tries; tries < 2 {
 			t.Errorf("the session was offered %d times", tries)
+		}
+	})
+}
+
+// TestMovedBeforeItIsKnown: the store has given the session up and said so late, and meanwhile another process has
+// taken it. It does not go on here as well: what has waited is the next owner's to tell.
+func TestMovedBeforeItIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, all := moving(t, nil)
+		all.refuse, all.stall = fmt.Errorf("cluster: %w", store.ErrFenced), make(chan struct{})
+		c, model := st.begin()
+		synctest.Wait()
+		wait := st.drain(30 * time.Second)
+		model.WaitClosed(t)
+		c.say(`{"type":"input.text","text":"where is Ada"}`)
+		pass(100 * time.Millisecond)
+		close(all.stall)
+		wait()
+		c.expect(t, "session.moving draining")
+		c.ended(t, closecode.Moving)
+		if p := all.of(0); c.count("turn.started") != 0 || p.tries != 1 || p.ended {
+			t.Errorf("it was tried %d times, its record is over: %t, and the client was told %q", p.tries, p.ended, c.log())
 		}
 	})
 }
