@@ -207,3 +207,30 @@ func TestGivenUpInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// TestLostWhileItIsGivenUp: another node takes a session while this one tries to give it up, and the store answers the
+// try with nothing. Whoever tries learns that the session is lost: nobody else is told.
+func TestLostWhileItIsGivenUp(t *testing.T) {
+	address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
+	n, _ := nodeAt(t, address)
+	p := n.newPlace(store.SessionRecord{ID: "voice-1", User: "ada", State: store.SessionLive}, nil)
+	p.Update(func(*store.SessionRecord) {})
+	await.Closed(t, "the session is entered", p.Written())
+	p.WhenLost(func() { t.Error("it is told beside the one that tries") })
+	p.mu.Lock()
+	p.writing = make(chan struct{}) // a write that the store does not answer
+	p.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	given := make(chan error, 1)
+	go func() { given <- p.Give(ctx, store.Checkpoint{Turn: 3}) }()
+	await.True(t, "it is being given up", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.over
+	})
+	p.taken()
+	cancel()
+	if err := <-given; !errors.Is(err, store.ErrFenced) {
+		t.Errorf("whoever gives it up learns %v", err)
+	}
+}

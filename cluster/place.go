@@ -334,6 +334,9 @@ func (p *place) Give(ctx context.Context, c store.Checkpoint) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err != nil && p.isLost {
+		err = store.ErrFenced // taken was called meanwhile, and has told nobody
+	}
 	if err == nil || errors.Is(err, store.ErrFenced) {
 		p.changes.stop()
 		return err //nolint:wrapcheck // it names the store
