@@ -47,18 +47,40 @@ func (s State) listens() bool {
 	case transport.AddItemLive:
 		return !s.down()
 	case transport.AddItemIdle:
-		t := s.turn
-		return !s.down() && s.calls.Awaited() == 0 && !s.underWay() && (t == nil || t.stage == done || t.cut != uncut)
+		return !s.down() && !s.deafInCall() && !s.underWay() && s.hasAnswered()
 	default:
 		return false
 	}
 }
 
-// contextAt returns until when what waits for a silent model also waits for an answer that may be about to begin: to
+// deafInCall reports whether a call waits for its result meanwhile the model takes no entry.
+func (s State) deafInCall() bool {
+	if s.caps.AddItemBeside {
+		return s.calls.Holds(s.beside)
+	}
+	return s.calls.Awaited() > 0
+}
+
+// hasAnswered reports whether no answer is expected but that to calls which run beside the talk.
+func (s State) hasAnswered() bool {
+	t := s.turn
+	return t == nil || t.stage == done || t.cut != uncut || t.stage == owing && s.calls.Awaited() > 0
+}
+
+// contextAt returns until when what the page has told waits for an answer that may be about to begin; zero if it does
+// not.
+func (s State) contextAt() (until time.Time) {
+	if len(s.contexts) == 0 {
+		return until
+	}
+	return s.entryAt()
+}
+
+// entryAt returns until when what waits for a silent model also waits for an answer that may be about to begin: to
 // speech that has just ended, or to the result of a call. It is zero if nothing does. Noise is never answered, nor are
 // some results.
-func (s State) contextAt() (until time.Time) {
-	if len(s.contexts) == 0 || s.caps.AddItem == transport.AddItemLive || !s.listens() {
+func (s State) entryAt() (until time.Time) {
+	if s.caps.AddItem == transport.AddItemLive || !s.listens() {
 		return until
 	}
 	if s.user.unanswered && !s.user.speaks() {
@@ -80,8 +102,9 @@ func (m *machine) giveContext() {
 // giveBefore tells the model what waits for it before something asks for the next answer. While a call waits for its
 // result it stays: some models close the connection then.
 func (m *machine) giveBefore() {
-	if !m.down() && m.caps.AddItem != transport.AddItemNone && m.calls.Awaited() == 0 {
+	if !m.down() && m.caps.AddItem != transport.AddItemNone && !m.deafInCall() {
 		m.give()
+		m.takeNews()
 	}
 }
 

@@ -64,6 +64,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 		p.Relink, caps.History = true, transport.HistoryItems
 	}
 	caps.AddItem = []transport.AddItemForm{transport.AddItemIdle, transport.AddItemLive, transport.AddItemNone}[seed%3]
+	caps.AddItemBeside = seed%2 == 0
 	p.ResumeGrace = 2 * time.Minute
 	if sort%5 == 4 {
 		p.MaxCost = 100
@@ -163,6 +164,7 @@ func (tk *talk) step() {
 	}
 	tk.pass(d)
 	tk.pageTells()
+	tk.toolsTell()
 	if tk.state.replaceable() && tk.rng.IntN(20) == 0 {
 		tk.take(tk.linkInput())
 		return

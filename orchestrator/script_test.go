@@ -86,6 +86,7 @@ func (w words) caps() transport.Capabilities {
 				caps.Reconfigure = transport.ReconfigureLive
 			}
 			caps.AddItem = map[string]transport.AddItemForm{"live": transport.AddItemLive, "idle": transport.AddItemIdle}[w.id("items")]
+			caps.AddItemBeside = w.has("beside")
 			if w.has("replay") {
 				caps.History = transport.HistoryItems
 			}
@@ -194,6 +195,12 @@ func (w words) input() Input {
 		return OfCall{calls.Recorded{Call: w.id("call"), Token: w.id("token"), Name: w.id("token"), Reference: w.id("ref"), ExpiresAt: w.time("until")}}
 	case "answer":
 		return ConfirmationAnswer{Token: w.id("token"), Approved: w.id("approved") == "yes"}
+	case "progress":
+		fraction := -1.0
+		if w.has("percent") {
+			fraction = float64(w.num("percent")) / 100
+		}
+		return OfCall{calls.Progressed{Call: w.id("call"), Text: w.text("text"), Fraction: fraction}}
 	case "resolved":
 		return OfCall{calls.Resolved{Token: w.id("token"), Outcome: calls.Outcome(w.id("outcome")), By: calls.By(w.id("by"))}}
 	case "expiring":

@@ -407,6 +407,7 @@ func (s State) WakeAt() time.Time {
 	sooner(s.speechLostAt())
 	sooner(s.overlookedAt())
 	sooner(s.contextAt())
+	sooner(s.newsAt())
 	if s.turn != nil && s.turn.stage == done || s.turn == nil && s.ending() {
 		sooner(s.line.lastAt(s.ending()))
 	}

@@ -290,6 +290,7 @@ func (m *machine) end(reason EndReason) {
 //	for                         | owes nothing                  | with another connection it comes too
 //	what a page tells a model   | the end of the answer and its | the model is told NudgeAfter after
 //	that it would interrupt     | calls, or the next question   | speech or a result without an answer
+//	how far a call is           | the same, and a few seconds   | the model is told
 //	a new connection            | LinkBack or LinkGone          | the session bounds it by linkPatience
 //	a turn that a lost          | its answer                    | linkPatience after the loss it fails
 //	connection has cut off      |                               |
@@ -384,6 +385,7 @@ func (m *machine) settle() {
 	}
 	m.settleTurn()
 	m.giveContext()
+	m.giveNews()
 	m.watchOverlooked()
 	m.switchLater()
 	m.rotate()

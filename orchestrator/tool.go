@@ -73,6 +73,8 @@ func (m *machine) ofCall(in calls.Input) {
 		}
 	case calls.Nested:
 		m.carryOut(m.calls.Nested(in))
+	case calls.Progressed:
+		m.calls.Progressed(in)
 	case calls.Recorded:
 		m.carryOut(m.calls.Recorded(m.at, in))
 	case calls.Resolved:

@@ -30,6 +30,7 @@ type watcher struct {
 	budget  budgetWatch
 	asks    askWatch
 	pages   contextWatch
+	news    newsWatch
 }
 
 // turnWatch is about turns, speech and the phases of a session.
@@ -57,6 +58,7 @@ func newWatcher(t *testing.T, caps transport.Capabilities, policy Policy) *watch
 		deeds:  newDeedWatch(),
 		budget: newBudgetWatch(policy),
 		asks:   newAskWatch(),
+		news:   newNewsWatch(),
 	}
 }
 
@@ -73,6 +75,7 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 	w.budgetInput(in)
 	w.askInput(in)
 	w.contextInput(in)
+	w.newsInput(in)
 	ended := w.turns.ended
 	for i, a := range actions {
 		if ended {
@@ -84,6 +87,7 @@ func (w *watcher) see(at time.Time, in Input, actions []Action, phase Phase) {
 		w.budgetAction(a, actions[i+1:])
 		w.askAction(in, a)
 		w.contextAction(a, actions[i+1:])
+		w.newsAction(a, actions[i+1:])
 	}
 	if _, ok := in.(AudioBegan); ok && w.turns.suppressed && w.turns.open > 0 {
 		w.turns.spoke[w.turns.open] = true // though nobody hears it

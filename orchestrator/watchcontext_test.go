@@ -81,7 +81,7 @@ func (w *watcher) contextsTold(next State) {
 		}
 		return false
 	})
-	if asked < 0 || len(next.contexts) == 0 || next.down() || next.calls.Awaited() > 0 || next.phase == PhaseEnded {
+	if asked < 0 || len(next.contexts) == 0 || next.down() || next.deafInCall() || next.phase == PhaseEnded {
 		return
 	}
 	awaited := slices.ContainsFunc(w.actions[asked:], func(a Action) bool {

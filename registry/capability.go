@@ -27,7 +27,8 @@ type Messenger interface {
 type Progress interface {
 	// Tell shows the client what the tool is at (tool.progress), in at most MaxProgress characters, and
 	// how much of the work is done: 0 to 1, or less than 0 if that is not known. It never waits, and may
-	// be called as often as the work goes on: the client gets the newest, twice a second at most.
+	// be called as often as the work goes on: the client gets the newest, twice a second at most. A voice model
+	// that takes it is told the text now and then, as a word of the tool.
 	Tell(text string, fraction float64)
 }
 

@@ -34,6 +34,7 @@ func (s *session) beginCalls() {
 		Audit:        s.audit,
 		Describe:     s.describe,
 		Report:       s.report,
+		Progress:     func(in calls.Progressed) { s.dispatch(orchestrator.OfCall{In: in}) },
 		Sure:         func() bool { return s.place.Sure() },
 		Remember:     s.remember,
 	})

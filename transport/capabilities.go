@@ -49,6 +49,10 @@ type Capabilities struct {
 	// AddItem is how the model takes an entry of a conversation without a turn.
 	AddItem AddItemForm
 
+	// AddItemBeside: a model with AddItemIdle takes an entry also while calls wait, if all of them are calls
+	// beside which it continues.
+	AddItemBeside bool
+
 	// Images: the model takes still images (Image).
 	Images bool
 
@@ -111,6 +115,6 @@ const (
 	// AddItemLive: at any time; an answer that is being generated goes on without it.
 	AddItemLive
 	// AddItemIdle: it ends an answer that is being generated, so send it only while the model is silent
-	// and no call waits for its result.
+	// and no call waits for its result; but see Capabilities.AddItemBeside.
 	AddItemIdle
 )

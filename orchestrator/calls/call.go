@@ -41,6 +41,7 @@ type call struct {
 	askedAt    time.Time
 	queuedAt   time.Time
 	progressAt time.Time // when the client is next told that the tool is still running
+	news       news
 }
 
 // prepares sets the prepared call that is to run.

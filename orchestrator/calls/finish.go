@@ -13,8 +13,8 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Input is the result of a Run, Ask or Resolve: Finished, Recorded or Resolved. The set is
-// closed.
+// Input is the result of a Run, Ask or Resolve: Finished, Recorded or Resolved; or what a Run tells before: Nested or
+// Progressed. The set is closed.
 type Input interface{ input() }
 
 // Finished is the result of a Run.

@@ -72,6 +72,7 @@ func (b *beside) progress(m *protocol.ToolProgress) {
 		return
 	}
 	b.tell(m)
+	b.report(m)
 	b.pause = time.AfterFunc(progressEvery, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -81,6 +82,18 @@ func (b *beside) progress(m *protocol.ToolProgress) {
 			b.progress(next)
 		}
 	})
+}
+
+// report reports what the client was told of progress, if it has words. The caller must hold mu.
+func (b *beside) report(m *protocol.ToolProgress) {
+	if b.c.Progress == nil || m.Text == "" {
+		return
+	}
+	p := calls.Progressed{Call: b.run.Call, Text: m.Text, Fraction: -1}
+	if m.Fraction != nil {
+		p.Fraction = *m.Fraction
+	}
+	b.c.Progress(p)
 }
 
 // Timeout is registry.Messenger.Timeout.

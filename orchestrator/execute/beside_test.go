@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -151,7 +152,7 @@ func TestBesideIsBounded(t *testing.T) {
 }
 
 // TestProgress: the client gets the first word at once and then the newest, twice a second, and none
-// after the call's end.
+// after the call's end; what has words is there for the model, too.
 func TestProgress(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *fixture) {
 		a := newAside(t)
@@ -168,9 +169,15 @@ func TestProgress(t *testing.T) {
 			kept.Tell("never seen", 0)
 			return nil
 		}
-		a.run(a.talk(), a.job("c1", "look", `{}`))
+		c := a.talk()
+		var model []string
+		c.c.Progress = func(p calls.Progressed) { model = append(model, fmt.Sprintf("%s %.4s %v", p.Call, p.Text, p.Fraction)) }
+		a.run(c, a.job("c1", "look", `{}`))
 		kept.Tell("late", 1)
 		pass(time.Minute)
+		if got := strings.Join(model, ", "); got != "c1 step 0, c1 step 0.3, c1 step 0.7, c1 step 1, c1 éééé -1" {
+			t.Errorf("for the model there is %q", got)
+		}
 		want := []string{
 			`c1 0ms "step 0" 0`, `c1 420ms "step 3" 0.3`, `c1 980ms "step 7" 0.7`, `c1 1400ms "step 10" 1`,
 			fmt.Sprintf(`c1 1680ms %q -`, strings.Repeat("é", 199)+"…"), `c1 2680ms "" -`,

@@ -129,6 +129,9 @@ type Conversation struct {
 	// Report receives the result of each Run, Ask and Resolve exactly once, and a calls.Nested for each call that
 	// a tool wants to make, on goroutines of the Executor.
 	Report func(calls.Input)
+	// Progress receives what a call says that it is at, twice a second at most. It may be called concurrently, and
+	// must not wait. Nil means that nobody but the client is told.
+	Progress func(calls.Progressed)
 	// Sure reports whether the conversation is still this process's: otherwise no call that writes
 	// begins and no question is asked. It must not wait. Nil means that it always is.
 	Sure func() bool

@@ -95,7 +95,8 @@ var (
 			Tools: transport.ToolsDeclared, Scheduling: true, UsageCumulative: true,
 			// contextUpdate: "Update system instructions and tools during a session with Gemini 3.8 Live",
 			// and genai v1.77.0, types.go, LiveClientContextUpdate; read 2026-11-24.
-			Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemIdle,
+			// AddItemBeside: the page on moving says that new input cancels blocking calls alone.
+			Reconfigure: transport.ReconfigureLive, AddItem: transport.AddItemIdle, AddItemBeside: true,
 			ConnectionLife: 58 * time.Minute, Images: true,
 			Source: "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
 		},
