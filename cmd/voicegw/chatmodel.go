@@ -9,7 +9,6 @@ import (
 	"voicegw/config"
 	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -83,7 +82,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own mark.Mark) string {
 			return instructions(cfg, spec.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own)
 		},
-		Rules: policy.Rules{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)},
+		Rules: textRules(cfg),
 		Audit: s.record, Observe: s.metrics.Texted, Follow: s.followTexts(),
 		Bill:   s.bill(options.Model),
 		Logger: s.logger,

@@ -5,21 +5,27 @@ import (
 
 	"voicegw/backends/calendar"
 	"voicegw/backends/kb/access"
+	"voicegw/config"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
 
-// live returns the values of a source that schema.json files name under dynamic. It may be called
-// concurrently, and does not wait.
+// live is liveValues of the server.
 func (s *server) live(source string, session registry.Session) []string {
+	return liveValues(s.cfg, s.agents, s.caps, source, session)
+}
+
+// liveValues returns the values of a source that schema.json files name under dynamic. It may be called
+// concurrently, and does not wait.
+func liveValues(cfg *config.Config, all *agents, caps *capabilities, source string, session registry.Session) []string {
 	switch source {
 	case spec.LiveAgents:
-		return s.agents.switchable(session.Agent)
+		return all.switchable(session.Agent)
 	case spec.LiveCalendars:
-		return calendars(s.cfg.Calendar.Team, s.cfg.Calendar.Personal)
+		return calendars(cfg.Calendar.Team, cfg.Calendar.Personal)
 	case spec.LiveNamespaces:
 		var names []string
-		for _, namespace := range s.caps.library.For(access.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
+		for _, namespace := range caps.library.For(access.Asker{User: session.UserID, Vouched: session.Vouched, Agent: session.Agent, Scopes: session.Scopes}).Granted() {
 			names = append(names, string(namespace))
 		}
 		return names

@@ -30,6 +30,11 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	}
 }
 
+// textRules returns the configured rules for the tools of the text agent.
+func textRules(cfg *config.Config) policy.Rules {
+	return policy.Rules{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)}
+}
+
 // questions returns how often a user may be asked for approval.
 func questions(cfg *config.Config) policy.Questions {
 	return policy.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
@@ -44,11 +49,13 @@ func budget(b config.Budget) policy.Budget {
 	return out
 }
 
-// newExecutor makes the executor of all tools, over the store.
+// newExecutor makes the executor of all tools, over the store. Without long, calls begin no long work.
 func newExecutor(cfg *config.Config, keep *store.Store, long *jobs.Runner, logger *slog.Logger) *execute.Executor {
-	return execute.New(execute.Options{
-		Jobs: long, Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger,
-	})
+	o := execute.Options{Ledger: keep.Ledger(), Confirmations: keep.Confirmations(), Life: cfg.Confirmation.Life, Logger: logger}
+	if long != nil { // not a nil pointer in an interface
+		o.Jobs = long
+	}
+	return execute.New(o)
 }
 
 // openAudit opens the audit: it writes to the store's stream, and to a file or to stdout.

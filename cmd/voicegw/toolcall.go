@@ -7,16 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
-	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/backends/agentdesk"
+	"voicegw/audit"
 	"voicegw/config"
-	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/build"
 	"voicegw/registry/spec"
@@ -27,20 +27,43 @@ type toolsCallFlags struct {
 	Name     string   `arg:"" help:"Name or id of the tool."`
 	Args     string   `arg:"" optional:"" help:"Its arguments, a JSON object; - reads them from standard input." default:"{}"`
 	Mode     string   `help:"Side to call from: text or voice; one that the tool allows, without." enum:",text,voice" default:"" placeholder:"MODE"`
-	Store    bool     `help:"Work with the store that serve works with, instead of an empty one in memory. That of data_dir is free only while no gateway runs."`
+	Agent    string   `help:"Agent that calls: its tools and its budget; that of agent.name without." placeholder:"ID"`
 	User     userName `help:"User of the session." default:"author" placeholder:"ID"`
-	Scope    []string `help:"Scope that the conversation is granted, besides those that the tool requires; may be given several times." placeholder:"SCOPE"`
+	Scope    []string `help:"Scope that the conversation has; may be given several times." placeholder:"SCOPE"`
+	Yes      bool     `help:"Approve the call if a person must. Without, the person at the terminal is asked."`
+	Key      string   `help:"Name of the deed, for a tool that writes: a second call of it with the same key is answered from the ledger." placeholder:"KEY"`
+	Store    bool     `help:"Work with the store and the audit that serve works with, instead of an empty store in memory; those of data_dir are free only while no gateway runs. A store of store.url is used in any case."`
 	Config   string   `help:"YAML file to read the configuration from (VOICEGW_CONFIG), as serve does." placeholder:"FILE"`
 	Set      []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`
 	LogLevel string   `help:"Least level to log: debug, info, warn or error." default:"warn" enum:"debug,info,warn,error"`
 }
 
-// maxArgs bounds the arguments that are read from standard input, in bytes.
-const maxArgs = 1 << 20
+const (
+	// maxArgs bounds the arguments that are read from standard input, in bytes.
+	maxArgs = 1 << 20
+	// maxKey bounds the flag --key, in bytes.
+	maxKey = 200
+)
 
-// Run runs one tool with everything that the registry adds: defaults, validation, clamping,
-// deadline, envelope. It does not add what a conversation adds: budgets and confirmation.
+// check returns what is wrong with the flags beside one another; nil if nothing is.
+func (flags toolsCallFlags) check() error {
+	if len(flags.Key) > maxKey || strings.ContainsFunc(flags.Key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("--key must be at most %d bytes of printable text", maxKey)
+	}
+	for _, scope := range flags.Scope {
+		if !spec.ValidScope(scope) {
+			return fmt.Errorf("--scope: %q must be 1 to %d letters, digits and the signs . _ : / -", scope, spec.MaxScopeBytes)
+		}
+	}
+	return nil
+}
+
+// Run makes one call of a tool as the model of a conversation would: decided by the same policy, entered in the
+// ledger, written into the audit.
 func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
+	if err := flags.check(); err != nil {
+		return usage(err)
+	}
 	args := json.RawMessage(flags.Args)
 	if flags.Args == "-" {
 		data, err := io.ReadAll(io.LimitReader(p.Stdin, maxArgs))
@@ -54,84 +77,88 @@ func (flags toolsCallFlags) Run(ctx context.Context, p Process, parsed *kong.Con
 		return usage(err)
 	}
 	logger := newLogger(p.Stderr, flags.LogLevel, "auto")
+	kept := flags.Store || cfg.Store.URL != ""
 	keep := store.Options{Memory: true, Logger: logger}
 	dataDir, err := p.dataDir(cfg) // also for calendars, which work without one
-	if flags.Store {
+	imageDir := ""                 // without a store, images are removed like everything else when the program ends
+	if kept {
 		if err != nil {
 			return usage(err)
 		}
-		keep = storeOptions(cfg, dataDir, logger)
+		keep, imageDir = storeOptions(cfg, dataDir, logger), dataDir
 	}
 	caps, err := openCapabilities(ctx, cfg, dataDir, keep, logger)
 	if err != nil {
 		return err
 	}
-	sim, err := simulatorFor(ctx, cfg, logger)
+	var record *audit.Log
+	if kept {
+		record, err = p.auditOfCall(cfg, dataDir, caps.store, logger)
+	}
+	var sim *simulator
 	if err == nil {
-		// Without --store, images are removed like everything else when the program ends.
-		imageDir := ""
-		if flags.Store {
-			imageDir = dataDir
-		}
+		sim, err = simulatorFor(ctx, cfg, logger)
+	}
+	if err == nil {
 		err = openImages(ctx, cfg, imageDir, sim, caps, new(liveImages))
 	}
 	if err == nil {
-		err = p.toolsCallWith(ctx, flags, args, cfg, caps)
+		err = p.toolsCallWith(ctx, flags, args, cfg, caps, record)
 	}
-	if closed := errors.Join(caps.close(), sim.close()); closed != nil {
+	if closed := errors.Join(closeAudit(record), caps.close(), sim.close()); closed != nil {
 		p.complain("%v", closed)
 		return cmp.Or(err, told(exitFailure))
 	}
 	return err
 }
 
-func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config, caps *capabilities) error {
+// auditOfCall opens the configured audit. Lines for standard output go to standard error, because the answer goes
+// to the former. A gateway may be writing to the file unless this process has the store for itself; then the
+// records go to the store alone.
+func (p Process) auditOfCall(cfg *config.Config, dataDir string, keep *store.Store, logger *slog.Logger) (*audit.Log, error) {
+	if cfg.Store.URL != "" {
+		return audit.New(audit.Options{Stream: keep.Audit(), Arguments: audit.Arguments(cfg.Audit.Arguments), Logger: logger}), nil
+	}
+	return openAudit(cfg, dataDir, keep, p.Stderr, logger)
+}
+
+func (p Process) toolsCallWith(ctx context.Context, flags toolsCallFlags, args json.RawMessage, cfg *config.Config, caps *capabilities, record *audit.Log) error {
 	o := caps.registryOptions(false)
 	o.Settings = toolSettings(cfg)
+	if p.Handlers != nil {
+		o.Handlers = p.Handlers
+	}
 	loaded, err := p.loadRegistry(o)
 	if err != nil {
 		return err
 	}
-	snapshot := loaded.Snapshot()
-	p.warnIfOld(snapshot.Version())
-	id := strings.ReplaceAll(flags.Name, "-", "_")
-	switch off := slices.Contains(snapshot.Off(), id); {
-	case off && slices.Contains(agentdesk.Tools(), id) && !cfg.Agents.Tools:
-		p.complain("%s is switched off (agents.tools)", id)
-	case off:
-		p.complain("%s is switched off (tools.%s.enabled)", id, id)
-	case slices.Contains(agentdesk.Tools(), id):
-		all, err := openAgents(cfg, loaded.Snapshot, nil, caps.store.Agents(), caps.logger)
-		if err != nil {
-			return err
-		}
-		caps.agents.Set(all.catalog, loaded.Snapshot)
+	whole := loaded.Snapshot()
+	p.warnIfOld(whole.Version())
+	if err := checkRequired(cfg.Confirmation.Require, whole); err != nil {
+		return usage(err)
 	}
-	mode, scopes := spec.Mode(flags.Mode), flags.Scope // the person who runs this can read the folders anyway
-	if tool, ok := snapshot.Tool(id); ok {
-		scopes = slices.Concat(scopes, tool.Requires)
-		mode = cmp.Or(mode, tool.AllowedModes[0])
-		if tool.Availability != nil {
-			p.complain("in a conversation %s is available only under conditions (%s); called here it runs at once", id, tool.Availability)
-		}
-		if tool.Job != nil {
-			p.complain("in a conversation %s may begin long work (%s); called here it begins none", id, tool.Job)
-		}
-		if tool.RequiresConfirmation || slices.Contains(cfg.Confirmation.Require, id) {
-			p.complain("in a conversation %s waits for a person's approval; called here it runs at once", id)
-		}
+	all, err := openAgents(cfg, loaded.Snapshot, nil, caps.store.Agents(), caps.logger)
+	if err != nil {
+		return err
 	}
+	caps.agents.Set(all.catalog, loaded.Snapshot)
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	if id == "kb_search" {
+	c := &oneCall{
+		p: p, cfg: cfg, caps: caps, agents: all, yes: flags.Yes, key: flags.Key, tool: strings.ReplaceAll(flags.Name, "-", "_"),
+		executor: newExecutor(cfg, caps.store, nil, caps.logger),
+	}
+	defer c.executor.Close()
+	if record != nil {
+		c.record = record.Write
+	}
+	if c.tool == "kb_search" {
 		p.awaitVectors(ctx, caps)
 	}
-	session := registry.Session{
-		ID: "tools-call", UserID: string(flags.User), ConversationID: "tools-call", Agent: cfg.Agent.Name,
-		Vouched: true, Scopes: scopes,
-		Mode: cmp.Or(mode, spec.ModeText), Turn: 1, Now: time.Now().UTC(),
+	if err := c.begin(flags, whole); err != nil {
+		return usage(err)
 	}
-	envelope := snapshot.Execute(ctx, id, session.Mode, args, session, nobody{p, snapshot, session, []string{id}})
+	envelope := c.run(ctx, args)
 	if err := p.printJSON(envelope); err != nil || envelope.OK {
 		return err
 	}
@@ -171,84 +198,6 @@ func (p Process) awaitVectors(ctx context.Context, caps *capabilities) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// nobody stands for the missing client of a session, and shows what that would be told.
-type nobody struct {
-	p        Process
-	snapshot *registry.Snapshot
-	session  registry.Session
-	calling  []string // the tools that are calling, the outermost first
-}
-
-// Call is registry.Tools.Call: the tool that is called runs at once, too, and its answer is shown.
-func (n nobody) Call(ctx context.Context, tool string, args any) registry.Envelope {
-	if args == nil {
-		args = struct{}{}
-	}
-	encoded, err := json.Marshal(args)
-	refused := func(words toolerror.Words) registry.Envelope {
-		env := registry.NotFound(tool, n.snapshot.Version(), 0)
-		env.Error = registry.NewError(registry.ErrorPermanent, words)
-		return env
-	}
-	switch {
-	case err != nil:
-		n.p.complain("the arguments for %s cannot be written as JSON: %v", tool, err)
-		return refused(toolerror.FailedUnexpectedly(tool))
-	case slices.Contains(n.calling, tool):
-		return refused(toolerror.CallsItself(tool))
-	case len(n.calling) >= registry.MaxDepth:
-		return refused(toolerror.TooDeep(tool, registry.MaxDepth))
-	}
-	n.p.complain("%s calls %s: %s", n.calling[len(n.calling)-1], tool, encoded)
-	n.calling = append(slices.Clip(n.calling), tool)
-	envelope := n.snapshot.Execute(ctx, tool, n.session.Mode, encoded, n.session, n)
-	n.p.complain("%s answers: %s", tool, envelope.Encode())
-	return envelope
-}
-
-func (n nobody) Timeout(until time.Time, d time.Duration, message string) {
-	n.p.complain("the client would be told: timeout until %s (%s): %s", until.UTC().Format(time.RFC3339), d, message)
-}
-
-func (n nobody) Send(name string, data any) error {
-	return n.beside("the client would get", name, data)
-}
-
-func (n nobody) Note(event string, data any) error {
-	return n.beside("the audit would note", event, data)
-}
-
-func (n nobody) beside(what, name string, data any) error {
-	encoded, err := registry.Aside(name, data)
-	if err != nil {
-		return err
-	}
-	n.p.complain("%s %s: %s", what, name, encoded)
-	return nil
-}
-
-func (n nobody) Tell(text string, fraction float64) {
-	if fraction >= 0 {
-		n.p.complain("progress: %s (%.0f %%)", text, 100*min(fraction, 1))
-		return
-	}
-	n.p.complain("progress: %s", text)
-}
-
-func (nobody) Origin() string { return "" }
-
-func (nobody) Guarantor() registry.Guarantor { return registry.Guarantor{} }
-
-func (nobody) Said() []registry.Utterance { return nil }
-
-func (n nobody) Invite(offer registry.VoiceOffer) {
-	n.p.complain("the client would be invited to %s until %s", offer.SessionID, offer.ExpiresAt.UTC().Format(time.RFC3339))
-}
-
-func (n nobody) Show(i registry.Image) {
-	n.p.complain("the client would be shown %s (%d by %d)", i.URL, i.Width, i.Height)
 }
 
 // warnIfOld warns if the project in the current directory has built a registry that differs from

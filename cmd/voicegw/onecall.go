@@ -1,0 +1,358 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"voicegw/audit"
+	"voicegw/backends/agentdesk"
+	"voicegw/config"
+	"voicegw/internal/misspelt"
+	"voicegw/internal/terminal"
+	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/execute"
+	"voicegw/orchestrator/policy"
+	"voicegw/protocol"
+	"voicegw/registry"
+	"voicegw/registry/spec"
+)
+
+// oneCall is a conversation of one call, whose user is the person at the terminal. The call is decided by
+// orchestrator/calls and run by orchestrator/execute, as those of every conversation are.
+type oneCall struct {
+	// Fixed after begin.
+	p        Process
+	cfg      *config.Config
+	caps     *capabilities
+	agents   *agents
+	executor *execute.Executor
+	record   func(audit.Record) // nil without an audit
+	tool     string
+	yes      bool
+	key      string
+	session  registry.Session
+	agent    policy.Agent
+	tools    *registry.Snapshot
+	runs     *execute.Runner
+	results  chan calls.Input // from the executor's goroutines to run; never closed
+
+	out sync.Mutex // one line at a time is written to standard error
+
+	// Of the goroutine that runs run.
+	calls    calls.Calls
+	owed     int // results that are to come
+	question *protocol.ConfirmationRequest
+	envelope registry.Envelope
+}
+
+// errNoTerminal: there is nobody to ask.
+var errNoTerminal = errors.New("standard input is no terminal")
+
+// maxCallResults exceeds what one call reports, with the calls that its tool makes.
+const maxCallResults = 64
+
+// begin makes the conversation. The error names a flag that nothing fits.
+func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
+	tool, known := whole.Tool(c.tool)
+	mode := cmp.Or(spec.Mode(flags.Mode), spec.ModeText)
+	if known && flags.Mode == "" {
+		mode = tool.AllowedModes[0]
+	}
+	id := "tools-call-" + rand.Text()
+	c.session = registry.Session{
+		ID: id, UserID: string(flags.User), ConversationID: id, Agent: cmp.Or(flags.Agent, c.cfg.Agent.Name),
+		Vouched: true, Scopes: flags.Scope, Mode: mode, Now: time.Now().UTC(),
+	}
+	rules := voicePolicy(c.cfg).Tools
+	if mode == spec.ModeText {
+		rules = textRules(c.cfg)
+	}
+	has, err := c.selection(&rules)
+	if err != nil {
+		return err
+	}
+	c.tools = whole.For(has)
+	c.calls = calls.New(c.tools, &calls.Rules{Tools: rules, Prefix: "call_"})
+	c.calls.Book().As(c.agent)
+	if known {
+		c.explain(tool, has)
+	} else {
+		c.explainOff(whole)
+	}
+	c.results = make(chan calls.Input, maxCallResults)
+	of := execute.Conversation{
+		Session: c.session, Unkept: true, Tell: c.tell, Audit: c.audit, Report: func(in calls.Input) { c.results <- in },
+	}
+	if mode == spec.ModeText {
+		of.Capabilities = []any{host{c}}
+	} else {
+		of.Describe = func(s *registry.Session) { s.Phase = "active" }
+	}
+	c.runs = c.executor.Begin(of)
+	return nil
+}
+
+// selection says which tools the agent has, and puts its budget into the rules.
+func (c *oneCall) selection(rules *policy.Rules) (registry.Selection, error) {
+	name := c.session.Agent
+	sel := registry.Selection{Session: c.session, Live: func(source string, s registry.Session) []string {
+		return liveValues(c.cfg, c.agents, c.caps, source, s)
+	}}
+	switch e := c.agents.persona(name); {
+	case e != nil:
+		c.agent = policy.Agent{Name: e.Name, Version: e.Version}
+		sel.Only, sel.SwitchTo = e.Tools, e.SwitchTo
+		if rules.Mode == spec.ModeVoice {
+			rules.Budget = c.agents.Agent(name).Budget.Or(rules.Budget)
+		} else {
+			rules.Budget = e.Budget.Or(rules.Budget)
+		}
+	case name == c.cfg.Agent.Name:
+		c.agent = policy.Agent{Name: name}
+	default:
+		hint := ""
+		if meant := misspelt.Nearest(name, c.agents.Names()); meant != "" {
+			hint = ", did you mean " + meant + "?"
+		}
+		return sel, fmt.Errorf("--agent: there is no agent %q%s; there are %s", name, hint, strings.Join(c.agents.Names(), ", "))
+	}
+	return sel, nil
+}
+
+// explain says why the conversation does not have a tool, which the model is not told.
+func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
+	if slices.ContainsFunc(c.tools.All(), func(t *registry.Tool) bool { return t.ToolID == tool.ToolID }) {
+		return
+	}
+	lacks := slices.DeleteFunc(slices.Clone(tool.Requires), func(scope string) bool { return slices.Contains(c.session.Scopes, scope) })
+	switch {
+	case has.Only != nil && !slices.Contains(has.Only, tool.ToolID):
+		c.say("the agent %s does not have %s", c.session.Agent, tool.ToolID)
+	case len(lacks) > 0:
+		c.say("%s requires scopes that this call does not have: --scope %s", tool.ToolID, strings.Join(lacks, " --scope "))
+	case tool.Availability != nil:
+		c.say("%s is available only under conditions, which do not hold (%s)", tool.ToolID, tool.Availability)
+	}
+}
+
+// explainOff says why a tool is switched off.
+func (c *oneCall) explainOff(whole *registry.Snapshot) {
+	switch off := slices.Contains(whole.Off(), c.tool); {
+	case off && slices.Contains(agentdesk.Tools(), c.tool) && !c.cfg.Agents.Tools:
+		c.say("%s is switched off (agents.tools)", c.tool)
+	case off:
+		c.say("%s is switched off (tools.%s.enabled)", c.tool, c.tool)
+	}
+}
+
+// run makes the call, asks the person if it must be approved, and returns its answer. If ctx ends, a call that can
+// be stopped is stopped.
+func (c *oneCall) run(ctx context.Context, args json.RawMessage) registry.Envelope {
+	defer c.runs.Wait()
+	defer c.runs.End()
+	in := calls.Called{Turn: 1, Model: c.key, Provider: c.key, Tool: c.tool, Args: args}
+	if c.key != "" {
+		in.Message = c.deed()
+	}
+	c.do(c.calls.Called(time.Now(), in))
+	c.await(ctx)
+	if q := c.question; q != nil {
+		c.do(c.calls.Answered(q.Token, c.approves(ctx, q)))
+		c.await(ctx)
+	}
+	return c.envelope.Kept()
+}
+
+// deed is the name of the call in the ledger: the same for each call of the tool with that key, by that user.
+func (c *oneCall) deed() string {
+	name, _ := json.Marshal([]string{"tools-call", c.session.UserID, c.tool, c.key}) // texts alone: it cannot fail
+	return string(name)
+}
+
+// await takes results until none is to come.
+func (c *oneCall) await(ctx context.Context) {
+	gone := ctx.Done()
+	for c.owed > 0 {
+		select {
+		case in := <-c.results:
+			c.take(in)
+		case <-gone:
+			gone = nil
+			c.runs.End()
+			c.do(c.calls.Over())
+		}
+	}
+}
+
+func (c *oneCall) take(in calls.Input) {
+	now := time.Now()
+	switch in := in.(type) {
+	case calls.Nested:
+		c.do(c.calls.Nested(in))
+		return
+	case calls.Finished:
+		do, _ := c.calls.Finished(in)
+		c.do(do)
+	case calls.Recorded:
+		c.do(c.calls.Recorded(now, in))
+	case calls.Resolved:
+		c.do(c.calls.Resolved(now, in))
+	}
+	c.owed--
+}
+
+// do carries out what was decided.
+func (c *oneCall) do(all []calls.Action) {
+	for _, a := range all {
+		switch a := a.(type) {
+		case calls.Run:
+			c.owed++
+			c.runs.Run(a)
+		case calls.Ask:
+			c.owed++
+			c.runs.Ask(a)
+		case calls.Resolve:
+			c.owed++
+			c.runs.Resolve(a)
+		case calls.Permit:
+			c.runs.Permit(a)
+		case calls.Tell:
+			c.tell(a.Message)
+			if q, ok := a.Message.(*protocol.ConfirmationRequest); ok {
+				c.question = q
+			}
+		case calls.Approved: // the action has a turn of its own, as everywhere
+			c.do(c.calls.Approve(time.Now(), 2, a))
+		case calls.Declined:
+			c.say("%s was not approved (%s)", a.Tool, a.Outcome)
+			c.audit(a.Record)
+		case calls.Refused:
+			c.say("the answer could not be taken: %s", a.Why)
+		case calls.Answer:
+			c.answered(a)
+		}
+	}
+}
+
+// answered takes the answer to the call.
+func (c *oneCall) answered(a calls.Answer) {
+	e := calls.Effect{Refused: a.Intents()}
+	for _, i := range e.Refused {
+		e.Why = "there is no session"
+		c.say("the session would be told: %s", i.Type)
+	}
+	c.audit(a.Record(time.Now(), e))
+	c.envelope = a.Envelope
+	if a.Approval != nil {
+		c.runs.Settle(a.Approval.Reference)
+	}
+}
+
+// audit completes a record with the conversation that it belongs to, and shows what a tool notes.
+func (c *oneCall) audit(r audit.Record) {
+	r.SessionID, r.UserID, r.ConversationID = c.session.ID, c.session.UserID, c.session.ConversationID
+	if r.Agent == "" {
+		r.Agent, r.AgentVersion = c.agent.Name, c.agent.Version
+	}
+	switch {
+	case r.Event == audit.EventNote:
+		c.say("the audit notes %s: %s", r.Note, r.NoteData)
+	case r.ParentCallID != "":
+		c.say("%s was called, too: %s", r.ToolID, outcome(r))
+	}
+	if c.record != nil {
+		c.record(r)
+	}
+}
+
+// outcome is how a recorded call has ended, in a word.
+func outcome(r audit.Record) string {
+	if r.OK {
+		return "ok"
+	}
+	return string(r.ErrorType)
+}
+
+// approves asks whether the call may run.
+func (c *oneCall) approves(ctx context.Context, q *protocol.ConfirmationRequest) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	preview := terminal.Quote(cmp.Or(q.Preview, string(q.Args)))
+	if c.yes {
+		c.say("approved by --yes: %s", preview)
+		return true
+	}
+	var lines <-chan string
+	err := errNoTerminal
+	if _, isTerminal := terminal.Width(c.p.Stdin); isTerminal {
+		var stop func()
+		if lines, stop, err = terminal.OpenTyped(); err == nil {
+			defer stop()
+		}
+	}
+	if err != nil {
+		c.say("%s waits for a person's approval, and nobody can be asked here: %s. Call it at a terminal, or with --yes", q.Tool, preview)
+		return false
+	}
+	c.out.Lock()
+	_, _ = fmt.Fprintf(c.p.Stderr, "%s: %s\nApprove? [y/N] ", q.Tool, preview) // there is no other place to report an error
+	c.out.Unlock()
+	select {
+	case line := <-lines:
+		word := strings.ToLower(strings.TrimSpace(line))
+		return word == "y" || word == "yes"
+	case <-ctx.Done():
+	case <-time.After(time.Until(q.ExpiresAt.Time)):
+		c.say("the question has expired")
+	}
+	return false
+}
+
+// say writes a line to standard error. It may be called concurrently.
+func (c *oneCall) say(format string, args ...any) {
+	c.out.Lock()
+	defer c.out.Unlock()
+	c.p.complain(format, args...)
+}
+
+// tell shows what a client would be told while the call runs. It may be called concurrently.
+func (c *oneCall) tell(m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.Timeout:
+		c.say("the client would be told: timeout until %s: %s", time.UnixMilli(m.TimeoutUntil).UTC().Format(time.RFC3339), m.Message)
+	case *protocol.ToolMessage:
+		c.say("the client would get %s: %s", m.Name, m.Data)
+	case *protocol.ToolProgress:
+		if m.Fraction != nil {
+			c.say("progress: %s (%.0f %%)", m.Text, 100**m.Fraction)
+		} else {
+			c.say("progress: %s", m.Text)
+		}
+	}
+}
+
+// host stands for the client of a conversation in text, and shows what that would be told.
+type host struct{ c *oneCall }
+
+func (host) Origin() string { return "" }
+
+func (host) Guarantor() registry.Guarantor { return registry.Guarantor{} }
+
+func (host) Said() []registry.Utterance { return nil }
+
+func (h host) Invite(offer registry.VoiceOffer) {
+	h.c.say("the client would be invited to %s until %s", offer.SessionID, offer.ExpiresAt.UTC().Format(time.RFC3339))
+}
+
+func (h host) Show(i registry.Image) {
+	h.c.say("the client would be shown %s (%d by %d)", i.URL, i.Width, i.Height)
+}
