@@ -60,7 +60,7 @@ func (c Call) Record() Record {
 	if c.Tools != nil {
 		r.RegistryVersion = c.Tools.Version()
 		if t, ok := c.Tools.Tool(c.Tool); ok {
-			r.ToolVersion, r.Category = t.Version, t.Category
+			r.ToolVersion, r.ToolVariant, r.Category = t.Version, t.Variant(), t.Category
 			if t.ByClient() {
 				r.Executor = executorClient
 			}

@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func fullRecord() Record {
 	return Record{
 		Event: EventTool, Time: time.Date(2026, 11, 20, 11, 0, 0, 120_999_999, time.FixedZone("", 3600)),
-		ToolID: "kb_search", ToolVersion: "1.2.0", RegistryVersion: "1.0.0a1b2c3d", Category: spec.CategoryRetrieval, Mode: spec.ModeVoice,
+		ToolID: "kb_search", ToolVersion: "1.2.0", ToolVariant: "kb_search_next", RegistryVersion: "1.0.0a1b2c3d", Category: spec.CategoryRetrieval, Mode: spec.ModeVoice,
 		SessionID: "voice-q3kd7hz2", UserID: "ada", ConversationID: "conv-7", Agent: "default", AgentVersion: "5f2c9a1e", From: "reception", TurnID: 4,
 		CallID: "call-9", ParentCallID: "call_1", ProviderCallID: "call_Xy12", IdempotencyKey: "provider:call_Xy12", Executor: "client", BusinessKey: "9f86d081884c7d65",
 		DurationMS: 84, OK: true, ErrorType: registry.ErrorTransient, PartialSideEffects: true,
@@ -102,7 +102,7 @@ func TestLineIsAlwaysWritten(t *testing.T) {
 		intents[i] = registry.IntentType(evil)
 	}
 	worst := Record{
-		Event: Event(evil), Time: time.Now(), ToolID: evil, ToolVersion: evil, RegistryVersion: evil, Category: spec.Category(evil), Mode: spec.Mode(evil),
+		Event: Event(evil), Time: time.Now(), ToolID: evil, ToolVersion: evil, ToolVariant: evil, RegistryVersion: evil, Category: spec.Category(evil), Mode: spec.Mode(evil),
 		SessionID: evil, UserID: evil, ConversationID: evil, Agent: evil, AgentVersion: evil, From: evil, CallID: evil, ParentCallID: evil, ProviderCallID: evil, IdempotencyKey: evil, BusinessKey: evil,
 		ErrorType: registry.ErrorType(evil), Confirmation: evil, ConfirmedBy: evil, Reference: evil, Intents: intents, Refused: intents, Why: evil, NotDelivered: evil, Evidence: slices.Repeat([]string{evil}, 500), Prices: evil, KeyID: evil, Note: evil, Job: evil, NoteData: json.RawMessage("{broken"),
 		Budget: json.RawMessage("{broken"), Args: json.RawMessage("{broken"), Clamped: map[string]registry.Clamped{},

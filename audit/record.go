@@ -45,8 +45,10 @@ type Record struct {
 	Event Event     `json:"event"`
 	Time  time.Time `json:"time"` // UTC, ms
 
-	ToolID          string        `json:"toolId"`
-	ToolVersion     string        `json:"toolVersion,omitempty"`
+	ToolID      string `json:"toolId"`
+	ToolVersion string `json:"toolVersion,omitempty"`
+	// ToolVariant is the name of the version's own if it stands beside the tool's main one.
+	ToolVariant     string        `json:"toolVariant,omitempty"`
 	RegistryVersion string        `json:"registryVersion,omitempty"`
 	Category        spec.Category `json:"category,omitempty"`
 	Mode            spec.Mode     `json:"mode"`

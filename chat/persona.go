@@ -67,7 +67,15 @@ func (t *turn) toolsOf(p *Persona) *registry.Snapshot {
 	as := t.session()
 	as.Agent, as.Now = p.Name, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == p.Name || a.named(t.ID) == nil })
-	return a.opts.Tools().For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
+	return a.opts.Tools().Draw(t.drawsBy(), nil).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
+}
+
+// drawsBy is for whom the versions of tools are drawn: the user, or the conversation of somebody who has no name.
+func (t *turn) drawsBy() string {
+	if t.req.User.Anonymous() {
+		return t.conv.ID
+	}
+	return t.req.User.String()
 }
 
 // rules returns the rules for the persona's calls.

@@ -18,7 +18,10 @@ var docRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_.<>]+)` \\| ([^|]*) \\| .")
 var ofAnyName = regexp.MustCompile(`^(providers|auth\.keys|auth\.jwt|webhooks|tools)\.[a-z0-9_-]+\.`)
 
 // anyTools are the tools of a program; the names are those of voicegw.example.yaml.
-var anyTools = []ToolDeclaration{{ID: "weather_lookup", Settings: []ToolSetting{{Name: "api_key", Type: TypeSecret, Default: setting.Secret{}}}}}
+var anyTools = []ToolDeclaration{
+	{ID: "weather_lookup", Settings: []ToolSetting{{Name: "api_key", Type: TypeSecret, Default: setting.Secret{}}}},
+	{ID: "weather_lookup_next", VariantOf: "weather_lookup"},
+}
 
 // aKeySet is a set of keys as an issuer publishes it.
 const aKeySet = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","use":"sig","x":"A6EHv_POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg"}]}`

@@ -14,6 +14,8 @@ import (
 type ToolDeclaration struct {
 	// ID is its toolId.
 	ID string
+	// VariantOf is the tool of which it is another version; empty for a tool of its own.
+	VariantOf string
 	// Settings are its own, in the order in which problems name them.
 	Settings []ToolSetting
 }
@@ -37,8 +39,11 @@ type Tools map[string]*Tool
 type Tool struct {
 	// Enabled is false for a tool that the operator has switched off.
 	Enabled bool `key:"enabled"`
+	// Share is how many of 100 users get the tool, if it is a version of another one.
+	Share int `key:"share"`
 
-	own []ownSetting
+	variantOf string
+	own       []ownSetting
 }
 
 // ownSetting is a setting that the tool declares, under tools.<id>.
@@ -65,6 +70,9 @@ func (t *Tool) Values() map[string]any {
 // fields returns all settings of a tool.
 func (t *Tool) fields(id string) []field {
 	all := fieldsOf(toolsPrefix+id+".", t)
+	if t.variantOf == "" {
+		all = slices.DeleteFunc(all, func(f field) bool { return f.key == toolsPrefix+id+".share" })
+	}
 	for _, s := range t.own {
 		all = append(all, s.field)
 	}
@@ -75,7 +83,7 @@ func (t *Tool) fields(id string) []field {
 func (l *loader) knowTools() {
 	l.config.Tools = Tools{}
 	for _, d := range l.source.Tools {
-		t := &Tool{Enabled: true}
+		t := &Tool{Enabled: true, variantOf: d.VariantOf}
 		for _, s := range d.Settings {
 			f := field{key: toolsPrefix + d.ID + "." + s.Name, value: reflect.New(reflect.TypeOf(s.Type).Elem()).Elem()}
 			if s.Default != nil {
@@ -90,6 +98,7 @@ func (l *loader) knowTools() {
 
 // settleTools notes which settings of tools have a value, and reports those that an enabled tool lacks.
 func (l *loader) settleTools() {
+	l.settleShares()
 	for _, d := range l.source.Tools {
 		t := l.config.Tools[d.ID]
 		for i, s := range d.Settings {
@@ -100,6 +109,27 @@ func (l *loader) settleTools() {
 			}
 			l.problems.add(l.at(own.key), "%s is missing, and the tool %s needs it (%s); give it, or switch the tool off with %s%s.enabled: false.",
 				own.key, d.ID, strings.TrimSuffix(s.Description, "."), toolsPrefix, d.ID)
+		}
+	}
+}
+
+// settleShares reports shares of versions that cannot be given.
+func (l *loader) settleShares() {
+	sums := map[string]int{}
+	for _, d := range l.source.Tools {
+		t, key := l.config.Tools[d.ID], toolsPrefix+d.ID+".share"
+		if d.VariantOf == "" || l.reported(key) {
+			continue
+		}
+		if t.Share < 0 || t.Share > 100 {
+			l.problems.add(l.at(key), "%s is %d; it is how many of 100 users get this version of %s, 0 to 100.", key, t.Share, d.VariantOf)
+			continue
+		}
+		if before := sums[d.VariantOf]; t.Enabled && t.Share > 0 && before+t.Share > 100 {
+			l.problems.add(l.at(key), "%s is %d, and other versions of %s have %d already: together they have at most 100.", key, t.Share, d.VariantOf, before)
+		}
+		if t.Enabled {
+			sums[d.VariantOf] += t.Share
 		}
 	}
 }

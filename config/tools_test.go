@@ -157,3 +157,34 @@ func TestToolSettingsReload(t *testing.T) {
 		t.Error("the settings were not taken over, or the configuration that runs has changed")
 	}
 }
+
+// TestToolShares: a version of another tool has a share, and no other tool has one.
+func TestToolShares(t *testing.T) {
+	tools := []ToolDeclaration{{ID: "kb_search"}, {ID: "kb_search_b", VariantOf: "kb_search"}, {ID: "kb_search_c", VariantOf: "kb_search"}}
+	for name, c := range map[string]struct {
+		file string
+		want string // part of the error; empty if it is loaded
+	}{
+		"nothing":                  {"tools: {}", ""},
+		"all":                      {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 40}\n", ""},
+		"one that is switched off": {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 60, enabled: false}\n", ""},
+		"too much together":        {"tools:\n  kb_search_b: {share: 60}\n  kb_search_c: {share: 41}\n", "voicegw.yaml:3: tools.kb_search_c.share is 41, and other versions of kb_search have 60 already"},
+		"too much":                 {"tools:\n  kb_search_b: {share: 101}\n", "voicegw.yaml:2: tools.kb_search_b.share is 101; it is how many of 100 users get this version of kb_search, 0 to 100."},
+		"less than nothing":        {"tools:\n  kb_search_b: {share: -1}\n", "tools.kb_search_b.share is -1"},
+		"no number":                {"tools:\n  kb_search_b: {share: half}\n", "tools.kb_search_b.share must be a whole number"},
+		"an unknown version":       {"tools:\n  kb_serch_b: {share: 10}\n", `There is no setting "tools.kb_serch_b". Did you mean tools.kb_search_b?`},
+		"the tool itself":          {"tools:\n  kb_search: {share: 10}\n", `There is no setting "tools.kb_search.share"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": c.file}.ReadFile, Tools: tools})
+			switch {
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want == "" && name == "all" && cfg.Tools["kb_search_b"].Share != 60:
+				t.Errorf("the share is %d", cfg.Tools["kb_search_b"].Share)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("%v lacks %s", err, c.want)
+			}
+		})
+	}
+}

@@ -28,6 +28,8 @@ type toolLine struct {
 	LatencyBudgetMS      int                `json:"latencyBudgetMs"`
 	// Output is the schema of the data of an answer; absent if the tool does not describe it.
 	Output json.RawMessage `json:"output,omitempty"`
+	// Versions are those beside the main one; absent without any.
+	Versions []registry.Version `json:"versions,omitempty"`
 }
 
 // tools lists the tools, those of ?mode=text or voice or all.
@@ -45,7 +47,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 	list := []toolLine{}
 	for _, t := range tools {
 		list = append(list, toolLine{
-			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output, Description: t.Description, Summary: t.Summary, Category: t.Category,
+			ToolID: t.ToolID, Version: t.Version, Title: t.Title, Tags: t.Tags, Output: t.Output, Versions: snapshot.Versions(t.ToolID), Description: t.Description, Summary: t.Summary, Category: t.Category,
 			SideEffects: t.SideEffects, RequiresConfirmation: t.RequiresConfirmation, ConfirmWhen: t.ConfirmWhen, AllowedModes: t.AllowedModes, Requires: t.Requires, RateLimit: t.RateLimit, Availability: t.Availability, Job: t.Job, LatencyBudgetMS: t.LatencyBudgetMS,
 		})
 	}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -33,6 +34,9 @@ func (m *Metrics) toolCounters(tools *registry.Snapshot) map[toolKey]*tool {
 		if tools != nil {
 			for _, t := range tools.Tools(mode) {
 				ids = append(ids, t.ToolID)
+				for _, v := range tools.Versions(t.ToolID) {
+					ids = append(ids, v.ID)
+				}
 			}
 		}
 		for _, id := range ids {
@@ -83,7 +87,7 @@ func (m *Metrics) Audited(r audit.Record) {
 		return
 	}
 	tools := *m.tools.Load()
-	t := tools[toolKey{r.ToolID, r.Mode}]
+	t := tools[toolKey{cmp.Or(r.ToolVariant, r.ToolID), r.Mode}]
 	if t == nil {
 		t = tools[toolKey{unknown, spec.ModeVoice}]
 		if r.Mode == spec.ModeText {

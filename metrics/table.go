@@ -136,7 +136,7 @@ var families = []Family{
 
 	// Tools, by voice and by text.
 	{Name: "tool_calls_total", Kind: Counter, Labels: []string{"tool", "mode", "outcome"},
-		Help: "Calls of tools: ok, cached (an earlier answer was given), or the type of the error."},
+		Help: "Calls of tools: ok, cached (an earlier answer was given), or the type of the error. A version beside a tool has its own id."},
 	{Name: "tool_seconds", Kind: Histogram, Labels: []string{"tool", "part"}, Buckets: calling,
 		Help: "How long calls waited before their handler began (queued), and how long they ran (run)."},
 	{Name: "tool_clamped_total", Kind: Counter, Labels: []string{"tool", "mode"},

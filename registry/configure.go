@@ -18,6 +18,8 @@ import (
 type ToolSettings struct {
 	// Off leaves the tool out of snapshots.
 	Off bool
+	// Share is how many of 100 users get the tool, if it is a version beside another one: 0 to 100.
+	Share int
 	// Values are those of the tool's own settings by name, with the types of [spec.Setting.Value]. Those that
 	// are missing have their default.
 	Values map[string]any

@@ -150,7 +150,7 @@ func (t *Tool) counted() string {
 	if t.client {
 		return ClientTool
 	}
-	return t.ToolID
+	return cmp.Or(t.variant, t.ToolID)
 }
 
 // With returns a snapshot of the same version that also has these tools, made by [Declare]. The error
@@ -160,7 +160,7 @@ func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 	if s == nil {
 		s = noTools()
 	}
-	all := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
+	all := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, drawn: s.drawn, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
 	for _, t := range s.sorted {
 		all.tools[t.ToolID] = t.within(s, all)
 	}

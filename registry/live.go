@@ -61,12 +61,16 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 }
 
 // ToolsVersion returns the version of the tools as a session has them: that of the file and, if enums were
-// filled, "+" and the first 8 hex digits of SHA-256 over what they were filled with.
+// filled or versions beside the main ones were drawn, "+" and the first 8 hex digits of SHA-256 over these.
 func (s *Snapshot) ToolsVersion() string {
-	if s.filled == "" {
-		return s.version
+	switch others := s.drawn.others(); {
+	case others != "":
+		sum := sha256.Sum256([]byte(s.filled + "\n" + others))
+		return s.version + "+" + hex.EncodeToString(sum[:4])
+	case s.filled != "":
+		return s.version + "+" + s.filled
 	}
-	return s.version + "+" + s.filled
+	return s.version
 }
 
 // filling fills one snapshot.

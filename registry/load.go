@@ -24,6 +24,7 @@ type loader struct {
 	settings  map[string]ToolSettings
 	live      map[string]*liveSettings
 	values    map[string]reflect.Value // of the tools' own settings, not yet in live
+	versions  []candidate              // the tools that are versions of others
 }
 
 func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader, error) {
@@ -96,6 +97,7 @@ func (l *loader) file(data []byte) {
 	for i, entry := range tools {
 		l.tool(document.Pointer{"tools"}.Index(i), entry, raw.Tools[i])
 	}
+	l.beside()
 	for id, twin := range toolname.Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
 		l.problem(document.Pointer{"tools"}, "The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", id, twin)
 	}
@@ -145,6 +147,8 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 		l.problem(place.With("toolId"), "There are two tools %q.", e.ToolID)
 	case toolname.Reserved(e.ToolID) != "": // spec.Read has reported it
 	case l.off(e.ToolID):
+	case e.VariantOf != "":
+		l.version(place, &Tool{Entry: e, compiled: compiled})
 	case e.ToolID != "":
 		l.add(place, &Tool{Entry: e, compiled: compiled}, l.opts.Handlers[e.ToolID])
 	}
@@ -181,9 +185,14 @@ func (l *loader) forms(place document.Pointer, tree any, data json.RawMessage, b
 	return forms
 }
 
-// add adds a tool and binds its handler.
+// add adds a tool with its handler.
 func (l *loader) add(place document.Pointer, t *Tool, h Handler) {
 	l.snapshot.tools[t.ToolID] = t
+	l.bind(place, t, h)
+}
+
+// bind gives a tool its handler.
+func (l *loader) bind(place document.Pointer, t *Tool, h Handler) {
 	if h.run == nil {
 		l.problem(place, "The tool %q has no handler in this program: write its handler.go, run `voicegw tools build` and build the program again.", t.ToolID)
 		return
@@ -207,7 +216,7 @@ func (l *loader) add(place document.Pointer, t *Tool, h Handler) {
 // handlers reports handlers without a tool.
 func (l *loader) handlers() {
 	for _, id := range slices.Sorted(maps.Keys(l.opts.Handlers)) {
-		if _, ok := l.snapshot.tools[id]; !ok && !slices.Contains(l.snapshot.off, id) {
+		if _, ok := l.snapshot.tools[id]; !ok && !slices.Contains(l.snapshot.off, id) && !l.isVersion(id) {
 			l.problem(nil, "This program has a handler for %q and the file has no such tool: it is older or newer than the program. Run `voicegw tools build`.", id)
 		}
 	}

@@ -19,7 +19,7 @@ func (s *Snapshot) Only(ids []string) *Snapshot {
 // having returns a snapshot of the same version with the tools that fit, those of the client and, if any
 // tool fits, the built-in ones.
 func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
-	sub := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
+	sub := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, drawn: s.drawn, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
 	sub.closed = maps.Clone(s.closed)
 	maps.DeleteFunc(sub.closed, func(_ string, t *Tool) bool { return !fits(t) })
 	some := slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !isBuiltin(t.ToolID) && fits(t) })

@@ -16,7 +16,15 @@ type Tool struct {
 	handler  Handler
 	sources  map[spec.Mode][]source
 	client   bool // the client runs it; see Declare
+	// variant is the id of its own folder if it is a version beside another tool, whose ToolID it then has; share
+	// is how many of 100 users get it.
+	variant string
+	share   int
 }
+
+// Variant returns the id of the tool's own folder if it is a version beside another tool, whose ToolID it
+// has; empty otherwise.
+func (t *Tool) Variant() string { return t.variant }
 
 // Snapshot holds the tools of one version; immutable, and safe for concurrent use.
 type Snapshot struct {
@@ -25,6 +33,9 @@ type Snapshot struct {
 	sorted  []*Tool
 	closed  map[string]*Tool // withheld only because of the time, see Available; nil if nothing is
 	off     []string         // switched off by the configuration, sorted
+
+	variants *variants // of a loaded snapshot; nil if no tool has several versions
+	drawn    *drawn    // nil before Draw
 
 	loaded   *Snapshot // the whole one that was loaded, of which this has tools
 	fillings *fillings // of loaded and all snapshots of its tools

@@ -50,7 +50,7 @@ func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
 	if len(problems) > 0 {
 		panic(fmt.Sprint("registry: the schema of "+toolname.AgentSwitch+": ", problems)) // it is made here, of texts in quotes
 	}
-	sub := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, opts: s.opts, stats: s.stats, tools: maps.Clone(s.tools)}
+	sub := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, drawn: s.drawn, opts: s.opts, stats: s.stats, tools: maps.Clone(s.tools)}
 	tool := &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
 	sub.tools[toolname.AgentSwitch] = tool
 	sub.sorted = append(slices.Clone(s.sorted), tool)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/policy"
 	"voicegw/protocol/closecode"
@@ -163,6 +164,15 @@ func (m *Manager) choose(g *guest) *Cause {
 	}
 	g.agent = a
 	return nil
+}
+
+// drawsBy is for whom the versions of tools are drawn: the user, or the conversation of somebody who has no name,
+// which may have been held in text before.
+func drawsBy(who user.User, conversation, session string) string {
+	if who.Anonymous() {
+		return cmp.Or(conversation, session)
+	}
+	return who.String()
 }
 
 // equip returns what of a snapshot, which may be nil, the sessions of an agent have, for a user of whom

@@ -114,7 +114,8 @@ func (m *Manager) visit(id string) *session {
 // runStored runs an approved call of a session that is not here, and returns its answer and its
 // audit record.
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
-	env, tools := registry.NotFound(c.Tool, "", 0), m.snapshot()
+	env := registry.NotFound(c.Tool, "", 0)
+	tools := m.snapshot().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
 	if tools != nil {
 		env, _ = m.options().Executor.RunStored(ctx, tools, c, execute.Conversation{Capabilities: []any{nobody{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
 	}

@@ -47,6 +47,7 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 			return nil, blocked(until)
 		}
 	}
+	g.all = g.all.Draw(drawsBy(g.User, g.start.ConversationID, g.SessionID), nil)
 	if cause := m.declare(g); cause != nil {
 		return nil, cause
 	}

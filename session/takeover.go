@@ -143,7 +143,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
 	defer cancel()
 	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
-	g.all = m.snapshot()
+	g.all = m.snapshot().Draw(drawsBy(who, r.Conversation, r.ID), r.Versions)
 	if cause := m.declare(g); cause != nil {
 		g.logger.Warn("a session that was taken over goes on without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}

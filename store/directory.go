@@ -71,6 +71,8 @@ type SessionRecord struct {
 	Origin string `json:"origin,omitempty"`
 	// ToolsVersion is the version of the registry that the session's node has declared.
 	ToolsVersion string `json:"tools_version,omitempty"`
+	// Versions are the versions of tools that the session has drawn, by the tools' ids; nil if no tool has several.
+	Versions map[string]string `json:"versions,omitempty"`
 	// AgentVersion is the version of the agent with which the session began; empty for one without a
 	// document.
 	AgentVersion string `json:"agent_version,omitempty"`
@@ -109,7 +111,7 @@ type storedSession struct {
 // sessionFields are the names of the fields that this version knows.
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
-	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", AgentVersion: "x",
+	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", Versions: map[string]string{"x": "x"}, AgentVersion: "x",
 	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
 }})
 

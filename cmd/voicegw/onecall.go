@@ -61,6 +61,11 @@ const maxCallResults = 64
 
 // begin makes the conversation. The error names a flag that nothing fits.
 func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
+	var pinned map[string]string
+	if tool, version, ok := whole.VersionOf(c.tool); ok { // the author tries a version that a model knows by the tool's id
+		c.tool, pinned = tool, map[string]string{tool: version}
+	}
+	whole = whole.Draw(string(flags.User), pinned)
 	tool, known := whole.Tool(c.tool)
 	mode := cmp.Or(spec.Mode(flags.Mode), spec.ModeText)
 	if known && flags.Mode == "" {

@@ -59,13 +59,14 @@ func (s *shop) tools() ([]byte, map[string]registry.Handler) {
 	})
 	entries := []registry.Entry{
 		s.entry("gift", func(*spec.Spec) {}),
+		s.entry("gift_next", func(t *spec.Spec) { t.VariantOf, t.Version = "gift", "2.0.0" }),
 		s.entry("hidden", func(t *spec.Spec) { t.Requires = []string{"shop.hidden"} }),
 		s.entry("other", func(t *spec.Spec) { t.Availability = &spec.Availability{Agents: []string{"other"}} }),
 		s.entry("pay", func(t *spec.Spec) { t.RequiresConfirmation, t.Preview = true, "Pay {ref}" }),
 		s.entry("plan", func(*spec.Spec) {}),
 		s.entry("spoken", func(t *spec.Spec) { t.AllowedModes = []spec.Mode{spec.ModeVoice} }),
 	}
-	return registrytest.File(s.t, entries...), map[string]registry.Handler{"gift": pay, "hidden": pay, "other": pay, "pay": pay, "plan": plan, "spoken": pay}
+	return registrytest.File(s.t, entries...), map[string]registry.Handler{"gift": pay, "gift_next": pay, "hidden": pay, "other": pay, "pay": pay, "plan": plan, "spoken": pay}
 }
 
 // entry is a tool that writes and takes a ref, in both modes.
@@ -125,6 +126,10 @@ func TestToolsCallDecides(t *testing.T) {
 		paid  int
 	}{
 		"an allowed call":                             {[]string{"gift", args}, exitOK, `"ref": "r1"`, 1},
+		"the main version":                            {[]string{"gift", args}, exitOK, `"toolVersion": "1.0.0"`, 1},
+		"a version by its own name":                   {[]string{"gift_next", args}, exitOK, `"toolVersion": "2.0.0"`, 1},
+		"a version by its share":                      {[]string{"gift", args, "--set", "tools.gift_next.share=100"}, exitOK, `"toolVersion": "2.0.0"`, 1},
+		"a version that is misspelt":                  {[]string{"gift", args, "--set", "tools.gift_nxt.share=100"}, exitUsage, "Did you mean tools.gift_next", 0},
 		"by voice":                                    {[]string{"spoken", args}, exitOK, `"phase": "active"`, 1},
 		"in the wrong mode":                           {[]string{"spoken", args, "--mode", "text"}, exitFailure, "MODE_RESTRICTED", 0},
 		"wrong arguments":                             {[]string{"gift", `{}`}, exitFailure, "VALIDATION", 0},

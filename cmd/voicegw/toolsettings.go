@@ -31,7 +31,7 @@ func (p Process) declaredTools() []config.ToolDeclaration {
 	}
 	var all []config.ToolDeclaration
 	for _, t := range file.Tools {
-		d := config.ToolDeclaration{ID: t.ToolID}
+		d := config.ToolDeclaration{ID: t.ToolID, VariantOf: t.VariantOf}
 		for _, name := range slices.Sorted(maps.Keys(t.Settings)) {
 			s := t.Settings[name]
 			typ := settingTypes[s.Type]
@@ -66,7 +66,7 @@ func (p Process) anySettings() map[string]registry.ToolSettings {
 func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 	all := map[string]registry.ToolSettings{}
 	for id, t := range cfg.Tools {
-		all[id] = registry.ToolSettings{Off: !t.Enabled, Values: t.Values()}
+		all[id] = registry.ToolSettings{Off: !t.Enabled, Share: t.Share, Values: t.Values()}
 	}
 	if !cfg.Agents.Tools {
 		for _, id := range agentdesk.Tools() {

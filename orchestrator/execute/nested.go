@@ -229,7 +229,7 @@ func (t *toolbox) audited(j calls.Run, tool string, env registry.Envelope, budge
 	r := line.Record()
 	r.ToolVersion, r.RegistryVersion, r.Reference = env.Meta.ToolVersion, env.Meta.RegistryVersion, j.Reference
 	if j.Prepared != nil {
-		r.Category = j.Prepared.Tool().Category
+		r.Category, r.ToolVariant = j.Prepared.Tool().Category, j.Prepared.Tool().Variant()
 	}
 	t.c.Audit(r)
 }

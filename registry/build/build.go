@@ -120,6 +120,7 @@ func (p *project) check(names []string) []*tool {
 			tools = append(tools, t)
 		}
 	}
+	p.agree(p.root.FS())
 	return tools
 }
 

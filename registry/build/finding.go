@@ -146,12 +146,13 @@ const (
 	ruleExamples   = "the-examples"
 	ruleHandler    = "handlergo"
 	ruleGenerated  = "generated-files"
+	ruleVariant    = "variantof"
 	ruleWrites     = "an-action-that-writes-without-confirmation"
 )
 
 // fields are the fields of schema.json, as written.
 var fields = [...]string{
-	"toolId", "version", "title", "tags", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "confirmWhen",
+	"toolId", "variantOf", "version", "title", "tags", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "confirmWhen",
 	"allowedModes", "requires", "rateLimit", "availability", "job", "latencyBudgetMs", "timeoutMs", "behavior", "scheduling", "cancellable",
 	"idempotencyKey", "preview", "clamp", "parameters", "output", "settings", "dynamic",
 }

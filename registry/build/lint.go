@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type linter struct {
 	twins    map[string]string // ids that are too similar to an earlier one
 	provided map[spec.Mode][]reflect.Type
 	tool     string // the tool that is being checked
+	beside   []*version
 	findings []Finding
 }
 
@@ -113,6 +115,9 @@ func (l *linter) schema(s *source, t *tool) *node {
 		usable = usable && p.Path != "" && !strings.HasPrefix(p.Path, "/parameters")
 	}
 	l.fields(s, tree, &declared)
+	if declared.VariantOf != "" && len(problems) == 0 {
+		l.beside = append(l.beside, &version{folder: s.name, file: file, tree: tree, spec: declared})
+	}
 	l.output(file, tree, t, problems)
 	l.wording(file, tree)
 	if len(declared.Parameters) == 0 {
@@ -201,7 +206,7 @@ func (l *linter) guide(s *source, t *tool, parameters *node) {
 	file, text := s.file(guideFile), string(s.guide)
 	g := parseGuide(text)
 	t.entry.Summary, t.entry.Guide = g.summary, text
-	if want := toolID(s.name); s.named && g.title != want {
+	if want := cmp.Or(t.entry.VariantOf, toolID(s.name)); s.named && g.title != want { // a model reads it
 		l.add(file, max(1, g.titleLine), "", ruleGuide, "The guide must begin with the heading \"# %s\".", want)
 	}
 	switch n := utf8.RuneCountInString(g.summary); {

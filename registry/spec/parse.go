@@ -50,7 +50,7 @@ var (
 
 	specKeys = []string{
 		"allowedModes", "availability", "behavior", "cancellable", "category", "clamp", "confirmWhen", "description", "dynamic", "idempotencyKey", "idempotent", "job", "latencyBudgetMs",
-		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "version",
+		"output", "parameters", "preview", "rateLimit", "requires", "requiresConfirmation", "scheduling", "settings", "sideEffects", "tags", "timeoutMs", "title", "toolId", "variantOf", "version",
 	}
 )
 
@@ -133,6 +133,8 @@ func Read(object map[string]any, raw map[string]json.RawMessage) (Spec, *Compile
 		Settings:             r.settings(raw["settings"]),
 		Parameters:           parametersOf(object, raw["parameters"]),
 	}
+	s.VariantOf = r.variantOf(s.ToolID)
+	r.noShare(&s)
 	s.TimeoutMS = cmp.Or(s.TimeoutMS, DefaultTimeoutMS)
 	r.rules(&s)
 	r.problems = append(r.problems, document.Legible(object, nil)...)

@@ -65,6 +65,9 @@ func TestParseRefuses(t *testing.T) {
 		{"a filled number", `dynamic: {"/properties/top_k/enum": "tools"}`, "/dynamic/~1properties~1top_k~1enum", "are texts"},
 		{"a filled enum with bounds", `dynamic: {"/properties/query/enum": "tools"}`, "/dynamic/~1properties~1query~1enum", `remove "maxLength"`},
 		{"a filled enum with values", `dynamic: {"/properties/namespace/enum": "namespaces"}`, "/dynamic/~1properties~1namespace~1enum", `remove "default"`},
+		{"a version of itself", `variantOf: "kb_search"`, "/variantOf", "no version of itself"},
+		{"a version of no id", `variantOf: "KB"`, "/variantOf", "toolId of another tool"},
+		{"a version of a number", `variantOf: 1`, "/variantOf", "is a string"},
 		{"settings are a list", `settings: []`, "/settings", "1 to 32 settings"},
 		{"settings without any", `settings: {}`, "/settings", "leave it out"},
 		{"a setting called enabled", `settings: {"enabled": {"type":"boolean","description":"D"}}`, "/settings/enabled", "by itself"},
@@ -266,5 +269,17 @@ func TestAClampIsAValidValue(t *testing.T) {
 		if (len(problems) > 0) != refused || refused && problems[0].Path != "/clamp/voice/n" {
 			t.Errorf("%s: %v", property, problems)
 		}
+	}
+}
+
+// TestNoShare: a version of another tool cannot declare the setting that every version has; another tool can.
+func TestNoShare(t *testing.T) {
+	share := `settings: {"share": {"type": "integer", "description": "How much."}}`
+	if _, problems := Parse([]byte(spectest.Change(t, spectest.KBSearch, share))); len(problems) > 0 {
+		t.Errorf("a tool of its own: %v", problems)
+	}
+	_, problems := Parse([]byte(spectest.Change(t, spectest.KBSearch, share, `variantOf: "kb"`)))
+	if len(problems) != 1 || problems[0].Path != "/settings/share" || !strings.Contains(problems[0].Message, "not its own") {
+		t.Errorf("a version: %v", problems)
 	}
 }

@@ -68,6 +68,9 @@ type Spec struct {
 	// ToolID is the tool's name for a model: lower-case letters, digits and underscores,
 	// a letter first, at most [MaxToolID].
 	ToolID string `json:"toolId"`
+	// VariantOf is the id of the tool of which this is another version, that a share of the users gets under that
+	// id; empty for a tool of its own. See registry.Snapshot.Draw.
+	VariantOf string `json:"variantOf,omitempty"`
 	// Version is the tool's own version, in semantic versioning.
 	Version string `json:"version"`
 	// Title is the tool's name for people, at most 80 characters; empty if the author gives none. Tags are

@@ -1,0 +1,48 @@
+package build
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
+)
+
+// version is a tool that is a version of another one, and that was read without problems.
+type version struct {
+	folder, file string
+	tree         *node
+	spec         spec.Spec
+}
+
+// agree compares each version with the tool beside which it stands, which is read for that.
+func (l *linter) agree(root fs.FS) {
+	byVersion := map[string]string{} // of the tool and its version, the folder
+	for _, v := range l.beside {
+		l.tool = v.folder
+		of := v.spec.VariantOf
+		main := strings.ReplaceAll(of, "_", "-")
+		text, err := fs.ReadFile(root, path.Join(toolsDir, main, schemaFile))
+		if err != nil {
+			names, _ := toolNames(root) // without a folder there is nothing to suggest
+			for i, name := range names {
+				names[i] = toolID(name)
+			}
+			l.add(v.file, v.tree.lineOf("/variantOf"), "/variantOf", ruleVariant, "There is no tool %s of which this could be a version%s.", document.Show(of), document.DidYouMean(of, names))
+			continue
+		}
+		declared, problems := spec.Parse(text)
+		if len(problems) > 0 {
+			continue // its own check tells them
+		}
+		for _, p := range spec.Disagreements(&declared, &v.spec) {
+			l.add(v.file, v.tree.lineOf(p.Path), p.Path, ruleVariant, "%s", p.Message)
+		}
+		if other, twice := byVersion[of+" "+v.spec.Version]; twice {
+			l.add(v.file, v.tree.lineOf("/version"), "/version", ruleVariant, "The version %s is that of %s, too; the audit tells versions apart by it.", v.spec.Version, other)
+		}
+		byVersion[of+" "+v.spec.Version] = v.folder
+	}
+	l.tool, l.beside = "", nil
+}

@@ -1,0 +1,217 @@
+package registry
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"voicegw/registry/document"
+	"voicegw/registry/spec"
+)
+
+// candidate is a tool that is a version of another one, as it was loaded.
+type candidate struct {
+	place document.Pointer
+	tool  *Tool
+}
+
+// variants are the versions beside the main ones of one loaded snapshot.
+type variants struct {
+	byTool map[string][]*Tool // by the main one's id, sorted by their own ids; fixed after load
+
+	mu sync.Mutex // guards kept
+	// kept has at most maxDraws snapshots by what was drawn. When it is full it begins anew: sessions keep theirs.
+	kept map[string]*Snapshot
+}
+
+// maxDraws is how many combinations of versions are kept.
+const maxDraws = 64
+
+// drawn is what was drawn for one snapshot; immutable.
+type drawn struct {
+	versions map[string]string // by tool, of each tool that has several
+	beside   string            // those that are not the main ones, by their own ids; empty if there are none
+}
+
+// others returns the versions that are not the main ones; d may be nil.
+func (d *drawn) others() string {
+	if d == nil {
+		return ""
+	}
+	return d.beside
+}
+
+// version takes a tool that is a version of another one.
+func (l *loader) version(place document.Pointer, t *Tool) {
+	if l.isVersion(t.ToolID) {
+		l.problem(place.With("toolId"), "There are two tools %q.", t.ToolID)
+		return
+	}
+	t.variant, t.share = t.ToolID, l.settings[t.ToolID].Share
+	l.bind(place, t, l.opts.Handlers[t.ToolID])
+	l.versions = append(l.versions, candidate{place, t})
+}
+
+// isVersion reports whether a version of another tool has that id of its own.
+func (l *loader) isVersion(id string) bool {
+	return slices.ContainsFunc(l.versions, func(c candidate) bool { return c.tool.variant == id })
+}
+
+// beside puts the versions beside the tools whose ids they get.
+func (l *loader) beside() {
+	all := map[string][]*Tool{}
+	for _, c := range l.versions {
+		of := c.tool.VariantOf
+		main, ok := l.snapshot.tools[of]
+		switch {
+		case slices.Contains(l.snapshot.off, of):
+			continue // who switches a tool off switches off all of it
+		case !ok:
+			l.problem(c.place.With("variantOf"), "There is no tool %q of which %s could be a version%s.", of, c.tool.variant, document.DidYouMean(of, slices.Collect(maps.Keys(l.snapshot.tools))))
+			continue
+		}
+		for _, p := range spec.Disagreements(&main.Spec, &c.tool.Spec) {
+			l.problems = append(l.problems, document.Problem{Path: c.place.String() + p.Path, Message: c.tool.variant + ": " + p.Message})
+		}
+		for _, other := range all[of] {
+			if other.Version == c.tool.Version {
+				l.problem(c.place.With("version"), "%s and %s have one version, %s; the audit tells versions apart by it.", other.variant, c.tool.variant, other.Version)
+			}
+		}
+		c.tool.ToolID = of
+		all[of] = append(all[of], c.tool)
+	}
+	for id, versions := range all {
+		slices.SortFunc(versions, func(a, b *Tool) int { return strings.Compare(a.variant, b.variant) })
+		sum := 0
+		for _, t := range versions {
+			sum += t.share
+		}
+		if sum > 100 {
+			l.problem(document.Pointer{"tools"}, "The versions beside %s have shares of %d together; at most 100 can be given away.", id, sum)
+		}
+	}
+	if len(all) > 0 {
+		l.snapshot.variants = &variants{byTool: all}
+	}
+}
+
+// Version is one version of a tool that stands beside the main one.
+type Version struct {
+	// ID is the name of its own, under which it is configured; Version is its version, and Share how many of 100
+	// users get it.
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Share   int    `json:"share"`
+}
+
+// Versions returns the versions beside the main one of a tool, sorted by id. Only the whole snapshot of a Registry
+// knows them.
+func (s *Snapshot) Versions(tool string) []Version {
+	if s.variants == nil {
+		return nil
+	}
+	var all []Version
+	for _, t := range s.variants.byTool[tool] {
+		all = append(all, Version{ID: t.variant, Version: t.Version, Share: t.share})
+	}
+	return all
+}
+
+// VersionOf returns the tool and the version of a version's own id; ok is false if there is no such version.
+func (s *Snapshot) VersionOf(id string) (tool, version string, ok bool) {
+	if s.variants == nil {
+		return "", "", false
+	}
+	for tool, all := range s.variants.byTool {
+		for _, t := range all {
+			if t.variant == id {
+				return tool, t.Version, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// Draw returns the snapshot that one version of each tool is in: the one that was pinned, by the tool's id, if it is
+// still there, and else the one that falls to by: a user, or a conversation of somebody who has no name. The same
+// by draws the same version as long as the shares are the same, at every gateway, and a share that grows takes
+// nothing from whom it had. Draw before everything else that makes a snapshot smaller; drawing again changes
+// nothing. A nil snapshot stays nil.
+func (s *Snapshot) Draw(by string, pinned map[string]string) *Snapshot {
+	if s == nil || s.variants == nil || s.drawn != nil {
+		return s
+	}
+	picks := make(map[string]*Tool, len(s.variants.byTool))
+	d := &drawn{versions: map[string]string{}}
+	var key strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(s.variants.byTool)) {
+		t := s.pick(id, by, pinned[id])
+		picks[id], d.versions[id] = t, t.Version
+		if t.variant != "" {
+			key.WriteString(t.variant + " " + t.Version + "\n")
+		}
+	}
+	d.beside = key.String()
+	s.variants.mu.Lock()
+	defer s.variants.mu.Unlock()
+	if same := s.variants.kept[d.beside]; same != nil {
+		return same
+	}
+	made := s.with(picks, d)
+	if s.variants.kept == nil || len(s.variants.kept) >= maxDraws {
+		s.variants.kept = map[string]*Snapshot{}
+	}
+	s.variants.kept[d.beside] = made
+	return made
+}
+
+// pick returns the version of a tool.
+func (s *Snapshot) pick(id, by, pinned string) *Tool {
+	main, all := s.tools[id], s.variants.byTool[id]
+	if pinned == main.Version {
+		return main
+	}
+	if i := slices.IndexFunc(all, func(t *Tool) bool { return t.Version == pinned }); i >= 0 {
+		return all[i]
+	}
+	place := lot(id, by)
+	for _, t := range all {
+		if place < uint64(t.share) {
+			return t
+		}
+		place -= uint64(t.share)
+	}
+	return main
+}
+
+// lot returns the place of by among the users of a tool, 0 to 99.
+func lot(tool, by string) uint64 {
+	sum := sha256.Sum256([]byte(tool + "\n" + by))
+	return binary.BigEndian.Uint64(sum[:8]) % 100
+}
+
+// with returns the snapshot with these versions. It counts as loaded: what is made of it shares its fillings.
+func (s *Snapshot) with(picks map[string]*Tool, d *drawn) *Snapshot {
+	made := &Snapshot{version: s.version, off: s.off, closed: s.closed, filled: s.filled, opts: s.opts, stats: s.stats, drawn: d, tools: map[string]*Tool{}, fillings: &fillings{}}
+	made.loaded = made
+	for _, t := range s.sorted {
+		t = cmp.Or(picks[t.ToolID], t).within(s, made)
+		made.tools[t.ToolID] = t
+		made.sorted = append(made.sorted, t)
+	}
+	return made
+}
+
+// Drawn returns the version of each tool that has several, by the tool's id, to be pinned where the session goes on;
+// nil without such tools. The caller must not change it.
+func (s *Snapshot) Drawn() map[string]string {
+	if s == nil || s.drawn == nil {
+		return nil
+	}
+	return s.drawn.versions
+}
