@@ -8,6 +8,7 @@ import { recording } from "../harness/folder.ts";
 import { eventually } from "../harness/eventually.ts";
 import { Gateway } from "../harness/gateway.ts";
 import { Looks } from "../harness/looks.ts";
+import { readWav } from "../harness/wav.ts";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -78,11 +79,21 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   await log.getByText("What is two and two?").first().waitFor();
   await sheet.getByRole("row", { name: /^1 \d+ ms|^1 \d+\.\d\d s/ }).waitFor();
   await looks.take("calls-past-one");
+  expect(await sheet.getByRole("group", { name: "Sound of the whole call" }).count()).toBe(0);
   expect(await saved("Text")).toMatch(/^\[00:00:00\] User: My favourite colour is green\.\n/);
   expect(await saved("WebVTT")).toMatch(/^WEBVTT\n\n/);
   expect(JSON.parse(await saved("JSON"))).toHaveProperty("entries");
   await operator.press("All calls", sheet);
   await past.waitFor();
+
+  // The page that has made the call has its sound, too; no other one has.
+  await caller.page.getByRole("button", { name: "Settings" }).click();
+  await caller.press("Show all calls");
+  const own = caller.page.getByRole("dialog", { name: "Calls" });
+  await own.getByRole("button", { name: /My favourite colour is green\..* · voice · default · 2 turns/ }).click();
+  const { rate, channels } = readWav(await caller.save("Whole call (WAV)", own.getByRole("group", { name: "Sound of the whole call" })));
+  expect([rate, channels.length, channels[1]!.some((x) => Math.abs(x) > 1000)]).toEqual([24000, 2, true]);
+  await new Looks(caller.page).take("calls-past-own");
 
   // A gateway that has no such list is served all the same.
   await page.route(/\/v1\/conversations\?/, (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "There is no endpoint." } } }));

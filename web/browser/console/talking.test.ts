@@ -69,6 +69,23 @@ describe.concurrent.each(["gemini", "openai"])("over the wire of %s", (provider)
     globalThis.console.log(`${provider}: what was kept correlates ${correlation.toFixed(4)} with what was sent`);
     expect(correlation).toBeGreaterThan(0.98);
     expect(channels[1]!.some((x) => Math.abs(x) > 1000)).toBe(true);
+
+    // The whole call is what was sent on the left and what sounded on the right, each at its time.
+    const whole = readWav(await console.save("Whole call (WAV)", latency.getByRole("group", { name: "Sound of the whole call" })));
+    expect([whole.rate, whole.channels.length]).toEqual([24000, 2]);
+    const [left, right] = whole.channels as [Int16Array, Int16Array];
+    const user = likeness(left, pcm16((t) => sent(t) / 32768, 24000, SECOND[1] - FIRST[0]), 24000);
+    const sounded = await console.visitor.sound();
+    const first = sounded.blocks[0]!.frame;
+    const samples = new Float32Array(sounded.blocks.at(-1)!.frame - first + 128);
+    sounded.blocks.forEach((block) => samples.set(block.samples, block.frame - first));
+    const model = likeness(right, pcm16(recorded(samples, sounded.rate), 24000, samples.length / sounded.rate), 24000);
+    globalThis.console.log(`${provider}: the whole call correlates ${user.correlation.toFixed(4)} with what was sent, ${model.correlation.toFixed(4)} with what sounded (${model.lostMs.toFixed(1)} ms lost)`);
+    expect(user.correlation).toBeGreaterThan(0.98);
+    expect(model.correlation).toBeGreaterThan(0.98);
+    const begins = arrivals.find(({ type }) => type === "session.started")!.at;
+    const silent = ((first - flushed) / sounded.rate) * 1000 + (arrivals[flush]!.at - begins);
+    expect(Math.abs((model.begins / 24000) * 1000 - silent), "ms between where the model is heard in it and where it sounded").toBeLessThan(150);
     await console.leave();
   });
 });

@@ -80,7 +80,7 @@ export function App({ console, instruments }: { console: Console; instruments: I
       <Announcer console={console} />
       <Setup console={console} open={over === "setup"} onClose={close("setup")} onAgents={() => setOver("agents")} onCalls={() => setOver("calls")} />
       <AgentsPage console={console} open={over === "agents"} onClose={close("agents")} />
-      <CallsPage console={console} open={over === "calls"} onClose={close("calls")} />
+      <CallsPage {...{ console, instruments }} open={over === "calls"} onClose={close("calls")} />
       <Help open={over === "help"} onClose={close("help")} />
     </>
   );

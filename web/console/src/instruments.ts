@@ -11,6 +11,7 @@ import { Sound } from "./model/sound.js";
 import { Tools } from "./model/tools.js";
 import { Turns } from "./model/turns.js";
 import { Wave } from "./model/wave.js";
+import { WholeCall } from "./model/wholecall.js";
 import { ticks } from "./ui/ticks.js";
 
 /** All of them; the controller feeds it. */
@@ -19,6 +20,7 @@ export class Instruments implements LastingWatcher {
   readonly sound = new Sound();
   readonly wave = new Wave(this.sound);
   readonly recording = new Recording(this.sound);
+  readonly call = new WholeCall(this.recording);
   readonly tools = new Tools();
   readonly turns = new Turns();
   readonly agent = new Agent();
@@ -30,7 +32,7 @@ export class Instruments implements LastingWatcher {
   readonly logged = signal(0);
 
   /** Sound comes first: others ask it when something sounded. */
-  private readonly watchers: readonly Watcher[] = [this.sound, this.wave, this.recording, this.tools, this.turns, this.agent, this.log];
+  private readonly watchers: readonly Watcher[] = [this.sound, this.wave, this.recording, this.call, this.tools, this.turns, this.agent, this.log];
   private waiting: "nothing" | "logged" | "changed" = "nothing";
 
   /** `soon` calls its argument before the next frame is painted; `request` asks the gateway as an operator. */

@@ -79,6 +79,26 @@ export class Recording implements Watcher {
     }
   }
 
+  /** What the user said and what was heard of the model from one time to another (performance.now()), at a rate in Hz; null for silence. */
+  between(from: number, to: number, rate: number): [Int16Array, Int16Array] | null {
+    const frames = Math.round(((to - from) * rate) / 1000);
+    const [left, right] = [new Int16Array(frames), new Int16Array(frames)];
+    let heard = false;
+    for (const { from: place, samples } of this.user) {
+      heard = lay(samples, spokenAt(place), samples.begin, samples.end, { from, rate, out: left }) || heard;
+    }
+    for (const session of new Set([...this.model.keys()].map((item) => item.session))) {
+      for (const { item, kind, at, from: first, to: last } of this.sound.spans(session, to + SEAM_MS)) {
+        const stretch = this.model.get(item);
+        if (kind === "heard" && stretch !== undefined) {
+          const sample = (ms: number): number => Math.round((ms * stretch.rate) / 1000);
+          heard = lay(stretch, at - first, sample(first), sample(last), { from, rate, out: right }) || heard;
+        }
+      }
+    }
+    return heard ? [left, right] : null;
+  }
+
   private stereo(session: number, turn: number, now: number): ArrayBuffer | null {
     const answers = new Map(this.answers(session, turn));
     const spans = this.sound.spans(session, now).filter(({ item, kind }) => kind === "heard" && answers.has(item));
@@ -187,6 +207,33 @@ function put(span: Span, stretch: Stretch, from: number, rate: number, out: Int1
   stretch.read(first, first + pcm.length, pcm, 0);
   const at = Math.round(((span.at - from) * rate) / 1000);
   out.set(resampled(pcm, stretch.rate, rate).subarray(0, Math.max(0, out.length - at)), at);
+}
+
+/** A piece of a recording: it begins at `from` (performance.now()). Rate in Hz. */
+interface Piece {
+  readonly from: number;
+  readonly rate: number;
+  readonly out: Int16Array;
+}
+
+/** So much beside a piece is resampled with it, in ms, so that pieces join without a click. */
+const SEAM_MS = 20;
+
+/** Puts samples [first, last) of a stretch, whose sample 0 belongs to `zero` (performance.now()), into a piece; false where none falls into it. */
+function lay(stretch: Stretch, zero: number, first: number, last: number, { from, rate, out }: Piece): boolean {
+  const begin = Math.round(((from - zero) * stretch.rate) / 1000);
+  const end = begin + Math.round((out.length * stretch.rate) / rate);
+  if (Math.max(begin, first) >= Math.min(end, last)) {
+    return false;
+  }
+  const seam = (SEAM_MS * stretch.rate) / 1000;
+  const [a, b] = [Math.max(first, begin - seam), Math.min(last, end + seam)];
+  const pcm = new Int16Array(b - a);
+  stretch.read(a, b, pcm, 0);
+  const at = Math.round(((a - begin) * rate) / stretch.rate);
+  const fitting = resampled(pcm, stretch.rate, rate).subarray(Math.max(0, -at));
+  out.set(fitting.subarray(0, Math.max(0, out.length - Math.max(0, at))), Math.max(0, at));
+  return true;
 }
 
 function joined(stretches: readonly Stretch[]): Int16Array {

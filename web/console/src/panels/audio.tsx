@@ -1,9 +1,9 @@
-// The audio of a turn, to be saved as a WAV file.
+// The audio of a turn and of a whole call, to be saved as WAV files.
 import type { Instruments } from "../instruments.js";
 import { fileName, type Which } from "../model/recording.js";
 import type { Turn } from "../model/turns.js";
 import { save } from "./bits.js";
-import { AUDIO, LATENCY, seconds, TURN } from "./words-instruments.js";
+import { AUDIO, LATENCY, seconds, TURN, WHOLE_CALL } from "./words-instruments.js";
 
 /** Buttons for what is recorded of a turn. */
 export function TurnAudio({ instruments, turn: { session, turn } }: { instruments: Instruments; turn: Turn }) {
@@ -29,6 +29,29 @@ export function TurnAudio({ instruments, turn: { session, turn } }: { instrument
           </button>
         );
       })}
+    </div>
+  );
+}
+
+/** A button for the sound of the call that a session or a conversation belongs to, by its id; without one that of the newest call. Nothing where this page has none. */
+export function CallAudio({ instruments, id, name }: { instruments: Instruments; id?: string; name?: string }) {
+  const facts = id === undefined ? instruments.call.newest : instruments.call.of(id);
+  if (facts === null) {
+    return null;
+  }
+  const download = (): void => {
+    const file = instruments.call.wav(performance.now());
+    if (file !== null) {
+      save(`${name ?? "voicegw-call"}.wav`, file, "audio/wav");
+    }
+  };
+  return (
+    <div class="i-call-audio" role="group" aria-label={WHOLE_CALL.title}>
+      <button type="button" class="small" onClick={download}>
+        <span aria-hidden="true">↓ </span>
+        {WHOLE_CALL.save}
+      </button>
+      <span class="i-quiet">{[WHOLE_CALL.means, facts.goesOn ? WHOLE_CALL.goesOn : "", facts.full ? WHOLE_CALL.full : ""].join(" ").trim()}</span>
     </div>
   );
 }

@@ -2,9 +2,11 @@
 import { useEffect } from "preact/hooks";
 import type { Transcript } from "../control/calls.js";
 import type { Console } from "../control/console.js";
+import type { Instruments } from "../instruments.js";
 import type { Line } from "../model/lines.js";
 import { asText, asVtt } from "../model/written.js";
 import { useFollow } from "../ui/follow.js";
+import { CallAudio } from "./audio.js";
 import { save } from "./bits.js";
 import { LineView } from "./lines.js";
 import { CALLS, FORMATS } from "./words-calls.js";
@@ -12,8 +14,17 @@ import { CALLS, FORMATS } from "./words-calls.js";
 /** How often the gateway is asked while somebody looks. */
 const LOOK_EVERY_MS = 2000;
 
-/** What was said, and a way to save it under a name. */
-export function Written({ console, name, lines, transcript }: { console: Console; name: string; lines: readonly Line[]; transcript: Transcript }) {
+interface WrittenProps {
+  console: Console;
+  instruments: Instruments;
+  /** Of the call or the conversation: the files get it too. */
+  name: string;
+  lines: readonly Line[];
+  transcript: Transcript;
+}
+
+/** What was said, and ways to save it, with the sound of a call of this page. */
+export function Written({ console, instruments, name, lines, transcript }: WrittenProps) {
   const { ref } = useFollow<HTMLDivElement>(true, [transcript]);
   return (
     <>
@@ -25,6 +36,7 @@ export function Written({ console, name, lines, transcript }: { console: Console
         </ol>
       </div>
       <SaveAs name={name} lines={lines} json={transcript.json} />
+      <CallAudio {...{ instruments, name }} id={name} />
     </>
   );
 }

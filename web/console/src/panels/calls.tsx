@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { CallsControl, type Transcript } from "../control/calls.js";
 import type { Console } from "../control/console.js";
+import type { Instruments } from "../instruments.js";
 import type { Line } from "../model/lines.js";
 import type { RunningCall, RunningCalls } from "../model/running.js";
 import type { PastCall } from "../model/past.js";
@@ -16,15 +17,15 @@ import { CALL_FACT, CALL_STATE, CALLS, turns } from "./words-calls.js";
 import "./calls.css";
 
 /** Lists the calls that run, and shows what is said in one. */
-export function CallsPage({ console, open, onClose }: { console: Console; open: boolean; onClose: () => void }) {
+export function CallsPage({ console, instruments, open, onClose }: { console: Console; instruments: Instruments; open: boolean; onClose: () => void }) {
   return (
     <Sheet id="calls" title={CALLS.title} place="wide" open={open} onClose={onClose}>
-      {console.access.state.value === "open" ? <Running console={console} /> : <p class="calls-note">{CALLS.shut}</p>}
+      {console.access.state.value === "open" ? <Running {...{ console, instruments }} /> : <p class="calls-note">{CALLS.shut}</p>}
     </Sheet>
   );
 }
 
-function Running({ console }: { console: Console }) {
+function Running({ console, instruments }: { console: Console; instruments: Instruments }) {
   const [control] = useState(() => new CallsControl(console.access.request));
   const [running, setRunning] = useState<RunningCalls | null | undefined>(undefined);
   const [chosen, setChosen] = useState<RunningCall | null>(null);
@@ -41,10 +42,10 @@ function Running({ console }: { console: Console }) {
   const own = console.voice.value.session?.id;
   if (chosen !== null) {
     const over = running != null && !running.calls.some(({ id }) => id === chosen.id);
-    return <OneCall key={chosen.id} {...{ console, control, over }} call={chosen} own={chosen.id === own} onBack={() => setChosen(null)} />;
+    return <OneCall key={chosen.id} {...{ console, instruments, control, over }} call={chosen} own={chosen.id === own} onBack={() => setChosen(null)} />;
   }
   if (chosenPast !== null) {
-    return <OnePast key={chosenPast.conversation} {...{ console, control }} call={chosenPast} onBack={() => setChosenPast(null)} />;
+    return <OnePast key={chosenPast.conversation} {...{ console, instruments, control }} call={chosenPast} onBack={() => setChosenPast(null)} />;
   }
   return (
     <div class="calls-list">
@@ -79,6 +80,7 @@ function List({ running, own, onOpen }: { running: RunningCalls | null | undefin
 
 interface OneCallProps {
   console: Console;
+  instruments: Instruments;
   control: CallsControl;
   call: RunningCall;
   /** It is the page's own. */
@@ -87,7 +89,7 @@ interface OneCallProps {
   onBack: () => void;
 }
 
-function OneCall({ console, control, call, own, over, onBack }: OneCallProps) {
+function OneCall({ console, instruments, control, call, own, over, onBack }: OneCallProps) {
   const [transcript, setTranscript] = useState<Transcript | null>(null);
   useLooking(async (still) => {
     const found = call.conversation === "" ? null : await control.transcript(call.conversation);
@@ -126,7 +128,7 @@ function OneCall({ console, control, call, own, over, onBack }: OneCallProps) {
       {transcript === null || lines.length === 0 ? (
         <p class="faint">{call.conversation === "" ? CALLS.notKept : CALLS.nothingSaid}</p>
       ) : (
-        <Written {...{ console, lines, transcript }} name={call.id} />
+        <Written {...{ console, instruments, lines, transcript }} name={call.id} />
       )}
     </div>
   );

@@ -2,7 +2,7 @@
 import { useId } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import { PARTS, percentiles, type Part, type Turn } from "../model/turns.js";
-import { TurnAudio } from "./audio.js";
+import { CallAudio, TurnAudio } from "./audio.js";
 import { Empty } from "./bits.js";
 import { Plot } from "./plot.js";
 import type { View } from "./view.js";
@@ -47,6 +47,7 @@ export function LatencyPanel({ instruments, view }: { instruments: Instruments; 
           ))}
         </ol>
         <p class="i-quiet">{LATENCY.kept}</p>
+        <CallAudio instruments={instruments} />
       </section>
     </div>
   );

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { CallsControl, Transcript } from "../control/calls.js";
 import type { Console } from "../control/console.js";
+import type { Instruments } from "../instruments.js";
 import { continued, joined, type PastCall, type PastCalls, type PastTurn } from "../model/past.js";
 import type { RunningCalls } from "../model/running.js";
 import { clock, dollars } from "../words.js";
@@ -108,7 +109,7 @@ function facts(call: PastCall): string[] {
   return known.filter((fact) => fact !== "");
 }
 
-export function OnePast({ console, control, call, onBack }: { console: Console; control: CallsControl; call: PastCall; onBack: () => void }) {
+export function OnePast({ console, instruments, control, call, onBack }: { console: Console; instruments: Instruments; control: CallsControl; call: PastCall; onBack: () => void }) {
   const [found, setFound] = useState<Transcript | "gone" | null | undefined>(undefined);
   useEffect(() => {
     let on = true;
@@ -145,7 +146,7 @@ export function OnePast({ console, control, call, onBack }: { console: Console; 
           {found === undefined ? CALLS.loading : found === "gone" ? CALLS.gone : found === null ? CALLS.transcriptUntold : CALLS.nothingWasSaid}
         </p>
       ) : (
-        <Written {...{ console, transcript }} lines={transcript.lines} name={call.conversation} />
+        <Written {...{ console, instruments, transcript }} lines={transcript.lines} name={call.conversation} />
       )}
       {transcript !== null && transcript.turns.length > 0 && <Turns turns={transcript.turns} />}
     </div>

@@ -263,7 +263,7 @@ export const LATENCY = {
   plotEmpty: "The chart starts with the second answer.",
   median: "median (p50)",
   slow: "95th percentile (p95)",
-  kept: "Audio of the last 10 minutes is kept in this page and nowhere else.",
+  kept: "Audio of the turns of the last 10 minutes is kept in this page and nowhere else.",
   nothing: "No audio was recorded for this turn.",
 } as const;
 
@@ -283,6 +283,15 @@ export const AUDIO = {
   both: { name: "Both", title: "Both sides as heard: you on the left, the voice agent on the right" },
   user: { name: "You", title: "Your side only" },
   model: { name: "Voice agent", title: "Everything the voice agent said, including what was never heard" },
+} as const;
+
+/** The sound of a whole call. */
+export const WHOLE_CALL = {
+  title: "Sound of the whole call",
+  save: "Whole call (WAV)",
+  means: "You on the left, the voice agent on the right, as it sounded. It is kept in this page only, until the next call or until the page is loaded again.",
+  full: "The recording ends after 30 minutes.",
+  goesOn: "What was said before the page was loaded again is missing.",
 } as const;
 
 // Events.
