@@ -15,6 +15,7 @@ import (
 
 	"voicegw/internal/bounded"
 	"voicegw/internal/nonblock"
+	"voicegw/session"
 )
 
 // Options configure Peers. Secret is required.
@@ -30,6 +31,9 @@ type Options struct {
 	// Switch lets another agent go on with a session of this node for an operator of another one; see
 	// session.Manager.SwitchAgent. If it is nil, this node runs no session.
 	Switch func(id, agent, reason string) error
+	// Prompt returns what is in force in a session of this node, for an operator of another one; see
+	// session.Manager.Prompt. If it is nil, this node runs no session.
+	Prompt func(id string) (session.Prompt, error)
 	// Holds reports whether this node runs a session or is taking it over. A client of any other session is refused before
 	// its bytes are passed on, so that the node which has it can still take it elsewhere. Nil takes
 	// every client.
@@ -48,6 +52,8 @@ type Peers struct {
 	signer *signer
 	dialer *net.Dialer
 	client *http.Client
+	// prompts is client, for longer answers.
+	prompts *http.Client
 }
 
 // New returns Peers. The error says that the secret is too short.
@@ -63,7 +69,8 @@ func New(opts Options) (*Peers, error) {
 	transport := bounded.NewTransport()
 	transport.DialContext, transport.TLSClientConfig, transport.DisableKeepAlives = dialer.DialContext, opts.TLS, true
 	client := bounded.Over(transport, bounded.Limits{Service: "another gateway", Bytes: maxHello, Whole: answerTime})
-	return &Peers{opts: opts, signer: newSigner(opts.Secret), dialer: dialer, client: client}, nil
+	prompts := bounded.Over(transport, bounded.Limits{Service: "another gateway", Bytes: maxPrompt, Whole: answerTime})
+	return &Peers{opts: opts, signer: newSigner(opts.Secret), dialer: dialer, client: client, prompts: prompts}, nil
 }
 
 const (

@@ -52,6 +52,7 @@ func (p *Peers) Handler() http.Handler {
 	mux.HandleFunc("POST "+attachPath, p.attach)
 	mux.HandleFunc("DELETE "+sessionsPath+"{id}", p.end)
 	mux.HandleFunc("PUT "+sessionsPath+"{id}/agent/{what}", p.switchAgent)
+	mux.HandleFunc("GET "+sessionsPath+"{id}/prompt", p.showPrompt)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := p.signer.check(r, time.Now()); err != nil {
 			http.Error(w, "This address is for the nodes of one cluster: "+err.Error()+".", http.StatusUnauthorized)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"voicegw/session"
 	"voicegw/store"
 )
 
@@ -30,6 +31,9 @@ type Peers interface {
 	// SwitchAgent has the node let another agent go on with a voice session. The error wraps
 	// store.ErrUnknown if the session does not run there any more, or session.ErrAgent.
 	SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error
+	// Prompt returns what is in force in a voice session of the node. The error wraps store.ErrUnknown if
+	// the session does not run there any more, or session.ErrNoModel.
+	Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error)
 }
 
 // otherLine is a session of another gateway in the list.

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/session"
 	"voicegw/store"
+	"voicegw/transport"
 )
 
 // nodes are the gateways that a test says there are.
@@ -48,6 +50,11 @@ func (p *peers) EndSession(_ context.Context, node store.Node, session string) e
 func (p *peers) SwitchAgent(_ context.Context, node store.Node, id, agent, reason string) error {
 	p.asked = append(p.asked, id+" at "+node.URL+" to "+agent+" for "+reason)
 	return p.err
+}
+
+func (p *peers) Prompt(_ context.Context, node store.Node, id string) (session.Prompt, error) {
+	p.asked = append(p.asked, id+" at "+node.URL)
+	return session.Prompt{Agent: "billing", Instructions: "You are billing.", Tools: []transport.Tool{{Name: "kb_search"}}}, p.err
 }
 
 // elsewhere is a store with a session that no Manager of the test runs.

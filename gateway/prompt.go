@@ -1,8 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+
+	"voicegw/session"
+	"voicegw/store"
 )
 
 // shownPrompt is what the model of a session is set up with.
@@ -25,24 +30,62 @@ type promptTool struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// showPrompt shows what the model of a session that runs here is told, and which tools it has.
+// showPrompt shows what the model of a session is told, and which tools it has, on whichever gateway it runs.
 func (s *Server) showPrompt(w http.ResponseWriter, r *http.Request) {
-	running, ok := s.opts.Sessions.Session(r.PathValue("id"))
-	if !ok || !sees(r.Context(), running.User) {
-		problem(w, http.StatusNotFound, "session_unknown", "No session of that id runs on this gateway; GET /v1/sessions lists those that do.")
-		return
-	}
-	p, ok := s.opts.Sessions.Prompt(running.ID)
-	if !ok {
+	id := r.PathValue("id")
+	p, err := s.prompt(r.Context(), id)
+	var elsewhere *elsewhereError
+	switch {
+	case err == nil:
+		answer(w, http.StatusOK, shown(id, p))
+	case errors.Is(err, store.ErrUnknown):
+		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
+	case errors.Is(err, session.ErrNoModel):
 		problem(w, http.StatusConflict, "session_connecting", "The session has no model yet, or is over; ask again in a moment.")
-		return
+	case errors.As(err, &elsewhere):
+		problem(w, http.StatusConflict, "session_elsewhere", "The session is on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
+	default:
+		s.storeFailed(w, "the prompt of a session cannot be shown", err)
 	}
-	shown := shownPrompt{
-		SessionID: running.ID, Agent: p.Agent, AgentVersion: p.AgentVersion, Provider: p.Provider, Model: p.Model, Voice: p.Voice, Language: p.Language,
+}
+
+// prompt returns what is in force in a session that the caller may see. The error wraps store.ErrUnknown or
+// session.ErrNoModel, or is an elsewhereError.
+func (s *Server) prompt(ctx context.Context, id string) (p session.Prompt, err error) {
+	if running, here := s.opts.Sessions.Session(id); here {
+		if !sees(ctx, running.User) {
+			return p, store.ErrUnknown
+		}
+		if p, err = s.opts.Sessions.Prompt(id); !errors.Is(err, session.ErrNotHere) {
+			return p, err
+		}
+	}
+	if s.opts.Directory == nil || s.opts.Nodes == nil {
+		return p, store.ErrUnknown
+	}
+	ctx, cancel := context.WithTimeout(ctx, othersTime)
+	defer cancel()
+	found, err := s.opts.Directory.Find(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if found.State == store.SessionOver || !sees(ctx, found.User) {
+		return p, store.ErrUnknown
+	}
+	err = s.atNode(ctx, found.Node, func(n store.Node) error {
+		p, err = s.opts.Peers.Prompt(ctx, n, id)
+		return err
+	})
+	return p, err
+}
+
+func shown(id string, p session.Prompt) shownPrompt {
+	out := shownPrompt{
+		SessionID: id, Agent: p.Agent, AgentVersion: p.AgentVersion, Provider: p.Provider, Model: p.Model, Voice: p.Voice, Language: p.Language,
 		Instructions: p.Instructions, Tools: []promptTool{},
 	}
 	for _, t := range p.Tools {
-		shown.Tools = append(shown.Tools, promptTool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		out.Tools = append(out.Tools, promptTool{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
 	}
-	answer(w, http.StatusOK, shown)
+	return out
 }

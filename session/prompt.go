@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"strings"
 
 	"voicegw/transport"
@@ -18,18 +19,20 @@ type Prompt struct {
 	Tools []transport.Tool
 }
 
-// Prompt returns what is in force in the session of that id. ok is false if it does not run on this node,
-// or has no model yet.
-func (m *Manager) Prompt(id string) (p Prompt, ok bool) {
+// ErrNoModel: the session has no model yet, or is over.
+var ErrNoModel = errors.New("session: it has no model")
+
+// Prompt returns what is in force in the session of that id. The error is ErrNotHere or ErrNoModel.
+func (m *Manager) Prompt(id string) (Prompt, error) {
 	m.mu.Lock()
 	s := m.sessions[id]
 	m.mu.Unlock()
 	if s == nil {
-		return Prompt{}, false
+		return Prompt{}, ErrNotHere
 	}
 	r := s.redial.Load()
 	if r == nil {
-		return Prompt{}, false
+		return Prompt{}, ErrNoModel
 	}
 	setup := r.setup(r.provider)
 	text := setup.Instructions
@@ -39,5 +42,5 @@ func (m *Manager) Prompt(id string) (p Prompt, ok bool) {
 	return Prompt{
 		Agent: r.agent.Name, AgentVersion: r.agent.Version, Provider: r.provider, Model: setup.Model, Voice: setup.Voice, Language: setup.Language,
 		Instructions: text, Tools: setup.Tools,
-	}, true
+	}, nil
 }

@@ -312,20 +312,20 @@ func TestPromptInForce(t *testing.T) {
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		id := st.m.Sessions()[0].ID
-		p, ok := st.m.Prompt(id)
+		p, err := st.m.Prompt(id)
 		told := model.Setup()
-		if want := strings.ReplaceAll(told.Instructions, code, "…"); !ok || code == "" || p.Instructions != want || !strings.Contains(want, "[voicegw:…]") || p.Agent != "desk" || len(p.Tools) != len(told.Tools) {
-			t.Errorf("%t %+v, and the model was told %q", ok, p, told.Instructions)
+		if want := strings.ReplaceAll(told.Instructions, code, "…"); err != nil || code == "" || p.Instructions != want || !strings.Contains(want, "[voicegw:…]") || p.Agent != "desk" || len(p.Tools) != len(told.Tools) {
+			t.Errorf("%v %+v, and the model was told %q", err, p, told.Instructions)
 		}
 		c.say(`{"type":"input.text","text":"my bill is wrong"}`)
 		synctest.Wait()
 		handOver(model, "billing", "c1")
 		st.fake.Accept(t)
 		synctest.Wait()
-		if p, ok := st.m.Prompt(id); !ok || p.Agent != "billing" || !strings.HasPrefix(p.Instructions, "You are billing.") || strings.Contains(p.Instructions, code) {
-			t.Errorf("after the switch: %t %+v", ok, p)
+		if p, err := st.m.Prompt(id); err != nil || p.Agent != "billing" || !strings.HasPrefix(p.Instructions, "You are billing.") || strings.Contains(p.Instructions, code) {
+			t.Errorf("after the switch: %v %+v", err, p)
 		}
-		if _, ok := st.m.Prompt("voice-nobody"); ok {
+		if _, err := st.m.Prompt("voice-nobody"); !errors.Is(err, ErrNotHere) {
 			t.Error("a session that does not run has a prompt")
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/cluster"
 	"voicegw/gateway"
+	"voicegw/session"
 )
 
 // peers is this gateway as one of several.
@@ -31,6 +32,7 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 		Secret: []byte(c.Secret.Reveal()), MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		End:    func(id string) bool { return s.sessions.End(id) },
 		Switch: func(id, agent, reason string) error { return s.sessions.SwitchAgent(id, agent, reason) },
+		Prompt: func(id string) (session.Prompt, error) { return s.sessions.Prompt(id) },
 		Holds:  func(id string) bool { return s.sessions.Holds(id) },
 		Accept: func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
 	})

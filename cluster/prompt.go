@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"voicegw/session"
+	"voicegw/store"
+)
+
+// maxPrompt bounds what another node tells of a prompt with its tools, in bytes.
+const maxPrompt = 4 << 20
+
+// Prompt implements gateway.Peers: it returns what is in force in a session that another node runs. The
+// error wraps store.ErrUnknown if that node does not run it, session.ErrNoModel, ErrUnreachable or
+// ErrRefused.
+func (p *Peers) Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	base, err := url.Parse(node.URL)
+	if err != nil {
+		return session.Prompt{}, fmt.Errorf("%w: its address is no URL", ErrUnreachable)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(sessionsPath, url.PathEscape(id), "prompt").String(), nil)
+	if err != nil {
+		return session.Prompt{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	p.signer.sign(r, time.Now())
+	answer, err := p.prompts.Do(r)
+	if err != nil {
+		return session.Prompt{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read, or says nothing
+	switch answer.StatusCode {
+	case http.StatusOK:
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return session.Prompt{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+		return parsePrompt(body)
+	case http.StatusNotFound:
+		return session.Prompt{}, fmt.Errorf("%w: on the node that had it", store.ErrUnknown)
+	case http.StatusConflict:
+		return session.Prompt{}, session.ErrNoModel
+	}
+	return session.Prompt{}, fmt.Errorf("%w: %s", ErrRefused, answer.Status)
+}
+
+func parsePrompt(body []byte) (found session.Prompt, err error) {
+	if err := json.Unmarshal(body, &found); err != nil {
+		return session.Prompt{}, fmt.Errorf("%w: its answer is not the prompt of a session: %w", ErrRefused, err)
+	}
+	return found, nil
+}
+
+// showPrompt tells what is in force in a session, for another node's operator.
+func (p *Peers) showPrompt(w http.ResponseWriter, r *http.Request) {
+	found, err := session.Prompt{}, session.ErrNotHere
+	if p.opts.Prompt != nil {
+		found, err = p.opts.Prompt(r.PathValue("id"))
+	}
+	switch {
+	case err == nil:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(found) // the other node is gone if it fails
+	case errors.Is(err, session.ErrNoModel):
+		http.Error(w, "The session has no model.", http.StatusConflict)
+	default:
+		http.Error(w, "This node does not run the session.", http.StatusNotFound)
+	}
+}
