@@ -71,6 +71,9 @@ type Options struct {
 	// Owed is told, again and again, of all jobs that have ended, on any node, and of which no conversation was
 	// told; without results. It must not wait. Nil means nobody.
 	Owed func([]store.Job)
+	// Progressed is told of each job that runs, on any node, whenever it has said how far it is; without a payload.
+	// It must not wait. Nil means nobody.
+	Progressed func(store.Job)
 	// Logger is told what cannot be written. Nil means no logging.
 	Logger *slog.Logger
 }
@@ -179,10 +182,12 @@ func (r *Runner) watch(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	strangers := true // also those that another process seems to run
+	told := map[string]time.Time{}
 	for {
 		all, changed := r.opts.Keep.List()
 		r.heed(all)
 		r.fill(ctx, all, strangers)
+		told = r.progressed(all, told)
 		r.owed(all)
 		strangers = false
 		select {
@@ -194,6 +199,21 @@ func (r *Runner) watch(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// progressed tells how far jobs are that run, of which told has when they said it last. It returns the next told.
+func (r *Runner) progressed(all []store.Job, told map[string]time.Time) map[string]time.Time {
+	next := map[string]time.Time{}
+	for _, j := range all {
+		if j.State != store.JobRunning || j.Progress == nil {
+			continue
+		}
+		next[j.ID] = j.Progress.At
+		if r.opts.Progressed != nil && !told[j.ID].Equal(j.Progress.At) {
+			r.opts.Progressed(j)
+		}
+	}
+	return next
 }
 
 // owed tells of the jobs that have ended and were told to nobody.

@@ -137,7 +137,8 @@ type site struct {
 	began []working
 	lines []audit.Record
 	ended []store.Job
-	owing map[string]string // by process, the job of which it was told last that it is owed
+	owing map[string]string   // by process, the job of which it was told last that it is owed
+	told  map[string][]string // by process, what it was told of how far jobs are
 }
 
 func (s *site) tools() *registry.Snapshot {
@@ -177,6 +178,11 @@ func (s *site) process(name string) *Runner {
 			defer s.mu.Unlock()
 			s.owing[name] = owed[len(owed)-1].ID
 		},
+		Progressed: func(j store.Job) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.told[name] = append(s.told[name], j.Progress.Text)
+		},
 	})
 	s.t.Cleanup(func() { _ = r.Close(context.Background()) }) // the test has looked before
 	return r
@@ -186,7 +192,7 @@ func (s *site) process(name string) *Runner {
 func bubble(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(t, &site{t: t, keep: newMemory(), owing: map[string]string{}})
+		test(t, &site{t: t, keep: newMemory(), owing: map[string]string{}, told: map[string][]string{}})
 	})
 }
 
@@ -533,7 +539,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestProgress: the newest is written, every two seconds at most, and none after the end.
+// TestProgress: the newest is written, every two seconds at most, and none after the end. Each process is told of each
+// that was written, once.
 func TestProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
 		var kept registry.Progress
@@ -549,6 +556,7 @@ func TestProgress(t *testing.T) {
 		}
 		r := s.process("one")
 		id := s.start(r, "2026")
+		s.process("two")
 		pass(3 * time.Second)
 		if p := s.get(id).Progress; p == nil || !strings.HasPrefix(p.Text, "page ") || *p.Fraction < 0.15 {
 			t.Errorf("after three seconds: %+v", p)
@@ -566,6 +574,11 @@ func TestProgress(t *testing.T) {
 		pass(time.Minute)
 		if s.keep.writes() != before {
 			t.Error("progress was written after the end")
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if one, two := s.told["one"], s.told["two"]; len(one) != 6 || !slices.Equal(one, two) || len(slices.Compact(slices.Clone(one))) != 6 {
+			t.Errorf("the processes were told %q and %q", one, two)
 		}
 	})
 }

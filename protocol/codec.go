@@ -57,6 +57,7 @@ var serverTypes = map[string]func() ServerMessage{
 	"turn.ended":            func() ServerMessage { return new(TurnEnded) },
 	"tool.started":          func() ServerMessage { return new(ToolStarted) },
 	"tool.progress":         func() ServerMessage { return new(ToolProgress) },
+	"job.progress":          func() ServerMessage { return new(JobProgress) },
 	"tool.message":          func() ServerMessage { return new(ToolMessage) },
 	"tool.ended":            func() ServerMessage { return new(ToolEnded) },
 	"confirmation.request":  func() ServerMessage { return new(ConfirmationRequest) },

@@ -257,6 +257,19 @@ type ToolMessage struct {
 	Data json.RawMessage `json:"data"`
 }
 
+// JobProgress tells how far long work is that an earlier call of the conversation has begun, on whatever gateway it is
+// done. It belongs to no turn.
+type JobProgress struct {
+	Header
+	// JobID is that of the answer to the call; Tool has begun it, and Name is what it is called.
+	JobID string `json:"job_id"`
+	Tool  string `json:"tool"`
+	Name  string `json:"name"`
+	// Text and Fraction are as in ToolProgress.
+	Text     string   `json:"text,omitempty"`
+	Fraction *float64 `json:"fraction,omitempty"`
+}
+
 // ConfirmationRequest asks the user whether a tool may run with exactly these
 // arguments. The client answers with ConfirmationResolve.
 type ConfirmationRequest struct {
@@ -402,6 +415,7 @@ func (*TurnStarted) serverType() string    { return "turn.started" }
 func (*TurnEnded) serverType() string      { return "turn.ended" }
 func (*ToolStarted) serverType() string    { return "tool.started" }
 func (*ToolProgress) serverType() string   { return "tool.progress" }
+func (*JobProgress) serverType() string    { return "job.progress" }
 func (*ToolMessage) serverType() string    { return "tool.message" }
 func (*ToolEnded) serverType() string      { return "tool.ended" }
 

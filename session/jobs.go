@@ -8,6 +8,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/orchestrator"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
@@ -43,6 +44,20 @@ func (m *Manager) JobsEnded(owed []store.Job, from Jobs) {
 				s.jobEnded(id, from)
 			}
 		})
+	}
+}
+
+// JobProgressed tells the client of the conversation's session on this node how far a job is. It does not wait.
+func (m *Manager) JobProgressed(j store.Job) {
+	if j.Progress == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sessions {
+		if cmp.Or(s.start.ConversationID, s.id) == j.Conversation && conversation.Owned(j.User, j.Conversation, s.user) {
+			s.tell(&protocol.JobProgress{JobID: j.ID, Tool: j.Tool, Name: j.Name, Text: j.Progress.Text, Fraction: j.Progress.Fraction})
+		}
 	}
 }
 

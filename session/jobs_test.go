@@ -103,6 +103,34 @@ func TestAJobEndsDuringItsSession(t *testing.T) {
 	})
 }
 
+// TestJobProgressReachesTheClient: the client of the conversation's session is told how far a job is, and no other
+// conversation's or user's; the model is told nothing.
+func TestJobProgressReachesTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, hearing, nil)
+		c := st.connect(startWith(`,"conversation_id":"c-7","client":{"id":"ada"}`))
+		model := st.fake.Accept(t)
+		synctest.Wait()
+		before := len(model.Commands())
+		for _, j := range []store.Job{{ID: "job-eve", User: "eve", Conversation: "c-7"}, {ID: "job-other", User: "ada", Conversation: "c-8"}, {ID: "job-mine", User: "ada", Conversation: "c-7"}} {
+			j.Tool, j.Name, j.State, j.Progress = "report_make", "Yearly report", store.JobRunning, &store.JobProgress{Text: "Chapter 2 of 4", Fraction: new(0.25)}
+			st.m.JobProgressed(j)
+			synctest.Wait()
+			got := c.count("job.progress")
+			if want := map[bool]int{true: 1}[j.ID == "job-mine"]; got != want {
+				t.Errorf("after %s the client has %d messages", j.ID, got)
+			}
+		}
+		m := c.last(t, "job.progress")
+		if m["job_id"] != "job-mine" || m["tool"] != "report_make" || m["name"] != "Yearly report" || m["text"] != "Chapter 2 of 4" || m["fraction"] != 0.25 || m["turn"] != nil {
+			t.Errorf("%v", m)
+		}
+		if n := len(model.Commands()) - before; n != 0 {
+			t.Errorf("the model was sent %d commands", n)
+		}
+	})
+}
+
 // TestAJobWaitsForASilence: a job that ends while the user speaks is read once, and told when the user has
 // been answered. A session without a conversation is told of its own jobs.
 func TestAJobWaitsForASilence(t *testing.T) {

@@ -64,6 +64,8 @@ func (p *Printer) Event(e Event) {
 		p.line("tool", m.Tool+" …")
 	case *protocol.ToolProgress:
 		p.line("tool", toolProgress(m))
+	case *protocol.JobProgress:
+		p.line("job", jobProgress(m))
 	case *protocol.ToolMessage:
 		p.line("tool", fmt.Sprintf("%s says %s: %s", m.Tool, m.Name, m.Data))
 	case *protocol.ToolEnded:
@@ -179,6 +181,15 @@ func toolProgress(m *protocol.ToolProgress) string {
 	if m.Text == "" {
 		text = fmt.Sprintf("%s still at work after %s", m.Tool, seconds(m.DurationMS))
 	}
+	if m.Fraction != nil {
+		text += fmt.Sprintf(" (%.0f %%)", 100**m.Fraction)
+	}
+	return text
+}
+
+// jobProgress says how far long work is.
+func jobProgress(m *protocol.JobProgress) string {
+	text := m.Name + ": " + m.Text
 	if m.Fraction != nil {
 		text += fmt.Sprintf(" (%.0f %%)", 100**m.Fraction)
 	}

@@ -70,7 +70,7 @@ func (c *Conversation) hear(now time.Time, m protocol.ServerMessage) {
 		c.hearFlush(now, m)
 	case *protocol.Transcript:
 		c.hearTranscript(m)
-	case *protocol.ToolStarted, *protocol.ToolProgress, *protocol.ToolMessage:
+	case *protocol.ToolStarted, *protocol.ToolProgress, *protocol.ToolMessage, *protocol.JobProgress:
 		c.sign = now
 	case *protocol.ToolEnded:
 		c.hearToolEnded(now, m)

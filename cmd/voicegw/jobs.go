@@ -16,7 +16,7 @@ const jobsTime = 3 * time.Second
 func (s *server) openJobs() {
 	s.jobs = jobs.New(jobs.Options{
 		Keep: jobs.Kept(s.caps.store.Jobs()), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.tellJob, Owed: s.jobsOwed,
-		Logger: s.logger.With("component", "jobs"),
+		Progressed: s.jobProgressed, Logger: s.logger.With("component", "jobs"),
 	})
 	s.caps.handoff.TellJobs(s.jobs)
 }
@@ -34,6 +34,13 @@ func (s *server) closeJobs() error {
 func (s *server) jobsOwed(owed []store.Job) {
 	if m := s.voices.Load(); m != nil {
 		m.JobsEnded(owed, s.jobs)
+	}
+}
+
+// jobProgressed has the client of a voice session told how far a job is. It does not wait.
+func (s *server) jobProgressed(j store.Job) {
+	if m := s.voices.Load(); m != nil {
+		m.JobProgressed(j)
 	}
 }
 

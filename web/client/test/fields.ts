@@ -58,6 +58,7 @@ export const SERVER_FIELDS = {
   },
   "tool.started": tool,
   "tool.progress": { ...tool, duration_ms: true, text: true, fraction: true },
+  "job.progress": { ...numbered, job_id: true, tool: true, name: true, text: true, fraction: true },
   "tool.message": { ...tool, name: true, data: true },
   "tool.ended": {
     ...tool,

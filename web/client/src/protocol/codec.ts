@@ -21,6 +21,7 @@ const REQUIRED: { [T in ServerMessage["type"]]: Record<string, unknown> } = {
   "turn.ended": { turn: NUMBER, status: TEXT },
   "tool.started": { call_id: TEXT, tool: TEXT },
   "tool.progress": { call_id: TEXT, tool: TEXT, duration_ms: NUMBER },
+  "job.progress": { job_id: TEXT, tool: TEXT, name: TEXT },
   "tool.message": { call_id: TEXT, tool: TEXT, name: TEXT },
   "tool.ended": { call_id: TEXT, tool: TEXT },
   "confirmation.request": { token: TEXT, tool: TEXT },

@@ -314,6 +314,19 @@ export interface ToolProgress extends Numbered {
   fraction?: number;
 }
 
+/** How far long work is that an earlier call has begun; `job_id` is that of the call's answer. It belongs to no turn. */
+export interface JobProgress extends Numbered {
+  type: "job.progress";
+  job_id: string;
+  tool: string;
+  /** What the work is called. */
+  name: string;
+  /** What it says that it is at. */
+  text?: string;
+  /** How much is done, from 0 to 1; absent where the tool does not say it. */
+  fraction?: number;
+}
+
 /** What a running tool tells the page, in a form that only the two know. */
 export interface ToolMessage extends Numbered {
   type: "tool.message";
@@ -579,6 +592,7 @@ export type ServerMessage =
   | TurnEnded
   | ToolStarted
   | ToolProgress
+  | JobProgress
   | ToolMessage
   | ToolEnded
   | ConfirmationRequest

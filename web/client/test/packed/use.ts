@@ -81,6 +81,7 @@ export function kindOf(message: ServerMessage): "voice" | "text" | "both" {
     case "tool.started":
     case "tool.progress":
     case "tool.message":
+    case "job.progress":
     case "tool.ended":
     case "confirmation.request":
     case "confirmation.ended":
