@@ -237,7 +237,14 @@ func TestUnreadableEdit(t *testing.T) {
 // thousand are 1,000 edits with 20 tools each out of 200.
 func thousand(b *testing.B) (*store.Agents, func() agent.World) {
 	b.Helper()
-	edits, w := openStore(b).Agents(), world()
+	edits := openStore(b).Agents()
+	return edits, fill(b, edits)
+}
+
+// fill keeps the thousand edits.
+func fill(b *testing.B, edits *store.Agents) func() agent.World {
+	b.Helper()
+	w := world()
 	for i := range 200 {
 		w.Tools = append(w.Tools, fmt.Sprintf("tool_%d", i))
 	}
@@ -248,7 +255,7 @@ func thousand(b *testing.B) (*store.Agents, func() agent.World) {
 			b.Fatal(err)
 		}
 	}
-	return edits, func() agent.World { return w }
+	return func() agent.World { return w }
 }
 
 // BenchmarkSnapshot1000 is the first look at 1,000 edited agents, as at a start.

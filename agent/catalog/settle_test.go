@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -19,6 +21,13 @@ import (
 // twoNodes are two catalogs whose stores are on one server.
 func twoNodes(t *testing.T) [2]*catalog.Catalog {
 	t.Helper()
+	stores := storesOfNodes(t, 2)
+	return [2]*catalog.Catalog{newCatalog(stores[0].Agents()), newCatalog(stores[1].Agents())}
+}
+
+// storesOfNodes are the stores of so many nodes, on one server.
+func storesOfNodes(t testing.TB, n int) (stores []*store.Store) {
+	t.Helper()
 	s, err := server.NewServer(&server.Options{Port: -1, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "nats"), NoSigs: true})
 	if err != nil {
 		t.Fatal(err)
@@ -28,16 +37,73 @@ func twoNodes(t *testing.T) [2]*catalog.Catalog {
 	if !s.ReadyForConnections(await.Limit) {
 		t.Fatal("the server does not start")
 	}
-	var nodes [2]*catalog.Catalog
-	for i := range nodes {
+	for range n {
 		keep, err := store.Open(t.Context(), store.Options{URL: s.ClientURL()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { keep.Close() })
-		nodes[i] = newCatalog(keep.Agents())
+		stores = append(stores, keep)
 	}
-	return nodes
+	return stores
+}
+
+// BenchmarkSeenOnThreeNodes is an edit of one of 1,000 agents with 200 tools on one node, until all three have it:
+// the mean, and the longest of all (worst-ms).
+func BenchmarkSeenOnThreeNodes(b *testing.B) {
+	stores := storesOfNodes(b, 3)
+	w := fill(b, stores[0].Agents())
+	var nodes []*catalog.Catalog
+	for _, s := range stores {
+		c := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: s.Agents()})
+		await.True(b, "the node has all agents", func() bool { return len(c.Snapshot().All()) == 1001 })
+		nodes = append(nodes, c)
+	}
+	var worst time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		playbook := fmt.Sprint("Version ", n)
+		began := time.Now()
+		if _, _, err := nodes[n%3].Put(b.Context(), catalog.Edit{Name: "x", Data: fmt.Appendf(nil, `{"id":"agent-7","name":"Agent","playbook":%q}`, playbook), Seen: catalog.Seen{Any: true}}); err != nil {
+			b.Fatal(err)
+		}
+		for _, c := range nodes {
+			for seen := false; !seen; runtime.Gosched() {
+				e, ok := c.Snapshot().Get("agent-7")
+				seen = ok && e.Playbook == playbook
+			}
+		}
+		worst = max(worst, time.Since(began))
+	}
+	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
+}
+
+// TestEditIsSeenOnAllNodes: what one node has changed, all three have, whichever it was.
+func TestEditIsSeenOnAllNodes(t *testing.T) {
+	var nodes []*catalog.Catalog
+	for _, s := range storesOfNodes(t, 3) {
+		nodes = append(nodes, newCatalog(s.Agents()))
+	}
+	seen := catalog.Seen{Absent: true}
+	for i, writer := range nodes {
+		began := time.Now()
+		made, err := put(t, writer, fmt.Sprintf("id: desk\nname: Desk\nplaybook: Version %d\n", i), seen)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = is(made.Tag())
+		for k, c := range nodes {
+			await.True(t, "a node sees the edit", func() bool {
+				e, ok := c.Snapshot().Get("desk")
+				return ok && e.Tag() == made.Tag() && e.Playbook == made.Playbook
+			})
+			t.Logf("the edit of node %d was seen on node %d within %s", i, k, time.Since(began))
+		}
+		if a, b, c := nodes[0].Snapshot().Version(), nodes[1].Snapshot().Version(), nodes[2].Snapshot().Version(); a != b || b != c {
+			t.Errorf("the versions of all agents are %s, %s and %s", a, b, c)
+		}
+	}
 }
 
 // TestDeletedAndSwitchedToAtOnce: one node deletes an agent while the other makes another one switch to it.
