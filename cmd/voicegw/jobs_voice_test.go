@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 
+	"voicegw/audit"
+	"voicegw/internal/await"
 	"voicegw/protocol"
 )
 
@@ -14,9 +16,13 @@ import (
 // result.
 const reportByVoice = `name: report
 rules:
+  - when: {text: 'Anything else'}
+    do: [say: Nothing more.]
+  - when: {text: 'Hello again', remembers: 'has ended\. This is its result.*pages'}
+    do: [say: Your report is ready.]
   - when: {text: 'has ended\. This is its result.*pages'}
     do: [say: Your report is ready.]
-  - when: {text: 'report, please'}
+  - when: {text: '^The report, please'}
     do:
       - call: {tool: report_make, args: {ref: "2026"}}
       - then: [say: It is being made.]
@@ -43,24 +49,14 @@ func TestJobOfAVoiceSession(t *testing.T) {
 	for name, talk := range map[string]string{"of a conversation": "c-0123456789abcdef0123456789", "without one": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			folder, addr, tools := t.TempDir(), freeAddrs(t, 1)[0], jobRegistry(t)
-			scenario := filepath.Join(t.TempDir(), "report.yaml")
-			if err := os.WriteFile(scenario, []byte(reportByVoice), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			gateway := startChild(t, "voicegw", []string{registryEnv + "=" + tools, jobsEnv + "=" + folder},
-				"serve", "--scenario", scenario, "--listen", addr, "--data-dir", t.TempDir(), "--log-format", "json")
-			gateway.logged("serving")
-			c := &mover{t: t, conn: dial(t, addr)}
-			say(t, c.conn, &protocol.Start{InputRate: 24000, OutputRate: 24000, ConversationID: talk})
-			c.begun(false)
+			v := newReportByVoice(t)
+			gateway := v.serve()
+			c := v.calls(talk)
 			say(t, c.conn, &protocol.InputText{Text: "The report, please."})
 			if said := c.answered(); said != "It is being made." {
 				t.Errorf("the model said %q at once", said)
 			}
-			if err := os.WriteFile(filepath.Join(folder, "go"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			v.finish(t)
 			if said := c.answered(); said != "Your report is ready." {
 				t.Errorf("the model said %q of the result", said)
 			}
@@ -74,5 +70,127 @@ func TestJobOfAVoiceSession(t *testing.T) {
 				t.Errorf("the model was told %d times:\n%s", n, gateway.said)
 			}
 		})
+	}
+}
+
+// TestJobOfAKilledVoiceSession: a voice session has begun long work, and its gateway is killed in the middle. The next
+// process does the work again, and the conversation is told of the result once, in speech: the session that its client
+// comes back to, with a conversation and without one, and the next session of a conversation whose caller has gone.
+func TestJobOfAKilledVoiceSession(t *testing.T) {
+	const conversation = "c-0123456789abcdef0123456789"
+	for name, c := range map[string]struct {
+		talk    string
+		returns bool
+	}{"of a conversation": {conversation, true}, "without one": {"", true}, "whose caller has gone": {conversation, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newReportByVoice(t)
+			first := v.serve()
+			caller := v.calls(c.talk)
+			say(t, caller.conn, &protocol.InputText{Text: "The report, please."})
+			if said := caller.answered(); said != "It is being made." {
+				t.Errorf("the model said %q at once", said)
+			}
+			await.True(t, "the work begins", func() bool { return v.attempts(t) == 1 })
+			first.kill()
+
+			second := v.serve()
+			if c.returns {
+				caller.comesBack(v.addr)
+			}
+			await.True(t, "the work begins again", func() bool { return v.attempts(t) == 2 })
+			v.finish(t)
+			second.logged("job ended")
+			if !c.returns {
+				caller = v.calls(c.talk)
+				say(t, caller.conn, &protocol.InputText{Text: "Hello again."})
+			}
+			caller.hears("Your report is ready.")
+			say(t, caller.conn, &protocol.InputText{Text: "Thank you."})
+			if said := caller.answered(); said != "Very well." {
+				t.Errorf("after the result the model said %q", said)
+			}
+			if c.talk != "" {
+				say(t, caller.conn, &protocol.End{})
+				var over protocol.SessionEnded
+				next(t, caller.conn, "session.ended", &over)
+				caller = v.calls(c.talk)
+				say(t, caller.conn, &protocol.InputText{Text: "Anything else?"})
+				if said := caller.answered(); said != "Nothing more." {
+					t.Errorf("the next session said %q", said)
+				}
+			}
+			second.signal(syscall.SIGTERM)
+			second.exits()
+			told := 0
+			if _, err := audit.ReadFiles(t.Context(), filepath.Join(v.data, "audit", "audit.jsonl"), func(r audit.Record, _ []byte) error {
+				if r.Event == audit.EventJobTold {
+					told++
+				}
+				return nil
+			}); err != nil || told != 1 || v.attempts(t) != 2 {
+				t.Errorf("the audit has %d tellings after %d attempts, %v:\n%s", told, v.attempts(t), err, second.said)
+			}
+		})
+	}
+}
+
+// hears reads until the model has said that, and its turn has ended. A client that comes back may be told the last words
+// again before.
+func (c *mover) hears(words string) {
+	c.t.Helper()
+	for {
+		var m protocol.Transcript
+		if c.seq = next(c.t, c.conn, "transcript", &m); m.Role == "assistant" && m.Final && m.Text == words {
+			var ended protocol.TurnEnded
+			c.seq = next(c.t, c.conn, "turn.ended", &ended)
+			return
+		}
+	}
+}
+
+// reportingByVoice is a gateway with the tool that takes long, and a model that calls it.
+type reportingByVoice struct {
+	t                                   *testing.T
+	folder, data, addr, tools, scenario string
+}
+
+func newReportByVoice(t *testing.T) *reportingByVoice {
+	t.Helper()
+	v := &reportingByVoice{t: t, folder: t.TempDir(), data: t.TempDir(), addr: freeAddrs(t, 1)[0], tools: jobRegistry(t), scenario: filepath.Join(t.TempDir(), "report.yaml")}
+	if err := os.WriteFile(v.scenario, []byte(reportByVoice), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// serve starts a process of the gateway.
+func (v *reportingByVoice) serve() *child {
+	c := startChild(v.t, "voicegw", []string{registryEnv + "=" + v.tools, jobsEnv + "=" + v.folder},
+		"serve", "--scenario", v.scenario, "--listen", v.addr, "--data-dir", v.data, "--log-format", "json")
+	c.logged("serving")
+	return c
+}
+
+// calls begins a session of a conversation, or of none.
+func (v *reportingByVoice) calls(talk string) *mover {
+	c := &mover{t: v.t, conn: dial(v.t, v.addr)}
+	say(v.t, c.conn, &protocol.Start{InputRate: 24000, OutputRate: 24000, ConversationID: talk})
+	c.begun(false)
+	return c
+}
+
+// attempts is how often the work has begun.
+func (v *reportingByVoice) attempts(t *testing.T) (n int) {
+	for _, some := range (world{filepath.Join(v.folder, "attempts")}).deeds(t) {
+		n += len(some)
+	}
+	return n
+}
+
+// finish lets the work end.
+func (v *reportingByVoice) finish(t *testing.T) {
+	if err := os.WriteFile(filepath.Join(v.folder, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
