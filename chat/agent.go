@@ -64,10 +64,11 @@ type Request struct {
 	Agent string
 	// Key is the ID of the principal whose credentials were shown; it may be empty. KeyMark and
 	// KeyExpires are its Mark and its end (auth.Principal), for voice sessions that come of the turn.
-	// Inspect means that the client may know what the turn costs.
-	Key, KeyMark string
-	KeyExpires   time.Time
-	Inspect      bool
+	// Inspect means that the client may know what the turn costs; Inside that it is also shown
+	// everything about each call of a tool (protocol.InspectCall).
+	Key, KeyMark    string
+	KeyExpires      time.Time
+	Inspect, Inside bool
 	// Parent is the span of the client's own that the message belongs to; zero without one.
 	Parent traceparent.Parent
 	// Vouched means that a trusted caller named the user; Scopes are the caller's grants.
@@ -162,7 +163,20 @@ func (a *Agent) Respond(ctx context.Context, req Request, emit Emit) error {
 	if mine {
 		go a.serve(m, req)
 	}
-	return m.follow(ctx, emit)
+	return m.follow(ctx, shownTo(req, emit))
+}
+
+// shownTo leaves out what only a client that looks inside may see: the answer to a message may be
+// followed by others.
+func shownTo(req Request, emit Emit) Emit {
+	if req.Inside {
+		return emit
+	}
+	return func(m protocol.ServerMessage) {
+		if _, inside := m.(*protocol.InspectCall); !inside {
+			emit(m)
+		}
+	}
 }
 
 // keep saves a turn to its conversation, even if the client has left. It replaces what an earlier

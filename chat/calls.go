@@ -131,24 +131,43 @@ func (t *turn) do(all []calls.Action) {
 			t.a.opts.Logger.Warn("the tools of a turn are slow", "conversation_id", t.conv.ID, "turn", t.number, "tool_time_ms", a.Taken.Milliseconds())
 		case calls.Answer:
 			t.toolsOff = t.toolsOff || a.OverBudget
-			t.fresh.add(a.Record(time.Now(), t.apply(a.Intents())))
+			record := a.Record(time.Now(), t.apply(a.Intents()))
+			t.fresh.add(record)
 			t.answers[a.Call] = a.Envelope
 			t.emit(a.Message())
+			t.show(a, record)
 		}
 	}
 }
 
 // audit completes a record with the conversation that it belongs to, and audits it.
 func (t *turn) audit(r audit.Record) {
-	if t.a.opts.Audit == nil {
-		return
+	if t.a.opts.Audit != nil {
+		t.a.opts.Audit(t.ours(r))
 	}
+}
+
+// ours adds the conversation to a record.
+func (t *turn) ours(r audit.Record) audit.Record {
 	s := t.session()
 	r.SessionID, r.UserID, r.ConversationID = s.ID, s.UserID, s.ConversationID
 	if r.Agent == "" {
 		r.Agent, r.AgentVersion = s.Agent, t.persona.Version
 	}
-	t.a.opts.Audit(r)
+	return r
+}
+
+// show sends everything about a finished call to a client that looks inside.
+func (t *turn) show(a calls.Answer, r audit.Record) {
+	if !t.req.Inside {
+		return
+	}
+	m, err := a.Inside(t.ours(r))
+	if err != nil {
+		t.a.opts.Logger.Error("a record cannot be shown", "call_id", a.Call, "error", err)
+		return
+	}
+	t.emit(m)
 }
 
 // apply applies intents to a text conversation, which allows only a message for the next turn and

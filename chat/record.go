@@ -149,8 +149,8 @@ func (r *record) tell(all []protocol.ServerMessage, anew map[string]bool) {
 	}
 	r.events = []protocol.ServerMessage{}
 	for _, s := range all {
-		if !r.Done && !lasts(s, whole, anew) {
-			continue
+		if _, inside := s.(*protocol.InspectCall); inside || !r.Done && !lasts(s, whole, anew) {
+			continue // arguments and whole answers are not kept with a message
 		}
 		if piece, ok := s.(*protocol.TextDelta); ok && len(r.events) > 0 {
 			if last, ok := r.events[len(r.events)-1].(*protocol.TextDelta); ok && last.ItemID == piece.ItemID {

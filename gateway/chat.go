@@ -38,6 +38,7 @@ type chatBody struct {
 	User           string            `json:"user"`
 	Scopes         []string          `json:"scopes"`
 	Confirmation   *chatConfirmation `json:"confirmation"`
+	Inspect        bool              `json:"inspect"`
 }
 
 // chatMessage is a message of a conversation that the client keeps itself.
@@ -134,6 +135,7 @@ func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	p := auth.From(r.Context())
 	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(scope.Inspect), Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
+	req.Inside = req.Inspect && body.Inspect
 	seen := &pictures{sees: s.opts.Chat.Sees()}
 	var no *wrongField
 	if req.Message, req.Parts, no = seen.content("message", "user", body.Message); no != nil {

@@ -193,6 +193,27 @@ func TestChatRequests(t *testing.T) {
 	}
 }
 
+// TestWhoLooksInsideAText: a turn shows the inside of its calls to whoever asks for it and may.
+func TestWhoLooksInsideAText(t *testing.T) {
+	for _, may := range []bool{false, true} {
+		for _, asks := range []bool{false, true} {
+			a := &fakeAgent{}
+			s, _ := chatServer(t, a, func(o *Options) { o.Auth = operators(testKey) })
+			w := send(s, "/v1/chat", fmt.Sprintf(`{"message":"Hi","inspect":%t}`, asks), func(r *http.Request) {
+				if may {
+					r.Header.Set("Authorization", "Bearer "+testKey)
+				}
+			})
+			if w.Code != http.StatusOK {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			if got := a.requests()[0].Inside; got != (asks && may) {
+				t.Errorf("asks %t, may %t: inside is %t", asks, may, got)
+			}
+		}
+	}
+}
+
 // TestAMessageOfTheLastMoment: one that comes between the beginning of a drain and the agent's is
 // sent elsewhere as well, in every form.
 func TestAMessageOfTheLastMoment(t *testing.T) {

@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/json"
-	"unicode/utf8"
 
 	"voicegw/audit"
 	"voicegw/auth/scope"
@@ -40,35 +39,12 @@ func (s *session) showCall(a orchestrator.ToolEnded) {
 	if !s.inspect {
 		return
 	}
-	r := s.ours(a.Record)
-	args := r.Args
-	if args == nil {
-		args = askedFor(a.Written)
-	}
-	r.Args = nil
-	record, err := json.Marshal(r)
+	m, err := a.Inside(s.ours(a.Record))
 	if err != nil {
 		s.log().Error("a record cannot be shown", "call_id", a.Call, "error", err)
 		return
 	}
-	s.tell(&protocol.InspectCall{
-		Header: inTurn(a.Turn), CallID: a.Call, Tool: a.Tool,
-		QueuedMS: a.Queued.Milliseconds(), RunMS: a.Took.Milliseconds(),
-		Record: record, Args: args, Envelope: a.Envelope.Encode(),
-	})
-}
-
-// askedFor returns a model's arguments as JSON: invalid JSON becomes a string, and missing
-// arguments become an empty object.
-func askedFor(raw json.RawMessage) json.RawMessage {
-	switch {
-	case len(raw) == 0:
-		return json.RawMessage("{}")
-	case json.Valid(raw) && utf8.Valid(raw): // invalid UTF-8 would break the client's connection
-		return raw
-	}
-	text, _ := json.Marshal(string(raw)) // only a string: it cannot fail
-	return text
+	s.tell(m)
 }
 
 // intentDecided logs whether a tool's intent was applied, and shows it to a client that inspects.

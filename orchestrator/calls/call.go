@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"voicegw/audit"
 	"voicegw/orchestrator/policy"
@@ -221,6 +222,39 @@ func (a Answer) Record(at time.Time, e Effect) audit.Record {
 		l.NotDelivered = why
 	}
 	return l.Record()
+}
+
+// Inside is what a client that looks inside is told about the call, right after Message. r is the
+// audit's line for the call, complete; its arguments are left out of the line. The error says why the
+// line cannot be written as JSON.
+func (a Answer) Inside(r audit.Record) (*protocol.InspectCall, error) {
+	args := r.Args
+	if args == nil {
+		args = askedFor(a.Written)
+	}
+	r.Args = nil
+	record, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.InspectCall{
+		Header: protocol.Header{Turn: a.Turn}, CallID: a.Call, Tool: a.Tool,
+		QueuedMS: a.Queued.Milliseconds(), RunMS: a.Took.Milliseconds(),
+		Record: record, Args: args, Envelope: a.Envelope.Encode(),
+	}, nil
+}
+
+// askedFor returns a model's arguments as JSON: invalid JSON becomes a string, and missing
+// arguments become an empty object.
+func askedFor(raw json.RawMessage) json.RawMessage {
+	switch {
+	case len(raw) == 0:
+		return json.RawMessage("{}")
+	case json.Valid(raw) && utf8.Valid(raw): // invalid UTF-8 would break the client's connection
+		return raw
+	}
+	text, _ := json.Marshal(string(raw)) // only a string: it cannot fail
+	return text
 }
 
 // Message is what the client is told about the end of the call.

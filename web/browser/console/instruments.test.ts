@@ -42,6 +42,14 @@ describe.concurrent("the instruments", () => {
     const tools = await console.tab("Tools");
     await tools.getByText("kb_search").first().waitFor();
     await tools.getByText("you approved").waitFor();
+    // The text agent's calls open like the voice agent's.
+    for (const tool of [/calendar_create_event/, /kb_search/]) {
+      const call = tools.getByRole("listitem").filter({ has: console.page.getByRole("button", { name: tool }) }).first();
+      await call.getByRole("button", { name: tool }).click();
+      for (const title of ["Arguments", "Answer to the model", "Audit record"]) {
+        await call.getByText(title, { exact: true }).waitFor();
+      }
+    }
     await take(console, looks, "instruments-tools");
     const latency = await console.tab("Latency");
     await console.shows(latency, /typed/);

@@ -19,6 +19,8 @@ export interface ChatTurn {
   user?: string | undefined;
   agent?: string | undefined;
   message?: string | undefined;
+  /** Shows everything about each call of a tool, as `inspect.call`, to whoever may look inside. */
+  inspect?: boolean | undefined;
   /** Answers a confirmation.request, in place of a message. */
   confirmation?: { token: string; approved: boolean } | undefined;
   /** A whole conversation that the caller keeps, the last message the user's, in place of all that. */

@@ -72,7 +72,7 @@ test("one message at a time is answered", async () => {
   assert.ok(text.say("c", "Hello"));
   assert.ok(!text.say("c", "And?"), "while the first is answered");
   const first = await request(0);
-  assert.deepEqual(first.body, { conversation_id: "c", message: "Hello" });
+  assert.deepEqual(first.body, { conversation_id: "c", message: "Hello", inspect: true });
   first.say({ type: "text.delta", item_id: "t", text: "Good" });
   first.done();
   await logged("answered well");
@@ -89,7 +89,7 @@ test("the answer to a question waits for its turn, and its token stands in no lo
   assert.equal(requests.length, 1);
   first.done();
   const second = await request(1);
-  assert.deepEqual(second.body, { conversation_id: "c", confirmation: { token: "cf_secret", approved: true } });
+  assert.deepEqual(second.body, { conversation_id: "c", confirmation: { token: "cf_secret", approved: true }, inspect: true });
   second.done();
   (await request(2)).done();
   await logged("answered well cf_other");
@@ -125,6 +125,6 @@ test("leaving a conversation forgets what waits in it", async () => {
   text.leave();
   await logged("answered well");
   text.say("d", "Hello");
-  assert.deepEqual((await request(1)).body, { conversation_id: "d", message: "Hello" });
+  assert.deepEqual((await request(1)).body, { conversation_id: "d", message: "Hello", inspect: true });
   assert.equal(requests.length, 2);
 });

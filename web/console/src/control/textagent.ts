@@ -67,7 +67,7 @@ export class TextAgent {
     this.tellSent(turn);
     let error: VoiceError | null = null;
     try {
-      for await (const message of chat(new URL("v1/chat", document.baseURI), turn, running.signal, this.request)) {
+      for await (const message of chat(new URL("v1/chat", document.baseURI), { ...turn, inspect: true }, running.signal, this.request)) {
         this.handlers.happened({ kind: "received", side: "text", message });
       }
     } catch (cause) {
