@@ -34,7 +34,7 @@ function says(from: number, to: number, value: number, rate = 16_000): Happening
 }
 
 async function read(call: WholeCall, now: number): Promise<{ seconds: number; left: (second: number) => number; right: (second: number) => number; channels: Int16Array[] }> {
-  const file = await call.wav(now)!.arrayBuffer();
+  const file = await (await call.wav(now))!.arrayBuffer();
   const view = new DataView(file);
   assert.deepEqual([view.getUint16(22, true), view.getUint32(24, true), view.getUint32(4, true), view.getUint32(40, true)], [2, RATE, file.byteLength - 8, file.byteLength - 44]);
   const samples = new Int16Array(file, 44);
@@ -101,7 +101,7 @@ test("what is put away in pieces is the same as what is recorded at once", async
 
 test("a call that runs is saved so far", async () => {
   const { call, take } = watched();
-  assert.deepEqual([call.newest, call.wav(0)], [null, null]);
+  assert.deepEqual([call.newest, await call.wav(0)], [null, null]);
   take(...begins(0), ...says(0, 7000, 5));
   const { seconds, left } = await read(call, 7500);
   assert.deepEqual([seconds, left(6.9), left(7.2)], [7.5, 5, 0]);
@@ -120,10 +120,10 @@ test("a connection that was lost is silence: in the same session and in another 
   assert.equal(call.of("s3"), null);
 });
 
-test("a silent call is silence of its length, however seldom something happens in it", () => {
+test("a silent call is silence of its length, however seldom something happens in it", async () => {
   const { call, take } = watched();
   take(...begins(0), received(60_000, "speech.started", {}), ended(600_000.5));
-  assert.equal(call.wav(0)!.size, 44 + 4 * Math.round(600.0005 * RATE));
+  assert.equal((await call.wav(0))!.size, 44 + 4 * Math.round(600.0005 * RATE));
 });
 
 test("after its bound nothing more is recorded, and that is told", async () => {
@@ -142,7 +142,7 @@ test("the newest call is kept, until a new conversation begins", async () => {
   take(...begins(0), ...says(0, 5000, 5), ended(5000), ...begins(6000, "s2", { conversation_id: "c2" }), ...says(6000, 7000, 6), ended(7000));
   assert.deepEqual([(await read(call, 99_000)).seconds, call.of("s1"), call.of("c2")?.full], [1, null, false]);
   take(anew(8000));
-  assert.deepEqual([call.newest, call.wav(9000)], [null, null]);
+  assert.deepEqual([call.newest, await call.wav(9000)], [null, null]);
 });
 
 test("of a call that goes on after the page was loaded again, what was before is missing, and that is told", () => {

@@ -79,24 +79,23 @@ export class Recording implements Watcher {
     }
   }
 
-  /** What the user said and what was heard of the model from one time to another (performance.now()), at a rate in Hz; null for silence. */
-  between(from: number, to: number, rate: number): [Int16Array, Int16Array] | null {
-    const frames = Math.round(((to - from) * rate) / 1000);
-    const [left, right] = [new Int16Array(frames), new Int16Array(frames)];
-    let heard = false;
+  /** What the user said and what was heard of the model from one time to another (performance.now()); null for silence. */
+  between(from: number, to: number): { user: Track | null; model: Track | null } {
+    const user = new Piece(from, to, this.user.at(-1)?.samples.rate);
     for (const { from: place, samples } of this.user) {
-      heard = lay(samples, spokenAt(place), samples.begin, samples.end, { from, rate, out: left }) || heard;
+      user.lay(samples, spokenAt(place), samples.begin, samples.end);
     }
+    const model = new Piece(from, to, [...this.model.values()].at(-1)?.rate);
     for (const session of new Set([...this.model.keys()].map((item) => item.session))) {
-      for (const { item, kind, at, from: first, to: last } of this.sound.spans(session, to + SEAM_MS)) {
+      for (const { item, kind, at, from: first, to: last } of this.sound.spans(session, to)) {
         const stretch = this.model.get(item);
         if (kind === "heard" && stretch !== undefined) {
           const sample = (ms: number): number => Math.round((ms * stretch.rate) / 1000);
-          heard = lay(stretch, at - first, sample(first), sample(last), { from, rate, out: right }) || heard;
+          model.lay(stretch, at - first, sample(first), sample(last));
         }
       }
     }
-    return heard ? [left, right] : null;
+    return { user: user.track, model: model.track };
   }
 
   private stereo(session: number, turn: number, now: number): ArrayBuffer | null {
@@ -209,31 +208,42 @@ function put(span: Span, stretch: Stretch, from: number, rate: number, out: Int1
   out.set(resampled(pcm, stretch.rate, rate).subarray(0, Math.max(0, out.length - at)), at);
 }
 
-/** A piece of a recording: it begins at `from` (performance.now()). Rate in Hz. */
-interface Piece {
-  readonly from: number;
+/** Samples at a rate in Hz. */
+export interface Track {
   readonly rate: number;
-  readonly out: Int16Array;
+  readonly pcm: Int16Array<ArrayBuffer>;
 }
 
-/** So much beside a piece is resampled with it, in ms, so that pieces join without a click. */
-const SEAM_MS = 20;
+/** One side from one time to another (performance.now()), with silence where nothing is laid. */
+class Piece {
+  track: Track | null = null;
 
-/** Puts samples [first, last) of a stretch, whose sample 0 belongs to `zero` (performance.now()), into a piece; false where none falls into it. */
-function lay(stretch: Stretch, zero: number, first: number, last: number, { from, rate, out }: Piece): boolean {
-  const begin = Math.round(((from - zero) * stretch.rate) / 1000);
-  const end = begin + Math.round((out.length * stretch.rate) / rate);
-  if (Math.max(begin, first) >= Math.min(end, last)) {
-    return false;
+  constructor(
+    private readonly from: number,
+    private readonly to: number,
+    private readonly rate: number | undefined,
+  ) {}
+
+  /** Puts samples [first, last) of a stretch, whose sample 0 belongs to `zero` (performance.now()), where they belong. */
+  lay(stretch: Stretch, zero: number, first: number, last: number): void {
+    const { from, to, rate = stretch.rate } = this;
+    const begin = Math.round(((from - zero) * stretch.rate) / 1000);
+    const end = begin + Math.round(((to - from) * stretch.rate) / 1000);
+    const [a, b] = [Math.max(first, begin), Math.min(last, end)];
+    if (a >= b) {
+      return;
+    }
+    const { pcm: out } = (this.track ??= { rate, pcm: new Int16Array(Math.round(((to - from) * rate) / 1000)) });
+    if (stretch.rate === rate) {
+      stretch.read(a, b, out, a - begin);
+      return;
+    }
+    // Another session had another rate.
+    const pcm = new Int16Array(b - a);
+    stretch.read(a, b, pcm, 0);
+    const at = Math.round(((a - begin) * rate) / stretch.rate);
+    out.set(resampled(pcm, stretch.rate, rate).subarray(0, Math.max(0, out.length - at)), at);
   }
-  const seam = (SEAM_MS * stretch.rate) / 1000;
-  const [a, b] = [Math.max(first, begin - seam), Math.min(last, end + seam)];
-  const pcm = new Int16Array(b - a);
-  stretch.read(a, b, pcm, 0);
-  const at = Math.round(((a - begin) * rate) / stretch.rate);
-  const fitting = resampled(pcm, stretch.rate, rate).subarray(Math.max(0, -at));
-  out.set(fitting.subarray(0, Math.max(0, out.length - Math.max(0, at))), Math.max(0, at));
-  return true;
 }
 
 function joined(stretches: readonly Stretch[]): Int16Array {

@@ -1,9 +1,10 @@
 // The whole of a call as one stereo recording: the user on the left, as it was sent, the model on the right, as it sounded.
 import type { Happening, Watcher } from "./feed.js";
-import type { Recording } from "./recording.js";
+import type { Recording, Track } from "./recording.js";
+import { resampled } from "./resampled.js";
 import { interleaved, wavHeader } from "./wav.js";
 
-/** So much of a call is kept, from its beginning: 173 MB, which browsers keep outside of the page's memory. */
+/** So much of a call is kept, from its beginning: some 150 MB, which browsers keep outside of the page's memory. */
 export const WHOLE_CALL_MS = 1_800_000;
 /** Of the file, in Hz, whatever the call's own rates are: more would only be larger. */
 export const WHOLE_CALL_RATE = 24_000;
@@ -13,12 +14,25 @@ const CHUNK_MS = 4000;
 /** So long after it has sounded, it is known when: the loudspeaker reports five times a second. */
 const SETTLED_MS = 2000;
 
+/** So much beside a piece is resampled with it, in ms, so that pieces join without a click. */
+const SEAM_MS = 20;
+
+/** A side of a piece that is put away; null for silence. */
+type Put = { readonly rate: number; readonly samples: Blob } | null;
+
+/** Both sides of a piece, and how long it is in ms. */
+interface Chunk {
+  readonly ms: number;
+  readonly user: Put;
+  readonly model: Put;
+}
+
 /** The newest call of this page, through all its sessions. */
 interface Kept {
   /** When it begins (performance.now()), and how much of it is put away, in ms. */
   readonly from: number;
   ms: number;
-  readonly chunks: Blob[];
+  readonly chunks: Chunk[];
   readonly sessions: Set<string>;
   readonly conversations: Set<string>;
   over: boolean;
@@ -36,12 +50,12 @@ export interface WholeCallFacts {
 /**
  * Records every call, because whoever needs the sound of one knows it only afterwards. It is
  * put away in blobs as it becomes known, so that a long call takes no more of the page's
- * memory than a short one.
+ * memory than a short one. Both sides get one rate only when the file is made: that costs
+ * much, and calls are seldom saved.
  */
 export class WholeCall implements Watcher {
   private kept: Kept | null = null;
   private started: { session: string; conversation: string; resumed: boolean } | undefined;
-  private silence: Blob | undefined;
 
   /** `recording` has to take each happening before this does. */
   constructor(
@@ -85,13 +99,23 @@ export class WholeCall implements Watcher {
   }
 
   /** The newest call so far as a WAV file; null before the first. `now` is performance.now(). */
-  wav(now: number): Blob | null {
+  async wav(now: number): Promise<Blob | null> {
     const { kept } = this;
     if (kept === null) {
       return null;
     }
     const rest = kept.over ? 0 : Math.max(0, Math.min(now - kept.from, this.limitMs) - kept.ms);
-    const parts = [...kept.chunks, this.piece(kept.from + kept.ms, rest)];
+    const chunks = [...kept.chunks, this.chunk(kept.from + kept.ms, rest)];
+    const parts: Blob[] = [];
+    let [before, here] = [SILENCE, await taken(chunks[0])];
+    for (let i = 0; i < chunks.length; i++) {
+      // The page has time for other things while the next one is read.
+      const after = await taken(chunks[i + 1]);
+      const frames = Math.round((chunks[i]!.ms * WHOLE_CALL_RATE) / 1000);
+      const side = (of: keyof Sides): Int16Array => atRate([before[of], here[of], after[of]], frames);
+      parts.push(new Blob([interleaved([side("user"), side("model")])]));
+      [before, here] = [here, after];
+    }
     const bytes = parts.reduce((sum, { size }) => sum + size, 0);
     return new Blob([wavHeader(2, bytes / 4, WHOLE_CALL_RATE), ...parts], { type: "audio/wav" });
   }
@@ -112,20 +136,49 @@ export class WholeCall implements Watcher {
   }
 
   private put(kept: Kept, ms: number): void {
-    kept.chunks.push(this.piece(kept.from + kept.ms, ms));
+    kept.chunks.push(this.chunk(kept.from + kept.ms, ms));
     kept.ms += ms;
   }
 
-  private piece(from: number, ms: number): Blob {
-    const both = this.recording.between(from, from + ms, WHOLE_CALL_RATE);
-    if (both !== null) {
-      return new Blob([interleaved(both)]);
-    }
-    // All of the same silence is one.
-    return ms === CHUNK_MS ? (this.silence ??= quiet(ms)) : quiet(ms);
+  private chunk(from: number, ms: number): Chunk {
+    const { user, model } = this.recording.between(from, from + ms);
+    return { ms, user: putAway(user), model: putAway(model) };
   }
 }
 
-function quiet(ms: number): Blob {
-  return new Blob([new ArrayBuffer(4 * Math.round((ms * WHOLE_CALL_RATE) / 1000))]);
+function putAway(track: Track | null): Put {
+  return track === null ? null : { rate: track.rate, samples: new Blob([track.pcm]) };
+}
+
+/** Both sides of a piece, taken out again. */
+interface Sides {
+  readonly user: Track | null;
+  readonly model: Track | null;
+}
+
+const SILENCE: Sides = { user: null, model: null };
+
+async function taken(chunk: Chunk | undefined): Promise<Sides> {
+  const track = async (put: Put): Promise<Track | null> => (put === null ? null : { rate: put.rate, pcm: new Int16Array(await put.samples.arrayBuffer()) });
+  return chunk === undefined ? SILENCE : { user: await track(chunk.user), model: await track(chunk.model) };
+}
+
+/** So many frames of a side at the file's rate, of a piece between those before and after it. */
+function atRate([before, here, after]: readonly [Track | null, Track | null, Track | null], frames: number): Int16Array {
+  const out = new Int16Array(frames);
+  if (here !== null) {
+    const seam = (here.rate * SEAM_MS) / 1000;
+    const pcm = new Int16Array(here.pcm.length + 2 * seam);
+    pcm.set(here.pcm, seam);
+    if (before?.rate === here.rate) {
+      const last = before.pcm.subarray(-seam);
+      pcm.set(last, seam - last.length);
+    }
+    if (after?.rate === here.rate) {
+      pcm.set(after.pcm.subarray(0, seam), seam + here.pcm.length);
+    }
+    const begin = (WHOLE_CALL_RATE * SEAM_MS) / 1000;
+    out.set(resampled(pcm, here.rate, WHOLE_CALL_RATE).subarray(begin, begin + frames));
+  }
+  return out;
 }

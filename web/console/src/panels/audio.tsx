@@ -1,4 +1,5 @@
 // The audio of a turn and of a whole call, to be saved as WAV files.
+import { useState } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import { fileName, type Which } from "../model/recording.js";
 import type { Turn } from "../model/turns.js";
@@ -35,22 +36,25 @@ export function TurnAudio({ instruments, turn: { session, turn } }: { instrument
 
 /** A button for the sound of the call that a session or a conversation belongs to, by its id; without one that of the newest call. Nothing where this page has none. */
 export function CallAudio({ instruments, id, name }: { instruments: Instruments; id?: string; name?: string }) {
+  const [making, setMaking] = useState(false);
   const facts = id === undefined ? instruments.call.newest : instruments.call.of(id);
   if (facts === null) {
     return null;
   }
-  const download = (): void => {
-    const file = instruments.call.wav(performance.now());
+  const download = async (): Promise<void> => {
+    setMaking(true);
+    const file = await instruments.call.wav(performance.now()).finally(() => setMaking(false));
     if (file !== null) {
       save(`${name ?? "voicegw-call"}.wav`, file, "audio/wav");
     }
   };
   return (
     <div class="i-call-audio" role="group" aria-label={WHOLE_CALL.title}>
-      <button type="button" class="small" onClick={download}>
+      <button type="button" class="small" aria-disabled={making} onClick={() => void (making ? undefined : download())}>
         <span aria-hidden="true">↓ </span>
         {WHOLE_CALL.save}
       </button>
+      <span role="status">{making ? WHOLE_CALL.making : ""}</span>
       <span class="i-quiet">{[WHOLE_CALL.means, facts.goesOn ? WHOLE_CALL.goesOn : "", facts.full ? WHOLE_CALL.full : ""].join(" ").trim()}</span>
     </div>
   );

@@ -289,6 +289,7 @@ export const AUDIO = {
 export const WHOLE_CALL = {
   title: "Sound of the whole call",
   save: "Whole call (WAV)",
+  making: "Preparing …",
   means: "You on the left, the voice agent on the right, as it sounded. It is kept in this page only, until the next call or until the page is loaded again.",
   full: "The recording ends after 30 minutes.",
   goesOn: "What was said before the page was loaded again is missing.",
