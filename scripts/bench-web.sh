@@ -2,7 +2,8 @@
 # Measures the page in real Chromium and prints tables: how soon an answer starts and stops
 # sounding, underruns with jitter, main thread and memory while talking. Keep the machine
 # idle meanwhile. BENCH_SECONDS (60) of speech at each jitter, BENCH_MINUTES (2) of talking
-# for the memory.
+# for the memory: with 15 it fails where anything grows after the tenth. It fails where the main
+# thread takes more than BENCH_MAIN_MS (60) of a second. BENCH_PROFILE=file writes a profile of it.
 set -eu
 cd "$(dirname "$0")/.."
 . ./scripts/goenv.sh

@@ -1,5 +1,5 @@
 // The console in every state of a call: how it looks in light and dark, wide and narrow, that
-// all of it fits and nothing jumps, and that axe finds nothing serious. The pictures are in out/.
+// all of it fits and nothing jumps, and that axe finds nothing. The pictures are in out/.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Browser } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";

@@ -59,23 +59,26 @@ export function App({ console, instruments }: { console: Console; instruments: I
           onHelp={() => setOver("help")}
         />
         <Views view={view} questions={console.questions.value.length} onView={setView} />
-        <main class="conversation">
-          {phase !== "none" && (
-            <div class="strip">
-              <Waveform instruments={instruments} />
+        {/* One landmark, also where only the instruments are seen. */}
+        <main class="both">
+          <div class="conversation">
+            {phase !== "none" && (
+              <div class="strip">
+                <Waveform instruments={instruments} />
+              </div>
+            )}
+            <ConversationView console={console} />
+            <Questions console={console} />
+            <div class="docks">
+              <Composer console={console} />
+              {!untouched(console) && <CallBar console={console} onSetup={() => setOver("setup")} />}
             </div>
-          )}
-          <ConversationView console={console} />
-          <Questions console={console} />
-          <div class="docks">
-            <Composer console={console} />
-            {!untouched(console) && <CallBar console={console} onSetup={() => setOver("setup")} />}
+          </div>
+          <div id="inside" class="inside">
+            {/* What nobody sees is not drawn. */}
+            {(wide || view === "instruments") && <InstrumentsPanel instruments={instruments} view={inside.current} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} access={console.access} />}
           </div>
         </main>
-        <div id="inside" class="inside">
-          {/* What nobody sees is not drawn. */}
-          {(wide || view === "instruments") && <InstrumentsPanel instruments={instruments} view={inside.current} stats={() => console.stats()} simulator={console.offer.value?.simulator === true} access={console.access} />}
-        </div>
       </div>
       <Announcer console={console} />
       <Setup console={console} open={over === "setup"} onClose={close("setup")} onAgents={() => setOver("agents")} onCalls={() => setOver("calls")} />

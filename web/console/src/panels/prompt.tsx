@@ -22,7 +22,7 @@ export function PromptInForce({ control, call }: { control: CallsControl; call: 
   return (
     <details class="calls-prompt" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{CALLS.prompt}</summary>
-      {prompt == null ? <p role="status">{prompt === undefined ? CALLS.loading : call.node === "" ? CALLS.promptUntold : CALLS.promptElsewhere}</p> : <Shown prompt={prompt} />}
+      {prompt == null ? <p role="status">{prompt === undefined ? CALLS.loading : CALLS.promptUntold}</p> : <Shown prompt={prompt} />}
     </details>
   );
 }

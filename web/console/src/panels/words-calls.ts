@@ -13,7 +13,6 @@ export const CALLS = {
   prompt: "Prompt in force",
   promptTools: "Tools in force",
   promptUntold: "The gateway does not tell the prompt of this call.",
-  promptElsewhere: "The call runs on another gateway. Ask that one for its prompt.",
   running: "Running",
   past: "Past",
   pastUntold: "The gateway does not tell which calls there were. Trying again …",
