@@ -13,7 +13,10 @@ import { babble, pcm16 } from "../harness/signals.ts";
 
 let browser: Browser;
 let real: Gateway;
+/** Made before there is a call: a gateway that computes it for seconds answers no ping meanwhile. */
+let speech: Int16Array;
 beforeAll(async () => {
+  speech = pcm16(babble, 24000, 60);
   browser = await openChromium(recording(babble, 120));
   real = await Gateway.open();
 });
@@ -44,9 +47,9 @@ async function opened(options: VisitorOptions = {}) {
   return { gateway, console, looks: new Looks(console.page), close };
 }
 
-function answer(visit: Visit, item: string, turn: number, seconds: number): void {
+function answer(visit: Visit, item: string, turn: number): void {
   visit.send({ type: "audio.start", turn, item_id: item });
-  visit.sendAudio(pcm16(babble, 24000, seconds));
+  visit.sendAudio(speech);
 }
 
 describe.concurrent("a call", () => {
@@ -70,7 +73,7 @@ describe.concurrent("a call", () => {
     await console.line("still running");
     await looks.take("tool-running");
     visit.send({ type: "tool.ended", turn: 1, call_id: "call_1", tool: "kb_search", category: "retrieval", ok: true, duration_ms: 1618, clamped: { top_k: { requested: 10, applied: 3 } } });
-    answer(visit, "item_1", 1, 60);
+    answer(visit, "item_1", 1);
     visit.send(said("a1", "assistant", 4, "The first programme was written by Ada Lovelace, for a machine that was never built: Charles Babbage's Analytical Engine."));
     await console.says("Speaking");
     await looks.take("speaking");
@@ -135,7 +138,7 @@ describe.concurrent("a call", () => {
     visit.send({ type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search", category: "retrieval" });
     visit.send(asks("t1", "Book “Lunch with Ada” on Friday 27 November, 12:00 to 13:00?", { title: "Lunch" }));
     visit.send(said("a1", "assistant", 4, "Ada Lovelace wrote the first programme, for a machine"));
-    answer(visit, "item_1", 1, 60);
+    answer(visit, "item_1", 1);
     await console.says("Speaking");
     await console.question("Lunch with Ada");
     gateway.refusing = 503;
