@@ -51,18 +51,18 @@ func TestProgressReachesTheModel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newProgressing(t, c.wire, c.model)
 				p.say("a report")
-				time.Sleep(8 * time.Second) // of the bubble; the tool says something after 1 and after 4 s
+				<-time.After(8 * time.Second) // of the bubble; the tool says something after 1 and after 4 s
 				synctest.Wait()
 				if got := p.words(); got != "I begin." {
 					t.Errorf("the model said by itself %q", got)
 				}
 				p.say("how far is it?")
-				time.Sleep(3 * time.Second)
+				<-time.After(3 * time.Second)
 				synctest.Wait()
 				if got := p.words(); !strings.Contains(got, c.answer) {
 					t.Errorf("the model said %q", got)
 				}
-				time.Sleep(30 * time.Second)
+				<-time.After(30 * time.Second)
 				synctest.Wait()
 				if got := p.words(); c.wire == "gemini" && !strings.Contains(got, "report is there") {
 					t.Errorf("at the end the model had said %q", got) // OpenAI's was told that no result comes
@@ -137,11 +137,11 @@ func reporting(t *testing.T) *registry.Registry {
 		s.Behavior, s.Scheduling = spec.BehaviorNonBlocking, spec.SchedulingWhenIdle
 	})), registry.Options{Handlers: map[string]registry.Handler{
 		"report": registry.Bind(func(ctx context.Context, c registry.Call[anyArgs, needs]) (registry.Result, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			c.Needs.Progress.Tell("Chapter 1 of 4", 0)
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			c.Needs.Progress.Tell("Chapter 2 of 4", 0.25)
-			time.Sleep(16 * time.Second)
+			<-time.After(16 * time.Second)
 			return registry.Result{Data: map[string]any{"pages": 12}}, ctx.Err()
 		}),
 	}})

@@ -19,7 +19,7 @@ type Prompt struct {
 	Tools []transport.Tool
 }
 
-// ErrNoModel: the session has no model yet, or is over.
+// ErrNoModel says that the session has no model yet, or is over.
 var ErrNoModel = errors.New("session: it has no model")
 
 // Prompt returns what is in force in the session of that id. The error is ErrNotHere or ErrNoModel.

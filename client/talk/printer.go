@@ -60,16 +60,8 @@ func (p *Printer) Event(e Event) {
 		p.line("session", fmt.Sprintf("%s, model %s, %s", m.Provider, m.Model, m.SessionID))
 	case *protocol.AudioFlush:
 		p.line("flush", m.Reason)
-	case *protocol.ToolStarted:
-		p.line("tool", m.Tool+" …")
-	case *protocol.ToolProgress:
-		p.line("tool", toolProgress(m))
-	case *protocol.JobProgress:
-		p.line("job", jobProgress(m))
-	case *protocol.ToolMessage:
-		p.line("tool", fmt.Sprintf("%s says %s: %s", m.Tool, m.Name, m.Data))
-	case *protocol.ToolEnded:
-		p.line("tool", toolEnded(m))
+	case *protocol.ToolStarted, *protocol.ToolProgress, *protocol.JobProgress, *protocol.ToolMessage, *protocol.ToolEnded:
+		p.ofTool(m)
 	case *protocol.ConfirmationRequest:
 		p.confirmation(m)
 	case *protocol.ConfirmationEnded:
@@ -88,6 +80,22 @@ func (p *Printer) Event(e Event) {
 		p.line("error", fmt.Sprintf("%s (%s)", m.Message, m.Code))
 	case nil:
 		p.own(e)
+	}
+}
+
+// ofTool shows what a tool does.
+func (p *Printer) ofTool(m protocol.ServerMessage) {
+	switch m := m.(type) {
+	case *protocol.ToolStarted:
+		p.line("tool", m.Tool+" …")
+	case *protocol.ToolProgress:
+		p.line("tool", toolProgress(m))
+	case *protocol.JobProgress:
+		p.line("job", jobProgress(m))
+	case *protocol.ToolMessage:
+		p.line("tool", fmt.Sprintf("%s says %s: %s", m.Tool, m.Name, m.Data))
+	case *protocol.ToolEnded:
+		p.line("tool", toolEnded(m))
 	}
 }
 
