@@ -38,6 +38,11 @@ func (apart) Note(event string, data any) error {
 	return err
 }
 
+func (apart) Part(data any) error {
+	_, err := NewPart(data, 0, 0)
+	return err
+}
+
 // Call refuses: there is no conversation whose tools could be called.
 func (apart) Call(_ context.Context, tool string, _ any) Envelope {
 	return Envelope{Error: NewError(ErrorPermanent, toolerror.NoNestedCalls(tool)), Meta: Meta{Tool: document.Shorten(tool, 100), ResponseSchemaVersion: ResponseSchemaVersion}}
@@ -48,6 +53,13 @@ var asideForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}(\.[a-z][a-z0-9_]{0,39}
 // Aside checks what a tool says beside its answer, by the rules of [Messenger.Send], and returns
 // the data as JSON. The error wraps ErrNotTaken, and names what is wrong.
 func Aside(name string, data any) (json.RawMessage, error) {
+	if name == PartName {
+		return nil, fmt.Errorf("registry: %w: the name %q is that of parts of an answer; give them with Stream.Part", ErrNotTaken, PartName)
+	}
+	return aside(name, data)
+}
+
+func aside(name string, data any) (json.RawMessage, error) {
 	if !asideForm.MatchString(name) {
 		return nil, fmt.Errorf("registry: %w: the name %s must be one to three words of small letters, digits and underscores, joined by dots, as in \"order.packed\"", ErrNotTaken, document.Show(name))
 	}

@@ -165,7 +165,7 @@ func ofCall(t reflect.Type, caps []any) reflect.Value {
 			return v
 		}
 	}
-	if v := reflect.ValueOf(apart{}); slices.Contains(CallCapabilities(), t) {
+	if v := reflect.ValueOf(apart{}); slices.Contains(CallCapabilities(), t) || t == reflect.TypeFor[Stream]() {
 		return v
 	}
 	return reflect.Value{}

@@ -229,7 +229,7 @@ func (c *capabilities) registryOptions(dev bool) registry.Options {
 		Handlers:     handlers(),
 		Capabilities: []any{c.library, blocks{c.store.Blocks()}, c.handoff, c.contacts, c.desk, c.images.studio, c.agents},
 		ModeCapabilities: map[spec.Mode][]reflect.Type{
-			spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()},
+			spec.ModeText: {reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Stream]()},
 		},
 		Feature: c.feature, Dev: dev, Logger: c.logger,
 	}
@@ -267,7 +267,7 @@ func provided() map[spec.Mode][]reflect.Type {
 	}, registry.CallCapabilities()...)
 	return map[spec.Mode][]reflect.Type{
 		spec.ModeVoice: voice,
-		spec.ModeText:  append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery]()),
+		spec.ModeText:  append(slices.Clone(voice), reflect.TypeFor[registry.Inviter](), reflect.TypeFor[registry.Gallery](), reflect.TypeFor[registry.Stream]()),
 	}
 }
 

@@ -30,11 +30,11 @@ type beside struct {
 // progressEvery is the shortest time between two messages about a call's progress.
 const progressEvery = 500 * time.Millisecond
 
-// besides returns the capabilities of a call, and what must be called once its handler has ended or
+// besides returns what a call does beside its answer, the capabilities of the call, and what must be called once its handler has ended or
 // was left behind: from then on they do nothing.
-func besides(run calls.Run, session registry.Session, c *Conversation) (caps []any, end func()) {
-	b := &beside{run: run, session: session, c: c, begun: time.Now()}
-	return append([]any{b}, c.Capabilities...), b.end
+func besides(run calls.Run, session registry.Session, c *Conversation) (b *beside, caps []any, end func()) {
+	b = &beside{run: run, session: session, c: c, begun: time.Now()}
+	return b, append([]any{b}, c.Capabilities...), b.end
 }
 
 func (b *beside) end() {

@@ -53,15 +53,17 @@ type company struct {
 	run     calls.Run
 	session registry.Session
 	c       *Conversation
-	caps    []any
+	beside  *beside
+	caps    []any // beside is among them
 }
 
 // attempt runs the handler once. The calls that it makes end with it: a handler that was left behind
 // makes no more, also while the call is repeated.
 func (w *company) attempt(ctx context.Context, p *registry.Prepared, s registry.Session) registry.Envelope {
-	t := &toolbox{company: w}
+	t, parts := &toolbox{company: w}, &stream{b: w.beside}
 	defer t.end()
-	return p.Run(ctx, s, append([]any{t}, w.caps...)...)
+	defer parts.end()
+	return p.Run(ctx, s, append([]any{t, parts}, w.caps...)...)
 }
 
 // owns says in the answer to a failed call that the calls of its tool have written.

@@ -51,9 +51,9 @@ func handlerKey(name string) string {
 // which is asked last: a process that was stopped meanwhile may have lost it to another one.
 func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation, at *nest) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
-	caps, end := besides(j, session, c)
+	b, caps, end := besides(j, session, c)
 	defer end()
-	with := &company{e: e, nest: at, run: j, session: session, c: c, caps: caps}
+	with := &company{e: e, nest: at, run: j, session: session, c: c, beside: b, caps: caps}
 	if p.Tool().SideEffects != spec.SideEffectsWrites {
 		env, begunAt = e.rated(ctx, p, session, with)
 		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
