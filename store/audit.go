@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"voicegw/store/witness"
 )
 
 const (
@@ -51,7 +53,7 @@ func (s *Store) openAudit(ctx context.Context) (*AuditStream, error) {
 		queue: make(chan appended, waitingAppends), ended: make(chan struct{}),
 	}
 	var err error
-	a.stream, err = s.openStream(ctx, jetstream.StreamConfig{
+	a.stream, err = s.openStream(ctx, witness.Audit, jetstream.StreamConfig{
 		Name:        s.o.Prefix + "_audit",
 		Description: "voicegw: audit, JSON lines",
 		Subjects:    []string{a.subject},

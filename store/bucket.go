@@ -111,17 +111,21 @@ func (s *Store) openKeys(ctx context.Context, b *bucket, about string, most int6
 	if most > 0 {
 		config.MaxBytes, config.Discard = most, jetstream.DiscardOld
 	}
-	b.stream, err = s.openStream(ctx, config)
+	b.stream, err = s.openStream(ctx, b.part, config)
 	return err
 }
 
-// openStream creates a stream, or updates an existing one to the configuration.
-func (s *Store) openStream(ctx context.Context, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+// openStream creates the stream of a part, or updates an existing one to the configuration. part is zero for a
+// stream of which the witness knows nothing.
+func (s *Store) openStream(ctx context.Context, part witness.Bucket, config jetstream.StreamConfig) (stream jetstream.Stream, err error) {
 	err = s.within(ctx, openWait, "making the stream "+config.Name, func(ctx context.Context) error {
 		var err error
 		stream, err = s.js.CreateOrUpdateStream(ctx, config)
 		return err
 	})
+	if part != 0 {
+		s.parts[part] = stream
+	}
 	return stream, err
 }
 

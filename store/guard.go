@@ -131,17 +131,6 @@ func (s *Store) guarded() []*bucket {
 	return []*bucket{s.ledger.bucket, s.confirm.bucket, s.blocks.bucket, s.tickets.bucket}
 }
 
-// streams are those whose messages are not claimed.
-func (s *Store) streams() map[witness.Bucket]jetstream.Stream {
-	return map[witness.Bucket]jetstream.Stream{
-		witness.Audit: s.audit.stream, witness.Conversations: s.talks.bucket.stream,
-		witness.Leases: s.talks.leases.stream, witness.Voice: s.voice.bucket.stream,
-		witness.Approvals: s.confirm.approvals.bucket.stream, witness.Answers: s.answers.bucket.stream,
-		witness.Sessions: s.directory.bucket.stream, witness.Checkpoints: s.checkpoints.bucket.stream,
-		witness.Agents: s.agents.bucket.stream,
-	}
-}
-
 // compare compares the streams with what was acknowledged, refuses damage unless the
 // operator accepts it, and begins the next generation of the witness.
 func (s *Store) compare(ctx context.Context) error {
@@ -202,7 +191,7 @@ func (s *Store) tell(ctx context.Context, known witness.Contents, verdict witnes
 	for _, f := range verdict.Findings {
 		s.log.Warn("store_damaged", "found", f.String(), "refused", f.Refused)
 		if f.Kind == witness.Replaced && !f.Refused {
-			if err := s.restate(ctx, s.streams()[f.Bucket]); err != nil {
+			if err := s.restate(ctx, s.parts[f.Bucket]); err != nil {
 				return err
 			}
 		}
@@ -249,7 +238,7 @@ func (s *Store) writeID() error {
 // holdings reads what the streams hold, and which of it must be claimed.
 func (s *Store) holdings(ctx context.Context, claimed []witness.Claim) (map[witness.Bucket]witness.Held, []witness.Claim, error) {
 	all := map[witness.Bucket]witness.Held{}
-	for part, stream := range s.streams() {
+	for part, stream := range s.parts {
 		info, err := stream.Info(ctx)
 		if err != nil {
 			return nil, nil, err

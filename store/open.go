@@ -62,6 +62,7 @@ type Store struct {
 	agents      *Agents
 	webhooks    *Webhooks
 	jobs        *Jobs
+	parts       map[witness.Bucket]jetstream.Stream
 	journal     *witness.Journal // nil in memory and with an external server
 	accepted    *Damage          // nil unless Options.AcceptDamage was needed
 	place       *place           // nil if journal is nil
@@ -95,7 +96,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		o: o, log: o.Logger,
+		o: o, log: o.Logger, parts: map[witness.Bucket]jetstream.Stream{},
 		done: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if o.URL == "" {

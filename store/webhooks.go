@@ -71,7 +71,7 @@ func (s *Store) openWebhooks(ctx context.Context) (*Webhooks, error) {
 		storage, most = jetstream.MemoryStorage, memoryWebhooks
 	}
 	var err error
-	w.stream, err = s.openStream(ctx, jetstream.StreamConfig{
+	w.stream, err = s.openStream(ctx, witness.Webhooks, jetstream.StreamConfig{
 		Name:                 streamName(s.o.Prefix, witness.Webhooks),
 		Description:          "voicegw: events that are on their way to webhooks",
 		Subjects:             []string{w.subject + "*"},
