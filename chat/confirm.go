@@ -57,10 +57,17 @@ func (t *turn) confirm(ctx context.Context) error {
 }
 
 // askedBy returns the persona that has asked a question, with its tools: a person approves that persona's
-// call, whoever has the conversation by now. Where the persona is not there any more, the present one counts.
+// call, whoever has the conversation by now, with the version of its tool that has asked. Where the persona is not there
+// any more, the present one counts.
 func (t *turn) askedBy(c store.Confirmation) (*Persona, *registry.Snapshot) {
+	version := map[string]string{c.Tool: c.ToolVersion}
 	if p := t.a.named(c.Agent); c.Agent != "" && p != nil && p.Name != t.persona.Name {
-		return p, t.toolsOf(p)
+		return p, t.toolsWith(p, version)
+	}
+	if t.tools != nil {
+		if tool, has := t.tools.Tool(c.Tool); has && tool.Version != c.ToolVersion {
+			return t.persona, t.toolsWith(t.persona, version)
+		}
 	}
 	return t.persona, t.tools
 }

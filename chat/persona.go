@@ -59,7 +59,10 @@ func (a *Agent) persona(asked, has string) *Persona {
 
 // toolsOf returns the tools of a persona, with the one by which it hands its user over to other personas; nil
 // if there are no tools.
-func (t *turn) toolsOf(p *Persona) *registry.Snapshot {
+func (t *turn) toolsOf(p *Persona) *registry.Snapshot { return t.toolsWith(p, nil) }
+
+// toolsWith is toolsOf with these versions of tools, by the tools' ids, whatever else the user would draw.
+func (t *turn) toolsWith(p *Persona, versions map[string]string) *registry.Snapshot {
 	a := t.a
 	if a.opts.Tools == nil {
 		return nil
@@ -67,7 +70,7 @@ func (t *turn) toolsOf(p *Persona) *registry.Snapshot {
 	as := t.session()
 	as.Agent, as.Now = p.Name, time.Now().UTC()
 	there := slices.DeleteFunc(slices.Clone(p.SwitchTo), func(t registry.SwitchTarget) bool { return t.ID == p.Name || a.named(t.ID) == nil })
-	return a.opts.Tools().Draw(t.drawsBy(), nil).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
+	return a.opts.Tools().Draw(t.drawsBy(), versions).For(registry.Selection{Session: as, Only: p.Tools, Live: a.opts.Live, SwitchTo: there})
 }
 
 // drawsBy is for whom the versions of tools are drawn: the user, or the conversation of somebody who has no name.

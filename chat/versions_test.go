@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"voicegw/internal/user"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -53,5 +54,54 @@ func TestAVersionIsTheUsers(t *testing.T) {
 	}
 	if len(drawn) != 2 {
 		t.Errorf("twelve users have drawn %v alone", drawn)
+	}
+}
+
+// TestAQuestionIsAnsweredWithItsVersion: a question is put by one version of a tool, and then the shares change. What
+// was approved is done by the version that has asked, and the audit says so.
+func TestAQuestionIsAnsweredWithItsVersion(t *testing.T) {
+	ran := map[string]int{}
+	does := func(version string) registry.Handler {
+		return registry.Bind(func(context.Context, registry.Call[json.RawMessage, struct{}]) (registry.Result, error) {
+			ran[version]++
+			return registry.Result{Data: version}, nil
+		})
+	}
+	base := entries()[0]
+	base.ToolID, base.AllowedModes = "transfer", []spec.Mode{spec.ModeText}
+	base.Category, base.SideEffects, base.RequiresConfirmation = spec.CategoryAction, spec.SideEffectsWrites, true
+	next := base
+	next.ToolID, next.VariantOf, next.Version = "transfer_next", "transfer", "9.0.0"
+	shares := func(n int) map[string]registry.ToolSettings {
+		return map[string]registry.ToolSettings{"transfer_next": {Share: n}}
+	}
+	for share, want := range map[int]string{0: base.Version, 100: "9.0.0"} {
+		bubble(t, setting{}, func(t *testing.T, f *fixture) {
+			r, err := registry.Load(registrytest.File(t, base, next), registry.Options{
+				Handlers: map[string]registry.Handler{"transfer": does(base.Version), "transfer_next": does("9.0.0")}, Settings: shares(share),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.agent.opts.Tools = r.Snapshot
+			told := f.say("Go", callsTools("", "transfer", `{}`), says("Shall I?"))
+			asked := of[*protocol.ConfirmationRequest](told)
+			if len(asked) != 1 {
+				t.Fatalf("%d questions", len(asked))
+			}
+			take, err := r.Configure(shares(100 - share))
+			if err != nil {
+				t.Fatal(err)
+			}
+			take()
+			clear(ran)
+			if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked[0].Token, Approved: true}}, says("Done.")); err != nil {
+				t.Fatal(err)
+			}
+			lines := f.audited()
+			if last := lines[len(lines)-1]; ran[want] != 1 || len(ran) != 1 || !last.OK || last.ToolVersion != want {
+				t.Errorf("%v ran, and the audit has %+v", ran, last)
+			}
+		})
 	}
 }
