@@ -577,7 +577,10 @@ func TestProgress(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if one, two := s.told["one"], s.told["two"]; len(one) != 6 || !slices.Equal(one, two) || len(slices.Compact(slices.Clone(one))) != 6 {
+		one, two := s.told["one"], s.told["two"]
+		n := len(slices.Compact(slices.Clone(one)))
+		// The last page and the word after it come at the time of a write: it has the one or the other.
+		if n < 6 || n > 7 || n != len(one) || !slices.Equal(one, two) {
 			t.Errorf("the processes were told %q and %q", one, two)
 		}
 	})

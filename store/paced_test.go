@@ -233,10 +233,10 @@ func TestWhatWaitsLongestIsWrittenFirst(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		p.note("s10", at("s10", 2)) // a newer one keeps the place
-		for range mostWriters {
+		for range mostWriters { // one after another, or the sessions that they take next would be in any order
 			slow <- struct{}{}
+			synctest.Wait()
 		}
-		synctest.Wait()
 		w.mu.Lock()
 		w.did = nil
 		w.mu.Unlock()

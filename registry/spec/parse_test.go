@@ -65,7 +65,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a filled number", `dynamic: {"/properties/top_k/enum": "tools"}`, "/dynamic/~1properties~1top_k~1enum", "are texts"},
 		{"a filled enum with bounds", `dynamic: {"/properties/query/enum": "tools"}`, "/dynamic/~1properties~1query~1enum", `remove "maxLength"`},
 		{"a filled enum with values", `dynamic: {"/properties/namespace/enum": "namespaces"}`, "/dynamic/~1properties~1namespace~1enum", `remove "default"`},
-		{"a version of itself", `variantOf: "kb_search"`, "/variantOf", "no version of itself"},
+		{"a version of itself", `variantOf: "kb_search"`, "/variantOf", "cannot be a version of itself"},
 		{"a version of no id", `variantOf: "KB"`, "/variantOf", "toolId of another tool"},
 		{"a version of a number", `variantOf: 1`, "/variantOf", "is a string"},
 		{"settings are a list", `settings: []`, "/settings", "1 to 32 settings"},

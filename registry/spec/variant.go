@@ -15,7 +15,7 @@ func (r *specReader) variantOf(id string) string {
 	case !toolIDForm.MatchString(of):
 		r.problem(document.Pointer{"variantOf"}, "\"variantOf\" is the toolId of another tool, got %s.", document.Show(of))
 	case of == id:
-		r.problem(document.Pointer{"variantOf"}, "A tool is no version of itself; name the tool beside which this one stands.")
+		r.problem(document.Pointer{"variantOf"}, "A tool cannot be a version of itself; name the tool beside which this one stands.")
 	}
 	return of
 }
