@@ -233,7 +233,7 @@ func TestWhatWaitsLongestIsWrittenFirst(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		p.note("s10", at("s10", 2)) // a newer one keeps the place
-		for range mostWriters { // one after another, or the sessions that they take next would be in any order
+		for range mostWriters {     // one after another, or the sessions that they take next would be in any order
 			slow <- struct{}{}
 			synctest.Wait()
 		}
