@@ -394,7 +394,7 @@ func (v *visit) next() {
 }
 
 func (v *visit) act(s step) {
-	v.latest = append(v.latest, fmt.Sprintf("%.3f I %s %s", time.Since(v.began).Seconds(), s.act, s.text))
+	v.mention("%.3f I %s %s", time.Since(v.began).Seconds(), s.act, s.text)
 	switch s.act {
 	case actType, actInterrupt:
 		v.typedAt = append(v.typedAt, time.Now())
@@ -410,7 +410,7 @@ func (v *visit) act(s step) {
 			_ = v.at.conn.WriteText([]byte(`{"type":"chaos.nonsense"}`))
 		}
 	case actLose:
-		v.latest = append(v.latest, fmt.Sprint("  ", s.lose.how, " for ", s.lose.away))
+		v.mention("  %v for %v", s.lose.how, s.lose.away)
 		v.outages[string(s.lose.how)]++
 		v.lose(s.lose)
 	case actThief:

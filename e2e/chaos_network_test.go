@@ -230,7 +230,7 @@ func (v *visit) byGateway() bool {
 // turnedAway is called when a connection on which the caller was coming back is over. It tries again,
 // unless the session is over.
 func (v *visit) turnedAway() bool {
-	v.latest = append(v.latest, fmt.Sprintf("%.3f turned away by %s with %d", time.Since(v.began).Seconds(), v.at.node.name, v.code))
+	v.mention("%.3f turned away by %s with %d", time.Since(v.began).Seconds(), v.at.node.name, v.code)
 	v.holes += 4 // what began that connection, if its session has got so far, is not sent again
 	waited := v.caller.crowd.pulse.between(v.lostAt, time.Now())
 	if v.reason != "" || v.code >= closecode.BadProtocol || waited > hushPatience {
@@ -259,7 +259,7 @@ func (v *visit) back() {
 		v.over = true
 		return
 	}
-	v.latest = append(v.latest, fmt.Sprintf("%.3f I come back with #%d and %+v", time.Since(v.began).Seconds(), r.LastSeq, r.Audio))
+	v.mention("%.3f I come back with #%d and %+v", time.Since(v.began).Seconds(), r.LastSeq, r.Audio)
 	v.write(&protocol.Start{InputRate: v.habits.rate, OutputRate: 24000, Resume: r})
 	if v.outage.how == lossTwin {
 		v.outage.how = lossReset
@@ -328,6 +328,7 @@ func (v *visit) count(m protocol.ServerMessage) bool {
 	seq := protocol.HeaderOf(m).Seq
 	if v.numbers[seq] {
 		v.repeats++
+		v.mention("again #%d %s%s", seq, typeOf(m), about(m))
 		return false
 	}
 	v.numbers[seq] = true

@@ -77,7 +77,7 @@ type record struct {
 }
 
 // maxLatest bounds record.latest.
-const maxLatest = 40
+const maxLatest = 60
 
 type turnSeen struct {
 	status string // empty: it is open
@@ -178,10 +178,15 @@ func (v *visit) take(h happening) {
 
 // remember keeps the latest messages.
 func (v *visit) remember(h happening) {
-	if _, ok := h.msg.(*protocol.Transcript); ok {
+	if m, ok := h.msg.(*protocol.Transcript); ok && !m.Final {
 		return
 	}
-	v.latest = append(v.latest, fmt.Sprintf("%.3f #%d %s %d%s", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn, about(h.msg)))
+	v.mention("%.3f #%d %s %d%s", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn, about(h.msg))
+}
+
+// mention adds a line to the latest that have come.
+func (v *visit) mention(format string, args ...any) {
+	v.latest = append(v.latest, fmt.Sprintf(format, args...))
 	if len(v.latest) > maxLatest {
 		v.latest = slices.Delete(v.latest, 0, 1)
 	}

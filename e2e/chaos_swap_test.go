@@ -35,7 +35,7 @@ func (v *visit) overtalk() {
 	if !v.habits.overtalk || v.away || v.losing || v.leaving || v.session == "" {
 		return
 	}
-	v.latest = append(v.latest, fmt.Sprintf("%.3f I speak while the model's connection is replaced", time.Since(v.began).Seconds()))
+	v.mention("%.3f I speak while the model's connection is replaced", time.Since(v.began).Seconds())
 	v.overtalks = append(v.overtalks, time.Now())
 	v.speak()
 }
