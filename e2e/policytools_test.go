@@ -75,13 +75,13 @@ func folderOf(t testing.TB) store.Options {
 	return store.Options{Dir: t.TempDir(), Sync: store.SyncInterval}
 }
 
-// newStageOn makes tools over a store that stays the caller's.
-func newStageOn(t testing.TB, kept *store.Store) *stage {
+// newStageOn makes tools, and more, over a store that stays the caller's.
+func newStageOn(t testing.TB, kept *store.Store, more ...registry.Entry) *stage {
 	t.Helper()
 	s := &stage{saw: map[string][]string{}, stopped: map[string]int{}, holds: map[string]chan struct{}{}, begun: make(chan string, mostRuns)}
 	s.hold("slow")
 	s.hold("slow_stoppable")
-	data, handlers := s.tools(t)
+	data, handlers := s.tools(t, more)
 	tools, err := registry.Load(data, registry.Options{Handlers: handlers})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func newStageOn(t testing.TB, kept *store.Store) *stage {
 }
 
 // tools are the entries and handlers of the stage.
-func (s *stage) tools(t testing.TB) ([]byte, map[string]registry.Handler) {
+func (s *stage) tools(t testing.TB, more []registry.Entry) ([]byte, map[string]registry.Handler) {
 	t.Helper()
 	writes := func(e *spec.Spec) {
 		e.Category, e.SideEffects, e.Idempotent = spec.CategoryAction, spec.SideEffectsWrites, false
@@ -119,6 +119,7 @@ func (s *stage) tools(t testing.TB) ([]byte, map[string]registry.Handler) {
 			e.Behavior, e.Scheduling, e.Cancellable = spec.BehaviorNonBlocking, spec.SchedulingWhenIdle, true
 		}),
 	}
+	entries = append(entries, more...)
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries {
 		handlers[e.ToolID] = registry.Bind(s.execute)
