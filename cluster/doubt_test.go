@@ -209,14 +209,14 @@ func TestGivenUpInDoubt(t *testing.T) {
 }
 
 // TestLostWhileItIsGivenUp: another node takes a session while this one tries to give it up, and the store answers the
-// try with nothing. Whoever tries learns that the session is lost: nobody else is told.
+// try with nothing. The caller of Give learns that the session is lost, and nobody else is told.
 func TestLostWhileItIsGivenUp(t *testing.T) {
 	address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 	n, _ := nodeAt(t, address)
 	p := n.newPlace(store.SessionRecord{ID: "voice-1", User: "ada", State: store.SessionLive}, nil)
 	p.Update(func(*store.SessionRecord) {})
 	await.Closed(t, "the session is entered", p.Written())
-	p.WhenLost(func() { t.Error("it is told beside the one that tries") })
+	p.WhenLost(func() { t.Error("somebody is told beside the caller") })
 	p.mu.Lock()
 	p.writing = make(chan struct{}) // a write that the store does not answer
 	p.mu.Unlock()
@@ -231,6 +231,6 @@ func TestLostWhileItIsGivenUp(t *testing.T) {
 	p.taken()
 	cancel()
 	if err := <-given; !errors.Is(err, store.ErrFenced) {
-		t.Errorf("whoever gives it up learns %v", err)
+		t.Errorf("the caller learns %v", err)
 	}
 }

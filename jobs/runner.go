@@ -201,7 +201,8 @@ func (r *Runner) watch(ctx context.Context) {
 	}
 }
 
-// progressed tells how far jobs are that run, of which told has when they said it last. It returns the next told.
+// progressed tells how far the running jobs are. told has the time of the last report of each that was told; the next
+// such map is returned.
 func (r *Runner) progressed(all []store.Job, told map[string]time.Time) map[string]time.Time {
 	next := map[string]time.Time{}
 	for _, j := range all {

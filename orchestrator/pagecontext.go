@@ -53,7 +53,7 @@ func (s State) listens() bool {
 	}
 }
 
-// deafInCall reports whether a call waits for its result meanwhile the model takes no entry.
+// deafInCall reports whether a call waits for its result, and the model takes no entry until it has that.
 func (s State) deafInCall() bool {
 	if s.caps.AddItemBeside {
 		return s.calls.Holds(s.beside)

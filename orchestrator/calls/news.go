@@ -35,7 +35,7 @@ func (c *Calls) Progressed(in Progressed) {
 }
 
 // tells reports whether the model may be told how far the call is: it waits on this connection for the result,
-// and the tool runs. Whoever is told in another turn, or not at all, knows of no such call.
+// and the tool runs. A model that gets the answer in another turn, or not at all, does not wait for the call.
 func (k *call) tells() bool { return k.state == running && k.reader == byCall && k.model != "" }
 
 // newsAt returns when the model may be told how far the call is; zero if there is nothing to tell.
