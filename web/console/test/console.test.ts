@@ -154,7 +154,7 @@ test("both agents are in one conversation, whose name outlives a reload", async 
   session().disconnect();
   console.write("Hello");
   await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
-  assert.deepEqual(posted, [{ conversation_id: conversationId, message: "Hello" }]);
+  assert.deepEqual(posted, [{ conversation_id: conversationId, inspect: true, message: "Hello" }]);
 
   answers[`v1/conversations/${conversationId}`] = () => Response.json({ entries: [{ at: new Date(NOW).toISOString(), side: "text", role: "user", text: "Hello" }] });
   const again = newConsole();
