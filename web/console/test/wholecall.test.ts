@@ -99,6 +99,33 @@ test("what is put away in pieces is the same as what is recorded at once", async
   }
 });
 
+test("a page that was late with the first frames loses nothing where pieces join, and says it at its time after a silence", async () => {
+  const { call, take } = watched();
+  const tone = (i: number): number => Math.round(8000 * Math.sin((2 * Math.PI * 310.3 * i) / 16_000));
+  const silent = (i: number): boolean => i >= 7.5 * 16_000 && i < 8.5 * 16_000;
+  const late = (frame: number): number => (frame < 350 ? 60 : 0);
+  take(...begins(1000));
+  for (let i = 0; i < 900; i++) {
+    take(uplink(1020 + 20 * i + late(i), Int16Array.from({ length: 320 }, (_, k) => (silent(320 * i + k) ? 0 : tone(320 * i + k))), 16_000, 1020 + 20 * i));
+  }
+  take(ended(19_500));
+  const user = (await read(call, 99_000)).channels[0]!;
+  // Each second is compared with the tone as it was spoken, and so many ms earlier.
+  const off = (second: number, ms: number): number => {
+    let worst = 0;
+    for (let i = second * RATE; i < (second + 0.5) * RATE; i++) {
+      worst = Math.max(worst, Math.abs(user[i]! - 8000 * Math.sin(2 * Math.PI * 310.3 * (i / RATE - ms / 1000))));
+    }
+    return worst;
+  };
+  for (const second of [1, 3, 3.75, 5, 6.5]) {
+    assert.ok(off(second, 60) < 100, `at ${second} s a sample is ${off(second, 60)} off, 60 ms late`);
+  }
+  for (const second of [9, 11.75, 13, 15.75]) {
+    assert.ok(off(second, 0) < 100, `at ${second} s a sample is ${off(second, 0)} off`);
+  }
+});
+
 test("a call that runs is saved so far", async () => {
   const { call, take } = watched();
   assert.deepEqual([call.newest, await call.wav(0)], [null, null]);

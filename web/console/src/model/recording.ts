@@ -4,7 +4,7 @@ import { resampled } from "./resampled.js";
 import type { Item, Sound, Span } from "./sound.js";
 import { BLOCK_MS, Stretch } from "./stretch.js";
 import { turnKey } from "./turns.js";
-import { spokenAt, type UplinkPlace } from "./uplinkclock.js";
+import { spokenAt, type UplinkPlace, type UplinkStretch } from "./uplinkclock.js";
 import { wavFile } from "./wav.js";
 
 /** So much of each side is kept, the newest: some 20 MB of the user and 30 MB of the model. */
@@ -79,11 +79,22 @@ export class Recording implements Watcher {
     }
   }
 
-  /** What the user said and what was heard of the model from one time to another (performance.now()); null for silence. */
-  between(from: number, to: number): { user: Track | null; model: Track | null } {
+  /**
+   * What the user said and what was heard of the model from one time to another (performance.now()); null for silence.
+   * For pieces that are to join, `placed` has where the ones before have put each stretch, and is brought up to date:
+   * while frames come, it is learned that a stretch was spoken earlier, and a piece that went by that alone would
+   * leave out what lies between. It goes by that as soon as this is silence.
+   */
+  between(from: number, to: number, placed = new Map<UplinkStretch, number>()): { user: Track | null; model: Track | null } {
     const user = new Piece(from, to, this.user.at(-1)?.samples.rate);
     for (const { from: place, samples } of this.user) {
-      user.lay(samples, spokenAt(place), samples.begin, samples.end);
+      const { stretch, ms } = place;
+      const before = placed.get(stretch) ?? stretch.at;
+      const sample = (at: number): number => Math.round(((from - at - (ms - stretch.ms)) * samples.rate) / 1000);
+      const at = quiet(samples, sample(before), sample(stretch.at)) ? stretch.at : before;
+      if (user.lay(samples, at + (ms - stretch.ms), samples.begin, samples.end)) {
+        placed.set(stretch, at);
+      }
     }
     const model = new Piece(from, to, [...this.model.values()].at(-1)?.rate);
     for (const session of new Set([...this.model.keys()].map((item) => item.session))) {
@@ -224,26 +235,37 @@ class Piece {
     private readonly rate: number | undefined,
   ) {}
 
-  /** Puts samples [first, last) of a stretch, whose sample 0 belongs to `zero` (performance.now()), where they belong. */
-  lay(stretch: Stretch, zero: number, first: number, last: number): void {
+  /** Puts samples [first, last) of a stretch, whose sample 0 belongs to `zero` (performance.now()), where they belong. Reports whether there are any. */
+  lay(stretch: Stretch, zero: number, first: number, last: number): boolean {
     const { from, to, rate = stretch.rate } = this;
     const begin = Math.round(((from - zero) * stretch.rate) / 1000);
     const end = begin + Math.round(((to - from) * stretch.rate) / 1000);
     const [a, b] = [Math.max(first, begin), Math.min(last, end)];
     if (a >= b) {
-      return;
+      return false;
     }
     const { pcm: out } = (this.track ??= { rate, pcm: new Int16Array(Math.round(((to - from) * rate) / 1000)) });
     if (stretch.rate === rate) {
       stretch.read(a, b, out, a - begin);
-      return;
+      return true;
     }
     // Another session had another rate.
     const pcm = new Int16Array(b - a);
     stretch.read(a, b, pcm, 0);
     const at = Math.round(((a - begin) * rate) / stretch.rate);
     out.set(resampled(pcm, stretch.rate, rate).subarray(0, Math.max(0, out.length - at)), at);
+    return true;
   }
+}
+
+/** Louder samples are missed. */
+const QUIET = 300;
+
+/** Whether nobody misses samples [first, last) of a stretch. */
+function quiet(stretch: Stretch, first: number, last: number): boolean {
+  const pcm = new Int16Array(Math.max(0, last - first));
+  stretch.read(first, last, pcm, 0);
+  return pcm.every((x) => Math.abs(x) < QUIET);
 }
 
 function joined(stretches: readonly Stretch[]): Int16Array {

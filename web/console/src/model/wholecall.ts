@@ -2,6 +2,7 @@
 import type { Happening, Watcher } from "./feed.js";
 import type { Recording, Track } from "./recording.js";
 import { resampled } from "./resampled.js";
+import type { UplinkStretch } from "./uplinkclock.js";
 import { interleaved, wavHeader } from "./wav.js";
 
 /** So much of a call is kept, from its beginning: some 150 MB, which browsers keep outside of the page's memory. */
@@ -33,6 +34,8 @@ interface Kept {
   readonly from: number;
   ms: number;
   readonly chunks: Chunk[];
+  /** Where the stretches of what the user said are, in the pieces that are put away. */
+  readonly placed: Map<UplinkStretch, number>;
   readonly sessions: Set<string>;
   readonly conversations: Set<string>;
   over: boolean;
@@ -105,7 +108,7 @@ export class WholeCall implements Watcher {
       return null;
     }
     const rest = kept.over ? 0 : Math.max(0, Math.min(now - kept.from, this.limitMs) - kept.ms);
-    const chunks = [...kept.chunks, this.chunk(kept.from + kept.ms, rest)];
+    const chunks = [...kept.chunks, this.chunk(kept.from + kept.ms, rest, new Map(kept.placed))];
     const parts: Blob[] = [];
     let [before, here] = [SILENCE, await taken(chunks[0])];
     for (let i = 0; i < chunks.length; i++) {
@@ -124,7 +127,7 @@ export class WholeCall implements Watcher {
   private open(at: number): void {
     const { session, conversation, resumed } = this.started ?? { session: "", conversation: "", resumed: false };
     if (this.kept === null || this.kept.over) {
-      this.kept = { from: at, ms: 0, chunks: [], sessions: new Set(), conversations: new Set(), over: false, goesOn: resumed };
+      this.kept = { from: at, ms: 0, chunks: [], placed: new Map(), sessions: new Set(), conversations: new Set(), over: false, goesOn: resumed };
     }
     this.kept.sessions.add(session);
     this.kept.conversations.add(conversation);
@@ -136,12 +139,12 @@ export class WholeCall implements Watcher {
   }
 
   private put(kept: Kept, ms: number): void {
-    kept.chunks.push(this.chunk(kept.from + kept.ms, ms));
+    kept.chunks.push(this.chunk(kept.from + kept.ms, ms, kept.placed));
     kept.ms += ms;
   }
 
-  private chunk(from: number, ms: number): Chunk {
-    const { user, model } = this.recording.between(from, from + ms);
+  private chunk(from: number, ms: number, placed: Map<UplinkStretch, number>): Chunk {
+    const { user, model } = this.recording.between(from, from + ms, placed);
     return { ms, user: putAway(user), model: putAway(model) };
   }
 }
