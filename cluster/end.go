@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
-	"time"
 
 	"voicegw/store"
 )
@@ -18,18 +16,9 @@ const sessionsPath = "/v1/peer/sessions/"
 func (p *Peers) EndSession(ctx context.Context, node store.Node, session string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	base, err := url.Parse(node.URL)
+	answer, err := p.askSession(ctx, p.client, http.MethodDelete, node, session)
 	if err != nil {
-		return fmt.Errorf("%w: its address is no URL", ErrUnreachable)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, base.JoinPath(sessionsPath, url.PathEscape(session)).String(), nil)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	p.signer.sign(r, time.Now())
-	answer, err := p.client.Do(r)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return err
 	}
 	_ = answer.Body.Close() // the status is the answer
 	switch answer.StatusCode {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"time"
 
 	"voicegw/session"
 	"voicegw/store"
@@ -23,18 +21,9 @@ const maxPrompt = 4 << 20
 func (p *Peers) Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	base, err := url.Parse(node.URL)
+	answer, err := p.askSession(ctx, p.prompts, http.MethodGet, node, id, "prompt")
 	if err != nil {
-		return session.Prompt{}, fmt.Errorf("%w: its address is no URL", ErrUnreachable)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath(sessionsPath, url.PathEscape(id), "prompt").String(), nil)
-	if err != nil {
-		return session.Prompt{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	p.signer.sign(r, time.Now())
-	answer, err := p.prompts.Do(r)
-	if err != nil {
-		return session.Prompt{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return session.Prompt{}, err
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read, or says nothing
 	switch answer.StatusCode {

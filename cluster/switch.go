@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"time"
 
 	"voicegw/session"
 	"voicegw/store"
@@ -44,18 +42,9 @@ func parseWanted(text string) (w wanted, err error) {
 func (p *Peers) SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	base, err := url.Parse(node.URL)
+	answer, err := p.askSession(ctx, p.client, http.MethodPut, node, id, "agent", wanted{agent, reason}.encode())
 	if err != nil {
-		return fmt.Errorf("%w: its address is no URL", ErrUnreachable)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPut, base.JoinPath(sessionsPath, url.PathEscape(id), "agent", wanted{agent, reason}.encode()).String(), nil)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	p.signer.sign(r, time.Now())
-	answer, err := p.client.Do(r)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		return err
 	}
 	defer answer.Body.Close() //nolint:errcheck // the status is the answer
 	switch answer.StatusCode {

@@ -34,7 +34,7 @@ const maxDraws = 64
 // drawn is what was drawn for one snapshot; immutable.
 type drawn struct {
 	versions map[string]string // by tool, of each tool that has several
-	beside   string            // those that are not the main ones, by their own ids; empty if there are none
+	beside   string            // the versions that are not the main ones, by their own ids; may be empty
 }
 
 // others returns the versions that are not the main ones; d may be nil.
