@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
+	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/transport"
 )
@@ -21,6 +23,11 @@ func serveTools(t *testing.T) (*httptest.Server, *registry.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serveThese(t, tools), tools
+}
+
+func serveThese(t *testing.T, tools *registry.Registry) *httptest.Server {
+	t.Helper()
 	m, err := session.NewManager(session.Options{
 		Transports: map[string]transport.Transport{"fake": quiet{}}, Provider: "fake",
 	})
@@ -33,7 +40,35 @@ func serveTools(t *testing.T) (*httptest.Server, *registry.Registry) {
 		srv.Close()
 		srv.Client().CloseIdleConnections()
 	})
-	return srv, tools
+	return srv
+}
+
+// TestVersionsAreTold: the list has each tool once, with the versions beside it and their shares.
+func TestVersionsAreTold(t *testing.T) {
+	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	look := registry.Entry{
+		Spec: spec.Spec{
+			ToolID: "look", Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
+			Idempotent: true, AllowedModes: []spec.Mode{spec.ModeText}, LatencyBudgetMS: 1000, Parameters: object,
+		},
+		Summary: "A tool of a test.", Guide: "# look\n", Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT"}`)},
+	}
+	next := look
+	next.ToolID, next.VariantOf, next.Version = "look_next", "look", "2.0.0"
+	done := registry.Bind(func(context.Context, registry.Call[json.RawMessage, struct{}]) (registry.Result, error) {
+		return registry.Result{}, nil
+	})
+	tools, err := registry.Load(registrytest.File(t, look, next), registry.Options{
+		Handlers: map[string]registry.Handler{"look": done, "look_next": done}, Settings: map[string]registry.ToolSettings{"look_next": {Share: 10}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := serveThese(t, tools)
+	_, body := get(t, srv.URL+"/v1/tools")
+	if strings.Count(body, `"toolId":"look`) != 1 || !strings.Contains(body, `"versions":[{"id":"look_next","version":"2.0.0","share":10}]`) {
+		t.Errorf("%s", body)
+	}
 }
 
 func TestToolsAreListed(t *testing.T) {

@@ -210,3 +210,18 @@ func TestVersionsAgree(t *testing.T) {
 		t.Errorf("shares above 100: %v", err)
 	}
 }
+
+// TestVersionsAreCounted: a version beside the main one is counted by its own id, so that the two can be compared.
+func TestVersionsAreCounted(t *testing.T) {
+	r, err := versionedRegistry(t, [2]int{100, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]string{"1.0.0": "probe", "2.0.0": "probe_b"} {
+		before := r.Stats()[want].Calls
+		answers(t, r.Snapshot().Draw("ada", map[string]string{"probe": version}))
+		if got := r.Stats()[want].Calls - before; got != 1 {
+			t.Errorf("version %s: %d calls are counted as those of %s: %v", version, got, want, r.Stats())
+		}
+	}
+}
