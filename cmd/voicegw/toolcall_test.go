@@ -112,7 +112,7 @@ func (s *shop) audited() (all []audit.Record) {
 func TestToolsCallDecides(t *testing.T) {
 	args := `{"ref":"r1"}`
 	folder := t.TempDir()
-	for id, rest := range map[string]string{"clerk": "tools: [gift]", "planner": "tools: [gift, plan]\nbudget: {text: {total: 1}}"} {
+	for id, rest := range map[string]string{"clerk": "tools: [gift]", "planner": "tools: [gift, plan]\nbudget: {text: {total: 1}, voice: {total: 1}}"} {
 		text := "id: " + id + "\nname: " + id + "\nplaybook: Sell.\n" + rest + "\n"
 		if err := os.WriteFile(filepath.Join(folder, id+".yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -138,8 +138,9 @@ func TestToolsCallDecides(t *testing.T) {
 		"a scope that is there":                       {[]string{"hidden", args, "--scope", "shop.hidden"}, exitOK, `"ref"`, 1},
 		"a scope that cannot be":                      {[]string{"hidden", args, "--scope", "a b"}, exitUsage, "--scope", 0},
 		"a condition":                                 {[]string{"other", args}, exitFailure, "which do not hold", 0},
-		"the budget is nothing":                       {[]string{"plan", args, "--set", agents, "--set", "budget.text.total=1"}, exitOK, "gift was called, too: BUDGET_EXCEEDED", 0},
+		"a budget of one call":                        {[]string{"plan", args, "--set", agents, "--set", "budget.text.total=1"}, exitOK, "gift was called, too: BUDGET_EXCEEDED", 0},
 		"an agent's budget":                           {[]string{"plan", args, "--set", agents, "--agent", "planner"}, exitOK, "gift was called, too: BUDGET_EXCEEDED", 0},
+		"an agent's budget by voice":                  {[]string{"plan", args, "--set", agents, "--agent", "planner", "--mode", "voice"}, exitOK, "gift was called, too: BUDGET_EXCEEDED", 0},
 		"an agent without the tool":                   {[]string{"hidden", args, "--set", agents, "--agent", "clerk"}, exitFailure, "the agent clerk does not have hidden", 0},
 		"an agent with the tool":                      {[]string{"gift", args, "--set", agents, "--agent", "clerk"}, exitOK, `"ref"`, 1},
 		"an agent that nobody knows":                  {[]string{"gift", args, "--set", agents, "--agent", "clark"}, exitUsage, "did you mean clerk?", 0},
