@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -94,11 +95,31 @@ func (e *embedded) start(o Options, folder string, log *serverLog) error {
 }
 
 // healthy returns what the server reports as wrong with itself.
-func (e *embedded) healthy() error {
-	if health := e.server.Healthz(nil); health.Error != "" {
-		return errors.New(health.Error)
+func (e *embedded) healthy(ctx context.Context) error {
+	return diagnose(ctx, func() *server.HealthStatus {
+		return e.server.Healthz(&server.HealthzOptions{Details: true})
+	})
+}
+
+// diagnose returns what examine finds wrong. The server allows its own test for connections 1 ms, and
+// on a busy machine a goroutine can wait longer than that for a core: the server then says that it has
+// not started, although startEmbedded has waited for that. diagnose asks again until ctx ends.
+func diagnose(ctx context.Context, examine func() *server.HealthStatus) error {
+	for {
+		var found []string
+		late := false
+		for _, e := range examine().Errors {
+			found = append(found, e.Error)
+			late = late || e.Type == server.HealthzErrorConn
+		}
+		if !late || ctx.Err() != nil {
+			if found == nil {
+				return nil
+			}
+			return errors.New(strings.Join(found, "; "))
+		}
+		runtime.Gosched()
 	}
-	return nil
 }
 
 // stop ends the server, waits for it and releases the folder. It may be called for a

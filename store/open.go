@@ -320,7 +320,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		if _, err := s.ledger.bucket.stream.Info(ctx); err != nil || s.embedded == nil {
 			return err
 		}
-		if err := s.embedded.healthy(); err != nil {
+		if err := s.embedded.healthy(ctx); err != nil {
 			return final{fmt.Errorf("%w: %s: %w; see whether the disk is full, and restart", ErrUnavailable, s.where(), err)}
 		}
 		return nil
