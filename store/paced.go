@@ -14,9 +14,10 @@ const (
 	// checkpointBurst is how many more may be written at once after a quiet time: what the user has
 	// just said must not wait, because it is lost if the process dies.
 	checkpointBurst = 3
-	// mostWriters is how many checkpoints are written at the same time: a store of several servers
-	// takes some ms for each.
-	mostWriters = 8
+	// mostWriters is how many checkpoints are written at the same time. A store of several servers takes
+	// some ms for each, and a third of a second when everything is busy: the sessions of one gateway must
+	// not wait for each other then, because what is not written is lost if the process dies.
+	mostWriters = 64
 )
 
 // writeCheckpoint writes a session's checkpoint over that of the revision known, or removes it if

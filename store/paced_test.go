@@ -108,7 +108,7 @@ func TestPace(t *testing.T) {
 			slices.Sort(w.did)
 			w.did = []string{fmt.Sprint(len(slices.Compact(w.did)), " of ", 3*mostWriters)}
 			w.mu.Unlock()
-		}, []string{"24 of 24"}},
+		}, []string{fmt.Sprint(3*mostWriters, " of ", 3*mostWriters)}},
 		"now": {func(p *paced, _ *written) {
 			p.note("a", at("a", 1))
 			synctest.Wait()
@@ -194,6 +194,36 @@ func TestPace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSlowStore: when each write takes a third of a second, the checkpoints of hundreds of sessions are written
+// within little more than one pace of a session.
+func TestSlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions = 250
+		var mu sync.Mutex
+		var oldest time.Duration
+		wrote, began, done := 0, time.Now(), make(chan struct{})
+		p := newPaced(func(context.Context, string, *Checkpoint, uint64) (uint64, error) {
+			<-time.After(time.Second / 3)
+			mu.Lock()
+			defer mu.Unlock()
+			wrote++
+			oldest = max(oldest, time.Since(began))
+			return 1, nil
+		}, func(f func()) bool { go f(); return true }, done, slog.New(slog.DiscardHandler))
+		for n := range sessions {
+			id := fmt.Sprint("session ", n)
+			p.note(id, at(id, 1))
+		}
+		<-time.After(10 * time.Second)
+		synctest.Wait()
+		close(done)
+		synctest.Wait()
+		if most := checkpointEvery * 3 / 2; wrote != sessions || oldest > most {
+			t.Errorf("%d of %d checkpoints were written, the last one after %v; at most %v are promised", wrote, sessions, oldest, most)
+		}
+	})
 }
 
 // TestNoteWaitsForNothing: a session goes on while the store does not answer.
