@@ -159,7 +159,7 @@ func (v *visit) take(h happening) {
 		v.asked(m)
 	case *protocol.ConfirmationEnded:
 		if was, asked := v.questions[m.Token]; (!asked || was != "") && v.snapshots == 0 {
-			v.complain("confirmation.ended %s of a question that was %q; asked %t, %d returns%s", m.Outcome, was, asked, v.returns, v.lately())
+			v.complain("confirmation.ended %s of a question that was %q; asked %t, %d returns; %s%s", m.Outcome, was, asked, v.returns, v.caller.crowd.links.tell(v.session), v.lately())
 		}
 		v.questions[m.Token] = m.Outcome
 	case *protocol.Error:
@@ -181,7 +181,11 @@ func (v *visit) remember(h happening) {
 	if m, ok := h.msg.(*protocol.Transcript); ok && !m.Final {
 		return
 	}
-	v.mention("%.3f #%d %s %d%s", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn, about(h.msg))
+	v.mention("%s", v.describe(h))
+}
+
+func (v *visit) describe(h happening) string {
+	return fmt.Sprintf("%.3f #%d %s %d%s", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn, about(h.msg))
 }
 
 // mention adds a line to the latest that have come.

@@ -151,6 +151,9 @@ func (v *visit) twin(r *protocol.Resume) {
 		}
 	}
 	for _, h := range came[loser] {
+		if h.msg != nil {
+			v.mention("  the other tab: %s", v.describe(h))
+		}
 		// If it was not displaced, but its gateway has ended, its token is good until the other tab is in. A gateway
 		// that is killed before that has displaced it in vain.
 		if m, ok := h.msg.(*protocol.SessionStarted); ok && loser.code == closecode.ResumedElsewhere {

@@ -44,6 +44,7 @@ type downlink struct {
 	gen     int      // the attachment that is written to; what writers for older ones do is ignored
 	silent  bool     // the attachment is told nothing yet; see lead
 	away    bool     // there is no attachment: everything waits
+	back    bool     // resume has decided what the next attachment gets, and nothing of it may be dropped before attach
 	gap     bool     // messages that had to wait were dropped
 	charged int64    // bytes that are counted in the hoard, while away
 	short   []string // items of which audio that had to wait was dropped
@@ -280,7 +281,7 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 	if len(pcm) == 0 {
 		return true
 	}
-	if d.away && d.audio+len(pcm) > d.most.away {
+	if d.away && !d.back && d.audio+len(pcm) > d.most.away {
 		o.shut = true // it ends with what has come so far
 		d.flushed += int64(len(pcm))
 		return true

@@ -100,7 +100,7 @@ func (d *downlink) charge() {
 func (d *downlink) shed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.away {
+	if !d.away || d.back {
 		return
 	}
 	d.dropAudio()
@@ -136,7 +136,7 @@ func (d *downlink) dropAudio() {
 // boundWaiting drops the oldest messages that wait for a client that is away, if there are too
 // many. A client that comes back then gets a snapshot. The caller must hold mu.
 func (d *downlink) boundWaiting() {
-	for d.waiting > d.held.ring || d.words > maxHeldBytes {
+	for !d.back && (d.waiting > d.held.ring || d.words > maxHeldBytes) {
 		i := slices.IndexFunc(d.entries[d.head:], func(e downEntry) bool { return e.droppable() })
 		if i < 0 {
 			break
@@ -225,7 +225,7 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 	if r.snapshot {
 		d.held.lost = d.seq
 	}
-	d.short, d.gap = nil, false
+	d.short, d.gap, d.back = nil, false, true
 	d.remember(r)
 	return back
 }
@@ -521,7 +521,7 @@ func (d *downlink) attach(gen int) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.gen, d.away, d.busy = gen, false, false
+	d.gen, d.away, d.back, d.busy = gen, false, false, false
 	d.charge()
 	d.run()
 }

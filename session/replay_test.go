@@ -256,6 +256,58 @@ func TestNothingOldFollowsASnapshot(t *testing.T) {
 	d.lose()
 }
 
+// TestNothingIsDroppedOnceAClientIsBack (S1, S2): when it is decided that a client gets everything that it
+// lacks, and no snapshot, nothing of that is dropped any more: neither because the session tells it more before
+// it is attached, nor because another session makes room.
+func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
+	const ring, frame = 4, 4800
+	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: frame, away: 2 * frame}, nil)
+	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: ring}
+	d.gen = 1
+	push := func(n int) {
+		for range n {
+			if _, err := d.pushMessage(&protocol.Pong{T: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	d.detach()
+	if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
+		t.Fatal(err)
+	}
+	d.pushAudio("a1", make([]byte, frame))
+	push(ring - 1)
+	if back := d.resume(0, nil, 0); back.snapshot {
+		t.Fatal("there is room for all of it, and it needs a snapshot")
+	}
+	push(2)
+	d.shed()
+	d.pushAudio("a1", make([]byte, 2*frame))
+	if err := d.lead(&protocol.SessionStarted{}); err != nil {
+		t.Fatal(err)
+	}
+	d.attach(2)
+	d.speak(2)
+	texts, pcm := 0, 0
+	for e, ok := d.pop(2); ok; e, ok = d.pop(2) {
+		if e.text != nil {
+			texts++
+		}
+		if e.frame != nil {
+			pcm += len(e.frame.pcm)
+		}
+	}
+	if want := 1 + 1 + (ring - 1) + 2; texts != want || pcm != 3*frame {
+		t.Errorf("the client gets %d messages and %d bytes of audio, want %d and %d", texts, pcm, want, 3*frame)
+	}
+	d.detach()
+	push(ring + 1)
+	if back := d.resume(d.seq, nil, 0); !back.snapshot {
+		t.Error("it was away again, and more was said than is kept: it needs a snapshot")
+	}
+	d.lose()
+}
+
 // TestASnapshotTellsWhatIsOpen (S5): a client that has forgotten everything learns of the open question
 // and of the call that runs. The question can be answered, once, and the call's end is told.
 func TestASnapshotTellsWhatIsOpen(t *testing.T) {
