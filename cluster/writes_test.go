@@ -74,6 +74,21 @@ func TestManySessionsAreEnteredByAFew(t *testing.T) {
 	})
 }
 
+// A slow store does not keep hundreds of clients waiting: when each write takes a third of a second, their
+// sessions are entered before any of them is told that its token may be unknown to other gateways.
+func TestASlowDirectory(t *testing.T) {
+	const patience = 2 * time.Second // of a client for its token
+	synctest.Test(t, func(t *testing.T) {
+		d := &slowDirectory{takes: time.Second / 3}
+		began := time.Now()
+		n, _ := entering(d, slog.New(slog.DiscardHandler), 300)
+		n.Close()
+		if took := time.Since(began); len(d.entered) != 300 || took > patience {
+			t.Errorf("%d of 300 sessions were entered in %v; a client waits %v", len(d.entered), took, patience)
+		}
+	})
+}
+
 // A store that is away for minutes is told to the log once, and gets all sessions afterwards. A session
 // that has ended meanwhile is not entered.
 func TestAnOutageOfTheDirectory(t *testing.T) {
