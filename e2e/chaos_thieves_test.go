@@ -148,6 +148,7 @@ func (v *visit) twin(r *protocol.Resume) {
 	for _, h := range came[loser] {
 		if h.err != nil {
 			loser.code = protocol.CloseStatus(h.err)
+			v.mention("  the other tab: closed with %d", loser.code)
 		}
 	}
 	for _, h := range came[loser] {
