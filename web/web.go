@@ -25,7 +25,8 @@ var dist embed.FS
 // contentSecurityPolicy lets the page load its own files and talk to its own
 // gateway, and nothing else: no inline script or style, no other origin, no
 // frame. 'self' in connect-src covers ws and wss of the same host (CSP Level
-// 3, section 6.7.2.8); the audio worklets come under script-src.
+// 3, section 6.7.2.8); the audio worklets and the worker that draws come under
+// script-src.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

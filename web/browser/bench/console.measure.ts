@@ -1,7 +1,6 @@
 // What the console costs while somebody talks: main thread and memory.
-import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Browser, CDPSession } from "playwright-core";
+import type { Browser, CDPSession, Page } from "playwright-core";
 import { openChromium } from "../harness/chromium.ts";
 import { ConsolePage } from "../harness/consolepage.ts";
 import { recording } from "../harness/folder.ts";
@@ -15,7 +14,7 @@ const MINUTES = Number(process.env["BENCH_MINUTES"] ?? 2);
 /** Main thread while talking, at most, in ms a second; the machine must be idle. BENCH_MAIN_MS: another bound. */
 const MAIN_MS = Number(process.env["BENCH_MAIN_MS"] ?? 60);
 
-/** A profile of the second minute is written there, for a person (chrome://tracing, or the performance panel). */
+/** A trace of ten seconds before the last minute is written there, for a person (the performance panel, or ui.perfetto.dev). */
 const PROFILE = process.env["BENCH_PROFILE"];
 
 /** Every utterance is answered at some length; the next one comes before the answer is over. */
@@ -68,13 +67,10 @@ async function jitterBuffer(console: ConsolePage): Promise<string> {
 }
 
 /** Writes where the main thread's time goes meanwhile. */
-async function profiled(session: CDPSession, path: string, meanwhile: () => Promise<void>): Promise<void> {
-  await session.send("Profiler.enable");
-  await session.send("Profiler.start");
+async function traced(page: Page, path: string, meanwhile: () => Promise<void>): Promise<void> {
+  await browser.startTracing(page, { path, categories: ["toplevel", "blink", "cc", "v8", "mojom", "ipc", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
   await meanwhile();
-  const { profile } = await session.send("Profiler.stop");
-  writeFileSync(path, JSON.stringify(profile));
-  await session.send("Profiler.disable");
+  await browser.stopTracing();
 }
 
 test("main thread and memory while talking", async () => {
@@ -103,7 +99,7 @@ test("main thread and memory while talking", async () => {
   // Fractions of a minute are for a first look.
   for (let minute = Math.min(1, MINUTES); minute <= MINUTES; minute++) {
     if (PROFILE !== undefined && kept.length === Math.min(1, MINUTES - 1)) {
-      await profiled(session, PROFILE, () => console.page.waitForTimeout(10_000));
+      await traced(console.page, PROFILE, () => console.page.waitForTimeout(10_000));
       before = await cost(session);
     }
     await console.page.waitForTimeout(Math.min(1, MINUTES) * 60_000);

@@ -37,6 +37,32 @@ function asks(token: string): Sent {
   return { type: "confirmation.request", turn: 1, token, tool: "calendar_create_event", args, args_source: JSON.stringify(args), preview, expires_at: new Date(Date.now() + 290_000).toISOString() };
 }
 
+/** The pixels of a canvas, as RGBA. A worker draws it: the page has only what is to be seen. */
+async function drawnOn(console: ConsolePage, selector: string): Promise<Buffer> {
+  const base64 = await console.page.locator(selector).evaluate((canvas: HTMLCanvasElement) => {
+    const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+    const context = copy.getContext("2d")!;
+    context.drawImage(canvas, 0, 0);
+    const { data } = context.getImageData(0, 0, copy.width, copy.height);
+    let bytes = "";
+    for (const byte of data) {
+      bytes += String.fromCharCode(byte);
+    }
+    return btoa(bytes);
+  });
+  return Buffer.from(base64, "base64");
+}
+
+/** The colour of the first pixel through which nothing is seen, as a style sheet has it. */
+function opaque(pixels: Buffer): string | undefined {
+  for (let i = 0; i < pixels.length; i += 4) {
+    if (pixels[i + 3] === 255) {
+      return `rgb(${pixels[i]}, ${pixels[i + 1]}, ${pixels[i + 2]})`;
+    }
+  }
+  return undefined;
+}
+
 describe("by keyboard", () => {
   test("with push-to-talk the space bar talks, also right after Start talking", async () => {
     const { gateway, console, close } = await opened();
@@ -124,18 +150,32 @@ describe("in any window", () => {
     await close();
   });
 
-  test("the waveform moves in a narrow window, in a call that began with an invitation", async () => {
+  test.each(["worker", "page"])("the waveform moves in a narrow window, in a call that began with an invitation, drawn by the %s", async (drawer) => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);
+    if (drawer === "page") {
+      console.visitor.expect(/ERR_FAILED/);
+      await console.page.route(/drawing\.worker/, (route) => route.abort());
+      await console.reload();
+      await console.page.getByText(/^Ready/).first().waitFor();
+    }
     await console.page.setViewportSize({ width: 390, height: 844 });
     await console.write("Switch to voice and tell me about the robotics lab");
     await console.press("Talk", await console.line("Continue by voice"));
     await console.says("You are speaking");
-    const picture = () => console.page.locator(".i-wave canvas").evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL());
+    const picture = async () => (await drawnOn(console, ".i-wave canvas")).toString("base64");
     const before = await picture();
     await eventually("another picture", picture, (now) => now !== before);
     const then = await picture();
     await eventually("another picture", picture, (now) => now !== then);
+    const given = await console.page.locator(".i-wave canvas").evaluate((canvas: HTMLCanvasElement) => {
+      try {
+        return canvas.getContext("2d") === null;
+      } catch {
+        return true; // A canvas that was given to a worker has no context here.
+      }
+    });
+    expect(given).toBe(drawer === "worker");
     await console.leave();
     await gateway.close();
   });
@@ -148,7 +188,9 @@ describe("in any window", () => {
     await visit.hears(1600);
     const ground = (selector: string) => console.page.locator(selector).first().evaluate((element) => getComputedStyle(element).backgroundColor);
     expect(await ground("[role=tab][aria-selected=true]")).not.toBe(await ground("[role=tab][aria-selected=false]"));
-    expect(await ground(".meter-user div")).not.toBe(await ground(".meter-user"));
+    const bar = async () => opaque(await drawnOn(console, ".meter-user canvas"));
+    const colour = await eventually("a bar of the user's level", bar, (found) => found !== undefined);
+    expect(colour).not.toBe(await ground(".meter-user"));
     await console.press("Mute");
     expect(await ground("#mute")).not.toBe(await ground("#hangup"));
     await console.page.screenshot({ path: new URL("../out/forced-colors.png", import.meta.url).pathname });

@@ -1,9 +1,9 @@
 // Keeps the picture of a waveform up to date, while it is seen.
 import type { Instruments } from "../instruments.js";
 import type { Sound } from "../model/sound.js";
-import { draw, type Surface, type Window } from "./draw.js";
+import { Drawing } from "../ui/drawing.js";
 import { TICK_MS, ticks } from "../ui/ticks.js";
-import { onTheme, paletteOf } from "./theme.js";
+import { pictureOf, type Window } from "./picture.js";
 
 /** The width holds so much time, and so much of it is past: what waits to sound stands behind now. */
 export const SHOWN_MS = 20_000;
@@ -26,34 +26,19 @@ export function timeOf(sound: Sound): number {
 
 /** Paints when something has changed and somebody can see it. */
 export class Painter {
-  private readonly surface: Surface;
-  private readonly closers: (() => void)[] = [];
+  private readonly drawing: Drawing;
   private readonly calm = matchMedia("(prefers-reduced-motion: reduce)");
   private readonly paint = (): void => this.painting();
-  private seen = true;
   private touched = true;
   private painted = NaN;
 
   constructor(
-    private readonly canvas: HTMLCanvasElement,
+    canvas: HTMLCanvasElement,
     private readonly instruments: Instruments,
     private readonly look: () => Look,
   ) {
-    this.surface = { context: canvas.getContext("2d")!, width: 0, height: 0, ratio: 1, font: "", palette: paletteOf(canvas.parentElement!) };
-    const resized = new ResizeObserver(() => this.measure());
-    resized.observe(canvas);
-    const visible = new IntersectionObserver((entries) => {
-      // The last of them is how it is now: a canvas that comes with its lane may have been hidden a moment ago.
-      this.seen = entries.at(-1)!.isIntersecting;
-      this.wake();
-    });
-    visible.observe(canvas);
-    const recolour = (): void => {
-      this.surface.palette = paletteOf(canvas.parentElement!);
-      this.touch();
-    };
-    this.closers.push(() => resized.disconnect(), () => visible.disconnect(), onTheme(recolour));
-    this.measure();
+    this.drawing = new Drawing(canvas, () => this.touch());
+    this.touch();
   }
 
   /** Something has changed. */
@@ -64,35 +49,25 @@ export class Painter {
 
   close(): void {
     ticks.drop(this.paint);
-    this.closers.forEach((close) => close());
+    this.drawing.close();
   }
 
   private wake(): void {
-    if (this.seen) {
+    if (this.drawing.visible) {
       ticks.ask(this.paint);
     }
   }
 
-  private measure(): void {
-    const { canvas, surface } = this;
-    surface.ratio = devicePixelRatio;
-    surface.width = canvas.width = Math.round(canvas.clientWidth * surface.ratio);
-    surface.height = canvas.height = Math.round(canvas.clientHeight * surface.ratio);
-    const style = getComputedStyle(canvas);
-    surface.font = `${parseFloat(style.fontSize) * surface.ratio}px ${style.fontFamily}`;
-    this.touch();
-  }
-
   private painting(): void {
-    const { surface, instruments } = this;
-    if (surface.width === 0) {
+    const { drawing, instruments } = this;
+    if (!drawing.visible) {
       return;
     }
     const view = this.window();
     if (this.touched || view.from !== this.painted) {
       this.touched = false;
       this.painted = view.from;
-      draw(surface, instruments, view);
+      drawing.show(pictureOf(instruments, view, drawing.width));
     }
     if (instruments.sound.running && this.look().held === "no") {
       this.wake();
@@ -103,7 +78,7 @@ export class Painter {
     const { held, now: stopped, behind } = this.look();
     const now = held === "no" ? timeOf(this.instruments.sound) : stopped;
     // By whole pixels, so that the picture moves and does not change.
-    const pixel = SHOWN_MS / this.surface.width;
+    const pixel = SHOWN_MS / this.drawing.width;
     const step = pixel * Math.ceil((this.calm.matches ? CALM_MS : TICK_MS / 2) / pixel);
     const until = Math.floor(now / step) * step;
     return { from: until - PAST_MS - behind, ms: SHOWN_MS, now: until };

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { history } from "../model/turns.js";
-import { onTheme, paletteOf } from "./theme.js";
+import { onTheme, paletteOf } from "../ui/theme.js";
 import { LATENCY } from "./words-instruments.js";
 
 const HEIGHT = 150;

@@ -1,11 +1,12 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Levels } from "../control/levels.js";
-import { ticks } from "./ticks.js";
+import { Drawing } from "./drawing.js";
+import { TICK_MS, ticks } from "./ticks.js";
 import "./meter.css";
 
 /** Share that is left of a peak at the next drawing. */
 const DECAY = 0.5;
-/** Steps of a meter: nobody sees less, and every change costs a frame. */
+/** Steps of a meter: nobody sees less. */
 const STEPS = 50;
 
 /** A meter's position for an RMS value: 0 at -60 dB, 1 at -6 dB and above. */
@@ -19,17 +20,20 @@ function meterPosition(level: number): number {
 
 /** A level bar: rises at once, falls slowly, rests when nothing moves. */
 export function Meter({ levels, side, muted = false }: { levels: Levels; side: "user" | "model"; muted?: boolean }) {
-  const bar = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     let newest = 0;
     let peak = 0;
     let shown = 0;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)");
+    const show = (): void => drawing.show({ kind: "level", side, share: shown, glideMs: calm.matches ? 0 : TICK_MS });
+    const drawing = new Drawing(canvas.current!, show);
     const move = (): void => {
       const next = Math.round(Math.max(peak, shown * DECAY) * STEPS) / STEPS;
       peak = newest;
       if (next !== shown) {
         shown = next;
-        bar.current?.style.setProperty("transform", `scaleX(${shown})`);
+        show();
       }
       if (shown > 0) {
         ticks.ask(move);
@@ -45,11 +49,12 @@ export function Meter({ levels, side, muted = false }: { levels: Levels; side: "
     return () => {
       off();
       ticks.drop(move);
+      drawing.close();
     };
   }, [levels, side]);
   return (
     <div class={`meter meter-${side}`} data-muted={muted} aria-hidden="true">
-      <div ref={bar} />
+      <canvas ref={canvas} />
     </div>
   );
 }

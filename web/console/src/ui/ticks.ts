@@ -9,13 +9,13 @@ export class Ticks {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = -Infinity;
 
-  /** `frame` calls back when the page is painted next. */
-  constructor(private readonly frame: (draw: () => void) => void = (draw) => void requestAnimationFrame(draw)) {}
+  /** `soon` calls back when the page can be seen. */
+  constructor(private readonly soon: (draw: () => void) => void = whenSeen) {}
 
   /** `draw` is called once, soon. What moves on asks again then. */
   ask(draw: () => void): void {
     this.asked.add(draw);
-    this.timer ??= setTimeout(() => this.frame(() => this.run()), Math.max(0, this.last + TICK_MS - performance.now()));
+    this.timer ??= setTimeout(() => this.soon(() => this.run()), Math.max(0, this.last + TICK_MS - performance.now()));
   }
 
   /** What has asked is not drawn any more. */
@@ -29,6 +29,15 @@ export class Ticks {
     const all = [...this.asked];
     this.asked.clear();
     all.forEach((draw) => draw());
+  }
+}
+
+/** At once, where the page is seen: to wait for its next frame would make one, also where nothing of the page has changed. */
+function whenSeen(draw: () => void): void {
+  if (document.hidden) {
+    requestAnimationFrame(draw);
+  } else {
+    draw();
   }
 }
 

@@ -8,6 +8,8 @@ export type Palette = Record<(typeof COLOURS)[number], string>;
 export function paletteOf(host: Element): Palette {
   const probe = document.createElement("span");
   probe.hidden = true;
+  // In the system's own colours the tokens name them; nothing else is to take their place.
+  probe.style.setProperty("forced-color-adjust", "none");
   host.append(probe);
   const palette = {} as Palette;
   for (const name of COLOURS) {

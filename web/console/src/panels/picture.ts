@@ -1,0 +1,83 @@
+// What is to be seen of both sides in a window of time, in pixels. Time runs to the right; one
+// device pixel is always the same stretch of time, so that nothing shimmers while it scrolls.
+import type { Instruments } from "../instruments.js";
+import { COLUMN_MS, type Columns } from "../model/wave.js";
+import type { Run, WavePicture } from "../ui/paint.js";
+import { WAVE } from "./words-instruments.js";
+
+/** What is seen: the time at the left edge and how much time the width holds, in ms. */
+export interface Window {
+  from: number;
+  ms: number;
+  /** What is called now: performance.now(), or the moment at which it was stopped. */
+  now: number;
+}
+
+/** Seconds between the marks below. */
+const TICK_MS = 5000;
+
+/** `width` in device pixels. */
+export function pictureOf({ sound, wave }: Instruments, view: Window, width: number): WavePicture {
+  const x = (at: number): number => Math.round(((at - view.from) / view.ms) * width);
+  const perPixel = view.ms / width;
+  const now = Math.min(width, Math.max(0, x(view.now)));
+  const user = { from: 0, to: now, samples: samplesOf(wave.user, view.from, perPixel, now) };
+  return { kind: "wave", now, user, model: model(), speeches: speeches(), marks: marks(), times: times() };
+
+  function model(): WavePicture["model"] {
+    const seen: WavePicture["model"] = [];
+    for (const span of sound.spans(sound.session, view.now)) {
+      const all = wave.item(span.item.id);
+      const from = Math.max(0, x(span.at));
+      const to = Math.min(width, x(span.at + (span.to - span.from)));
+      if (all === undefined || to <= from) {
+        continue;
+      }
+      const run = (begin: number, end: number): Run => ({ from: begin, to: end, samples: samplesOf(all, span.from + (view.from + begin * perPixel - span.at), perPixel, end - begin) });
+      // Of a picture that stands still, more may have been heard since.
+      const heard = span.kind === "heard" ? Math.min(to, Math.max(from, now)) : from;
+      seen.push({ heard: run(from, heard), unheard: run(heard, to), lostAt: span.kind === "lost" ? x(span.at) : null });
+    }
+    return seen;
+  }
+
+  function speeches(): WavePicture["speeches"] {
+    return sound.speeches
+      .filter(({ session }) => session === sound.session)
+      .map(({ from, to }) => ({ from: x(from), to: x(Math.min(view.now, to ?? view.now)) }))
+      .filter(({ from, to }) => to > 0 && from < width);
+  }
+
+  function marks(): WavePicture["marks"] {
+    return sound.marks
+      .filter(({ at }) => at >= view.from - view.ms && at <= view.from + view.ms && at >= sound.openedAt)
+      .map(({ kind, at, turn }) => ({ x: x(at), cut: kind === "flush", label: kind === "flush" ? WAVE.interrupted : kind === "turn" ? WAVE.turn(turn) : WAVE.typed }));
+  }
+
+  /** How long ago, below. */
+  function times(): WavePicture["times"] {
+    const all: WavePicture["times"] = [{ x: x(view.now), label: WAVE.now }];
+    for (let at = view.now - TICK_MS; at > view.from; at -= TICK_MS) {
+      all.push({ x: x(at), label: `−${Math.round((view.now - at) / 1000)} s` });
+    }
+    return all;
+  }
+}
+
+/** The lowest and the highest sample of each of `count` pixels; the first begins at so many ms by the columns' own clock. */
+function samplesOf(all: Columns, first: number, perPixel: number, count: number): Int16Array<ArrayBuffer> {
+  const samples = new Int16Array(2 * count);
+  for (let p = 0; p < count; p++) {
+    const begin = Math.floor((first + p * perPixel) / COLUMN_MS);
+    const end = Math.max(begin + 1, Math.floor((first + (p + 1) * perPixel) / COLUMN_MS));
+    let low = 0;
+    let high = 0;
+    for (let column = begin; column < end; column++) {
+      low = Math.min(low, all.low(column));
+      high = Math.max(high, all.high(column));
+    }
+    samples[2 * p] = low;
+    samples[2 * p + 1] = high;
+  }
+  return samples;
+}

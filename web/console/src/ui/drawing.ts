@@ -1,0 +1,109 @@
+// Canvases that are drawn on by a worker, so that what moves costs the page no frames. Where no
+// worker starts, the page draws by itself.
+import type { Picture, Surface } from "./paint.js";
+import { Sheet, type Order } from "./sheets.js";
+import { Studio } from "./studio.js";
+import { onTheme, paletteOf } from "./theme.js";
+
+/** A canvas that is drawn on while somebody can see it. */
+export class Drawing {
+  private surface: Surface;
+  /** It is another than that of the last picture. */
+  private stale = true;
+  private seen = true;
+  private closed = false;
+  /** Draws; until it is known who does, the last order waits. */
+  private draw: ((order: Order) => void) | undefined;
+  private waiting: Order | undefined;
+  private readonly closers: (() => void)[] = [];
+
+  /** `due` is called when the canvas needs a picture, whatever has moved: it is seen again, or has another size or other colours. */
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly due: () => void,
+  ) {
+    this.surface = this.measured();
+    const resized = new ResizeObserver(() => this.measure());
+    resized.observe(canvas);
+    const visible = new IntersectionObserver((entries) => {
+      // The last of them is how it is now: a canvas that comes with its lane may have been hidden a moment ago.
+      this.seen = entries.at(-1)!.isIntersecting;
+      due();
+    });
+    visible.observe(canvas);
+    this.closers.push(() => resized.disconnect(), () => visible.disconnect(), onTheme(() => this.measure()));
+    void studio().then((found) => this.begin(found));
+  }
+
+  /** Somebody can see it. What is shown otherwise is not drawn. */
+  get visible(): boolean {
+    return this.seen && this.surface.width > 0;
+  }
+
+  /** In device pixels. */
+  get width(): number {
+    return this.surface.width;
+  }
+
+  show(picture: Picture): void {
+    if (!this.visible) {
+      return;
+    }
+    const order = this.stale ? { surface: this.surface, picture } : { picture };
+    this.stale = false;
+    if (this.draw === undefined) {
+      this.waiting = { ...this.waiting, ...order };
+    } else {
+      this.draw(order);
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.closers.forEach((close) => close());
+  }
+
+  private begin(found: Studio | null): void {
+    if (this.closed) {
+      return;
+    }
+    if (found === null) {
+      const sheet = new Sheet(this.canvas);
+      this.draw = (order) => sheet.take(order);
+    } else {
+      const id = found.open(this.canvas.transferControlToOffscreen());
+      this.draw = (order) => found.draw(id, order);
+      this.closers.push(() => found.close(id));
+    }
+    if (this.waiting !== undefined) {
+      this.draw(this.waiting);
+      this.waiting = undefined;
+    }
+  }
+
+  private measure(): void {
+    this.surface = this.measured();
+    this.stale = true;
+    this.due();
+  }
+
+  private measured(): Surface {
+    const { canvas } = this;
+    const { fontSize, fontFamily } = getComputedStyle(canvas);
+    return {
+      width: Math.round(canvas.clientWidth * devicePixelRatio),
+      height: Math.round(canvas.clientHeight * devicePixelRatio),
+      ratio: devicePixelRatio,
+      font: `${parseFloat(fontSize) * devicePixelRatio}px ${fontFamily}`,
+      palette: paletteOf(canvas.parentElement!),
+    };
+  }
+}
+
+let started: Promise<Studio | null> | undefined;
+
+/** The page's one. */
+function studio(): Promise<Studio | null> {
+  const able = typeof Worker === "function" && "transferControlToOffscreen" in HTMLCanvasElement.prototype;
+  return (started ??= able ? Studio.start(() => new Worker(new URL("./drawing.worker.ts", import.meta.url), { type: "module" })) : Promise.resolve(null));
+}
