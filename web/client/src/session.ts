@@ -85,6 +85,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     this.microphone = new Microphone(typeof options.microphone === "object" ? options.microphone : {}, {
       frame: (frame) => this.#onFrame(frame),
       level: (level) => this.emit("level", { side: "user", level }),
+      played: (level) => this.emit("level", { side: "model", level }),
       changed: (event) => this.#onMicrophone(event),
       failed: (error) => this.#fail(error),
       activity: (active) => this.#onPress(active),

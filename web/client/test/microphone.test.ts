@@ -24,6 +24,7 @@ function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
     failures: [] as string[],
     frames: [] as number[],
     levels: [] as number[],
+    played: [] as number[],
     sent: [] as string[],
   };
   const microphone = new Microphone(options, {
@@ -32,6 +33,7 @@ function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
       told.sent.push(`frame ${new Int16Array(pcm)[0]}`);
     },
     level: (level) => told.levels.push(level),
+    played: (level) => told.played.push(level),
     changed: (event: LocalEvents["microphone"]) => {
       told.states.push(event.state);
       told.devices.push(event.deviceId);
@@ -40,7 +42,7 @@ function ready(options: MicrophoneOptions = {}, pushToTalk = false) {
     activity: (active) => told.sent.push(active ? "begin" : "end"),
   });
   const prepare = vi.fn(async () => undefined);
-  microphone.ready({ context: context as unknown as AudioContext, rate: 16000, prepare, pushToTalk });
+  microphone.ready({ context: context as unknown as AudioContext, rate: 16000, pair: 1, prepare, pushToTalk });
   return { microphone, context, told, prepare };
 }
 
@@ -450,6 +452,14 @@ test("a context of its own that cannot be prepared is closed", async () => {
   await assert.rejects(microphone.start(), { code: "microphone_failed" });
   assert.equal(browser.contexts[0]!.state, "closed");
   assert.equal(track(0).readyState, "ended");
+});
+
+test("the loudspeaker's level that came along with a frame is told, whatever the microphone's is", async () => {
+  const { microphone, context, told } = ready();
+  await microphone.start();
+  context.worklets[0]!.tell({ pcm: Int16Array.of(1).buffer, level: 0, at: Date.now(), clockMs: 0, played: 0.25 });
+  frame(context.worklets[0]!, 1);
+  assert.deepEqual([told.played, told.frames.length], [[0.25], 2]);
 });
 
 test("levels come for every second frame: the louder of the two", async () => {

@@ -32,7 +32,7 @@ function speaker(wanted?: string) {
     },
     wanted,
   );
-  const open = (loaded = Promise.resolve()) => speaker.open(context as unknown as AudioContext, 24000, loaded);
+  const open = (loaded = Promise.resolve()) => speaker.open(context as unknown as AudioContext, 24000, 1, loaded);
   const all = (type: string): unknown[] => told.filter((t) => t.type === type).map((t) => t.event);
   return { speaker, context, open, told, all };
 }

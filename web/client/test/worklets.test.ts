@@ -31,8 +31,8 @@ class Thread<Command, Told> {
   private frame = 0;
   running = true;
 
-  constructor(name: string, rate: number) {
-    this.processor = new (registered.get(name)!)({ processorOptions: { rate } });
+  constructor(name: string, rate: number, pair = Math.random()) {
+    this.processor = new (registered.get(name)!)({ processorOptions: { rate, pair } });
   }
 
   send(command: Command): void {
@@ -130,4 +130,47 @@ test("playback falls silent at a flush, and is over when it is closed", () => {
   playback.send({ type: "close" });
   playback.run(20);
   assert.equal(playback.running, false);
+});
+
+test("the loudspeaker's level goes along with the microphone's frames while there are some, and its end by itself", () => {
+  const capture = new Thread<CaptureCommand, CapturedFrame>("voicegw-capture", 16000, 7);
+  const playback = new Thread<PlayCommand, PlayNotice>("voicegw-playback", 24000, 7);
+  const alone = new Thread<PlayCommand, PlayNotice>("voicegw-playback", 24000, 8);
+  const levels = (told: PlayNotice[]): number[] => told.flatMap((notice) => (notice.type === "level" ? [notice.level] : []));
+  const along = (told: CapturedFrame[]): number[] => told.flatMap(({ played }) => (played === undefined ? [] : [played]));
+  const sound = new Int16Array(24_000).fill(8000);
+  for (const speaker of [playback, alone]) {
+    speaker.send({ type: "start", item: "a", rate: 24_000 });
+    speaker.send({ type: "audio", item: "a", pcm: sound.slice().buffer, at: 0 });
+  }
+  const both = (ms: number): void => {
+    // By blocks, as an audio thread does.
+    for (let done = 0; done < ms; done += 8) {
+      capture.run(8);
+      playback.run(8);
+      alone.run(8);
+    }
+  };
+  both(400);
+  const [carried, own] = [along(capture.told()), levels(alone.told())];
+  assert.deepEqual(levels(playback.told()), []);
+  assert.ok(own.length >= 7 && Math.abs(carried.length - own.length) <= 1, `${carried.length} levels and ${own.length}`);
+  assert.deepEqual(carried.slice(0, 7), own.slice(0, 7));
+  // Without frames it goes by itself, in the last moments of them too.
+  capture.send("off");
+  both(1000);
+  assert.ok(along(capture.told()).length > 0);
+  playback.send({ type: "audio", item: "a", pcm: sound.slice().buffer, at: 0 });
+  playback.told();
+  both(400);
+  assert.deepEqual([along(capture.told()).length, levels(playback.told()).length >= 7], [0, true]);
+  capture.send("on");
+  playback.send({ type: "flush", item: null, at: 0 });
+  both(400);
+  assert.equal(levels(playback.told()).at(-1), 0);
+  capture.send("close");
+  playback.send({ type: "start", item: "b", rate: 24_000 });
+  playback.send({ type: "audio", item: "b", pcm: sound.slice().buffer, at: 0 });
+  both(400);
+  assert.ok(levels(playback.told()).length >= 7, "after its end it takes nothing");
 });

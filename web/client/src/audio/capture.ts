@@ -10,13 +10,14 @@ export class Capture {
   #source: MediaStreamAudioSourceNode | null = null;
   #tap: Tap | null = null;
 
-  /** `context` must have the worklet loaded; rate of the uplink in Hz. */
+  /** `context` must have the worklet loaded; rate of the uplink in Hz; `pair`: see CaptureOptions. */
   constructor(
     readonly context: AudioContext,
     rate: number,
+    pair: number,
     frame: (frame: CapturedFrame) => void,
   ) {
-    const processorOptions: CaptureOptions = { rate };
+    const processorOptions: CaptureOptions = { rate, pair };
     this.#node = new AudioWorkletNode(context, CAPTURE, { numberOfInputs: 1, numberOfOutputs: 1, processorOptions });
     this.#node.port.onmessage = (event: MessageEvent<CapturedFrame>) => frame(event.data);
     // It gives out silence. Not every browser runs a node that leads nowhere.

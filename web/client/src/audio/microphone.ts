@@ -20,6 +20,8 @@ export interface MicrophoneHandlers {
   frame(frame: UplinkFrame): void;
   /** RMS of what was said, 25 times a second while frames come. */
   level(level: number): void;
+  /** RMS of what the loudspeaker has played, which came along. */
+  played(level: number): void;
   changed(event: LocalEvents["microphone"]): void;
   /** Something went wrong and it goes on. */
   failed(error: VoiceError): void;
@@ -33,6 +35,8 @@ export interface CaptureSetup {
   context: AudioContext;
   /** Of the uplink, in Hz. */
   rate: number;
+  /** See CaptureOptions. */
+  pair: number;
   /** Loads the capture worklet into a context. */
   prepare: (context: AudioContext) => Promise<void>;
   /** What is said while nothing is pressed is not sent. */
@@ -260,10 +264,10 @@ export class Microphone {
     }
   }
 
-  #listenTo(source: MediaStreamAudioSourceNode, { rate }: CaptureSetup): void {
+  #listenTo(source: MediaStreamAudioSourceNode, { rate, pair }: CaptureSetup): void {
     if (this.#capture?.context !== source.context) {
       this.#closeCapture();
-      this.#capture = new Capture(source.context as AudioContext, rate, (frame) => this.#onFrame(frame));
+      this.#capture = new Capture(source.context as AudioContext, rate, pair, (frame) => this.#onFrame(frame));
     }
     this.#capture.from(source);
   }
@@ -353,7 +357,7 @@ export class Microphone {
     }
   }
 
-  #onFrame({ pcm, level, at, clockMs }: CapturedFrame): void {
+  #onFrame({ pcm, level, at, clockMs, played }: CapturedFrame): void {
     const heard = this.#talk?.active ?? true;
     if (!heard) {
       new Uint8Array(pcm).fill(0);
@@ -364,6 +368,9 @@ export class Microphone {
     if (++this.#frames % FRAMES_PER_LEVEL === 0) {
       this.#handlers.level(this.#loudest);
       this.#loudest = 0;
+    }
+    if (played !== undefined) {
+      this.#handlers.played(played);
     }
   }
 

@@ -28,8 +28,9 @@ export class AudioSetup {
       // The device's own rate: Firefox cannot connect a microphone to a context of another one.
       this.#context = audioContext ?? new AudioContext({ latencyHint: "interactive" });
       const prepare = (context: AudioContext): Promise<void> => loadWorklets(context, worklets ?? packagedWorklets());
-      await this.#speaker.open(this.#context, outputRate ?? 24000, prepare(this.#context));
-      this.#microphone.ready({ context: this.#context, rate: inputRate ?? 16000, prepare, pushToTalk: turnDetection === "client" });
+      const pair = Math.random();
+      await this.#speaker.open(this.#context, outputRate ?? 24000, pair, prepare(this.#context));
+      this.#microphone.ready({ context: this.#context, rate: inputRate ?? 16000, pair, prepare, pushToTalk: turnDetection === "client" });
     } catch (error) {
       this.close();
       throw error;

@@ -118,9 +118,9 @@ export class Speaker {
   /**
    * @internal Opens at once, since a browser may let it only within the user's gesture, and
    * plays when `loaded` says that the context has the playback worklet. Rejects where that
-   * rejects. Rate of the downlink in Hz.
+   * rejects. Rate of the downlink in Hz; `pair`: see CaptureOptions.
    */
-  async open(context: AudioContext, rate: number, loaded: Promise<void>): Promise<void> {
+  async open(context: AudioContext, rate: number, pair: number, loaded: Promise<void>): Promise<void> {
     const gain = context.createGain();
     gain.gain.value = this.#loudness;
     const check = (): void => this.#check();
@@ -140,7 +140,7 @@ export class Speaker {
       throw error;
     }
     if (this.#parts === parts) {
-      parts.node = this.#player(context, rate);
+      parts.node = this.#player(context, rate, pair);
       parts.node.connect(gain);
       output.attach(gain);
     }
@@ -189,8 +189,8 @@ export class Speaker {
     this.#set("closed");
   }
 
-  #player(context: AudioContext, rate: number): AudioWorkletNode {
-    const processorOptions: PlaybackOptions = { rate };
+  #player(context: AudioContext, rate: number, pair: number): AudioWorkletNode {
+    const processorOptions: PlaybackOptions = { rate, pair };
     const node = new AudioWorkletNode(context, PLAYBACK, { numberOfInputs: 0, numberOfOutputs: 1, outputChannelCount: [1], processorOptions });
     node.port.onmessage = (event: MessageEvent<PlayNotice>) => this.#onNotice(context, event.data);
     return node;

@@ -18,14 +18,41 @@ const SETTLED_MS = 2000;
 /** So much beside a piece is resampled with it, in ms, so that pieces join without a click. */
 const SEAM_MS = 20;
 
-/** A side of a piece that is put away; null for silence. */
-type Put = { readonly rate: number; readonly samples: Blob } | null;
+/** So much waits to be put into one blob, in bytes: to make one takes the page some ms, however small it is. */
+const BLOB_BYTES = 1 << 20;
+
+/** A side of a piece: its samples, until they are in a blob with others. */
+class Put {
+  private blob: Blob | null = null;
+  private begin = 0;
+
+  constructor(
+    private readonly rate: number,
+    private pcm: Int16Array<ArrayBuffer> | null,
+    readonly bytes = pcm!.byteLength,
+  ) {}
+
+  async taken(): Promise<Track> {
+    return { rate: this.rate, pcm: this.pcm ?? new Int16Array(await this.blob!.slice(this.begin, this.begin + this.bytes).arrayBuffer()) };
+  }
+
+  /** Puts them into one blob. */
+  static away(all: readonly Put[]): void {
+    const blob = new Blob(all.map(({ pcm }) => pcm!));
+    let begin = 0;
+    for (const put of all) {
+      Object.assign(put, { blob, begin, pcm: null });
+      begin += put.bytes;
+    }
+  }
+}
 
 /** Both sides of a piece, and how long it is in ms. */
 interface Chunk {
   readonly ms: number;
-  readonly user: Put;
-  readonly model: Put;
+  /** null for silence. */
+  readonly user: Put | null;
+  readonly model: Put | null;
 }
 
 /** The newest call of this page, through all its sessions. */
@@ -34,6 +61,8 @@ interface Kept {
   readonly from: number;
   ms: number;
   readonly chunks: Chunk[];
+  /** What of them is not in a blob yet. */
+  waiting: Put[];
   /** Where the stretches of what the user said are, in the pieces that are put away. */
   readonly placed: Map<UplinkStretch, number>;
   readonly sessions: Set<string>;
@@ -127,7 +156,7 @@ export class WholeCall implements Watcher {
   private open(at: number): void {
     const { session, conversation, resumed } = this.started ?? { session: "", conversation: "", resumed: false };
     if (this.kept === null || this.kept.over) {
-      this.kept = { from: at, ms: 0, chunks: [], placed: new Map(), sessions: new Set(), conversations: new Set(), over: false, goesOn: resumed };
+      this.kept = { from: at, ms: 0, chunks: [], waiting: [], placed: new Map(), sessions: new Set(), conversations: new Set(), over: false, goesOn: resumed };
     }
     this.kept.sessions.add(session);
     this.kept.conversations.add(conversation);
@@ -139,18 +168,24 @@ export class WholeCall implements Watcher {
   }
 
   private put(kept: Kept, ms: number): void {
-    kept.chunks.push(this.chunk(kept.from + kept.ms, ms, kept.placed));
+    const chunk = this.chunk(kept.from + kept.ms, ms, kept.placed);
+    kept.chunks.push(chunk);
     kept.ms += ms;
+    kept.waiting.push(...[chunk.user, chunk.model].filter((put) => put !== null));
+    if (kept.waiting.reduce((sum, { bytes }) => sum + bytes, 0) >= BLOB_BYTES || kept.over) {
+      Put.away(kept.waiting);
+      kept.waiting = [];
+    }
   }
 
   private chunk(from: number, ms: number, placed: Map<UplinkStretch, number>): Chunk {
     const { user, model } = this.recording.between(from, from + ms, placed);
-    return { ms, user: putAway(user), model: putAway(model) };
+    return { ms, user: sideOf(user), model: sideOf(model) };
   }
 }
 
-function putAway(track: Track | null): Put {
-  return track === null ? null : { rate: track.rate, samples: new Blob([track.pcm]) };
+function sideOf(track: Track | null): Put | null {
+  return track === null ? null : new Put(track.rate, track.pcm);
 }
 
 /** Both sides of a piece, taken out again. */
@@ -162,8 +197,7 @@ interface Sides {
 const SILENCE: Sides = { user: null, model: null };
 
 async function taken(chunk: Chunk | undefined): Promise<Sides> {
-  const track = async (put: Put): Promise<Track | null> => (put === null ? null : { rate: put.rate, pcm: new Int16Array(await put.samples.arrayBuffer()) });
-  return chunk === undefined ? SILENCE : { user: await track(chunk.user), model: await track(chunk.model) };
+  return { user: (await chunk?.user?.taken()) ?? null, model: (await chunk?.model?.taken()) ?? null };
 }
 
 /** So many frames of a side at the file's rate, of a piece between those before and after it. */

@@ -25,7 +25,7 @@ interface WrittenProps {
 
 /** What was said, and ways to save it, with the sound of a call of this page. */
 export function Written({ console, instruments, name, lines, transcript }: WrittenProps) {
-  const { ref } = useFollow<HTMLDivElement>(true, [transcript]);
+  const { ref } = useFollow<HTMLDivElement>(true);
   return (
     <>
       <div ref={ref} class="calls-log" role="group" aria-label={CALLS.transcript} tabIndex={0}>

@@ -11,7 +11,7 @@ export function ConversationView({ console }: { console: Console }) {
   const lines = console.lines.value;
   const { phase, writing } = console.text.value;
   const fresh = untouched(console);
-  const { ref, atEnd, toEnd } = useFollow<HTMLDivElement>(!fresh, [lines, phase, writing]);
+  const { ref, atEnd, toEnd } = useFollow<HTMLDivElement>(!fresh);
   return (
     <div class="talk">
       <LaneHead console={console} side="text" />

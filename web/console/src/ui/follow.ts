@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { RefObject } from "preact";
 
 /** So close to the end (in pixels) a list follows what is new. */
@@ -6,11 +6,11 @@ const NEAR_END = 48;
 
 /**
  * Keeps the end of a scroller in sight while the user is there, whatever comes or changes
- * its size; one of `changed` is another whenever something may have come. Elsewhere, and
- * while it is not `on`, nothing moves. Returns whether the end is in sight, and a way to go
- * there.
+ * its size: before the frame in which that is seen, and with no layout of its own. Its children
+ * are the same while it is `on`. Elsewhere, and while it is not `on`, nothing moves. Returns
+ * whether the end is in sight, and a way to go there.
  */
-export function useFollow<E extends HTMLElement>(on: boolean, changed: readonly unknown[]): { ref: RefObject<E | null>; atEnd: boolean; toEnd: () => void } {
+export function useFollow<E extends HTMLElement>(on: boolean): { ref: RefObject<E | null>; atEnd: boolean; toEnd: () => void } {
   const ref = useRef<E>(null);
   const following = useRef(true);
   const size = useRef("");
@@ -53,12 +53,6 @@ export function useFollow<E extends HTMLElement>(on: boolean, changed: readonly 
       watch.disconnect();
     };
   }, [on]);
-
-  useLayoutEffect(() => {
-    if (on && following.current && ref.current !== null) {
-      ref.current.scrollTop = ref.current.scrollHeight;
-    }
-  }, [on, ...changed]);
 
   return { ref, atEnd, toEnd };
 }

@@ -1,5 +1,6 @@
 // The audio thread's half of the microphone.
-import { Framer } from "../framer.js";
+import { FRAME_MS, Framer } from "../framer.js";
+import { takers } from "./along.js";
 import { CAPTURE, type CaptureCommand, type CapturedFrame, type CaptureOptions } from "./messages.js";
 
 /**
@@ -10,18 +11,28 @@ const TAIL_SECONDS = 1;
 
 class CaptureProcessor extends AudioWorkletProcessor {
   readonly #framer: Framer;
+  readonly #leave: () => void;
   #closed = false;
   #on = true;
   /** Frames of silence still to be made while off. */
   #tail = 0;
+  /** The loudspeaker's level, which goes along with the next frame. */
+  #played: number | undefined;
 
   constructor(options: AudioWorkletNodeOptions) {
     super(options);
-    const { rate } = options.processorOptions as CaptureOptions;
+    const { rate, pair } = options.processorOptions as CaptureOptions;
     this.#framer = new Framer(sampleRate, rate, (pcm, level) => {
       const frame: CapturedFrame = { pcm: pcm.buffer, level, at: Date.now(), clockMs: (currentFrame * 1000) / sampleRate };
+      if (this.#played !== undefined) {
+        frame.played = this.#played;
+        this.#played = undefined;
+      }
       this.port.postMessage(frame, [pcm.buffer]);
     });
+    const take = (level: number): boolean => this.#take(level);
+    takers().set(pair, take);
+    this.#leave = () => takers().get(pair) === take && takers().delete(pair);
     this.port.onmessage = (event: MessageEvent<CaptureCommand>) => this.#obey(event.data);
   }
 
@@ -40,6 +51,14 @@ class CaptureProcessor extends AudioWorkletProcessor {
     return !this.#closed;
   }
 
+  #take(level: number): boolean {
+    const soon = this.#on || this.#tail > (2 * FRAME_MS * sampleRate) / 1000;
+    if (soon) {
+      this.#played = Math.max(this.#played ?? 0, level);
+    }
+    return soon;
+  }
+
   #obey(command: CaptureCommand): void {
     switch (command) {
       case "on":
@@ -51,6 +70,7 @@ class CaptureProcessor extends AudioWorkletProcessor {
         return;
       case "close":
         this.#closed = true;
+        this.#leave();
     }
   }
 }

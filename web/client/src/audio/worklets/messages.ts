@@ -10,6 +10,8 @@ export const PLAYBACK = "voicegw-playback";
 export interface CaptureOptions {
   /** Uplink rate in Hz. */
   rate: number;
+  /** The session's number: its playback worklet has the same. */
+  pair: number;
 }
 
 /**
@@ -31,12 +33,16 @@ export interface UplinkFrame {
 export interface CapturedFrame extends UplinkFrame {
   /** RMS. */
   level: number;
+  /** RMS of what the loudspeaker has played, where that goes along: 25 times a second while there is sound. */
+  played?: number;
 }
 
 /** Options of the playback worklet. */
 export interface PlaybackOptions {
   /** Downlink rate in Hz. */
   rate: number;
+  /** See CaptureOptions. */
+  pair: number;
 }
 
 /** Page to playback. */

@@ -1,6 +1,7 @@
 // The audio thread's half of the loudspeaker.
 import { rms } from "../pcm.js";
 import { PlayQueue } from "../playqueue.js";
+import { takers } from "./along.js";
 import { PLAYBACK, type PlaybackOptions, type PlayCommand, type PlayNotice } from "./messages.js";
 
 /** Levels are sent 25 times a second: enough for an eye. */
@@ -8,6 +9,7 @@ const LEVEL_SECONDS = 0.04;
 
 class PlaybackProcessor extends AudioWorkletProcessor {
   readonly #queue: PlayQueue;
+  readonly #pair: number;
   #closed = false;
   #loudest = 0;
   #sinceLevel = 0;
@@ -15,7 +17,8 @@ class PlaybackProcessor extends AudioWorkletProcessor {
 
   constructor(options: AudioWorkletNodeOptions) {
     super(options);
-    const { rate } = options.processorOptions as PlaybackOptions;
+    const { rate, pair } = options.processorOptions as PlaybackOptions;
+    this.#pair = pair;
     this.#queue = new PlayQueue(sampleRate, rate, (event) => this.#tell(event));
     this.port.onmessage = (event: MessageEvent<PlayCommand>) => this.#obey(event.data);
   }
@@ -52,8 +55,9 @@ class PlaybackProcessor extends AudioWorkletProcessor {
     if (this.#sinceLevel < LEVEL_SECONDS * sampleRate) {
       return;
     }
-    // One zero after the sound, then nothing until there is sound again.
-    if (this.#loudest > 0 || !this.#quiet) {
+    // One zero after the sound, then nothing until there is sound again. The zero goes by itself: it must arrive.
+    const taken = this.#loudest > 0 && takers().get(this.#pair)?.(this.#loudest) === true;
+    if (!taken && (this.#loudest > 0 || !this.#quiet)) {
       this.#tell({ type: "level", level: this.#loudest });
     }
     this.#quiet = this.#loudest === 0;
