@@ -78,7 +78,7 @@ test("of an answer that was cut off the rest is lost, from where it was heard to
 });
 
 test("of a picture that stands still, what was heard since still waits", () => {
-  take(received(2000, "audio.start", { item_id: "a", turn: 1 }), downlink(2000, "a", ms(1500, 24_000, 700)), sounding(2400, "a"), played(3400, "a", 1000));
+  take(received(2000, "audio.start", { item_id: "a", turn: 1 }), downlink(2000, "a", ms(1500, 24_000, 700)), sounding(2400, "a"), played(3400, "a", 1000, true));
   const [part] = picture(1000, 2600).model;
   assert.deepEqual([sounds(part!.heard), part!.unheard.from], [[70, 80], 80]);
 });
