@@ -75,6 +75,8 @@ async function traced(page: Page, path: string, meanwhile: () => Promise<void>):
 
 test("main thread and memory while talking", async () => {
   const console = await ConsolePage.open(browser, gateway, { spied: false });
+  // As most people see it: the waveform moves.
+  await console.page.emulateMedia({ reducedMotion: "no-preference" });
   const session = await console.visitor.context.newCDPSession(console.page);
   // Of the thread's own time: what others do on the machine is not the page's.
   await session.send("Performance.enable", { timeDomain: "threadTicks" });

@@ -22,7 +22,11 @@ function watched(): { wave: Wave; take: (...happenings: Happening[]) => void } {
 const OPENED = opened(0);
 
 function highs(columns: Columns, from: number, to: number): number[] {
-  return Array.from({ length: to - from }, (_, i) => columns.high(from + i));
+  const each = Array.from({ length: to - from }, (_, i) => [columns.low(from + i), columns.high(from + i)]);
+  const [lows, highs] = [new Int16Array(to - from).fill(9), new Int16Array(to - from).fill(9)];
+  columns.copy(from, lows, highs);
+  assert.deepEqual(Array.from(lows, (low, i) => [low, highs[i]]), each, "all at once");
+  return Array.from(highs);
 }
 
 /** One column of each height. */

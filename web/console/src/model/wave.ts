@@ -16,6 +16,8 @@ const MAX_ITEM_COLUMNS = 60_000;
 export interface Columns {
   low(column: number): number;
   high(column: number): number;
+  /** Copies as many columns as `lows` and `highs` have, from the column `first` on. */
+  copy(first: number, lows: Int16Array, highs: Int16Array): void;
 }
 
 /** The newest two minutes: column n begins at n × COLUMN_MS on the page's clock. */
@@ -46,6 +48,20 @@ class Ring implements Columns {
 
   high(column: number): number {
     return this.holds(column) ? this.highs[column % RING]! : 0;
+  }
+
+  copy(first: number, lows: Int16Array, highs: Int16Array): void {
+    lows.fill(0);
+    highs.fill(0);
+    const end = Math.min(first + lows.length, this.newest + 1);
+    // In two parts where the ring begins anew in between.
+    for (let from = Math.max(first, 0, this.newest - RING + 1); from < end; ) {
+      const at = from % RING;
+      const count = Math.min(end - from, RING - at);
+      lows.set(this.lows.subarray(at, at + count), from - first);
+      highs.set(this.highs.subarray(at, at + count), from - first);
+      from += count;
+    }
   }
 
   clear(): void {
@@ -84,6 +100,17 @@ class ItemColumns implements Columns {
 
   high(column: number): number {
     return column >= 0 && column < this.filled ? this.highs[column]! : 0;
+  }
+
+  copy(first: number, lows: Int16Array, highs: Int16Array): void {
+    lows.fill(0);
+    highs.fill(0);
+    const from = Math.max(first, 0);
+    const end = Math.min(first + lows.length, this.filled);
+    if (from < end) {
+      lows.set(this.lows.subarray(from, end), from - first);
+      highs.set(this.highs.subarray(from, end), from - first);
+    }
   }
 }
 

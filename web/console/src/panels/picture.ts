@@ -64,17 +64,30 @@ export function pictureOf({ sound, wave }: Instruments, view: Window, width: num
   }
 }
 
+/** Columns on their way to pixels, as many as were ever needed at once. */
+let lows = new Int16Array(0);
+let highs = new Int16Array(0);
+
 /** The lowest and the highest sample of each of `count` pixels; the first begins at so many ms by the columns' own clock. */
 function samplesOf(all: Columns, first: number, perPixel: number, count: number): Int16Array<ArrayBuffer> {
   const samples = new Int16Array(2 * count);
-  for (let p = 0; p < count; p++) {
-    const begin = Math.floor((first + p * perPixel) / COLUMN_MS);
-    const end = Math.max(begin + 1, Math.floor((first + (p + 1) * perPixel) / COLUMN_MS));
+  const columnOf = (pixel: number): number => Math.floor((first + pixel * perPixel) / COLUMN_MS);
+  const start = columnOf(0);
+  const needed = columnOf(count) + 1 - start;
+  if (lows.length < needed) {
+    lows = new Int16Array(needed);
+    highs = new Int16Array(needed);
+  }
+  all.copy(start, lows.subarray(0, needed), highs.subarray(0, needed));
+  for (let p = 0, next = start; p < count; p++) {
+    const begin = next;
+    next = columnOf(p + 1);
+    const end = Math.max(begin + 1, next) - start;
     let low = 0;
     let high = 0;
-    for (let column = begin; column < end; column++) {
-      low = Math.min(low, all.low(column));
-      high = Math.max(high, all.high(column));
+    for (let column = begin - start; column < end; column++) {
+      low = Math.min(low, lows[column]!);
+      high = Math.max(high, highs[column]!);
     }
     samples[2 * p] = low;
     samples[2 * p + 1] = high;

@@ -73,9 +73,11 @@ function Card({ question, first, now, answer, orphaned }: CardProps) {
       }
     };
   }, []);
+  // Asked before the buttons are off: some browsers take the focus from a button in the moment in which it is.
+  const held = document.activeElement instanceof HTMLButtonElement && card.current?.contains(document.activeElement) === true;
   useLayoutEffect(() => {
-    if (off && card.current?.contains(document.activeElement) === true && document.activeElement instanceof HTMLButtonElement) {
-      card.current.focus(); // A button that is off would lose the keyboard.
+    if (off && held) {
+      card.current?.focus(); // A button that is off would lose the keyboard.
     }
   }, [off]);
   const button = (approved: boolean) => (

@@ -73,7 +73,7 @@ export function Waveform({ instruments }: { instruments: Instruments }) {
           <button type="button" class="small" aria-label={WAVE.earlier} title={WAVE.earlier} disabled={none} onClick={() => hold("yes", look.value.behind + STEP_MS)}>
             <span aria-hidden="true">‹</span>
           </button>
-          <button type="button" class="small" aria-label={WAVE.later} title={WAVE.later} disabled={none || look.value.behind === 0} onClick={() => hold("yes", look.value.behind - STEP_MS)}>
+          <button type="button" class="small" aria-label={WAVE.later} title={WAVE.later} disabled={none} aria-disabled={look.value.behind === 0} onClick={() => look.value.behind > 0 && hold("yes", look.value.behind - STEP_MS)}>
             <span aria-hidden="true">›</span>
           </button>
           <button type="button" class="small i-wave-hold" disabled={none} onClick={() => (held.value === "yes" ? release() : hold("yes"))}>
