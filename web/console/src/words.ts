@@ -50,6 +50,8 @@ export const TOOL = "Tool";
 export const CLOSE = "Close";
 export const HEARING = "You are speaking";
 export const NEWEST = "Latest";
+/** A button: so many lines are not shown. */
+export const earlierLines = (count: number): string => `Show earlier (${count})`;
 export const SEND_AGAIN = "Send again";
 export const OPEN_PICTURE = "Open the picture";
 export const PICTURE_GONE = "This picture is no longer available.";

@@ -2,9 +2,13 @@ import type { Console } from "../control/console.js";
 import type { Side } from "../model/feed.js";
 import { useFollow } from "../ui/follow.js";
 import { Down, Mark, Microphone } from "../ui/icons.js";
+import { useNewest } from "../ui/newest.js";
 import * as words from "../words.js";
 import { Dots, LineView } from "./lines.js";
 import "./conversation.css";
+
+/** So many lines are shown, unless the user asks for more. */
+const SHOWN_LINES = 60;
 
 /** Both lanes in one line of time. */
 export function ConversationView({ console }: { console: Console }) {
@@ -12,6 +16,11 @@ export function ConversationView({ console }: { console: Console }) {
   const { phase, writing } = console.text.value;
   const fresh = untouched(console);
   const { ref, atEnd, toEnd } = useFollow<HTMLDivElement>(!fresh);
+  const { shown, hidden, earlier } = useNewest(lines, SHOWN_LINES, !atEnd);
+  const more = (): void => {
+    earlier();
+    ref.current?.focus(); // The button may go away, and would take the keyboard along.
+  };
   return (
     <div class="talk">
       <LaneHead console={console} side="text" />
@@ -21,7 +30,14 @@ export function ConversationView({ console }: { console: Console }) {
           <Empty console={console} taken={() => ref.current?.focus()} />
         ) : (
           <ol class="lines">
-            {lines.map((line) => (
+            {hidden > 0 && (
+              <li key="earlier" class="line" data-side="both">
+                <button type="button" class="earlier small" onClick={more}>
+                  {words.earlierLines(hidden)}
+                </button>
+              </li>
+            )}
+            {shown.map((line) => (
               <LineView key={line.key} line={line} console={console} />
             ))}
             {phase === "answering" && !writing && (

@@ -5,15 +5,20 @@ import type { Account, Budget } from "../model/budget.js";
 import { axisOf, segmentsOf, type Call, type TurnCalls } from "../model/calls.js";
 import { Chips, Empty, useNow } from "./bits.js";
 import { memo } from "../ui/memo.js";
+import { useNewest } from "../ui/newest.js";
 import { Json } from "./json.js";
 import type { View } from "./view.js";
 import { asksUser, BUDGET, BUDGET_LABEL, chipsOf, duration, outcomeOf, SEGMENT, SIDE, storyOf, TOOLS, tookOf, TURN } from "./words-instruments.js";
 import "./timeline.css";
 
+/** So many turns are shown, unless the user asks for more. */
+const SHOWN_TURNS = 20;
+
 export function Timeline({ instruments, view }: { instruments: Instruments; view: View }) {
   void instruments.changed.value;
   const { turns } = instruments.tools;
   const ticked = useNow(turns.some(isOpen));
+  const { shown, hidden, earlier } = useNewest(turns, SHOWN_TURNS, false);
   if (turns.length === 0) {
     return <Empty>{TOOLS.empty}</Empty>;
   }
@@ -21,11 +26,23 @@ export function Timeline({ instruments, view }: { instruments: Instruments; view
   const newest = Math.max(...turns.at(-1)!.calls.map(({ startedAt, asked }) => asked?.at ?? startedAt));
   const now = Math.max(ticked, newest);
   return (
-    <div class="i-timeline">
+    <div class="i-timeline" tabIndex={-1}>
       <Legend />
-      {turns.toReversed().map((turn) => (
+      {shown.toReversed().map((turn) => (
         <Turn key={turn.key} turn={turn} state={stateOf(turn)} now={isOpen(turn) ? now : 0} view={view} instruments={instruments} />
       ))}
+      {hidden > 0 && (
+        <button
+          type="button"
+          class="small i-earlier"
+          onClick={({ currentTarget }) => {
+            earlier();
+            currentTarget.parentElement?.focus(); // The button may go away, and would take the keyboard along.
+          }}
+        >
+          {TOOLS.earlier(hidden)}
+        </button>
+      )}
     </div>
   );
 }

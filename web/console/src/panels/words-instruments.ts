@@ -207,6 +207,8 @@ export const TOOLS = {
   args: "Arguments",
   envelope: "Answer to the model",
   record: "Audit record",
+  /** A button: so many turns are not shown. */
+  earlier: (count: number): string => `Show earlier turns (${count})`,
 } as const;
 
 export const BUDGET_LABEL = "Used of the turn's budget";
