@@ -8,7 +8,7 @@ import { onTheme, paletteOf } from "./theme.js";
 /** A canvas that is drawn on while somebody can see it. */
 export class Drawing {
   private surface: Surface;
-  /** It is another than that of the last picture. */
+  /** The surface has changed since the last picture. */
   private stale = true;
   private seen = true;
   private closed = false;

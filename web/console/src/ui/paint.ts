@@ -40,7 +40,7 @@ export interface LevelPicture {
   kind: "level";
   side: "user" | "model";
   share: number;
-  /** It gets there within so many ms, where nobody else draws; 0: at once. */
+  /** The bar moves there within so many ms; 0: at once. */
   glideMs: number;
 }
 

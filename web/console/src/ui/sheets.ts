@@ -1,13 +1,13 @@
 // The half of drawing that needs no page: a worker has the sheets, or the page itself.
 import { paint, type Context, type LevelPicture, type Picture, type Surface } from "./paint.js";
 
-/** What comes on a sheet, and the surface where it is another than before. */
+/** What to draw on a sheet, and its surface if that has changed. */
 export interface Order {
   surface?: Surface;
   picture: Picture;
 }
 
-/** Of canvases, by number: it comes, it is drawn on, it is gone. */
+/** About a canvas, by its number: here it is, draw this on it, or it is gone. */
 export type Message = { id: number } & ({ canvas: OffscreenCanvas } | { order: Order } | { closed: true });
 
 /** A canvas that is drawn on. */
@@ -50,7 +50,7 @@ export class Sheet {
     let began: number | undefined;
     const step = (now: number): void => {
       if (order !== this.orders) {
-        return; // It goes somewhere else since.
+        return; // A newer order has come.
       }
       began ??= now;
       const way = Math.min(1, (now - began) / to.glideMs);
