@@ -62,6 +62,9 @@ export function pcm16(sound: Sound, rate: number, seconds: number, from = 0): In
   return Int16Array.from({ length: Math.round(rate * seconds) }, (_, i) => Math.round(32767 * Math.max(-1, Math.min(1, sound(from + i / rate)))));
 }
 
+/** A hop that is less alike than that may lie a fraction of a sample beside where it is looked at. */
+const ALIKE = 0.995;
+
 /** How alike a recording is to what it is one of. */
 export interface Likeness {
   /** Normalised correlation, 0 to 1, of all that was found. */
@@ -90,6 +93,8 @@ export function likeness(recording: Int16Array, original: Int16Array, rate: numb
   let lost = 0;
   /** The hop before, where it did not fit: it is counted unless something was lost in it. */
   let doubtful: Products | null = null;
+  /** The hop before fitted, and not quite. */
+  let unlike = false;
   for (let at = 0; at + 10 * hop <= original.length; at += hop) {
     let found = products(recording, at + lag, wanted.subarray(at, at + hop), 1);
     if (doubtful !== null && found.other > 0 && coefficient(found) < 0.9) {
@@ -100,6 +105,18 @@ export function likeness(recording: Int16Array, original: Int16Array, rate: numb
       lost += Math.abs(lag - before);
       doubtful = lag === before ? doubtful : null;
     }
+    // A part that comes sooner or later by less than a sample loses nothing, and is looked at where it is.
+    const near: boolean = found.other > 0 && coefficient(found) < ALIKE && coefficient(found) >= 0.9;
+    if (near && unlike) {
+      const beside = place(recording, ahead(at), at + lag - 2, at + lag + 2, 1) - at;
+      const closer = shifted(recording, original, at, beside, 10 * hop);
+      const better = products(recording, at + beside, closer.subarray(at, at + hop), 1);
+      if (coefficient(better) > coefficient(found)) {
+        lost += Math.abs(beside - lag);
+        [lag, wanted, found] = [beside, closer, better];
+      }
+    }
+    unlike = near;
     add(sum, doubtful);
     const fits = found.other === 0 || coefficient(found) >= 0.9;
     doubtful = fits ? null : found;
