@@ -31,14 +31,22 @@ export function useFollow<E extends HTMLElement>(on: boolean): { ref: RefObject<
     const scrolled = (): void => {
       // Another size scrolls too, and says nothing about what the user wants.
       if (measure() === size.current) {
-        following.current = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
+        const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_END;
+        // More may have come since this has scrolled to the end, and is followed in the next frame.
+        following.current = near || (following.current && scroller.scrollTop === end);
         setAtEnd(following.current);
+        anchor();
       }
     };
+    let end = 0;
+    // At the end, the browser must not hold on to what is seen: it would go up with it when lines go at the top.
+    const anchor = (): void => void (scroller.style.overflowAnchor = following.current ? "none" : "auto");
     const follow = (): void => {
       size.current = measure();
+      anchor();
       if (following.current) {
         scroller.scrollTop = scroller.scrollHeight;
+        end = scroller.scrollTop;
       }
     };
     scroller.addEventListener("scroll", scrolled, { passive: true });
