@@ -185,17 +185,23 @@ func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Ch
 func (p *paced) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	// After a write it looks again at once. That is no timer of zero: in a test's bubble many of those at once
+	// break the race detector (Go issue 78156, read on 2026-11-27).
+	again := make(chan time.Time)
+	close(again)
 	for {
 		id, s, wait, more := p.due(time.Now())
-		switch {
-		case !more:
+		if !more {
 			return
-		case s != nil:
+		}
+		var due <-chan time.Time = again
+		if s != nil {
 			p.one(ctx, id, s)
-			wait = 0
+		} else {
+			due = time.After(wait)
 		}
 		select {
-		case <-time.After(wait):
+		case <-due:
 		case <-p.wake:
 		case <-p.done:
 			return

@@ -110,13 +110,14 @@ func TestPace(t *testing.T) {
 			w.mu.Unlock()
 		}, []string{fmt.Sprint(3*mostWriters, " of ", 3*mostWriters)}},
 		"now": {func(p *paced, _ *written) {
-			p.note("a", at("a", 1))
-			synctest.Wait()
-			p.note("a", at("a", 2))
-			if err := p.now(context.Background(), "a", at("a", 3)); err != nil {
+			for turn := range 5 { // the last one waits
+				p.note("a", at("a", turn))
+				synctest.Wait()
+			}
+			if err := p.now(context.Background(), "a", at("a", 5)); err != nil {
 				panic(err)
 			}
-		}, []string{"a turn 1 at 0s", "a turn 3 at 0s"}},
+		}, []string{"a turn 0 at 0s", "a turn 1 at 0s", "a turn 2 at 0s", "a turn 3 at 0s", "a turn 5 at 0s"}},
 		"now, while another is written": {func(p *paced, w *written) {
 			writing, goOn := make(chan struct{}), make(chan struct{})
 			first := sync.OnceFunc(func() {
@@ -158,11 +159,12 @@ func TestPace(t *testing.T) {
 			w.set(nil)
 		}, []string{"a turn 2 at 1s"}},
 		"removed": {func(p *paced, _ *written) {
-			p.note("a", at("a", 1))
-			synctest.Wait()
-			p.note("a", at("a", 2))
+			for turn := range 5 { // the last one waits
+				p.note("a", at("a", turn))
+				synctest.Wait()
+			}
 			p.note("a", nil)
-		}, []string{"a turn 1 at 0s", "a removed at 0s"}},
+		}, []string{"a turn 0 at 0s", "a turn 1 at 0s", "a turn 2 at 0s", "a turn 3 at 0s", "a removed at 0s"}},
 		"the store is away": {func(p *paced, w *written) {
 			w.set(func() error { return fmt.Errorf("%w: away", ErrUnavailable) })
 			p.note("a", at("a", 1))
