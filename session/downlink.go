@@ -91,6 +91,10 @@ const (
 // tells reports whether the orchestrator must be told when e has been written.
 func (e downEntry) tells() bool { return e.end != nil || e.frame != nil && e.text != nil || e.last }
 
+// announces reports whether e is the first that a client hears of an item. Audio that is sent again has an
+// announcement, too, but the client knows its item.
+func (e downEntry) announces() bool { return e.frame != nil && e.text != nil && e.kind != lead }
+
 // downBounds bound what may be queued for a client, in bytes.
 type downBounds struct {
 	rate  int // sample rate of the audio, Hz
@@ -363,12 +367,36 @@ func (d *downlink) flushItem(m *protocol.AudioFlush) (bool, error) {
 	if !known {
 		return true, nil
 	}
+	if replaced, err := d.flushForEnd(m); replaced || err != nil {
+		return true, err
+	}
 	n := len(d.entries)
 	ok, err := d.push(m)
 	if len(d.entries) > n {
 		d.entries[n].kind = lasting
 	}
 	return ok, err
+}
+
+// flushForEnd puts a flush in the place of the item's end, with its number, if that waits to be sent again: it
+// would promise the client audio that is not sent any more. The caller must hold mu.
+func (d *downlink) flushForEnd(m *protocol.AudioFlush) (replaced bool, err error) {
+	for i, e := range d.entries[d.head:] {
+		if e.kind != repeats || e.end == nil || e.end.ItemID != m.ItemID {
+			continue
+		}
+		text, err := protocol.EncodeServer(e.seq, m)
+		if err != nil {
+			return false, err
+		}
+		more := cap(text) - cap(e.text)
+		d.words += more
+		d.bytes += more
+		d.entries[d.head+i] = downEntry{text: text, seq: e.seq, kind: repeats}
+		d.charge()
+		return true, nil
+	}
+	return false, nil
 }
 
 // drop drops the queued audio of some items and the messages about their ends. If keepEnds is set,
@@ -389,7 +417,7 @@ func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bo
 			d.bytes -= e.frame.size()
 			d.flushed += int64(n)
 			e.frame.free()
-			if e.text != nil {
+			if e.announces() {
 				whole = append(whole, e.item)
 			}
 		}

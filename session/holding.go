@@ -317,7 +317,7 @@ func (d *downlink) announcedWith(item string) int64 {
 		if e.text != nil && e.kind != repeats {
 			seq++
 		}
-		if e.item == item && e.frame != nil && e.text != nil {
+		if e.item == item && e.announces() {
 			return seq
 		}
 	}

@@ -116,7 +116,7 @@ func (d *downlink) shed() {
 // back. The caller must hold mu.
 func (d *downlink) dropAudio() {
 	announced := func(o outgoing) bool {
-		return !slices.ContainsFunc(d.entries[d.head:], func(e downEntry) bool { return e.item == o.item && e.frame != nil && e.text != nil })
+		return !slices.ContainsFunc(d.entries[d.head:], func(e downEntry) bool { return e.item == o.item && e.announces() })
 	}
 	for i := range d.items {
 		o := &d.items[i]

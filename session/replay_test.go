@@ -473,3 +473,71 @@ func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestAnAnswerThatIsSentAgainIsFlushed (S2): a client comes back that has a part of an answer, and before it is
+// sent the rest, the user says something else: the client gets a flush, and no end that promises more than it
+// has. The flush stands where the answer's end stood, if the client lacks that, too.
+func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
+	const lacksBoth, lacksAudio = 1, 2 // the highest seq that it has: of the beginning, or of the end
+	for name, tc := range map[string]struct {
+		last  int64
+		again int // how often its connection is lost once more before anything is sent
+		want  []string
+	}{
+		"its end is lacking":             {lacksBoth, 0, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
+		"its end is known":               {lacksAudio, 0, []string{`{"type":"pong","seq":4,"t":1}`, audioFlush(5, "a")}},
+		"lost again, its end is lacking": {lacksBoth, 1, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newSlowLink(t)
+			l.most.away = 1 << 20
+			l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
+			l.item("a", 3)
+			l.write(4)
+			for range 1 + tc.again {
+				l.detach()
+				l.resume(tc.last, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0)
+				if err := l.lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
+					t.Fatal(err)
+				}
+				l.attach(0)
+			}
+			if _, err := l.pushMessage(&protocol.Pong{T: 1}); err != nil {
+				t.Fatal(err)
+			}
+			l.flush("a")
+			l.speak(0)
+			l.got = nil
+			l.write(len(l.entries))
+			if diff := cmp.Diff(tc.want, l.got[1:]); diff != "" {
+				t.Error(diff)
+			}
+			if l.audio != 0 || l.bytes != 0 || l.waiting != 0 || l.words != 0 {
+				t.Errorf("%d bytes are said to wait, %d of them audio, and %d messages with %d bytes", l.bytes, l.audio, l.waiting, l.words)
+			}
+		})
+	}
+}
+
+// TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed (S2): audio that was to be sent again waits for a client
+// that is lost once more, and there is no room for it. The client knows the item, so it gets a flush.
+func TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed(t *testing.T) {
+	l := newSlowLink(t)
+	l.most.away = 1 << 20
+	l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
+	l.item("a", 3)
+	l.write(4)
+	has := &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}
+	l.detach()
+	l.resume(1, has, 0)
+	l.attach(0)
+	l.most.away = slowFrame
+	l.detach()
+	if back := l.resume(1, has, 0); !slices.Equal(back.gone, []string{"a"}) {
+		t.Fatalf("gone: %v", back.gone)
+	}
+	l.attach(0)
+	l.flush("a")
+	l.got = nil
+	l.wrote(audioFlush(2, "a"))
+}
