@@ -205,6 +205,10 @@ func (v *visit) lost() bool {
 		v.lostTimes = append(v.lostTimes, v.losingAt)
 		v.awayAs(outage{how: lossGateway, away: 20 * time.Millisecond})
 		v.outages[string(lossGateway)]++
+	case v.code == closecode.ResumedElsewhere && time.Since(v.stray) < chaosPatience:
+		// A gateway that passed the other tab on had not noticed yet that it was gone. A user takes the call back.
+		v.stray = time.Time{}
+		v.awayAs(outage{how: lossReset, away: 50 * time.Millisecond})
 	default:
 		v.complain("its connection ended with %d without a word%s", v.code, v.lately())
 		return false

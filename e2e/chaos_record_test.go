@@ -44,12 +44,13 @@ type record struct {
 	audioMS      int64
 	reason       string // of session.ended
 	code         websocket.StatusCode
-	token        string   // to come back with
-	before       string   // the token before it
-	spent        []string // those that are not valid any more
-	displaced    []string // those of tabs that were displaced
-	displacing   string   // that of a tab that was displaced by one that is not in yet
-	twins        int      // how often two tabs came at once
+	token        string    // to come back with
+	before       string    // the token before it
+	spent        []string  // those that are not valid any more
+	displaced    []string  // those of tabs that were displaced
+	displacing   string    // that of a tab that was displaced by one that is not in yet
+	twins        int       // how often two tabs came at once
+	stray        time.Time // when such a tab had lost its connection before it was in: what it had asked may still arrive
 	outages      map[string]int
 	returns      int
 	snapshots    int

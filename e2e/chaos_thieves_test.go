@@ -161,6 +161,9 @@ func (v *visit) twin(r *protocol.Resume) {
 			v.displacing = m.ResumeToken
 		}
 	}
+	if loser.code < 0 {
+		v.stray = time.Now()
+	}
 	loser.left, v.twins = true, v.twins+1
 	if loser.code == closecode.Ticket {
 		loser.left = false // the session is over, and the other one will be told so too
