@@ -206,9 +206,9 @@ func (v *visit) lost() bool {
 		v.awayAs(outage{how: lossGateway, away: 20 * time.Millisecond})
 		v.outages[string(lossGateway)]++
 	case v.code == closecode.ResumedElsewhere && time.Since(v.stray) < chaosPatience:
-		// A gateway that passed the other tab on had not noticed yet that it was gone. A user takes the call back.
-		v.stray = time.Time{}
-		v.awayAs(outage{how: lossReset, away: 50 * time.Millisecond})
+		// The newest tab has the session. Here the gateway that passed it on had not noticed yet that it was gone.
+		v.refusedAt = time.Now()
+		return false
 	default:
 		v.complain("its connection ended with %d without a word%s", v.code, v.lately())
 		return false

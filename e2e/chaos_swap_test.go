@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"voicegw/protocol/closecode"
 )
 
 // maxGap is the largest gap inside an item that a planned replacement may make.
@@ -120,7 +122,7 @@ func (e *evidence) overtalked(f *findings, v *visit) {
 func (e *evidence) refusals(f *findings) {
 	const promise = "a client may come back"
 	for _, v := range e.visits {
-		if v.refusedAt.IsZero() {
+		if v.refusedAt.IsZero() || v.code == closecode.ResumedElsewhere && !v.stray.IsZero() {
 			continue
 		}
 		end, over := e.log.ended[v.session]
