@@ -185,6 +185,7 @@ func (v *visit) remember(h happening) {
 	v.mention("%s", v.describe(h))
 }
 
+// describe returns a line about a message that has come: when, its seq, its type and its turn.
 func (v *visit) describe(h happening) string {
 	return fmt.Sprintf("%.3f #%d %s %d%s", h.at.Sub(v.began).Seconds(), protocol.HeaderOf(h.msg).Seq, typeOf(h.msg), protocol.HeaderOf(h.msg).Turn, about(h.msg))
 }

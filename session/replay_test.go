@@ -210,6 +210,16 @@ func TestASnapshotThatWasLost(t *testing.T) {
 	}
 }
 
+// pushes queues so many messages.
+func pushes(t *testing.T, d *downlink, n int) {
+	t.Helper()
+	for range n {
+		if _, err := d.pushMessage(&protocol.Pong{T: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestNothingOldFollowsASnapshot (S1): messages that were to be sent again, and still wait when a
 // snapshot is needed after all, are not sent after it: a call or a question would seem to be open that
 // has ended since. The announcement of audio that follows stays.
@@ -217,13 +227,7 @@ func TestNothingOldFollowsASnapshot(t *testing.T) {
 	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
 	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: 4}
 	d.gen = 1
-	push := func(n int) {
-		for range n {
-			if _, err := d.pushMessage(&protocol.Pong{T: 1}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	push := func(n int) { pushes(t, d, n) }
 	push(2)
 	for _, item := range []string{"a1", "a2"} {
 		if err := d.openItem(&protocol.AudioStart{ItemID: item}); err != nil {
@@ -264,13 +268,7 @@ func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
 	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: frame, away: 2 * frame}, nil)
 	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: ring}
 	d.gen = 1
-	push := func(n int) {
-		for range n {
-			if _, err := d.pushMessage(&protocol.Pong{T: 1}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	push := func(n int) { pushes(t, d, n) }
 	d.detach()
 	if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
 		t.Fatal(err)

@@ -103,6 +103,20 @@ test("without inspect a call tells what it can", async () => {
   assert.ok(["for operators", "It ran for 9 ms", "TRANSIENT"].every((text) => host.textContent.includes(text)));
 });
 
+test("the newest turns are shown, and the earlier ones on demand", async () => {
+  await draw();
+  const turns = Array.from({ length: 25 }, (_, n) => [
+    received(10 * n, "turn.started", { turn: n + 1 }),
+    received(10 * n + 1, "tool.started", { turn: n + 1, call_id: `c${n}`, tool: "kb_search" }),
+    received(10 * n + 5, "tool.ended", { turn: n + 1, call_id: `c${n}`, tool: "kb_search", ok: true, duration_ms: 4 }),
+  ]);
+  await take(opened(0), ...turns.flat());
+  assert.equal(all(".i-turn").length, 20);
+  await click(named("button", /Show earlier turns \(5\)/));
+  assert.equal(all(".i-turn").length, 25);
+  assert.ok(all("button").every((button) => !button.textContent.includes("Show earlier")));
+});
+
 test("the state is told in words", async () => {
   await draw();
   await take(...recorded());
