@@ -75,7 +75,14 @@ func secured() (*tls.Config, *http.Client) {
 // owner returns a node that runs the session; accept gets its clients.
 func owner(t *testing.T, accept func(h Hello, c *Client)) node {
 	t.Helper()
-	p, err := New(Options{Secret: testSecret, Accept: accept})
+	return ownerThat(t, Options{Accept: accept})
+}
+
+// ownerThat returns a node with those options and the secret of the tests.
+func ownerThat(t *testing.T, o Options) node {
+	t.Helper()
+	o.Secret = testSecret
+	p, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

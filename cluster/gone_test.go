@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -37,45 +38,98 @@ func (n knownNodes) Find(context.Context, string) (store.Node, error) {
 }
 func (knownNodes) Gone(context.Context, string) (bool, error) { return false, nil }
 
-// TestAClientThatIsGoneIsNotCarried: a client ends its connection while its session is looked for. The owner
-// is not told of it: it would take that connection for the client's newest, and displace the one over which
-// the client has come back meanwhile.
+// TestAClientThatIsGoneIsNotCarried: a client ends its connection while its session is looked for, or while the
+// owner is asked. The owner does not take it: it would take that connection for the client's newest, and displace
+// the one over which the client has come back meanwhile.
 func TestAClientThatIsGoneIsNotCarried(t *testing.T) {
-	for _, leaves := range []bool{false, true} {
-		var came atomic.Int32
-		runs := owner(t, func(_ Hello, c *Client) {
-			came.Add(1)
+	for name, tc := range map[string]struct {
+		leavesFor, leavesAsking bool
+	}{
+		"it stays":                           {},
+		"it leaves while it is looked for":   {leavesFor: true},
+		"it leaves while the owner is asked": {leavesAsking: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var came atomic.Int32
+			conn := make(chan *protocol.Conn, 1)
+			holds := func(string) bool {
+				if tc.leavesAsking {
+					await.True(t, "the client is gone", (<-conn).Gone)
+				}
+				return true
+			}
+			runs := ownerThat(t, Options{Holds: holds, Accept: func(_ Hello, c *Client) {
+				came.Add(1)
+				c.Abort()
+			}})
+			k := &knows{url: runs.url}
+			n := NewNode(NodeOptions{Directory: k, Nodes: knownNodes{k}, Peers: runs.peers, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+			carried := make(chan bool, 1)
+			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				c, err := protocol.Accept(w, r, protocol.AcceptOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				conn <- c
+				if tc.leavesFor {
+					k.asked = func() { await.True(t, "the client is gone", c.Gone) }
+				}
+				resume := &protocol.Resume{SessionID: "voice-1", Token: "t"}
+				carried <- n.Carry(context.WithoutCancel(r.Context()), session.Visitor{Addr: netip.MustParseAddr("192.0.2.7"), Origin: "https://a.example", Start: &protocol.Start{InputRate: 24000, OutputRate: 24000, Resume: resume}}, c)
+				c.Abort()
+			}))
+			c := dial(t, url)
+			leaves := tc.leavesFor || tc.leavesAsking
+			if !leaves {
+				_, _ = c.Read() // until the owner has ended it
+			}
 			c.Abort()
+			select {
+			case is := <-carried:
+				if is == leaves || came.Load() > 0 == leaves {
+					t.Errorf("it was carried: %t; the owner has seen %d", is, came.Load())
+				}
+			case <-time.After(await.Limit):
+				t.Fatal("the client still waits")
+			}
+			n.Close()
 		})
-		k := &knows{url: runs.url}
-		n := NewNode(NodeOptions{Directory: k, Nodes: knownNodes{k}, Peers: runs.peers, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
-		carried := make(chan bool, 1)
-		url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c, err := protocol.Accept(w, r, protocol.AcceptOptions{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if leaves {
-				k.asked = func() { await.True(t, "the client is gone", c.Gone) }
-			}
-			resume := &protocol.Resume{SessionID: "voice-1", Token: "t"}
-			carried <- n.Carry(context.WithoutCancel(r.Context()), session.Visitor{Addr: netip.MustParseAddr("192.0.2.7"), Origin: "https://a.example", Start: &protocol.Start{InputRate: 24000, OutputRate: 24000, Resume: resume}}, c)
-			c.Abort()
-		}))
-		c := dial(t, url)
-		if !leaves {
-			_, _ = c.Read() // until the owner has ended it
+	}
+}
+
+// TestAnOlderNodeDoesNotConfirm: a node of a version that neither confirms its clients nor waits for that passes a
+// client on, and takes one, as it always did.
+func TestAnOlderNodeDoesNotConfirm(t *testing.T) {
+	older := func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del(confirmHeader)
+			h.ServeHTTP(w, r)
+		})
+	}
+	came := make(chan string, 1)
+	p, err := New(Options{Secret: testSecret, Accept: func(_ Hello, c *Client) {
+		go func() {
+			defer c.Abort()
+			_, _ = c.Read() // session.start
+			f, err := c.Read()
+			came <- fmt.Sprint(string(f.Data), err)
+		}()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, went := entrance(t, t.Context(), p, serve(t, older(p.Handler())))
+	c := dial(t, url)
+	for _, text := range []string{testStart, `{"type":"ping","t":1}`} {
+		if err := c.WriteText([]byte(text)); err != nil {
+			t.Fatal(err)
 		}
-		c.Abort()
-		select {
-		case is := <-carried:
-			if is == leaves || came.Load() > 0 == leaves {
-				t.Errorf("the client leaves: %t; it was carried: %t; the owner has seen %d", leaves, is, came.Load())
-			}
-		case <-time.After(await.Limit):
-			t.Fatal("the client still waits")
-		}
-		n.Close()
+	}
+	if got, want := <-came, `{"type":"ping","t":1}<nil>`; got != want {
+		t.Errorf("behind session.start came %s, want %s", got, want)
+	}
+	if err := <-went; err != nil {
+		t.Error(err)
 	}
 }

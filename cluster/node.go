@@ -118,6 +118,9 @@ func (n *Node) reach(ctx context.Context, v session.Visitor, conn *protocol.Conn
 	if err != nil {
 		return nil, err
 	}
+	if conn.Gone() {
+		return nil, errors.Join(errClientGone, relay.Close())
+	}
 	relay.node = node.ID
 	return relay, nil
 }

@@ -94,7 +94,8 @@ type Stream struct {
 	Unread []byte
 }
 
-// Dial asks the node at address (its URL, without a path) to take a client. The error wraps
+// Dial asks the node at address (its URL, without a path) to take a client. That node tells its session of the
+// client once Run has begun. The error wraps
 // ErrUnreachable or ErrRefused; the client's connection is untouched then, so that the caller can
 // still tell it something. Otherwise the caller must call Relay.Run or Relay.Close.
 func (p *Peers) Dial(ctx context.Context, address string, h Hello) (*Relay, error) {
@@ -135,7 +136,7 @@ func (p *Peers) dial(ctx context.Context, base *url.URL) (net.Conn, error) {
 func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello string) (*Relay, error) {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: attachPath}, Host: base.Host,
-		Header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgradeTo}, helloHeader: {hello}},
+		Header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {upgradeTo}, helloHeader: {hello}, confirmHeader: {"yes"}},
 	}).WithContext(ctx)
 	p.signer.sign(r, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
@@ -161,7 +162,7 @@ func (p *Peers) ask(ctx context.Context, conn net.Conn, base *url.URL, hello str
 	if _, err := io.ReadFull(in, early); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return &Relay{owner: conn, early: early}, nil
+	return &Relay{owner: conn, early: early, waits: answer.Header.Get(confirmHeader) != ""}, nil
 }
 
 // Relay is a connection to the node that runs a client's session.
@@ -169,6 +170,7 @@ type Relay struct {
 	node  string // its id, for the log
 	owner net.Conn
 	early []byte // what the owner has sent already
+	waits bool   // the owner waits until the client is confirmed
 }
 
 // Close gives the relay up before Run.
@@ -189,6 +191,9 @@ func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
 	half := func() { once.Do(func() { late = time.AfterFunc(closeTime, closeBoth) }) }
 	var each sync.WaitGroup
 	each.Go(func() {
+		if r.waits {
+			_, _ = r.owner.Write([]byte{confirmation}) // if the owner has gone, carry ends at once
+		}
 		up = carry(r.owner, client.Conn, client.Unread)
 		closeWrite(r.owner)
 		half()

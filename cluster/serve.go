@@ -3,6 +3,7 @@ package cluster
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +18,14 @@ import (
 const (
 	attachPath = "/v1/peer/attach"
 	upgradeTo  = "voicegw-relay"
+)
+
+// confirmHeader says that a node confirms each client that it passes on: with the byte confirmation, once the
+// owner has answered. Until then the owner tells the session nothing of the client, which may have gone
+// meanwhile. An older node neither confirms nor waits.
+const (
+	confirmHeader = "Voicegw-Relay-Confirms"
+	confirmation  = 1
 )
 
 // Client is a client whose connection another node carries. It is a protocol.Conn whose first
@@ -91,20 +100,43 @@ func (p *Peers) attach(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The connection cannot be upgraded.", http.StatusInternalServerError)
 		return
 	}
-	early, err := upgrade(conn, rw)
+	confirms := r.Header.Get(confirmHeader) != ""
+	early, err := upgrade(conn, rw, confirms)
+	if err == nil && confirms {
+		early, err = confirmed(conn, early)
+	}
 	if err != nil {
-		_ = conn.Close() // the other node has gone, or will see it
+		_ = conn.Close() // the other node has gone, or will see it, or its client has gone
 		return
 	}
 	p.opts.Accept(h, &Client{Conn: protocol.Adopt(conn, early, p.opts.MaxMessageBytes), start: h.Start})
 }
 
 // upgrade answers the request, and returns what was read behind it.
-func upgrade(conn net.Conn, rw *bufio.ReadWriter) ([]byte, error) {
+func upgrade(conn net.Conn, rw *bufio.ReadWriter, confirms bool) ([]byte, error) {
 	early := make([]byte, rw.Reader.Buffered())
 	if _, err := io.ReadFull(rw, early); err != nil {
 		return nil, err //nolint:wrapcheck // only that it failed matters
 	}
-	_, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeTo+"\r\n\r\n")
+	answer := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgradeTo + "\r\n"
+	if confirms {
+		answer += confirmHeader + ": yes\r\n"
+	}
+	_, err := io.WriteString(conn, answer+"\r\n")
 	return early, errors.Join(err, conn.SetDeadline(time.Time{}))
+}
+
+// confirmed waits until the other node confirms its client, and returns what has come behind that.
+func confirmed(conn net.Conn, early []byte) ([]byte, error) {
+	if len(early) == 0 {
+		early = make([]byte, 1)
+		_ = conn.SetReadDeadline(time.Now().Add(answerTime)) // the read says what is wrong
+		if _, err := io.ReadFull(conn, early); err != nil {
+			return nil, err //nolint:wrapcheck // only that it failed matters
+		}
+	}
+	if early[0] != confirmation {
+		return nil, fmt.Errorf("cluster: the other node sent %#x, and not that its client is there", early[0])
+	}
+	return early[1:], conn.SetReadDeadline(time.Time{}) //nolint:wrapcheck // only that it failed matters
 }
