@@ -247,23 +247,23 @@ test("a long call shows its newest lines and follows them; earlier ones come on 
   };
   const shown = async () => (await console.lines()).filter((line) => line.includes("of many"));
   // All of them have the same height: where one goes at the top when one comes at the end, the list keeps its size.
-  for (let n = 1; n <= 90; n++) {
+  for (let n = 1; n <= 60; n++) {
     await say(n);
   }
   const fromEnd = () => console.log.evaluate((log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight));
   expect(await fromEnd(), "pixels between the end and what is seen").toBeLessThan(2);
-  expect(await shown()).toHaveLength(60);
+  expect(await shown()).toHaveLength(30);
   // With the line that says that the call began.
   await console.press("Show earlier (31)");
   await console.line("Line 1 of many.");
   await console.focusOn("Conversation");
   await console.log.evaluate((log) => log.scrollTo({ top: 0 }));
   await console.page.getByRole("button", { name: "Latest" }).waitFor();
-  await say(91);
-  expect(await shown(), "the user reads").toHaveLength(91);
+  await say(61);
+  expect(await shown(), "the user reads").toHaveLength(61);
   await console.press("Latest");
-  await say(92);
-  expect(await shown(), "back at the end").toHaveLength(60);
+  await say(62);
+  expect(await shown(), "back at the end").toHaveLength(30);
   expect(await fromEnd()).toBeLessThan(2);
   await console.press("Hang up");
   visit.close(1000);

@@ -105,15 +105,15 @@ test("without inspect a call tells what it can", async () => {
 
 test("the newest turns are shown, and the earlier ones on demand", async () => {
   await draw();
-  const turns = Array.from({ length: 25 }, (_, n) => [
+  const turns = Array.from({ length: 15 }, (_, n) => [
     received(10 * n, "turn.started", { turn: n + 1 }),
     received(10 * n + 1, "tool.started", { turn: n + 1, call_id: `c${n}`, tool: "kb_search" }),
     received(10 * n + 5, "tool.ended", { turn: n + 1, call_id: `c${n}`, tool: "kb_search", ok: true, duration_ms: 4 }),
   ]);
   await take(opened(0), ...turns.flat());
-  assert.equal(all(".i-turn").length, 20);
+  assert.equal(all(".i-turn").length, 10);
   await click(named("button", /Show earlier turns \(5\)/));
-  assert.equal(all(".i-turn").length, 25);
+  assert.equal(all(".i-turn").length, 15);
   assert.ok(all("button").every((button) => !button.textContent.includes("Show earlier")));
 });
 

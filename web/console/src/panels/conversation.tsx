@@ -8,7 +8,7 @@ import { Dots, LineView } from "./lines.js";
 import "./conversation.css";
 
 /** So many lines are shown, unless the user asks for more. */
-const SHOWN_LINES = 60;
+const SHOWN_LINES = 30;
 
 /** Both lanes in one line of time. */
 export function ConversationView({ console }: { console: Console }) {

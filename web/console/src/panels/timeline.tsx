@@ -12,7 +12,7 @@ import { asksUser, BUDGET, BUDGET_LABEL, chipsOf, duration, outcomeOf, SEGMENT, 
 import "./timeline.css";
 
 /** So many turns are shown, unless the user asks for more. */
-const SHOWN_TURNS = 20;
+const SHOWN_TURNS = 10;
 
 export function Timeline({ instruments, view }: { instruments: Instruments; view: View }) {
   void instruments.changed.value;
