@@ -312,8 +312,11 @@ func earlier(a, b time.Time) time.Time {
 // one. It reports whether the connection is wanted, and whether it replaces one that is open.
 func (c *Conversation) dialled(now time.Time) (wanted, replaces bool) {
 	w := &c.way
-	if c.phase == phaseOver || w.state == opening || w.state == online && !w.roaming {
+	switch {
+	case c.phase == phaseOver, w.state == opening, w.state == online && !w.roaming:
 		return false, false
+	case c.phase == phaseLeaving && w.state == online:
+		return false, false // the goodbye was sent on the old one: the session may be over already
 	}
 	if w.state == online {
 		replaces = true
