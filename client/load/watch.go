@@ -97,22 +97,37 @@ func (w *watch) begin(ctx context.Context) {
 
 // state is the process's state at rest; zero if it cannot be read. Descriptors are the
 // fewest of all looks since the last call: what is open for a moment, as a file that the
-// store opens to sync it or this program's own question, is not held.
+// store opens to sync it or this program's own question, is not held. Of memory a soak tells the
+// least of its looks, for the same reason.
 func (w *watch) state(ctx context.Context) report.State {
 	if w.pid == 0 {
 		return report.State{}
 	}
-	w.rest(ctx)
 	var s report.State
+	w.rest(ctx, func() { w.weigh(ctx, &s) })
+	w.weigh(ctx, &s)
+	s.FDs = w.fewest
+	return s
+}
+
+// weigh notes what the process holds now, as far as it can be read, and the least memory that it held.
+func (w *watch) weigh(ctx context.Context, s *report.State) {
 	if w.debug != "" {
 		if v, err := w.vars(ctx, true); err == nil {
-			s.Goroutines, s.HeapMB = int(v.Goroutines), inMB(v.HeapInuse)
+			s.Goroutines, s.HeapMB = int(v.Goroutines), least(s.HeapMB, inMB(v.HeapInuse))
 		}
 	}
 	if u, err := process.Read(w.pid); err == nil {
-		s.RSSMB, s.Threads, s.FDs = inMB(u.RSS), u.Threads, w.fewest
+		s.RSSMB, s.Threads = least(s.RSSMB, inMB(u.RSS)), u.Threads
 	}
-	return s
+}
+
+// least returns the smaller of two figures; zero stands for no figure yet.
+func least(before, now float64) float64 {
+	if before == 0 {
+		return now
+	}
+	return min(before, now)
 }
 
 // How long a gateway may take to come to rest after the last session.
@@ -122,20 +137,29 @@ const (
 	settleTime = 2 * time.Second
 	// bufferTime is for what the gateway's store wrote last: it keeps a buffer of up to 4 MiB
 	// for each of its buckets until nothing was written to it for ten seconds (nats-server
-	// 2.15, server/filestore.go, defaultCacheBufferExpiration). A soak, which compares what is
-	// left with what was there, waits for that at both ends.
-	bufferTime = 15 * time.Second
+	// 2.15, server/filestore.go, defaultCacheBufferExpiration), and the gateway writes what was
+	// used for some seconds after the last session. A soak, which compares what is left with what
+	// was there, looks at memory every weighEvery meanwhile, at both ends.
+	bufferTime = time.Minute
+	weighEvery = 5 * time.Second
 )
 
 // rest waits until the gateway has no session any more, and what it closes and lets go of
-// late has had its time.
-func (w *watch) rest(ctx context.Context) {
+// late has had its time. In a soak look is called now and then meanwhile.
+func (w *watch) rest(ctx context.Context, look func()) {
 	const what = "until the gateway is at rest"
 	w.await(ctx, what, restTime, func() bool {
 		n, ok := w.sessions(ctx)
 		return !ok || n == 0
 	})
-	w.await(ctx, what, w.settle, func() bool { return false })
+	next := time.Now().Add(weighEvery)
+	w.await(ctx, what, w.settle, func() bool {
+		if w.soak && !time.Now().Before(next) {
+			look()
+			next = time.Now().Add(weighEvery)
+		}
+		return false
+	})
 }
 
 // await waits as wait does, and counts descriptors meanwhile.

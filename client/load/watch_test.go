@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -83,9 +84,40 @@ func TestASoakWaitsForBuffers(t *testing.T) {
 					t.Fatal(err)
 				}
 				begun := time.Now()
-				w.rest(t.Context())
+				w.rest(t.Context(), func() {})
 				if waited := time.Since(begun); waited != want {
 					t.Errorf("waited for %s, want %s", waited, want)
+				}
+			})
+		})
+	}
+}
+
+// varying is the debug address of a gateway whose memory varies.
+type varying func() (heap int64)
+
+func (v varying) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"goroutines": 60, "heap_inuse": %d, "fds": 20}`, v())))}, nil
+}
+
+// TestMemoryIsTheLeastOfASoaksLooks: what the store buffers for some seconds is not held, whenever it writes.
+func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
+	for mode, want := range map[plan.Mode]float64{plan.Soak: 28, plan.Steady: 40} {
+		t.Run(string(mode), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				heap := varying(func() int64 {
+					if at := time.Since(begun); at > 30*time.Second && at < 50*time.Second {
+						return 28 << 20
+					}
+					return 40 << 20
+				})
+				w, err := newWatch(t.Context(), Options{PID: os.Getpid(), Debug: "http://gateway", Plan: plan.Options{Mode: mode}}, &http.Client{Transport: heap})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s := w.state(t.Context()); s.HeapMB != want || s.Goroutines != 60 {
+					t.Errorf("%+v, want %v MB", s, want)
 				}
 			})
 		})
@@ -140,8 +172,8 @@ func TestAWaitIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.rest(t.Context())
-		if len(told) != 15 || told[0] != "1s of 15s until the gateway is at rest" || told[14] != "15s of 15s until the gateway is at rest" {
+		w.rest(t.Context(), func() {})
+		if len(told) != 60 || told[0] != "1s of 1m0s until the gateway is at rest" || told[59] != "1m0s of 1m0s until the gateway is at rest" {
 			t.Errorf("told %d times: %q", len(told), told)
 		}
 		told = nil
