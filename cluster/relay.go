@@ -95,8 +95,7 @@ type Stream struct {
 }
 
 // Dial asks the node at address (its URL, without a path) to take a client. That node tells its session of the
-// client once Run has begun. The error wraps
-// ErrUnreachable or ErrRefused; the client's connection is untouched then, so that the caller can
+// client once Run has begun. The error wraps ErrUnreachable or ErrRefused; the client's connection is untouched then, so that the caller can
 // still tell it something. Otherwise the caller must call Relay.Run or Relay.Close.
 func (p *Peers) Dial(ctx context.Context, address string, h Hello) (*Relay, error) {
 	base, err := url.Parse(address)
@@ -192,7 +191,7 @@ func (r *Relay) Run(ctx context.Context, client Stream) (up, down int64) {
 	var each sync.WaitGroup
 	each.Go(func() {
 		if r.waits {
-			_, _ = r.owner.Write([]byte{confirmation}) // if the owner has gone, carry ends at once
+			_, _ = r.owner.Write([]byte{confirmation}) // if the owner has gone, the other direction ends, and both with it
 		}
 		up = carry(r.owner, client.Conn, client.Unread)
 		closeWrite(r.owner)

@@ -161,7 +161,11 @@ func (v *visit) twin(r *protocol.Resume) {
 			v.displacing = m.ResumeToken
 		}
 	}
-	if loser.code < 0 {
+	wasIn := slices.ContainsFunc(came[loser], func(h happening) bool {
+		_, is := h.msg.(*protocol.SessionStarted)
+		return is
+	})
+	if loser.code < 0 && !wasIn {
 		v.stray = time.Now()
 	}
 	loser.left, v.twins = true, v.twins+1

@@ -441,15 +441,22 @@ func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
 	})
 }
 
-// TestAnEndThatIsSentAgainPromisesNoMore: a client comes back that lacks the last part of an answer and its
-// end, and the session is over before that part was sent again. The end keeps its number, and says how
-// much the client has been sent.
-func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
+// sentWhole is a link of a session that can be resumed. It has sent an item of three frames, a, and its end.
+func sentWhole(t *testing.T) *slowLink {
+	t.Helper()
 	l := newSlowLink(t)
 	l.most.away = 1 << 20
 	l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
 	l.item("a", 3)
 	l.write(4)
+	return l
+}
+
+// TestAnEndThatIsSentAgainPromisesNoMore: a client comes back that lacks the last part of an answer and its
+// end, and the session is over before that part was sent again. The end keeps its number, and says how
+// much the client has been sent.
+func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
+	l := sentWhole(t)
 	l.detach()
 	back := l.resume(1, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0)
 	if len(back.again) != 1 || back.snapshot {
@@ -487,11 +494,7 @@ func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
 		"lost again, its end is lacking": {lacksBoth, 1, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newSlowLink(t)
-			l.most.away = 1 << 20
-			l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
-			l.item("a", 3)
-			l.write(4)
+			l := sentWhole(t)
 			for range 1 + tc.again {
 				l.detach()
 				l.resume(tc.last, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0)
@@ -520,11 +523,7 @@ func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
 // TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed (S2): audio that was to be sent again waits for a client
 // that is lost once more, and there is no room for it. The client knows the item, so it gets a flush.
 func TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed(t *testing.T) {
-	l := newSlowLink(t)
-	l.most.away = 1 << 20
-	l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
-	l.item("a", 3)
-	l.write(4)
+	l := sentWhole(t)
 	has := &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}
 	l.detach()
 	l.resume(1, has, 0)

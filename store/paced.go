@@ -185,8 +185,8 @@ func (p *paced) carryOut(ctx context.Context, id string, s *pacedSession, of *Ch
 func (p *paced) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// After a write it looks again at once. That is no timer of zero: in a test's bubble many of those at once
-	// break the race detector (Go issue 78156, read on 2026-11-27).
+	// After a write it looks again at once, without a timer: many timers of zero at once in one bubble of
+	// testing/synctest break the race detector (Go issue 78156, read on 2026-11-27).
 	again := make(chan time.Time)
 	close(again)
 	for {
