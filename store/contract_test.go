@@ -16,7 +16,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
+	"voicegw/internal/await"
 )
+
+// settles waits until what is read of a stream is what is wanted. A stream is read from any server of a cluster,
+// which may learn of the last writes a moment after they were confirmed.
+func settles[T any](t *testing.T, what string, want T, read func() T) {
+	t.Helper()
+	var got T
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: %s", what, cmp.Diff(want, got))
+		}
+	}()
+	await.True(t, what, func() bool {
+		got = read()
+		return cmp.Equal(want, got)
+	})
+}
 
 // TestContract runs one suite against every kind of engine.
 func TestContract(t *testing.T) {

@@ -44,12 +44,8 @@ func testUsage(t *testing.T, s *Store) {
 		return all
 	}
 	want := cost.Sum{Amount: cost.Amount{Micros: 109, Unpriced: 2}, Turns: 4, Tokens: cost.Usage{InputText: 6}}
-	if got := sum(today, today); got != want {
-		t.Errorf("today: %+v instead of %+v", got, want)
-	}
-	if got := sum(today.AddDate(0, 0, -2), today); got.Micros != 1109 {
-		t.Errorf("three days: %+v", got)
-	}
+	settles(t, "today", want, func() cost.Sum { return sum(today, today) })
+	settles(t, "three days", 1109, func() cost.Micros { return sum(today.AddDate(0, 0, -2), today).Micros })
 	for _, days := range []int{-1, 100} {
 		if _, err := u.Days(t.Context(), today, today.AddDate(0, 0, days), nil); err == nil || !strings.Contains(err.Error(), "1 to 100") {
 			t.Errorf("%d days more: %v", days, err)
@@ -99,6 +95,6 @@ func testUsageTold(t *testing.T, s *Store) {
 	defer again()
 	await.True(t, "a second listener hears", func() bool { tell("b"); return count("again b") > 0 })
 	if n := count("b"); n > 0 {
-		t.Errorf("who no longer listens has heard %d", n)
+		t.Errorf("a listener that has stopped heard %d", n)
 	}
 }

@@ -81,10 +81,10 @@ type SessionRecord struct {
 	// look inside, and ClientID the name that the client has given its user; each may be empty.
 	InputRate  int    `json:"input_rate,omitempty"`
 	OutputRate int    `json:"output_rate,omitempty"`
-	Manual     bool   `json:"manual,omitempty"`
 	Voice      string `json:"voice,omitempty"`
-	Inspect    bool   `json:"inspect,omitempty"`
 	ClientID   string `json:"client_id,omitempty"`
+	Manual     bool   `json:"manual,omitempty"`
+	Inspect    bool   `json:"inspect,omitempty"`
 	// Vouched says that a trusted caller has named the user, Scopes what it has granted.
 	Vouched bool     `json:"vouched,omitempty"`
 	Scopes  []string `json:"scopes,omitempty"`
@@ -283,7 +283,8 @@ func (d *Directory) find(ctx context.Context, key string) (SessionRecord, held, 
 
 // List returns the sessions of all nodes that are not over, by the time of their start. A session
 // whose node is gone is listed until its record ends: [Nodes.List] says which nodes are there. A
-// record that cannot be read is logged and left out. The error wraps ErrUnavailable.
+// record that cannot be read is logged and left out. In a cluster of NATS servers the list may lack what
+// was written a moment ago. The error wraps ErrUnavailable.
 func (d *Directory) List(ctx context.Context) ([]SessionRecord, error) {
 	var all []SessionRecord
 	err := d.bucket.each(ctx, "reading the sessions", func(_ string, data []byte) {

@@ -100,7 +100,8 @@ func (n *Nodes) own() string {
 }
 
 // List returns the nodes that are alive or were until a moment ago, by the time of their start. A
-// record that cannot be read is logged and left out. The error wraps ErrUnavailable.
+// record that cannot be read is logged and left out. In a cluster of NATS servers the list may lack what
+// was written a moment ago. The error wraps ErrUnavailable.
 func (n *Nodes) List(ctx context.Context) ([]Node, error) {
 	var all []Node
 	err := n.bucket.each(ctx, "reading the nodes", func(_ string, data []byte) {

@@ -104,8 +104,9 @@ func (u *Usage) Save(ctx context.Context, r UsageRecord, known uint64) (uint64, 
 }
 
 // Days calls f with every record of the days from the first to the last, in no particular order.
-// Records that cannot be read are left out and counted. The error wraps ErrUnavailable, or says what
-// is wrong with the days; there may be at most 100.
+// Records that cannot be read are left out and counted. In a cluster of NATS servers what was written a
+// moment ago may be missing. The error wraps ErrUnavailable, or says what is wrong with the days; there may
+// be at most 100.
 func (u *Usage) Days(ctx context.Context, first, last time.Time, f func(UsageRecord)) (unreadable int, err error) {
 	first, last = first.UTC().Truncate(24*time.Hour), last.UTC().Truncate(24*time.Hour)
 	if days := int(last.Sub(first)/(24*time.Hour)) + 1; days < 1 || days > mostUsageDays {
