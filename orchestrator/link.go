@@ -57,16 +57,16 @@ type link struct {
 	lostAt time.Time // when the connection was lost; zero while it is open
 	awayAt time.Time // when the one before was given up; zero for the first
 	reason LinkReason
-	told   bool // the client knows that it is away
-	count  int  // connections that were given up so far
+	count  int // connections that were given up so far
 
 	from, by time.Time // a replacement is due at a quiet moment after from, and at by; by is zero if none is planned
-	deferred bool      // a call was under way when the replacement was due
 	quietAt  time.Time // since when a quiet moment waits for a handle
 	seen     time.Time // the time of the last step
+	handle   string
 
-	handle string
-	fresh  bool // nothing has happened since handle came
+	told     bool // the client knows that the connection is away
+	deferred bool // a call was under way when the replacement was due
+	fresh    bool // nothing has happened since handle came
 
 	// draft is what the model is saying, as the client was told last; without an ID if all words are known.
 	draft Transcript

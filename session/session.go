@@ -52,8 +52,9 @@ type session struct {
 	// Fixed after newSession.
 	id        string
 	user      user.User // who speaks
-	vouched   bool      // from the ticket
 	scopes    []string  // from the ticket
+	vouched   bool      // from the ticket
+	inspect   bool      // the client may see the inside
 	origin    string    // of the client's page; empty without one
 	seat      *Admission
 	place     Place  // in the directory; nowhere if no other node may know the session
@@ -69,7 +70,6 @@ type session struct {
 	calls     execute.Runner
 	byClient  *clientCalls   // runs the client's tools; nil if it has declared none
 	voice     string         // requested from the model; empty for its default
-	inspect   bool           // the client may see the inside
 	account   *meter.Session // counts what is used; nil if nobody does
 
 	ending

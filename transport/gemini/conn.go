@@ -58,7 +58,7 @@ type conn struct {
 	// Fixed after Connect.
 	t      *Transport
 	ws     *ws.Conn
-	row    row
+	row    *row // shared by all connections to such a model
 	info   transport.Info
 	manual bool
 	secret string
@@ -104,11 +104,11 @@ func (c *conn) Ready() bool { return c.ws.Ready() }
 func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transport.Conn, error) {
 	model := t.opts.modelOr(setup.Model)
 	r := t.opts.row(model)
-	first, err := t.setupFrame(model, &r, setup)
+	first, err := t.setupFrame(model, r, setup)
 	if err != nil {
 		return nil, t.fail("", "setup", transport.KindInvalid, "", err)
 	}
-	history, err := historyFrame(&r, setup)
+	history, err := historyFrame(r, setup)
 	if err != nil {
 		return nil, t.fail("", transport.OpHistory, transport.KindInvalid, "", err)
 	}
@@ -135,7 +135,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 	return c, nil
 }
 
-func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup transport.Setup) *conn {
+func (t *Transport) newConn(socket *ws.Conn, r *row, key, model string, setup transport.Setup) *conn {
 	c := &conn{
 		t: t, ws: socket, row: r, manual: setup.ManualActivity, secret: key,
 		info: transport.Info{
@@ -147,7 +147,7 @@ func (t *Transport) newConn(socket *ws.Conn, r row, key, model string, setup tra
 		provider: t.opts.Name, calls: &c.calls, async: &c.async,
 		meter: meter{running: r.caps.UsageCumulative},
 	}
-	async := asyncTools(&r, setup.Tools)
+	async := asyncTools(r, setup.Tools)
 	c.declared = async
 	c.async.Store(&async)
 	return c

@@ -135,7 +135,7 @@ func TestSetupFrames(t *testing.T) {
 			}
 			model := tr.opts.modelOr(test.setup.Model)
 			r := rowFor(model, tr.opts.Vertex)
-			got, err := tr.setupFrame(model, &r, test.setup)
+			got, err := tr.setupFrame(model, r, test.setup)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -376,7 +376,7 @@ func TestHowMuchToThink(t *testing.T) {
 			continue
 		}
 		r := tr.opts.row("")
-		frame, err := tr.setupFrame(test.model, &r, transport.Setup{})
+		frame, err := tr.setupFrame(test.model, r, transport.Setup{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,7 +405,7 @@ func TestHowMuchToThink(t *testing.T) {
 
 // TestExtendedThinkingTakesNoBlockingTool: it closes the connection on one.
 func TestExtendedThinkingTakesNoBlockingTool(t *testing.T) {
-	tools, err := declareTools(&extended38, []transport.Tool{{Name: "a"}, {Name: "b", NonBlocking: true}})
+	tools, err := declareTools(extended38, []transport.Tool{{Name: "a"}, {Name: "b", NonBlocking: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ var family25 = transport.Capabilities{
 // is false in all rows: the service reports speech only if an allow list or Vertex's explicit
 // signal enables it, and then the events are passed on anyway.
 var (
-	native25 = row{
+	native25 = &row{
 		family:         "gemini-2.5-flash-native-audio",
 		typedAsContent: true, behavior: true, deafInCall: true, thinking: thinking{budget: true},
 		caps: with(family25, func(c *transport.Capabilities) {
@@ -68,14 +68,14 @@ var (
 			c.Source = "ai.google.dev Live API guide and tools page, read 2026-11-20; three recorded sessions of -preview-09-2025"
 		}),
 	}
-	flash25 = row{
+	flash25 = &row{
 		family:         "gemini-2.5-flash-live",
 		typedAsContent: true, deafInCall: true,
 		caps: with(family25, func(c *transport.Capabilities) {
 			c.Source = "ai.google.dev Live API guide, read 2026-11-20; not recorded"
 		}),
 	}
-	flash31 = row{
+	flash31 = &row{
 		family:         "gemini-3.1-flash-live",
 		historyInSetup: true,
 		thinking:       thinking{levels: []string{"minimal", "low", "medium", "high"}},
@@ -87,7 +87,7 @@ var (
 			Source: "ai.google.dev Live API guide and gemini-live-api-dev skill, read 2026-11-20; one recorded session; called legacy by its maker, 2026-11-23",
 		},
 	}
-	live38 = row{
+	live38 = &row{
 		family: "gemini-3.8-live", behavior: true, historyInSetup: true,
 		caps: transport.Capabilities{
 			// Its documentation states that client content interrupts the current generation.
@@ -101,7 +101,7 @@ var (
 			Source: "Google's page on moving from 2.5 to 3.8 Live, read 2026-11-20; life from discuss.ai.google.dev/t/186392; not recorded; recommended by its maker, 2026-11-23",
 		},
 	}
-	extended38 = row{
+	extended38 = &row{
 		family: "gemini-3.8-live-extended-thinking", behavior: true, historyInSetup: true,
 		// It refuses a setup without a thinking level.
 		thinking: thinking{levels: []string{"low", "medium", "high"}, budget: true, standard: "low"},
@@ -110,7 +110,7 @@ var (
 			c.Source = "ai.google.dev live-api/thinking and models/gemini-3.8-live-extended-thinking, read 2026-11-23; thinkingConfig from vercel/ai#20787 and ProfSynapse/nexus#389; not recorded"
 		}),
 	}
-	vertex25 = row{
+	vertex25 = &row{
 		family:         "gemini-live-2.5-flash (Vertex)",
 		typedAsContent: true,
 		caps: with(family25, func(c *transport.Capabilities) {
@@ -126,7 +126,7 @@ func with(c transport.Capabilities, change func(*transport.Capabilities)) transp
 
 // rowFor returns the row of model's family, or the nearest one: that of an older generation
 // for older names, the newest for unknown names.
-func rowFor(model string, vertex bool) row {
+func rowFor(model string, vertex bool) *row {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	old := strings.Contains(name, "2.5") || strings.Contains(name, "2.0")
 	switch {
@@ -178,8 +178,12 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 }
 
 // row returns the row of a model, without what the options switch off.
-func (o *Options) row(model string) row {
+func (o *Options) row(model string) *row {
 	r := rowFor(o.modelOr(model), o.Vertex)
-	r.caps.Cancel = r.caps.Cancel && !o.NoInterrupt
+	if r.caps.Cancel && o.NoInterrupt {
+		own := *r
+		own.caps.Cancel = false
+		return &own
+	}
 	return r
 }

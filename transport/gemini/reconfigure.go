@@ -24,7 +24,7 @@ type updatedTools struct {
 // and does not confirm (doc comment of LiveClientContextUpdate; "Update system instructions and
 // tools during a session with Gemini 3.8 Live", read 2026-11-24).
 func (c *conn) appendUpdate(dst []byte, r transport.Reconfigure) ([]byte, error) {
-	tools, err := declareTools(&c.row, r.Tools)
+	tools, err := declareTools(c.row, r.Tools)
 	if err != nil {
 		return dst, err
 	}
@@ -41,7 +41,7 @@ func (c *conn) reconfigured(r transport.Reconfigure) {
 	if c.row.caps.Reconfigure != transport.ReconfigureLive {
 		return
 	}
-	declared := asyncTools(&c.row, r.Tools)
+	declared := asyncTools(c.row, r.Tools)
 	async := maps.Clone(declared)
 	for name := range c.declared {
 		if !slices.ContainsFunc(r.Tools, func(t transport.Tool) bool { return t.Name == name }) {
