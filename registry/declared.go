@@ -139,9 +139,6 @@ func (d *Declared) schema() json.RawMessage {
 	return d.Parameters
 }
 
-// Schema returns the parameters that the tool has, for the providers' forms.
-func (d Declared) Schema() json.RawMessage { return d.schema() }
-
 // ByClient reports whether the client of the conversation runs the tool.
 func (t *Tool) ByClient() bool { return t.client }
 

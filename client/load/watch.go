@@ -114,7 +114,7 @@ func (w *watch) state(ctx context.Context) report.State {
 func (w *watch) weigh(ctx context.Context, s *report.State) {
 	if w.debug != "" {
 		if v, err := w.vars(ctx, true); err == nil {
-			s.Goroutines, s.HeapMB = int(v.Goroutines), least(s.HeapMB, inMB(v.HeapInuse))
+			s.Goroutines, s.HeapMB = int(v.Goroutines), least(s.HeapMB, inMB(v.HeapAlloc))
 		}
 	}
 	if u, err := process.Read(w.pid); err == nil {

@@ -45,7 +45,7 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("gc") == "1" {
 			q.collected.Add(1)
 		}
-		_, _ = fmt.Fprint(w, `{"goroutines": 60, "heap_inuse": 31457280, "fds": 20}`)
+		_, _ = fmt.Fprint(w, `{"goroutines": 60, "heap_alloc": 31457280, "fds": 20}`)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestASoakWaitsForBuffers(t *testing.T) {
 type varying func() (heap int64)
 
 func (v varying) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"goroutines": 60, "heap_inuse": %d, "fds": 20}`, v())))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(`{"goroutines": 60, "heap_alloc": %d, "fds": 20}`, v())))}, nil
 }
 
 // TestMemoryIsTheLeastOfASoaksLooks: what the store buffers for some seconds is not held, whenever it writes.

@@ -15,8 +15,9 @@ import (
 // Vars is what a voicegw tells of itself at its debug address.
 type Vars struct {
 	Goroutines int64 `json:"goroutines"`
-	// HeapInuse is in bytes, after a garbage collection where one was asked for.
-	HeapInuse int64 `json:"heap_inuse"`
+	// HeapAlloc is what the objects of the heap take, in bytes, after a garbage collection where one was
+	// asked for. The gaps between them are in the resident memory.
+	HeapAlloc int64 `json:"heap_alloc"`
 	// FDs are its open descriptors; -1 where it does not know.
 	FDs int64 `json:"fds"`
 }

@@ -85,7 +85,7 @@ func TestThisProcess(t *testing.T) {
 func TestVars(t *testing.T) {
 	asked := ""
 	status := http.StatusOK
-	body := `{"goroutines": 12, "heap_inuse": 34, "fds": 5, "other": {"x": 1}}`
+	body := `{"goroutines": 12, "heap_alloc": 34, "fds": 5, "other": {"x": 1}}`
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.String()
 		w.WriteHeader(status)

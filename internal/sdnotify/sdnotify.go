@@ -83,8 +83,3 @@ func (m Manager) Tell(states ...string) error {
 	}
 	return nil
 }
-
-// Status is a state that a person reads in the manager's list of services. It is one line.
-func Status(text string) string {
-	return "STATUS=" + strings.Join(strings.Fields(text), " ")
-}

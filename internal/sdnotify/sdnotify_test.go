@@ -23,12 +23,12 @@ func TestTheManagerHears(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Tell(sdnotify.Ready, sdnotify.Status("serving\non 127.0.0.1:8080")); err != nil {
+	if err := m.Tell(sdnotify.Ready, sdnotify.Alive); err != nil {
 		t.Fatal(err)
 	}
 	got := make([]byte, 200)
 	n, err := manager.Read(got)
-	if want := "READY=1\nSTATUS=serving on 127.0.0.1:8080"; err != nil || string(got[:n]) != want {
+	if want := "READY=1\nWATCHDOG=1"; err != nil || string(got[:n]) != want {
 		t.Errorf("got %q, %v; want %q", got[:n], err, want)
 	}
 }

@@ -143,7 +143,7 @@ type State struct {
 	RSSMB   float64 `json:"rss_mb"`
 	Threads int     `json:"threads"`
 	FDs     int     `json:"fds"`
-	// Goroutines and HeapMB are 0 where there is no debug address.
+	// Goroutines, and HeapMB of the heap's objects, are 0 where there is no debug address.
 	Goroutines int     `json:"goroutines,omitempty"`
 	HeapMB     float64 `json:"heap_mb,omitempty"`
 }
