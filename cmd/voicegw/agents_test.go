@@ -59,6 +59,7 @@ func speaksWith(t *testing.T, addr, agent string) (*protocol.Conn, protocol.Sess
 // TestAgentsOfFiles: the agents of a folder are offered, and a session and a message in text get the one
 // that they ask for.
 func TestAgentsOfFiles(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--set", "agents.path=../../docs/agents", "--set", "agent.name=Front Desk")
 	var offered struct{ Agents []string }
 	if _, body := r.fetch("/v1/providers"); json.Unmarshal(body, &offered) != nil || !slices.Equal(offered.Agents, []string{"Front Desk", "billing", "reception"}) {
@@ -90,6 +91,7 @@ func TestAgentsOfFiles(t *testing.T) {
 
 // TestBrokenAgentsKeepItFromStarting, with all problems of all files.
 func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"a.yaml": "id: a\nname: A\nplaybook: x\ntools: [kb-search]\nvoices: {gemini: Korra}\n", "b.yaml": "id: c\nname: B\nplaybok: y\n",
@@ -131,6 +133,7 @@ func (r *running) command(args ...string) (code int, out, said string) {
 
 // TestAgentsCommands: an agent is applied, listed, spoken with, changed while it speaks, and deleted.
 func TestAgentsCommands(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	path := filepath.Join(t.TempDir(), "shop.yaml")
 	apply := func(text string) (int, string, string) {
@@ -179,6 +182,7 @@ func TestAgentsCommands(t *testing.T) {
 // TestAgentsOfThreeGateways: what is edited at one gateway is offered by all three of a store, and a
 // session that another one takes over keeps the agent as it was.
 func TestAgentsOfThreeGateways(t *testing.T) {
+	t.Parallel()
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	gateways := make([]*running, 3)
 	for i := range gateways {

@@ -14,6 +14,7 @@ import (
 // TestApprovalsLeftOpen: what was approved before a gateway was killed, and has no known
 // outcome, stands in the log of the next one, in voicegw audit --open, and never with a token.
 func TestApprovalsLeftOpen(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
 	if err != nil {

@@ -85,6 +85,7 @@ func (r *running) end(t *testing.T, session string) int {
 // connection to the first breaks comes back to the second, and goes on with the session that the
 // first still runs: the model is asked nothing, and no session begins.
 func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
+	t.Parallel()
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	gateways := make([]*running, 2)
 	for i := range gateways {

@@ -18,6 +18,7 @@ import (
 // TestDamagedData: serve does not start with damaged data, says what it is and what to do,
 // and goes on once with the code that it has named; that stands in the audit.
 func TestDamagedData(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
 	if err != nil {
@@ -80,6 +81,7 @@ func TestDamagedData(t *testing.T) {
 // What had been done before it is known, and what was done after it, which nobody can know any more, is
 // not done again.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	dir, backup := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "backup")
 	do := func(key string) (e store.Entry, fresh bool) {
 		t.Helper()

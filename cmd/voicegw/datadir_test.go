@@ -73,6 +73,7 @@ func TestAuditFile(t *testing.T) {
 // while that is away it is not ready, and alive; and one that is away from the start
 // is told by its setting.
 func TestStoreElsewhere(t *testing.T) {
+	t.Parallel()
 	options := &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true}
 	nats := startNATS(t, options)
 	url := nats.ClientURL()

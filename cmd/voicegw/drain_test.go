@@ -79,6 +79,7 @@ func (c *mover) comesBack(addr string) {
 // is told to come again, and goes on with its session at the next process: the same id, the next
 // turn.
 func TestSessionsOutliveTheirProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, "--data-dir", dir, "--drain-timeout", "1m")
 	c := moves(t, r.addr)
@@ -118,6 +119,7 @@ func pair(t *testing.T, args ...string) (first, second *running) {
 // its session moves, and ends; each client goes on at the other gateway. One whose client has hung
 // up is just over. A client that the other gateway carries here is told as well.
 func TestSignalMovesSessions(t *testing.T) {
+	t.Parallel()
 	first, second := pair(t, "--drain-timeout", "12s")
 	callers := []*mover{moves(t, first.addr), moves(t, first.addr)}
 	callers[0].asks("Good morning")
@@ -162,6 +164,7 @@ func TestSignalMovesSessions(t *testing.T) {
 // TestSecondSignalEndsADrain: sessions that wait for their turn to move do not keep a gateway that
 // gets a second signal.
 func TestSecondSignalEndsADrain(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--drain-timeout", "24h")
 	first, second := moves(t, r.addr), moves(t, r.addr)
 	r.signals <- syscall.SIGTERM
@@ -178,6 +181,7 @@ func TestSecondSignalEndsADrain(t *testing.T) {
 // TestDrainCommand: an operator drains a gateway. The command shows what happens and returns when
 // nothing is left; the gateway serves on, takes no session, and ends at its signal.
 func TestDrainCommand(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--drain-timeout", "24h")
 	c := moves(t, r.addr)
 	var out, shown bytes.Buffer

@@ -460,6 +460,7 @@ func TestFaultPanel(t *testing.T) {
 // TestWhatThereIsToChooseFrom: a gateway without keys offers the simulated providers, with
 // their own models and voices.
 func TestWhatThereIsToChooseFrom(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--provider", "openai", "--set", "providers.gemini.voice=Kore")
 	var got struct {
 		Default   string
@@ -487,6 +488,7 @@ func TestWhatThereIsToChooseFrom(t *testing.T) {
 
 // TestAnEndIsToldToClients: the model's announced end stands beside it, and the log has it.
 func TestAnEndIsToldToClients(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--set", "providers.openai.model=gpt-realtime")
 	var got struct {
 		Providers []struct {
@@ -510,6 +512,7 @@ func TestAnEndIsToldToClients(t *testing.T) {
 
 // TestWithoutASimulator: a gateway of real providers has nothing to press.
 func TestWithoutASimulator(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--set", "providers.openai.base_url=http://127.0.0.1:1/v1", "--provider", "openai")
 	var got struct {
 		Providers []struct{ Simulated bool }

@@ -53,6 +53,7 @@ func (r *running) chat(body string) []protocol.ServerMessage {
 // simulator draw it, the client is shown where it is, the model is given no bytes, and
 // the gateway serves it, also when it has been started again.
 func TestImageInChat(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, "--data-dir", dir)
 	var shown *protocol.UIImage
@@ -100,6 +101,7 @@ func TestImageInChat(t *testing.T) {
 
 // TestToolsCallShowsImages: the author of a tool is told what a client would be shown.
 func TestToolsCallShowsImages(t *testing.T) {
+	t.Parallel()
 	var told struct {
 		OK   bool
 		Data struct{ Images []struct{ URL string } }

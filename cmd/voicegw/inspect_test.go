@@ -13,6 +13,7 @@ import (
 // TestTicketThatLetsLookInside: where there is a key, nobody is shown the inside of a
 // session but the holder of a ticket that was made for it.
 func TestTicketThatLetsLookInside(t *testing.T) {
+	t.Parallel()
 	const key = "0123456789abcdef-key"
 	r := start(t, "--set", "api_key="+key, "--set", "drain_timeout=1s")
 	ticket := func(body string) string {

@@ -56,6 +56,7 @@ func (s signer) token() string {
 // TestKeysFileIsWatched: a file with an issuer's keys that is replaced counts without a reload by a person.
 // What is not a key changes nothing.
 func TestKeysFileIsWatched(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, keys := filepath.Join(dir, "voicegw.yaml"), filepath.Join(dir, "keys.pem")
 	first, second := newSigner(t), newSigner(t)

@@ -182,6 +182,7 @@ func TestToolsThatHeedNothingAreNamed(t *testing.T) {
 // the handshakes with a body. Sessions are being opened when the signal comes; every caller
 // gets an answer, and the program ends.
 func TestSignalEndsWhoConnects(t *testing.T) {
+	t.Parallel()
 	for name, serve := range map[string]func(t *testing.T, ln net.Listener, asked func()){
 		"silent": func(t *testing.T, ln net.Listener, asked func()) {
 			for {
@@ -296,6 +297,7 @@ func stuckTool(t *testing.T, release <-chan struct{}) *registry.Registry {
 
 // TestSignalEndsAStart that a store holds: it takes connections and says nothing.
 func TestSignalEndsAStart(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // TestLoopsHearAll: on both wires, neither the connection to a client nor that to its model
 // has a goroutine: loops hear them. A transport that was made without loops would have one.
 func TestLoopsHearAll(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--set", "limits.exempt_loopback=true", "--set", "drain_timeout=1s")
 	for _, provider := range []string{"gemini", "openai"} {
 		c := r.phone(t, provider)

@@ -26,6 +26,7 @@ func callTool(t *testing.T, tool, args string, flags ...string) (out string, ok 
 // TestNamespacesAreGranted: by the configuration, to the user, the agent and the scopes of the
 // call, in both tools.
 func TestNamespacesAreGranted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "trip.md"), []byte("---\nid: doc:trip\ntitle: Secret trip\nnamespace: personal\n---\nTo the sea."), 0o600); err != nil {
 		t.Fatal(err)
@@ -70,6 +71,7 @@ func TestNamespacesAreGranted(t *testing.T) {
 // TestToolsCallComparesVectors: a search from the command line waits for the vectors of what
 // was only just read; when no server makes vectors, the command and its answer say so.
 func TestToolsCallComparesVectors(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte("---\nid: doc:a\n---\n# Anchor\nIron."), 0o600); err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ func TestLocalKeyIsForThisMachine(t *testing.T) {
 // everywhere, keeps it over restarts and out of its log; the commands find it by themselves, and
 // voicegw console makes of it a link that opens the console once.
 func TestTheKeyOfTheFirstStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, "--data-dir", dir)
 	key := r.key()

@@ -23,6 +23,7 @@ import (
 // TestMetricsAddress: the metrics are at the gateway's own address, for operators, or at one of their
 // own, for anybody who gets there.
 func TestMetricsAddress(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	if code := r.status("/metrics"); code != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", code)
@@ -59,6 +60,7 @@ func TestMetricsAddress(t *testing.T) {
 // TestPrometheus reads a gateway under load with a real Prometheus, and asks it for every expression
 // of the dashboard and of the rules: each must be valid, and those that must have data have some.
 func TestPrometheus(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Skip("prometheus is not installed (Debian's package of that name)")

@@ -15,6 +15,7 @@ import (
 // TestProvidersOfAnyName: a session with each of several providers of each wire is carried
 // over the wire that the configuration names, under the provider's own name.
 func TestProvidersOfAnyName(t *testing.T) {
+	t.Parallel()
 	provider, err := sim.Start(t.Context(), "", sim.Options{Speed: -1, FirstAudioMS: -1, PlaybackSpeed: -1})
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 // TestToolsAreServed: what sessions get and what is told over HTTP are one registry.
 func TestToolsAreServed(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	version := r.logged("serving")["tools_version"]
 	resp, err := http.Get("http://" + r.addr + "/v1/tools?mode=voice")
@@ -43,6 +44,7 @@ func TestToolsAreServed(t *testing.T) {
 }
 
 func TestVoiceInstructions(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.Agent.Instructions = "You work for a bicycle shop."
 	tools, err := registry.Load(registrytest.Told(t, registrytest.Project(t)))

@@ -36,6 +36,7 @@ func settingsOf(t *testing.T, file, more string, keys ...apikey.Key) {
 // TestReload: a key that is taken out of the configuration opens nothing any more, and its session
 // ends; another one's goes on. A configuration that is wrong changes nothing.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
 	kept, revoked, late := apikey.New(), apikey.New(), apikey.New()
 	settingsOf(t, file, "", kept, revoked)
@@ -145,6 +146,7 @@ func (r *running) ask(path, origin string) *http.Response {
 // TestReloadByAnOperator: what the configuration says now counts, all of it or nothing, and the answer
 // names what needs a restart and, with its line, each thing that is wrong.
 func TestReloadByAnOperator(t *testing.T) {
+	t.Parallel()
 	keys := make(chan string, 10)
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		keys <- req.Header.Get("Authorization")
@@ -234,6 +236,7 @@ func TestReloadByAnOperator(t *testing.T) {
 // TestReloadUnderLoad: readings of the configuration one after another, while sessions begin and end,
 // requests come and others reload, too.
 func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
 	key := apikey.New()
 	settingsOf(t, file, "", key)
@@ -263,7 +266,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for i := range 20 {
+	for i := range 10 {
 		more := fmt.Sprintf("origins: [\"https://a%d.example.com\"]\nlog: {level: %s}\nlimits: {sessions: %d, turns: %d, user_sessions: %d, connections: %d}\n",
 			i, []string{"debug", "info"}[i%2], 3+i, 1+i, i, 100+i)
 		settingsOf(t, file, more, key)
@@ -286,6 +289,7 @@ func TestReloadUnderLoad(t *testing.T) {
 // TestReloadAgents: files of agents are read again with the rest; one that is wrong changes nothing, neither
 // of the agents nor of anything else.
 func TestReloadAgents(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "voicegw.yaml"), filepath.Join(dir, "agents")
 	write := func(name, text string) {

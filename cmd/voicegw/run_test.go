@@ -202,6 +202,7 @@ func closedWith(conn *protocol.Conn) (code int, last string) {
 }
 
 func TestServesAndStops(t *testing.T) {
+	t.Parallel()
 	r := start(t)
 	for path, want := range map[string]int{"/": 200, "/healthz": 200, "/nothing": 404} {
 		if got := r.status(path); got != want {
@@ -220,6 +221,7 @@ func TestServesAndStops(t *testing.T) {
 
 // TestFirstSignalLetsSessionsGoOn: sessions that no other process could go on with.
 func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--drain-timeout", "1m", "--set", "limits.resume_grace=0s")
 	conn := r.connect()
 	defer conn.Abort()
@@ -244,6 +246,7 @@ func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
 }
 
 func TestDrainEnds(t *testing.T) {
+	t.Parallel()
 	for name, second := range map[string]bool{"after its time": false, "with a second signal": true} {
 		t.Run(name, func(t *testing.T) {
 			timeout := "100ms"

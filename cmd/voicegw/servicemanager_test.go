@@ -12,6 +12,7 @@ import (
 
 // TestTheServiceManagerIsTold: that the gateway serves, that it lives, and that it stops.
 func TestTheServiceManagerIsTold(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
@@ -51,6 +52,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 
 // TestAServiceManagerThatCannotBeToldIsAWarning: the gateway serves all the same.
 func TestAServiceManagerThatCannotBeToldIsAWarning(t *testing.T) {
+	t.Parallel()
 	r := startIn(t, []string{"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "gone")})
 	r.logged("service manager")
 	if got := r.status("/healthz"); got != 200 {
@@ -60,6 +62,7 @@ func TestAServiceManagerThatCannotBeToldIsAWarning(t *testing.T) {
 
 // TestHealth: the exit code says how a gateway is, and the words say why.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	ask := func(args ...string) (code int, out string) {
 		var text bytes.Buffer
 		code = Run(context.Background(), Process{Args: append([]string{"health"}, args...), Stdin: strings.NewReader(""), Stdout: &text, Stderr: &text})

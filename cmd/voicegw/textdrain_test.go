@@ -84,6 +84,7 @@ const textMessage = `{"conversation_id":"c-of-the-story-0123456789","message_id"
 // TestTextAnswersGoOnAfterASignal: an answer that is under way when the program is told to end goes
 // on to its end, while new messages are sent elsewhere.
 func TestTextAnswersGoOnAfterASignal(t *testing.T) {
+	t.Parallel()
 	model, dir := newHeldModel(t), t.TempDir()
 	r := start(t, model.args(t, dir, "1m")...)
 	answered := make(chan posted, 1) // from the message
@@ -107,6 +108,7 @@ func TestTextAnswersGoOnAfterASignal(t *testing.T) {
 // an error and a done; what the user has said is kept, and the next program goes on with the
 // conversation at once.
 func TestTextAnswersThatTakeTooLong(t *testing.T) {
+	t.Parallel()
 	for name, second := range map[string]bool{"after the time": false, "with a second signal": true} {
 		t.Run(name, func(t *testing.T) {
 			model, dir, timeout := newHeldModel(t), t.TempDir(), "100ms"

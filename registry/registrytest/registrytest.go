@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,10 +16,26 @@ import (
 	"voicegw/registry/spec"
 )
 
-// Project builds the tools of this project, as they are in the work tree, and returns
-// their tool_registry.json. It writes nothing in the work tree, and fails the test if the
-// build fails.
+// project is the registry that Project has built in this process; nil before.
+var project struct {
+	sync.Mutex
+	registry []byte
+}
+
+// Project builds the tools of this project, as they are in the work tree when a process first asks for
+// them, and returns their tool_registry.json. It writes nothing in the work tree, and fails the test if the
+// build fails. Tests may call it concurrently.
 func Project(t testing.TB) []byte {
+	t.Helper()
+	project.Lock()
+	defer project.Unlock()
+	if project.registry == nil {
+		project.registry = buildProject(t)
+	}
+	return slices.Clone(project.registry)
+}
+
+func buildProject(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(filepath.Join(dir, "tools"), os.DirFS(filepath.Join(Root(t), "tools"))); err != nil {
