@@ -28,8 +28,9 @@ const (
 	// ttlHeader is how the server is told a message's life, such as "3600s" (ADR-43 of
 	// NATS, "JetStream Per-Message TTL").
 	ttlHeader = "Nats-TTL"
-	// removedLife is how long the note of a removed key stays: long enough for a watcher that
-	// lost its connection for a moment. A watcher that was away for longer reads everything again.
+	// removedLife is how long the note of a removed key stays, if the bucket says nothing else: long enough
+	// for a watcher that lost its connection for a moment. A watcher that was away for longer reads
+	// everything again.
 	removedLife = time.Hour
 	// longestTTL bounds a record's life: the server adds it to the time since 1970, in
 	// nanoseconds.
@@ -50,6 +51,8 @@ type bucket struct {
 	before string // of each key in its subject
 	// passing says that nothing in the bucket outlives its writer, so that the witness ignores it.
 	passing bool
+	// noteLife is how long the note of a removed key stays.
+	noteLife time.Duration
 }
 
 // held is a value as it is in a bucket.
@@ -75,7 +78,7 @@ func (s *Store) openBucket(ctx context.Context, part witness.Bucket, about strin
 // that were written longest ago are removed. Zero means no bound.
 func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about string, most int64) (*bucket, error) {
 	full := s.o.Prefix + "_" + part.String()
-	b := &bucket{store: s, part: part, name: full, before: "$KV." + full + "."}
+	b := &bucket{store: s, part: part, name: full, before: "$KV." + full + ".", noteLife: removedLife}
 	err := s.openKeys(ctx, b, about, most)
 	return b, err
 }
@@ -84,7 +87,7 @@ func (s *Store) openBounded(ctx context.Context, part witness.Bucket, about stri
 // server keeps it in memory, because its only writer is this process.
 func (s *Store) openPassing(ctx context.Context, name, about string) (*bucket, error) {
 	full := s.o.Prefix + "_" + name
-	b := &bucket{store: s, name: full, before: "$KV." + full + ".", passing: true}
+	b := &bucket{store: s, name: full, before: "$KV." + full + ".", passing: true, noteLife: removedLife}
 	err := s.openKeys(ctx, b, about, 0)
 	return b, err
 }
@@ -260,7 +263,7 @@ func (b *bucket) remove(ctx context.Context, key string, expected uint64) (uint6
 		return 0, err
 	}
 	header := nats.Header{markHeader: {newMark()}, opHeader: {opPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}
-	return b.write(ctx, "removing from "+b.name, key, nil, header, expected, removedLife)
+	return b.write(ctx, "removing from "+b.name, key, nil, header, expected, b.noteLife)
 }
 
 func (b *bucket) write(ctx context.Context, what, key string, data []byte, header nats.Header, expected uint64, ttl time.Duration) (revision uint64, err error) {

@@ -131,6 +131,8 @@ func (s *Store) openCheckpoints(ctx context.Context) (*Checkpoints, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Nobody watches checkpoints: the note stays as long as the directory says that the session is over.
+	b.noteLife = overLife
 	c := &Checkpoints{bucket: b, directory: s.directory}
 	c.queue = newPaced(c.write, s.start, s.done, s.log)
 	return c, nil

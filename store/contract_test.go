@@ -429,6 +429,17 @@ func testRecordsEnd(t *testing.T, s *Store) {
 	if d := life(l.bucket, key(t, "b")); d != removedLife {
 		t.Errorf("the note of a release lives %v", d)
 	}
+	kept, session := s.Checkpoints(), key(t, "over")
+	if err := kept.Save(t.Context(), checkpoint(session, 1)); err != nil {
+		t.Fatal(err)
+	}
+	kept.Remove(session)
+	if err := kept.Flush(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	if d := life(kept.bucket, session); d != overLife {
+		t.Errorf("the note of a session that is over lives %v", d)
+	}
 	c, q := s.Confirmations(), question(t, "c", 5*time.Minute)
 	if err := c.Create(t.Context(), q); err != nil {
 		t.Fatal(err)
