@@ -81,10 +81,11 @@ describe.concurrent("a conversation", () => {
     visit.send({ type: "turn.ended", turn: 1, status: "completed", usage: NO_USAGE });
     await page.next("message", (m) => m.type === "turn.ended");
     visit.cut();
-    await page.page.evaluate(() => window.talk.session?.sendText("Are you there?"));
-
     const refused = await gateway.visit();
     expect((await refused.started()).resume).toBeDefined();
+    // Typed before the page knows of the cut, it would go with the connection, and the page be told that it may not
+    // have arrived.
+    await page.page.evaluate(() => window.talk.session?.sendText("Are you there?"));
     refused.send({ type: "error", code: "resume_refused", message: "this session has ended", retryable: false });
     refused.close(4501);
     await page.next("reconnecting");
