@@ -95,8 +95,8 @@ type Stream struct {
 }
 
 // Dial asks the node at address (its URL, without a path) to take a client. That node tells its session of the
-// client once Run has begun. The error wraps ErrUnreachable or ErrRefused; the client's connection is untouched then, so that the caller can
-// still tell it something. Otherwise the caller must call Relay.Run or Relay.Close.
+// client once Run has begun. The error wraps ErrUnreachable or ErrRefused; the client's connection is untouched
+// then, so that the caller can still tell it something. Otherwise the caller must call Relay.Run or Relay.Close.
 func (p *Peers) Dial(ctx context.Context, address string, h Hello) (*Relay, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {

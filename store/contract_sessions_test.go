@@ -163,7 +163,7 @@ func testDirectory(t *testing.T, s *Store) {
 		}
 		return slices.DeleteFunc(all, func(r SessionRecord) bool { return r.ID != want.ID })
 	}
-	settles(t, "the session is listed", []SessionRecord{want}, listed)
+	settles(t, s, "the session is listed", []SessionRecord{want}, listed)
 	if !o.Sure() {
 		t.Error("its owner is not sure of it")
 	}
@@ -179,7 +179,7 @@ func testDirectory(t *testing.T, s *Store) {
 	if _, err := d.Take(t.Context(), got); !errors.Is(err, ErrUnknown) {
 		t.Errorf("taken after its end: %v", err)
 	}
-	settles(t, "a session that is over is not listed", []SessionRecord{}, listed)
+	settles(t, s, "a session that is over is not listed", []SessionRecord{}, listed)
 	if _, err := d.Find(t.Context(), "voice-nobody"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("a session that never was: %v", err)
 	}

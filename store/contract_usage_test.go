@@ -44,8 +44,8 @@ func testUsage(t *testing.T, s *Store) {
 		return all
 	}
 	want := cost.Sum{Amount: cost.Amount{Micros: 109, Unpriced: 2}, Turns: 4, Tokens: cost.Usage{InputText: 6}}
-	settles(t, "today", want, func() cost.Sum { return sum(today, today) })
-	settles(t, "three days", 1109, func() cost.Micros { return sum(today.AddDate(0, 0, -2), today).Micros })
+	settles(t, s, "today", want, func() cost.Sum { return sum(today, today) })
+	settles(t, s, "three days", 1109, func() cost.Micros { return sum(today.AddDate(0, 0, -2), today).Micros })
 	for _, days := range []int{-1, 100} {
 		if _, err := u.Days(t.Context(), today, today.AddDate(0, 0, days), nil); err == nil || !strings.Contains(err.Error(), "1 to 100") {
 			t.Errorf("%d days more: %v", days, err)

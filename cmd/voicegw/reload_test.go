@@ -266,7 +266,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for i := range 10 {
+	for i := range 20 {
 		more := fmt.Sprintf("origins: [\"https://a%d.example.com\"]\nlog: {level: %s}\nlimits: {sessions: %d, turns: %d, user_sessions: %d, connections: %d}\n",
 			i, []string{"debug", "info"}[i%2], 3+i, 1+i, i, 100+i)
 		settingsOf(t, file, more, key)

@@ -177,7 +177,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 	return t.opts.row(model).caps
 }
 
-// row returns the row of a model, without what the options switch off.
+// row returns the row of a model, without what the options switch off. It is shared: nobody may change it.
 func (o *Options) row(model string) *row {
 	r := rowFor(o.modelOr(model), o.Vertex)
 	if r.caps.Cancel && o.NoInterrupt {
