@@ -14,7 +14,7 @@ func TestStartThatWasNeverWritten(t *testing.T) {
 	for gen, token := range []string{"first", "second", "third"} {
 		if gen > 0 {
 			d.detach()
-			d.resume(0, nil, 0)
+			d.resume(0, nil, 0, allHeard)
 		}
 		if err := d.lead(&protocol.SessionStarted{ResumeToken: token}); err != nil {
 			t.Fatal(err)

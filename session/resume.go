@@ -79,6 +79,10 @@ func (m *Manager) refuseResume(id string) *Cause {
 	return causeResume
 }
 
+// barelyHeard is how much of an item the user may have heard before the page was loaded again for the
+// item to come from its beginning: a player reports every 200 ms, and may not have got the first byte.
+const barelyHeard = 250 * time.Millisecond
+
 // takeBack makes c the session's client, if it may be. The caller must hold inbound and mu, and
 // then start the attachment.
 func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attachment, *Cause) {
@@ -113,7 +117,10 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		}
 	}
 	away := now.Sub(s.state.AwaySince())
-	back := s.down.resume(r.LastSeq, r.Audio, away)
+	back := s.down.resume(r.LastSeq, r.Audio, away, func(item string) bool {
+		ms, sounds := s.state.Heard(item, now)
+		return sounds && ms < barelyHeard.Milliseconds()
+	})
 	at := s.attach(c)
 	token := s.tokens.next(r.Token, now)
 	who := s.principal.Value()

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -134,6 +135,77 @@ func TestAReloadHearsNoHalfAnswer(t *testing.T) {
 			t.Errorf("the model was told that %v ms were heard, want 700 once", cut)
 		}
 	})
+}
+
+// TestAReloadHearsAnAnswerThatHadJustBegun: the page was loaded again when the answer had been sent, and
+// before the user could hear any of it, or more than its first sound. It comes from the beginning, and
+// the model is not told that nobody heard it. A second item that waited behind one that was heard in part
+// comes as well.
+func TestAReloadHearsAnAnswerThatHadJustBegun(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		passes time.Duration
+		report string
+		ended  bool
+		again  []string
+		gone   []string
+	}{
+		{name: "at once", again: []string{"a1", "a2"}},
+		{name: "at once, and it had been sent to its end", ended: true, again: []string{"a1", "a2"}},
+		{name: "after its first sound", passes: 200 * time.Millisecond, again: []string{"a1", "a2"}},
+		{name: "after its first words", passes: 300 * time.Millisecond, again: []string{"a2"}, gone: []string{"a1"}},
+		{name: "after a report", passes: 300 * time.Millisecond, report: `{"type":"playback","item_id":"a1","played_ms":100}`, again: []string{"a2"}, gone: []string{"a1"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, model := comingBack(t, nil)
+				r.conn.say(`{"type":"input.text","text":"tell me"}`)
+				synctest.Wait()
+				said := map[string][]byte{"a1": speech(48*500, 1), "a2": speech(48*800, 2)}
+				model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: said["a1"]}, transport.AudioDone{Item: "a1"}, &transport.AudioOut{Item: "a2", PCM: said["a2"]})
+				if row.ended {
+					model.Emit(transport.AudioDone{Item: "a2"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+				}
+				synctest.Wait()
+				r.read(-1)
+				pass(row.passes)
+				if row.report != "" {
+					r.conn.say(row.report)
+					synctest.Wait()
+				}
+				r.lose()
+				if !row.ended {
+					model.Emit(transport.AudioDone{Item: "a2"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+				}
+				pass(time.Second)
+				r.reload()
+				r.comeBack("")
+				r.read(-1)
+				for _, item := range row.again {
+					if r.flushed[item] {
+						t.Errorf("%s was flushed", item)
+					}
+					r.sameAudio(item, said[item])
+				}
+				for _, item := range row.gone {
+					if !r.flushed[item] {
+						t.Errorf("%s goes on, but the user has heard of it", item)
+					}
+				}
+				pass(time.Second)
+				for _, cmd := range model.Commands() {
+					if c, ok := cmd.(transport.Truncate); ok && !slices.Contains(row.gone, c.Item) {
+						t.Errorf("the model was told that %s was cut off", c.Item)
+					}
+				}
+				pass(20 * time.Second)
+				r.read(-1)
+				if m := r.conn.last(t, "turn.ended"); len(row.gone) == 0 && m["status"] != "completed" {
+					t.Errorf("the turn ended as %v", m["status"])
+				}
+			})
+		})
+	}
 }
 
 // TestGraceEndsTheSession (S8): a client that does not come back ends its session when the grace is
