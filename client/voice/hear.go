@@ -279,7 +279,7 @@ func (c *Conversation) audioGoesOn(now time.Time, m *protocol.AudioStart) bool {
 		return false
 	}
 	c.sign = now
-	missing, again := c.player.goOn(i, m.FromMS)
+	missing, again := c.player.goOn(now, i, m.FromMS)
 	if missing > 0 {
 		c.observer.Happened(now, Event{Kind: MissedAudio, X: i.X, N: int64(missing), Text: m.ItemID})
 	}

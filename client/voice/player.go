@@ -104,7 +104,11 @@ func (i *Item) unseen(pcm []byte) []byte {
 // goOn says that the audio of an item that is known continues at a position. missing bytes were left
 // out; again bytes come once more although the gateway knows that they have come: a position that it is
 // told is rounded down, so less than a ms does not count.
-func (p *player) goOn(i *Item, fromMS int64) (missing, again int) {
+func (p *player) goOn(now time.Time, i *Item, fromMS int64) (missing, again int) {
+	if i.Forgotten && fromMS == 0 {
+		p.beginAgain(now, i)
+		return 0, 0
+	}
 	p.incomingItem, i.doubtful = i, false
 	if i.Forgotten {
 		i.known = 0
@@ -118,20 +122,34 @@ func (p *player) goOn(i *Item, fromMS int64) (missing, again int) {
 	return missing, again
 }
 
-// reload drops all that was to be played, and forgets what has come.
+// beginAgain opens an item once more of which a page that was loaded again has forgotten everything.
+func (p *player) beginAgain(now time.Time, i *Item) {
+	is := func(other *Item) bool { return other == i }
+	p.over = slices.DeleteFunc(p.over, is)
+	if slices.ContainsFunc(p.queue, is) {
+		p.queue = slices.DeleteFunc(p.queue, is)
+		p.forget(i)
+	}
+	p.begin(now, &Item{ID: i.ID, X: i.X, Early: i.Early})
+}
+
+// reload drops all that was to be played, and forgets what has come. Nothing tells the gateway.
 func (p *player) reload(now time.Time) {
 	p.advance(now)
-	open := false
+	var open []*Item
 	for _, i := range p.queue {
 		i.wasted += i.Bytes - i.wasted - p.heard(i)
 		i.held, i.Forgotten = 0, true
-		open = open || !i.ended
+		if i.ended {
+			p.letGo(i)
+		} else {
+			open = append(open, i)
+		}
 	}
 	for s := range p.streams {
-		p.streams[s].flush(0, open)
+		p.streams[s].flush(0, len(open) > 0)
 	}
-	p.newest, p.incomingItem = nil, nil
-	p.finish()
+	p.queue, p.newest, p.incomingItem = open, nil, nil
 }
 
 // takes reports whether more audio of an item may come that has not come before.
@@ -257,6 +275,11 @@ func (p *player) flush(now time.Time, id string) *Item {
 // done reports the end of an item.
 func (p *player) done(i *Item) {
 	p.tell(i, true)
+	p.letGo(i)
+}
+
+// letGo moves an item to those that are over.
+func (p *player) letGo(i *Item) {
 	p.forget(i)
 	p.over = append(p.over, i)
 	if len(p.over) > rememberedItems {
