@@ -16,6 +16,18 @@ import (
 	"voicegw/protocol/closecode"
 )
 
+// shortAnswer is an answer of less than 10 s: the gateway holds so much that no client has acknowledged, and
+// none of it is dropped, however slow the machine is.
+const shortAnswer = `
+name: short
+rules:
+  - when: {text: any}
+    do:
+      - say: >-
+          I will now talk for some seconds, so that there is something to interrupt, again and again,
+          and then I will stop.
+`
+
 // comer is a client that comes back: it keeps what a client must know for that.
 type comer struct {
 	t    *testing.T
@@ -30,6 +42,7 @@ type comer struct {
 	at       int // where in the item the next frame begins, in bytes
 	audio    map[string][]byte
 	ended    map[string]bool
+	heard    map[string]int // by item, what was reported last, in ms
 }
 
 // dial opens a connection with a first message, and reads until session.started has come.
@@ -85,6 +98,7 @@ func (c *comer) step() error {
 		}
 		c.audio[c.item] = append(have[:c.at:c.at], f.Data...)
 		c.at += len(f.Data)
+		c.reports()
 		return nil
 	}
 	m, err := protocol.ParseServer(f.Data)
@@ -103,10 +117,21 @@ func (c *comer) step() error {
 		c.item, c.at = m.ItemID, int(m.FromMS)*48
 	case *protocol.AudioEnd:
 		c.ended[m.ItemID] = true
+	case *protocol.AudioFlush:
+		return fmt.Errorf("the gateway flushed %s (%s), of which %d bytes have come", m.ItemID, m.Reason, len(c.audio[m.ItemID]))
 	case *protocol.Error:
 		return fmt.Errorf("the gateway reported %s: %s", m.Code, m.Message)
 	}
 	return nil
+}
+
+// reports says, for every 200 ms that have come of an item, that the user has heard so much of it. Without
+// reports the gateway's clock tells when an item counts as heard, however slow the machine is.
+func (c *comer) reports() {
+	if ms := c.at / 48 / 200 * 200; ms > c.heard[c.item] {
+		c.heard[c.item] = ms
+		c.say(&protocol.Playback{ItemID: c.item, PlayedMS: int64(ms)})
+	}
 }
 
 // hears reads until so many bytes of audio have come, or an item has ended.
@@ -130,7 +155,7 @@ func (c *comer) hears(n int) error {
 func newComer(t *testing.T, provider string) (*comer, *faultproxy.Proxy) {
 	t.Helper()
 	st := newStack(t, provider, setting{
-		scenario: longAnswer, firstAudioMS: 10, speed: 4,
+		scenario: shortAnswer, firstAudioMS: 10, speed: 4,
 		policy: orchestrator.Policy{ResumeGrace: time.Minute},
 	})
 	at, err := url.Parse(st.url)
@@ -146,7 +171,7 @@ func newComer(t *testing.T, provider string) (*comer, *faultproxy.Proxy) {
 			t.Error(err)
 		}
 	})
-	c := &comer{t: t, url: "http://" + p.Addr() + "/v1/voice", seen: map[int64]bool{}, audio: map[string][]byte{}, ended: map[string]bool{}}
+	c := &comer{t: t, url: "http://" + p.Addr() + "/v1/voice", seen: map[int64]bool{}, audio: map[string][]byte{}, ended: map[string]bool{}, heard: map[string]int{}}
 	c.dial(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 	return c, p
 }
