@@ -50,7 +50,7 @@ type record struct {
 	displaced    []string  // those of tabs that were displaced
 	displacing   string    // that of a tab that was displaced by one that is not in yet
 	twins        int       // how often two tabs came at once
-	stray        time.Time // when such a tab had lost its connection before it was in: what it had asked may still arrive
+	stray        time.Time // when such a tab had lost its connection before it was in, or after it had come in last: it has displaced the other one, or still may
 	outages      map[string]int
 	returns      int
 	snapshots    int

@@ -161,11 +161,10 @@ func (v *visit) twin(r *protocol.Resume) {
 			v.displacing = m.ResumeToken
 		}
 	}
-	wasIn := slices.ContainsFunc(came[loser], func(h happening) bool {
-		_, is := h.msg.(*protocol.SessionStarted)
-		return is
-	})
-	if loser.code < 0 && !wasIn {
+	// Nobody has told it that it has lost. It may have displaced the other one all the same: unseen, before it was
+	// in, or by coming in after the other one.
+	in, other := startedWith(came[loser]), startedWith(came[winner])
+	if loser.code < 0 && (in == 0 || other > 0 && in > other) {
 		v.stray = time.Now()
 	}
 	loser.left, v.twins = true, v.twins+1
@@ -177,6 +176,16 @@ func (v *visit) twin(r *protocol.Resume) {
 	for _, h := range came[winner] {
 		v.take(h)
 	}
+}
+
+// startedWith returns the seq of session.started; zero if it has not come.
+func startedWith(came []happening) int64 {
+	for _, h := range came {
+		if m, is := h.msg.(*protocol.SessionStarted); is {
+			return m.Seq
+		}
+	}
+	return 0
 }
 
 // stealResume returns the token of another session.

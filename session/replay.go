@@ -190,9 +190,9 @@ func (d *downlink) letGo(over func(item string) bool) {
 func (d *downlink) perMS() int64 { return int64(audio.Bytes(d.most.rate, time.Millisecond)) }
 
 // resume puts at the front of the queue what a client lacks whose highest seq is last, and whose
-// audio is has; nil if it has none. The client was away for that long. unheard reports whether the
+// audio is has; nil if it has none. The client was away for that long. barely reports whether the
 // user has heard next to nothing of an item. The downlink must be detached.
-func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Duration, unheard func(item string) bool) returned {
+func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Duration, barely func(item string) bool) returned {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	part := d.partOf(last)
@@ -204,7 +204,7 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 		return e.snapshot && last < e.started // an earlier snapshot has not arrived
 	})
 	back := returned{snapshot: r.snapshot, gone: d.short}
-	needs := d.needs(min(last, r.from-1), has, unheard, &back)
+	needs := d.needs(min(last, r.from-1), has, barely, &back)
 	w := rewinder{d: d, replay: r, has: has, unsure: part != nil, needs: needs}
 	less := w.rewind(&back)
 	// What an attachment that was lost at once has not been told of its beginning is not for this one.
@@ -232,7 +232,7 @@ func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Durat
 
 // needs returns, for each item of which audio is held, the position from which the client needs it.
 // Items that cannot be sent from there are gone. The client surely has all messages up to last.
-func (d *downlink) needs(last int64, has *protocol.ResumeAudio, unheard func(item string) bool, back *returned) map[string]int64 {
+func (d *downlink) needs(last int64, has *protocol.ResumeAudio, barely func(item string) bool, back *returned) map[string]int64 {
 	needs := make(map[string]int64, len(d.held.items))
 	index, position := -1, int64(0)
 	if has != nil {
@@ -244,7 +244,7 @@ func (d *downlink) needs(last int64, has *protocol.ResumeAudio, unheard func(ite
 			continue // it has all of it
 		case i == index:
 			needs[it.id] = position
-		case has == nil && it.known(last) && !unheard(it.id):
+		case has == nil && it.known(last) && !barely(it.id):
 			back.gone = append(back.gone, it.id)
 			continue
 		default:

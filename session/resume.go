@@ -79,10 +79,6 @@ func (m *Manager) refuseResume(id string) *Cause {
 	return causeResume
 }
 
-// barelyHeard is how much of an item the user may have heard before the page was loaded again for the
-// item to come from its beginning: a player reports every 200 ms, and may not have got the first byte.
-const barelyHeard = 250 * time.Millisecond
-
 // takeBack makes c the session's client, if it may be. The caller must hold inbound and mu, and
 // then start the attachment.
 func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attachment, *Cause) {
@@ -117,10 +113,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		}
 	}
 	away := now.Sub(s.state.AwaySince())
-	back := s.down.resume(r.LastSeq, r.Audio, away, func(item string) bool {
-		ms, sounds := s.state.Heard(item, now)
-		return sounds && ms < barelyHeard.Milliseconds()
-	})
+	back := s.down.resume(r.LastSeq, r.Audio, away, s.barelyHeard)
 	at := s.attach(c)
 	token := s.tokens.next(r.Token, now)
 	who := s.principal.Value()
@@ -155,6 +148,16 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.snapshot,
 		"addr", a.addr.String(), "client", clientName(start))
 	return at, nil
+}
+
+// firstSound is how much of an item the user may have heard before the page was loaded again for the item to
+// come from its beginning: a player reports every 200 ms, and may not have got the first byte.
+const firstSound = 250 * time.Millisecond
+
+// barelyHeard reports whether an item had just begun when the client was lost. The caller must hold mu.
+func (s *session) barelyHeard(item string) bool {
+	ms, sounds := s.state.Heard(item, s.state.AwaySince())
+	return sounds && ms < firstSound.Milliseconds()
 }
 
 // mayBeElsewhere returns what a client is told of a session that is over here or on its way out; nil if it runs
