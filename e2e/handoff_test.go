@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/conversation"
+	"voicegw/internal/await"
 	"voicegw/protocol"
 	"voicegw/store"
 )
@@ -129,11 +130,15 @@ func TestHandoff(t *testing.T) {
 // listed checks what an operator sees of a session that runs.
 func (st *stack) listed(t testing.TB, o offered) {
 	t.Helper()
-	status, text := st.http(t, http.MethodGet, "/v1/sessions", "")
-	_, one := st.http(t, http.MethodGet, "/v1/sessions/"+o.SessionID, "")
-	if status != http.StatusOK || !strings.Contains(text, one) {
-		t.Errorf("%d %s; alone: %s", status, text, one)
-	}
+	var one string
+	await.True(t, "the list has the session as it is alone, once all that its answer has used is counted", func() bool {
+		status, text := st.http(t, http.MethodGet, "/v1/sessions", "")
+		if status != http.StatusOK {
+			t.Fatalf("%d %s", status, text)
+		}
+		_, one = st.http(t, http.MethodGet, "/v1/sessions/"+o.SessionID, "")
+		return strings.Contains(text, one)
+	})
 	for _, want := range []string{o.SessionID, `"user":"ada"`, `"conversation_id":"c-7"`, `"turn":1`, `"phase":"active"`} {
 		if !strings.Contains(one, want) {
 			t.Errorf("%s is not in %s", want, one)
