@@ -135,7 +135,7 @@ func TestJobOfAKilledGateway(t *testing.T) {
 			}
 			serve := func() *child {
 				c := startChild(t, "voicegw", []string{registryEnv + "=" + tools, jobsEnv + "=" + folder},
-					"serve", "--config", config, "--listen", addr, "--data-dir", dir, "--log-format", "json")
+					"serve", "--config", config, "--listen", addr, "--data-dir", dir, "--log-format", "json", "--set", "store.sync=interval")
 				c.logged("serving")
 				return c
 			}

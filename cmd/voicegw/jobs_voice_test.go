@@ -167,7 +167,7 @@ func newReportByVoice(t *testing.T) *reportingByVoice {
 // serve starts a process of the gateway.
 func (v *reportingByVoice) serve() *child {
 	c := startChild(v.t, "voicegw", []string{registryEnv + "=" + v.tools, jobsEnv + "=" + v.folder},
-		"serve", "--scenario", v.scenario, "--listen", v.addr, "--data-dir", v.data, "--log-format", "json")
+		"serve", "--scenario", v.scenario, "--listen", v.addr, "--data-dir", v.data, "--log-format", "json", "--set", "store.sync=interval")
 	c.logged("serving")
 	return c
 }

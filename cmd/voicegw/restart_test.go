@@ -25,7 +25,7 @@ func TestSessionsGoOnAfterARestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			serve := func() *child {
-				c := startChild(t, "voicegw", []string{registryEnv + "=" + tools}, "serve", "--listen", addr, "--data-dir", dir, "--log-format", "json")
+				c := startChild(t, "voicegw", []string{registryEnv + "=" + tools}, "serve", "--listen", addr, "--data-dir", dir, "--log-format", "json", "--set", "store.sync=interval")
 				c.logged("serving")
 				return c
 			}

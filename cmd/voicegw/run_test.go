@@ -76,7 +76,8 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 	t.Helper()
 	r := &running{t: t, signals: make(chan os.Signal, 2), reloads: make(chan os.Signal, 1), exit: make(chan int, 1)}
 	tools := registrytest.Project(t)
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir()}, args...)
+	// No test of these loses the power, and none is about a slow disk.
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir(), "--set", "store.sync=interval"}, args...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}) // closed when the program has ended
 	go func() {

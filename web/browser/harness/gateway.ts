@@ -74,7 +74,8 @@ export class Gateway {
   /** Starts the process; also again, after stop. */
   async start(): Promise<void> {
     const { scenario, faults, settings } = this.options;
-    const line = ["serve", "--listen", "127.0.0.1:0", "--data-dir", join(this.folder, "data"), "--log-format", "json", "--set", "drain_timeout=1s", "--set", "sim.use=always", "--set", "limits.exempt_loopback=true", "--set", "hosts=gateway.test"];
+    // No story loses the power, and none is about a slow disk: store.sync.
+    const line = ["serve", "--listen", "127.0.0.1:0", "--data-dir", join(this.folder, "data"), "--log-format", "json", "--set", "store.sync=interval", "--set", "drain_timeout=1s", "--set", "sim.use=always", "--set", "limits.exempt_loopback=true", "--set", "hosts=gateway.test"];
     for (const [name, text] of Object.entries({ scenario, faults })) {
       if (text !== undefined) {
         writeFileSync(join(this.folder, `${name}.yaml`), text);
