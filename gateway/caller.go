@@ -53,7 +53,7 @@ type refusal struct {
 // wrongCredentials is the only answer to credentials that are wrong, whatever is wrong with them.
 var wrongCredentials = refusal{
 	status: http.StatusUnauthorized, code: "wrong_key", challenge: `, error="invalid_token"`,
-	message: "What stands in Authorization lets nobody in: it is not a key or a token of this gateway, or it has ended.",
+	message: "The credentials in Authorization are not valid: they are no key or token of this gateway, or they have expired.",
 }
 
 // guarded passes to next only the requests that may use a route, with their principal in the context
@@ -200,7 +200,7 @@ func mayUse(p auth.Principal, r *http.Request, a access) *refusal {
 	names := a.scopes.Names()
 	return &refusal{
 		status: http.StatusForbidden, code: "scope_missing", challenge: `, error="insufficient_scope", scope="` + strings.Join(names, " ") + `"`,
-		message: "What stands in Authorization does not open this: it needs the scope " + strings.Join(names, " or ") + ".",
+		message: "The credentials in Authorization do not open this: they need the scope " + strings.Join(names, " or ") + ".",
 	}
 }
 

@@ -302,7 +302,7 @@ func (s *Server) refuse(w http.ResponseWriter, addr netip.Addr, err error) {
 		problem(w, http.StatusServiceUnavailable, "provider_unavailable", "The voice model cannot be reached at the moment; try again soon.")
 	case errors.Is(err, session.ErrFull):
 		retryAfter(w, 5*time.Second)
-		problem(w, http.StatusServiceUnavailable, "full", "The gateway has as many sessions as it takes; try again in a moment.")
+		problem(w, http.StatusServiceUnavailable, "full", "The gateway is full; try again in a moment.")
 	default:
 		retryAfter(w, 5*time.Second)
 		problem(w, http.StatusServiceUnavailable, "draining", "The gateway is shutting down; connect to another one.")

@@ -74,7 +74,7 @@ func jobsOf(w http.ResponseWriter, r *http.Request, all scope.Set) (who string, 
 		return only.String(), true
 	}
 	if !p.May(all) {
-		problem(w, http.StatusBadRequest, "no_user", "What stands in Authorization is bound to no user, so it has no jobs of its own; the jobs of all need the scope "+all.String()+".")
+		problem(w, http.StatusBadRequest, "no_user", "The credentials in Authorization are bound to no user, so they have no jobs of their own; to see the jobs of all they need the scope "+all.String()+".")
 		return "", false
 	}
 	return "", true

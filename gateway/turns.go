@@ -70,7 +70,7 @@ func (s *Server) manyBehind(r *http.Request, addr netip.Addr) bool {
 // enterChat lets a turn begin, unless the user is shut out or has used up a budget, the address or the user has its
 // share already, or all places are taken. If it is ok, leave must be called once.
 func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User, shape errorShape) (leave func(), ok bool) {
-	if s.shutOut(w, who, shape, "You are shut out for a while, as you were told; come back later.") {
+	if s.shutOut(w, who, shape, "You are shut out for a while; come back later.") {
 		return nil, false
 	}
 	if s.spent(w, r, who, shape) {

@@ -16,7 +16,8 @@ import (
 
 // families is the table of all families. To add one that is read, a row is enough. One that events
 // fill also needs the code that counts the event: in watch.go (with a field of watcher that newWatcher looks up)
-// what sessions tell, in audited.go calls of tools, in metrics.go what the process tells.
+// what sessions tell, in audited.go calls of tools, in texts.go what the text agent tells, in metrics.go what the
+// process tells. Then run go run ./scripts/dashboards.
 var families = []Family{
 	// The process.
 	{Name: "build_info", Kind: Gauge, Labels: []string{"version", "go", "tools_version"}, read: readBuild,
@@ -192,7 +193,7 @@ var families = []Family{
 
 	// The traces.
 	{Name: "trace_decisions_total", Kind: Counter, Labels: []string{"decision"}, read: readDecisions,
-		Help: "Turns, and other groups of spans, by why they were kept; none were not."},
+		Help: "Turns, and other groups of spans, by the reason for which they were kept; none means that they were not."},
 	{Name: "trace_spans_total", Kind: Counter, Labels: []string{"outcome"}, read: readSpans,
 		Help: "Spans that were kept: sent, failed (the collector has not taken them), or dropped (there was no room for them)."},
 	{Name: "trace_waiting_spans", Kind: Gauge, read: func(s *Sources, add emit) { add(float64(s.Traces().Waiting)) },

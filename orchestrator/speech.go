@@ -80,7 +80,7 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 // way in which speech ends goes through here, because a turn's latency is counted from both times.
 func (m *machine) speechOver(endAt time.Time) {
 	m.user.voice, m.user.since, m.user.known = silent, endAt, m.at
-	if l := &m.link; l.proof == asked {
+	if l := &m.link; l.proof == asked { // the model has time to prove itself from now on
 		l.proofBy = m.at.Add(proofPatience)
 	}
 }

@@ -276,7 +276,7 @@ func (m *machine) end(reason EndReason) {
 //	a client that is away       | its return                    | after ResumeGrace the session ends;
 //	                            |                               | meanwhile nobody waits for speech
 //	a question to the user      | the answer                    | the question expires
-//	a tool                      | its result                    | the executor's timeout returns one
+//	a tool                      | its result                    | the tool's deadline returns one
 //	a planned replacement       | a quiet moment, and then the  | lateTime before LinkExpiring.By the
 //	                            | provider's handle             | connection is replaced once the model
 //	                            |                               | is idle, at By in any case

@@ -330,8 +330,8 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 	m.missesSpeech(t)
 }
 
-// stopped reports whether there is somebody who can have stopped an answer that the model breaks off: one
-// that has neither spoken nor called a tool is waited for, unless the user has begun to speak since the turn did.
+// stopped reports whether the user can have stopped an answer that the model breaks off: the answer has spoken or
+// called a tool, or the user began to speak after the turn did. Otherwise the model is expected to go on.
 func (m *machine) stopped(t *turn) bool {
 	return t.spoke || t.calls > 0 || m.user.speaks() && m.user.spokenAt.After(t.startedAt)
 }

@@ -124,7 +124,7 @@ var failureWords = map[orchestrator.Failure]string{
 // contextWords are those of failureWords that differ for context of the page.
 var contextWords = map[orchestrator.Failure]string{
 	orchestrator.FailureNotAvailable: "The voice model of this session takes no context while it runs.",
-	orchestrator.FailureUnsent:       "As much context waits for the voice model as may; send it again.",
+	orchestrator.FailureUnsent:       "The queue of context for the voice model is full; send it again later.",
 }
 
 func wordsFor(a orchestrator.Failed) string {

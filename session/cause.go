@@ -40,7 +40,8 @@ func (c *Cause) retryable() bool {
 	return c != causeRefused // the operator must look into it
 }
 
-// The causes: this is the whole table. docs/protocol.md lists them; a test compares.
+// The causes whose words are fixed; refusal makes those whose words vary. docs/protocol.md lists them; a test
+// compares.
 var (
 	causeHungUp = &Cause{Reason: "client_ended", Close: closecode.Done}
 	causeGone   = &Cause{Reason: "client_gone", Close: closecode.Done}
@@ -81,7 +82,7 @@ var (
 
 	// The causes for a client that gets no place.
 	causeFull = &Cause{Reason: "full", Close: closecode.TryLater,
-		Code: errcode.Limit, Message: "The gateway has as many sessions as it takes; try again in a moment."}
+		Code: errcode.Limit, Message: "The gateway is full; try again in a moment."}
 	causeBehind = &Cause{Reason: "behind", Close: closecode.TryLater,
 		Code: errcode.Limit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
 	causeTooMany = &Cause{Reason: "too_many_sessions", Close: closecode.Limit,
@@ -99,7 +100,7 @@ var (
 
 	// causeBlocked is for a user who is locked out; blocked adds until when.
 	causeBlocked = &Cause{Reason: "blocked", Close: closecode.Blocked,
-		Code: errcode.Blocked, Message: "You are shut out for a while, as you were told; come back later."}
+		Code: errcode.Blocked, Message: "You are shut out for a while; come back later."}
 
 	causeStartTimeout = &Cause{Reason: "start_timeout", Close: closecode.StartTimeout,
 		Code: errcode.StartTimeout, Message: "No session.start came in time: it must be the first message."}

@@ -24,7 +24,7 @@ type holding struct {
 	sent     []sentEntry
 	messages int   // messages in sent
 	bytes    int   // bytes of messages in sent
-	lost     int64 // messages up to this seq may not be held any more
+	lost     int64 // messages up to this seq may have been dropped
 	items    []*heldItem
 	chunks   int // chunks in items
 }

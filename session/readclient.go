@@ -47,7 +47,7 @@ func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 }
 
 func (s *session) tooMany() {
-	s.complain(errcode.Limit, "", "Too many messages: they may cost %d a second, and typed text costs most; this one was dropped.", controlRate)
+	s.complain(errcode.Limit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
 }
 
 // gone returns the cause for an error of the client's connection.

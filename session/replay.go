@@ -189,8 +189,8 @@ func (d *downlink) letGo(over func(item string) bool) {
 // perMS returns how many bytes a ms of audio has.
 func (d *downlink) perMS() int64 { return int64(audio.Bytes(d.most.rate, time.Millisecond)) }
 
-// resume puts at the front of the queue what a client lacks whose highest seq is last, and whose
-// audio is has; nil if it has none. The client was away for that long. barely reports whether the
+// resume puts what a client is missing at the front of the queue: it has received messages up to seq last, and
+// the audio that has tells of, or none if has is nil. away is how long it was gone. barely reports whether the
 // user has heard next to nothing of an item. The downlink must be detached.
 func (d *downlink) resume(last int64, has *protocol.ResumeAudio, away time.Duration, barely func(item string) bool) returned {
 	d.mu.Lock()

@@ -150,8 +150,8 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	return at, nil
 }
 
-// firstSound is how much of an item the user may have heard before the page was loaded again for the item to
-// come from its beginning: a player reports every 200 ms, and may not have got the first byte.
+// firstSound: an item comes from its beginning again if the user can have heard no more than this of it before
+// the page was loaded again. A player reports every 200 ms, and may not have got the first byte.
 const firstSound = 250 * time.Millisecond
 
 // barelyHeard reports whether an item had just begun when the client was lost. The caller must hold mu.
@@ -182,8 +182,8 @@ func namesUser(start *startMessage, who, known string) bool {
 	return start.Client == nil || start.Client.ID == "" || start.Client.ID == who || start.Client.ID == known
 }
 
-// mayComeBack reports whether a client may come back as that visitor to a session of that user, for which
-// the principal is responsible that has let it in. The session's token has been checked. It is enough
+// mayComeBack reports whether a client may come back as that visitor to a session of the user who, which began
+// with the principal in. The session's token has been checked. It is enough
 // where a ticket has let the client in, or nothing was asked of it; only, no visitor comes back to a
 // session of another user. A session that began with other credentials goes on with those of the same
 // principal.

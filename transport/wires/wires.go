@@ -8,8 +8,8 @@ import (
 	"voicegw/transport/openai"
 )
 
-// All returns one row per wire. The first is used by a client if no provider is
-// configured.
+// All returns one row per wire. The first is that of the default provider, for a configuration
+// that names none.
 func All() []transport.Wire {
 	return []transport.Wire{
 		gemini.Wire(),
