@@ -216,7 +216,7 @@ func (l *Log) lost() error {
 	var errs []error
 	for _, lane := range l.lanes {
 		if n := lane.givenUp + uint64(lane.waits()); n > 0 {
-			errs = append(errs, fmt.Errorf("%w: %d for the %s, last failure: %w", ErrLost, n, lane.name, orNone(lane.lastErr)))
+			errs = append(errs, fmt.Errorf("%w: %d for the %s, last failure: %w", ErrLost, n, lane.name, cmp.Or(lane.lastErr, errNone)))
 		}
 	}
 	return errors.Join(errs...)
@@ -224,13 +224,6 @@ func (l *Log) lost() error {
 
 // errNone stands for "no failure yet" in a place's last error.
 var errNone = errors.New("none")
-
-func orNone(err error) error {
-	if err == nil {
-		return errNone
-	}
-	return err
-}
 
 // Stats are counters since New.
 type Stats struct {

@@ -289,17 +289,6 @@ func (a *Authenticator) Lapses(p Principal) time.Time {
 	return p.Expires
 }
 
-// NoLonger returns those of some principals that are not let in any more.
-func (a *Authenticator) NoLonger(let []Principal, now time.Time) []Principal {
-	var gone []Principal
-	for _, p := range let {
-		if !a.Admits(p, now) {
-			gone = append(gone, p)
-		}
-	}
-	return gone
-}
-
 // Operators returns a Current whose only credentials are the operators' key; empty means none.
 func Operators(key string) *Current {
 	a, err := New(Options{OperatorKey: key})

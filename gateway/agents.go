@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -77,7 +78,7 @@ func (s *Server) showAgent(w http.ResponseWriter, r *http.Request) {
 		s.agentRefused(w, r, catalog.ErrUnknown)
 		return
 	}
-	if names, any, ok := tagsOf(r.Header.Values("If-None-Match"), true); ok && (any || contains(names, e.Tag())) {
+	if names, any, ok := tagsOf(r.Header.Values("If-None-Match"), true); ok && (any || slices.Contains(names, e.Tag())) {
 		w.Header().Set("ETag", tagHeader(e))
 		w.WriteHeader(http.StatusNotModified)
 		return
@@ -91,15 +92,6 @@ func answerAgent(w http.ResponseWriter, status int, e *catalog.Entry) {
 }
 
 func tagHeader(e *catalog.Entry) string { return strconv.Quote(e.Tag()) }
-
-func contains(list []string, is string) bool {
-	for _, one := range list {
-		if one == is {
-			return true
-		}
-	}
-	return false
-}
 
 // createAgent makes a new agent.
 func (s *Server) createAgent(w http.ResponseWriter, r *http.Request) {

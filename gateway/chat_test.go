@@ -357,21 +357,19 @@ func TestChatFull(t *testing.T) {
 	}
 }
 
-// TestVoiceURL: an invitation says where to go: as configured, as the tool says, else by
-// the name that the client has found us by.
+// TestVoiceURL: an invitation says where to go: as the tool says, else by the name that the client has found us by.
 func TestVoiceURL(t *testing.T) {
-	for name, tc := range map[string]struct{ configured, offered, want string }{
-		"by name":      {"", "", "ws://localhost:8080/v1/voice"},
-		"configured":   {"wss://voice.example.org/v1/voice", "", "wss://voice.example.org/v1/voice"},
-		"of the offer": {"", "wss://other.example.org/v1/voice", "wss://other.example.org/v1/voice"},
+	for name, tc := range map[string]struct{ offered, want string }{
+		"by name":      {"", "ws://localhost:8080/v1/voice"},
+		"of the offer": {"wss://other.example.org/v1/voice", "wss://other.example.org/v1/voice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			do := tells(&protocol.VoiceSessionStart{SessionID: "voice-1", Ticket: "t", URL: tc.offered}, &protocol.Done{})
-			s, _ := chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = tc.configured })
+			s, _ := chatServer(t, &fakeAgent{do: do}, nil)
 			if w := send(s, "/v1/chat", `{"message":"x"}`, nil); !strings.Contains(w.Body.String(), `"url":"`+tc.want+`"`) {
 				t.Error(w.Body)
 			}
-			s, _ = chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = tc.configured })
+			s, _ = chatServer(t, &fakeAgent{do: do}, nil)
 			if w := send(s, "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}]}`, nil); !strings.Contains(w.Body.String(), `"url":"`+tc.want+`"`) {
 				t.Error(w.Body)
 			}

@@ -413,8 +413,8 @@ func TestCompletionImages(t *testing.T) {
 	do := tells(
 		&protocol.TextDelta{ItemID: "a", Text: "Here."}, &protocol.UIImage{ID: "img_1", URL: "/v1/images/x", Prompt: "A fox](http://evil) [x\n!"},
 		&protocol.TextDelta{ItemID: "b", Text: "Done."}, &protocol.Done{})
-	s, _ := chatServer(t, &fakeAgent{do: do}, func(o *Options) { o.VoiceURL = "wss://voice.example.org/v1/voice" })
-	const address = "https://voice.example.org/v1/images/x"
+	s, _ := chatServer(t, &fakeAgent{do: do}, nil)
+	const address = "http://localhost:8080/v1/images/x"
 	content := "Here.\n\n![A fox http://evil x](" + address + ")\n\nDone."
 	var whole struct {
 		Choices []struct {

@@ -180,13 +180,11 @@ func TestWhoPassesTheDoor(t *testing.T) {
 			page("voice.example.com", "https://voice.example.com")(r)
 			r.TLS = &tls.ConnectionState{}
 		},
-		"its own public address": page("public.example.net:9443", "https://public.example.net:9443"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := everyRoute(t, func(o *Options) {
 				o.Hosts, o.Origins = named(t, "voice.example.com"), allow(t, "https://app.example.com", "http://localhost:5173")
 				o.TrustedProxies = proxies()
-				o.VoiceURL = "wss://public.example.net:9443/v1/voice"
 			})
 			for _, pattern := range s.routes.patterns {
 				if w := visit(s, pattern, change); w.Code == 421 || strings.Contains(w.Body.String(), `"code":"origin"`) || strings.Contains(w.Body.String(), `"code":"host"`) {

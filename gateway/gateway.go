@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -38,7 +36,7 @@ type Options struct {
 	// Page serves every path that is not an endpoint; nil means 404.
 	Page http.Handler
 	// Hosts are the names and addresses that a request's Host may have; empty means those of
-	// loopback. The host of VoiceURL is always one of them.
+	// loopback.
 	Hosts origin.Hosts
 	// Origins are the foreign origins whose pages may connect.
 	Origins []origin.Pattern
@@ -77,9 +75,6 @@ type Options struct {
 	// Voice makes voice sessions at POST /v1/sessions and shows conversations; nil means
 	// that there are no such endpoints.
 	Voice Voice
-	// VoiceURL is the address that clients connect to; empty means the name that the
-	// request used.
-	VoiceURL string
 	// Images are served at /v1/images/{id}; nil means that there is no such endpoint.
 	Images Images
 	// Simulator stands in for providers and can be told to fail; nil means that this process
@@ -227,16 +222,6 @@ func (s *Server) handleOperators() {
 // row in accesses.
 func (s *Server) handle(pattern string, h http.HandlerFunc) {
 	s.routes.add(pattern, s.guarded(accessOf(pattern), h))
-}
-
-// withHostOf returns hosts and the host of a URL, if it has one.
-func withHostOf(hosts origin.Hosts, address string) origin.Hosts {
-	if u, err := url.Parse(address); err == nil && u.Host != "" {
-		if p, err := origin.ParseHostPattern(u.Host); err == nil {
-			hosts.Patterns = append(slices.Clone(hosts.Patterns), p)
-		}
-	}
-	return hosts
 }
 
 // voice upgrades a request to a voice session.

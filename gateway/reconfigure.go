@@ -16,7 +16,6 @@ type Settings struct {
 // Reconfigure takes over other settings, for requests that come from now on. Connections and messages
 // beyond lower limits go on. It may be called concurrently with everything but itself.
 func (s *Server) Reconfigure(to Settings) {
-	to.Hosts = withHostOf(to.Hosts, s.opts.VoiceURL)
 	to.Turns = to.Turns.withDefaults()
 	s.turns.limit(to.Turns)
 	s.live.Store(&to)

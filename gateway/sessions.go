@@ -223,12 +223,8 @@ func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	}
 }
 
-// voiceURL is where clients connect: the operator's VoiceURL, or the name that the request
-// used.
+// voiceURL is where clients connect: by the name that the request used.
 func (s *Server) voiceURL(r *http.Request) string {
-	if s.opts.VoiceURL != "" {
-		return s.opts.VoiceURL
-	}
 	scheme := "ws"
 	if from, _ := s.scheme(r); from == "https" {
 		scheme = "wss"

@@ -115,10 +115,6 @@ func TestSessionIsOffered(t *testing.T) {
 			t.Errorf("%q, want %q, %v", o.URL, want, err)
 		}
 	}
-	s = deskServer(t, d, func(o *Options) { o.VoiceURL = "wss://voice.example/v1/voice" })
-	if w := operate(s, "POST", "/v1/sessions", `{"user":"ada"}`, nil); !strings.Contains(w.Body.String(), `"url":"wss://voice.example/v1/voice"`) {
-		t.Errorf("what the operator says: %s", w.Body)
-	}
 }
 
 // TestSessionIsNotOffered: each refusal with its status, its code and words that name the

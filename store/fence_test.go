@@ -77,7 +77,10 @@ func TestWhatADeadNodeHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	voice.Release()
-	if !a.member.Load().Fenced() {
+	m := a.member.Load()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.fenced() {
 		t.Error("the node without a connection is not fenced")
 	}
 }

@@ -247,16 +247,9 @@ func (m *Membership) Drain() {
 	m.poke()
 }
 
-// Fenced says that other nodes may take this one for gone and take its sessions, because it has
+// fenced says that other nodes may take this one for gone and take its sessions, because it has
 // lost its connection to the store or could not write for too long. It ends by itself when the
-// store can be reached again; what was taken meanwhile is told by [Owned.WhenLost].
-func (m *Membership) Fenced() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.fenced()
-}
-
-// fenced is Fenced; mu is held.
+// store can be reached again; what was taken meanwhile is told by [Owned.WhenLost]. mu is held.
 func (m *Membership) fenced() bool { return !m.connected || time.Since(m.asked) >= nodeFence }
 
 // absent returns how often the node was absent, and whether it is.

@@ -113,11 +113,6 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		return nil, t.fail("", transport.OpHistory, transport.KindInvalid, "", err)
 	}
 	key := t.opts.APIKey
-	if t.opts.Token != nil {
-		if key, err = t.opts.Token(ctx); err != nil {
-			return nil, t.fail(key, "dial", transport.KindAuth, "token", fmt.Errorf("Options.Token: %w", err))
-		}
-	}
 	socket, resp, err := ws.Dial(ctx, t.url, &websocket.DialOptions{HTTPClient: t.client, HTTPHeader: t.opts.header(key)}, ws.Options{Limit: readLimit, Budget: ws.Budget{PerSecond: transport.FramesPerSecond, Burst: transport.FrameBurst}})
 	if err != nil {
 		return nil, t.dialError(ctx, key, resp, err)

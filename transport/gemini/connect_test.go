@@ -15,6 +15,12 @@ import (
 	"voicegw/transport"
 )
 
+// A Vertex service and a model there, by its full name.
+const (
+	vertexURL   = "https://us-central1-aiplatform.googleapis.com"
+	vertexModel = "projects/p/locations/l/publishers/google/models/gemini-3.8-live"
+)
+
 func TestOptionsSayWhatIsWrongAndHowToMendIt(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -28,10 +34,8 @@ func TestOptionsSayWhatIsWrongAndHowToMendIt(t *testing.T) {
 		{"key in the URL", Options{APIKey: secret, BaseURL: "https://host?key=" + secret}, "the key belongs in APIKey"},
 		{"user in the URL", Options{APIKey: secret, BaseURL: "https://" + secret + "@host"}, "leave only scheme and host"},
 		{"path", Options{APIKey: secret, BaseURL: "https://host/v1beta"}, "leave it out"},
-		{"version", Options{APIKey: secret, APIVersion: "v1beta/models"}, "write it as v1beta"},
-		{"token with another version", Options{APIKey: "auth_tokens/x", APIVersion: "v1beta"}, "leave APIVersion empty"},
-		{"Vertex without a place", Options{APIKey: secret, Vertex: true}, "Location is empty"},
-		{"Vertex without a project", Options{APIKey: secret, BaseURL: "https://us-central1-aiplatform.googleapis.com"}, "Project and Location"},
+		{"Vertex with a short name", Options{APIKey: secret, BaseURL: vertexURL, Model: "gemini-3.8-live"}, "full name"},
+		{"Vertex with the default model", Options{APIKey: secret, BaseURL: vertexURL}, "full name"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := New(test.opts)
@@ -46,7 +50,6 @@ func TestOptionsSayWhatIsWrongAndHowToMendIt(t *testing.T) {
 }
 
 func TestEndpoints(t *testing.T) {
-	const vertexName = "projects/p/locations/l/publishers/google/models/m"
 	for _, test := range []struct {
 		name   string
 		opts   Options
@@ -59,8 +62,8 @@ func TestEndpoints(t *testing.T) {
 			http.Header{"X-Goog-Api-Key": {secret}},
 		},
 		{
-			"ws with a slash and version", Options{APIKey: secret, BaseURL: "ws://127.0.0.1:1/", APIVersion: "v1alpha"},
-			"ws://127.0.0.1:1/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContent",
+			"ws with a slash", Options{APIKey: secret, BaseURL: "ws://127.0.0.1:1/"},
+			"ws://127.0.0.1:1/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
 			http.Header{"X-Goog-Api-Key": {secret}},
 		},
 		{
@@ -69,12 +72,12 @@ func TestEndpoints(t *testing.T) {
 			http.Header{"Authorization": {"Token auth_tokens/t"}},
 		},
 		{
-			"Vertex by its place", Options{APIKey: secret, Vertex: true, Project: "p", Location: "us-central1"},
+			"Vertex by its host", Options{APIKey: secret, BaseURL: vertexURL, Model: vertexModel},
 			"wss://us-central1-aiplatform.googleapis.com/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
 			http.Header{"Authorization": {"Bearer " + secret}},
 		},
 		{
-			"Vertex by its path", Options{APIKey: secret, Model: vertexName, BaseURL: "http://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"},
+			"Vertex by its path", Options{APIKey: secret, Model: vertexModel, BaseURL: "http://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"},
 			"ws://127.0.0.1:1/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent",
 			http.Header{"Authorization": {"Bearer " + secret}},
 		},
@@ -110,7 +113,7 @@ func TestSetupFrames(t *testing.T) {
 		"realtimeInputConfig":{"automaticActivityDetection":{"silenceDurationMs":500,"prefixPaddingMs":20}}`
 	withBehavior := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `,"behavior":"NON_BLOCKING"},{"name":"b","behavior":"BLOCKING"}]}]`
 	without := `"tools":[{"functionDeclarations":[{"name":"a","description":"A.","parameters":` + string(schema) + `},{"name":"b"}]}]`
-	vertex := Options{APIKey: secret, Vertex: true, Project: "p", Location: "l"}
+	vertex := Options{APIKey: secret, BaseURL: vertexURL, Model: vertexModel}
 	for _, test := range []struct {
 		name  string
 		opts  Options
@@ -134,7 +137,7 @@ func TestSetupFrames(t *testing.T) {
 				t.Fatal(err)
 			}
 			model := tr.opts.modelOr(test.setup.Model)
-			r := rowFor(model, tr.opts.Vertex)
+			r := rowFor(model, tr.opts.vertex)
 			got, err := tr.setupFrame(model, r, test.setup)
 			if err != nil {
 				t.Fatal(err)
@@ -240,33 +243,6 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	defer cancel()
 	if _, err := tr.Connect(ctx, transport.Setup{}); transport.KindOf(err) != transport.KindInvalid {
 		t.Errorf("Connect: %v", err)
-	}
-}
-
-func TestTokenIsAskedAtEachConnect(t *testing.T) {
-	p := newProvider(t)
-	opts := p.options()
-	opts.APIKey = ""
-	tokens := []string{"one", "two"}
-	opts.Token = func(context.Context) (string, error) {
-		if len(tokens) == 0 {
-			return "", errors.New("no more tokens")
-		}
-		token := tokens[0]
-		tokens = tokens[1:]
-		return token, nil
-	}
-	for _, want := range []string{"one", "two"} {
-		if _, peer := p.connectWith(opts, transport.Setup{}); peer.header.Get("X-Goog-Api-Key") != want {
-			t.Errorf("header %v, want %s", peer.header, want)
-		}
-	}
-	tr, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Connect(context.Background(), transport.Setup{}); transport.KindOf(err) != transport.KindAuth {
-		t.Errorf("Connect without a token: %v", err)
 	}
 }
 

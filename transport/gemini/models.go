@@ -179,7 +179,7 @@ func (t *Transport) Capabilities(model string) transport.Capabilities {
 
 // row returns the row of a model, without what the options switch off. It is shared: nobody may change it.
 func (o *Options) row(model string) *row {
-	r := rowFor(o.modelOr(model), o.Vertex)
+	r := rowFor(o.modelOr(model), o.vertex)
 	if r.caps.Cancel && o.NoInterrupt {
 		own := *r
 		own.caps.Cancel = false

@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -15,10 +14,7 @@ import (
 
 // The hosts and defaults of the public services.
 const (
-	developerURL     = "https://generativelanguage.googleapis.com"
-	developerVersion = "v1beta"
-	tokenVersion     = "v1alpha" // the only version that knows ephemeral tokens
-	vertexVersion    = "v1beta1"
+	developerURL = "https://generativelanguage.googleapis.com"
 
 	// The model that Google recommends (ai.google.dev/gemini-api/docs/models and
 	// cloud.google.com's list, read 2026-11-23).
@@ -34,32 +30,15 @@ type Options struct {
 	Name string
 
 	// APIKey is a Developer API key, an ephemeral token ("auth_tokens/…"), or for
-	// Vertex an OAuth access token. Required unless Token is set.
+	// Vertex an OAuth access token. Required.
 	APIKey string
 
-	// Token, if set, is called at each Connect for the credential and replaces APIKey:
-	// for access tokens, which are valid for an hour. It may be called concurrently
-	// and must honour ctx.
-	Token func(ctx context.Context) (string, error)
-
 	// BaseURL is http(s)://host or ws(s)://host, or the full URL of the service's
-	// method. Empty means the public service.
+	// method. Empty means the public service. One that contains aiplatform means Vertex AI.
 	BaseURL string
 
-	// APIVersion is a part of the method's path. Empty means v1beta, for ephemeral
-	// tokens v1alpha, for Vertex v1beta1.
-	APIVersion string
-
-	// Vertex means that the service is Vertex AI. It is set automatically for a
-	// BaseURL that contains aiplatform.
-	Vertex bool
-	// Project and Location complete the name of a Vertex model if Model is not a full name,
-	// and determine the host if BaseURL is empty.
-	Project  string
-	Location string
-
-	// Model is used for a Setup that names none, with or without the prefix "models/".
-	// Empty means gemini-3.8-live.
+	// Model is used for a Setup that names none, with or without the prefix "models/"; for Vertex
+	// it is a full name. Empty means gemini-3.8-live.
 	Model string
 	// Voice is used for a Setup that names none. Empty means the provider's default.
 	Voice string
@@ -80,6 +59,8 @@ type Options struct {
 
 	// Logger receives what an operator should know. Nil disables logging.
 	Logger *slog.Logger
+
+	vertex bool // the service is Vertex AI; endpoint sets it
 }
 
 // Transport opens Gemini Live connections. Make one with [New].
@@ -99,8 +80,8 @@ type Transport struct {
 func New(opts Options) (*Transport, error) {
 	opts.Name = cmp.Or(opts.Name, defaultName)
 	opts.APIKey = strings.TrimSpace(opts.APIKey)
-	if opts.APIKey == "" && opts.Token == nil {
-		return nil, fmt.Errorf("%w: APIKey is empty: set a key from aistudio.google.com, or for Vertex an access token or Token", ErrOptions)
+	if opts.APIKey == "" {
+		return nil, fmt.Errorf("%w: APIKey is empty: set a key from aistudio.google.com, or for Vertex an access token", ErrOptions)
 	}
 	if strings.ContainsAny(opts.APIKey, "\r\n \t") {
 		return nil, fmt.Errorf("%w: APIKey contains white space: copy the key alone", ErrOptions)
@@ -109,8 +90,8 @@ func New(opts Options) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Vertex && !strings.HasPrefix(opts.modelOr(""), "projects/") && (opts.Project == "" || opts.Location == "") {
-		return nil, fmt.Errorf("%w: Project and Location are needed for Vertex unless Model is a full name (projects/…/locations/…/publishers/google/models/…)", ErrOptions)
+	if opts.vertex && !strings.HasPrefix(opts.modelOr(""), "projects/") {
+		return nil, fmt.Errorf("%w: Vertex needs a Model with its full name (projects/…/locations/…/publishers/google/models/…)", ErrOptions)
 	}
 	if r := opts.row(""); opts.Thinking != "" {
 		if _, err := r.thinkingConfig(opts.Thinking); err != nil {
@@ -123,29 +104,9 @@ func New(opts Options) (*Transport, error) {
 	return t, nil
 }
 
-// base returns BaseURL or the public service's URL.
-func (o *Options) base() (string, error) {
-	switch {
-	case o.BaseURL != "":
-		return o.BaseURL, nil
-	case !o.Vertex:
-		return developerURL, nil
-	case o.Location == "":
-		return "", fmt.Errorf("%w: Location is empty: Vertex needs one (us-central1) or a BaseURL", ErrOptions)
-	case o.Location == "global":
-		return "https://aiplatform.googleapis.com", nil
-	default:
-		return "https://" + o.Location + "-aiplatform.googleapis.com", nil
-	}
-}
-
 // endpoint returns the URL of the service's method and decides whether it is Vertex.
 func (o *Options) endpoint() (string, error) {
-	base, err := o.base()
-	if err != nil {
-		return "", err
-	}
-	u, err := url.Parse(base)
+	u, err := url.Parse(cmp.Or(o.BaseURL, developerURL))
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		return "", fmt.Errorf("%w: BaseURL is not a URL: write it as https://host", ErrOptions)
 	}
@@ -160,36 +121,28 @@ func (o *Options) endpoint() (string, error) {
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", fmt.Errorf("%w: BaseURL contains a user, query or fragment: leave only scheme and host; the key belongs in APIKey", ErrOptions)
 	}
-	o.Vertex = o.Vertex || strings.Contains(u.Host, "aiplatform") || strings.Contains(u.Path, "aiplatform")
+	o.vertex = strings.Contains(u.Host, "aiplatform") || strings.Contains(u.Path, "aiplatform")
 	if strings.HasPrefix(u.Path, "/ws/google.") && strings.Contains(u.Path, "BidiGenerateContent") {
 		return u.String(), nil
 	}
 	if u.Path != "" && u.Path != "/" {
 		return "", fmt.Errorf("%w: BaseURL has the path %q: leave it out, it is added automatically", ErrOptions, u.Path)
 	}
-	u.Path, err = o.path()
-	return u.String(), err
+	u.Path = o.path()
+	return u.String(), nil
 }
 
 // path returns the path of the service's method
 // (ai.google.dev/api/live; cloud.google.com Live API reference; read 2026-11-20).
-func (o *Options) path() (string, error) {
-	version, token := o.APIVersion, strings.HasPrefix(o.APIKey, tokenPrefix)
-	if strings.ContainsAny(version, "/?#") {
-		return "", fmt.Errorf("%w: APIVersion is %q: write it as v1beta", ErrOptions, version)
-	}
+func (o *Options) path() string {
 	switch {
-	case o.Vertex:
-		version = cmp.Or(version, vertexVersion)
-		return "/ws/google.cloud.aiplatform." + version + ".LlmBidiService/BidiGenerateContent", nil
-	case token && version != "" && version != tokenVersion:
-		return "", fmt.Errorf("%w: APIVersion is %q, but APIKey is an ephemeral token: leave APIVersion empty or set it to %s", ErrOptions, version, tokenVersion)
-	case token:
-		return "/ws/google.ai.generativelanguage." + tokenVersion + ".GenerativeService.BidiGenerateContentConstrained", nil
-	case version == "":
-		version = developerVersion
+	case o.vertex:
+		return "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent"
+	case strings.HasPrefix(o.APIKey, tokenPrefix): // only v1alpha knows ephemeral tokens
+		return "/ws/google.ai.generativelanguage.v1alpha.GenerativeService.BidiGenerateContentConstrained"
+	default:
+		return "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 	}
-	return "/ws/google.ai.generativelanguage." + version + ".GenerativeService.BidiGenerateContent", nil
 }
 
 // modelOr returns the model for a name that may be empty.
@@ -206,13 +159,7 @@ func (o *Options) modelOr(name string) string {
 
 // resource returns the model's name in the form that setup expects.
 func (o *Options) resource(model string) string {
-	if o.Vertex {
-		if strings.HasPrefix(model, "projects/") {
-			return model
-		}
-		return "projects/" + o.Project + "/locations/" + o.Location + "/publishers/google/models/" + strings.TrimPrefix(model, "models/")
-	}
-	if strings.HasPrefix(model, "models/") {
+	if o.vertex || strings.HasPrefix(model, "models/") {
 		return model
 	}
 	return "models/" + model
@@ -223,7 +170,7 @@ func (o *Options) resource(model string) string {
 func (o *Options) header(key string) http.Header {
 	h := http.Header{}
 	switch {
-	case o.Vertex:
+	case o.vertex:
 		h.Set("Authorization", "Bearer "+key)
 	case strings.HasPrefix(key, tokenPrefix):
 		h.Set("Authorization", "Token "+key)

@@ -28,7 +28,7 @@ func (t *Transport) Voices(model string) []string {
 	switch {
 	case !strings.Contains(strings.ToLower(model), "gemini"):
 		return nil
-	case rowFor(model, t.opts.Vertex).family == flash25.family:
+	case rowFor(model, t.opts.vertex).family == flash25.family:
 		return slices.Clone(cascadeVoices)
 	default:
 		return slices.Clone(liveVoices)

@@ -18,7 +18,7 @@ func TestVoices(t *testing.T) {
 		{Options{Model: "gemini-3.8-live"}, "", "gemini-3.8-live", 30},
 		{Options{}, "gemini-2.5-flash-native-audio-preview-09-2025", "gemini-3.8-live", 30},
 		{Options{}, "gemini-2.5-flash-live-preview", "gemini-3.8-live", 8},
-		{Options{Vertex: true, Project: "p", Location: "l"}, "", "gemini-3.8-live", 30},
+		{Options{BaseURL: vertexURL, Model: vertexModel}, "", vertexModel, 30},
 		{Options{Model: "someone-elses"}, "", "someone-elses", 0},
 	} {
 		test.opts.APIKey = "key"

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"time"
 
 	"voicegw/transport"
@@ -76,15 +77,15 @@ var eventRows = named(map[string]eventRow{
 	"response.output_audio.done":             decode((*conn).onAudioDone),
 	"response.output_audio_transcript.delta": decode((*conn).onAssistantDelta),
 	"response.output_audio_transcript.done":  decode((*conn).onAssistantDone),
-	"response.output_text.delta":             decode((*conn).onTextDelta),
-	"response.output_text.done":              decode((*conn).onTextDone),
+	"response.output_text.delta":             decode((*conn).onAssistantDelta),
+	"response.output_text.done":              decode((*conn).onAssistantDone),
 
 	typeAudioDeltaBeta:                decode((*conn).onAudioDelta),
 	"response.audio.done":             decode((*conn).onAudioDone),
 	"response.audio_transcript.delta": decode((*conn).onAssistantDelta),
 	"response.audio_transcript.done":  decode((*conn).onAssistantDone),
-	"response.text.delta":             decode((*conn).onTextDelta),
-	"response.text.done":              decode((*conn).onTextDone),
+	"response.text.delta":             decode((*conn).onAssistantDelta),
+	"response.text.done":              decode((*conn).onAssistantDone),
 
 	typeSessionCreated:     ignore("read while connecting; what it says is fixed then"),
 	"conversation.created": ignore("beta and xAI; holds only an id"),
@@ -244,18 +245,9 @@ func (c *conn) onAssistantDelta(ev *event) *transport.Error {
 	return nil
 }
 
+// onAssistantDone takes the whole of what was spoken, or of what was written.
 func (c *conn) onAssistantDone(ev *event) *transport.Error {
-	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Transcript, true)
-	return nil
-}
-
-func (c *conn) onTextDelta(ev *event) *transport.Error {
-	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Delta, false)
-	return nil
-}
-
-func (c *conn) onTextDone(ev *event) *transport.Error {
-	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, ev.Text, true)
+	c.speak(ev.ResponseID, ev.ItemID, ev.ContentIndex, cmp.Or(ev.Transcript, ev.Text), true)
 	return nil
 }
 

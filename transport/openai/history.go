@@ -182,36 +182,14 @@ func (c *conn) sendHistory(items []pastItem) *transport.Error {
 			break // the reads below find the reason
 		}
 	}
-	return c.awaitItem(items[len(items)-1].id, len(items))
-}
-
-// awaitItem reads until the item with that id is in the conversation. A server that gives items
-// other ids has confirmed the last one when it has confirmed as many.
-func (c *conn) awaitItem(id string, count int) *transport.Error {
-	defer c.releaseFrame()
-	for range maxSetupEvents {
-		frame, err := c.readFrame()
-		if err != nil {
-			return c.readError("setup", err)
+	// A server that gives items other ids has confirmed the last one when it has confirmed as many.
+	last, count := items[len(items)-1].id, len(items)
+	return c.await(func(eventType string, frame []byte) bool {
+		var ev event
+		if !c.parse(eventType, frame, &ev) {
+			return false
 		}
-		switch eventType := c.typeOf(frame); eventType {
-		case typeItemDone, typeItemCreated:
-			var ev event
-			if !c.parse(eventType, frame, &ev) {
-				continue
-			}
-			if count--; ev.Item.ID == id || count == 0 {
-				return nil
-			}
-		case typeError:
-			var ev event
-			if !c.parse(typeError, frame, &ev) {
-				continue
-			}
-			return c.setupRefused(&ev.Error)
-		case "":
-			c.malformed.Add(1)
-		}
-	}
-	return c.fault("setup", transport.KindRetry, "", errTooMany)
+		count--
+		return ev.Item.ID == last || count == 0
+	}, typeItemDone, typeItemCreated)
 }

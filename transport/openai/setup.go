@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"voicegw/transport"
@@ -24,44 +25,51 @@ func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 }
 
 func (c *conn) exchange(update []byte) *transport.Error {
-	if err := c.await(typeSessionCreated); err != nil {
+	if err := c.await(c.updated, typeSessionCreated); err != nil {
 		return err
 	}
 	writeErr := c.write(update)
-	err := c.await(typeSessionUpdated) // even after a failed write: the read finds the reason
+	err := c.await(c.updated, typeSessionUpdated) // even after a failed write: the read finds the reason
 	if err == nil && writeErr != nil {
 		return c.readError("setup", writeErr)
 	}
 	return err
 }
 
-// await reads until an event of type want has come; an error event is returned as the error.
-func (c *conn) await(want string) *transport.Error {
+// await reads events of the types that are wanted, until one is the last that was waited for. An error event is
+// returned as the error.
+func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...string) *transport.Error {
 	defer c.releaseFrame()
 	for range maxSetupEvents {
 		frame, err := c.readFrame()
 		if err != nil {
 			return c.readError("setup", err)
 		}
-		switch c.typeOf(frame) {
-		case want:
-			var ev sessionEvent
-			if !c.parse(want, frame, &ev) {
-				continue
+		switch eventType := c.typeOf(frame); {
+		case slices.Contains(wanted, eventType):
+			if last(eventType, frame) {
+				return nil
 			}
-			c.adopt(&ev)
-			return nil
-		case typeError:
+		case eventType == typeError:
 			var ev event
-			if !c.parse(typeError, frame, &ev) {
-				continue
+			if c.parse(typeError, frame, &ev) {
+				return c.setupRefused(&ev.Error)
 			}
-			return c.setupRefused(&ev.Error)
-		case "":
+		case eventType == "":
 			c.malformed.Add(1)
 		}
 	}
 	return c.fault("setup", transport.KindRetry, "", errTooMany)
+}
+
+// updated takes over a session.created or session.updated.
+func (c *conn) updated(eventType string, frame []byte) bool {
+	var ev sessionEvent
+	if !c.parse(eventType, frame, &ev) {
+		return false
+	}
+	c.adopt(&ev)
+	return true
 }
 
 // adopt takes over what the server reports about the session.
