@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -15,48 +14,18 @@ import (
 	"voicegw/sim/gemini"
 	"voicegw/sim/images"
 	"voicegw/sim/openai"
-	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
-// Options configure a simulator. The zero value is useful.
-type Options struct {
-	// Scenario is what the model says. Nil means scenario.Default().
-	Scenario *scenario.Scenario
-	// Faults are injected into the connections. Nil means no faults.
-	Faults *fault.Script
-	// Seed makes ids, faults and choices repeatable.
-	Seed uint64
-	// Speed is how many seconds of audio the model makes in a second. Zero
-	// means each wire's default (OpenAI 4); a negative value means everything at once.
-	Speed float64
-	// ChunkMS is the length of an audio chunk in ms. Zero means each wire's default,
-	// as recorded (OpenAI 250, Gemini by model).
-	ChunkMS int
-	// FirstAudioMS is the time from the end of the input to the first audio, in
-	// ms. Zero means 200; a negative value means no delay.
-	FirstAudioMS int
-	// PlaybackSpeed is the speed at which Gemini assumes that its audio is played: it waits for
-	// the end of playback before it ends a turn. Zero means 1, real time; a negative value
-	// means that it does not wait.
-	PlaybackSpeed float64
-	// ConnectionLife is the age at which a connection ends as the provider's do; OpenAI's
-	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min,
-	// Gemini 9:50 or 58:00); a negative value means that connections do not end of age.
-	ConnectionLife time.Duration
-	// GoAwayAfter and GoAwayLeft are when Gemini announces that end, and the time that it
-	// announces: see gemini.Options.
-	GoAwayAfter, GoAwayLeft time.Duration
-	// Logger receives a line when a session begins or ends. Nil disables logging.
-	Logger *slog.Logger
-}
+// Options configure a simulator; see wire.Options. The zero value is useful.
+type Options = wire.Options
 
 // Stats counts a Server's work; see wire.Stats.
 type Stats = wire.Stats
 
 // Server is both providers behind one handler. It may be used concurrently.
 type Server struct {
-	opts   wire.Options
+	opts   Options
 	openai http.Handler
 	gemini http.Handler
 	// The request/response APIs.
@@ -66,14 +35,10 @@ type Server struct {
 // New makes a simulator. It starts nothing; each connection runs on the
 // goroutines of its request.
 func New(o Options) *Server {
-	w := wire.Options{
-		Scenario: o.Scenario, Faults: o.Faults, Seed: o.Seed, Speed: o.Speed, ChunkMS: o.ChunkMS,
-		FirstAudioMS: o.FirstAudioMS, ConnectionLife: o.ConnectionLife, Logger: o.Logger, Stats: &Stats{}, Group: &wire.Group{},
-	}.WithDefaults()
+	o = o.WithDefaults()
 	return &Server{
-		opts: w, openai: openai.New(w),
-		gemini: gemini.NewWith(gemini.Options{Options: w, PlaybackSpeed: o.PlaybackSpeed, GoAwayAfter: o.GoAwayAfter, GoAwayLeft: o.GoAwayLeft}),
-		chat:   completions.New(w), embeddings: embeddings.New(w), images: images.New(w),
+		opts: o, openai: openai.New(o), gemini: gemini.New(o),
+		chat: completions.New(o), embeddings: embeddings.New(o), images: images.New(o),
 	}
 }
 

@@ -27,20 +27,20 @@ type official struct {
 	client *genai.Client
 }
 
-func newOfficial(t *testing.T, o Options, version string) *official {
+func newOfficial(t *testing.T, o wire.Options, version string) *official {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := NewWith(o)
+	h := New(o)
 	srv := &http.Server{Handler: h}
 	var served sync.WaitGroup
 	served.Go(func() { _ = srv.Serve(ln) })
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
-		if err := h.Close(ctx); err != nil {
+		if err := h.opts.Group.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
 		}
 		_ = srv.Close()
@@ -61,8 +61,8 @@ func newOfficial(t *testing.T, o Options, version string) *official {
 
 // fastOptions let a conversation over real sockets take almost no time: only the imagined
 // player needs a little.
-func fastOptions() Options {
-	return Options{Options: wire.Options{FirstAudioMS: -1, Speed: -1}, PlaybackSpeed: -1}
+func fastOptions() wire.Options {
+	return wire.Options{FirstAudioMS: -1, Speed: -1, PlaybackSpeed: -1}
 }
 
 func (o *official) connect(model string, cfg *genai.LiveConnectConfig) *genai.Session {
@@ -204,9 +204,9 @@ func TestOfficialClient(t *testing.T) {
 func TestOfficialClientBargeIn(t *testing.T) {
 	for _, model := range models() {
 		t.Run(model, func(t *testing.T) {
-			opts := Options{Options: wire.Options{
+			opts := wire.Options{
 				FirstAudioMS: -1, Speed: 2, Scenario: mustScenario(t, "otherwise:\n  - say: "+strings.Repeat("This goes on and on. ", 8)+"\n"),
-			}}
+			}
 			o := newOfficial(t, opts, "v1beta")
 			s := o.connect(model, &genai.LiveConnectConfig{})
 			if err := s.SendRealtimeInput(genai.LiveRealtimeInput{Text: "Tell me everything."}); err != nil {
@@ -231,7 +231,7 @@ func TestOfficialClientBargeIn(t *testing.T) {
 }
 
 func TestOfficialClientResumes(t *testing.T) {
-	o := newOfficial(t, Options{Options: wire.Options{
+	o := newOfficial(t, wire.Options{
 		FirstAudioMS: -1, Speed: -1, Scenario: mustScenario(t, `
 rules:
   - when: {utterance: 1}
@@ -239,7 +239,8 @@ rules:
   - when: {utterance: 2}
     do: [{say: This is the second.}]
 `),
-	}, PlaybackSpeed: -1}, "v1beta")
+		PlaybackSpeed: -1,
+	}, "v1beta")
 	cfg := &genai.LiveConnectConfig{SessionResumption: &genai.SessionResumptionConfig{}}
 	s := o.connect(models()[0], cfg)
 	sendSpeech(t, s, "Hello, this is me.", 1200*time.Millisecond)

@@ -14,12 +14,12 @@ import (
 // A client sets up a session; what the simulator sends is what the provider
 // would.
 func ExampleNew() {
-	h := gemini.New(wire.Options{Seed: 1})
-	srv := httptest.NewServer(h)
-	defer srv.Close()
-	defer h.Close(context.Background())
-
 	ctx := context.Background()
+	var group wire.Group
+	srv := httptest.NewServer(gemini.New(wire.Options{Seed: 1, Group: &group}))
+	defer srv.Close()
+	defer group.Close(ctx)
+
 	ws, _, err := websocket.Dial(ctx, srv.URL+
 		"/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?key=any", nil)
 	if err != nil {

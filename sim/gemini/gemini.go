@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -14,39 +13,13 @@ import (
 	"voicegw/sim/wire"
 )
 
-// Options are the options of both wires and those only of Gemini. The
-// zero value is a server that behaves like the provider.
-type Options struct {
-	wire.Options
-
-	// PlaybackSpeed is the speed at which the provider assumes that its audio is played:
-	// turnComplete is held back until playback ends. Zero means 1, real time; negative
-	// means that turnComplete follows generationComplete at once.
-	PlaybackSpeed float64
-	// GoAwayAfter is the age of a connection at which goAway is sent. Zero means the model's
-	// own habit, as measured: GoAwayLeft before the end, which is at 9:50; for models of the
-	// 3.8 generation no goAway but a silent close 1011 at 58:00. ConnectionLife changes
-	// those ends. A negative value means no goAway: the connection ends silently at
-	// ConnectionLife, or not at all if that is zero.
-	GoAwayAfter time.Duration
-	// GoAwayLeft is the time that goAway announces. The connection is closed
-	// 1008 that long (and 0.4 s) after it. Zero means 50 s, and with a ConnectionLife at most
-	// a quarter of it; a negative value means 0 s.
-	GoAwayLeft time.Duration
-	// SessionLife is how long a conversation lasts, over all its connections,
-	// without context window compression. Zero means 15 min, and no limit
-	// for the 3.8 generation; negative means no limit.
-	SessionLife time.Duration
-}
-
 // Handler serves Gemini Live from the provider's side. It may be used
 // concurrently.
 type Handler struct {
 	// Fixed after New.
-	opts   Options
-	limits limits
-	log    *slog.Logger
-	stats  *wire.Stats
+	opts  wire.Options // what zero means is filled in
+	log   *slog.Logger
+	stats *wire.Stats
 
 	resumable *registry
 	lines     lineCache
@@ -55,20 +28,10 @@ type Handler struct {
 // New makes a handler that behaves like the provider. It cannot fail.
 // The server that mounts it must route raw paths for which Handles is true to
 // it, without http.ServeMux in between.
-func New(o wire.Options) *Handler { return NewWith(Options{Options: o}) }
-
-// NewWith is like New, with Gemini's own options.
-func NewWith(o Options) *Handler {
-	o.Options = o.Options.WithDefaults()
-	h := &Handler{opts: o, log: o.Logger, stats: o.Stats, resumable: newRegistry()}
-	h.limits = limits{
-		connection: o.ConnectionLife, goAwayAfter: o.GoAwayAfter, goAwayLeft: o.GoAwayLeft, grace: goAwayExtra,
-		session: o.SessionLife, playback: o.PlaybackSpeed,
-		chunkMS: o.ChunkMS, speed: o.Speed, firstAudioMS: o.FirstAudioMS,
-	}
-	h.limits.fill()
-	h.limits.playback = cmp.Or(h.limits.playback, 1)
-	return h
+func New(o wire.Options) *Handler {
+	o = o.WithDefaults()
+	o.PlaybackSpeed, o.GoAwayLeft = cmp.Or(o.PlaybackSpeed, 1), goAwayLeft(o)
+	return &Handler{opts: o, log: o.Logger, stats: o.Stats, resumable: newRegistry()}
 }
 
 // ServeHTTP serves the WebSocket paths of both APIs.
@@ -80,11 +43,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.serveLive(w, r, at)
 }
-
-// Close ends all connections of the handler's group and waits for them, or
-// until ctx is done. Later connections are refused with HTTP 503. It may be
-// called again.
-func (h *Handler) Close(ctx context.Context) error { return h.opts.Group.Close(ctx) }
 
 // spoken is a line as sound.
 type spoken struct {

@@ -106,7 +106,7 @@ type talk struct {
 }
 
 func playConversation(t *testing.T, ar *txtar.Archive) string {
-	var o Options
+	var o wire.Options
 	if s := section(ar, "scenario"); s != "" {
 		sc, err := scenario.Parse("scenario", []byte(s))
 		if err != nil {

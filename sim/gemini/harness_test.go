@@ -17,6 +17,8 @@ import (
 
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
+
+	"voicegw/sim/wire"
 )
 
 func TestMain(m *testing.M) {
@@ -72,16 +74,16 @@ type bench struct {
 	http *http.Client
 }
 
-func newBench(t *testing.T, o Options) *bench {
+func newBench(t *testing.T, o wire.Options) *bench {
 	t.Helper()
 	ln := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
-	h := NewWith(o)
+	h := New(o)
 	srv := &http.Server{Handler: h}
 	var served sync.WaitGroup
 	served.Go(func() { _ = srv.Serve(ln) })
 	tr := &http.Transport{DialContext: ln.dial}
 	t.Cleanup(func() {
-		if err := h.Close(context.Background()); err != nil {
+		if err := h.opts.Group.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
 		}
 		tr.CloseIdleConnections()

@@ -13,7 +13,7 @@ import (
 func TestAFrameMeetsAnEarlierFault(t *testing.T) {
 	for range 32 { // without an order the loop picks either, so that one round may pass by luck
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, Options{Options: wire.Options{Group: &wire.Group{}}})
+			b := newBench(t, wire.Options{Group: &wire.Group{}})
 			c := b.dial(betaPath+"?key=test", nil)
 			c.send(`{"setup":{"model":"` + model31 + `"}}`)
 			synctest.Wait() // setupComplete waits for the client, which does not read yet

@@ -1,20 +1,10 @@
 package gemini
 
-import "time"
+import (
+	"time"
 
-// limits are the maximum ages of a connection and a session. Negative durations mean never.
-type limits struct {
-	connection  time.Duration // 0 means the model's own
-	goAwayAfter time.Duration // 0 means the model's own
-	goAwayLeft  time.Duration
-	grace       time.Duration // from goAway to the close
-	session     time.Duration
-	playback    float64 // speed of the imagined player; 0 does not wait for it
-	// As in pace.Options.
-	chunkMS      int
-	speed        float64
-	firstAudioMS int
-}
+	"voicegw/sim/wire"
+)
 
 // Lifetimes of connections, as kazunori279/interpretab@d0ef611 measured them, and for
 // 3.8 as discuss.ai.google.dev/t/186392 did; lifetimes of sessions without compression
@@ -28,26 +18,23 @@ const (
 	longConnection     = 58 * time.Minute
 )
 
-// fill sets what depends on other limits: how long before its end a connection announces it.
-func (l *limits) fill() {
+// goAwayLeft returns how long before its end a connection announces it.
+func goAwayLeft(o wire.Options) time.Duration {
 	switch {
-	case l.goAwayLeft < 0:
-		l.goAwayLeft = 0
-	case l.goAwayLeft > 0:
-	case l.connection > 0:
-		l.goAwayLeft = min(defaultGoAwayLeft, l.connection/4)
-		if l.goAwayAfter > 0 {
-			l.goAwayLeft = max(l.connection-l.goAwayAfter, 0)
-		}
-	default:
-		l.goAwayLeft = defaultGoAwayLeft
+	case o.GoAwayLeft != 0:
+		return max(o.GoAwayLeft, 0)
+	case o.ConnectionLife <= 0:
+		return defaultGoAwayLeft
+	case o.GoAwayAfter > 0:
+		return max(o.ConnectionLife-o.GoAwayAfter, 0)
 	}
+	return min(defaultGoAwayLeft, o.ConnectionLife/4)
 }
 
 // ending returns how a connection of a model of that generation ends of age: silently after
 // silent, or announced after announced, each -1 if it does not.
-func (l *limits) ending(gen generation) (silent, announced time.Duration) {
-	life := l.connection
+func ending(o *wire.Options, gen generation) (silent, announced time.Duration) {
+	life := o.ConnectionLife
 	if life == 0 {
 		life = shortConnection
 		if gen == gen38 {
@@ -55,32 +42,32 @@ func (l *limits) ending(gen generation) (silent, announced time.Duration) {
 		}
 	}
 	switch {
-	case l.goAwayAfter > 0:
-		return -1, l.goAwayAfter
-	case life < 0 || l.goAwayAfter < 0 && l.connection == 0:
+	case o.GoAwayAfter > 0:
+		return -1, o.GoAwayAfter
+	case life < 0 || o.GoAwayAfter < 0 && o.ConnectionLife == 0:
 		return -1, -1
-	case gen == gen38 || l.goAwayAfter < 0:
+	case gen == gen38 || o.GoAwayAfter < 0:
 		return life, -1
 	}
-	return -1, max(life-l.goAwayLeft, 0)
+	return -1, max(life-o.GoAwayLeft, 0)
 }
 
 // setDeadlines sets the timers for the end of the connection. 3.8 announces nothing and
 // closes 1011 after 58 minutes; explicit options apply to every model.
 func (s *session) setDeadlines(now time.Time) {
-	l := s.limits
-	silent, announced := l.ending(s.cfg.habits.gen)
+	o := s.opts
+	silent, announced := ending(o, s.cfg.habits.gen)
 	if announced >= 0 {
-		left := l.goAwayLeft
-		if l.connection > 0 {
-			left = min(left, l.connection)
+		left := o.GoAwayLeft
+		if o.ConnectionLife > 0 {
+			left = min(left, o.ConnectionLife)
 		}
 		s.after(now, announced, func(now time.Time) { s.goAway(now, left) })
 	}
 	if silent >= 0 {
 		s.after(now, silent, func(time.Time) { s.close(internal(reasonDeadline)) })
 	}
-	life := l.session
+	life := o.SessionLife
 	if life == 0 {
 		if s.cfg.habits.gen == gen38 {
 			return
@@ -91,8 +78,8 @@ func (s *session) setDeadlines(now time.Time) {
 		return
 	}
 	left := s.conv.began.Add(life).Sub(now)
-	s.after(now, max(left-l.goAwayLeft, 0), func(time.Time) {
-		s.send(serverFrame{GoAway: &goAway{TimeLeft: protoDuration(min(l.goAwayLeft, left))}})
+	s.after(now, max(left-o.GoAwayLeft, 0), func(time.Time) {
+		s.send(serverFrame{GoAway: &goAway{TimeLeft: protoDuration(min(o.GoAwayLeft, left))}})
 	})
 	s.after(now, left, func(time.Time) { s.close(policy(reasonAborted)) })
 }
@@ -100,5 +87,5 @@ func (s *session) setDeadlines(now time.Time) {
 // goAway announces the end of the connection and closes it at that time.
 func (s *session) goAway(now time.Time, left time.Duration) {
 	s.send(serverFrame{GoAway: &goAway{TimeLeft: protoDuration(left)}})
-	s.after(now, left+s.limits.grace, func(time.Time) { s.close(policy(reasonGoAwayIgnored)) })
+	s.after(now, left+goAwayExtra, func(time.Time) { s.close(policy(reasonGoAwayIgnored)) })
 }

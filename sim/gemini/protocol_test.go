@@ -11,6 +11,8 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/sim/wire"
 )
 
 // refusal is what a client sends on a new connection and how it is closed.
@@ -185,7 +187,7 @@ func TestAcceptedByModel(t *testing.T) {
 		{betaPath, setupFor("models/gemini-live-2.5-flash-preview", "")},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newBench(t, Options{}).dial(tt.path+"?key=good", nil)
+			c := newBench(t, wire.Options{}).dial(tt.path+"?key=good", nil)
 			c.send(tt.setup)
 			c.send(typed("hi"))
 			c.untilTurn()
@@ -198,7 +200,7 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range slices.Concat(refusedMessages(), refusedSetups(), refusedTools(), refusedByModels()) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, Options{})
+				b := newBench(t, wire.Options{})
 				if tt.path == "" {
 					tt.path = betaPath
 				}
@@ -240,7 +242,7 @@ func TestAccepted(t *testing.T) {
 	for name, setup := range setups {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newBench(t, Options{}).open(setup)
+				c := newBench(t, wire.Options{}).open(setup)
 				// A video frame, audio in both shapes, and then a turn that answers.
 				c.send(`{"realtimeInput":{"video":{"data":"_-8=","mimeType":"image/jpeg"}}}`)
 				c.send(`{"realtimeInput":{"mediaChunks":[{"data":"AAAA","mimeType":"audio/pcm;rate=48000"}]}}`)
@@ -275,7 +277,7 @@ func TestPathsAndKeys(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, Options{})
+				b := newBench(t, wire.Options{})
 				if tt.status != 0 {
 					_, resp, err := websocket.Dial(t.Context(), "ws://sim"+tt.path, &websocket.DialOptions{HTTPClient: b.http, HTTPHeader: tt.header})
 					if err == nil || resp.StatusCode != tt.status {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"voicegw/sim/wire"
 )
 
 // recorded is one line of a recording.
@@ -83,7 +85,7 @@ func readRecording(t *testing.T, file string) []recorded {
 // playRecording sends the recorded messages, and after each batch listens until the
 // simulator has been quiet for a minute of fake time.
 func playRecording(t *testing.T, script []recorded) (want, got []string) {
-	b := newBench(t, Options{})
+	b := newBench(t, wire.Options{})
 	c := b.dial(betaPath+"?key=replay", nil)
 	pump := startPump(c)
 	defer pump.stop()

@@ -35,12 +35,12 @@ const maxEarly = 1000
 // time, and due returns when it wants to be called again.
 type session struct {
 	// Fixed after newSession.
-	limits limits
-	out    outlet
-	speak  func(voice, text string) spoken
-	grant  func() string // makes a resumption handle for conv
-	stats  *wire.Stats
-	log    *slog.Logger
+	opts  *wire.Options
+	out   outlet
+	speak func(voice, text string) spoken
+	grant func() string // makes a resumption handle for conv
+	stats *wire.Stats
+	log   *slog.Logger
 
 	// Owned by the connection's goroutine, like everything below.
 	cfg      config

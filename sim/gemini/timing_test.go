@@ -84,12 +84,12 @@ func find(frames []received, want string) received {
 func TestTurnCompleteWaitsForPlayback(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		options Options
+		options wire.Options
 		factor  float64 // of the audio's length, from first audio to turnComplete
 	}{
-		{"real time", Options{}, 1},
-		{"a fast player", Options{PlaybackSpeed: 10}, 0.25}, // generation at 4 times real time takes longer
-		{"no player", Options{PlaybackSpeed: -1}, 0.25},
+		{"real time", wire.Options{}, 1},
+		{"a fast player", wire.Options{PlaybackSpeed: 10}, 0.25}, // generation at 4 times real time takes longer
+		{"no player", wire.Options{PlaybackSpeed: -1}, 0.25},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestTurnCompleteWaitsForPlayback(t *testing.T) {
 func TestChunks(t *testing.T) {
 	for model, ms := range map[string]int{model25: 60, model31: 190, model38: 160} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newBench(t, Options{}).open(setupFor(model, ""))
+			c := newBench(t, wire.Options{}).open(setupFor(model, ""))
 			c.send(typed("go"))
 			_, sizes := audioOf(t, c.untilTurn())
 			if sizes[0] != ms*48 {
@@ -133,7 +133,7 @@ func TestChunks(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := newBench(t, Options{Options: wire.Options{ChunkMS: 20, FirstAudioMS: -1, Speed: -1}, PlaybackSpeed: -1}).open(setupFor(model25, ""))
+		c := newBench(t, wire.Options{ChunkMS: 20, FirstAudioMS: -1, Speed: -1, PlaybackSpeed: -1}).open(setupFor(model25, ""))
 		sent := time.Now()
 		c.send(typed("go"))
 		frames := c.untilTurn()
@@ -150,13 +150,13 @@ func TestChunks(t *testing.T) {
 // once.
 func TestFirstAudioDelayIsPaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := Options{Options: wire.Options{FirstAudioMS: 5000, Speed: -1, Scenario: mustScenario(t, `
+		o := wire.Options{FirstAudioMS: 5000, Speed: -1, Scenario: mustScenario(t, `
 otherwise:
   - say: One.
   - say: Two.
   - wait: 1s
   - say: Three.
-`)}, PlaybackSpeed: -1}
+`), PlaybackSpeed: -1}
 		c := newBench(t, o).open(setupFor(model25, ""))
 		sent := time.Now()
 		c.send(typed("go"))
@@ -170,7 +170,7 @@ otherwise:
 	})
 }
 
-func life(d time.Duration, o Options) Options {
+func life(d time.Duration, o wire.Options) wire.Options {
 	o.ConnectionLife = d
 	return o
 }
@@ -180,26 +180,26 @@ func TestLifetimes(t *testing.T) {
 	resumable := `"sessionResumption":{}`
 	tests := []struct {
 		name    string
-		options Options
+		options wire.Options
 		setup   string
 		goAway  time.Duration // 0: none
 		closed  time.Duration
 		code    int
 	}{
-		{"measured", Options{}, setupFor(model25, ""), 9 * time.Minute, 9*time.Minute + 50400*time.Millisecond, 1008},
-		{"3.8", Options{}, setupFor(model38, ""), 0, 58 * time.Minute, 1011},
-		{"options", Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: 2 * time.Second}, setupFor(model38, ""), 10 * time.Second, 12400 * time.Millisecond, 1008},
-		{"an announcement of nothing", Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: -1}, setupFor(model31, ""), 10 * time.Second, 10400 * time.Millisecond, 1008},
-		{"an announcement long before", Options{GoAwayAfter: time.Minute, GoAwayLeft: 300 * time.Second}, setupFor(model31, ""), time.Minute, 6*time.Minute + 400*time.Millisecond, 1008},
-		{"a short life", life(20*time.Second, Options{}), setupFor(model31, ""), 15 * time.Second, 20400 * time.Millisecond, 1008},
-		{"a short life, announced early", life(20*time.Second, Options{GoAwayLeft: 12 * time.Second}), setupFor(model31, ""), 8 * time.Second, 20400 * time.Millisecond, 1008},
-		{"a short life, announced at once", life(20*time.Second, Options{GoAwayLeft: time.Minute}), setupFor(model31, ""), time.Nanosecond, 20400 * time.Millisecond, 1008},
-		{"a short life, announced at a time", life(20*time.Second, Options{GoAwayAfter: 18 * time.Second}), setupFor(model38, ""), 18 * time.Second, 20400 * time.Millisecond, 1008},
-		{"a long life", life(20*time.Minute, Options{}), setupFor(model38, `"contextWindowCompression":{"slidingWindow":{}}`), 0, 20 * time.Minute, 1011},
-		{"a short life of 3.8", life(5*time.Second, Options{}), setupFor(model38, ""), 0, 5 * time.Second, 1011},
-		{"a silent end", life(5*time.Second, Options{GoAwayAfter: -1}), setupFor(model25, ""), 0, 5 * time.Second, 1011},
-		{"session", Options{GoAwayAfter: -1}, setupFor(model25, resumable), 14*time.Minute + 10*time.Second, 15 * time.Minute, 1008},
-		{"session by option", Options{GoAwayAfter: -1, SessionLife: 5 * time.Second}, setupFor(model25, ""), time.Nanosecond, 5 * time.Second, 1008},
+		{"measured", wire.Options{}, setupFor(model25, ""), 9 * time.Minute, 9*time.Minute + 50400*time.Millisecond, 1008},
+		{"3.8", wire.Options{}, setupFor(model38, ""), 0, 58 * time.Minute, 1011},
+		{"options", wire.Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: 2 * time.Second}, setupFor(model38, ""), 10 * time.Second, 12400 * time.Millisecond, 1008},
+		{"an announcement of nothing", wire.Options{GoAwayAfter: 10 * time.Second, GoAwayLeft: -1}, setupFor(model31, ""), 10 * time.Second, 10400 * time.Millisecond, 1008},
+		{"an announcement long before", wire.Options{GoAwayAfter: time.Minute, GoAwayLeft: 300 * time.Second}, setupFor(model31, ""), time.Minute, 6*time.Minute + 400*time.Millisecond, 1008},
+		{"a short life", life(20*time.Second, wire.Options{}), setupFor(model31, ""), 15 * time.Second, 20400 * time.Millisecond, 1008},
+		{"a short life, announced early", life(20*time.Second, wire.Options{GoAwayLeft: 12 * time.Second}), setupFor(model31, ""), 8 * time.Second, 20400 * time.Millisecond, 1008},
+		{"a short life, announced at once", life(20*time.Second, wire.Options{GoAwayLeft: time.Minute}), setupFor(model31, ""), time.Nanosecond, 20400 * time.Millisecond, 1008},
+		{"a short life, announced at a time", life(20*time.Second, wire.Options{GoAwayAfter: 18 * time.Second}), setupFor(model38, ""), 18 * time.Second, 20400 * time.Millisecond, 1008},
+		{"a long life", life(20*time.Minute, wire.Options{}), setupFor(model38, `"contextWindowCompression":{"slidingWindow":{}}`), 0, 20 * time.Minute, 1011},
+		{"a short life of 3.8", life(5*time.Second, wire.Options{}), setupFor(model38, ""), 0, 5 * time.Second, 1011},
+		{"a silent end", life(5*time.Second, wire.Options{GoAwayAfter: -1}), setupFor(model25, ""), 0, 5 * time.Second, 1011},
+		{"session", wire.Options{GoAwayAfter: -1}, setupFor(model25, resumable), 14*time.Minute + 10*time.Second, 15 * time.Minute, 1008},
+		{"session by option", wire.Options{GoAwayAfter: -1, SessionLife: 5 * time.Second}, setupFor(model25, ""), time.Nanosecond, 5 * time.Second, 1008},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestLifetimes(t *testing.T) {
 	}
 	t.Run("a connection without an end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			c := newBench(t, life(-1, Options{})).open(setupFor(model31, `"contextWindowCompression":{"slidingWindow":{}}`))
+			c := newBench(t, life(-1, wire.Options{})).open(setupFor(model31, `"contextWindowCompression":{"slidingWindow":{}}`))
 			p := startPump(c)
 			defer p.stop()
 			for {
@@ -244,7 +244,7 @@ func TestLifetimes(t *testing.T) {
 	})
 	t.Run("compressed", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			c := newBench(t, Options{GoAwayAfter: -1}).open(setupFor(model25, `"contextWindowCompression":{"slidingWindow":{}}`))
+			c := newBench(t, wire.Options{GoAwayAfter: -1}).open(setupFor(model25, `"contextWindowCompression":{"slidingWindow":{}}`))
 			p := startPump(c)
 			defer p.stop()
 			select {
@@ -258,7 +258,7 @@ func TestLifetimes(t *testing.T) {
 
 func TestQuotaShowsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newBench(t, Options{}).dial(betaPath+"?key=quota", nil)
+		c := newBench(t, wire.Options{}).dial(betaPath+"?key=quota", nil)
 		c.send(setupFor(model25, ""))
 		c.next()
 		began := time.Now()
@@ -271,7 +271,7 @@ func TestQuotaShowsLate(t *testing.T) {
 // TestResumeWhileOpen: the old socket must be closed first.
 func TestResumeWhileOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{})
+		b := newBench(t, wire.Options{})
 		first := b.open(setupFor(model25, `"sessionResumption":{}`))
 		first.send(typed("hi"))
 		first.untilTurn()
@@ -296,7 +296,7 @@ func TestResumeWhileOpen(t *testing.T) {
 		b.open(again)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{GoAwayAfter: -1, SessionLife: -1})
+		b := newBench(t, wire.Options{GoAwayAfter: -1, SessionLife: -1})
 		c := b.open(setupFor(model25, `"sessionResumption":{}`))
 		c.send(typed("hi"))
 		c.untilTurn()
@@ -317,7 +317,7 @@ func TestResumeWhileOpen(t *testing.T) {
 // refuses later ones.
 func TestCloseEndsConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{})
+		b := newBench(t, wire.Options{})
 		talking := b.open(setupFor(model25, ""))
 		talking.send(typed("hi"))
 		idle := b.dial(betaPath+"?key=k", nil)
@@ -329,7 +329,7 @@ func TestCloseEndsConnections(t *testing.T) {
 			codes[1] = int(idle.closed().Code)
 		}()
 		synctest.Wait()
-		if err := b.h.Close(context.Background()); err != nil {
+		if err := b.h.opts.Group.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		<-done
@@ -353,14 +353,14 @@ func TestCloseEndsConnections(t *testing.T) {
 // TestFaultsAtConnect are those before there is a WebSocket.
 func TestFaultsAtConnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{Options: wire.Options{Faults: mustFaults(t, `
+		b := newBench(t, wire.Options{Faults: mustFaults(t, `
 faults:
   - {at: connect, connection: 1, do: delay, for: 3s}
   - {at: connect, connection: 2, do: quota}
   - {at: connect, connection: 3, do: drop}
   - {at: connect, connection: 4, do: close, code: 1013, reason: later}
   - {at: setup, connection: 5, do: silence}
-`)}})
+`)})
 		began := time.Now()
 		b.open(setupFor(model25, ""))
 		if d := time.Since(began); d != 3*time.Second {
@@ -395,13 +395,13 @@ faults:
 func TestManyConnections(t *testing.T) {
 	const clients = 40
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, Options{Options: wire.Options{Scenario: mustScenario(t, `
+		b := newBench(t, wire.Options{Scenario: mustScenario(t, `
 rules:
   - when: {utterance: any}
     do: [{say: One.}]
   - when: {text: any}
     do: [{say: "${text}"}]
-`)}})
+`)})
 		var all sync.WaitGroup
 		for i := range clients {
 			c := b.open(setupFor([]string{model25, model31}[i%2], ""))

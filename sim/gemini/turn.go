@@ -236,10 +236,10 @@ func (s *session) deliver(now time.Time, t *turn) bool {
 
 // played is how long the imagined player needs for a piece of audio.
 func (s *session) played(d time.Duration) time.Duration {
-	if s.limits.playback <= 0 {
+	if s.opts.PlaybackSpeed <= 0 {
 		return 0
 	}
-	return time.Duration(float64(d) / s.limits.playback)
+	return time.Duration(float64(d) / s.opts.PlaybackSpeed)
 }
 
 // endLine keeps the sent part of a line: only that is what the model will remember.
@@ -384,7 +384,7 @@ func (s *session) instructionTokens() int {
 
 // pace are the delivery options of this model.
 func (s *session) pace() pace.Options {
-	o := pace.Options{ChunkMS: s.limits.chunkMS, FirstAudioMS: s.limits.firstAudioMS, Speed: s.limits.speed}
+	o := pace.Options{ChunkMS: s.opts.ChunkMS, FirstAudioMS: s.opts.FirstAudioMS, Speed: s.opts.Speed}
 	o.ChunkMS = cmp.Or(o.ChunkMS, s.cfg.habits.chunkMS)
 	return o
 }

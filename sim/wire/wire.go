@@ -20,15 +20,37 @@ type Options struct {
 	// Seed makes ids, faults and choices repeatable: connection n of a server
 	// uses Seed and n. Zero is an ordinary seed.
 	Seed uint64
-	// Speed, ChunkMS and FirstAudioMS are those of pace.Options; zero means the
-	// wire's default.
-	Speed        float64
-	ChunkMS      int
+	// Speed is how many seconds of audio the model makes in a second. Zero
+	// means each wire's default (OpenAI 4); a negative value means everything at once.
+	Speed float64
+	// ChunkMS is the length of an audio chunk in ms. Zero means each wire's default,
+	// as recorded (OpenAI 250, Gemini by model).
+	ChunkMS int
+	// FirstAudioMS is the time from the end of the input to the first audio, in
+	// ms. Zero means 200; a negative value means no delay.
 	FirstAudioMS int
-	// ConnectionLife is the age at which a connection ends as the provider's do. Zero means
-	// the provider's own: 60 min on OpenAI, on Gemini as gemini.Options say. A negative
-	// value means that connections do not end of age.
+	// PlaybackSpeed is the speed at which Gemini assumes that its audio is played:
+	// turnComplete is held back until playback ends. Zero means 1, real time; a negative
+	// value means that turnComplete follows generationComplete at once.
+	PlaybackSpeed float64
+	// ConnectionLife is the age at which a connection ends as the provider's do; OpenAI's
+	// sessions name that time in expires_at. Zero means the provider's own (OpenAI 60 min,
+	// Gemini 9:50 or 58:00); a negative value means that connections do not end of age.
 	ConnectionLife time.Duration
+	// GoAwayAfter is the age of a connection at which Gemini sends goAway. Zero means the
+	// model's own habit, as measured: GoAwayLeft before the end, which is at 9:50; for models
+	// of the 3.8 generation no goAway but a silent close 1011 at 58:00. ConnectionLife changes
+	// those ends. A negative value means no goAway: the connection ends silently at
+	// ConnectionLife, or not at all if that is zero.
+	GoAwayAfter time.Duration
+	// GoAwayLeft is the time that goAway announces. The connection is closed
+	// 1008 that long (and 0.4 s) after it. Zero means 50 s, and with a ConnectionLife at most
+	// a quarter of it; a negative value means 0 s.
+	GoAwayLeft time.Duration
+	// SessionLife is how long a conversation with Gemini lasts, over all its connections,
+	// without context window compression. Zero means 15 min, and no limit
+	// for the 3.8 generation; negative means no limit.
+	SessionLife time.Duration
 	// Logger receives a line when a connection begins or ends. Nil disables logging.
 	Logger *slog.Logger
 	// Stats is updated. Nil disables counting.
