@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/sim/fault"
+	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -35,30 +36,30 @@ type connection struct {
 
 // serveLive upgrades the request and plays the model until the connection ends.
 func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
-	key := requestKey(r)
+	key := rest.GoogleKeyOf(r)
 	fate := wire.ClassifyKey(key)
 	if fate == wire.KeyMissing {
 		// The HTTP layer refuses it before there is a WebSocket.
 		h.stats.Refused.Add(1)
-		refuseKey(w, fate)
+		rest.Refuse(w, rest.Google, rest.GoogleKey(key))
 		return
 	}
 	answer := func(a fault.Action) bool {
 		switch a.Kind {
 		case fault.Quota:
 			h.stats.Refused.Add(1)
-			return refuseKey(w, wire.KeyQuota)
+			rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusTooManyRequests, Message: reasonQuota})
 		case fault.HTTPError:
-			writeError(w, a.Code, wire.StatusName(a.Code), cmp.Or(a.Reason, http.StatusText(a.Code)))
-			return true
+			rest.Refuse(w, rest.Google, &rest.Error{Status: a.Code, Message: cmp.Or(a.Reason, http.StatusText(a.Code))})
 		default:
 			return false
 		}
+		return true
 	}
 	o := wire.ConnOptions{Binary: true, Unknown: unknownEvent, Answer: answer}
-	h.opts.Serve(w, r, fault.APILive, o, func(wc *wire.Conn, begin wire.Begin, rest []fault.Action) {
-		// The others need a session, which has not begun yet.
-		wc.Do(slices.DeleteFunc(rest, func(a fault.Action) bool { return !slices.Contains(withoutSession, a.Kind) }))
+	h.opts.Serve(w, r, fault.APILive, o, func(wc *wire.Conn, begin wire.Begin, others []fault.Action) {
+		// The rest need a session, which has not begun yet.
+		wc.Do(slices.DeleteFunc(others, func(a fault.Action) bool { return !slices.Contains(withoutSession, a.Kind) }))
 		c := &connection{
 			h: h, at: at, key: key, fate: fate, wc: wc, seed: begin.Seed,
 			ids: wire.NewIDs(begin.Seed), log: h.log.With("wire", "gemini", "conn", begin.N),

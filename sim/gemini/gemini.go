@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/sim/pace"
+	"voicegw/sim/rest"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -38,7 +39,7 @@ func New(o wire.Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at, ok := parsePath(r.URL.Path)
 	if !ok {
-		writeError(w, http.StatusNotFound, "NOT_FOUND", "The requested URL "+r.URL.Path+" was not found on this server.")
+		rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusNotFound, Message: "The requested URL " + r.URL.Path + " was not found on this server."})
 		return
 	}
 	h.serveLive(w, r, at)

@@ -1,10 +1,6 @@
 package gemini
 
-import (
-	"net/http"
-	"regexp"
-	"strings"
-)
+import "regexp"
 
 // route is the information in a path and its parameters.
 type route struct {
@@ -38,20 +34,4 @@ func parsePath(path string) (route, bool) {
 		return route{version: m[1], vertex: true}, true
 	}
 	return route{}, false
-}
-
-// requestKey returns the credential of a request: query parameter key or access_token, header
-// x-goog-api-key, or Authorization with Token or Bearer.
-func requestKey(r *http.Request) string {
-	q := r.URL.Query()
-	for _, k := range []string{q.Get("key"), q.Get("access_token"), r.Header.Get("X-Goog-Api-Key")} {
-		if k != "" {
-			return k
-		}
-	}
-	scheme, cred, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Token") || strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(cred)
-	}
-	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -96,11 +97,9 @@ func (r *refusal) reason() string { return r.err.Type + "." + r.err.Code }
 // refuseKey returns the provider's error for a key, or nil if the key is accepted.
 func refuseKey(key string) *refusal {
 	switch wire.ClassifyKey(key) {
-	case wire.KeyInvalid:
-		return &refusal{3000, invalid("invalid_api_key", "", "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.")}
-	case wire.KeyExpired:
-		// No report of an expired key names the code: (own).
-		return &refusal{3000, invalid("expired_api_key", "", "The API key provided has expired. Create a new one.")}
+	case wire.KeyInvalid, wire.KeyExpired:
+		e := rest.OpenAIKey(key)
+		return &refusal{3000, invalid(e.Code, "", "%s", e.Message)}
 	case wire.KeyOK, wire.KeyMissing, wire.KeyQuota:
 	}
 	return nil

@@ -2,13 +2,13 @@ package openai
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"voicegw/sim/fault"
+	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -36,26 +36,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // writeError answers a request with the provider's error object.
 func writeError(w http.ResponseWriter, status int, e *apiError) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	type plain struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    string  `json:"code"`
-	}
-	// The write fails only if the client is gone.
-	_ = json.NewEncoder(w).Encode(struct {
-		Error plain `json:"error"`
-	}{plain{e.Message, e.Type, e.Param, e.Code}})
+	rest.Refuse(w, rest.OpenAI, &rest.Error{Status: status, Type: e.Type, Code: e.Code, Message: e.Message})
 }
 
 // keyOf returns the key: from a header, or from a subprotocol for browsers.
 func keyOf(r *http.Request) string {
-	if k := r.Header.Get("Api-Key"); k != "" {
-		return k
-	}
-	if k, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+	if k := rest.OpenAIKeyOf(r); k != "" {
 		return k
 	}
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
@@ -88,8 +74,8 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 		return true
 	}
 	o := wire.ConnOptions{Subprotocols: []string{"realtime"}, Answer: answer, UpgradeFirst: true}
-	h.opts.Serve(w, r, fault.APIRealtime, o, func(ws *wire.Conn, begin wire.Begin, rest []fault.Action) {
-		h.serve(ws, r, key, azure, begin, ws.Do(rest))
+	h.opts.Serve(w, r, fault.APIRealtime, o, func(ws *wire.Conn, begin wire.Begin, first []fault.Action) {
+		h.serve(ws, r, key, azure, begin, ws.Do(first))
 	})
 }
 

@@ -70,6 +70,13 @@ func Google(e *Error) []byte {
 	return b
 }
 
+// Refuse answers a request with an error, before there is an Exchange.
+func Refuse(w http.ResponseWriter, d Dialect, e *Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(d(e)) // fails only if the client is gone
+}
+
 // OpenAIKey returns OpenAI's error for a key, or nil if the key is accepted.
 func OpenAIKey(key string) *Error {
 	e := &Error{Status: http.StatusUnauthorized, Type: "invalid_request_error"}
@@ -79,6 +86,7 @@ func OpenAIKey(key string) *Error {
 	case wire.KeyInvalid:
 		e.Code, e.Message = "invalid_api_key", "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys."
 	case wire.KeyExpired:
+		// No report of an expired key names the code.
 		e.Code, e.Message = "expired_api_key", "The API key provided has expired. Create a new one."
 	case wire.KeyQuota:
 		return quota()

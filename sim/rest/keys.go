@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 )
@@ -16,14 +17,13 @@ func OpenAIKeyOf(r *http.Request) string {
 	return ""
 }
 
-// GoogleKeyOf returns the credential of a request: query key, x-goog-api-key, or
-// Authorization: Bearer.
+// GoogleKeyOf returns the credential of a request: query key or access_token, x-goog-api-key, or
+// Authorization: Bearer or Token.
 func GoogleKeyOf(r *http.Request) string {
-	if k := r.URL.Query().Get("key"); k != "" {
-		return k
+	q := r.URL.Query()
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Token") {
+		token = ""
 	}
-	if k := r.Header.Get("X-Goog-Api-Key"); k != "" {
-		return k
-	}
-	return OpenAIKeyOf(r)
+	return cmp.Or(q.Get("key"), q.Get("access_token"), r.Header.Get("X-Goog-Api-Key"), OpenAIKeyOf(r), strings.TrimSpace(token))
 }
