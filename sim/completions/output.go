@@ -2,10 +2,9 @@ package completions
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
 
 	"voicegw/sim/rest"
+	"voicegw/sim/wire"
 )
 
 // head is what chunks and whole answers have in common.
@@ -128,31 +127,7 @@ func (c *choiceOut) end(reason string) error {
 	return nil
 }
 
-// object is a JSON object whose keys are sent in the provider's order.
-type object []field
-
-type field struct {
-	key   string
-	value any
-}
-
-// MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		v, err := json.Marshal(f.value)
-		if err != nil {
-			return nil, fmt.Errorf("completions: encode %s: %w", f.key, err)
-		}
-		fmt.Fprintf(&b, "%q:%s", f.key, v)
-	}
-	b.WriteByte('}')
-	return []byte(b.String()), nil
-}
+type object = wire.Object
 
 // stream sends an answer piece by piece.
 type stream struct {
@@ -173,14 +148,14 @@ const (
 // send sends one chunk. If usage was requested, every chunk but the last has usage null.
 func (s *stream) send(choices []object, u *usage) error {
 	o := object{
-		{"id", s.head.ID}, {"object", chunkEvent}, {"created", s.head.Created}, {"model", s.head.Model},
-		{"service_tier", s.head.ServiceTier}, {"system_fingerprint", s.head.Fingerprint}, {"choices", choices},
+		"id", s.head.ID, "object", chunkEvent, "created", s.head.Created, "model", s.head.Model,
+		"service_tier", s.head.ServiceTier, "system_fingerprint", s.head.Fingerprint, "choices", choices,
 	}
 	if s.usage {
-		o = append(o, field{"usage", u})
+		o = append(o, "usage", u)
 	}
 	if s.obfuscate { // hides the length of the pieces
-		o = append(o, field{"obfuscation", s.x.IDs.Base62(8)})
+		o = append(o, "obfuscation", s.x.IDs.Base62(8))
 	}
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -207,7 +182,7 @@ type streamed struct {
 }
 
 func (c *streamed) delta(d object, reason any) error {
-	return c.s.send([]object{{{"index", c.index}, {"delta", d}, {"logprobs", nil}, {"finish_reason", reason}}}, nil)
+	return c.s.send([]object{{"index", c.index, "delta", d, "logprobs", nil, "finish_reason", reason}}, nil)
 }
 
 func (c *streamed) begin(alone bool) error {
@@ -225,41 +200,41 @@ func (c *streamed) role(content any) error {
 		return nil
 	}
 	c.open = true
-	return c.delta(object{{"role", "assistant"}, {"content", content}, {"refusal", nil}}, nil)
+	return c.delta(object{"role", "assistant", "content", content, "refusal", nil}, nil)
 }
 
 func (c *streamed) text(piece string) error {
 	if err := c.role(""); err != nil {
 		return err
 	}
-	return c.delta(object{{"content", piece}}, nil)
+	return c.delta(object{"content", piece}, nil)
 }
 
 func (c *streamed) refusal(piece string) error {
 	if err := c.role(nil); err != nil {
 		return err
 	}
-	return c.delta(object{{"refusal", piece}}, nil)
+	return c.delta(object{"refusal", piece}, nil)
 }
 
 func (c *streamed) call(i int, id, name string) error {
-	call := object{{"index", i}}
+	call := object{"index", i}
 	if id != "" {
-		call = append(call, field{"id", id})
+		call = append(call, "id", id)
 	}
-	call = append(call, field{"type", "function"}, field{"function", object{{"name", name}, {"arguments", ""}}})
+	call = append(call, "type", "function", "function", object{"name", name, "arguments", ""})
 	if c.alone && !c.open { // a single call comes in the chunk with the role
 		c.open = true
-		return c.delta(object{{"role", "assistant"}, {"content", nil}, {"tool_calls", []object{call}}, {"refusal", nil}}, nil)
+		return c.delta(object{"role", "assistant", "content", nil, "tool_calls", []object{call}, "refusal", nil}, nil)
 	}
 	if err := c.role(nil); err != nil {
 		return err
 	}
-	return c.delta(object{{"tool_calls", []object{call}}}, nil)
+	return c.delta(object{"tool_calls", []object{call}}, nil)
 }
 
 func (c *streamed) arguments(i int, piece string) error {
-	return c.delta(object{{"tool_calls", []object{{{"index", i}, {"function", object{{"arguments", piece}}}}}}}, nil)
+	return c.delta(object{"tool_calls", []object{{"index", i, "function", object{"arguments", piece}}}}, nil)
 }
 
 func (c *streamed) end(reason string) error {

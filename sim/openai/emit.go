@@ -1,44 +1,17 @@
 package openai
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-
 	"voicegw/audio"
+	"voicegw/sim/wire"
 )
 
-// object is a JSON object with its keys in this order: a key, its value, the next key and so on.
-type object []any
-
-// MarshalJSON writes the keys in their order.
-func (o object) MarshalJSON() ([]byte, error) { return o.encode(true) }
-
-// encode is MarshalJSON; escape is as in json.Encoder.SetEscapeHTML.
-func (o object) encode(escape bool) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(escape)
-	b.WriteByte('{')
-	for i := 0; i+1 < len(o); i += 2 {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%q:", o[i])
-		if err := enc.Encode(o[i+1]); err != nil {
-			return nil, err
-		}
-		b.Truncate(b.Len() - 1) // the new line that Encode adds
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
+type object = wire.Object
 
 // emit sends an event with the keys and values that follow type and event_id, in the order of
 // the recordings. The faults that are due at it wait for settle, so that the state does not
 // change while it is being sent.
 func (c *conn) emit(event string, members ...any) {
-	frame, err := append(object{"type", event, "event_id", c.eventID()}, members...).encode(false)
+	frame, err := append(object{"type", event, "event_id", c.eventID()}, members...).Encode(false)
 	if err != nil {
 		// Every value can be encoded; a client's raw JSON was parsed before.
 		c.log.Error("event not sent", "event", event, "error", err)
@@ -57,7 +30,7 @@ func (c *conn) emitItem(event string, previous *string, it *item) {
 // emitAudio sends an audio delta without an intermediate string.
 func (c *conn) emitAudio(at object, data []byte) {
 	const event = "response.output_audio.delta"
-	head, err := append(object{"type", event, "event_id", c.eventID()}, at...).encode(false)
+	head, err := append(object{"type", event, "event_id", c.eventID()}, at...).Encode(false)
 	if err != nil { // strings and numbers only
 		return
 	}
