@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"voicegw/sim/fault"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
@@ -87,17 +88,6 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-func TestLineCacheIsBounded(t *testing.T) {
-	var c lineCache
-	for i := range maxLines + 5 {
-		c.speak("", fmt.Sprint(i))
-	}
-	c.speak("", fmt.Sprint(maxLines+4))
-	if len(c.lines) != maxLines || len(c.order) != maxLines {
-		t.Errorf("%d lines, %d in order", len(c.lines), len(c.order))
-	}
-}
-
 func TestDepthIsBounded(t *testing.T) {
 	nested := func(n int) string {
 		return `{"toolResponse":{"functionResponses":[{"response":{"a":` + strings.Repeat("[", n) + strings.Repeat("]", n) + `}}]}}`
@@ -171,8 +161,8 @@ func TestUnnamedResult(t *testing.T) {
 func TestOnlyWhatWasSentIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, out := newTestSession(t, setupFor(model25, ""))
-		s.speak = func(_, _ string) spoken {
-			return New(wire.Options{}).lines.speak("", "one two three four five six seven eight nine ten")
+		s.speak = func(_, _ string) voice.Utterance {
+			return New(wire.Options{}).speak("", "one two three four five six seven eight nine ten")
 		}
 		now := time.Now()
 		must(t, s, now, typed("go"))

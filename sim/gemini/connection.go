@@ -194,7 +194,7 @@ func (h *Handler) newSession(cfg config, conv *conversation, out outlet, log *sl
 		life = handleLifeVertex
 	}
 	return &session{
-		opts: &h.opts, out: out, speak: h.lines.speak, stats: h.stats, log: log,
+		opts: &h.opts, out: out, speak: h.speak, stats: h.stats, log: log,
 		cfg: cfg, resumed: cfg.handle != "", conv: conv, ear: newEar(cfg.realtime, cfg.habits.vertex),
 		grant: func() string {
 			handle := conv.ids.UUID()

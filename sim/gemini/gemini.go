@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
-	"voicegw/sim/pace"
 	"voicegw/sim/rest"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
@@ -23,7 +20,7 @@ type Handler struct {
 	stats *wire.Stats
 
 	resumable *registry
-	lines     lineCache
+	lines     voice.Cache
 }
 
 // New makes a handler that behaves like the provider. It cannot fail.
@@ -45,53 +42,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serveLive(w, r, at)
 }
 
-// spoken is a line as sound.
-type spoken struct {
-	pcm   []byte
-	words []pace.Word
-}
-
-// lineCache keeps spoken lines, because many conversations say the same.
-type lineCache struct {
-	mu    sync.Mutex // guards the following fields
-	lines map[lineKey]spoken
-	order []lineKey
-}
-
-type lineKey struct{ voice, text string }
-
-// maxLines bounds the cache to about 20 MB of ordinary lines.
-const maxLines = 64
-
-// speak synthesizes a line, or returns it from the cache. The result is shared and
-// must not be changed.
-func (c *lineCache) speak(name, text string) spoken {
-	key := lineKey{name, text}
-	c.mu.Lock()
-	line, ok := c.lines[key]
-	c.mu.Unlock()
-	if ok {
-		return line
-	}
-	u := voice.New(voice.Options{Rate: outputRate, Voice: name}).Speak(text)
-	line.pcm = u.PCM
-	for _, w := range u.Words {
-		line.words = append(line.words, pace.Word{Text: w.Text, Start: w.Start})
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.lines == nil {
-		c.lines = map[lineKey]spoken{}
-	}
-	if _, again := c.lines[key]; !again {
-		c.order = append(c.order, key)
-	}
-	c.lines[key] = line
-	if len(c.order) > maxLines {
-		delete(c.lines, c.order[0])
-		c.order = slices.Delete(c.order, 0, 1)
-	}
-	return line
+// speak synthesizes a line, or returns it from the cache. The result must not be changed.
+func (h *Handler) speak(name, text string) voice.Utterance {
+	return h.lines.Speak(text, voice.Options{Rate: outputRate, Voice: name})
 }
 
 // newConversation begins a conversation with the connection's seed.

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
@@ -37,7 +38,7 @@ type session struct {
 	// Fixed after newSession.
 	opts  *wire.Options
 	out   outlet
-	speak func(voice, text string) spoken
+	speak func(name, text string) voice.Utterance
 	grant func() string // makes a resumption handle for conv
 	stats *wire.Stats
 	log   *slog.Logger

@@ -165,7 +165,7 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 		line.Audio = make([]byte, int(say.Silence.Milliseconds())*line.BytesPerMS)
 	default:
 		u := s.speak(s.cfg.voiceName, say.Text)
-		line.Audio, line.Words = u.pcm, group(u.words, h.wordsPerPiece)
+		line.Audio, line.Words = u.PCM, group(u.Words, h.wordsPerPiece)
 		if h.together {
 			o.WordsAheadMS = -1
 		}

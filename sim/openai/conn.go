@@ -10,23 +10,24 @@ import (
 
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
 // conn is one session on one connection. Everything in it is owned by the
 // goroutine of run.
 type conn struct {
-	opts   wire.Options
-	stats  *wire.Stats
-	log    *slog.Logger
-	speech *speech
-	w      *wire.Conn
-	ids    *wire.IDs
-	model  model
-	azure  bool
-	quota  bool // every response fails because the quota is exhausted
-	deaf   bool // speech is transcribed, nothing is answered
-	begun  time.Time
+	opts  wire.Options
+	stats *wire.Stats
+	log   *slog.Logger
+	lines *voice.Cache
+	w     *wire.Conn
+	ids   *wire.IDs
+	model model
+	azure bool
+	quota bool // every response fails because the quota is exhausted
+	deaf  bool // speech is transcribed, nothing is answered
+	begun time.Time
 
 	sess     *session
 	conv     conversation

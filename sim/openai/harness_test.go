@@ -23,6 +23,7 @@ import (
 	"voicegw/internal/pipenet"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
@@ -261,10 +262,9 @@ func find(list []received, kind string) event {
 
 // sound is PCM at 24 kHz: speech with silence before and after.
 func sound(before, speech, after time.Duration) []byte {
-	line := spoken("This is a sentence that a person says to the machine, and it goes on for quite a while so that there is enough of it.",
-		speechKey{speed: 1}, format{"audio/pcm", 24000})
+	line := voice.New(voice.Options{}).Speak("This is a sentence that a person says to the machine, and it goes on for quite a while so that there is enough of it.")
 	pcm := make([]byte, audio.Bytes(24000, before))
-	pcm = append(pcm, line.Audio[:min(audio.Bytes(24000, speech), len(line.Audio))]...)
+	pcm = append(pcm, line.PCM[:min(audio.Bytes(24000, speech), len(line.PCM))]...)
 	return append(pcm, make([]byte, audio.Bytes(24000, after))...)
 }
 

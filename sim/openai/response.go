@@ -132,7 +132,7 @@ func (c *conn) say(r *response, s scenario.Say) {
 	if r.spoke {
 		o.FirstAudioMS = -1
 	}
-	line := c.speech.line(s, r)
+	line := lineOf(c.lines, s, r)
 	if line.Words == nil && line.Audio == nil {
 		return
 	}

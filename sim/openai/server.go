@@ -9,14 +9,15 @@ import (
 
 	"voicegw/sim/fault"
 	"voicegw/sim/rest"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
 // Handler serves the API. It may be used concurrently.
 type Handler struct {
-	opts   wire.Options
-	speech speech
-	held   atomic.Int64 // bytes of audio that conversations keep
+	opts  wire.Options
+	lines voice.Cache
+	held  atomic.Int64 // bytes of audio that conversations keep
 }
 
 // New makes the OpenAI side of the simulator.
@@ -84,7 +85,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, begin wire.Begin, first []fault.Action) {
 	log := h.opts.Logger.With("wire", "openai", "conn", begin.N)
 	c := &conn{
-		opts: h.opts, stats: h.opts.Stats, log: log, speech: &h.speech, w: ws, ids: wire.NewIDs(begin.Seed),
+		opts: h.opts, stats: h.opts.Stats, log: log, lines: &h.lines, w: ws, ids: wire.NewIDs(begin.Seed),
 		azure: azure, quota: wire.ClassifyKey(key) == wire.KeyQuota, begun: time.Now(),
 		dialogue: h.opts.Scenario.NewDialogue(begin.Seed), inputOf: map[string]inputTokens{},
 		conv: conversation{held: &h.held},

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -12,28 +11,12 @@ import (
 	"voicegw/sim/voice"
 )
 
-// maxSpeech bounds the spoken lines in the cache, in bytes.
-const maxSpeech = 64 << 20
-
 // wordTime is the pace of written words, as if they were spoken.
 const wordTime = 60 * time.Millisecond
 
-// speech speaks lines and caches them, because many sessions say the same. It may be used
-// concurrently.
-type speech struct {
-	mu    sync.Mutex // guards the following fields
-	kept  map[speechKey]pace.Line
-	bytes int
-}
-
-type speechKey struct {
-	text, voice, format string
-	speed               float64
-}
-
-// line is the words and audio of a step, in the format of the response. The caller may
+// lineOf is the words and audio of a step, in the format of the response. The caller may
 // change its words but not its audio.
-func (s *speech) line(say scenario.Say, r *response) pace.Line {
+func lineOf(lines *voice.Cache, say scenario.Say, r *response) pace.Line {
 	if r.inText {
 		return written(say.Text)
 	}
@@ -41,26 +24,7 @@ func (s *speech) line(say scenario.Say, r *response) pace.Line {
 	if say.Text == "" {
 		return pace.Line{Audio: silence(f, say.Silence), BytesPerMS: f.bytesPerMS()}
 	}
-	key := speechKey{say.Text, r.obj.Audio.Output.Voice, f.Type, r.speed}
-	s.mu.Lock()
-	line, ok := s.kept[key]
-	s.mu.Unlock()
-	if !ok {
-		line = spoken(say.Text, key, f)
-		s.keep(key, line)
-	}
-	line.Words = append([]pace.Word(nil), line.Words...)
-	return line
-}
-
-func (s *speech) keep(key speechKey, line pace.Line) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept == nil || s.bytes+len(line.Audio) > maxSpeech {
-		s.kept, s.bytes = map[speechKey]pace.Line{}, 0
-	}
-	s.kept[key] = line
-	s.bytes += len(line.Audio)
+	return spoken(lines.Speak(say.Text, voice.Options{Rate: f.hz(), Voice: r.obj.Audio.Output.Voice, Speed: r.speed}), f)
 }
 
 // written is a line of text without audio.
@@ -72,16 +36,14 @@ func written(text string) pace.Line {
 	return l
 }
 
-// spoken synthesizes a line in a format.
-func spoken(text string, key speechKey, f format) pace.Line {
-	u := voice.New(voice.Options{Rate: f.hz(), Voice: key.voice, Speed: key.speed}).Speak(text)
-	l := pace.Line{BytesPerMS: f.bytesPerMS()}
+// spoken is a spoken line in a format.
+func spoken(u voice.Utterance, f format) pace.Line {
+	l := pace.Line{Audio: f.encode(u.PCM), BytesPerMS: f.bytesPerMS()}
 	for _, w := range u.Words {
 		for _, t := range tokens(w.Text) {
 			l.Words = append(l.Words, pace.Word{Text: t, Start: w.Start})
 		}
 	}
-	l.Audio = f.encode(u.PCM)
 	return l
 }
 

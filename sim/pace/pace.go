@@ -6,7 +6,11 @@
 // due parts with Next. That makes it exact under testing/synctest.
 package pace
 
-import "time"
+import (
+	"time"
+
+	"voicegw/sim/voice"
+)
 
 // Options configure a model's delivery. Zero values mean the defaults.
 type Options struct {
@@ -26,10 +30,7 @@ type Options struct {
 }
 
 // Word is a piece of the transcript and where in the audio it is heard.
-type Word struct {
-	Text  string
-	Start time.Duration
-}
+type Word = voice.Word
 
 // Line is one spoken line in the format that is sent.
 type Line struct {

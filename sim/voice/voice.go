@@ -12,9 +12,6 @@ type Options struct {
 	// Zero means 24000; a value outside the range is moved to the nearest limit, a value
 	// between two multiples to the lower one.
 	Rate int
-	// Pitch is the mean fundamental frequency in Hz, 60 to 300. Zero means the
-	// pitch of the named voice, about 110 for the default one.
-	Pitch float64
 	// Speed multiplies the rate of speech: 1 is about 165 words a minute.
 	// Zero means 1; the range is 0.5 to 3.
 	Speed float64
@@ -39,9 +36,9 @@ type Word struct {
 	// Text is the word as written, with the white space before it and the
 	// punctuation attached to it.
 	Text string
-	// Start and End are offsets from the beginning of the PCM. A pause after the
-	// word belongs to it.
-	Start, End time.Duration
+	// Start is the offset from the beginning of the PCM. The word ends where the next one
+	// begins: a pause after it belongs to it.
+	Start time.Duration
 }
 
 // Voice speaks. It is immutable after New and may be used
@@ -62,9 +59,6 @@ func New(opts Options) *Voice {
 	if opts.Speed > 0 {
 		v.speed = min(max(opts.Speed, 0.5), 3)
 	}
-	if opts.Pitch > 0 {
-		v.timbre.pitch = min(max(opts.Pitch, 60), 300)
-	}
 	return v
 }
 
@@ -84,9 +78,7 @@ func (v *Voice) Speak(text string) Utterance {
 	for i := range tr.frames {
 		samples = mouth.run(&tr.frames[i], samples)
 	}
-	pcm := v.resample(toPCM(samples))
-	total := time.Duration(len(pcm)/2) * time.Second / time.Duration(v.rate)
-	return Utterance{PCM: pcm, Words: timing(written, tr, total)}
+	return Utterance{PCM: v.resample(toPCM(samples)), Words: timing(written, tr)}
 }
 
 // prepare cuts text into written words and the spoken words for each. Written words
@@ -138,9 +130,8 @@ func (v *Voice) resample(pcm []byte) []byte {
 	return r.Flush(r.Process(nil, pcm))
 }
 
-// timing finds when each written word is heard. The first word begins with the audio, the last
-// ends with it, and each ends where the next begins.
-func timing(written []string, tr *track, total time.Duration) []Word {
+// timing finds when each written word is heard. The first word begins with the audio.
+func timing(written []string, tr *track) []Word {
 	words := make([]Word, len(written))
 	for i, text := range written {
 		words[i].Text = text
@@ -150,12 +141,6 @@ func timing(written []string, tr *track, total time.Duration) []Word {
 		if tr.segs[i].chunk == next {
 			words[next].Start = time.Duration(tr.start[i] * float64(time.Millisecond))
 			next++
-		}
-	}
-	for i := range words {
-		words[i].End = total
-		if i+1 < len(words) {
-			words[i].End = words[i+1].Start
 		}
 	}
 	return words

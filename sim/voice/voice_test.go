@@ -3,6 +3,7 @@ package voice
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -62,20 +63,27 @@ func checkWords(t *testing.T, text string, rate int, u Utterance) {
 		return
 	}
 	var b strings.Builder
-	at := time.Duration(0)
-	for _, w := range u.Words {
+	if at := u.Words[0].Start; at != 0 {
+		t.Errorf("%q: it begins at %v", text, at)
+	}
+	for i, w := range u.Words {
 		b.WriteString(w.Text)
-		if w.Start != at || w.End <= w.Start {
-			t.Errorf("%q: word %q is at %v to %v, want it to begin at %v", text, w.Text, w.Start, w.End, at)
+		end := length(u, rate)
+		if i+1 < len(u.Words) {
+			end = u.Words[i+1].Start
 		}
-		at = w.End
+		if end <= w.Start {
+			t.Errorf("%q: word %q is at %v to %v", text, w.Text, w.Start, end)
+		}
 	}
 	if b.String() != text {
 		t.Errorf("words give %q, want %q", b.String(), text)
 	}
-	if total := time.Duration(len(u.PCM)/2) * time.Second / time.Duration(rate); at != total {
-		t.Errorf("%q: words end at %v, the audio at %v", text, at, total)
-	}
+}
+
+// length is how long the audio is at a rate.
+func length(u Utterance, rate int) time.Duration {
+	return time.Duration(len(u.PCM)/2) * time.Second / time.Duration(rate)
 }
 
 func TestNothingToSay(t *testing.T) {
@@ -156,7 +164,7 @@ func TestOptions(t *testing.T) {
 func TestSpeed(t *testing.T) {
 	text := "The weather in London will be cold and windy tomorrow and the train to the station leaves at half past nine in the morning"
 	u := New(Options{}).Speak(text)
-	wpm := float64(len(u.Words)) / u.Words[len(u.Words)-1].End.Minutes()
+	wpm := float64(len(u.Words)) / length(u, 24000).Minutes()
 	if wpm < 130 || wpm > 200 {
 		t.Errorf("%.0f words a minute", wpm)
 	}
@@ -188,8 +196,26 @@ func BenchmarkSpeak(b *testing.B) {
 	b.ReportAllocs()
 	var audio time.Duration
 	for b.Loop() {
-		u := v.Speak(text)
-		audio += u.Words[len(u.Words)-1].End
+		audio += length(v.Speak(text), 24000)
 	}
 	b.ReportMetric(audio.Seconds()/b.Elapsed().Seconds(), "x-realtime")
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	var c Cache
+	if got, want := c.Speak("Hello.", Options{Rate: 8000}), New(Options{Rate: 8000}).Speak("Hello."); !bytes.Equal(got.PCM, want.PCM) || &c.Speak("Hello.", Options{Rate: 8000}).PCM[0] != &got.PCM[0] {
+		t.Error("it is spoken otherwise, or again")
+	}
+	var last cacheKey
+	for i := range 100 {
+		last = cacheKey{text: fmt.Sprint(i)}
+		c.keep(last, Utterance{PCM: make([]byte, 1<<20)})
+		sum := 0
+		for _, u := range c.kept {
+			sum += len(u.PCM)
+		}
+		if _, ok := c.kept[last]; !ok || sum != c.bytes || sum > maxKept {
+			t.Errorf("%d bytes are kept and %d counted", sum, c.bytes)
+		}
+	}
 }
