@@ -159,16 +159,13 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 	line := pace.Line{BytesPerMS: outputRate * 2 / 1000}
 	switch {
 	case s.cfg.text:
-		o.WordsAheadMS = -1
 		line.Words = textWords(say.Text)
 	case say.Text == "":
 		line.Audio = make([]byte, int(say.Silence.Milliseconds())*line.BytesPerMS)
 	default:
 		u := s.speak(s.cfg.voiceName, say.Text)
 		line.Audio, line.Words = u.PCM, group(u.Words, h.wordsPerPiece)
-		if h.together {
-			o.WordsAheadMS = -1
-		}
+		o.WordsWithAudio = h.together
 	}
 	t.line, t.lineBegan = pace.New(line, o), now
 }

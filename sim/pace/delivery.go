@@ -16,7 +16,7 @@ type Delivery struct {
 
 	// Owned by the caller of Next.
 	pos, word int           // bytes and words returned so far
-	begun     time.Duration // At of the first part with audio
+	begun     time.Duration // when the first part with audio was due
 	playedOut time.Duration
 	stopped   bool
 }
@@ -32,11 +32,8 @@ func New(line Line, o Options) *Delivery {
 	case o.FirstAudioMS > 0:
 		d.first = time.Duration(o.FirstAudioMS) * time.Millisecond
 	}
-	switch {
-	case o.WordsAheadMS < 0:
+	if o.WordsWithAudio {
 		d.ahead = 0
-	case o.WordsAheadMS > 0:
-		d.ahead = time.Duration(o.WordsAheadMS) * time.Millisecond
 	}
 	switch {
 	case o.Speed < 0:
@@ -87,10 +84,10 @@ func (d *Delivery) Next() (Part, bool) {
 	}
 	if len(d.line.Audio) == 0 {
 		d.word++
-		return Part{At: at, Words: d.line.Words[d.word-1 : d.word]}, true
+		return Part{Words: d.line.Words[d.word-1 : d.word]}, true
 	}
 	end := min(d.pos+d.chunk, len(d.line.Audio))
-	p := Part{At: at, Audio: d.line.Audio[d.pos:end], From: d.span(d.pos), To: d.span(end)}
+	p := Part{Audio: d.line.Audio[d.pos:end], From: d.span(d.pos), To: d.span(end)}
 	p.Words = d.wordsUntil(p.To+d.ahead, end == len(d.line.Audio))
 	if d.pos == 0 {
 		d.begun = at
@@ -122,18 +119,9 @@ func (d *Delivery) Sent() time.Duration { return d.span(d.pos) }
 // SentText is the transcript returned so far, which runs ahead of the audio.
 func (d *Delivery) SentText() string { return join(d.line.Words[:d.word]) }
 
-// Heard is how much of the line a client has heard at now (an offset like Due)
-// if it plays in real time from the first audio on and never runs out of audio.
-// It is never more than Sent.
-func (d *Delivery) Heard(now time.Duration) time.Duration {
-	if d.pos == 0 {
-		return 0
-	}
-	return min(max(now-d.begun, 0), d.Sent())
-}
-
-// PlayedOut returns when such a client has played everything returned so far;
-// 0 before the first audio.
+// PlayedOut returns when a client has played everything returned so far (an offset like Due)
+// if it plays in real time from the first audio on and never runs out of audio; 0 before the
+// first audio.
 func (d *Delivery) PlayedOut() time.Duration { return d.playedOut }
 
 // Text is the transcript up to a place in the audio: all words that begin

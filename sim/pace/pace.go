@@ -23,10 +23,9 @@ type Options struct {
 	// Speed is how many seconds of audio are sent per second. Zero means 4; a
 	// negative value means everything at once.
 	Speed float64
-	// WordsAheadMS is how far the words run ahead of their audio,
-	// in ms of audio. Zero means 1000; a negative value means that words leave
-	// with the chunk in which they begin.
-	WordsAheadMS int
+	// WordsWithAudio means that words leave with the chunk in which they begin; without it they
+	// run 1 s of audio ahead.
+	WordsWithAudio bool
 }
 
 // Word is a piece of the transcript and where in the audio it is heard.
@@ -45,7 +44,6 @@ type Line struct {
 
 // Part is what is sent at one moment: first the words, then the audio.
 type Part struct {
-	At    time.Duration
 	Words []Word
 	Audio []byte
 	// From and To are the audio's place in the line.

@@ -25,8 +25,8 @@ func TestPartsComeInOrderAtSpeed(t *testing.T) {
 	for i, want := range wantAt {
 		due, ok := d.Due()
 		p, got := d.Next()
-		if !ok || !got || due != want || p.At != want {
-			t.Fatalf("part %d: due %v, at %v, want %v", i, due, p.At, want)
+		if !ok || !got || due != want {
+			t.Fatalf("part %d: due %v, want %v", i, due, want)
 		}
 		for _, w := range p.Words {
 			words.WriteString(w.Text)
@@ -42,41 +42,39 @@ func TestPartsComeInOrderAtSpeed(t *testing.T) {
 }
 
 func TestWordsRunAheadAndAreAllThereAtTheEnd(t *testing.T) {
-	l := line(500, "a", "b", "c", "d", "e") // the last starts at 1200 ms, past the audio
-	d := New(l, Options{WordsAheadMS: 200})
+	l := line(500, "a", "b", "c", "d", "e", "f", "g") // the last two start at 1500 ms and 1800 ms, past the audio
+	d := New(l, Options{})
 	p, _ := d.Next()
-	if len(p.Words) != 2 { // before 250+200
-		t.Errorf("%d words with the first chunk, want 2", len(p.Words))
+	if len(p.Words) != 5 { // before 250+1000
+		t.Errorf("%d words with the first chunk, want 5", len(p.Words))
 	}
-	if p, _ = d.Next(); len(p.Words) != 3 {
-		t.Errorf("%d words with the last chunk, want 3", len(p.Words))
+	if p, _ = d.Next(); len(p.Words) != 2 {
+		t.Errorf("%d words with the last chunk, want 2", len(p.Words))
 	}
-	if d = New(l, Options{WordsAheadMS: -1}); true {
+	if d = New(l, Options{WordsWithAudio: true}); true {
 		if p, _ = d.Next(); len(p.Words) != 1 {
 			t.Errorf("%d words that begin in the first chunk, want 1", len(p.Words))
 		}
 	}
 }
 
-func TestHeardIsRealTimeFromTheFirstAudio(t *testing.T) {
+func TestPlayedInRealTimeFromTheFirstAudio(t *testing.T) {
 	d := New(line(1000, "x"), Options{FirstAudioMS: 100, Speed: 4})
-	if d.Heard(5*time.Second) != 0 || d.PlayedOut() != 0 {
-		t.Error("heard something before anything was sent")
+	if d.PlayedOut() != 0 {
+		t.Error("something is played before anything was sent")
 	}
 	d.Next()
-	d.Next()
-	for now, want := range map[time.Duration]time.Duration{50 * ms: 0, 100 * ms: 0, 400 * ms: 300 * ms, 900 * ms: 500 * ms} {
-		if got := d.Heard(now); got != want {
-			t.Errorf("heard %v at %v, want %v", got, now, want)
-		}
+	if d.PlayedOut() != 350*ms {
+		t.Errorf("played out at %v, want 350ms", d.PlayedOut())
 	}
+	d.Next()
 	if d.PlayedOut() != 600*ms {
 		t.Errorf("played out at %v, want 600ms", d.PlayedOut())
 	}
 }
 
 func TestStopEndsIt(t *testing.T) {
-	d := New(line(1000, "one", " two", " three", " four"), Options{WordsAheadMS: -1})
+	d := New(line(1000, "one", " two", " three", " four"), Options{WordsWithAudio: true})
 	d.Next()
 	d.Stop()
 	d.Stop()
@@ -98,17 +96,19 @@ func TestWordsAloneAndAllAtOnce(t *testing.T) {
 		t.Errorf("first word at %v", at)
 	}
 	d.Next()
-	if p, ok := d.Next(); !ok || p.At != 100*ms || p.Words[0].Text != " two" || p.Audio != nil {
-		t.Errorf("second part %+v", p)
+	at, _ := d.Due()
+	if p, ok := d.Next(); !ok || at != 100*ms || p.Words[0].Text != " two" || p.Audio != nil {
+		t.Errorf("second part %+v at %v", p, at)
 	}
 	if _, ok := d.Next(); ok {
 		t.Error("a third word")
 	}
 	d = New(line(5000), Options{FirstAudioMS: -1, Speed: -1})
-	for p, ok := d.Next(); ok; p, ok = d.Next() {
-		if p.At != 0 {
-			t.Fatalf("at %v, want everything at once", p.At)
+	for at, ok := d.Due(); ok; at, ok = d.Due() {
+		if at != 0 {
+			t.Fatalf("at %v, want everything at once", at)
 		}
+		d.Next()
 	}
 }
 
