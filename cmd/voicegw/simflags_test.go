@@ -34,7 +34,7 @@ func TestSimFlags(t *testing.T) {
 	if err := (simFlags{Fault: []string{"deaf", "at: turn, n: 2, do: goaway, for: 30s"}}).misbehave(&got); err != nil {
 		t.Fatal(err)
 	}
-	in := got.Faults.NewInjector(1, 1)
+	in := got.Faults.NewInjector(1, fault.Connection{N: 1})
 	if at := in.At(fault.Point{At: fault.AtSetup}); len(at) != 1 || at[0].Kind != fault.Deaf {
 		t.Errorf("at the setup: %+v", at)
 	}

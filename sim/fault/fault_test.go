@@ -27,7 +27,7 @@ faults:
   - {at: event, event: a.b, do: malformed, limit: 2}
   - {at: call, do: duplicate_call, repeat: 3}
   - {at: setup, connection: 2, do: drop}
-`).NewInjector(1, 1)
+`).NewInjector(1, Connection{N: 1})
 	for _, c := range []struct {
 		p    Point
 		want string
@@ -48,7 +48,7 @@ faults:
 			t.Errorf("%+v: got %s, want %s", c.p, got, c.want)
 		}
 	}
-	if got := parse(t, `{faults: [{at: setup, connection: 2, do: drop}]}`).NewInjector(1, 2).At(Point{At: AtSetup}); len(got) != 1 {
+	if got := parse(t, `{faults: [{at: setup, connection: 2, do: drop}]}`).NewInjector(1, Connection{N: 2}).At(Point{At: AtSetup}); len(got) != 1 {
 		t.Errorf("the second connection: %v", got)
 	}
 }
@@ -56,7 +56,7 @@ faults:
 func TestChanceIsSeeded(t *testing.T) {
 	s := parse(t, `{faults: [{at: frame, probability: 0.25, do: delay, for: 10ms, jitter: 20ms}, {at: frame, probability: 0.5, limit: 3, do: malformed}]}`)
 	run := func(seed uint64) (all string, delays, broken int) {
-		in := s.NewInjector(seed, 1)
+		in := s.NewInjector(seed, Connection{N: 1})
 		for range 1000 {
 			for _, a := range in.At(Point{At: AtFrame}) {
 				all += fmt.Sprint(a)
@@ -84,7 +84,7 @@ func TestChanceIsSeeded(t *testing.T) {
 }
 
 func TestTimedFaultsAreSorted(t *testing.T) {
-	in := parse(t, `{faults: [{at: time, after: 30s, do: goaway, for: 5s}, {at: time, after: 1s, do: delay, for: 1s}]}`).NewInjector(1, 1)
+	in := parse(t, `{faults: [{at: time, after: 30s, do: goaway, for: 5s}, {at: time, after: 1s, do: delay, for: 1s}]}`).NewInjector(1, Connection{N: 1})
 	got := in.Timed()
 	if len(got) != 2 || got[0].After != time.Second || got[1].Action.Kind != GoAway || got[1].Action.For != 5*time.Second {
 		t.Errorf("got %v", got)
@@ -93,14 +93,14 @@ func TestTimedFaultsAreSorted(t *testing.T) {
 
 func TestNilDoesNothing(t *testing.T) {
 	var s *Script
-	in := s.NewInjector(1, 1)
+	in := s.NewInjector(1, Connection{N: 1})
 	if in.At(Point{At: AtFrame}) != nil || in.Timed() != nil {
 		t.Error("a nil script commits faults")
 	}
 }
 
 func TestDefaults(t *testing.T) {
-	in := parse(t, `{faults: [{at: setup, do: close}, {at: setup, do: unknown_event}, {at: setup, do: duplicate_call}, {at: setup, do: silence}]}`).NewInjector(1, 1)
+	in := parse(t, `{faults: [{at: setup, do: close}, {at: setup, do: unknown_event}, {at: setup, do: duplicate_call}, {at: setup, do: silence}]}`).NewInjector(1, Connection{N: 1})
 	want := "[{close 0s 1011  0 } {unknown_event 0s 0  0 sim.unknown} {duplicate_call 0s 0  1 } {silence 0s 0  0 }]"
 	if got := fmt.Sprint(in.At(Point{At: AtSetup})); got != want {
 		t.Errorf("got %s", got)
@@ -173,7 +173,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		in := s.NewInjector(1, 1)
+		in := s.NewInjector(1, Connection{N: 1})
 		for _, at := range []Where{AtConnect, AtSetup, AtTurn, AtChunk, AtCall, AtEvent, AtFrame} {
 			for _, a := range in.At(Point{At: at, N: 1, Turn: 1, Event: "x"}) {
 				if a.Kind == "" || a.For < 0 {
@@ -196,11 +196,11 @@ func TestFaultsOfOneAPI(t *testing.T) {
 		{Connection{N: 7, OfAPI: 2, API: APIChat}, "[{http_error 2s 429 slow down 0 }]"},
 		{Connection{N: 5, OfAPI: 1, API: APILive}, "[{drop 0s 0  0 }]"},
 	} {
-		if got := fmt.Sprint(s.NewInjectorFor(1, c.conn).At(Point{At: AtConnect})); got != c.want {
+		if got := fmt.Sprint(s.NewInjector(1, c.conn).At(Point{At: AtConnect})); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.conn, got, c.want)
 		}
 	}
-	if got := parse(t, `{faults: [{at: turn, do: http_error}]}`).NewInjector(1, 1).At(Point{At: AtTurn}); len(got) != 1 || got[0].Code != 500 {
+	if got := parse(t, `{faults: [{at: turn, do: http_error}]}`).NewInjector(1, Connection{N: 1}).At(Point{At: AtTurn}); len(got) != 1 || got[0].Code != 500 {
 		t.Errorf("%+v", got)
 	}
 	for bad, want := range map[string]string{
@@ -216,7 +216,7 @@ func TestFaultsOfOneAPI(t *testing.T) {
 // TestFaultsOfResumption: their defaults, and the places in which they would never happen.
 func TestFaultsOfResumption(t *testing.T) {
 	in := parse(t, `{faults: [{at: setup, do: refuse_resume}, {at: setup, do: refuse_resume, code: 1007, reason: no}, {at: setup, api: live, do: late_handle, for: 3s}, {at: setup, api: realtime, do: deaf}]}`).
-		NewInjectorFor(1, Connection{N: 1, OfAPI: 1, API: APILive})
+		NewInjector(1, Connection{N: 1, OfAPI: 1, API: APILive})
 	if got, want := fmt.Sprint(in.At(Point{At: AtSetup})), "[{refuse_resume 0s 1008  0 } {refuse_resume 0s 1007 no 0 } {late_handle 3s 0  0 }]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -250,7 +250,7 @@ func TestAdd(t *testing.T) {
 		}
 		all = more
 	}
-	in := all.NewInjector(1, 1)
+	in := all.NewInjector(1, Connection{N: 1})
 	if got, want := fmt.Sprint(in.At(Point{At: AtSetup}), in.At(Point{At: AtTurn, N: 2, Turn: 2})),
 		"[{deaf 0s 0  0 } {refuse_resume 0s 1011  0 }] [{close 0s 4000  0 }]"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -14,16 +14,9 @@ type Injector struct {
 	rand  *rand.Rand
 }
 
-// NewInjector returns the injector of the server's connection n, from 1. The same
-// seed gives the same faults at the same points. It leaves out faults that are meant for a
-// particular API; NewInjectorFor includes them.
-func (s *Script) NewInjector(seed uint64, n int) *Injector {
-	return s.NewInjectorFor(seed, Connection{N: n})
-}
-
-// NewInjectorFor returns the injector of a connection, or of a request. Wires get theirs from
-// wire.Options.Begin.
-func (s *Script) NewInjectorFor(seed uint64, c Connection) *Injector {
+// NewInjector returns the injector of a connection, or of a request. The same seed gives the
+// same faults at the same points. Wires get theirs from wire.Options.Begin.
+func (s *Script) NewInjector(seed uint64, c Connection) *Injector {
 	if s == nil {
 		return nil
 	}

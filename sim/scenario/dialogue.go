@@ -58,12 +58,7 @@ type match struct {
 
 // Hear answers an input of the user. The input must be complete: for speech, Hear is
 // called when the end of speech has been detected.
-func (d *Dialogue) Hear(h Heard, c Context) Turn {
-	if h.Aside {
-		return d.aside(h, c)
-	}
-	return d.hear(h, c, false)
-}
+func (d *Dialogue) Hear(h Heard, c Context) Turn { return d.hear(h, c, false) }
 
 func (d *Dialogue) hear(h Heard, c Context, again bool) Turn {
 	m := d.match(h, c)
@@ -89,12 +84,6 @@ func (d *Dialogue) hear(h Heard, c Context, again bool) Turn {
 	}
 	b.force()
 	return Turn{Heard: m.heard, Steps: b.finish()}
-}
-
-// aside answers h without changing the dialogue.
-func (d *Dialogue) aside(h Heard, c Context) Turn {
-	h.Aside = false
-	return d.Fork().Hear(h, c)
 }
 
 // Fork returns an independent copy for an answer outside the conversation: using it does not

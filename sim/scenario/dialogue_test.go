@@ -143,9 +143,7 @@ rules:
 	want(t, d.Hear(typed("yes"), Context{}), "heard yes", `call confirm {"for":" after ","token":""} id=id-`)
 	d.Hear(typed("ask ada"), Context{})
 	want(t, d.Results([]Result{{Name: "pay", Output: `{"ok":false,"error":{"type":"X","token":"t1"}}`}}, Context{}), "say Shall I, ada?")
-	aside := typed("ask eve")
-	aside.Aside = true
-	d.Hear(aside, Context{})
+	d.Fork().Hear(typed("ask eve"), Context{})
 	want(t, d.Hear(typed("yes"), Context{}), "heard yes", `call confirm {"for":"ada after ","token":"t1"} id=id-t1`)
 	d.Hear(typed("ask bob"), Context{})
 	want(t, d.Results([]Result{{Name: "pay", Output: `{"ok":false,"error":{"token":"t2"}}`}}, Context{}), "say Shall I, bob?")
@@ -157,7 +155,7 @@ func TestAsideChangesNothing(t *testing.T) {
 	d := s.NewDialogue(1)
 	d.Hear(typed("x"), Context{})
 	for range 3 {
-		want(t, d.Hear(Heard{Spoken: true, Duration: time.Second, Aside: true}, Context{}), "heard (speech, 1.0 seconds)", "say first")
+		want(t, d.Fork().Hear(speech(time.Second), Context{}), "heard (speech, 1.0 seconds)", "say first")
 	}
 	if got := d.Transcript(speech(time.Second)); got != "(speech, 1.0 seconds)" {
 		t.Errorf("transcript %q", got)

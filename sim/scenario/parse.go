@@ -51,7 +51,7 @@ func (p *parser) file(s *Scenario, doc *yaml.Node) {
 	if !ok {
 		return
 	}
-	s.name, _ = p.Text(m.Get("name"), "name")
+	_, _ = p.Text(m.Get("name"), "name")
 	p.base = append(slices.Clone(builtinVars), remembered(doc)...)
 	p.known = p.base
 	s.start = p.steps(m.Get("start"), "start")

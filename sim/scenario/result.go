@@ -3,7 +3,8 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -131,6 +132,9 @@ func speakList(list []any, depth int) string {
 	return strings.Join(parts, ", ")
 }
 
+// ofTheCall are the keys about the call itself.
+var ofTheCall = []string{"ok", "meta", "intents", "id"}
+
 func speakObject(m map[string]any, depth int) string {
 	if depth > 3 {
 		return ""
@@ -140,17 +144,11 @@ func speakObject(m map[string]any, depth int) string {
 			return speakValue(e, depth+1)
 		}
 	}
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		switch k {
-		case "ok", "meta", "intents", "id":
-		default:
-			keys = append(keys, k)
-		}
-	}
-	sort.Strings(keys)
 	var parts []string
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if slices.Contains(ofTheCall, k) {
+			continue
+		}
 		if s := speakValue(m[k], depth+1); s != "" {
 			parts = append(parts, strings.ToLower(strings.Join(words(k), " "))+" "+s)
 		}

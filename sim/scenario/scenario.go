@@ -13,14 +13,10 @@ import (
 // Scenario is a parsed scenario file. It is immutable after Parse and may be used
 // concurrently by any number of dialogues.
 type Scenario struct {
-	name      string
 	start     []step // nil means the built-in greeting
 	rules     []rule
 	otherwise []step // nil means auto
 }
-
-// Name is the name given in the file, empty if it gives none.
-func (s *Scenario) Name() string { return s.name }
 
 // rule is one entry of `rules`.
 type rule struct {

@@ -16,10 +16,6 @@ type Heard struct {
 	Spoken bool
 	// Duration is the length of the speech, without the silence around it.
 	Duration time.Duration
-	// Aside marks an input outside the conversation (OpenAI: a response with
-	// conversation "none"). It is answered, but no state changes and it does
-	// not count as an utterance.
-	Aside bool
 }
 
 // Tool is a tool that the client declared.

@@ -75,7 +75,7 @@ type Begin struct {
 func (o *Options) Begin(api fault.API) Begin {
 	n, ofAPI := o.Group.next(api)
 	seed := mix(o.Seed + uint64(n)*0x9e3779b97f4a7c15)
-	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjectorFor(seed, fault.Connection{N: n, OfAPI: ofAPI, API: api})}
+	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjector(seed, fault.Connection{N: n, OfAPI: ofAPI, API: api})}
 }
 
 // mix spreads the bits of a seed (the finalizer of splitmix64), so that the

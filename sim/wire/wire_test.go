@@ -197,7 +197,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve(t, ConnOptions{Faults: s.NewInjector(1, 1)}, func(c *Conn) {
+	serve(t, ConnOptions{Faults: s.NewInjector(1, fault.Connection{N: 1})}, func(c *Conn) {
 		c.At(fault.Point{At: fault.AtSetup})
 		big := make([]byte, 1<<20)
 		for range 70 {
@@ -215,7 +215,7 @@ func TestFaultsThatNeedTheProtocolAreReturned(t *testing.T) {
 		t.Fatal(err)
 	}
 	stats := &Stats{}
-	serve(t, ConnOptions{Faults: s.NewInjector(1, 1), Stats: stats}, func(c *Conn) {
+	serve(t, ConnOptions{Faults: s.NewInjector(1, fault.Connection{N: 1}), Stats: stats}, func(c *Conn) {
 		if rest := c.Send("a", 1, []byte("{}")); len(rest) != 1 || rest[0].Kind != fault.Quota {
 			t.Errorf("at the event: %v", rest)
 		}

@@ -76,8 +76,6 @@ type Slot struct {
 	// Call is how long a call lasts before it ends, Period how long from the beginning of
 	// one call to the next. Zero means one call that lasts until Stop.
 	Call, Period time.Duration
-	// Step is which group it belongs to, from 1.
-	Step int
 }
 
 // Plan is the schedule of a run.
@@ -97,7 +95,7 @@ func Make(o Options) (Plan, error) {
 	}
 	p := Plan{Options: o, Steps: []time.Duration{0}}
 	for n := 1; n <= o.Sessions; n++ {
-		p.Slots = append(p.Slots, Slot{N: n, Start: spread(o.Ramp, n-1, o.Sessions), Stop: o.Duration, Step: 1})
+		p.Slots = append(p.Slots, Slot{N: n, Start: spread(o.Ramp, n-1, o.Sessions), Stop: o.Duration})
 	}
 	switch o.Mode {
 	case Step:
@@ -126,7 +124,6 @@ func (p *Plan) step(o Options) {
 		p.Steps = append(p.Steps, at)
 		last := o.Sessions * (s + 1) / o.Steps
 		for i := first; i < last; i++ {
-			p.Slots[i].Step = s + 1
 			p.Slots[i].Start = at + spread(min(o.Ramp, length/2), i-first, last-first)
 		}
 		first = last

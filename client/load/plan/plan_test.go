@@ -17,7 +17,11 @@ const (
 func starts(p Plan) string {
 	var out []string
 	for _, slot := range p.Slots {
-		out = append(out, fmt.Sprintf("%v/%d", slot.Start, slot.Step))
+		group := 0
+		for group < len(p.Steps) && p.Steps[group] <= slot.Start {
+			group++
+		}
+		out = append(out, fmt.Sprintf("%v/%d", slot.Start, group))
 	}
 	return strings.Join(out, " ")
 }
