@@ -6,35 +6,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"voicegw/sim/scenario"
 )
 
-// fields maps the allowed members of a JSON object to functions that handle their values.
-type fields map[string]func(raw json.RawMessage, path string) *apiError
+// reader reads the value at a path.
+type reader = func(raw json.RawMessage, path string) *apiError
 
-// keyValue is one member of a JSON object.
-type keyValue struct {
-	key   string
-	value json.RawMessage
-}
+// fields maps the allowed members of a JSON object to functions that handle their values.
+type fields map[string]reader
 
 // members returns the members of a JSON object in its own order.
-func members(raw json.RawMessage, path string) ([]keyValue, *apiError) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	t, err := dec.Token()
-	if err != nil || t != json.Delim('{') {
+func members(raw json.RawMessage, path string) ([]scenario.Member, *apiError) {
+	ms, ok := scenario.Members(raw)
+	if !ok {
 		return nil, invalidType(path, "an object", kindOf(raw))
 	}
-	var out []keyValue
-	for dec.More() {
-		t, err := dec.Token()
-		key, ok := t.(string)
-		var value json.RawMessage
-		if err != nil || !ok || dec.Decode(&value) != nil {
-			return nil, invalidType(path, "an object", "something else")
-		}
-		out = append(out, keyValue{key, value})
-	}
-	return out, nil
+	return ms, nil
 }
 
 // apply reads raw as an object with these fields. It stops at the first problem.
@@ -44,12 +32,12 @@ func (f fields) apply(raw json.RawMessage, path string) *apiError {
 		return err
 	}
 	for _, m := range ms {
-		at := path + "." + m.key
-		read := f[m.key]
+		at := path + "." + m.Key
+		read := f[m.Key]
 		if read == nil {
 			return unknownParameter(at)
 		}
-		if err := read(m.value, at); err != nil {
+		if err := read(m.Value, at); err != nil {
 			return err
 		}
 	}
@@ -65,10 +53,10 @@ func readType(dst *string, raw json.RawMessage, path string, allowed ...string) 
 	}
 	path += ".type"
 	for _, m := range ms {
-		if m.key != "type" {
+		if m.Key != "type" {
 			continue
 		}
-		if err := word(dst, allowed...)(m.value, path); err != nil {
+		if err := word(dst, allowed...)(m.Value, path); err != nil {
 			return err
 		}
 	}
@@ -101,20 +89,36 @@ func kindOf(raw json.RawMessage) string {
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// text reads a string.
-func text(dst *string) func(json.RawMessage, string) *apiError {
+// scalar reads a value of one type, which kind names; null is none.
+func scalar[T any](dst *T, kind string) reader {
 	return func(raw json.RawMessage, path string) *apiError {
-		var s *string
-		if json.Unmarshal(raw, &s) != nil || s == nil {
-			return invalidType(path, "a string", kindOf(raw))
+		var v *T
+		if json.Unmarshal(raw, &v) != nil || v == nil {
+			return invalidType(path, kind, kindOf(raw))
 		}
-		*dst = *s
+		*dst = *v
 		return nil
 	}
 }
 
+// optional reads a value that may be null, any other with read.
+func optional[T any](dst **T, read func(*T) reader) reader {
+	return func(raw json.RawMessage, path string) *apiError {
+		var v T
+		if *dst = nil; isNull(raw) {
+			return nil
+		}
+		*dst = &v
+		return read(&v)(raw, path)
+	}
+}
+
+func text(dst *string) reader { return scalar(dst, "a string") }
+
+func truth(dst *bool) reader { return scalar(dst, "a boolean") }
+
 // word reads a string that must be one of a list.
-func word(dst *string, allowed ...string) func(json.RawMessage, string) *apiError {
+func word(dst *string, allowed ...string) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var s string
 		if err := text(&s)(raw, path); err != nil {
@@ -128,34 +132,23 @@ func word(dst *string, allowed ...string) func(json.RawMessage, string) *apiErro
 	}
 }
 
-func truth(dst *bool) func(json.RawMessage, string) *apiError {
-	return func(raw json.RawMessage, path string) *apiError {
-		var b *bool
-		if json.Unmarshal(raw, &b) != nil || b == nil {
-			return invalidType(path, "a boolean", kindOf(raw))
-		}
-		*dst = *b
-		return nil
-	}
-}
-
 // decimal reads a number in a range.
-func decimal(dst *float64, lo, hi float64) func(json.RawMessage, string) *apiError {
+func decimal(dst *float64, lo, hi float64) reader {
 	return func(raw json.RawMessage, path string) *apiError {
-		var v *float64
-		if json.Unmarshal(raw, &v) != nil || v == nil {
-			return invalidType(path, "a decimal", kindOf(raw))
+		var v float64
+		if err := scalar(&v, "a decimal")(raw, path); err != nil {
+			return err
 		}
-		if *v < lo || *v > hi {
-			return outOfRange(path, lo, hi, *v)
+		if v < lo || v > hi {
+			return outOfRange(path, lo, hi, v)
 		}
-		*dst = *v
+		*dst = v
 		return nil
 	}
 }
 
 // integer reads a whole number in a range.
-func integer(dst *int, lo, hi int) func(json.RawMessage, string) *apiError {
+func integer(dst *int, lo, hi int) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var v float64
 		if kindOf(raw) != "an integer" || json.Unmarshal(raw, &v) != nil {
@@ -170,7 +163,7 @@ func integer(dst *int, lo, hi int) func(json.RawMessage, string) *apiError {
 }
 
 // asIs keeps a value without reading it.
-func asIs(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
+func asIs(dst *json.RawMessage) reader {
 	return func(raw json.RawMessage, _ string) *apiError {
 		*dst = raw
 		return nil
@@ -181,7 +174,7 @@ func asIs(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
 func ignored(json.RawMessage, string) *apiError { return nil }
 
 // orNull calls none for null and some for everything else.
-func orNull(none func(), some func(json.RawMessage, string) *apiError) func(json.RawMessage, string) *apiError {
+func orNull(none func(), some reader) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		if isNull(raw) {
 			none()
@@ -194,21 +187,19 @@ func orNull(none func(), some func(json.RawMessage, string) *apiError) func(json
 // array reads the elements of an array.
 func array(raw json.RawMessage, path string) ([]json.RawMessage, *apiError) {
 	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil || list == nil {
-		return nil, invalidType(path, "an array of objects", kindOf(raw))
-	}
-	return list, nil
+	err := scalar(&list, "an array of objects")(raw, path)
+	return list, err
 }
 
 // index is the path of an element.
 func index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 // modalities reads output_modalities: ["audio"] or ["text"], not both.
-func modalities(dst *[]string) func(json.RawMessage, string) *apiError {
+func modalities(dst *[]string) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var list []string
-		if json.Unmarshal(raw, &list) != nil || list == nil {
-			return invalidType(path, "an array of strings", kindOf(raw))
+		if err := scalar(&list, "an array of strings")(raw, path); err != nil {
+			return err
 		}
 		for i, m := range list {
 			if m != "audio" && m != "text" {

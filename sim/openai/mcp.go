@@ -88,10 +88,8 @@ func allowedTools(raw json.RawMessage, path string) ([]string, *apiError) {
 		path += ".tool_names"
 	}
 	var names []string
-	if json.Unmarshal(list, &names) != nil || names == nil {
-		return nil, invalidType(path, "an array of strings", kindOf(list))
-	}
-	return names, nil
+	err := scalar(&names, "an array of strings")(list, path)
+	return names, err
 }
 
 // listTools asks the servers of these tools for their lists, except those that

@@ -304,16 +304,8 @@ func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 	if old := u.s.Audio.Input.Transcription; old != nil {
 		t = *old
 	}
-	nullable := func(dst **string) func(json.RawMessage, string) *apiError {
-		return orNull(func() { *dst = nil }, func(raw json.RawMessage, path string) *apiError {
-			var s string
-			err := text(&s)(raw, path)
-			*dst = &s
-			return err
-		})
-	}
 	err := fields{
-		"model": u.transcriptionModel(&t.Model), "language": nullable(&t.Language), "prompt": nullable(&t.Prompt),
+		"model": u.transcriptionModel(&t.Model), "language": optional(&t.Language, text), "prompt": optional(&t.Prompt, text),
 		"languages": ignored, "keywords": ignored, "delay": ignored,
 	}.apply(raw, path)
 	if err == nil && t.Model == "" {
@@ -325,7 +317,7 @@ func (u *updater) transcription(raw json.RawMessage, path string) *apiError {
 
 // transcriptionModel reads one of the models; on Azure the name of a
 // deployment, which can be anything.
-func (u *updater) transcriptionModel(dst *string) func(json.RawMessage, string) *apiError {
+func (u *updater) transcriptionModel(dst *string) reader {
 	if u.azure {
 		return text(dst)
 	}
@@ -361,11 +353,7 @@ func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
 		f["threshold"] = decimal(&t.Threshold, 0, 1)
 		f["prefix_padding_ms"] = integer(&t.PrefixMS, 0, 60_000)
 		f["silence_duration_ms"] = integer(&t.SilenceMS, 0, 60_000)
-		idle := 0
-		f["idle_timeout_ms"] = orNull(func() { t.IdleTimeoutMS = nil }, func(raw json.RawMessage, path string) *apiError {
-			t.IdleTimeoutMS = &idle
-			return integer(&idle, 5_000, 30_000)(raw, path)
-		})
+		f["idle_timeout_ms"] = optional(&t.IdleTimeoutMS, func(dst *int) reader { return integer(dst, 5_000, 30_000) })
 	}
 	if err := f.apply(raw, path); err != nil {
 		return err
@@ -375,7 +363,7 @@ func (u *updater) turnDetection(raw json.RawMessage, path string) *apiError {
 }
 
 // formats reads an audio format; the rate of audio/pcm is 24000.
-func formats(dst *format) func(json.RawMessage, string) *apiError {
+func formats(dst *format) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var f format
 		if err := (fields{
@@ -398,7 +386,7 @@ func formats(dst *format) func(json.RawMessage, string) *apiError {
 }
 
 // tools reads the list of tools; an empty one clears them.
-func tools(dst *[]tool) func(json.RawMessage, string) *apiError {
+func tools(dst *[]tool) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		list, err := array(raw, path)
 		if err != nil {
@@ -428,13 +416,9 @@ func readTool(raw json.RawMessage, path string) (tool, *apiError) {
 		t.mcp, err = readMCP(raw, path)
 		return t, err
 	}
-	var description string
 	err = fields{
 		"type": ignored, "name": text(&t.Name), "parameters": asIs(&t.Parameters), "strict": ignored,
-		"description": orNull(func() {}, func(raw json.RawMessage, path string) *apiError {
-			t.Description = &description
-			return text(&description)(raw, path)
-		}),
+		"description": optional(&t.Description, text),
 	}.apply(raw, path)
 	if err == nil && t.Name == "" {
 		err = missingParameter(path + ".name")
@@ -443,7 +427,7 @@ func readTool(raw json.RawMessage, path string) (tool, *apiError) {
 }
 
 // toolChoice reads auto, none, required or a named tool.
-func toolChoice(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
+func toolChoice(dst *json.RawMessage) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		if kindOf(raw) == "an object" {
 			var kind, name string
@@ -466,7 +450,7 @@ func toolChoice(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
 }
 
 // maxTokens reads "inf" or 1 to 4096.
-func maxTokens(dst *json.RawMessage) func(json.RawMessage, string) *apiError {
+func maxTokens(dst *json.RawMessage) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		if kindOf(raw) == "a string" {
 			var s string

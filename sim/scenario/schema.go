@@ -67,8 +67,9 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 	if r.Example != nil {
 		s.examples = append(s.examples, r.Example)
 	}
-	for _, name := range objectKeys(r.Properties) {
-		s.props = append(s.props, property{name: name.key, schema: parseSchemaAt(name.value, depth+1)})
+	members, _ := Members(r.Properties)
+	for _, m := range members {
+		s.props = append(s.props, property{name: m.Key, schema: parseSchemaAt(m.Value, depth+1)})
 	}
 	if len(r.Items) > 0 {
 		items := parseSchemaAt(r.Items, depth+1)
@@ -105,29 +106,30 @@ func typeName(raw json.RawMessage) string {
 	return ""
 }
 
-type keyValue struct {
-	key   string
-	value json.RawMessage
+// Member is one member of a JSON object.
+type Member struct {
+	Key   string
+	Value json.RawMessage
 }
 
-// objectKeys returns the keys of a JSON object in its own order, which decides which number of
-// a text goes to which argument.
-func objectKeys(raw json.RawMessage) []keyValue {
+// Members returns the members of a JSON object in its own order, which decides, for instance, which
+// number of a text goes to which argument. False means that raw is no object.
+func Members(raw json.RawMessage) ([]Member, bool) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil
+		return nil, false
 	}
-	var out []keyValue
+	var out []Member
 	for dec.More() {
 		t, err := dec.Token()
 		key, ok := t.(string)
 		var value json.RawMessage
 		if err != nil || !ok || dec.Decode(&value) != nil {
-			return out
+			return out, false
 		}
-		out = append(out, keyValue{key, value})
+		out = append(out, Member{key, value})
 	}
-	return out
+	return out, true
 }
 
 func (s schema) needs(name string) bool { return slices.Contains(s.required, name) }
