@@ -4,7 +4,6 @@ import (
 	"hash/fnv"
 	"strings"
 	"time"
-	"unicode"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/rest"
@@ -163,7 +162,10 @@ func (s *speaker) say(t scenario.Say) error {
 	} else if s.said > 0 && text != "" {
 		text = " " + text
 	}
-	for _, piece := range pieces(text) {
+	if text == "" {
+		return nil
+	}
+	for _, piece := range wire.Words(text) {
 		if !t.Refusal && s.cut >= 0 && s.said+len(piece) >= s.cut {
 			piece, s.over = piece[:s.cut-s.said], true
 		}
@@ -198,25 +200,6 @@ func (s *speaker) spend() bool {
 	}
 	s.tokens++
 	return true
-}
-
-// pieces cuts text before its spaces, like tokens that are whole words.
-func pieces(text string) []string {
-	var out []string
-	start := 0
-	word := false
-	for i, c := range text {
-		if unicode.IsSpace(c) && word {
-			out = append(out, text[start:i])
-			start, word = i, false
-		} else if !unicode.IsSpace(c) {
-			word = true
-		}
-	}
-	if start < len(text) {
-		out = append(out, text[start:])
-	}
-	return out
 }
 
 func (s *speaker) callTools(calls []scenario.Call) error {

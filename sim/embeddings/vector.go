@@ -2,9 +2,12 @@ package embeddings
 
 import (
 	"hash/fnv"
+	"maps"
 	"math"
-	"sort"
+	"slices"
 	"unicode/utf8"
+
+	"voicegw/sim/wire"
 )
 
 // Weights of the features of a text.
@@ -63,19 +66,14 @@ func trigrams(w string) []string {
 
 // hashed puts features into a vector of that many dimensions and scales it to length 1.
 func hashed(features map[string]float64, dimensions int) []float32 {
-	names := make([]string, 0, len(features))
-	for f := range features {
-		names = append(names, f)
-	}
-	sort.Strings(names) // the order affects the last bits of sums
 	sums := make([]float64, dimensions)
-	for _, f := range names {
+	for _, f := range slices.Sorted(maps.Keys(features)) { // the order affects the last bits of sums
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(f)) // writing to a hash never fails
 		state := h.Sum64()
 		for at := 0; at < dimensions; at += block {
 			state += 0x9e3779b97f4a7c15
-			bits := mix(state)
+			bits := wire.Mix(state)
 			place := at + int(bits%block)
 			if place >= dimensions {
 				place = at + int(bits%uint64(dimensions-at))
@@ -99,11 +97,4 @@ func hashed(features map[string]float64, dimensions int) []float32 {
 		out[i] = float32(s / math.Sqrt(length))
 	}
 	return out
-}
-
-// mix is the finalizer of splitmix64.
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

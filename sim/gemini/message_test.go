@@ -120,18 +120,6 @@ func TestAudioRate(t *testing.T) {
 	}
 }
 
-// TestSplitWords: the pieces together are the text.
-func TestSplitWords(t *testing.T) {
-	for text, want := range map[string][]string{
-		" Hello, my name": {" Hello,", " my", " name"}, "one": {"one"}, "": {""}, "a  b ": {"a", "  b", " "},
-	} {
-		got := splitWords(text)
-		if diff := cmp.Diff(want, got); diff != "" || strings.Join(got, "") != text {
-			t.Errorf("splitWords(%q): %s", text, diff)
-		}
-	}
-}
-
 // TestEar hears the same words at every rate, and in one piece as in many.
 func TestEar(t *testing.T) {
 	for _, rate := range []int{8000, 16000, 24000, 44100, 48000} {

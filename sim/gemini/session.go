@@ -370,26 +370,12 @@ func (s *session) transcribe(text string) {
 	if s.cfg.habits.vertex {
 		s.content(serverContent{InputTranscription: &transcription{}})
 	}
-	for _, w := range splitWords(" " + strings.TrimLeft(text, " ")) {
+	for _, w := range wire.Words(" " + strings.TrimLeft(text, " ")) {
 		s.content(serverContent{InputTranscription: &transcription{Text: w}})
 	}
 	if s.cfg.habits.vertex {
 		s.content(serverContent{InputTranscription: &transcription{Finished: true}})
 	}
-}
-
-// splitWords cuts a text before each space, so that the pieces together are
-// the text.
-func splitWords(text string) []string {
-	var out []string
-	from := 0
-	for i := 1; i < len(text); i++ {
-		if text[i] == ' ' && text[i-1] != ' ' {
-			out = append(out, text[from:i])
-			from = i
-		}
-	}
-	return append(out, text[from:])
 }
 
 // take answers an input, or queues it while the model is busy.

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,12 +58,7 @@ func (t *turn) due() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func latest(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // begin starts an answer. In a turn without steps the model says nothing.
 func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
@@ -182,7 +178,7 @@ func thought(text string) string {
 func textWords(text string) []pace.Word {
 	const perWord = 40 * time.Millisecond
 	var out []pace.Word
-	for i, w := range splitWords(text) {
+	for i, w := range wire.Words(text) {
 		out = append(out, pace.Word{Text: w, Start: time.Duration(i) * perWord})
 	}
 	return out

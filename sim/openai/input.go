@@ -41,7 +41,7 @@ func (in *input) clockMS() int64 {
 func (in *input) configure(before, s *session) {
 	f := s.Audio.Input.Format
 	if before == nil || before.Audio.Input.Format != f {
-		in.clockAt, in.samples, in.format = in.clockMSOrZero(), 0, f
+		in.clockAt, in.samples, in.format = in.clockMS(), 0, f
 		in.buf, in.length, in.itemID = nil, 0, ""
 	} else if sameDetection(before.Audio.Input.TurnDetection, s.Audio.Input.TurnDetection) {
 		return
@@ -55,13 +55,6 @@ func (in *input) configure(before, s *session) {
 		in.detector = audio.NewDetector(o)
 	}
 	in.base = in.clockMS()
-}
-
-func (in *input) clockMSOrZero() int64 {
-	if in.format.Type == "" {
-		return 0
-	}
-	return in.clockMS()
 }
 
 // sameDetection reports whether the detector can continue unchanged.

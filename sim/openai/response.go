@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"voicegw/sim/fault"
@@ -156,12 +157,7 @@ func (c *conn) schedule(r *response) {
 	r.next = r.began.Add(due)
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // deliver sends the part of the line that is due.
 func (c *conn) deliver(r *response) {

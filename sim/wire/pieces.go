@@ -1,5 +1,23 @@
 package wire
 
+import "unicode"
+
+// Words cuts a text before its spaces, like tokens that are whole words. Joined, the pieces are
+// the text again.
+func Words(text string) []string {
+	var out []string
+	start, word := 0, false
+	for i, c := range text {
+		space := unicode.IsSpace(c)
+		if space && word {
+			out = append(out, text[start:i])
+			start = i
+		}
+		word = !space
+	}
+	return append(out, text[start:])
+}
+
 // ArgumentPieces cuts the arguments of a call at word boundaries, like tokens. Joined, the pieces
 // are s again.
 func ArgumentPieces(s string) []string {

@@ -74,13 +74,13 @@ type Begin struct {
 // It may be called concurrently; Group must be set (WithDefaults does so).
 func (o *Options) Begin(api fault.API) Begin {
 	n, ofAPI := o.Group.next(api)
-	seed := mix(o.Seed + uint64(n)*0x9e3779b97f4a7c15)
+	seed := Mix(o.Seed + uint64(n)*0x9e3779b97f4a7c15)
 	return Begin{N: n, Seed: seed, Faults: o.Faults.NewInjector(seed, fault.Connection{N: n, OfAPI: ofAPI, API: api})}
 }
 
-// mix spreads the bits of a seed (the finalizer of splitmix64), so that the
+// Mix spreads the bits of a seed (the finalizer of splitmix64), so that the
 // sequences of neighbouring seeds are unrelated.
-func mix(x uint64) uint64 {
+func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31

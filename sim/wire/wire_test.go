@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -329,4 +330,14 @@ func TestInjectedFaultsAreBounded(t *testing.T) {
 			t.Errorf("after its end: %v", err)
 		}
 	}, func(ws *websocket.Conn) { _, _, _ = ws.Read(context.Background()) })
+}
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string][]string{
+		" Hello, my name": {" Hello,", " my", " name"}, "one": {"one"}, "": {""}, "a  b ": {"a", "  b", " "},
+	} {
+		if got := Words(text); !slices.Equal(got, want) || strings.Join(got, "") != text {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
 }
