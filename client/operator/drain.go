@@ -52,7 +52,7 @@ func (p DrainProgress) String() string {
 func (o *Client) Drain(ctx context.Context, timeout time.Duration) (p DrainProgress, err error) {
 	body, err := json.Marshal(map[string]int64{"timeout_ms": timeout.Milliseconds()})
 	if err == nil {
-		err = o.send(ctx, http.MethodPost, "/v1/drain", bytes.NewReader(body), &p)
+		err = o.exchange(ctx, request{method: http.MethodPost, path: "/v1/drain", body: bytes.NewReader(body)}, &p, nil)
 	}
 	return p, err
 }

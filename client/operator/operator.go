@@ -36,16 +36,12 @@ type Client struct {
 
 // New returns a Client of the gateway at a base URL; see BaseURL. trust may be nil.
 func New(base, key string, trust *tls.Config) *Client {
-	return &Client{Base: base, Key: key, Trust: trust, http: newClient(trust)}
-}
-
-func newClient(trust *tls.Config) *http.Client {
 	t := bounded.NewTransport()
 	t.TLSClientConfig = trust
 	// Redirects are not followed: the key is for this address and no other.
 	c := bounded.Unfollowed(bounded.Wrap(t, limits))
 	c.Timeout = askTime
-	return c
+	return &Client{Base: base, Key: key, Trust: trust, http: c}
 }
 
 // BaseURL returns the base URL of a gateway: from the given address, which may be a voice endpoint,
@@ -106,12 +102,7 @@ func (e *Refused) Error() string {
 // Ask sends one request and decodes the answer, which is JSON, into out; a nil out discards it. The
 // error may be a *Refused.
 func (o *Client) Ask(ctx context.Context, method, path string, out any) error {
-	return o.send(ctx, method, path, nil, out)
-}
-
-// send is Ask with a body of JSON; nil means no body.
-func (o *Client) send(ctx context.Context, method, path string, body io.Reader, out any) error {
-	return o.exchange(ctx, request{method: method, path: path, body: body}, out, nil)
+	return o.exchange(ctx, request{method: method, path: path}, out, nil)
 }
 
 // exchange sends a request and decodes the answer, as Ask does. headers gets those of the answer; it may be

@@ -514,10 +514,8 @@ func (c *Conversation) cutOff(now time.Time) {
 func (c *Conversation) Finish(now time.Time) { c.player.close(now) }
 
 // has says whether a name is among others; note adds it once.
-func has(names []string, name string) bool { return slices.Contains(names, name) }
-
 func note(names []string, name string) []string {
-	if has(names, name) {
+	if slices.Contains(names, name) {
 		return names
 	}
 	return append(names, name)

@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"slices"
 	"time"
 
 	"voicegw/client/speech"
@@ -64,4 +65,6 @@ type Exchange struct {
 }
 
 // expectsError says whether an error that came is the one that answers the turn.
-func (x *Exchange) expectsError() bool { return x.Turn.Error != "" && has(x.Codes, x.Turn.Error) }
+func (x *Exchange) expectsError() bool {
+	return x.Turn.Error != "" && slices.Contains(x.Codes, x.Turn.Error)
+}

@@ -1,6 +1,9 @@
 package voice
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // stream models the timing of a player with a fixed buffer: it begins to play once it holds that much
 // audio, and when it runs dry it waits until it holds that much again.
@@ -77,9 +80,4 @@ func (s *stream) play(now time.Time) (gap time.Duration) {
 	return gap
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }

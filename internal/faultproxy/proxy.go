@@ -8,8 +8,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +70,7 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	open := p.open()
+	open := slices.Collect(maps.Keys(p.conns))
 	p.mu.Unlock()
 	err := p.listener.Close()
 	p.cancel()
@@ -77,15 +79,6 @@ func (p *Proxy) Close() error {
 	}
 	p.work.Wait()
 	return err
-}
-
-// open lists the connections. The caller holds mu.
-func (p *Proxy) open() []*conn {
-	all := make([]*conn, 0, len(p.conns))
-	for c := range p.conns {
-		all = append(all, c)
-	}
-	return all
 }
 
 // Do carries out a command. What a side sends after Do has returned meets it; what was on its way
