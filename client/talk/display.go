@@ -3,6 +3,7 @@ package talk
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 
@@ -12,21 +13,34 @@ import (
 
 // Display shows conversations to a person, or as JSON lines. It is not safe for concurrent use.
 type Display struct {
-	asJSON bool
-	human  *Printer
-	lines  *JSONPrinter
+	human *Printer
+	// json writes a line for each event, and the report as the last; nil for a person.
+	json    *json.Encoder
+	jsonErr error // the first that writing met
 }
 
 // NewDisplay shows on out, which may be a terminal.
 func NewDisplay(out io.Writer, asJSON bool) *Display {
 	width, isTerminal := terminal.Width(out)
-	return &Display{asJSON: asJSON, human: NewPrinter(out, isTerminal, width), lines: NewJSONPrinter(out)}
+	d := &Display{human: NewPrinter(out, isTerminal, width)}
+	if asJSON {
+		d.json = json.NewEncoder(out)
+		d.json.SetEscapeHTML(false)
+	}
+	return d
+}
+
+// encode writes a line.
+func (d *Display) encode(line any) {
+	if d.jsonErr == nil {
+		d.jsonErr = d.json.Encode(line)
+	}
 }
 
 // Event shows one event.
 func (d *Display) Event(e Event) {
-	if d.asJSON {
-		d.lines.Event(e)
+	if d.json != nil {
+		d.encode(e)
 		return
 	}
 	d.human.Event(e)
@@ -34,18 +48,27 @@ func (d *Display) Event(e Event) {
 
 // line shows a person a text that is not an event.
 func (d *Display) line(who, text string) {
-	if !d.asJSON {
-		d.human.Line(who, text)
+	if d.json == nil {
+		d.human.line(who, text)
 	}
 }
 
 // report shows what a conversation came to. The error joins its own with that of showing
 // anything.
 func (d *Display) report(r Report, failure error) error {
-	if d.asJSON {
-		return errors.Join(failure, d.lines.Report(r, failure))
+	if d.json == nil {
+		return errors.Join(failure, d.human.Report(r))
 	}
-	return errors.Join(failure, d.human.Report(r))
+	last := struct {
+		Event string `json:"event"`
+		Report
+		Error string `json:"error,omitempty"`
+	}{Event: EventReport, Report: r}
+	if failure != nil {
+		last.Error = failure.Error()
+	}
+	d.encode(last)
+	return errors.Join(failure, d.jsonErr)
 }
 
 // Show holds a conversation and shows it. What was heard is written to keep as WAV, and keep

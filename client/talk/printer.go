@@ -22,8 +22,7 @@ type Printer struct {
 	width    int
 
 	live      string // id of the transcript on the line that is being redrawn; empty if there is no such line
-	unfinal   map[string]protocol.Transcript
-	order     []string // of unfinal
+	unfinal   []protocol.Transcript
 	lastAtMS  int64
 	asking    bool   // somebody is typing an answer: nothing is redrawn over it
 	writing   string // id of the text whose pieces stand on the line that is open; empty if no line is open
@@ -39,7 +38,7 @@ func NewPrinter(w io.Writer, terminal bool, width int) *Printer {
 	if width <= 0 {
 		width = 80
 	}
-	return &Printer{w: w, terminal: terminal, width: width, unfinal: map[string]protocol.Transcript{}}
+	return &Printer{w: w, terminal: terminal, width: width}
 }
 
 // Event shows one event.
@@ -235,19 +234,20 @@ func toolEnded(m *protocol.ToolEnded) string {
 // that is being redrawn.
 func (p *Printer) transcript(m *protocol.Transcript) {
 	if m.Final {
-		p.drop(m.ID)
+		p.unfinal = slices.DeleteFunc(p.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID })
 		if m.Text != "" {
 			p.line(m.Role, m.Text)
 		}
 		return
 	}
-	if _, known := p.unfinal[m.ID]; !known {
-		if len(p.order) >= maxUnfinal {
-			p.drop(p.order[0])
-		}
-		p.order = append(p.order, m.ID)
+	switch i := slices.IndexFunc(p.unfinal, func(t protocol.Transcript) bool { return t.ID == m.ID }); {
+	case i >= 0:
+		p.unfinal[i] = *m
+	case len(p.unfinal) >= maxUnfinal:
+		p.unfinal = append(p.unfinal[1:], *m)
+	default:
+		p.unfinal = append(p.unfinal, *m)
 	}
-	p.unfinal[m.ID] = *m
 	if p.terminal && !p.asking {
 		p.live = m.ID
 		text := []rune(printable(p.prefix(m.Role) + m.Text))
@@ -257,16 +257,6 @@ func (p *Printer) transcript(m *protocol.Transcript) {
 			text = append(append(head, '…'), text[len(text)-max(p.width-len(head)-2, 0):]...)
 		}
 		p.write("\r\x1b[K" + string(text))
-	}
-}
-
-func (p *Printer) drop(id string) {
-	delete(p.unfinal, id)
-	for i, known := range p.order {
-		if known == id {
-			p.order = append(p.order[:i], p.order[i+1:]...)
-			return
-		}
 	}
 }
 
@@ -313,9 +303,6 @@ func (p *Printer) invitation(m *protocol.VoiceSessionStart) {
 	}
 }
 
-// Line shows a line of the caller's among the events: who says it, and what.
-func (p *Printer) Line(who, text string) { p.line(who, text) }
-
 // Prompt asks for a line, and says who is to type it.
 func (p *Printer) Prompt(who string) {
 	p.closeText()
@@ -355,11 +342,10 @@ func printable(s string) string {
 // Report shows what remained unfinished and then the table. The error is the first
 // one that writing anything met.
 func (p *Printer) Report(r Report) error {
-	for _, id := range p.order {
-		m := p.unfinal[id]
+	for _, m := range p.unfinal {
 		p.line(m.Role, m.Text+" …")
 	}
-	p.order, p.unfinal = nil, map[string]protocol.Transcript{}
+	p.unfinal = nil
 	if p.live != "" {
 		p.line("", "")
 	}
@@ -367,42 +353,4 @@ func (p *Printer) Report(r Report) error {
 		p.write("\n" + Table(r))
 	}
 	return p.writeFail
-}
-
-// JSONPrinter shows a conversation as JSON lines: one for each event, and the
-// report as the last. One goroutine at a time may use it.
-type JSONPrinter struct {
-	enc *json.Encoder
-	err error
-}
-
-// NewJSONPrinter writes to w.
-func NewJSONPrinter(w io.Writer) *JSONPrinter {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return &JSONPrinter{enc: enc}
-}
-
-// Event writes one event.
-func (p *JSONPrinter) Event(e Event) {
-	if p.err == nil {
-		p.err = p.enc.Encode(e)
-	}
-}
-
-// Report writes the last line: the report, and the error of the conversation as
-// text. The error it returns is the first one that writing anything met.
-func (p *JSONPrinter) Report(r Report, failure error) error {
-	last := struct {
-		Event string `json:"event"`
-		Report
-		Error string `json:"error,omitempty"`
-	}{Event: EventReport, Report: r}
-	if failure != nil {
-		last.Error = failure.Error()
-	}
-	if p.err == nil {
-		p.err = p.enc.Encode(last)
-	}
-	return p.err
 }

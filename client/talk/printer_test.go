@@ -94,11 +94,12 @@ func TestTable(t *testing.T) {
 
 func TestJSONLines(t *testing.T) {
 	var out bytes.Buffer
-	p := NewJSONPrinter(&out)
+	d := NewDisplay(&out, true)
 	for _, e := range story() {
-		p.Event(e)
+		d.Event(e)
 	}
-	if err := p.Report(Report{SessionID: "s-1", Turns: []TurnReport{{Answered: true}}}, errors.New("no")); err != nil {
+	no := errors.New("no")
+	if err := d.report(Report{SessionID: "s-1", Turns: []TurnReport{{Answered: true}}}, no); !errors.Is(err, no) || err.Error() != "no" {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
