@@ -43,27 +43,18 @@ type setupMessage struct {
 		} `json:"thinkingConfig"`
 		AffectiveDialog *bool `json:"enableAffectiveDialog"`
 	} `json:"generationConfig"`
-	SystemInstruction   *content          `json:"systemInstruction"`
-	Tools               []toolGroup       `json:"tools"`
-	RealtimeInputConfig realtimeConfig    `json:"realtimeInputConfig"`
-	SessionResumption   *resumptionConfig `json:"sessionResumption"`
+	SystemInstruction   *content                       `json:"systemInstruction"`
+	Tools               []toolGroup                    `json:"tools"`
+	RealtimeInputConfig realtimeConfig                 `json:"realtimeInputConfig"`
+	SessionResumption   *genai.SessionResumptionConfig `json:"sessionResumption"`
 	Compression         *struct {
 		TriggerTokens int64 `json:"triggerTokens"`
 	} `json:"contextWindowCompression"`
-	InputTranscription  *struct{} `json:"inputAudioTranscription"`
-	OutputTranscription *struct{} `json:"outputAudioTranscription"`
-	ExplicitVADSignal   bool      `json:"explicitVadSignal"`
-	HistoryConfig       *struct {
-		InitialHistoryInClientContent bool `json:"initialHistoryInClientContent"`
-	} `json:"historyConfig"`
-	Proactivity *struct {
-		ProactiveAudio *bool `json:"proactiveAudio"`
-	} `json:"proactivity"`
-}
-
-type resumptionConfig struct {
-	Handle      string `json:"handle"`
-	Transparent bool   `json:"transparent"`
+	InputTranscription  *struct{}                `json:"inputAudioTranscription"`
+	OutputTranscription *struct{}                `json:"outputAudioTranscription"`
+	ExplicitVADSignal   bool                     `json:"explicitVadSignal"`
+	HistoryConfig       *genai.HistoryConfig     `json:"historyConfig"`
+	Proactivity         *genai.ProactivityConfig `json:"proactivity"`
 }
 
 type realtimeConfig struct {
