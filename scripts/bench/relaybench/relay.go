@@ -229,9 +229,8 @@ func listening(p *process, addr string) (*relay, error) {
 
 // inside is what the probe of a gateway reports.
 type inside struct {
-	Mallocs, HeapLive, HeapSys, Stacks, Idle, Released uint64
-	GCs                                                uint32
-	Goroutines                                         int
+	Mallocs    uint64
+	Goroutines int
 }
 
 // settled lets a gateway collect its garbage twice, because what a pool keeps is gone only then.
