@@ -114,7 +114,7 @@ func TestResultOfCancelledCallIsLost(t *testing.T) {
 	if got := s.conv.calls.take(false); len(got) != 0 {
 		t.Errorf("the model will see %+v", got)
 	}
-	if n := s.stats.Results.Load(); n != 0 {
+	if n := s.opts.Stats.Results.Load(); n != 0 {
 		t.Errorf("counted %d results", n)
 	}
 }

@@ -195,7 +195,7 @@ func (s *session) issue(now time.Time, p plannedCall) {
 	k := &call{id: p.frame.ID, name: p.frame.Name, async: p.async}
 	s.conv.calls.add(k)
 	s.conv.remember("call", k.name+" "+string(p.frame.Args))
-	s.stats.Calls.Add(1)
+	s.opts.Stats.Calls.Add(1)
 	for _, d := range p.cancel {
 		s.after(now, d, func(now time.Time) { s.cancelCall(now, k) })
 	}
@@ -271,7 +271,7 @@ func (s *session) takeResult(k *call, r functionResponse) bool {
 		// roomkit#42: 3.8 treats an unnamed response as a failed call.
 		output = `{"error":"a system error occurred"}`
 	}
-	s.stats.Results.Add(1)
+	s.opts.Stats.Results.Add(1)
 	s.conv.usage.text += wire.TextTokens(output)
 	s.conv.remember("result", k.name+" "+output)
 	k.result = scenario.Result{Name: k.name, Output: output}

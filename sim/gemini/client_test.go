@@ -261,7 +261,7 @@ rules:
 		t.Fatal(err)
 	}
 	// The client closes without a word; the server sees it when it reads.
-	await.True(t, "the old connection is closed", func() bool { return o.h.stats.Open.Load() == 0 })
+	await.True(t, "the old connection is closed", func() bool { return o.h.opts.Stats.Open.Load() == 0 })
 	s = o.connect(models()[0], again)
 	sendSpeech(t, s, "And once more, please.", 1200*time.Millisecond)
 	if a := receive(t, s, nil); a.said != "This is the second." {

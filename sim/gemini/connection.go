@@ -40,14 +40,14 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 	fate := wire.ClassifyKey(key)
 	if fate == wire.KeyMissing {
 		// The HTTP layer refuses it before there is a WebSocket.
-		h.stats.Refused.Add(1)
+		h.opts.Stats.Refused.Add(1)
 		rest.Refuse(w, rest.Google, rest.GoogleKey(key))
 		return
 	}
 	answer := func(a fault.Action) bool {
 		switch a.Kind {
 		case fault.Quota:
-			h.stats.Refused.Add(1)
+			h.opts.Stats.Refused.Add(1)
 			rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusTooManyRequests, Message: reasonQuota})
 		case fault.HTTPError:
 			rest.Refuse(w, rest.Google, &rest.Error{Status: a.Code, Message: cmp.Or(a.Reason, http.StatusText(a.Code))})
@@ -62,7 +62,7 @@ func (h *Handler) serveLive(w http.ResponseWriter, r *http.Request, at route) {
 		wc.Do(slices.DeleteFunc(others, func(a fault.Action) bool { return !slices.Contains(withoutSession, a.Kind) }))
 		c := &connection{
 			h: h, at: at, key: key, fate: fate, wc: wc, seed: begin.Seed,
-			ids: wire.NewIDs(begin.Seed), log: h.log.With("wire", "gemini", "conn", begin.N),
+			ids: wire.NewIDs(begin.Seed), log: h.opts.Logger.With("wire", "gemini", "conn", begin.N),
 		}
 		c.log.Info("connection opened", "version", at.version, "vertex", at.vertex)
 		c.run()
@@ -133,7 +133,7 @@ func (c *connection) frame(f wire.Frame) {
 		}
 	}
 	if err != nil {
-		c.h.stats.Errors.Add(1)
+		c.h.opts.Stats.Errors.Add(1)
 		c.log.Info("connection refused", "code", int(err.Code), "reason", err.Reason)
 		c.wc.Close(int(err.Code), err.Reason)
 	}
@@ -173,7 +173,7 @@ func (c *connection) setup(m clientMessage) *closeError {
 }
 
 func (c *connection) refused(err *closeError) *closeError {
-	c.h.stats.Refused.Add(1)
+	c.h.opts.Stats.Refused.Add(1)
 	return err
 }
 
@@ -194,7 +194,7 @@ func (h *Handler) newSession(cfg config, conv *conversation, out outlet, log *sl
 		life = handleLifeVertex
 	}
 	return &session{
-		opts: &h.opts, out: out, speak: h.speak, stats: h.stats, log: log,
+		opts: &h.opts, out: out, speak: h.speak, log: log,
 		cfg: cfg, resumed: cfg.handle != "", conv: conv, ear: newEar(cfg.realtime, cfg.habits.vertex),
 		grant: func() string {
 			handle := conv.ids.UUID()

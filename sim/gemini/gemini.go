@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"cmp"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -15,9 +14,7 @@ import (
 // concurrently.
 type Handler struct {
 	// Fixed after New.
-	opts  wire.Options // what zero means is filled in
-	log   *slog.Logger
-	stats *wire.Stats
+	opts wire.Options // what zero means is filled in
 
 	resumable *registry
 	lines     voice.Cache
@@ -29,7 +26,7 @@ type Handler struct {
 func New(o wire.Options) *Handler {
 	o = o.WithDefaults()
 	o.PlaybackSpeed, o.GoAwayLeft = cmp.Or(o.PlaybackSpeed, 1), goAwayLeft(o)
-	return &Handler{opts: o, log: o.Logger, stats: o.Stats, resumable: newRegistry()}
+	return &Handler{opts: o, resumable: newRegistry()}
 }
 
 // ServeHTTP serves the WebSocket paths of both APIs.

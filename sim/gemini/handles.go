@@ -72,7 +72,7 @@ func (s *session) resumeFaults(atSetup []fault.Action) (forgotten bool, rest []f
 	for _, a := range all {
 		switch a.Kind {
 		case fault.RefuseResume:
-			s.stats.Refused.Add(1)
+			s.opts.Stats.Refused.Add(1)
 			s.close(&closeError{Code: websocket.StatusCode(cmp.Or(a.Code, 1008)), Reason: cmp.Or(a.Reason, resumeReasons[a.Code])})
 		case fault.Amnesia:
 			forgotten = true

@@ -218,8 +218,8 @@ func TestRefusals(t *testing.T) {
 				if len(got.Reason) > 123 {
 					t.Errorf("reason of %d bytes", len(got.Reason))
 				}
-				if b.h.stats.Errors.Load() != 1 {
-					t.Errorf("counted %d errors", b.h.stats.Errors.Load())
+				if b.h.opts.Stats.Errors.Load() != 1 {
+					t.Errorf("counted %d errors", b.h.opts.Stats.Errors.Load())
 				}
 			})
 		})

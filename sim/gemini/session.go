@@ -40,7 +40,6 @@ type session struct {
 	out   outlet
 	speak func(name, text string) voice.Utterance
 	grant func() string // makes a resumption handle for conv
-	stats *wire.Stats
 	log   *slog.Logger
 
 	// Owned by the connection's goroutine, like everything below.
@@ -291,7 +290,7 @@ func (s *session) hearAudio(now time.Time, m *realtimeMessage) *closeError {
 	if !ok || s.ear.setRate(rate) != nil {
 		return invalid(reasonInvalidArgument)
 	}
-	s.stats.AudioInMS.Add(int64(len(m.audio)) * 1000 / int64(2*rate))
+	s.opts.Stats.AudioInMS.Add(int64(len(m.audio)) * 1000 / int64(2*rate))
 	for _, e := range s.ear.hear(m.audio) {
 		s.heardSpeech(now, e)
 	}
@@ -323,7 +322,7 @@ func (s *session) heardSpeech(now time.Time, e speech) {
 		}
 		return
 	}
-	s.stats.Utterances.Add(1)
+	s.opts.Stats.Utterances.Add(1)
 	s.conv.usage.speech += e.duration
 	h := scenario.Heard{Spoken: true, Duration: e.duration}
 	if s.turn != nil {

@@ -336,7 +336,7 @@ func TestCloseEndsConnections(t *testing.T) {
 		if codes != [2]int{1001, 1001} {
 			t.Errorf("closed %v, want 1001 both", codes)
 		}
-		if n := b.h.stats.Open.Load(); n != 0 {
+		if n := b.h.opts.Stats.Open.Load(); n != 0 {
 			t.Errorf("%d connections are open", n)
 		}
 		resp, err := b.http.Get("http://sim" + betaPath + "?key=k")
@@ -418,10 +418,10 @@ rules:
 		}
 		all.Wait()
 		synctest.Wait()
-		if n := b.h.stats.Open.Load(); n != 0 {
+		if n := b.h.opts.Stats.Open.Load(); n != 0 {
 			t.Errorf("%d connections are open", n)
 		}
-		if n := b.h.stats.Responses.Load(); n != 3*clients {
+		if n := b.h.opts.Stats.Responses.Load(); n != 3*clients {
 			t.Errorf("%d responses, want %d", n, 3*clients)
 		}
 	})

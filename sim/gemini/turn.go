@@ -67,7 +67,7 @@ func (s *session) begin(now time.Time, plan scenario.Turn, spoken bool) {
 	}
 	s.turns++
 	s.conv.answered = true
-	s.stats.Responses.Add(1)
+	s.opts.Stats.Responses.Add(1)
 	t := &turn{steps: plan.Steps, spoken: spoken, playEnd: now}
 	s.turn = t
 	s.sendState(now)
@@ -221,7 +221,7 @@ func (s *session) deliver(now time.Time, t *turn) bool {
 	s.sendPart(t, p)
 	if length := p.To - p.From; length > 0 {
 		t.spent.audio += length
-		s.stats.AudioOutMS.Add(length.Milliseconds())
+		s.opts.Stats.AudioOutMS.Add(length.Milliseconds())
 		t.playEnd = latest(t.playEnd, t.lineBegan.Add(due)).Add(s.played(length))
 	}
 	return true
@@ -337,7 +337,7 @@ func (s *session) interrupt(now time.Time) {
 	if t == nil {
 		return
 	}
-	s.stats.Interrupted.Add(1)
+	s.opts.Stats.Interrupted.Add(1)
 	s.content(serverContent{Interrupted: true})
 	s.cancelBlocking()
 	s.endTurn(now, t, true)
