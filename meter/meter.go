@@ -209,7 +209,10 @@ func (m *Meter) add(who Who, more cost.Sum, now time.Time) {
 	m.turnDay(now)
 	s := slot{node: m.opts.Node, day: m.day, user: who.User, key: who.Key}
 	e := m.entry(s)
-	if e == nil || m.dirty[s] == nil && len(m.dirty) >= mostUnwritten {
+	if e == nil {
+		return
+	}
+	if m.dirty[s] == nil && len(m.dirty) >= mostUnwritten {
 		m.dropped++
 		return
 	}

@@ -71,7 +71,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	s := sources()
 	s.Tools = tools.Stats
 	s.Snapshot = tools.Snapshot
-	s.Limited = func() map[meter.Limited]int64 { return limitedOf(31) }
+	s.Usage = func() meter.Figures { return meter.Figures{Refused: limitedOf(31)} }
 	s.Loops = func() nonblock.Load { return nonblock.Load{Busy: make([]float64, 64), Rounds: make([]uint64, 10)} }
 	text, _ := scrape(t, m, s)
 	n := 0

@@ -61,8 +61,8 @@ func sources() Sources {
 		Audit: func() audit.Stats {
 			return audit.Stats{Stream: audit.SinkStats{Written: 5, Dropped: 1, GivenUp: 2, Lag: 1500 * time.Millisecond}}
 		},
-		Limited: func() map[meter.Limited]int64 {
-			return map[meter.Limited]int64{{Limit: meter.LimitKeyCost, Key: "backend"}: 3}
+		Usage: func() meter.Figures {
+			return meter.Figures{Unwritten: 5, Dropped: 7, Refused: map[meter.Limited]int64{{Limit: meter.LimitKeyCost, Key: "backend"}: 3}}
 		},
 		DayBudget: func() float64 { return 100 },
 		Webhooks: func() map[string]webhook.Stats {

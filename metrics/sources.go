@@ -42,8 +42,8 @@ type Sources struct {
 	Traces func() traces.Stats
 	// Audit returns the counters of the audit.
 	Audit func() audit.Stats
-	// Limited tells how often limits have refused somebody.
-	Limited func() map[meter.Limited]int64
+	// Usage tells what has become of the usage that is counted, and how often limits have refused somebody.
+	Usage func() meter.Figures
 	// DayBudget is what all gateways together are meant to cost a day, in US dollars; zero if nothing
 	// is said.
 	DayBudget func() float64

@@ -131,6 +131,10 @@ var families = []Family{
 
 	{Name: "rate_limited_total", Kind: Counter, Labels: []string{"limit", "key"}, read: readLimited,
 		Help: "Sessions, tickets and messages that a limit of a user or key has refused: which limit, and the name of the key or issuer; none for those without."},
+	{Name: "usage_unwritten", Kind: Gauge, read: func(s *Sources, add emit) { add(float64(s.Usage().Unwritten)) },
+		Help: "Entries of what users and keys have used that wait to be written to the store."},
+	{Name: "usage_dropped_total", Kind: Counter, read: func(s *Sources, add emit) { add(float64(s.Usage().Dropped)) },
+		Help: "Times that something was used and not counted, because there was no room: too many users on one day, or too much that the store has not taken."},
 
 	{Name: "tls_cert_expiry_seconds", Kind: Gauge, Labels: []string{"host"}, read: readCertificates,
 		Help: "How long the certificate of a configured name is still valid; of many names, those that end first."},
@@ -278,7 +282,7 @@ func readAudit(of func(audit.SinkStats) float64) func(*Sources, emit) {
 
 // readLimited reads how often each limit has refused somebody. Every limit has a series from the start.
 func readLimited(s *Sources, add emit) {
-	refused := s.Limited()
+	refused := s.Usage().Refused
 	for _, limit := range meter.Limits() {
 		if _, ok := refused[meter.Limited{Limit: limit, Key: meter.NoKey}]; !ok {
 			add(0, limit, meter.NoKey)

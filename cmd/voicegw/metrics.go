@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/meter"
 	"voicegw/metrics"
 	"voicegw/transport"
 )
@@ -42,7 +41,7 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 		Version: versionOf(), Ready: s.takesSessions, Sessions: s.sessions.Census,
 		Traces: s.traces.Stats, Snapshot: s.tools.Snapshot, Tools: s.tools.Stats, Audit: s.audit.Stats, Loops: s.loops.Load, Certificates: s.certificateEnds, Webhooks: s.webhooks.Stats,
 		Overload: s.overload.State, DayBudget: func() float64 { return math.Float64frombits(s.dayBudget.Load()) },
-		Limited: func() map[meter.Limited]int64 { return s.usage.Figures().Refused },
+		Usage: s.usage.Figures,
 	})
 	if s.cfg.Metrics.Listen == "" {
 		return h, nil

@@ -134,6 +134,10 @@ var rows = []Row{
 		{Title: "Readings of the configuration", Unit: "reqps", Queries: []Query{{rate("result", "reloads_total", "@"), "{{result}}"}}},
 		{Title: "Wrong keys and tokens", Unit: "reqps", Queries: []Query{{rate("why", "auth_failures_total", "@"), "{{why}}"}}},
 		{Title: "Refused by a limit", Unit: "reqps", Help: "Sessions, tickets and messages of users and keys that have used what they may.", Queries: []Query{{rate("limit, key", "rate_limited_total", "@"), "{{limit}} {{key}}"}}},
+		{Title: "Usage that is not written, or not counted", Unit: "short", Queries: []Query{
+			{`sum by (instance) (voicegw_usage_unwritten{@})`, "waits, {{instance}}"},
+			{`sum by (instance) (increase(voicegw_usage_dropped_total{@}[1h]))`, "not counted, {{instance}}"},
+		}},
 		{Title: "Time of answers, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "http_request_seconds", "route"), "{{route}}"}}},
 	}},
 	{"Tools", []Panel{
