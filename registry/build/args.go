@@ -19,6 +19,9 @@ const (
 	HandlersFile = "zz_tools.go"
 )
 
+// outputType is the type of a tool's data. The names of all that it needs begin with it.
+const outputType = "Output"
+
 const raw = "json.RawMessage"
 
 // maxTypes is how many types the arguments of one tool may have.
@@ -37,20 +40,26 @@ type argsWriter struct {
 type bindings struct {
 	parameters []byte
 	output     []byte // empty if the tool does not describe its data
+	named      bool   // the tool's own code names a type of the output
 	module, id string // of the project, and of the tool
 	settings   map[string]spec.Setting
 }
 
-// argsSource is the text of zz_args.go: the type Args of a tool's parameters, Output of its data, Settings of
-// its own settings, and the types that they need. Equal bindings give equal bytes. The error wraps errTypes.
+// argsSource is the text of zz_args.go: the type Args of a tool's parameters, Output of its data if the tool
+// names it, Settings of its own settings, and the types that they need. Equal bindings give equal bytes. The
+// error wraps errTypes, also for an output that is not named.
 func argsSource(pkg string, b bindings) ([]byte, error) {
 	w := &argsWriter{names: scope{"Needs": true, "Execute": true, "Check": true}}
 	if err := w.root("Args", b.parameters, "Args are the arguments of a call."); err != nil {
 		return nil, err
 	}
 	if len(b.output) > 0 {
-		if err := w.root("Output", b.output, "Output is the data of an answer that is ok."); err != nil {
+		with := *w
+		if err := with.root(outputType, b.output, "Output is the data of an answer that is ok."); err != nil {
 			return nil, err
+		}
+		if b.named {
+			w = &with
 		}
 	}
 	if len(b.settings) > 0 {

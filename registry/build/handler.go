@@ -216,7 +216,7 @@ func (f goFile) importedAs(name string) (found string) {
 func (l *linter) byHand(fset *token.FileSet, files []goFile, declared *spec.Spec) {
 	names := []string{"Args"}
 	if len(declared.Output) > 0 {
-		names = append(names, "Output")
+		names = append(names, outputType)
 	}
 	if len(declared.Settings) > 0 {
 		names = append(names, settingsType)

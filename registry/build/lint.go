@@ -80,7 +80,7 @@ func (l *linter) check(root fs.FS, name string) *tool {
 	if parameters != nil && s.named {
 		var err error
 		if t.args, err = argsSource(packageName(name), bindings{
-			parameters: t.entry.Forms.OpenAI, output: t.output, module: l.module, id: t.entry.ToolID, settings: t.entry.Settings,
+			parameters: t.entry.Forms.OpenAI, output: t.output, named: s.names(outputType), module: l.module, id: t.entry.ToolID, settings: t.entry.Settings,
 		}); err != nil {
 			l.add(s.file(schemaFile), parameters.line, "/parameters", "parameters", "%v.", err)
 		}

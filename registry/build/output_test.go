@@ -2,6 +2,7 @@ package build
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -38,5 +39,52 @@ func TestOutputBinding(t *testing.T) {
 	}
 	if e := file.Tools[0]; e.Title != "Alpha" || len(e.Tags) != 1 || !strings.Contains(string(e.Output), `"$defs"`) {
 		t.Errorf("the registry has title %q, tags %v, output %s", e.Title, e.Tags, e.Output)
+	}
+}
+
+// TestOutputIsGeneratedForCodeThatNamesIt: a new tool names its output and has the types, one that stops naming
+// them loses them, and one that begins to, be it in a test alone, gets them.
+func TestOutputIsGeneratedForCodeThatNamesIt(t *testing.T) {
+	dir := newProject(t, "alpha")
+	const generated = "tools/alpha/" + ArgsFile
+	has := func(when string, want bool) {
+		t.Helper()
+		if report := mustBuild(t, Options{Dir: dir}); report.Errors() > 0 {
+			t.Fatalf("%s:\n%s", when, findingLines(report))
+		}
+		text := read(t, dir, generated)
+		if err := newChecker(t).check([]byte(text)); err != nil {
+			t.Errorf("%s: %v\n%s", when, err, text)
+		}
+		if got := strings.Contains(text, "type Output struct"); got != want || !strings.Contains(text, "type Args struct") {
+			t.Errorf("%s: generated is %v, want %v:\n%s", when, got, want, text)
+		}
+	}
+	if text := read(t, dir, generated); !strings.Contains(text, "type Output struct") {
+		t.Errorf("voicegw tools new has written\n%s", text)
+	}
+	has("as it was written", true)
+
+	for _, file := range []string{"tools/alpha/handler.go", "tools/alpha/handler_test.go"} {
+		change(t, dir, file, "Output", "answer")
+	}
+	change(t, dir, "tools/alpha/handler.go", "type Needs struct{}", "type Needs struct{}\n\n// answer is no Output.\ntype answer struct{ Results []answerResultsItem }\n\ntype answerResultsItem struct{ Title string }")
+	has("with a type of the author's own, and Output in a comment", false)
+	change(t, dir, "tools/alpha/handler_test.go", "func TestFinds(", "var _ OutputResultsItem\n\nfunc TestFinds(")
+	has("named in the test alone", true)
+	change(t, dir, "tools/alpha/handler_test.go", "var _ OutputResultsItem\n", "")
+	change(t, dir, "tools/alpha/handler.go", "answerResultsItem", "OutputResultsItem")
+	change(t, dir, "tools/alpha/handler.go", "type OutputResultsItem struct{ Title string }", "")
+	has("named in the handler before it was generated", true)
+}
+
+// TestOutputThatNobodyNamesIsChecked: what no Go type can be made of is refused all the same.
+func TestOutputThatNobodyNamesIsChecked(t *testing.T) {
+	form := []byte(`{"type":"object","properties":{"a,b":{"type":"string"}},"additionalProperties":false}`)
+	for _, named := range []bool{true, false} {
+		text, err := argsSource("tool", bindings{parameters: []byte(`{"type":"object"}`), output: form, named: named})
+		if !errors.Is(err, errTypes) {
+			t.Errorf("named %v: it became %v\n%s", named, err, text)
+		}
 	}
 }

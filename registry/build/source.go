@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"go/scanner"
+	"go/token"
 	"io"
 	"io/fs"
 	"maps"
@@ -97,7 +99,7 @@ func (l *linter) read(root fs.FS, name string) *source {
 		switch n := e.Name(); {
 		case n == schemaFile, n == guideFile, n == handlerFile, !strings.HasSuffix(n, ".go"):
 		case strings.HasSuffix(n, "_test.go"), strings.HasPrefix(n, "_"), strings.HasPrefix(n, "."):
-			s.left[n], _ = readFile(root, s.file(n), maxHandler) // read only for a hint
+			s.left[n], _ = readFile(root, s.file(n), maxHandler) // read only for hints, and for the names in it
 		case n == ArgsFile:
 			s.args, _ = readFile(root, s.file(n), maxHandler) // a file that cannot be read counts as out of date
 		default:
@@ -173,6 +175,24 @@ func openProject(dir string) (*os.Root, error) {
 		return nil, fmt.Errorf("opening the project: %w", err)
 	}
 	return root, nil
+}
+
+// names reports whether a Go file that a person has written, a test as well, has a name that begins like
+// that. The file may be no valid Go yet.
+func (s *source) names(prefix string) bool {
+	has := func(text []byte) bool {
+		var words scanner.Scanner
+		words.Init(token.NewFileSet().AddFile("", -1, len(text)), text, nil, 0)
+		for {
+			switch _, kind, name := words.Scan(); {
+			case kind == token.EOF:
+				return false
+			case kind == token.IDENT && strings.HasPrefix(name, prefix):
+				return true
+			}
+		}
+	}
+	return has(s.handler) || slices.ContainsFunc(slices.Collect(maps.Values(s.others)), has) || slices.ContainsFunc(slices.Collect(maps.Values(s.left)), has)
 }
 
 // handlerHash returns the first 16 hex digits of SHA-256 over the Go files of the build that a person has

@@ -10,10 +10,3 @@ type Args struct {
 	// done. Left out, whatever it is like now. 1 to 64 characters. Nil if absent.
 	State *string `json:"state,omitzero"`
 }
-
-// Output is the data of an answer that is ok.
-type Output struct {
-	ID string `json:"id"`
-	// True if the agent is still there, as it was before it was edited.
-	Stays bool `json:"stays"`
-}

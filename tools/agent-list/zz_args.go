@@ -7,35 +7,3 @@ type Args struct {
 	// How many at most. 1 to 200. Default: 50.
 	Limit int64 `json:"limit"`
 }
-
-// Output is the data of an answer that is ok.
-type Output struct {
-	Agents []OutputAgentsItem `json:"agents"`
-	// How many there are, listed or not. At least 0.
-	Total int64 `json:"total"`
-	// Id of the agent of clients that name none.
-	Default string `json:"default"`
-}
-
-// OutputAgentsItem is one of agents of Output.
-type OutputAgentsItem struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	// Left out if it has none. Nil if absent.
-	Description *string `json:"description,omitzero"`
-	Enabled     bool    `json:"enabled"`
-	// Where the agent comes from.
-	Source OutputAgentsItemSource `json:"source"`
-	// Identifies what the agent is like now; agent_update and agent_delete take it.
-	State string `json:"state"`
-}
-
-// OutputAgentsItemSource is source of OutputAgentsItem.
-type OutputAgentsItemSource string
-
-// The values of OutputAgentsItemSource.
-const (
-	OutputAgentsItemSourceConfiguration OutputAgentsItemSource = "configuration"
-	OutputAgentsItemSourceFile          OutputAgentsItemSource = "file"
-	OutputAgentsItemSourceStore         OutputAgentsItemSource = "store"
-)

@@ -22,37 +22,3 @@ const (
 	ArgsSize1536x1024 ArgsSize = "1536x1024"
 	ArgsSize1024x1536 ArgsSize = "1024x1536"
 )
-
-// Output is the data of an answer that is ok.
-type Output struct {
-	Images []OutputImagesItem `json:"images"`
-	// How many of those asked for were not made. Left out if all were. At least 1. Nil if
-	// absent.
-	Missing *int64 `json:"missing,omitzero"`
-}
-
-// OutputImagesItem is one of images of Output.
-type OutputImagesItem struct {
-	ID string `json:"id"`
-	// Path at the gateway.
-	URL string `json:"url"`
-	// In pixels. At least 1.
-	Width int64 `json:"width"`
-	// In pixels. At least 1.
-	Height int64                `json:"height"`
-	Type   OutputImagesItemType `json:"type"`
-	// What the provider has made of the prompt. Left out if it is the same. Nil if absent.
-	Prompt *string `json:"prompt,omitzero"`
-	// Until when it can be fetched: UTC, with milliseconds. Format date-time.
-	ExpiresAt string `json:"expires_at"`
-}
-
-// OutputImagesItemType is type of OutputImagesItem.
-type OutputImagesItemType string
-
-// The values of OutputImagesItemType.
-const (
-	OutputImagesItemTypeImagePng  OutputImagesItemType = "image/png"
-	OutputImagesItemTypeImageJpeg OutputImagesItemType = "image/jpeg"
-	OutputImagesItemTypeImageWebp OutputImagesItemType = "image/webp"
-)
