@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -202,7 +201,9 @@ func (f *filling) snapshot(text []byte) *Snapshot {
 func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 	doc := document.Clone(t.compiled.Parameters.Doc)
 	for place, values := range places {
-		schema, ok := schemaAt(doc, strings.TrimSuffix(place, "/enum"))
+		at, _ := document.ParsePointer(strings.TrimSuffix(place, "/enum"))
+		found, _ := document.At(doc, at)
+		schema, ok := found.(map[string]any)
 		if !ok {
 			return nil, fmt.Errorf("the parameters have no schema for %s", place)
 		}
@@ -226,27 +227,6 @@ func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 	compiled.Parameters = params
 	filled.compiled, filled.Forms = &compiled, Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
 	return &filled, nil
-}
-
-// schemaAt returns the object at a JSON pointer of a decoded document.
-func schemaAt(doc any, place string) (map[string]any, bool) {
-	if place != "" {
-		for token := range strings.SplitSeq(place[1:], "/") {
-			token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
-			switch inside := doc.(type) {
-			case map[string]any:
-				doc = inside[token]
-			case []any:
-				var i int
-				if err := json.Unmarshal([]byte(token), &i); err != nil || i < 0 || i >= len(inside) {
-					return nil, false
-				}
-				doc = inside[i]
-			}
-		}
-	}
-	schema, ok := doc.(map[string]any)
-	return schema, ok
 }
 
 // fillings are the filled snapshots of one loaded snapshot and of those with fewer of its tools.
