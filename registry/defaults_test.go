@@ -30,7 +30,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 	if env != nil {
 		t.Fatal(string(env.Encode()))
 	}
-	if diff := cmp.Diff(100, len(p.Defaults())); diff != "" {
+	if diff := cmp.Diff(100, len(p.defaults)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -72,7 +72,7 @@ type Suppressed struct{ Audio, Transcript bool }
 
 // Result is a handler's answer.
 type Result struct {
-	// Data is the answer; encoding/json encodes it, in at most Options.MaxDataBytes.
+	// Data is the answer; encoding/json encodes it, in at most MaxDataBytes.
 	Data any
 	// Intents are applied in order after the call has succeeded.
 	Intents []Intent

@@ -128,3 +128,13 @@ func mustMarshal(t testing.TB, v any) []byte {
 	}
 	return b
 }
+
+// Execute is Prepare, Clamp with the tool's own limits, and Run.
+func (s *Snapshot) Execute(ctx context.Context, id string, mode spec.Mode, raw json.RawMessage, session Session, caps ...any) Envelope {
+	p, refused := s.Prepare(id, mode, raw)
+	if refused != nil {
+		return *refused
+	}
+	p.Clamp(nil)
+	return p.Run(ctx, session, caps...)
+}

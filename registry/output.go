@@ -18,12 +18,12 @@ var errOutput = errors.New("the handler's result breaks the tool's own output sc
 // nil map an empty object. If
 // it does not fit, the outcome is the answer instead: INTERNAL, with the places in its details. The log
 // gets the places and no values.
-func (t *Tool) fitOutput(data json.RawMessage, most int) (json.RawMessage, *outcome) {
+func (t *Tool) fitOutput(data json.RawMessage) (json.RawMessage, *outcome) {
 	form := t.compiled.Output
 	if form == nil {
 		return data, nil
 	}
-	value, problems, _ := document.Decode(data, most, document.MaxSpecDepth)
+	value, problems, _ := document.Decode(data, MaxDataBytes, document.MaxSpecDepth)
 	changed := false
 	if len(problems) == 0 {
 		value, changed = form.Emptied(value)

@@ -146,23 +146,25 @@ func TestOutputIsClosedElsewhere(t *testing.T) {
 		return `{"type":"object","properties":{"a":` + schema + `},"additionalProperties":false}`
 	}
 	for name, tt := range map[string]struct {
-		problems []document.Problem
-		at       string
+		compile func(json.RawMessage) (*schema.Schema, []document.Problem)
+		schema  string
+		at      string
 	}{
-		"a map":                {schema.CheckOutput(json.RawMessage(inside(open))), ""},
-		"a map of maps":        {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":` + open + `}`))), ""},
-		"the whole":            {schema.CheckOutput(json.RawMessage(open)), "/additionalProperties"},
-		"beside names":         {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`))), "/properties/a/additionalProperties"},
-		"nothing said":         {schema.CheckOutput(json.RawMessage(inside(`{"type":"object"}`))), "/properties/a"},
-		"a value of any kind":  {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{}}`))), "/properties/a/additionalProperties"},
-		"an open value":        {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"object"}}`))), "/properties/a/additionalProperties"},
-		"a default in a map":   {schema.CheckOutput(json.RawMessage(inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`))), "/properties/a/additionalProperties/default"},
-		"a map in $defs":       {schema.CheckOutput(json.RawMessage(`{"type":"object","$defs":{"m":` + open + `},"properties":{"a":{"$ref":"#/$defs/m"}},"additionalProperties":false}`)), ""},
-		"a map of a parameter": {schema.CheckParameters(json.RawMessage(inside(open))), "/properties/a/additionalProperties"},
+		"a map":                {schema.CompileOutput, inside(open), ""},
+		"a map of maps":        {schema.CompileOutput, inside(`{"type":"object","additionalProperties":` + open + `}`), ""},
+		"the whole":            {schema.CompileOutput, open, "/additionalProperties"},
+		"beside names":         {schema.CompileOutput, inside(`{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":true}`), "/properties/a/additionalProperties"},
+		"nothing said":         {schema.CompileOutput, inside(`{"type":"object"}`), "/properties/a"},
+		"a value of any kind":  {schema.CompileOutput, inside(`{"type":"object","additionalProperties":{}}`), "/properties/a/additionalProperties"},
+		"an open value":        {schema.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"object"}}`), "/properties/a/additionalProperties"},
+		"a default in a map":   {schema.CompileOutput, inside(`{"type":"object","additionalProperties":{"type":"string","default":"x"}}`), "/properties/a/additionalProperties/default"},
+		"a map in $defs":       {schema.CompileOutput, `{"type":"object","$defs":{"m":` + open + `},"properties":{"a":{"$ref":"#/$defs/m"}},"additionalProperties":false}`, ""},
+		"a map of a parameter": {schema.CompileParameters, inside(open), "/properties/a/additionalProperties"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if tt.at == "" && len(tt.problems) > 0 || tt.at != "" && (len(tt.problems) != 1 || tt.problems[0].Path != tt.at) {
-				t.Errorf("got %+v, want one at %q", tt.problems, tt.at)
+			_, problems := tt.compile(json.RawMessage(tt.schema))
+			if tt.at == "" && len(problems) > 0 || tt.at != "" && (len(problems) != 1 || problems[0].Path != tt.at) {
+				t.Errorf("got %+v, want one at %q", problems, tt.at)
 			}
 		})
 	}

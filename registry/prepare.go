@@ -26,8 +26,8 @@ type Prepared struct {
 	tool     *Tool
 	snapshot *Snapshot
 	mode     spec.Mode
-	closed   bool // the tool's time was not now when its snapshot was made
-	defaults []string
+	closed   bool     // the tool's time was not now when its snapshot was made
+	defaults []string // JSON pointers to the arguments that the model left out and a default filled in, sorted
 	invalid  []document.Problem
 
 	// Owned by the caller.
@@ -214,10 +214,6 @@ func (p *Prepared) Refuse(e *Error) Envelope {
 	env.Meta.Clamped, env.Meta.Invalid = maps.Clone(p.clamped), p.invalid
 	return env
 }
-
-// Defaults returns JSON pointers to the arguments that the model left out and a
-// default filled in, sorted.
-func (p *Prepared) Defaults() []string { return slices.Clone(p.defaults) }
 
 // Invalid returns the list items that were left out because they are invalid, with their
 // places in what the model sent; nil if there were no such places. At most 20 are named. If each such

@@ -26,7 +26,7 @@ func TestPrepare(t *testing.T) {
 	if want := `{"filters":{"tags":["a"]},"include_snippets":true,"namespace":"studio","query":"Ada <&> ä","top_k":7}`; string(p.Args()) != want {
 		t.Errorf("the arguments are %s, want %s", p.Args(), want)
 	}
-	if diff := cmp.Diff([]string{"/include_snippets", "/namespace"}, p.Defaults()); diff != "" {
+	if diff := cmp.Diff([]string{"/include_snippets", "/namespace"}, p.defaults); diff != "" {
 		t.Error(diff)
 	}
 	if p.Mode() != spec.ModeVoice || p.Tool().ToolID != "kb_search" {
@@ -210,8 +210,8 @@ func FuzzPrepare(f *testing.F) {
 		if refused != nil {
 			t.Fatalf("%q became %s, which is refused: %s", raw, p.Args(), refused.Encode())
 		}
-		if !bytes.Equal(p.Args(), again.Args()) || len(again.Defaults()) > 0 {
-			t.Fatalf("%q became %s, and that %s with the defaults %v", raw, p.Args(), again.Args(), again.Defaults())
+		if !bytes.Equal(p.Args(), again.Args()) || len(again.defaults) > 0 {
+			t.Fatalf("%q became %s, and that %s with the defaults %v", raw, p.Args(), again.Args(), again.defaults)
 		}
 		p.Clamp(nil)
 		if env := p.Run(t.Context(), Session{}); !env.OK {

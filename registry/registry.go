@@ -33,15 +33,14 @@ type Options struct {
 	Feature func(agent, name string) bool
 	// Dev allows Reload after Lock.
 	Dev bool
-	// MaxDataBytes bounds the JSON of a result's data; zero means 256 KiB.
-	MaxDataBytes int
 	// Logger gets one line for each failure of a handler and each call that was too
 	// slow, and at debug level one for applied defaults; nil means no logging. Arguments,
 	// results and messages of [ToolError] are never logged.
 	Logger *slog.Logger
 }
 
-const defaultMaxDataBytes = 256 << 10
+// MaxDataBytes bounds the JSON of a result's data.
+const MaxDataBytes = 256 << 10
 
 // Registry holds the loaded tools. All methods may be called concurrently.
 type Registry struct {
@@ -74,9 +73,6 @@ func Load(data []byte, opts Options) (*Registry, error) {
 
 // complete fills in defaults.
 func (o *Options) complete() {
-	if o.MaxDataBytes <= 0 {
-		o.MaxDataBytes = defaultMaxDataBytes
-	}
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 }
 

@@ -237,8 +237,8 @@ func (s *Snapshot) succeeded(t *Tool, result Result) outcome {
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: its data: %w", errBadResult, err)}
 	}
-	if len(data) > s.opts.MaxDataBytes {
-		return outcome{err: fmt.Errorf("%w: its data has %d bytes, at most %d are allowed", errBadResult, len(data), s.opts.MaxDataBytes)}
+	if len(data) > MaxDataBytes {
+		return outcome{err: fmt.Errorf("%w: its data has %d bytes, at most %d are allowed", errBadResult, len(data), MaxDataBytes)}
 	}
 	if len(result.Intents) > maxIntents {
 		return outcome{err: fmt.Errorf("%w: it has %d intents, at most %d are allowed", errBadResult, len(result.Intents), maxIntents)}
@@ -252,7 +252,7 @@ func (s *Snapshot) succeeded(t *Tool, result Result) outcome {
 		job, err := t.begun(*result.Job, result.Data)
 		return outcome{job: job, err: err, data: data, intents: append([]Intent{}, result.Intents...)}
 	}
-	data, broken := t.fitOutput(data, s.opts.MaxDataBytes)
+	data, broken := t.fitOutput(data)
 	if broken != nil {
 		return *broken
 	}

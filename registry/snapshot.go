@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"context"
-	"encoding/json"
 	"slices"
 
 	"voicegw/registry/document"
@@ -80,14 +78,4 @@ func (s *Snapshot) Refuse(id string, e *Error) Envelope {
 	}
 	s.stats.done(name, &env)
 	return env
-}
-
-// Execute is Prepare, Clamp with the tool's own limits, and Run.
-func (s *Snapshot) Execute(ctx context.Context, id string, mode spec.Mode, raw json.RawMessage, session Session, caps ...any) Envelope {
-	p, refused := s.Prepare(id, mode, raw)
-	if refused != nil {
-		return *refused
-	}
-	p.Clamp(nil)
-	return p.Run(ctx, session, caps...)
 }

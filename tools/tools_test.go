@@ -84,7 +84,7 @@ func load(t *testing.T) *registry.Snapshot {
 }
 
 func call(s *registry.Snapshot, tool string, mode spec.Mode, args string) registry.Envelope {
-	return s.Execute(context.Background(), tool, mode, json.RawMessage(args), registry.Session{
+	return registrytest.Execute(context.Background(), s, tool, mode, json.RawMessage(args), registry.Session{
 		ID: "s", UserID: "ada", ConversationID: "c", Agent: "default", Mode: mode, Turn: 1, Now: time.Now().UTC(),
 	}, client{})
 }

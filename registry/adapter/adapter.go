@@ -15,7 +15,7 @@ type Forms struct {
 }
 
 // All returns the parameters in every form. They must be parameters that the registry accepts
-// (schema.CheckParameters): what it refuses is not looked for again, and such parameters may
+// (schema.CompileParameters): what it refuses is not looked for again, and such parameters may
 // get a form. Its error is [Problems] and lists the problems of all forms together.
 func All(canonical json.RawMessage) (Forms, error) {
 	openAI, openAIErr := OpenAIParameters(canonical)

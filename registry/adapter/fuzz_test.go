@@ -23,7 +23,7 @@ func FuzzForms(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(schema.CheckParameters(text)) > 0 {
+		if _, problems := schema.CompileParameters(text); len(problems) > 0 {
 			return
 		}
 		first, err := adapter.All(text)

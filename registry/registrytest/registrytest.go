@@ -128,7 +128,17 @@ func Fits(t testing.TB, tool string, data any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env := loaded.Snapshot().Execute(t.Context(), parsed.ToolID, spec.ModeText, nil, registry.Session{}); !env.OK {
+	if env := Execute(t.Context(), loaded.Snapshot(), parsed.ToolID, spec.ModeText, nil, registry.Session{}); !env.OK {
 		t.Errorf("the data of %s does not fit its output: %s", tool, env.Encode())
 	}
+}
+
+// Execute is Prepare, Clamp with the tool's own limits, and Run.
+func Execute(ctx context.Context, s *registry.Snapshot, id string, mode spec.Mode, raw json.RawMessage, session registry.Session, caps ...any) registry.Envelope {
+	p, refused := s.Prepare(id, mode, raw)
+	if refused != nil {
+		return *refused
+	}
+	p.Clamp(nil)
+	return p.Run(ctx, session, caps...)
 }

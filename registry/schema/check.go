@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,17 +9,6 @@ import (
 
 	"voicegw/registry/document"
 )
-
-// CheckParameters reports what is wrong with a parameter schema: it does
-// not compile as draft 2020-12, accepts unknown properties at some level, refers to
-// anything but its own parts, contains itself, uses a format other than format.Names, an
-// unknown keyword or a regular expression that RE2 does not support, is too deep
-// or too large, or has a default that does not fit or is never applied. Paths are
-// pointers into the schema.
-func CheckParameters(schema json.RawMessage) []document.Problem {
-	_, problems := CompileParameters(schema)
-	return problems
-}
 
 // knownKeywords are those of draft 2020-12 that a parameter schema may use.
 var knownKeywords = slices.Sorted(slices.Values(slices.Concat(schemaKeywords, schemaListKeywords, schemaMapKeywords, []string{

@@ -7,15 +7,9 @@ import (
 	"voicegw/registry/document"
 )
 
-// CheckOutput reports what is wrong with a schema of a tool's data. The rules are those of
-// [CheckParameters], except that nothing in it may have a default, and that an object below the root
-// that names no properties may be a map: its additionalProperties are a schema, or true.
-func CheckOutput(schema json.RawMessage) []document.Problem {
-	_, problems := CompileOutput(schema)
-	return problems
-}
-
-// CompileOutput checks and compiles the schema of a tool's data; nil if there are problems.
+// CompileOutput checks and compiles the schema of a tool's data; nil if there are problems. The rules are those
+// of [CompileParameters], except that nothing in it may have a default, and that an object below the root that
+// names no properties may be a map: its additionalProperties are a schema, or true.
 func CompileOutput(raw json.RawMessage) (*Schema, []document.Problem) {
 	p, problems := compile(raw, true)
 	for i := range problems {

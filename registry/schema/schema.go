@@ -44,7 +44,11 @@ type Schema struct {
 	schema *jsonschema.Schema
 }
 
-// CompileParameters checks and compiles the schema of a tool's arguments; nil if there are problems.
+// CompileParameters checks and compiles the schema of a tool's arguments; nil if there are problems. It
+// reports a schema that does not compile as draft 2020-12, accepts unknown properties at some level, refers to
+// anything but its own parts, contains itself, uses a format other than format.Names, an unknown keyword or a
+// regular expression that RE2 does not support, is too deep or too large, or has a default that does not fit
+// or is never applied. Paths are pointers into the schema.
 func CompileParameters(raw json.RawMessage) (*Schema, []document.Problem) { return compile(raw, false) }
 
 // compile checks and compiles a schema; nil if there are problems. mayMap says that an object may let in

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCheckParametersRefuses has a schema for each rule. A message of "" asks for the place alone.
-func TestCheckParametersRefuses(t *testing.T) {
+// TestCompileParametersRefuses has a schema for each rule. A message of "" asks for the place alone.
+func TestCompileParametersRefuses(t *testing.T) {
 	in := func(a string) string {
 		return `{"type":"object","properties":{"a":` + a + `},"additionalProperties":false}`
 	}
@@ -80,7 +80,7 @@ func TestCheckParametersRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			problems := CheckParameters(json.RawMessage(tt.schema))
+			_, problems := CompileParameters(json.RawMessage(tt.schema))
 			for _, p := range problems {
 				if (p.Path == tt.path || tt.name == "too deep" && strings.HasPrefix(p.Path, tt.path)) && strings.Contains(p.Message, tt.message) {
 					return
@@ -91,8 +91,8 @@ func TestCheckParametersRefuses(t *testing.T) {
 	}
 }
 
-// TestCheckParametersTakes has what might be refused by mistake.
-func TestCheckParametersTakes(t *testing.T) {
+// TestCompileParametersTakes has what might be refused by mistake.
+func TestCompileParametersTakes(t *testing.T) {
 	in := func(a string) string {
 		return `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"a":` + a + `},"additionalProperties":false,
 			"$defs":{"point":{"type":"object","properties":{"x":{"type":"number"}},"additionalProperties":false}}}`
@@ -111,7 +111,7 @@ func TestCheckParametersTakes(t *testing.T) {
 		`{"type":"object","patternProperties":{"^x-":{"type":"string"}},"additionalProperties":false}`,
 		`{"type":"number","minimum":0,"exclusiveMaximum":1e3,"multipleOf":0.1}`,
 	} {
-		if problems := CheckParameters(json.RawMessage(in(a))); len(problems) > 0 {
+		if _, problems := CompileParameters(json.RawMessage(in(a))); len(problems) > 0 {
 			t.Errorf("%s: %v", a, problems)
 		}
 	}
@@ -125,7 +125,7 @@ func TestSchemaThatGrows(t *testing.T) {
 		defs = append(defs, fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}},"additionalProperties":false}`, i, i+1, i+1))
 	}
 	defs = append(defs, `"d40":{"type":"string"}`)
-	problems := CheckParameters(json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"additionalProperties":false,"$defs":{` + strings.Join(defs, ",") + `}}`))
+	_, problems := CompileParameters(json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"additionalProperties":false,"$defs":{` + strings.Join(defs, ",") + `}}`))
 	if len(problems) != 2 || !strings.Contains(problems[1].Message, "5000 parts") && !strings.Contains(problems[0].Message, "5000 parts") {
 		t.Errorf("got %v", problems)
 	}

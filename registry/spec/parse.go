@@ -22,7 +22,7 @@ import (
 // it at once, in the order of the paths: JSON syntax, duplicate and unknown keys,
 // missing ones, types, enums, rules between fields (a retrieval tool neither writes
 // nor lacks idempotency), templates, clamps, and the parameters as
-// [schema.CheckParameters] does. The Spec is usable only if there are no problems;
+// [schema.CompileParameters] does. The Spec is usable only if there are no problems;
 // otherwise it holds whatever could be read.
 func Parse(data []byte) (Spec, []document.Problem) {
 	tree, problems, ok := document.Decode(data, maxSpecBytes, document.MaxSpecDepth)

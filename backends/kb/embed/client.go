@@ -160,19 +160,5 @@ func (c *Client) failure(err error) error {
 	if runes := []rune(message); len(runes) > 200 {
 		message = string(runes[:200]) + "…"
 	}
-	return &StatusError{Status: refused.StatusCode, Code: refused.Code, Message: message}
-}
-
-// StatusError is an answer of the endpoint without success.
-type StatusError struct {
-	Status int
-	// Code is the endpoint's own ("invalid_api_key"), or empty.
-	Code string
-	// Message is the endpoint's text, at most 200 characters, without our key.
-	Message string
-}
-
-// Error names the endpoint, the status and the message.
-func (e *StatusError) Error() string {
-	return fmt.Sprintf("embed: HTTP %d %s: %s", e.Status, e.Code, e.Message)
+	return fmt.Errorf("embed: HTTP %d %s: %s", refused.StatusCode, refused.Code, message)
 }

@@ -41,9 +41,6 @@ type Options struct {
 	Synonyms func() *rank.Synonyms
 	// Timeout bounds one request. Zero means 10 s.
 	Timeout time.Duration
-	// HTTPClient sends the requests, within the bounds of docs/configuration.md. Nil makes one
-	// that Close cleans up.
-	HTTPClient *http.Client
 	// Logger gets at most one line a minute while the Embedder fails. Nil means no logging.
 	Logger *slog.Logger
 }
@@ -77,11 +74,7 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}
-	httpClient := o.HTTPClient
-	if httpClient == nil {
-		httpClient = &http.Client{Transport: bounded.NewTransport()}
-	}
-	httpClient = bounded.Client(httpClient, limits(o.Timeout))
+	httpClient := bounded.Client(&http.Client{Transport: bounded.NewTransport()}, limits(o.Timeout))
 	ranker, err := rank.NewRanker(o.Language)
 	if err != nil {
 		return nil, fmt.Errorf("qdrant: %w", err)
@@ -95,16 +88,10 @@ func Open(ctx context.Context, o Options) (*Index, error) {
 		x.load = vectors.New(o.Embedder, o.Logger, "records", vectors.Options{})
 	}
 	if err := x.prepare(ctx); err != nil {
-		x.hangUp()
+		x.client.http.CloseIdleConnections()
 		return nil, err
 	}
 	return x, nil
-}
-
-func (x *Index) hangUp() {
-	if x.options.HTTPClient == nil {
-		x.client.http.CloseIdleConnections()
-	}
 }
 
 func (x *Index) begin() error {
@@ -123,7 +110,7 @@ func (x *Index) Close() error {
 	x.closed = true
 	x.mu.Unlock()
 	x.calls.Wait()
-	x.hangUp()
+	x.client.http.CloseIdleConnections()
 	return nil
 }
 

@@ -91,12 +91,8 @@ const (
 	shortText = 12
 )
 
-// Detect returns the language of a text by its stop words, endings and letters; Unknown if
+// detect returns the language of a text by its stop words, endings and letters; Unknown if
 // they show too little, or if two languages score the same.
-func (a *Analyzer) Detect(text string) Language {
-	return a.detect(Tokens(text))
-}
-
 func (a *Analyzer) detect(tokens []Token) Language {
 	var scores [7]float64
 	languages := Languages()

@@ -71,7 +71,7 @@ func TestDetect(t *testing.T) {
 		"":                 Unknown,
 		"babe bibi dodo 1": Unknown,
 	} {
-		if got := a.Detect(text); got != want {
+		if got := a.detect(Tokens(text)); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
@@ -158,6 +158,6 @@ func FuzzTerms(f *testing.F) {
 		if len(a.Question(text, Languages())) > MaxAsked {
 			t.Fatal("too many words are asked for")
 		}
-		_ = a.Detect(text)
+		_ = a.detect(Tokens(text))
 	})
 }
