@@ -2,8 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -55,12 +53,7 @@ func (r *specReader) job() *Job {
 		r.problem(document.Pointer{"job"}, "\"job\" is an object such as {\"name\": \"Yearly report\", \"longest\": \"30m\", \"atOnce\": 2}, got %s; a tool without long work leaves it out.", document.Describe(v))
 		return nil
 	}
-	known := []string{"atOnce", "longest", "name"}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if !slices.Contains(known, key) {
-			r.problem(document.Pointer{"job", key}, "The key %q is not known: a job has atOnce, longest and name%s.", document.Shorten(key, 60), document.DidYouMean(key, known))
-		}
-	}
+	r.onlyKeys(document.Pointer{"job"}, object, "a job", []string{"atOnce", "longest", "name"})
 	j := new(Job)
 	switch name, has := object["name"]; {
 	case !has:

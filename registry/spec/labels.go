@@ -1,8 +1,8 @@
 package spec
 
 import (
+	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"voicegw/registry/document"
@@ -42,17 +42,6 @@ func (r *specReader) tags() []string {
 		r.problem(document.Pointer{"tags"}, "\"tags\" is a list of 1 to %d words, such as [\"calendar\"]; without any, leave it out.", maxTags)
 		return nil
 	}
-	var tags []string
-	for i, v := range list {
-		tag, _ := v.(string)
-		switch {
-		case !tagForm.MatchString(tag) || len(tag) > maxTag:
-			r.problem(document.Pointer{"tags"}.Index(i), "A tag has small letters and digits, in words joined by single dashes, at most %d, got %s.", maxTag, document.Show(v))
-		case slices.Contains(tags, tag):
-			r.problem(document.Pointer{"tags"}.Index(i), "The tag %q stands twice; leave one.", tag)
-		default:
-			tags = append(tags, tag)
-		}
-	}
-	return tags
+	form := fmt.Sprintf("A tag has small letters and digits, in words joined by single dashes, at most %d", maxTag)
+	return r.words(document.Pointer{"tags"}, list, "The tag ", form, func(s string) bool { return len(s) <= maxTag && tagForm.MatchString(s) })
 }

@@ -161,10 +161,6 @@ func (r *specReader) problem(place document.Pointer, format string, args ...any)
 	r.problems = append(r.problems, document.Problem{Path: place.String(), Message: fmt.Sprintf(format, args...)})
 }
 
-func (r *specReader) missing(key, what string) {
-	r.problem(document.Pointer{key}, "The key %q is missing; add it: %s.", key, what)
-}
-
 var fieldHelp = map[string]string{
 	"toolId":               "the directory's name with underscores, such as \"kb_search\"",
 	"version":              "the tool's version, such as \"1.0.0\"",
@@ -177,12 +173,34 @@ var fieldHelp = map[string]string{
 	"latencyBudgetMs":      "how long a call should take, in ms",
 }
 
-func (r *specReader) text(key string, required bool, most int) string {
-	v, has := r.object[key]
-	if !has {
-		if required {
-			r.missing(key, fieldHelp[key])
+// value returns the value of a key, and reports one that is required and missing.
+func (r *specReader) value(key string, required bool) (v any, has bool) {
+	if v, has = r.object[key]; !has && required {
+		r.problem(document.Pointer{key}, "The key %q is missing; add it: %s.", key, fieldHelp[key])
+	}
+	return v, has
+}
+
+// words reads the words of a list, each of which fits and stands there once. An entry that does not fit is told
+// the form, and the known word that was probably meant; one begins the sentence about a word that stands twice.
+func (r *specReader) words(at document.Pointer, list []any, one, form string, fits func(string) bool, known ...string) (words []string) {
+	for i, v := range list {
+		word, _ := v.(string)
+		switch {
+		case !fits(word):
+			r.problem(at.Index(i), "%s, got %s%s.", form, document.Show(v), document.DidYouMean(word, known))
+		case slices.Contains(words, word):
+			r.problem(at.Index(i), "%s%q stands twice; leave one.", one, word)
+		default:
+			words = append(words, word)
 		}
+	}
+	return words
+}
+
+func (r *specReader) text(key string, required bool, most int) string {
+	v, has := r.value(key, required)
+	if !has {
 		return ""
 	}
 	s, ok := v.(string)
@@ -198,11 +216,8 @@ func (r *specReader) text(key string, required bool, most int) string {
 }
 
 func (r *specReader) word(key string, required bool, words ...string) string {
-	v, has := r.object[key]
+	v, has := r.value(key, required)
 	if !has {
-		if required {
-			r.missing(key, fieldHelp[key])
-		}
 		return ""
 	}
 	if s, ok := v.(string); ok && slices.Contains(words, s) {
@@ -217,11 +232,8 @@ func (r *specReader) word(key string, required bool, words ...string) string {
 }
 
 func (r *specReader) flag(key string, required bool) bool {
-	v, has := r.object[key]
+	v, has := r.value(key, required)
 	if !has {
-		if required {
-			r.missing(key, fieldHelp[key])
-		}
 		return false
 	}
 	b, ok := v.(bool)
@@ -232,11 +244,8 @@ func (r *specReader) flag(key string, required bool) bool {
 }
 
 func (r *specReader) number(key string, required bool, most int) int {
-	v, has := r.object[key]
+	v, has := r.value(key, required)
 	if !has {
-		if required {
-			r.missing(key, fieldHelp[key])
-		}
 		return 0
 	}
 	n, ok := wholeNumber(v)
@@ -258,9 +267,8 @@ func wholeNumber(v any) (int, bool) {
 }
 
 func (r *specReader) modes() []Mode {
-	v, has := r.object["allowedModes"]
+	v, has := r.value("allowedModes", true)
 	if !has {
-		r.missing("allowedModes", fieldHelp["allowedModes"])
 		return nil
 	}
 	list, ok := v.([]any)
@@ -269,17 +277,10 @@ func (r *specReader) modes() []Mode {
 		return nil
 	}
 	var modes []Mode
-	for i, v := range list {
-		s, _ := v.(string)
-		mode := Mode(s)
-		switch {
-		case mode != ModeText && mode != ModeVoice:
-			r.problem(document.Pointer{"allowedModes"}.Index(i), "A mode is \"text\" or \"voice\", got %s.", document.Show(v))
-		case slices.Contains(modes, mode):
-			r.problem(document.Pointer{"allowedModes"}.Index(i), "The mode %q stands twice; leave one.", mode)
-		default:
-			modes = append(modes, mode)
-		}
+	for _, mode := range r.words(document.Pointer{"allowedModes"}, list, "The mode ", "A mode is \"text\" or \"voice\"", func(s string) bool {
+		return Mode(s) == ModeText || Mode(s) == ModeVoice
+	}) {
+		modes = append(modes, Mode(mode))
 	}
 	return modes
 }

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -61,7 +62,7 @@ func (r *specReader) onlyKeys(at document.Pointer, object map[string]any, what s
 }
 
 // conditions reads a list of words, each of which fits.
-func (r *specReader) conditions(at document.Pointer, v any, what string, fits func(string) bool) (words []string) {
+func (r *specReader) conditions(at document.Pointer, v any, what string, fits func(string) bool) []string {
 	if v == nil && !r.there(at) {
 		return nil
 	}
@@ -77,18 +78,7 @@ func (r *specReader) conditions(at document.Pointer, v any, what string, fits fu
 		r.problem(at, "%q has %d entries, at most %d are allowed.", at[len(at)-1], len(list), maxConditions)
 		return nil
 	}
-	for i, v := range list {
-		word, ok := v.(string)
-		switch {
-		case !ok || !fits(word):
-			r.problem(at.Index(i), "An entry is %s, got %s.", what, document.Show(v))
-		case slices.Contains(words, word):
-			r.problem(at.Index(i), "%q stands twice; leave one.", word)
-		default:
-			words = append(words, word)
-		}
-	}
-	return words
+	return r.words(at, list, "", "An entry is "+what, fits)
 }
 
 // there reports whether the object of an availability has a key at all.
@@ -165,7 +155,7 @@ func (r *specReader) window(at document.Pointer, v any, a *Availability, h *hour
 func (r *specReader) possible(at document.Pointer, told TimeWindow, w window) {
 	switch {
 	case w.from >= w.to:
-		r.problem(at.With("to"), "The window ends at %s and begins at %s, so that it never holds; over midnight, write two windows, one to \"24:00\" and one from \"00:00\".", clockOf(told.To, "24:00"), clockOf(told.From, "00:00"))
+		r.problem(at.With("to"), "The window ends at %s and begins at %s, so that it never holds; over midnight, write two windows, one to \"24:00\" and one from \"00:00\".", cmp.Or(told.To, "24:00"), cmp.Or(told.From, "00:00"))
 	case !w.since.IsZero() && !w.until.IsZero() && w.until.Before(w.since):
 		r.problem(at.With("until"), "The window ends on %s, before it begins on %s, so that it never holds.", told.Until, told.Since)
 	case !w.since.IsZero() && !w.until.IsZero():
@@ -176,13 +166,6 @@ func (r *specReader) possible(at document.Pointer, told TimeWindow, w window) {
 		}
 		r.problem(at.With("weekdays"), "No day from %s to %s is one of these weekdays, so that the window never holds.", told.Since, told.Until)
 	}
-}
-
-func clockOf(text, missing string) string {
-	if text == "" {
-		return missing
-	}
-	return text
 }
 
 func (r *specReader) weekdays(at document.Pointer, object map[string]any, w *window) (days []string) {
@@ -196,18 +179,9 @@ func (r *specReader) weekdays(at document.Pointer, object map[string]any, w *win
 		r.problem(at, "\"weekdays\" is a list such as [\"mon\", \"fri\"], got %s; for every day, leave it out.", document.Describe(v))
 		return nil
 	}
-	for i, v := range list {
-		day, _ := v.(string)
-		n := slices.Index(weekdays, day)
-		switch {
-		case n < 0:
-			r.problem(at.Index(i), "A weekday is one of mon, tue, wed, thu, fri, sat, sun, got %s%s.", document.Show(v), document.DidYouMean(strings.ToLower(day), weekdays))
-		case w.days[n]:
-			r.problem(at.Index(i), "%q stands twice; leave one.", day)
-		default:
-			w.days[n] = true
-			days = append(days, day)
-		}
+	days = r.words(at, list, "", "A weekday is one of mon, tue, wed, thu, fri, sat, sun", func(s string) bool { return slices.Contains(weekdays, s) }, weekdays...)
+	for _, day := range days {
+		w.days[slices.Index(weekdays, day)] = true
 	}
 	return days
 }

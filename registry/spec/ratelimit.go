@@ -2,8 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"voicegw/registry/document"
@@ -48,12 +46,7 @@ func (r *specReader) rateLimit() *RateLimit {
 		r.problem(document.Pointer{"rateLimit"}, "\"rateLimit\" is an object such as {\"calls\": 5, \"window\": \"1h\"}, got %s; without a limit, leave it out.", document.Describe(v))
 		return nil
 	}
-	known := []string{"calls", "window"}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if !slices.Contains(known, key) {
-			r.problem(document.Pointer{"rateLimit", key}, "The key %q is not known: a rateLimit has calls and window%s.", document.Shorten(key, 60), document.DidYouMean(key, known))
-		}
-	}
+	r.onlyKeys(document.Pointer{"rateLimit"}, object, "a rateLimit", []string{"calls", "window"})
 	l := new(RateLimit)
 	if calls, has := object["calls"]; !has {
 		r.problem(document.Pointer{"rateLimit", "calls"}, "The key \"calls\" is missing; add it: how often the tool may run for one user within the window.")

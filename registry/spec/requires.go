@@ -1,7 +1,7 @@
 package spec
 
 import (
-	"slices"
+	"fmt"
 
 	"voicegw/registry/document"
 )
@@ -21,17 +21,6 @@ func (r *specReader) requires() []string {
 		r.problem(document.Pointer{"requires"}, "A conversation has at most %d scopes, and the tool requires %d, so nobody would have it; require fewer.", MaxScopes, len(list))
 		return nil
 	}
-	var scopes []string
-	for i, v := range list {
-		scope, ok := v.(string)
-		switch {
-		case !ok || !ValidScope(scope):
-			r.problem(document.Pointer{"requires"}.Index(i), "A scope has 1 to %d letters, digits and the signs . _ : / -, got %s.", MaxScopeBytes, document.Show(v))
-		case slices.Contains(scopes, scope):
-			r.problem(document.Pointer{"requires"}.Index(i), "The scope %q stands twice; leave one.", scope)
-		default:
-			scopes = append(scopes, scope)
-		}
-	}
-	return scopes
+	form := fmt.Sprintf("A scope has 1 to %d letters, digits and the signs . _ : / -", MaxScopeBytes)
+	return r.words(document.Pointer{"requires"}, list, "The scope ", form, ValidScope)
 }

@@ -149,11 +149,7 @@ func (r *specReader) setting(place document.Pointer, v any, byDefault json.RawMe
 		r.problem(place, "A setting is an object with %s, got %s.", strings.Join(settingKeys, ", "), document.Describe(v))
 		return Setting{}
 	}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if !slices.Contains(settingKeys, key) {
-			r.problem(place.With(key), "The key %q is not known%s. A setting has: %s.", document.Shorten(key, 60), document.DidYouMean(key, settingKeys), strings.Join(settingKeys, ", "))
-		}
-	}
+	r.onlyKeys(place, object, "a setting", settingKeys)
 	for key, what := range map[string]string{"type": strings.Join(settingTypes, ", "), "description": "a sentence that tells an operator what it is for"} {
 		if _, has := object[key]; !has {
 			r.problem(place.With(key), "The key %q is missing; add it: %s.", key, what)
