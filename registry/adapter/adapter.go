@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+
+	"voicegw/registry/document"
 )
 
 // Forms are the parameters of a tool in each provider's form.
@@ -40,10 +42,4 @@ func problemsOf(err error) Problems {
 }
 
 // clip shortens an author's text for a message.
-func clip(s string) string {
-	const most = 80
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return document.Shorten(s, 80) }

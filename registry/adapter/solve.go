@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"voicegw/registry/document"
 	"voicegw/registry/format"
 	"voicegw/registry/jsontype"
 )
@@ -167,10 +168,7 @@ func (f *finding) try(v any) {
 
 // show writes a decoded JSON value.
 func show(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v) // decoded JSON can be encoded
-	}
+	text, _ := document.Marshal(v) // decoded JSON can be encoded
 	return string(text)
 }
 

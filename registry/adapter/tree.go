@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strconv"
-	"strings"
+
+	"voicegw/registry/document"
 )
 
 // A JSON value here is nil, bool, json.Number, string, []any or *object. A schema is a
@@ -122,7 +122,8 @@ func (o *object) encode() json.RawMessage {
 	return b.Bytes()
 }
 
-// encode prints without white space. Numbers keep the digits of the text.
+// encode prints without white space. Numbers keep the digits of the text, and <, > and & stay as they are: the
+// result is read by a model, not as HTML.
 func encode(b *bytes.Buffer, v any) {
 	switch v := v.(type) {
 	case *object:
@@ -131,7 +132,7 @@ func encode(b *bytes.Buffer, v any) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			encodeString(b, m.key)
+			encode(b, m.key)
 			b.WriteByte(':')
 			encode(b, m.value)
 		}
@@ -149,28 +150,11 @@ func encode(b *bytes.Buffer, v any) {
 		b.Write(v)
 	case json.Number:
 		b.WriteString(v.String())
-	case string:
-		encodeString(b, v)
-	case bool:
-		b.WriteString(strconv.FormatBool(v))
-	default:
-		b.WriteString("null")
+	default: // a string, a boolean or null: they can be encoded
+		text, _ := document.Marshal(v)
+		b.Write(text)
 	}
 }
 
-// encodeString leaves <, > and & as they are: the result is read by a model, not as HTML.
-func encodeString(b *bytes.Buffer, s string) {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err == nil {
-		b.Truncate(b.Len() - 1) // the encoder's newline
-	}
-}
-
-// pointer appends tokens to a JSON pointer (RFC 6901, section 3).
-func pointer(path string, tokens ...string) string {
-	for _, t := range tokens {
-		path += "/" + strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
-	}
-	return path
-}
+// pointer appends tokens to a JSON pointer.
+func pointer(path string, tokens ...string) string { return path + document.Pointer(tokens).String() }

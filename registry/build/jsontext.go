@@ -9,6 +9,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"voicegw/registry/document"
 )
 
 // maxDepth is how deep the values of a schema.json may be nested.
@@ -167,14 +169,12 @@ func (n *node) str(key string) string {
 
 // at follows a JSON pointer; nil if it leads nowhere.
 func (n *node) at(pointer string) *node {
-	if pointer == "" {
-		return n
-	}
-	if !strings.HasPrefix(pointer, "/") {
+	place, ok := document.ParsePointer(pointer)
+	if !ok {
 		return nil
 	}
-	for token := range strings.SplitSeq(pointer[1:], "/") {
-		if n = n.child(unescape(token)); n == nil {
+	for _, token := range place {
+		if n = n.child(token); n == nil {
 			return nil
 		}
 	}
@@ -196,8 +196,8 @@ func (n *node) child(token string) *node {
 // around it. For a member it is the line of its key.
 func (n *node) lineOf(pointer string) int {
 	line := n.line
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		token = unescape(token)
+	place, _ := document.ParsePointer(pointer)
+	for _, token := range place {
 		for _, m := range n.members {
 			if m.key == token {
 				line = m.line
@@ -213,10 +213,6 @@ func (n *node) lineOf(pointer string) int {
 	}
 	return line
 }
-
-var pointerReplacer = strings.NewReplacer("~1", "/", "~0", "~")
-
-func unescape(token string) string { return pointerReplacer.Replace(token) }
 
 // compact writes the value on one line, for a comment.
 func (n *node) compact() string {
@@ -244,11 +240,6 @@ func (n *node) compact() string {
 
 // quote writes a JSON string without HTML escapes.
 func quote(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return strconv.Quote(s) // a string can always be encoded
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	text, _ := document.Marshal(s) // a string can always be encoded
+	return string(text)
 }

@@ -41,7 +41,7 @@ func (l *linter) wording(file string, tree *node) {
 	var walk func(n *node, pointer string, data bool)
 	walk = func(n *node, pointer string, data bool) {
 		for _, m := range n.members {
-			at := pointer + "/" + escape(m.key)
+			at := pointer + document.Pointer{m.key}.String()
 			inData := data || m.key == "default" || m.key == "examples" || m.key == "enum" || m.key == "const" || strings.HasPrefix(m.key, "x-")
 			if m.value.kind == kindString && strings.HasPrefix(pointer, "/parameters") && !data && (m.key == "description" || m.key == "title") && document.Wordless(m.value.text) {
 				l.warn(file, m.line, at, ruleOf(at), "The %s holds no word, so that it tells a model nothing. Write one, or leave it out.", m.key)
@@ -58,10 +58,6 @@ func (l *linter) wording(file string, tree *node) {
 		}
 	}
 	walk(tree, "", false)
-}
-
-func escape(token string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
 }
 
 // preview warns of a preview that is the same for all calls.
