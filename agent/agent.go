@@ -103,12 +103,15 @@ func ValidID(id string) bool { return len(id) <= MaxID && idForm.MatchString(id)
 
 // Version identifies the content of an agent in eight letters: the same content has the same version
 // on every node.
-func (a Agent) Version() string {
+func (a Agent) Version() string { return sum(a.Encoded()) }
+
+// Encoded is the agent as MarshalJSON writes it.
+func (a Agent) Encoded() []byte {
 	data, err := json.Marshal(a)
 	if err != nil {
 		panic(err) // only texts, numbers and lists of them
 	}
-	return sum(data)
+	return data
 }
 
 // VersionOf identifies the content of all agents, of which it gets the versions by their ids. Of no agent

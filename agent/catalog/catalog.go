@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
@@ -183,6 +182,3 @@ func problemsOf(err error) []string {
 	}
 	return list
 }
-
-// encoded writes a document.
-func encoded(a agent.Agent) (json.RawMessage, error) { return json.Marshal(a) }

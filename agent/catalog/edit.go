@@ -124,11 +124,7 @@ func (c *Catalog) Put(ctx context.Context, e Edit) (entry *Entry, created bool, 
 	if err := c.keep(ctx, was); err != nil {
 		return nil, false, err
 	}
-	document, err := encoded(a)
-	if err != nil {
-		return nil, false, fmt.Errorf("catalog: writing %s: %w", a.ID, err)
-	}
-	edit := store.AgentEdit{ID: a.ID, Document: document, At: time.Now().UTC(), By: e.By}
+	edit := store.AgentEdit{ID: a.ID, Document: a.Encoded(), At: time.Now().UTC(), By: e.By}
 	if edit.Revision, err = c.opts.Edits.Save(ctx, edit, revisionOf(was)); err != nil {
 		return nil, false, changed(err)
 	}
@@ -186,11 +182,7 @@ func (c *Catalog) keep(ctx context.Context, was *Entry) error {
 	if was == nil || was.Version == "" {
 		return nil
 	}
-	document, err := encoded(was.Document)
-	if err != nil {
-		return fmt.Errorf("catalog: writing %s: %w", was.ID, err)
-	}
-	return c.opts.Edits.Keep(ctx, store.AgentEdit{ID: was.ID, Document: document, At: time.Now(), By: was.UpdatedBy}, was.Version, keptLife)
+	return c.opts.Edits.Keep(ctx, store.AgentEdit{ID: was.ID, Document: was.Document.Encoded(), At: time.Now(), By: was.UpdatedBy}, was.Version, keptLife)
 }
 
 func revisionOf(e *Entry) uint64 {

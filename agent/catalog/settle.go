@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -90,11 +89,7 @@ func (c *Catalog) takeBack(ctx context.Context, id string, revision uint64, was 
 			_, err := c.opts.Edits.Remove(ctx, id, revision)
 			return err
 		}
-		document, err := encoded(was.Document)
-		if err != nil {
-			return fmt.Errorf("catalog: writing %s: %w", id, err)
-		}
-		_, err = c.opts.Edits.Save(ctx, store.AgentEdit{ID: id, Document: document, At: was.UpdatedAt, By: was.UpdatedBy}, revision)
+		_, err := c.opts.Edits.Save(ctx, store.AgentEdit{ID: id, Document: was.Document.Encoded(), At: was.UpdatedAt, By: was.UpdatedBy}, revision)
 		return err
 	}()
 	if err != nil && !errors.Is(err, store.ErrChanged) {
