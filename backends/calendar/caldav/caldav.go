@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emersion/go-ical"
@@ -52,9 +52,7 @@ type Client struct {
 	reader  ics.Reader
 	// discovering is held by the one goroutine that discovers calendars; it is never closed.
 	discovering chan struct{}
-
-	mu        sync.Mutex // guards the following
-	calendars []found    // nil until they are known
+	calendars   atomic.Pointer[[]found] // nil until they are known
 }
 
 // New makes a Client. It sends nothing yet: an unreachable server is an error of the first
@@ -114,7 +112,7 @@ func (c *Client) Busy(ctx context.Context, q calendar.Query) (calendar.Found, er
 // gone forgets the discovered calendars if one of them no longer exists.
 func (c *Client) gone(e *calendar.Error) *calendar.Error {
 	if e.Kind == calendar.NotFound {
-		c.remember(nil)
+		c.calendars.Store(nil)
 	}
 	return e
 }

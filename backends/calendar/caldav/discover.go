@@ -42,18 +42,19 @@ func (c *Client) pathOf(ctx context.Context, name calendar.Name) (string, error)
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	all := c.known()
+	all := c.calendars.Load()
 	if all == nil {
-		var err error
-		if all, err = c.discover(ctx); err != nil {
+		discovered, err := c.discover(ctx)
+		if err != nil {
 			return "", err
 		}
-		c.remember(all)
+		all = &discovered
+		c.calendars.Store(all)
 	}
 	if want == "" {
-		return all[0].path, nil
+		return (*all)[0].path, nil
 	}
-	for _, f := range all {
+	for _, f := range *all {
 		if strings.EqualFold(f.name, want) || path.Base(f.path) == want {
 			return f.path, nil
 		}
@@ -134,17 +135,4 @@ func (c *Client) discoverAt(ctx context.Context, address string) ([]found, error
 	}
 	slices.SortFunc(all, func(a, b found) int { return strings.Compare(a.path, b.path) })
 	return all, nil
-}
-
-func (c *Client) known() []found {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calendars
-}
-
-// remember keeps the found calendars; nil forgets them, so that they are discovered again.
-func (c *Client) remember(all []found) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calendars = all
 }

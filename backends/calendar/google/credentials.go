@@ -12,7 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -54,9 +54,7 @@ type tokens struct {
 	source    func(ctx context.Context) oauth2.TokenSource
 	// fetching is held by the one goroutine that gets a token; it is never closed.
 	fetching chan struct{}
-
-	mu   sync.Mutex // guards the following
-	held *oauth2.Token
+	held     atomic.Pointer[oauth2.Token] // nil without one
 }
 
 // newTokens reads credentials. Its errors contain nothing of them.
@@ -126,7 +124,7 @@ func (t *tokens) token(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	if held := t.current(); held.Valid() {
+	if held := t.held.Load(); held.Valid() {
 		return held.AccessToken, nil
 	}
 	// The library sends without a context; this client adds ours.
@@ -135,28 +133,14 @@ func (t *tokens) token(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", tokenError(ctx, err, via.failed)
 	}
-	t.keep(got)
+	t.held.Store(got)
 	return got.AccessToken, nil
-}
-
-func (t *tokens) current() *oauth2.Token {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.held
-}
-
-func (t *tokens) keep(got *oauth2.Token) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.held = got
 }
 
 // refused forgets a token that the API rejected.
 func (t *tokens) refused(access string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.held != nil && t.held.AccessToken == access {
-		t.held = nil
+	if held := t.held.Load(); held != nil && held.AccessToken == access {
+		t.held.CompareAndSwap(held, nil)
 	}
 }
 
