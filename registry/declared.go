@@ -43,9 +43,8 @@ const (
 	// MaxClientData is the largest answer of a client's tool, in bytes of JSON.
 	MaxClientData = 16 << 10
 
-	clientVersion     = "0.0.0" // of a tool that a client declares: it has no other
-	clientLatencyMS   = 1500
-	clientNoArguments = `{"type":"object","properties":{},"additionalProperties":false}`
+	clientVersion   = "0.0.0" // of a tool that a client declares: it has no other
+	clientLatencyMS = 1500
 )
 
 // ClientTools is the client of a conversation, which runs the tools that it has declared. It may be used
@@ -100,7 +99,10 @@ func Declare(d Declared, forms Forms) (*Tool, []document.Problem) {
 	if d.TimeoutMS < 0 || d.TimeoutMS > MaxClientTimeoutMS {
 		wrong("timeout_ms", "It must be 1 to %d, not %d.", MaxClientTimeoutMS, d.TimeoutMS)
 	}
-	text := d.schema()
+	text := d.Parameters
+	if empty := strings.TrimSpace(string(text)); empty == "" || empty == "null" {
+		text = json.RawMessage(spec.NoParameters)
+	}
 	params, found := schema.CompileParameters(text)
 	if params != nil {
 		found = append(found, document.Legible(params.Doc, nil)...)
@@ -129,14 +131,6 @@ func Declare(d Declared, forms Forms) (*Tool, []document.Problem) {
 		t.SideEffects, t.Category, t.Idempotent = spec.SideEffectsNone, spec.CategoryUtility, true
 	}
 	return t, nil
-}
-
-// schema returns the parameters; without any, those of a tool that takes none.
-func (d *Declared) schema() json.RawMessage {
-	if s := strings.TrimSpace(string(d.Parameters)); s == "" || s == "null" {
-		return json.RawMessage(clientNoArguments)
-	}
-	return d.Parameters
 }
 
 // ByClient reports whether the client of the conversation runs the tool.

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +50,8 @@ func (r *Report) Start(ctx context.Context, dir string, args ...string) error {
 }
 
 func (r *Report) start(ctx context.Context, dir string, args []string) ([]Finding, error) {
-	root, err := openProject(dirOr(dir))
+	dir = cmp.Or(dir, ".")
+	root, err := openProject(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +67,7 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 		return nil, fmt.Errorf("making a folder for the program: %w", err)
 	}
 	defer os.RemoveAll(tmp) //nolint:errcheck // what is left is in the folder for temporary files
-	s := starter{dir: dirOr(dir), registry: r.registry, program: filepath.Join(tmp, "voicegw")}
+	s := starter{dir: dir, registry: r.registry, program: filepath.Join(tmp, "voicegw")}
 	overlay, err := s.overlay(tmp)
 	if err != nil {
 		return nil, err
@@ -92,13 +94,6 @@ func (r *Report) start(ctx context.Context, dir string, args []string) ([]Findin
 		return s.loaded(started.Problems), nil
 	}
 	return s.ended(out.stderr, err), nil
-}
-
-func dirOr(dir string) string {
-	if dir == "" {
-		return "."
-	}
-	return dir
 }
 
 // starter tries the program of one project.
