@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -151,20 +150,14 @@ func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 	if s == nil {
 		s = noTools()
 	}
-	all := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, drawn: s.drawn, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
-	for _, t := range s.sorted {
-		all.tools[t.ToolID] = t.within(s, all)
-	}
+	all := slices.Clone(s.sorted)
 	for _, t := range tools {
-		for id := range all.tools {
-			if toolname.Folded(id) == toolname.Folded(t.ToolID) {
-				return nil, &SameName{Name: t.ToolID, Other: id}
-			}
+		if i := slices.IndexFunc(all, func(other *Tool) bool { return toolname.Folded(other.ToolID) == toolname.Folded(t.ToolID) }); i >= 0 {
+			return nil, &SameName{Name: t.ToolID, Other: all[i].ToolID}
 		}
-		all.tools[t.ToolID] = t
+		all = append(all, t)
 	}
-	all.sorted = slices.SortedFunc(maps.Values(all.tools), func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
-	return all, nil
+	return s.holding(all), nil
 }
 
 // noTools returns a snapshot without tools.

@@ -197,13 +197,12 @@ func lot(tool, by string) uint64 {
 
 // with returns the snapshot with these versions. It counts as loaded: what is made of it shares its fillings.
 func (s *Snapshot) with(picks map[string]*Tool, d *drawn) *Snapshot {
-	made := &Snapshot{version: s.version, off: s.off, closed: s.closed, filled: s.filled, opts: s.opts, stats: s.stats, drawn: d, tools: map[string]*Tool{}, fillings: &fillings{}}
-	made.loaded = made
-	for _, t := range s.sorted {
-		t = cmp.Or(picks[t.ToolID], t).within(s, made)
-		made.tools[t.ToolID] = t
-		made.sorted = append(made.sorted, t)
+	tools := make([]*Tool, len(s.sorted))
+	for i, t := range s.sorted {
+		tools[i] = cmp.Or(picks[t.ToolID], t)
 	}
+	made := s.holding(tools)
+	made.drawn, made.loaded, made.fillings = d, made, &fillings{}
 	return made
 }
 

@@ -177,24 +177,22 @@ func (f *filling) canonical() map[string]any {
 
 // snapshot makes the filled snapshot; text is the canonical form of the values.
 func (f *filling) snapshot(text []byte) *Snapshot {
-	sum := sha256.Sum256(text)
-	s := *f.from
-	s.filled = hex.EncodeToString(sum[:4])
-	s.tools, s.sorted = map[string]*Tool{}, nil
-	for _, id := range slices.Sorted(maps.Keys(f.tools)) {
-		t := f.tools[id]
+	var tools []*Tool
+	for id, t := range f.tools {
 		if places := f.values[id]; len(places) > 0 {
 			filled, err := t.fill(places)
 			if err != nil {
-				s.opts.Logger.Error("a tool is left out: its live values cannot be told a model", "tool", id, "error", err)
+				f.from.opts.Logger.Error("a tool is left out: its live values cannot be told a model", "tool", id, "error", err)
 				continue
 			}
 			t = filled
 		}
-		t = t.within(f.from, &s)
-		s.tools[id], s.sorted = t, append(s.sorted, t)
+		tools = append(tools, t)
 	}
-	return &s
+	s := f.from.holding(tools)
+	sum := sha256.Sum256(text)
+	s.filled = hex.EncodeToString(sum[:4])
+	return s
 }
 
 // fill returns the tool with its enums filled.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"voicegw/registry/spec"
 	"voicegw/registry/toolname"
@@ -19,18 +20,30 @@ func (s *Snapshot) Only(ids []string) *Snapshot {
 // having returns a snapshot of the same version with the tools that fit, those of the client and, if any
 // tool fits, the built-in ones.
 func (s *Snapshot) having(fits func(*Tool) bool) *Snapshot {
-	sub := &Snapshot{version: s.version, off: s.off, loaded: s.loaded, fillings: s.fillings, filled: s.filled, drawn: s.drawn, opts: s.opts, stats: s.stats, tools: map[string]*Tool{}}
-	sub.closed = maps.Clone(s.closed)
-	maps.DeleteFunc(sub.closed, func(_ string, t *Tool) bool { return !fits(t) })
 	some := slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !isBuiltin(t.ToolID) && fits(t) })
+	var tools []*Tool
 	for _, t := range s.sorted {
 		if t.client || isBuiltin(t.ToolID) && some || !isBuiltin(t.ToolID) && fits(t) {
-			t = t.within(s, sub)
-			sub.tools[t.ToolID] = t
-			sub.sorted = append(sub.sorted, t)
+			tools = append(tools, t)
 		}
 	}
+	sub := s.holding(tools)
+	sub.closed = maps.Clone(s.closed)
+	maps.DeleteFunc(sub.closed, func(_ string, t *Tool) bool { return !fits(t) })
 	return sub
+}
+
+// holding returns a snapshot of the same version with these tools, in any order, and no versions to draw from.
+// A tool that needs the snapshot that it is in has the new one.
+func (s *Snapshot) holding(tools []*Tool) *Snapshot {
+	sub := *s
+	sub.variants, sub.tools = nil, make(map[string]*Tool, len(tools))
+	sub.sorted = slices.SortedFunc(slices.Values(tools), func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
+	for i, t := range sub.sorted {
+		t = t.within(s, &sub)
+		sub.tools[t.ToolID], sub.sorted[i] = t, t
+	}
+	return &sub
 }
 
 // isBuiltin reports whether every registry has the tool.

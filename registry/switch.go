@@ -50,16 +50,8 @@ func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
 	if len(problems) > 0 {
 		panic(fmt.Sprint("registry: the schema of "+toolname.AgentSwitch+": ", problems)) // it is made here, of texts in quotes
 	}
-	sub := &Snapshot{version: s.version, off: s.off, closed: s.closed, loaded: s.loaded, fillings: s.fillings, filled: s.filled, drawn: s.drawn, opts: s.opts, stats: s.stats, tools: maps.Clone(s.tools)}
 	tool := &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
-	sub.tools[toolname.AgentSwitch] = tool
-	sub.sorted = append(slices.Clone(s.sorted), tool)
-	slices.SortFunc(sub.sorted, func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
-	for i, t := range sub.sorted {
-		t = t.within(s, sub)
-		sub.sorted[i], sub.tools[t.ToolID] = t, t
-	}
-	return sub
+	return s.holding(append(slices.Clone(s.sorted), tool))
 }
 
 func switchHandler(targets []SwitchTarget) Handler {
