@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"voicegw/registry/adapter"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
@@ -76,8 +78,8 @@ var byClient = Bind(func(ctx context.Context, call Call[json.RawMessage, clientN
 var clientName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
 // Declare makes a tool for voice of what a client declares, with its parameters in the providers' forms.
-// The paths of the problems begin with name, description, schema or timeout_ms; forms are not checked.
-func Declare(d Declared, forms Forms) (*Tool, []document.Problem) {
+// The paths of the problems begin with name, description, schema or timeout_ms.
+func Declare(d Declared) (*Tool, []document.Problem) {
 	var problems []document.Problem
 	wrong := func(field, format string, args ...any) {
 		problems = append(problems, document.Problem{Path: document.Pointer{field}.String(), Message: fmt.Sprintf(format, args...)})
@@ -110,6 +112,14 @@ func Declare(d Declared, forms Forms) (*Tool, []document.Problem) {
 		problems = append(problems, document.Problem{Path: "/schema" + p.Path, Message: p.Message})
 	}
 	if len(problems) > 0 {
+		return nil, problems
+	}
+	forms, err := FormsOf(text)
+	var refused adapter.Problems
+	if errors.As(err, &refused) {
+		for _, p := range refused {
+			problems = append(problems, document.Problem{Path: "/schema" + p.Path, Message: p.Message})
+		}
 		return nil, problems
 	}
 	t := &Tool{

@@ -19,7 +19,7 @@ func (p page) RunTool(ctx context.Context, call ClientCall) (json.RawMessage, er
 
 func mustDeclare(t testing.TB, d Declared) *Tool {
 	t.Helper()
-	tool, problems := Declare(d, Forms{})
+	tool, problems := Declare(d)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

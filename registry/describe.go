@@ -65,7 +65,6 @@ func Builtins() []Entry {
 
 // builtins returns the built-in tools by id, as new values for each caller.
 func builtins() map[string]builtin {
-	openai := json.RawMessage(`{"type":"object","properties":{"tool":{"type":"string","description":"` + prompts.DescribeToolName + `"}},"required":["tool"],"additionalProperties":false}`)
 	return map[string]builtin{toolname.DescribeTool: {
 		handler: Bind(describeTool),
 		entry: Entry{
@@ -79,10 +78,7 @@ func builtins() map[string]builtin {
 			},
 			Summary: prompts.DescribeToolSummary,
 			Guide:   prompts.DescribeToolGuide,
-			Forms: Forms{
-				OpenAI: openai, OpenAIChat: slices.Clone(openai),
-				Gemini: json.RawMessage(`{"type":"OBJECT","properties":{"tool":{"type":"STRING","description":"` + prompts.DescribeToolName + `"}},"required":["tool"],"propertyOrdering":["tool"]}`),
-			},
+			Forms:   ownForms(json.RawMessage(describeParameters)),
 		},
 	}}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"voicegw/registry/adapter"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
 )
@@ -38,6 +39,21 @@ type Forms struct {
 	// Gemini is Gemini's Schema object, with its types in capitals; empty for a tool without
 	// parameters, since Gemini takes no object without properties.
 	Gemini json.RawMessage `json:"gemini"`
+}
+
+// FormsOf makes the forms of parameters that compile. Its error is [adapter.Problems].
+func FormsOf(parameters json.RawMessage) (Forms, error) {
+	openAI, gemini, err := adapter.All(parameters)
+	return Forms{OpenAI: openAI, OpenAIChat: openAI, Gemini: gemini}, err
+}
+
+// ownForms makes the forms of a tool that the registry itself has.
+func ownForms(parameters json.RawMessage) Forms {
+	forms, err := FormsOf(parameters)
+	if err != nil {
+		panic("registry: a tool of its own: " + err.Error()) // its schema is made here, of texts in quotes
+	}
+	return forms
 }
 
 // File is tool_registry.json.

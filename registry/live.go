@@ -12,7 +12,6 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"voicegw/registry/adapter"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
@@ -217,13 +216,13 @@ func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("the parameters do not compile: %s", problems[0])
 	}
-	forms, err := adapter.All(filled.Parameters)
+	forms, err := FormsOf(filled.Parameters)
 	if err != nil {
 		return nil, err
 	}
 	compiled := *t.compiled
 	compiled.Parameters = params
-	filled.compiled, filled.Forms = &compiled, Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
+	filled.compiled, filled.Forms = &compiled, forms
 	return &filled, nil
 }
 

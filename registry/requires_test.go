@@ -91,7 +91,7 @@ func TestForNamesWhatThereIs(t *testing.T) {
 
 // TestPermittedLeavesTheClientsTools: what the client of a conversation runs requires no scope.
 func TestPermittedLeavesTheClientsTools(t *testing.T) {
-	own, problems := Declare(Declared{Name: "scroll", Description: "Scrolls the page."}, Forms{})
+	own, problems := Declare(Declared{Name: "scroll", Description: "Scrolls the page."})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -2,9 +2,7 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -67,46 +65,29 @@ func switchHandler(targets []SwitchTarget) Handler {
 	})
 }
 
-// property is a parameter of agent_switch, in the words that all forms have in common.
-type property struct {
-	Type        string   `json:"type"`
-	Enum        []string `json:"enum,omitempty"`
-	MinLength   int      `json:"minLength,omitempty"`
-	MaxLength   int      `json:"maxLength,omitempty"`
-	Description string   `json:"description"`
-}
-
 func switchEntry(targets []SwitchTarget) Entry {
 	ids := make([]string, len(targets))
 	for i, t := range targets {
 		ids[i] = t.ID
 	}
-	agent, reason, message := prompts.AgentSwitchAgent+targetWords(targets), prompts.AgentSwitchReason, prompts.AgentSwitchMessage
-	form := func(kind, object string, bounds bool, more map[string]any) json.RawMessage {
-		a, r, m := property{kind, ids, 0, 0, agent}, property{kind, nil, 0, 0, reason}, property{kind, nil, 0, 0, message}
-		if bounds {
-			r.MinLength, r.MaxLength, m.MaxLength = 1, MaxReason, MaxPendingMessage
-		}
-		schema := map[string]any{"type": object, "properties": map[string]property{"agent": a, "reason": r, "message": m}, "required": []string{"agent", "reason"}}
-		maps.Copy(schema, more)
-		raw, _ := json.Marshal(schema) // only texts and numbers: it cannot fail
-		return raw
+	quoted := func(v any) []byte {
+		text, _ := document.Marshal(v) // only texts: it cannot fail
+		return text
 	}
-	closed := map[string]any{"additionalProperties": false}
-	openai := form("string", "object", false, closed)
+	parameters := fmt.Appendf(nil, `{"type":"object","properties":{"agent":{"type":"string","enum":%s,"description":%s},`+
+		`"reason":{"type":"string","minLength":1,"maxLength":%d,"description":%s},"message":{"type":"string","maxLength":%d,"description":%s}},`+
+		`"required":["agent","reason"],"additionalProperties":false}`,
+		quoted(ids), quoted(prompts.AgentSwitchAgent+targetWords(targets)), MaxReason, quoted(prompts.AgentSwitchReason), MaxPendingMessage, quoted(prompts.AgentSwitchMessage))
 	return Entry{
 		Spec: spec.Spec{
 			ToolID: toolname.AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,
 			Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
 			AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 500, TimeoutMS: 1000,
-			Parameters: form("string", "object", true, closed),
+			Parameters: parameters,
 		},
 		Summary: prompts.AgentSwitchSummary,
 		Guide:   prompts.AgentSwitchGuide + targetWords(targets),
-		Forms: Forms{
-			OpenAI: openai, OpenAIChat: slices.Clone(openai),
-			Gemini: form("STRING", "OBJECT", false, map[string]any{"propertyOrdering": []string{"agent", "reason", "message"}}),
-		},
+		Forms:   ownForms(parameters),
 	}
 }
 

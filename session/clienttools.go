@@ -15,7 +15,6 @@ import (
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
-	"voicegw/registry/adapter"
 )
 
 // maxDeclared bounds what a client declares, in bytes of names, descriptions and schemas.
@@ -59,16 +58,10 @@ func (m *Manager) declare(g *guest) *Cause {
 // declared makes a tool of a declaration, the one at i.
 func declared(i int, d protocol.ClientTool) (*registry.Tool, *Cause) {
 	what := registry.Declared{Name: d.Name, Description: d.Description, Parameters: d.Schema, ReadOnly: d.ReadOnly, TimeoutMS: d.TimeoutMS}
-	t, problems := registry.Declare(what, registry.Forms{})
+	t, problems := registry.Declare(what)
 	if len(problems) > 0 {
 		return nil, undeclared(i, problems[0].Path, problems[0].Message)
 	}
-	forms, err := adapter.All(t.Parameters)
-	var list adapter.Problems
-	if errors.As(err, &list) && len(list) > 0 {
-		return nil, undeclared(i, "/schema"+list[0].Path, list[0].Message)
-	}
-	t.Forms = registry.Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
 	return t, nil
 }
 

@@ -32,7 +32,7 @@ func nests(t *testing.T, b *desk, call, tool string) (registry.ErrorType, string
 // TestToolsCallNoToolsOfTheModelAlone: the client runs its tools for the model, and the model alone hands the
 // user over; a tool that runs does neither, although its agent has both.
 func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
-	scroll, problems := registry.Declare(registry.Declared{Name: "scroll", Description: "Scrolls the page.", ReadOnly: true}, registry.Forms{})
+	scroll, problems := registry.Declare(registry.Declared{Name: "scroll", Description: "Scrolls the page.", ReadOnly: true})
 	if problems != nil {
 		t.Fatal(problems)
 	}

@@ -405,7 +405,7 @@ func TestStoredNestedCallHasItsScopes(t *testing.T) {
 				own := entries()
 				own[slices.IndexFunc(own, func(e registry.Entry) bool { return e.ToolID == "move" })].Requires = []string{"hr"}
 				n.load(own...)
-				scroll, problems := registry.Declare(registry.Declared{Name: "scroll", Description: "Scrolls the page."}, registry.Forms{})
+				scroll, problems := registry.Declare(registry.Declared{Name: "scroll", Description: "Scrolls the page."})
 				tools, err := n.tools.Switching([]registry.SwitchTarget{{ID: "billing"}}).With([]*registry.Tool{scroll})
 				if problems != nil || err != nil {
 					t.Fatal(problems, err)

@@ -8,24 +8,17 @@ import (
 	"voicegw/registry/document"
 )
 
-// Forms are the parameters of a tool in each provider's form.
-type Forms struct {
-	// OpenAI is the form of realtime sessions and of chat completions; see [OpenAIParameters].
-	OpenAI json.RawMessage
-	// Gemini is the form of a FunctionDeclaration; see [GeminiParameters].
-	Gemini json.RawMessage
-}
-
-// All returns the parameters in every form. They must be parameters that the registry accepts
+// All returns the parameters in every form: [OpenAIParameters] for realtime sessions and for chat completions,
+// [GeminiParameters] for a FunctionDeclaration. They must be parameters that the registry accepts
 // (schema.CompileParameters): what it refuses is not looked for again, and such parameters may
 // get a form. Its error is [Problems] and lists the problems of all forms together.
-func All(canonical json.RawMessage) (Forms, error) {
+func All(canonical json.RawMessage) (openAI, gemini json.RawMessage, err error) {
 	openAI, openAIErr := OpenAIParameters(canonical)
 	gemini, geminiErr := GeminiParameters(canonical)
 	if err := append(problemsOf(openAIErr), problemsOf(geminiErr)...).asError(); err != nil {
-		return Forms{}, err
+		return nil, nil, err
 	}
-	return Forms{OpenAI: openAI, Gemini: gemini}, nil
+	return openAI, gemini, nil
 }
 
 // geminiParam matches the name of a parameter that Gemini accepts (FunctionDeclaration, read

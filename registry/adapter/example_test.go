@@ -27,7 +27,7 @@ func ExampleGeminiParameters() {
 }
 
 func ExampleProblems() {
-	_, err := adapter.All([]byte(`{"type": "object", "properties": {
+	_, _, err := adapter.All([]byte(`{"type": "object", "properties": {
 		"at": {"type": "string", "pattern": "(?i)noon"},
 		"ring": {"type": "string", "not": {"const": "loud"}}
 	}, "additionalProperties": false}`))

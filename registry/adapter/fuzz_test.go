@@ -26,9 +26,9 @@ func FuzzForms(f *testing.F) {
 		if _, problems := schema.CompileParameters(text); len(problems) > 0 {
 			return
 		}
-		first, err := adapter.All(text)
-		second, again := adapter.All(text)
-		if string(first.Gemini) != string(second.Gemini) || string(first.OpenAI) != string(second.OpenAI) ||
+		firstOpenAI, firstGemini, err := adapter.All(text)
+		secondOpenAI, secondGemini, again := adapter.All(text)
+		if string(firstGemini) != string(secondGemini) || string(firstOpenAI) != string(secondOpenAI) ||
 			(err == nil) != (again == nil) || err != nil && err.Error() != again.Error() {
 			t.Fatalf("two runs differ: %v, %v", err, again)
 		}
@@ -39,12 +39,12 @@ func FuzzForms(f *testing.F) {
 			}
 			return
 		}
-		if !json.Valid(first.OpenAI) {
-			t.Fatalf("not JSON: %s", first.OpenAI)
+		if !json.Valid(firstOpenAI) {
+			t.Fatalf("not JSON: %s", firstOpenAI)
 		}
 		var g genai.Schema
-		if first.Gemini != nil {
-			if err := json.Unmarshal(first.Gemini, &g); err != nil {
+		if firstGemini != nil {
+			if err := json.Unmarshal(firstGemini, &g); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -64,7 +64,7 @@ func BenchmarkAll(b *testing.B) {
 	text := corpus(b)["kb-search"]
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := adapter.All(text); err != nil {
+		if _, _, err := adapter.All(text); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -89,7 +89,7 @@ func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = adapter.All(object(`"v":{"type":"string","pattern":` + string(text) + `}`))
+		_, _, err = adapter.All(object(`"v":{"type":"string","pattern":` + string(text) + `}`))
 		if (err == nil) != taken {
 			t.Errorf("the pattern %s: %v", pattern, err)
 		}
@@ -101,7 +101,7 @@ func TestPatternsThatMeanTheSameEverywhere(t *testing.T) {
 
 // TestOneBuildShowsEverything has a fault of each stage behind the reader.
 func TestOneBuildShowsEverything(t *testing.T) {
-	_, err := adapter.All(object(`
+	_, _, err := adapter.All(object(`
 		"d":{"type":"string","not":{"const":"x"}},
 		"e":{"type":"string","pattern":"(?i)x"},
 		"größe":{"type":"string"}`))
@@ -122,8 +122,8 @@ func TestPathsAreJSONPointers(t *testing.T) {
 func TestTheInputIsNotChanged(t *testing.T) {
 	for name, text := range corpus(t) {
 		before := string(text)
-		_, first := adapter.All(text)
-		_, second := adapter.All(text)
+		_, _, first := adapter.All(text)
+		_, _, second := adapter.All(text)
 		if string(text) != before {
 			t.Errorf("%s was changed", name)
 		}

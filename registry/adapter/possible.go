@@ -26,7 +26,7 @@ func Possible(parameters json.RawMessage) (impossible, doubtful Problems) {
 		return nil, nil
 	}
 	v := vet(root, &p)
-	if _, err := All(parameters); err != nil || len(p.list) > 0 {
+	if _, _, err := All(parameters); err != nil || len(p.list) > 0 {
 		return nil, nil
 	}
 	c := &checker{solver: newSolver(), raw: v.schemas, bad: map[string]bool{}}

@@ -147,7 +147,7 @@ func FuzzPossible(f *testing.F) {
 // solveA returns the inlined schema of the property a and the answer for three values of it; an
 // error if the schema has no forms.
 func solveA(text json.RawMessage) (*object, answer, error) {
-	if _, err := All(text); err != nil {
+	if _, _, err := All(text); err != nil {
 		return nil, answer{}, err
 	}
 	var p problems

@@ -51,7 +51,7 @@ func TestTheTableIsWhatTheBuildDoes(t *testing.T) {
 		parsed, problems := spec.Parse(fmt.Appendf(nil, `{"toolId":"probe","version":"1.0.0","description":"Probes.","category":"utility","sideEffects":"none","idempotent":true,
 			"requiresConfirmation":false,"allowedModes":["text"],"latencyBudgetMs":100,"parameters":{%s}}`, schema))
 		parsed.Parameters = json.RawMessage("{" + schema + "}")
-		_, err := adapter.All(parsed.Parameters)
+		_, _, err := adapter.All(parsed.Parameters)
 		refused := k.OpenAI == adapter.Refused || k.Gemini == adapter.Refused
 		if got := len(problems) > 0 || err != nil; got != refused {
 			t.Errorf("%s is refused: %t, and the table says %t: %v %v", k.Name, got, refused, problems, err)

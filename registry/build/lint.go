@@ -181,9 +181,8 @@ func (l *linter) possible(file string, tree *node, field string, schema json.Raw
 
 // forms makes the providers' forms of parameters that the registry accepts.
 func (l *linter) forms(file string, tree *node, t *tool) bool {
-	forms, err := adapter.All(t.entry.Spec.Parameters)
-	if err == nil {
-		t.entry.Forms = registry.Forms{OpenAI: forms.OpenAI, OpenAIChat: forms.OpenAI, Gemini: forms.Gemini}
+	var err error
+	if t.entry.Forms, err = registry.FormsOf(t.entry.Spec.Parameters); err == nil {
 		return true
 	}
 	var problems adapter.Problems
