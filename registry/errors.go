@@ -99,6 +99,14 @@ func Errorf(t ErrorType, format string, args ...any) *ToolError {
 	}
 }
 
+// Invalid is Errorf for arguments that are valid by the schema and make no sense: it names each place in them, and
+// what is wrong there.
+func Invalid(problems []document.Problem, format string, args ...any) *ToolError {
+	e := Errorf(ErrorValidation, format, args...)
+	e.Details = map[string]any{"errors": problems}
+	return e
+}
+
 var (
 	// ErrLocked is returned by [Registry.Reload] after [Registry.Lock].
 	ErrLocked = errors.New("registry: locked: restart to load another tool_registry.json, or run with --dev")

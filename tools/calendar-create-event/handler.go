@@ -133,8 +133,7 @@ func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
 		problems = append(problems, document.Problem{Path: places[p.Field], Message: p.Message})
 	}
 	if len(problems) > 0 {
-		e := registry.Errorf(registry.ErrorValidation, "The event cannot be made: %s", problems[0].Message)
-		e.Details = map[string]any{"errors": problems}
+		e := registry.Invalid(problems, "The event cannot be made: %s", problems[0].Message)
 		e.Suggestion = "Nobody was asked and nothing was made. Correct the arguments, or ask the user, and call calendar_create_event again."
 		return draft, e
 	}

@@ -121,8 +121,7 @@ func requestOf(args Args) (calendar.Request, error) {
 		bad("/end_date", "The range is %d days long; ask for at most 31.", int(to.Sub(from).Hours()/24))
 	}
 	if len(problems) > 0 {
-		e := registry.Errorf(registry.ErrorValidation, "The calendars cannot be asked: %s", problems[0].Message)
-		e.Details = map[string]any{"errors": problems}
+		e := registry.Invalid(problems, "The calendars cannot be asked: %s", problems[0].Message)
 		e.Suggestion = "Correct the arguments and call calendar_get_availability again."
 		return calendar.Request{}, e
 	}

@@ -21,11 +21,9 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	if call.Args.DefaultRegion != nil {
 		region = strings.ToUpper(*call.Args.DefaultRegion)
 		if !call.Needs.Contacts.HasRegion(region) {
-			err := registry.Errorf(registry.ErrorValidation, "There is no country %s with phone numbers.", region)
-			err.Details = map[string]any{"errors": []document.Problem{{
+			return registry.Result{}, registry.Invalid([]document.Problem{{
 				Path: "/default_region", Message: "Give the ISO 3166 code of a country, such as DE, GB or US, or leave it out.",
-			}}}
-			return registry.Result{}, err
+			}}, "There is no country %s with phone numbers.", region)
 		}
 	}
 	if err := ctx.Err(); err != nil {

@@ -23,9 +23,7 @@ type Needs struct {
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	farewell := strings.TrimSpace(call.Args.FarewellMessage)
 	if blank.Is(farewell) {
-		err := registry.Errorf(registry.ErrorValidation, "The farewell_message is blank.")
-		err.Details = map[string]any{"errors": []document.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}}
-		return registry.Result{}, err
+		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}, "The farewell_message is blank.")
 	}
 	duration := time.Duration(call.Args.DurationSeconds) * time.Second
 	until := call.Session.Now.Add(duration).Truncate(time.Millisecond).UTC()

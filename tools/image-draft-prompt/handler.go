@@ -18,9 +18,7 @@ type Needs struct{}
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
 	if blank.Is(idea) {
-		err := registry.Errorf(registry.ErrorValidation, "The idea is blank.")
-		err.Details = map[string]any{"errors": []document.Problem{{Path: "/idea", Message: "Say what the image shows."}}}
-		return registry.Result{}, err
+		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/idea", Message: "Say what the image shows."}}, "The idea is blank.")
 	}
 	answer := Output{Variants: make([]OutputVariantsItem, call.Args.Count)}
 	for i := range answer.Variants {

@@ -49,9 +49,7 @@ type Answer struct {
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	prompt := strings.TrimSpace(call.Args.Prompt)
 	if blank.Is(prompt) {
-		err := registry.Errorf(registry.ErrorValidation, "The prompt is blank.")
-		err.Details = map[string]any{"errors": []document.Problem{{Path: "/prompt", Message: "Say what the image shows."}}}
-		return registry.Result{}, err
+		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/prompt", Message: "Say what the image shows."}}, "The prompt is blank.")
 	}
 	request := image.Request{Prompt: prompt, Count: int(call.Args.Count), User: userName(call.Session.UserID)}
 	if _, err := fmt.Sscanf(string(call.Args.Size), "%dx%d", &request.Width, &request.Height); err != nil {

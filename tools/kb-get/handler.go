@@ -84,8 +84,7 @@ func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 		given = append(given, givenID{strings.TrimSpace(*args.ID), "/id"})
 	}
 	if len(given) == 0 {
-		e := registry.Errorf(registry.ErrorValidation, "No id was given.")
-		e.Details = map[string]any{"errors": []document.Problem{{Message: "Give ids, a list of 1 to 10, or id."}}}
+		e := registry.Invalid([]document.Problem{{Message: "Give ids, a list of 1 to 10, or id."}}, "No id was given.")
 		e.Suggestion = "Call kb_get with ids, or look for the record with kb_search."
 		return nil, nil, e
 	}
@@ -104,8 +103,7 @@ func idsOf(args Args) (ids []string, invalid []InvalidID, err error) {
 	if len(ids) > 0 {
 		return ids, invalid, nil
 	}
-	e := registry.Errorf(registry.ErrorValidation, "None of the ids can be one: %s", problems[0].Message)
-	e.Details = map[string]any{"errors": problems}
+	e := registry.Invalid(problems, "None of the ids can be one: %s", problems[0].Message)
 	e.Suggestion = "Look for the record with kb_search, which gives its id."
 	return nil, nil, e
 }

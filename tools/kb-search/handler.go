@@ -161,8 +161,7 @@ func (w *what) problem() error {
 	if len(w.problems) == 0 {
 		return nil
 	}
-	e := registry.Errorf(registry.ErrorValidation, "The search cannot be made: %s", w.problems[0].Message)
-	e.Details = map[string]any{"errors": w.problems}
+	e := registry.Invalid(w.problems, "The search cannot be made: %s", w.problems[0].Message)
 	e.Suggestion = "Correct the arguments and call kb_search again."
 	return e
 }
