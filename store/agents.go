@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,26 +47,10 @@ type storedAgent struct {
 // nodes' writes within milliseconds; while the cluster cannot be reached the copy stays as it is. This
 // node's own writes are visible at once. Its methods may be used concurrently.
 type Agents struct {
-	// Fixed after openAgents.
-	bucket *bucket
-	mirror *mirror
+	copies[AgentEdit] // by keys
 
 	// generation counts the changes of the copy. It is changed under mu.
 	generation atomic.Uint64
-
-	mu sync.Mutex // guards the following fields
-	// edits are the copy, by keys. One without a document is the note that the key had none at that
-	// revision, so that an older message that arrives later cannot restore it.
-	edits map[string]copiedEdit
-	// followed is the last revision that the mirror has copied. moved is closed when it rises.
-	followed uint64
-	moved    chan struct{}
-}
-
-type copiedEdit struct {
-	AgentEdit
-	none bool
-	at   time.Time // when this was learned
 }
 
 func (s *Store) openAgents(ctx context.Context) (*Agents, error) {
@@ -76,9 +58,21 @@ func (s *Store) openAgents(ctx context.Context) (*Agents, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agents{bucket: bucket, edits: map[string]copiedEdit{}, moved: make(chan struct{})}
-	a.mirror = s.newMirror(mirror{bucket: bucket, under: agentsNow, what: "agents", take: a.take, dropUnseen: a.dropUnseen})
+	a := &Agents{}
+	a.decode, a.unreadable = decodeAgentNow, "store_agent_unreadable"
+	a.changed = func(string, copied[AgentEdit]) { a.generation.Add(1) }
+	a.open(mirror{bucket: bucket, under: agentsNow, what: "agents"})
 	return a, nil
+}
+
+// decodeAgentNow reads a message about an edit that applies.
+func decodeAgentNow(key string, m message) (AgentEdit, error) {
+	e, err := decodeAgent(m.data)
+	if err == nil && key != agentsNow+e.ID {
+		err = fmt.Errorf("%w: an agent under the key of another one", ErrCorrupt)
+	}
+	e.Revision = m.seq
+	return e, err
 }
 
 // decodeAgent reads a record of the bucket.
@@ -112,10 +106,10 @@ func (a *Agents) Generation() uint64 { return a.generation.Load() }
 // List returns all edits, sorted by id, and their generation, from memory.
 func (a *Agents) List() ([]AgentEdit, uint64) {
 	a.mu.Lock()
-	list := make([]AgentEdit, 0, len(a.edits))
-	for _, e := range a.edits {
+	list := make([]AgentEdit, 0, len(a.all))
+	for _, e := range a.all {
 		if !e.none {
-			list = append(list, e.AgentEdit)
+			list = append(list, e.value)
 		}
 	}
 	generation := a.generation.Load()
@@ -149,7 +143,7 @@ func (a *Agents) Save(ctx context.Context, e AgentEdit, known uint64) (uint64, e
 	if err != nil {
 		return 0, err
 	}
-	a.see(key, copiedEdit{AgentEdit: e})
+	a.see(key, copied[AgentEdit]{value: e, revision: e.Revision})
 	return e.Revision, nil
 }
 
@@ -163,7 +157,7 @@ func (a *Agents) Remove(ctx context.Context, id string, known uint64) (uint64, e
 		revision, err := a.bucket.remove(ctx, key, known)
 		if !errors.Is(err, errConflict) {
 			if err == nil {
-				a.see(key, copiedEdit{AgentEdit: AgentEdit{Revision: revision}, none: true})
+				a.see(key, copied[AgentEdit]{revision: revision, none: true})
 			}
 			return revision, err
 		}
@@ -251,64 +245,5 @@ func (a *Agents) Kept(ctx context.Context, id, version string) (AgentEdit, error
 func (a *Agents) full() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.edits) >= mostAgents
-}
-
-// see puts a value that this node wrote into the copy, unless the copy is newer: the mirror has then
-// passed that revision already.
-func (a *Agents) see(key string, is copiedEdit) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if is.Revision > a.followed && is.Revision >= a.edits[key].Revision {
-		is.at = time.Now()
-		a.edits[key] = is
-		a.generation.Add(1)
-	}
-}
-
-// take puts one message into the copy.
-func (a *Agents) take(key string, m message) {
-	is := copiedEdit{none: true}
-	if m.header.Get(opHeader) == "" {
-		e, err := decodeAgent(m.data)
-		if err == nil && key != agentsNow+e.ID {
-			err = fmt.Errorf("%w: an agent under the key of another one", ErrCorrupt)
-		}
-		if err == nil {
-			is = copiedEdit{AgentEdit: e}
-		} else {
-			a.bucket.store.log.Warn("store_agent_unreadable", "key", strings.TrimPrefix(key, agentsNow), "error", err)
-		}
-	}
-	is.Revision = m.seq
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if m.seq > a.followed {
-		a.followed = m.seq
-		close(a.moved)
-		a.moved = make(chan struct{})
-	}
-	was, known := a.edits[key]
-	switch {
-	case is.Revision < was.Revision, known && is.Revision == was.Revision && is.none == was.none:
-		return
-	case is.none:
-		delete(a.edits, key)
-	default:
-		is.at = time.Now()
-		a.edits[key] = is
-	}
-	a.generation.Add(1)
-}
-
-// dropUnseen forgets what a whole reading has not seen.
-func (a *Agents) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for key, is := range a.edits {
-		if !seen[key] && is.Revision <= last && is.at.Before(since) {
-			delete(a.edits, key)
-			a.generation.Add(1)
-		}
-	}
+	return len(a.all) >= mostAgents
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"voicegw/internal/user"
@@ -28,18 +27,12 @@ type Block struct {
 // cannot be reached the copy stays as it is. This node's own writes are visible at once.
 // Its methods may be used concurrently.
 type Blocks struct {
-	// Fixed after openBlocks.
-	bucket *bucket
-	mirror *mirror
-	most   int
+	copies[block]     // by keys
+	most          int // fixed after openBlocks
 
-	mu    sync.Mutex // guards the following fields
-	users map[string]blocked
 	// odd are the keys of blocks that were recorded under a form of their user's identity
-	// other than the normal one.
+	// other than the normal one. mu guards it.
 	odd map[string]struct{}
-	// followed is the last revision that the watch has copied into users.
-	followed uint64
 }
 
 // block is the form of a block in the bucket.
@@ -51,22 +44,15 @@ type block struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-// blocked is a block in memory, or the note that a key had no block at a revision, so that
-// an older message that arrives later cannot restore the block.
-type blocked struct {
-	block
-	revision uint64
-	none     bool
-	at       time.Time // when this was learned
-}
-
 func (s *Store) openBlocks(ctx context.Context) (*Blocks, error) {
 	bucket, err := s.openBucket(ctx, witness.Blocks, "voicegw: users that are shut out, and until when")
 	if err != nil {
 		return nil, err
 	}
-	b := &Blocks{bucket: bucket, most: s.o.MostBlocks, users: make(map[string]blocked), odd: make(map[string]struct{})}
-	b.mirror = s.newMirror(mirror{bucket: bucket, what: "blocks", take: b.take, dropUnseen: b.dropUnseen})
+	b := &Blocks{most: s.o.MostBlocks, odd: make(map[string]struct{})}
+	b.decode, b.unreadable = func(key string, m message) (block, error) { return decodeBlock(key, m.data) }, "store_block_unreadable"
+	b.changed = b.index
+	b.open(mirror{bucket: bucket, what: "blocks"})
 	return b, nil
 }
 
@@ -96,7 +82,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	for errors.Is(err, errConflict) {
 		var old block
 		if old, err = decodeBlock(key, h.data); err == nil && !until.After(old.Until) {
-			b.see(key, blocked{block: old, revision: h.revision})
+			b.see(key, copied[block]{value: old, revision: h.revision})
 			return nil
 		}
 		// A record that cannot be read blocks nobody and is overwritten.
@@ -107,7 +93,7 @@ func (b *Blocks) Block(ctx context.Context, user string, until time.Time) error 
 	if err != nil {
 		return err
 	}
-	b.see(key, blocked{block: value, revision: h.revision})
+	b.see(key, copied[block]{value: value, revision: h.revision})
 	return nil
 }
 
@@ -133,17 +119,17 @@ func (b *Blocks) replace(ctx context.Context, key string, data []byte, expected 
 func (b *Blocks) full(key string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.users[key]; ok || len(b.users) < b.most {
+	if _, ok := b.all[key]; ok || len(b.all) < b.most {
 		return false
 	}
 	b.forgetEnded(now)
-	return len(b.users) >= b.most
+	return len(b.all) >= b.most
 }
 
 // forgetEnded makes room. mu is held.
 func (b *Blocks) forgetEnded(now time.Time) {
-	for key, is := range b.users {
-		if is.none || !now.Before(is.Until) {
+	for key, is := range b.all {
+		if is.none || !now.Before(is.value.Until) {
 			b.drop(key)
 		}
 	}
@@ -160,8 +146,8 @@ func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error
 	defer b.mu.Unlock()
 	var until time.Time
 	for _, key := range b.keysOf(user) {
-		if is := b.users[key]; !is.none && is.Until.After(until) {
-			until = is.Until
+		if is := b.all[key]; !is.none && is.value.Until.After(until) {
+			until = is.value.Until
 		}
 	}
 	if !now.Before(until) {
@@ -175,8 +161,8 @@ func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error
 func (b *Blocks) keysOf(user string) []string {
 	keys := []string{keyOf(user)}
 	for key := range b.odd {
-		if is, known := b.users[key]; known && !is.none {
-			if normal, ok := identity(is.User); ok && normal == user {
+		if is, known := b.all[key]; known && !is.none {
+			if normal, ok := identity(is.value.User); ok && normal == user {
 				keys = append(keys, key)
 			}
 		}
@@ -184,19 +170,12 @@ func (b *Blocks) keysOf(user string) []string {
 	return keys
 }
 
-// hold puts the state of a key into the copy. mu is held.
-func (b *Blocks) hold(key string, is blocked) {
-	b.users[key] = is
-	if normal, ok := identity(is.User); !is.none && ok && normal != is.User {
+// index keeps odd. mu is held.
+func (b *Blocks) index(key string, is copied[block]) {
+	if normal, ok := identity(is.value.User); !is.none && ok && normal != is.value.User {
 		b.odd[key] = struct{}{}
 		return
 	}
-	delete(b.odd, key)
-}
-
-// drop takes a key out of the copy. mu is held.
-func (b *Blocks) drop(key string) {
-	delete(b.users, key)
 	delete(b.odd, key)
 }
 
@@ -253,7 +232,7 @@ func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		b.see(key, blocked{revision: revision, none: true})
+		b.see(key, copied[block]{revision: revision, none: true})
 		was, err := decodeBlock(key, h.data)
 		return err == nil && time.Now().Before(was.Until), nil
 	}
@@ -264,26 +243,15 @@ func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 func (b *Blocks) List(context.Context) ([]Block, error) {
 	now := time.Now()
 	b.mu.Lock()
-	list := make([]Block, 0, len(b.users))
-	for _, is := range b.users {
-		if !is.none && now.Before(is.Until) {
-			list = append(list, Block{User: is.User, Until: is.Until})
+	list := make([]Block, 0, len(b.all))
+	for _, is := range b.all {
+		if !is.none && now.Before(is.value.Until) {
+			list = append(list, Block{User: is.value.User, Until: is.value.Until})
 		}
 	}
 	b.mu.Unlock()
 	slices.SortFunc(list, func(x, y Block) int { return strings.Compare(x.User, y.User) })
 	return list, nil
-}
-
-// see puts a value that this node wrote or read into the copy, unless the copy is newer:
-// the watch has then passed that revision already.
-func (b *Blocks) see(key string, is blocked) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if is.revision > b.followed && is.revision >= b.users[key].revision {
-		is.at = time.Now()
-		b.hold(key, is)
-	}
 }
 
 // decodeBlock reads a block of the bucket, which stands under key.
@@ -303,40 +271,4 @@ func decodeBlock(key string, data []byte) (block, error) {
 		return block{}, fmt.Errorf("%w: a block under the key of another user", ErrCorrupt)
 	}
 	return value, nil
-}
-
-// take puts one message into the copy.
-func (b *Blocks) take(key string, m message) {
-	is := blocked{revision: m.seq, none: true}
-	if m.header.Get(opHeader) == "" {
-		if value, err := decodeBlock(key, m.data); err == nil {
-			is.block, is.none = value, false
-		} else {
-			b.bucket.store.log.Warn("store_block_unreadable", "key", key, "error", err)
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.followed = max(b.followed, m.seq)
-	switch {
-	case is.revision < b.users[key].revision:
-	case is.none:
-		b.drop(key)
-	default:
-		is.at = time.Now()
-		b.hold(key, is)
-	}
-}
-
-// dropUnseen forgets keys that a whole reading has not seen; it began when last was the last
-// message of the stream. Keys that were written after that stay, and so do those that changed
-// after since.
-func (b *Blocks) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for key, is := range b.users {
-		if !seen[key] && is.revision <= last && is.at.Before(since) {
-			b.drop(key)
-		}
-	}
 }

@@ -109,7 +109,7 @@ func TestJobsOfAllUsersAreBounded(t *testing.T) {
 		job.User, job.ChangedAt, job.Revision = fmt.Sprint("user ", i), changed, 1<<40 // newer than what the bucket tells
 		jobs.mu.Lock()
 		defer jobs.mu.Unlock()
-		jobs.put(keyOf(job.Deed), copiedJob{Job: job})
+		jobs.put(keyOf(job.Deed), copied[Job]{value: job, revision: job.Revision})
 	}
 	for i := range MostJobs - 1 {
 		fill(i, time.Now())
@@ -210,9 +210,9 @@ func TestJobsAreForgotten(t *testing.T) {
 	age := func(by time.Duration) {
 		s.Jobs().mu.Lock()
 		defer s.Jobs().mu.Unlock()
-		is := s.Jobs().jobs[keyOf(job.Deed)]
-		is.ChangedAt = is.ChangedAt.Add(-by)
-		s.Jobs().jobs[keyOf(job.Deed)] = is
+		is := s.Jobs().all[keyOf(job.Deed)]
+		is.value.ChangedAt = is.value.ChangedAt.Add(-by)
+		s.Jobs().all[keyOf(job.Deed)] = is
 	}
 	age(2 * ToldJobLife)
 	if _, ok := listedJob(s, job.ID); !ok {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 
 	"voicegw/store/witness"
@@ -108,21 +107,11 @@ type storedJob struct {
 // follows the other nodes' writes within milliseconds; this node's own writes are visible at once. Its
 // methods may be used concurrently.
 type Jobs struct {
-	// Fixed after openJobs.
-	bucket *bucket
-	mirror *mirror
-	talks  *Conversations
+	copies[Job]                // by keys, without payloads and results
+	talks       *Conversations // fixed after openJobs
 
-	mu       sync.Mutex // guards the following fields
-	jobs     map[string]copiedJob
-	followed uint64
-	// changed is closed at the next change of the copy.
-	changed chan struct{}
-}
-
-type copiedJob struct {
-	Job
-	at time.Time // when this was learned
+	// news is closed at the next change of the copy. mu guards it.
+	news chan struct{}
 }
 
 var jobID = regexp.MustCompile(`^job-[a-z0-9]{16,40}$`)
@@ -135,9 +124,30 @@ func (s *Store) openJobs(ctx context.Context) (*Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Jobs{bucket: bucket, talks: s.talks, jobs: map[string]copiedJob{}, changed: make(chan struct{})}
-	j.mirror = s.newMirror(mirror{bucket: bucket, what: "jobs", take: j.take, dropUnseen: j.dropUnseen})
+	j := &Jobs{talks: s.talks, news: make(chan struct{})}
+	j.decode, j.unreadable = decodeSlimJob, "store_job_unreadable"
+	j.changed = func(string, copied[Job]) {
+		close(j.news)
+		j.news = make(chan struct{})
+	}
+	j.open(mirror{bucket: bucket, what: "jobs"})
 	return j, nil
+}
+
+// decodeSlimJob reads a message about a job.
+func decodeSlimJob(key string, m message) (Job, error) {
+	job, err := decodeJob(m.data)
+	if err == nil && keyOf(job.Deed) != key {
+		err = fmt.Errorf("%w: a job under the key of another one", ErrCorrupt)
+	}
+	job.Revision = m.seq
+	return job.slim(), err
+}
+
+// slim returns the job as it is copied.
+func (j Job) slim() Job {
+	j.Payload, j.Result = nil, nil
+	return j
 }
 
 func decodeJob(data []byte) (Job, error) {
@@ -188,7 +198,7 @@ func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bo
 		h, err := j.bucket.create(ctx, key, data, job.life())
 		if err == nil {
 			job.Revision = h.revision
-			j.see(key, copiedJob{Job: job})
+			j.see(key, copied[Job]{value: job.slim(), revision: job.Revision})
 			return job, true, nil
 		} else if !errors.Is(err, errConflict) {
 			return Job{}, false, err
@@ -204,7 +214,7 @@ func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bo
 		job.Revision, err = j.bucket.replace(ctx, key, data, h.revision, job.life())
 		if !errors.Is(err, ErrChanged) {
 			if err == nil {
-				j.see(key, copiedJob{Job: job})
+				j.see(key, copied[Job]{value: job.slim(), revision: job.Revision})
 			}
 			return job, err == nil, err
 		}
@@ -246,7 +256,7 @@ func (j *Jobs) Save(ctx context.Context, job Job) (Job, error) {
 		return Job{}, err
 	}
 	job.Revision = revision
-	j.see(key, copiedJob{Job: job})
+	j.see(key, copied[Job]{value: job.slim(), revision: job.Revision})
 	return job, nil
 }
 
@@ -255,8 +265,8 @@ func (j *Jobs) Save(ctx context.Context, job Job) (Job, error) {
 func (j *Jobs) Load(ctx context.Context, id string) (Job, error) {
 	j.mu.Lock()
 	key := ""
-	for k, is := range j.jobs {
-		if is.ID == id {
+	for k, is := range j.all {
+		if is.value.ID == id {
 			key = k
 		}
 	}
@@ -283,16 +293,16 @@ func (j *Jobs) Load(ctx context.Context, id string) (Job, error) {
 func (j *Jobs) List() ([]Job, <-chan struct{}) {
 	now := time.Now()
 	j.mu.Lock()
-	list := make([]Job, 0, len(j.jobs))
-	for key, is := range j.jobs {
+	list := make([]Job, 0, len(j.all))
+	for key, is := range j.all {
 		// The server does not tell of the end of a record's life.
-		if now.Sub(is.ChangedAt) > is.life() {
-			delete(j.jobs, key)
+		if now.Sub(is.value.ChangedAt) > is.value.life() {
+			delete(j.all, key)
 			continue
 		}
-		list = append(list, is.Job)
+		list = append(list, is.value)
 	}
-	changed := j.changed
+	changed := j.news
 	j.mu.Unlock()
 	slices.SortFunc(list, func(x, y Job) int { return cmp.Or(x.CreatedAt.Compare(y.CreatedAt), cmp.Compare(x.ID, y.ID)) })
 	return list, changed
@@ -306,67 +316,4 @@ func (j *Jobs) Lease(ctx context.Context, id string) (*Lease, error) {
 		return nil, err
 	}
 	return held.(*Lease), nil
-}
-
-// see puts what this node wrote into the copy, unless the copy is newer.
-func (j *Jobs) see(key string, is copiedJob) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if is.Revision > j.followed && is.Revision >= j.jobs[key].Revision {
-		j.put(key, is)
-	}
-}
-
-// put changes the copy. The caller must hold mu.
-func (j *Jobs) put(key string, is copiedJob) {
-	is.Payload, is.Result, is.at = nil, nil, time.Now()
-	j.jobs[key] = is
-	j.tell()
-}
-
-// tell tells those who wait for a change. The caller must hold mu.
-func (j *Jobs) tell() {
-	close(j.changed)
-	j.changed = make(chan struct{})
-}
-
-// take puts one message into the copy.
-func (j *Jobs) take(key string, m message) {
-	job, err := Job{}, error(nil)
-	gone := m.header.Get(opHeader) != ""
-	if !gone {
-		job, err = decodeJob(m.data)
-		if err == nil && keyOf(job.Deed) != key {
-			err = fmt.Errorf("%w: a job under the key of another one", ErrCorrupt)
-		}
-		if err != nil {
-			j.bucket.store.log.Warn("store_job_unreadable", "key", key, "error", err)
-			gone = true
-		}
-	}
-	job.Revision = m.seq
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.followed = max(j.followed, m.seq)
-	was, known := j.jobs[key]
-	switch {
-	case known && job.Revision <= was.Revision:
-	case !gone:
-		j.put(key, copiedJob{Job: job})
-	case known:
-		delete(j.jobs, key)
-		j.tell()
-	}
-}
-
-// dropUnseen forgets what a whole reading has not seen.
-func (j *Jobs) dropUnseen(seen map[string]bool, last uint64, since time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for key, is := range j.jobs {
-		if !seen[key] && is.Revision <= last && is.at.Before(since) {
-			delete(j.jobs, key)
-			j.tell()
-		}
-	}
 }

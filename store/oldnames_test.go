@@ -21,7 +21,7 @@ func TestABlockOfAnOldName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.see(keyOf(old), blocked{block: block{User: old, Until: until}, revision: h.revision})
+		b.see(keyOf(old), copied[block]{value: block{User: old, Until: until}, revision: h.revision})
 	}
 	for _, name := range []string{"ada", " ada", "ａｄａ", "eve"} {
 		if got, is, err := b.Blocked(ctx, name); err != nil || !is || !got.Equal(until) {

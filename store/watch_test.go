@@ -12,18 +12,18 @@ import (
 // TestLateWriter: whoever wrote a block and is slow to say so does not bring it back
 // once the watch has seen that it was ended.
 func TestLateWriter(t *testing.T) {
-	b := &Blocks{users: make(map[string]blocked)}
+	b := openTest(t, Options{Memory: true}).Blocks()
 	is := block{User: "ada", Until: time.Now().Add(time.Hour)}
 	b.take(keyOf("ada"), message{seq: 11, header: nats.Header{opHeader: {opPurge}}})
-	b.see(keyOf("ada"), blocked{block: is, revision: 10})
+	b.see(keyOf("ada"), copied[block]{value: is, revision: 10})
 	if _, ok, _ := b.Blocked(t.Context(), "ada"); ok {
 		t.Error("a block that was ended is back")
 	}
-	b.see(keyOf("ada"), blocked{block: is, revision: 12})
+	b.see(keyOf("ada"), copied[block]{value: is, revision: 12})
 	if _, ok, _ := b.Blocked(t.Context(), "ada"); !ok {
 		t.Error("a new block is not seen")
 	}
-	b.see(keyOf("ada"), blocked{revision: 13, none: true})
+	b.see(keyOf("ada"), copied[block]{revision: 13, none: true})
 	b.take(keyOf("ada"), message{seq: 12, data: mustEncode(t, is)})
 	if _, ok, _ := b.Blocked(t.Context(), "ada"); ok {
 		t.Error("the watch, being late, has brought a block back")
@@ -55,9 +55,9 @@ func TestForgottenWhileAway(t *testing.T) {
 		return b.followed == 2
 	})
 	b.mu.Lock()
-	old := b.users[keyOf("ada")]
+	old := b.all[keyOf("ada")]
 	old.at = old.at.Add(-time.Minute)
-	b.users[keyOf("ada")] = old
+	b.all[keyOf("ada")] = old
 	b.mu.Unlock()
 	if err := b.bucket.stream.Purge(t.Context()); err != nil {
 		t.Fatal(err)
