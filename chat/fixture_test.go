@@ -235,6 +235,9 @@ func (l *lease) Release() {
 	}
 }
 
+// WhenLost has nothing to tell: nobody takes it without a Check.
+func (l *lease) WhenLost(func()) {}
+
 // Check says whether somebody else has taken it.
 func (l *lease) Check(context.Context) error {
 	l.of.mu.Lock()

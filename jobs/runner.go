@@ -18,31 +18,15 @@ import (
 	"voicegw/store"
 )
 
-// Keep keeps jobs; *store.Jobs does, through [Kept]. Its methods may be used concurrently.
+// Keep keeps jobs; *store.Jobs does. Its methods may be used concurrently.
 type Keep interface {
 	Create(ctx context.Context, j store.Job, anew bool) (is store.Job, fresh bool, err error)
 	Save(ctx context.Context, j store.Job) (store.Job, error)
 	Load(ctx context.Context, id string) (store.Job, error)
 	List() (all []store.Job, changed <-chan struct{})
 	// Lease reserves a job for the caller; store.ErrBusy if somebody else has it.
-	Lease(ctx context.Context, id string) (Held, error)
+	Lease(ctx context.Context, id string) (store.Held, error)
 }
-
-// Held is a reserved job.
-type Held interface {
-	Release()
-	// WhenLost calls f when somebody else may have the job.
-	WhenLost(f func())
-}
-
-// kept is *store.Jobs as Keep.
-type kept struct{ *store.Jobs }
-
-// Kept returns the jobs of a store.
-func Kept(j *store.Jobs) Keep { return kept{j} }
-
-// Lease is Keep.Lease.
-func (k kept) Lease(ctx context.Context, id string) (Held, error) { return k.Jobs.Lease(ctx, id) }
 
 const (
 	// AtOnce is how many jobs run at once in one process.

@@ -49,6 +49,8 @@ func (l *lease) Release() {
 	}
 }
 
+func (l *lease) Check(context.Context) error { return nil }
+
 func (l *lease) WhenLost(f func()) { l.lost = f }
 
 // put writes a job. The caller must hold mu.
@@ -106,7 +108,7 @@ func (m *memory) List() ([]store.Job, <-chan struct{}) {
 	return all, m.changed
 }
 
-func (m *memory) Lease(_ context.Context, id string) (Held, error) {
+func (m *memory) Lease(_ context.Context, id string) (store.Held, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.held[id] != nil {

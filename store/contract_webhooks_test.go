@@ -14,7 +14,7 @@ func event(t *testing.T, id string) Webhook {
 	return Webhook{ID: key(t, id), Type: "session.started", At: time.Now().UTC().Truncate(time.Millisecond), Body: []byte(`{"a":1}`)}
 }
 
-func take(t *testing.T, s *Store, receiver string) *Taken {
+func take(t *testing.T, s *Store, receiver string) Taken {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -23,6 +23,11 @@ func take(t *testing.T, s *Store, receiver string) *Taken {
 		t.Fatal(err)
 	}
 	return taken
+}
+
+func idOf(t Taken) string {
+	e, _ := t.Event()
+	return e.ID
 }
 
 // testWebhooks: an event is for one taker of several at a time, comes again if it is given back, and is
@@ -41,8 +46,10 @@ func testWebhooks(t *testing.T, s *Store) {
 	add("one", "2")
 	add("two", "1")
 	first, second := take(t, s, "one"), take(t, s, "one")
-	if want := event(t, "1"); first.ID != want.ID || first.Type != want.Type || !bytes.Equal(first.Body, want.Body) || time.Since(first.At) > time.Minute || second.ID != key(t, "2") {
-		t.Errorf("%+v and %+v", first.Webhook, second.Webhook)
+	is, _ := first.Event()
+	other, _ := second.Event()
+	if want := event(t, "1"); is.ID != want.ID || is.Type != want.Type || !bytes.Equal(is.Body, want.Body) || time.Since(is.At) > time.Minute || other.ID != key(t, "2") {
+		t.Errorf("%+v and %+v", is, other)
 	}
 	if n, err := w.Waiting(t.Context(), "one"); n != 2 || err != nil {
 		t.Errorf("%d wait, %v", n, err)
@@ -54,7 +61,7 @@ func testWebhooks(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	back := take(t, s, "one")
-	if back.ID != first.ID || back.Tries != 2 {
+	if e, tries := back.Event(); e.ID != is.ID || tries != 2 {
 		t.Errorf("what was given back: %+v", back)
 	}
 	if err := back.Done(t.Context()); err != nil {
@@ -68,7 +75,7 @@ func testWebhooks(t *testing.T, s *Store) {
 	if n, err := w.Waiting(t.Context(), "one"); n != 0 || err != nil {
 		t.Errorf("%d wait, %v", n, err)
 	}
-	if taken := take(t, s, "two"); taken.ID != key(t, "1") || taken.Done(t.Context()) != nil {
+	if taken := take(t, s, "two"); idOf(taken) != key(t, "1") || taken.Done(t.Context()) != nil {
 		t.Errorf("%+v", taken)
 	}
 	// The server does not know the consumer: it has lost it, or, in a cluster, has not heard of it yet.
@@ -76,7 +83,7 @@ func testWebhooks(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	add("one", "3")
-	if taken := take(t, s, "one"); taken.ID != key(t, "3") || taken.Done(t.Context()) != nil {
+	if taken := take(t, s, "one"); idOf(taken) != key(t, "3") || taken.Done(t.Context()) != nil {
 		t.Errorf("%+v", taken)
 	}
 	for name, wrong := range map[string]Webhook{"no.name": event(t, "x"), "empty": {}, "big": {ID: "x", Type: "t", At: time.Now(), Body: bytes.Repeat([]byte("x"), mostWebhook)}} {
@@ -117,8 +124,8 @@ func TestWebhooksOutliveTheProcess(t *testing.T) {
 		if round > 0 {
 			for range 2 {
 				taken := take(t, s, "one")
-				if !strings.HasSuffix(taken.ID, fmt.Sprint(round-1)) {
-					t.Errorf("round %d: %s", round, taken.ID)
+				if !strings.HasSuffix(idOf(taken), fmt.Sprint(round-1)) {
+					t.Errorf("round %d: %s", round, idOf(taken))
 				}
 				if err := taken.Done(t.Context()); err != nil {
 					t.Fatal(err)
@@ -149,7 +156,7 @@ func TestWebhooksOutliveTheProcess(t *testing.T) {
 	if err := s.Webhooks().Add(t.Context(), "one", event(t, "last")); err != nil {
 		t.Fatal(err)
 	}
-	if taken := take(t, s, "one"); !strings.HasSuffix(taken.ID, "last") {
-		t.Errorf("%s", taken.ID)
+	if taken := take(t, s, "one"); !strings.HasSuffix(idOf(taken), "last") {
+		t.Errorf("%s", idOf(taken))
 	}
 }

@@ -111,6 +111,8 @@ type Held interface {
 	// Check asks the store whether the lease is still the caller's, and takes it again if nobody
 	// holds it: ErrFenced if somebody else does, or an error that wraps ErrUnavailable.
 	Check(ctx context.Context) error
+	// WhenLost calls f, on a goroutine of its own, when somebody else may hold the lease.
+	WhenLost(f func())
 }
 
 // leaseHolder is the record of a lease of a conversation.

@@ -310,10 +310,6 @@ func (j *Jobs) List() ([]Job, <-chan struct{}) {
 
 // Lease reserves a job for the caller, on all nodes, until it is released; see Conversations.Lease.
 // ErrBusy: somebody else has it.
-func (j *Jobs) Lease(ctx context.Context, id string) (*Lease, error) {
-	held, err := j.talks.Lease(ctx, "job "+id, jobLease) // no conversation has a name with a space
-	if err != nil {
-		return nil, err
-	}
-	return held.(*Lease), nil
+func (j *Jobs) Lease(ctx context.Context, id string) (Held, error) {
+	return j.talks.Lease(ctx, "job "+id, jobLease) // no conversation has a name with a space
 }

@@ -145,10 +145,21 @@ func (w *Webhooks) Add(ctx context.Context, receiver string, e Webhook) error {
 }
 
 // Taken is an event that its taker has for a minute.
-type Taken struct {
+type Taken interface {
+	// Event returns the event, and how often it has been taken, this time included; nobody knows of tries
+	// before a restart.
+	Event() (e Webhook, tries int)
+	// Done removes the event. If the error wraps ErrUnavailable, it may be taken again.
+	Done(ctx context.Context) error
+	// Later gives the event back, to be taken again after a time. The error wraps ErrUnavailable; then it is
+	// taken again when the minute is over.
+	Later(ctx context.Context, after time.Duration) error
+}
+
+// taken implements Taken.
+type taken struct {
 	Webhook
-	// Tries is how often it has been taken, this time included; nobody knows of tries before a restart.
-	Tries int
+	tries int
 
 	of *Webhooks
 	m  jetstream.Msg
@@ -191,7 +202,7 @@ func (w *Webhooks) forget(receiver string) {
 // Take waits for the next event for a receiver, until ctx ends; then the error is ctx's. An event that
 // cannot be read is removed, and the error wraps ErrCorrupt. Other errors wrap ErrUnavailable, or say what
 // is wrong with the name.
-func (w *Webhooks) Take(ctx context.Context, receiver string) (*Taken, error) {
+func (w *Webhooks) Take(ctx context.Context, receiver string) (Taken, error) {
 	var failing time.Time // since when; zero while the server answers
 	for {
 		from, err := w.consumer(ctx, receiver)
@@ -222,9 +233,9 @@ func (w *Webhooks) Take(ctx context.Context, receiver string) (*Taken, error) {
 			failing = time.Time{}
 			continue // no event has come
 		}
-		t := &Taken{of: w, m: m, Tries: 1}
+		t := &taken{of: w, m: m, tries: 1}
 		if about, err := m.Metadata(); err == nil {
-			t.Tries = int(about.NumDelivered)
+			t.tries = int(about.NumDelivered)
 		}
 		if t.Webhook, err = decodeWebhook(m.Data()); err != nil {
 			return nil, errors.Join(err, t.Done(ctx))
@@ -272,14 +283,13 @@ func (w *Webhooks) Waiting(ctx context.Context, receiver string) (int, error) {
 	return n, err
 }
 
-// Done removes the event. If the error wraps ErrUnavailable, it may be taken again.
-func (t *Taken) Done(ctx context.Context) error {
+func (t *taken) Event() (Webhook, int) { return t.Webhook, t.tries }
+
+func (t *taken) Done(ctx context.Context) error {
 	return t.of.store.within(ctx, t.of.store.o.Wait, "writing that an event has arrived", t.m.DoubleAck)
 }
 
-// Later gives the event back, to be taken again after a time. The error wraps ErrUnavailable; then it is
-// taken again when the minute is over.
-func (t *Taken) Later(ctx context.Context, after time.Duration) error {
+func (t *taken) Later(ctx context.Context, after time.Duration) error {
 	return t.of.store.within(ctx, t.of.store.o.Wait, "writing that an event has not arrived", func(context.Context) error {
 		return t.m.NakWithDelay(after)
 	})

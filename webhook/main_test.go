@@ -178,7 +178,7 @@ func (q *fakeQueue) Add(ctx context.Context, to string, e store.Webhook) error {
 	return nil
 }
 
-func (q *fakeQueue) Take(ctx context.Context, from string) (Taken, error) {
+func (q *fakeQueue) Take(ctx context.Context, from string) (store.Taken, error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -34,22 +34,14 @@ var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute,
 // longestPause bounds what a receiver may ask for with Retry-After.
 const longestPause = 2 * time.Hour
 
-// Queue keeps events until receivers have them. *store.Webhooks does, through [Kept].
+// Queue keeps events until receivers have them. *store.Webhooks does.
 type Queue interface {
 	// Add keeps an event for a receiver.
 	Add(ctx context.Context, receiver string, e store.Webhook) error
 	// Take waits for an event for a receiver, until ctx ends.
-	Take(ctx context.Context, receiver string) (Taken, error)
+	Take(ctx context.Context, receiver string) (store.Taken, error)
 	// Waiting returns how many events wait for a receiver.
 	Waiting(ctx context.Context, receiver string) (int, error)
-}
-
-// Taken is an event that nobody else has at the moment.
-type Taken interface {
-	Event() (e store.Webhook, tries int)
-	// Done removes the event, Later gives it back.
-	Done(ctx context.Context) error
-	Later(ctx context.Context, after time.Duration) error
 }
 
 // Options configure a Sender. Queue is required.
@@ -267,7 +259,7 @@ func (s *Sender) send(ctx context.Context, l *line) {
 }
 
 // attempt sends an event once, and settles what becomes of it.
-func (s *Sender) attempt(ctx context.Context, l *line, t Taken) {
+func (s *Sender) attempt(ctx context.Context, l *line, t store.Taken) {
 	e, tries := t.Event()
 	got := l.to.Load().post(ctx, e.ID, e.Body)
 	// What became of it is written although the Sender may end meanwhile.

@@ -15,7 +15,7 @@ const jobsTime = 3 * time.Second
 // openJobs begins to do the long work that calls begin, and that was left by processes that have ended.
 func (s *server) openJobs() {
 	s.jobs = jobs.New(jobs.Options{
-		Keep: jobs.Kept(s.caps.store.Jobs()), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.tellJob, Owed: s.jobsOwed,
+		Keep: s.caps.store.Jobs(), Tools: s.tools.Snapshot, Node: s.cfg.Cluster.URL, Audit: s.record, Ended: s.tellJob, Owed: s.jobsOwed,
 		Progressed: s.jobProgressed, Logger: s.logger.With("component", "jobs"),
 	})
 	s.caps.handoff.TellJobs(s.jobs)

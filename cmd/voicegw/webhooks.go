@@ -18,7 +18,7 @@ const webhookTime = 3 * time.Second
 // openWebhooks begins to tell others of sessions.
 func (s *server) openWebhooks() {
 	s.webhooks = webhook.New(webhook.Options{
-		Queue: webhook.Kept(s.caps.store.Webhooks()), Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
+		Queue: s.caps.store.Webhooks(), Endpoints: endpoints(s.cfg), Logger: s.logger.With("component", "webhooks"),
 	})
 }
 
