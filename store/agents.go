@@ -234,9 +234,7 @@ func (a *Agents) Kept(ctx context.Context, id, version string) (AgentEdit, error
 		return AgentEdit{}, ErrUnknown
 	}
 	h, err := a.bucket.get(ctx, agentsWas+id+"."+keyOf(version))
-	if errors.Is(err, errNone) {
-		return AgentEdit{}, ErrUnknown
-	} else if err != nil {
+	if err != nil {
 		return AgentEdit{}, err
 	}
 	return decodeAgent(h.data)

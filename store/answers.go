@@ -24,9 +24,7 @@ func (s *Store) openAnswers(ctx context.Context) (*Answers, error) {
 // revision for Save. The errors are ErrUnknown, with the revision zero, or wrap ErrUnavailable.
 func (a *Answers) Load(ctx context.Context, name string) ([]byte, Revision, error) {
 	h, err := a.bucket.get(ctx, keyOf(name))
-	if errors.Is(err, errNone) {
-		return nil, 0, ErrUnknown
-	} else if err != nil {
+	if err != nil {
 		return nil, 0, err
 	}
 	return h.data, Revision(h.revision), nil

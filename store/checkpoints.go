@@ -164,9 +164,7 @@ func (c *Checkpoints) Remove(session string) { c.queue.note(session, nil) }
 // other errors wrap ErrUnavailable, ErrVersion or ErrCorrupt.
 func (c *Checkpoints) Load(ctx context.Context, session string) (Checkpoint, error) {
 	h, err := c.bucket.get(ctx, keyOf(session))
-	if errors.Is(err, errNone) {
-		return Checkpoint{}, ErrUnknown
-	} else if err != nil {
+	if err != nil {
 		return Checkpoint{}, err
 	}
 	is, err := decodeCheckpoint(h.data)

@@ -133,9 +133,7 @@ func (c *Confirmations) read(ctx context.Context, token string) (Confirmation, h
 
 func (c *Confirmations) readKey(ctx context.Context, key string) (Confirmation, held, error) {
 	h, err := c.bucket.get(ctx, key)
-	if errors.Is(err, errNone) {
-		return Confirmation{}, held{}, ErrUnknown
-	} else if err != nil {
+	if err != nil {
 		return Confirmation{}, held{}, err
 	}
 	question, err := decodeConfirmation(h.data)

@@ -272,9 +272,7 @@ func (d *Directory) Find(ctx context.Context, id string) (SessionRecord, error) 
 
 func (d *Directory) find(ctx context.Context, key string) (SessionRecord, held, error) {
 	h, err := d.bucket.get(ctx, key)
-	if errors.Is(err, errNone) {
-		return SessionRecord{}, h, ErrUnknown
-	} else if err != nil {
+	if err != nil {
 		return SessionRecord{}, h, err
 	}
 	r, err := decodeSession(h.data)

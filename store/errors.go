@@ -60,8 +60,8 @@ var (
 // It does not leave the package.
 var errConflict = errors.New("store: another revision")
 
-// errNone says that a key has no value. It does not leave the package.
-var errNone = errors.New("store: no such key")
+// errNone says that a key has no value.
+var errNone = fmt.Errorf("%w: no such key", ErrUnknown)
 
 // JetStream's error codes that the client library has no name for
 // (nats-server v2.15, server/errors.json).

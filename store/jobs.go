@@ -275,9 +275,7 @@ func (j *Jobs) Load(ctx context.Context, id string) (Job, error) {
 		return Job{}, ErrUnknown
 	}
 	h, err := j.bucket.get(ctx, key)
-	if errors.Is(err, errNone) {
-		return Job{}, ErrUnknown
-	} else if err != nil {
+	if err != nil {
 		return Job{}, err
 	}
 	job, err := decodeJob(h.data)

@@ -119,9 +119,7 @@ func (n *Nodes) List(ctx context.Context) ([]Node, error) {
 // ErrCorrupt.
 func (n *Nodes) Find(ctx context.Context, id string) (Node, error) {
 	h, err := n.bucket.get(ctx, keyOf(id))
-	if errors.Is(err, errNone) {
-		return Node{}, ErrUnknown
-	} else if err != nil {
+	if err != nil {
 		return Node{}, err
 	}
 	return decodeNode(h.data)

@@ -137,9 +137,7 @@ func (t *Tickets) Redeem(ctx context.Context, secret, origin string, now time.Ti
 	key, mark := keyOf(secret), newMark()
 	for {
 		h, err := t.bucket.get(ctx, key)
-		if errors.Is(err, errNone) {
-			return Ticket{}, ErrUnknown
-		} else if err != nil {
+		if err != nil {
 			return Ticket{}, err
 		}
 		ticket, err := decodeTicket(h.data)
