@@ -151,7 +151,7 @@ func newToolboxOn(t testing.TB, keep store.Options) *toolbox {
 }
 
 func (b *toolbox) blocked(who user.User) (time.Time, bool) {
-	until, ok, _ := b.store.Blocks().Blocked(context.Background(), who.String())
+	until, ok := b.store.Blocks().Blocked(who.String())
 	return until, ok
 }
 

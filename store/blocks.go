@@ -135,11 +135,11 @@ func (b *Blocks) forgetEnded(now time.Time) {
 	}
 }
 
-// Blocked returns until when user is shut out, from memory. It never fails.
-func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error) {
+// Blocked returns until when user is shut out, from memory.
+func (b *Blocks) Blocked(user string) (time.Time, bool) {
 	user, ok := identity(user)
 	if !ok {
-		return time.Time{}, false, nil
+		return time.Time{}, false
 	}
 	now := time.Now()
 	b.mu.Lock()
@@ -151,9 +151,9 @@ func (b *Blocks) Blocked(_ context.Context, user string) (time.Time, bool, error
 		}
 	}
 	if !now.Before(until) {
-		return time.Time{}, false, nil
+		return time.Time{}, false
 	}
-	return until, true, nil
+	return until, true
 }
 
 // keysOf returns the keys under which a user may be blocked: the key of the identity, and
@@ -238,9 +238,8 @@ func (b *Blocks) unblock(ctx context.Context, key string) (bool, error) {
 	}
 }
 
-// List returns the blocks that have not ended, sorted by user, from memory. It never
-// fails.
-func (b *Blocks) List(context.Context) ([]Block, error) {
+// List returns the blocks that have not ended, sorted by user, from memory.
+func (b *Blocks) List() []Block {
 	now := time.Now()
 	b.mu.Lock()
 	list := make([]Block, 0, len(b.all))
@@ -251,7 +250,7 @@ func (b *Blocks) List(context.Context) ([]Block, error) {
 	}
 	b.mu.Unlock()
 	slices.SortFunc(list, func(x, y Block) int { return strings.Compare(x.User, y.User) })
-	return list, nil
+	return list
 }
 
 // decodeBlock reads a block of the bucket, which stands under key.

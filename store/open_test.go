@@ -49,7 +49,7 @@ func TestReopen(t *testing.T) {
 			if got, err := s.Confirmations().Resolve(t.Context(), q.Token, "s1", true, time.Now()); err != nil || string(got.Args) != string(q.Args) {
 				t.Errorf("the confirmation: %+v, %v", got, err)
 			}
-			list, _ := s.Blocks().List(t.Context())
+			list := s.Blocks().List()
 			if diff := cmp.Diff([]Block{{User: "ada", Until: until}}, list); diff != "" {
 				t.Error(diff)
 			}
@@ -260,8 +260,8 @@ func TestRecordsAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "the block ends", func() bool {
-		_, ok, _ := s.Blocks().Blocked(t.Context(), "ada")
-		list, _ := s.Blocks().List(t.Context())
+		_, ok := s.Blocks().Blocked("ada")
+		list := s.Blocks().List()
 		return !ok && len(list) == 0
 	})
 	if was, err := s.Blocks().Unblock(t.Context(), "ada"); was || err != nil {
@@ -287,7 +287,7 @@ func TestBlocksAreBounded(t *testing.T) {
 		t.Errorf("the third user: %v", err)
 	}
 	await.True(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })
-	if _, ok, _ := s.Blocks().Blocked(t.Context(), "b"); !ok {
+	if _, ok := s.Blocks().Blocked("b"); !ok {
 		t.Error("a block that runs was forgotten")
 	}
 }

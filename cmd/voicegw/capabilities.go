@@ -271,18 +271,7 @@ func provided() map[spec.Mode][]reflect.Type {
 	}
 }
 
-// blockedTime bounds how long a session waits to learn whether its user is blocked.
-const blockedTime = time.Second
-
-// blocked is session.Options.Blocked. If the blocks cannot be read, nobody is locked out: while
-// the store is away, a blocked user gets in rather than everybody being refused.
+// blocked is session.Options.Blocked. While the store is away it tells what was known before.
 func (c *capabilities) blocked(who user.User) (until time.Time, ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), blockedTime)
-	defer cancel()
-	until, ok, err := c.store.Blocks().Blocked(ctx, who.String())
-	if err != nil {
-		c.logger.Error("the blocks cannot be read; the user is let in", "error", err)
-		return time.Time{}, false
-	}
-	return until, ok
+	return c.store.Blocks().Blocked(who.String())
 }
