@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"sync"
 
 	"voicegw/cluster"
 	"voicegw/gateway"
@@ -16,10 +13,8 @@ import (
 
 // peers is this gateway as one of several.
 type peers struct {
-	carrier  *cluster.Peers
-	http     *http.Server
-	listener net.Listener
-	serving  sync.WaitGroup
+	*beside
+	carrier *cluster.Peers
 }
 
 // openPeers listens for the other gateways; it returns nil if this gateway is alone.
@@ -39,15 +34,14 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster.secret: %w", err)
 	}
-	p := &peers{carrier: carrier}
-	if p.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen); err != nil {
-		return nil, fmt.Errorf("cannot serve other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
-	}
-	p.http = &http.Server{
+	b, err := listenBeside(ctx, c.Listen, "other gateways", &http.Server{
 		Handler: carrier.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve other gateways on %s: %w; choose another address with cluster.listen", c.Listen, err)
 	}
-	return p, nil
+	return &peers{beside: b, carrier: carrier}, nil
 }
 
 // newNode returns what keeps the sessions in the store, so that another gateway, or the next start
@@ -71,16 +65,12 @@ func (p *peers) forGateway() gateway.Peers {
 	return p.carrier
 }
 
-// serve serves the other gateways from now on.
-func (p *peers) serve(s *server) {
+// open serves the other gateways from now on.
+func (p *peers) open(s *server) {
 	if p == nil {
 		return
 	}
-	p.serving.Go(func() {
-		if err := p.http.Serve(gateway.Listen(p.listener, s.loops)); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			s.logger.Error("other gateways are not served any more", "error", err)
-		}
-	})
+	p.serve(gateway.Listen(p.listener, s.loops), s.logger, "other gateways are not served any more")
 	s.logger.Info("serving other gateways", "addr", p.listener.Addr().String(), "url", s.cfg.Cluster.URL)
 }
 
@@ -89,13 +79,5 @@ func (p *peers) close() error {
 	if p == nil {
 		return nil
 	}
-	err := p.http.Close()
-	if unserved := p.listener.Close(); err == nil && !errors.Is(unserved, net.ErrClosed) {
-		err = unserved
-	}
-	p.serving.Wait()
-	if err != nil {
-		return fmt.Errorf("the listener for other gateways: %w", err)
-	}
-	return nil
+	return p.beside.close()
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"voicegw/audit"
@@ -69,43 +66,18 @@ func (s *server) takesSessions() bool {
 	return s.caps.store.Ready(ctx) == nil
 }
 
-// scrapes serves the metrics on an address of their own.
-type scrapes struct {
-	// Fixed after openScrapes.
-	listener net.Listener
-	http     *http.Server
-	serving  sync.WaitGroup
-}
-
-func openScrapes(ctx context.Context, address string, h http.Handler, logger *slog.Logger) (*scrapes, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+// openScrapes serves the metrics on an address of their own.
+func openScrapes(ctx context.Context, address string, h http.Handler, logger *slog.Logger) (*beside, error) {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", h)
+	b, err := listenBeside(ctx, address, "metrics", &http.Server{
+		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: time.Minute, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve the metrics on %s: %w; choose another address with metrics.listen", address, err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", h)
-	s := &scrapes{listener: listener, http: &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: time.Minute, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
-	}}
-	s.serving.Go(func() {
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Error("the metrics are not served any more", "error", err)
-		}
-	})
-	logger.Info("serving the metrics", "addr", listener.Addr().String())
-	return s, nil
-}
-
-// close ends it, and breaks off what is being asked. A nil scrapes has nothing to close.
-func (s *scrapes) close() error {
-	if s == nil {
-		return nil
-	}
-	err := s.http.Close()
-	s.serving.Wait()
-	if err != nil {
-		return fmt.Errorf("the listener for metrics: %w", err)
-	}
-	return nil
+	b.serve(b.listener, logger, "the metrics are not served any more")
+	logger.Info("serving the metrics", "addr", b.listener.Addr().String())
+	return b, nil
 }

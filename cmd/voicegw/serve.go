@@ -76,16 +76,29 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 	case err != nil:
 		return err
 	}
-	var debug *debugserver.Server
+	var debug *beside
 	if flags.DebugListen != "" {
-		if debug, err = debugserver.Open(ctx, flags.DebugListen, versionOf(), s.sessions.Running, logger); err != nil {
+		if debug, err = openDebug(ctx, flags.DebugListen, s.sessions.Running, logger); err != nil {
 			return errors.Join(err, s.listener.Close(), s.close(p, closeTime))
 		}
 	}
 	p.greet(s)
 	again := p.reloader(s, flags, parsed)
 	s.again = again.reload
-	return errors.Join(s.run(ctx, p, again), debug.Close())
+	return errors.Join(s.run(ctx, p, again), debug.close())
+}
+
+// openDebug serves profiles and a few numbers on an address of this machine.
+func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*beside, error) {
+	b, err := listenBeside(ctx, address, "profiles", &http.Server{
+		Handler: debugserver.Handler(versionOf(), sessions), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve on %s: %w; choose another address with --debug-listen", address, err)
+	}
+	b.serve(b.listener, logger, "the debug listener has stopped")
+	logger.Info("debug listener", "addr", b.listener.Addr().String())
+	return b, nil
 }
 
 // schedulers returns how many of Go's processors (GOMAXPROCS) to set on a machine with n; 0 means
@@ -126,7 +139,7 @@ type server struct {
 	caps         *capabilities
 	audit        *audit.Log
 	metrics      *metrics.Metrics
-	scrapes      *scrapes       // nil if the metrics have no address of their own
+	scrapes      *beside        // nil if the metrics have no address of their own
 	traces       *traces.Traces // nil if traces are off
 	traceSecrets []string       // what the log must not show of the headers for the collector
 	overload     *overload.Watch
@@ -309,7 +322,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	if s.certs != nil {
 		serving.Go(func() { s.certs.Run(watching) })
 	}
-	s.peers.serve(s)
+	s.peers.open(s)
 	services := s.cfg.Services()
 	warnOfEnds(s.logger, modelsInUse(s.cfg, s.sessions.Providers(), s.sim), time.Now())
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),

@@ -1,65 +1,22 @@
-// Package debugserver serves profiles and a few numbers of the running program, on this
+// Package debugserver serves profiles and a few numbers of the running program, to this
 // machine alone.
 package debugserver
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"runtime"
 	"runtime/debug"
-	"sync"
-	"time"
 
 	"voicegw/internal/origin"
 	"voicegw/internal/process"
 )
 
-// Server serves what an operator wants to know of the running program: profiles, and
-// a few numbers. It listens on this machine alone.
-type Server struct {
-	// Fixed after Open.
-	listener net.Listener
-	http     *http.Server
-	serving  sync.WaitGroup
-}
-
-// Open serves on an address of this machine until Close. sessions counts the sessions that
-// run; any number of goroutines may call it at once.
-func Open(ctx context.Context, address, version string, sessions func() int, logger *slog.Logger) (*Server, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("cannot serve on %s: %w; choose another address with --debug-listen", address, err)
-	}
-	d := &Server{listener: listener}
-	d.http = &http.Server{Handler: handler(version, sessions), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	d.serving.Go(func() {
-		if err := d.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Error("the debug listener has stopped", "error", err)
-		}
-	})
-	logger.Info("debug listener", "addr", listener.Addr().String())
-	return d, nil
-}
-
-// Close ends it, and breaks off what is being asked. A nil Server has nothing to close.
-func (d *Server) Close() error {
-	if d == nil {
-		return nil
-	}
-	err := d.http.Close()
-	d.serving.Wait()
-	return err
-}
-
-// handler routes. pprof's own registration with http.DefaultServeMux is not used:
-// nothing serves that.
-func handler(version string, sessions func() int) http.Handler {
+// Handler answers what an operator wants to know of the running program: profiles, and a few numbers. sessions
+// counts the sessions that run; any number of goroutines may call it at once. pprof's own registration with
+// http.DefaultServeMux is not used: nothing serves that.
+func Handler(version string, sessions func() int) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

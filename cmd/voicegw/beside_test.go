@@ -1,0 +1,35 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+)
+
+// TestBeside: what is served beside the gateway is answered until it is closed.
+func TestBeside(t *testing.T) {
+	b, err := openDebug(t.Context(), "127.0.0.1:0", func() int { return 3 }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + b.listener.Addr().String() + "/debug/vars"
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Error(resp.Status)
+	}
+	if err := b.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Get(address); err == nil {
+		t.Error("it still serves after close")
+	}
+	var none *beside
+	if err := none.close(); err != nil {
+		t.Error(err)
+	}
+}
