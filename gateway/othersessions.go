@@ -106,18 +106,25 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	err := s.endElsewhere(r.Context(), id)
+	if err := s.elsewhere(r.Context(), id, s.endThere); err != nil {
+		s.elsewhereFailed(w, "runs", "a session cannot be ended", err)
+		return
+	}
+	s.opts.Logger.Info("a session of another gateway was ended by an operator", "session_id", id)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// elsewhereFailed answers a request for a session of another gateway that has failed: the session is, or runs, on
+// that one.
+func (s *Server) elsewhereFailed(w http.ResponseWriter, is, what string, err error) {
 	var elsewhere *elsewhereError
 	switch {
-	case err == nil:
-		s.opts.Logger.Info("a session of another gateway was ended by an operator", "session_id", id)
-		w.WriteHeader(http.StatusNoContent)
 	case errors.Is(err, store.ErrUnknown):
 		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
 	case errors.As(err, &elsewhere):
-		problem(w, http.StatusConflict, "session_elsewhere", "The session runs on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
+		problem(w, http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
 	default:
-		s.storeFailed(w, "a session cannot be ended", err)
+		s.storeFailed(w, what, err)
 	}
 }
 
@@ -127,9 +134,9 @@ type elsewhereError struct{ node string }
 // Error names the gateway.
 func (e *elsewhereError) Error() string { return "the session runs on " + e.node }
 
-// endElsewhere ends a session that does not run here: its gateway is asked to, and where that is
-// gone, the session is taken from it, so that nobody goes on with it.
-func (s *Server) endElsewhere(ctx context.Context, id string) error {
+// elsewhere does something with a session that does not run here and is not over. The error wraps
+// store.ErrUnknown if there is none.
+func (s *Server) elsewhere(ctx context.Context, id string, do func(context.Context, store.SessionRecord) error) error {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return store.ErrUnknown
 	}
@@ -142,6 +149,12 @@ func (s *Server) endElsewhere(ctx context.Context, id string) error {
 	if found.State == store.SessionOver {
 		return store.ErrUnknown
 	}
+	return do(ctx, found)
+}
+
+// endThere ends a session that does not run here: its gateway is asked to, and where that is
+// gone, the session is taken from it, so that nobody goes on with it.
+func (s *Server) endThere(ctx context.Context, found store.SessionRecord) error {
 	gone, err := s.opts.Nodes.Gone(ctx, found.Node)
 	if err != nil {
 		return err
@@ -153,7 +166,7 @@ func (s *Server) endElsewhere(ctx context.Context, id string) error {
 		}
 		return owned.End(ctx)
 	}
-	return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.EndSession(ctx, n, id) })
+	return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.EndSession(ctx, n, found.ID) })
 }
 
 // atNode asks the gateway of that id for something. The error is an elsewhereError if it cannot be asked.

@@ -34,18 +34,13 @@ type promptTool struct {
 func (s *Server) showPrompt(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	p, err := s.prompt(r.Context(), id)
-	var elsewhere *elsewhereError
 	switch {
 	case err == nil:
 		answer(w, http.StatusOK, shown(id, p))
-	case errors.Is(err, store.ErrUnknown):
-		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
 	case errors.Is(err, session.ErrNoModel):
 		problem(w, http.StatusConflict, "session_connecting", "The session has no model yet, or is over; ask again in a moment.")
-	case errors.As(err, &elsewhere):
-		problem(w, http.StatusConflict, "session_elsewhere", "The session is on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
 	default:
-		s.storeFailed(w, "the prompt of a session cannot be shown", err)
+		s.elsewhereFailed(w, "is", "the prompt of a session cannot be shown", err)
 	}
 }
 
@@ -60,21 +55,14 @@ func (s *Server) prompt(ctx context.Context, id string) (p session.Prompt, err e
 			return p, err
 		}
 	}
-	if s.opts.Directory == nil || s.opts.Nodes == nil {
-		return p, store.ErrUnknown
-	}
-	ctx, cancel := context.WithTimeout(ctx, othersTime)
-	defer cancel()
-	found, err := s.opts.Directory.Find(ctx, id)
-	if err != nil {
-		return p, err
-	}
-	if found.State == store.SessionOver || !sees(ctx, found.User) {
-		return p, store.ErrUnknown
-	}
-	err = s.atNode(ctx, found.Node, func(n store.Node) error {
-		p, err = s.opts.Peers.Prompt(ctx, n, id)
-		return err
+	err = s.elsewhere(ctx, id, func(ctx context.Context, found store.SessionRecord) error {
+		if !sees(ctx, found.User) {
+			return store.ErrUnknown
+		}
+		return s.atNode(ctx, found.Node, func(n store.Node) error {
+			p, err = s.opts.Peers.Prompt(ctx, n, id)
+			return err
+		})
 	})
 	return p, err
 }

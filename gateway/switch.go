@@ -28,9 +28,10 @@ func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	err := s.opts.Sessions.SwitchAgent(id, body.Agent, body.Reason)
 	if errors.Is(err, session.ErrNotHere) {
-		err = s.switchElsewhere(r.Context(), id, body)
+		err = s.elsewhere(r.Context(), id, func(ctx context.Context, found store.SessionRecord) error {
+			return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.SwitchAgent(ctx, n, id, body.Agent, body.Reason) })
+		})
 	}
-	var elsewhere *elsewhereError
 	switch {
 	case err == nil:
 		s.opts.Logger.Info("an operator has switched the agent of a session", "session_id", id, "agent", body.Agent)
@@ -39,28 +40,7 @@ func (s *Server) switchAgent(w http.ResponseWriter, r *http.Request) {
 		s.unknownAgent(w, body.Agent)
 	case errors.Is(err, session.ErrAgent):
 		problem(w, http.StatusConflict, "agent_cannot", "The agent cannot go on with this session: "+session.WhyNot(err)+".")
-	case errors.Is(err, store.ErrUnknown):
-		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
-	case errors.As(err, &elsewhere):
-		problem(w, http.StatusConflict, "session_elsewhere", "The session is on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
 	default:
-		s.storeFailed(w, "the agent of a session cannot be switched", err)
+		s.elsewhereFailed(w, "is", "the agent of a session cannot be switched", err)
 	}
-}
-
-// switchElsewhere asks the gateway that runs the session.
-func (s *Server) switchElsewhere(ctx context.Context, id string, body switchBody) error {
-	if s.opts.Directory == nil || s.opts.Nodes == nil {
-		return store.ErrUnknown
-	}
-	ctx, cancel := context.WithTimeout(ctx, othersTime)
-	defer cancel()
-	found, err := s.opts.Directory.Find(ctx, id)
-	if err != nil {
-		return err
-	}
-	if found.State == store.SessionOver {
-		return store.ErrUnknown
-	}
-	return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.SwitchAgent(ctx, n, id, body.Agent, body.Reason) })
 }
