@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"voicegw/session"
@@ -19,26 +18,11 @@ const maxPrompt = 4 << 20
 // error wraps store.ErrUnknown if that node does not run it, session.ErrNoModel, ErrUnreachable or
 // ErrRefused.
 func (p *Peers) Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	answer, err := p.askSession(ctx, p.prompts, http.MethodGet, node, id, "prompt")
+	body, err := p.askSession(ctx, p.prompts, http.MethodGet, node, func([]byte) error { return session.ErrNoModel }, id, "prompt")
 	if err != nil {
 		return session.Prompt{}, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read, or says nothing
-	switch answer.StatusCode {
-	case http.StatusOK:
-		body, err := io.ReadAll(answer.Body)
-		if err != nil {
-			return session.Prompt{}, fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		return parsePrompt(body)
-	case http.StatusNotFound:
-		return session.Prompt{}, fmt.Errorf("%w: on the node that had it", store.ErrUnknown)
-	case http.StatusConflict:
-		return session.Prompt{}, session.ErrNoModel
-	}
-	return session.Prompt{}, fmt.Errorf("%w: %s", ErrRefused, answer.Status)
+	return parsePrompt(body)
 }
 
 func parsePrompt(body []byte) (found session.Prompt, err error) {

@@ -1,14 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 
 	"voicegw/session"
 	"voicegw/store"
@@ -40,26 +39,11 @@ func parseWanted(text string) (w wanted, err error) {
 // The error wraps store.ErrUnknown if that node does not run it, session.ErrAgent, ErrUnreachable or
 // ErrRefused.
 func (p *Peers) SwitchAgent(ctx context.Context, node store.Node, id, agent, reason string) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	answer, err := p.askSession(ctx, p.client, http.MethodPut, node, id, "agent", wanted{agent, reason}.encode())
-	if err != nil {
-		return err
+	cannot := func(why []byte) error {
+		return fmt.Errorf("%w: %s", session.ErrAgent, bytes.TrimSpace(why[:min(len(why), maxWhy)]))
 	}
-	defer answer.Body.Close() //nolint:errcheck // the status is the answer
-	switch answer.StatusCode {
-	case http.StatusNoContent:
-		return nil
-	case http.StatusNotFound:
-		return fmt.Errorf("%w: on the node that had it", store.ErrUnknown)
-	case http.StatusConflict:
-		why, err := io.ReadAll(io.LimitReader(answer.Body, maxWhy))
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-		return fmt.Errorf("%w: %s", session.ErrAgent, strings.TrimSpace(string(why)))
-	}
-	return fmt.Errorf("%w: %s", ErrRefused, answer.Status)
+	_, err := p.askSession(ctx, p.client, http.MethodPut, node, cannot, id, "agent", wanted{agent, reason}.encode())
+	return err
 }
 
 // switchAgent lets another agent go on with a session, for another node's operator.
