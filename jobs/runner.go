@@ -105,8 +105,11 @@ func New(o Options) *Runner {
 }
 
 // Close stops all attempts and gives their jobs back, so that another process or the next start takes them.
-// It returns when that is done, or with an error when ctx is.
+// It returns when that is done, or with an error when ctx is. A nil Runner has nothing to close.
 func (r *Runner) Close(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()

@@ -323,8 +323,11 @@ func (s *Sender) Stats() map[string]Stats {
 }
 
 // Close keeps what was told, until ctx is done, and ends. What is being sent is broken off, and sent again
-// by another node, or after the next start. It may be called more than once.
+// by another node, or after the next start. It may be called more than once. A nil Sender has nothing to close.
 func (s *Sender) Close(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
 	s.closing.Do(func() { close(s.ending) })
 	kept := make(chan struct{}) // closed when all is kept
 	go func() {

@@ -43,13 +43,7 @@ type agentsDeleteFlags struct {
 
 // Run lists the agents.
 func (flags agentsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		list, err := o.Agents(ctx)
-		if err != nil {
-			return err
-		}
-		return p.showList(list, flags.JSON)
-	})
+	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, (*operator.Client).Agents)
 }
 
 // Run shows an agent.

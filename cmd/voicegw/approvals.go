@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/alecthomas/kong"
-
-	"voicegw/client/operator"
 )
 
 // maxToldApprovals is how many approvals the log names at start; the rest are counted.
@@ -44,15 +40,4 @@ func (f auditFlags) checkOpen() error {
 		return errors.New("--open asks a running gateway and takes no filter: leave out all but --json, --url and --api-key")
 	}
 	return nil
-}
-
-// auditOpen lists the approved actions whose outcome is unknown.
-func (p Process) auditOpen(ctx context.Context, flags auditFlags, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		list, err := o.Approvals(ctx)
-		if err != nil {
-			return err
-		}
-		return p.showList(list, flags.JSON)
-	})
 }

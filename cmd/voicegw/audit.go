@@ -13,6 +13,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/audit/table"
+	"voicegw/client/operator"
 	"voicegw/config/setting"
 	"voicegw/internal/terminal"
 	"voicegw/registry"
@@ -44,7 +45,7 @@ func (f auditFlags) Run(ctx context.Context, p Process, parsed *kong.Context) er
 		return usage(err)
 	}
 	if f.Open {
-		return p.auditOpen(ctx, f, parsed)
+		return showList(ctx, p, f.operatorFlags, parsed, f.JSON, (*operator.Client).Approvals)
 	}
 	path, err := p.auditPath(f, parsed)
 	if err != nil {

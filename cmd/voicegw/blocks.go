@@ -28,13 +28,7 @@ type blocksRemoveFlags struct {
 
 // Run lists the users who are locked out.
 func (flags blocksListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		list, err := o.Blocks(ctx)
-		if err != nil {
-			return err
-		}
-		return p.showList(list, flags.JSON)
-	})
+	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, (*operator.Client).Blocks)
 }
 
 // Run lets a user in again.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"voicegw/jobs"
@@ -19,15 +18,6 @@ func (s *server) openJobs() {
 		Progressed: s.jobProgressed, Logger: s.logger.With("component", "jobs"),
 	})
 	s.caps.handoff.TellJobs(s.jobs)
-}
-
-func (s *server) closeJobs() error {
-	if s.jobs == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), jobsTime)
-	defer cancel()
-	return s.jobs.Close(ctx)
 }
 
 // jobsOwed has the voice sessions told of their jobs that have ended. It does not wait.

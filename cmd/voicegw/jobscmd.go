@@ -29,12 +29,8 @@ type jobsCancelFlags struct {
 
 // Run lists the jobs.
 func (flags jobsListFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
-	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
-		list, err := o.Jobs(ctx, flags.User)
-		if err != nil {
-			return err
-		}
-		return p.showList(list, flags.JSON)
+	return showList(ctx, p, flags.operatorFlags, parsed, flags.JSON, func(o *operator.Client, ctx context.Context) (operator.Jobs, error) {
+		return o.Jobs(ctx, flags.User)
 	})
 }
 

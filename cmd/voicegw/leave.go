@@ -109,14 +109,14 @@ func (s *server) parts() []part {
 		{"an operator's drain", s.drained.end},
 		{"the metrics", s.scrapes.close},
 		{"the other gateways", s.peers.close},
-		{"the jobs", s.closeJobs},
+		{"the jobs", within(jobsTime, s.jobs.Close)},
 		{"the simulator", s.sim.close},
 		{"the usage", s.closeUsage},
-		{"the webhooks", s.closeWebhooks},
+		{"the webhooks", within(webhookTime, s.webhooks.Close)},
 		{"the authentication", s.closeAuth},
 		{"the watch for overload", func() error { s.overload.Close(); return nil }},
 		{"the audit", func() error { return closeAudit(s.audit) }},
-		{"the traces", func() error { return closeTraces(s.traces) }},
+		{"the traces", within(tracesTime, s.traces.Close)},
 	}
 	if s.tools != nil {
 		parts = append(parts, part{"the tools", func() error { return waitForTools(s.tools) }})
@@ -171,14 +171,21 @@ func (p Process) end(logger *slog.Logger, limit time.Duration, parts []part) err
 	return fmt.Errorf("%s did not end %s", name, why)
 }
 
+// within returns what ends something and waits so long for it.
+func within(limit time.Duration, end func(context.Context) error) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		return end(ctx)
+	}
+}
+
 // toolTime is how long tools that outlasted their deadline may still run.
 const toolTime = 2 * time.Second
 
 // waitForTools waits for tools that ignore their deadline; the error names them.
 func waitForTools(tools *registry.Registry) error {
-	ctx, cancel := context.WithTimeout(context.Background(), toolTime)
-	defer cancel()
-	if tools.Wait(ctx) == nil {
+	if within(toolTime, tools.Wait)() == nil {
 		return nil
 	}
 	var names []string

@@ -51,10 +51,16 @@ func (p Process) ask(ctx context.Context, flags operatorFlags, parsed *kong.Cont
 	return question(ctx, o)
 }
 
-// showList prints a gateway's answer as JSON or as a table.
-func (p Process) showList(list interface{ Table(file any) string }, asJSON bool) error {
-	if asJSON {
-		return p.printJSON(list)
-	}
-	return p.print(list.Table(p.Stdout))
+// showList asks the running gateway for a list and prints it as JSON or as a table.
+func showList[T interface{ Table(file any) string }](ctx context.Context, p Process, flags operatorFlags, parsed *kong.Context, asJSON bool, question func(*operator.Client, context.Context) (T, error)) error {
+	return p.ask(ctx, flags, parsed, func(ctx context.Context, o *operator.Client) error {
+		answer, err := question(o, ctx)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return p.printJSON(answer)
+		}
+		return p.print(answer.Table(p.Stdout))
+	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -94,9 +93,7 @@ func closeAudit(log *audit.Log) error {
 	if log == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), auditFlush)
-	defer cancel()
-	if err := log.Close(ctx); err != nil {
+	if err := within(auditFlush, log.Close)(); err != nil {
 		return errors.Join(errors.New("the audit is not complete"), err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"net/url"
 	"os"
@@ -80,13 +79,6 @@ func (p Process) traceSecrets(cfg *config.Config) (all []string) {
 		}
 	}
 	return all
-}
-
-// closeTraces sends the last spans, if the collector takes them soon.
-func closeTraces(t *traces.Traces) error {
-	ctx, cancel := context.WithTimeout(context.Background(), tracesTime)
-	defer cancel()
-	return t.Close(ctx)
 }
 
 // follow returns what follows voice sessions; nil without traces.

@@ -83,9 +83,7 @@ func (s *server) closeUsage() error {
 	if s.usage == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), usageTime)
-	defer cancel()
-	if err := s.usage.Close(ctx); err != nil {
+	if err := within(usageTime, s.usage.Close)(); err != nil {
 		return errors.Join(errors.New("what was used in the last seconds is lost"), err)
 	}
 	return nil

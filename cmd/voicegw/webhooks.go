@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"time"
@@ -54,13 +53,4 @@ func (s *server) tellSession(l session.Lifecycle) {
 		return
 	}
 	s.webhooks.Tell(e)
-}
-
-func (s *server) closeWebhooks() error {
-	if s.webhooks == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), webhookTime)
-	defer cancel()
-	return s.webhooks.Close(ctx)
 }
