@@ -266,11 +266,11 @@ func carry(dst io.Writer, src io.Reader, first []byte) int64 {
 		}
 		wait = nonblock.Wrap(conn)
 	}
-	var b borrowed
+	var b nonblock.Borrowed
 	for {
 		n, err := wait.ReadInto(&b)
 		if n > 0 {
-			m, failed := dst.Write(b.block[:n])
+			m, failed := dst.Write(b.Room()[:n])
 			done += int64(m)
 			err = errors.Join(err, failed)
 		}
@@ -278,27 +278,6 @@ func carry(dst io.Writer, src io.Reader, first []byte) int64 {
 		if n <= 0 || err != nil {
 			return done
 		}
-	}
-}
-
-// borrowed is a buffer that is taken only when there is something to read.
-type borrowed struct{ block *[16 << 10]byte }
-
-var blocks = sync.Pool{New: func() any { return new([16 << 10]byte) }}
-
-// Room implements nonblock.Room.
-func (b *borrowed) Room() []byte {
-	if b.block == nil {
-		b.block = blocks.Get().(*[16 << 10]byte)
-	}
-	return b.block[:]
-}
-
-// GiveBack implements nonblock.Room.
-func (b *borrowed) GiveBack() {
-	if b.block != nil {
-		blocks.Put(b.block)
-		b.block = nil
 	}
 }
 

@@ -1,5 +1,7 @@
 package nonblock
 
+import "sync"
+
 // Room provides the buffer for ReadInto.
 type Room interface {
 	// Room returns the buffer; it is called immediately before reading, and the buffer must not
@@ -7,6 +9,28 @@ type Room interface {
 	Room() []byte
 	// GiveBack is called if there was nothing to read after all.
 	GiveBack()
+}
+
+// Borrowed is a Room of 16 KiB that is taken from a pool only when there is something to read. Its zero value holds
+// none.
+type Borrowed struct{ block *[16 << 10]byte }
+
+var blocks = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
+// Room implements Room. It returns the same buffer until GiveBack.
+func (b *Borrowed) Room() []byte {
+	if b.block == nil {
+		b.block = blocks.Get().(*[16 << 10]byte)
+	}
+	return b.block[:]
+}
+
+// GiveBack implements Room.
+func (b *Borrowed) GiveBack() {
+	if b.block != nil {
+		blocks.Put(b.block)
+		b.block = nil
+	}
 }
 
 // ReadInto waits until there is something to read, and only then asks for the buffer, so that

@@ -14,7 +14,7 @@ type reader struct {
 	c      *Conn
 	notify func()
 
-	block *block // the read buffer; owned by run, nil if the system can wait without it
+	buffer Borrowed // to read into; owned by run
 
 	turns sync.Mutex // held while turns are given; guards the fields below
 	got   []byte     // read from the connection, but not yet by notify
@@ -27,39 +27,18 @@ type reader struct {
 	paused bool // written only within a turn, which may read it without the mutex
 }
 
-// block is the buffer of a goroutine that reads.
-type block struct{ b [16 << 10]byte }
-
-var blocks = sync.Pool{New: func() any { return new(block) }}
-
-// Room implements Room.
-func (r *reader) Room() []byte {
-	if r.block == nil {
-		r.block = blocks.Get().(*block)
-	}
-	return r.block.b[:]
-}
-
-// GiveBack implements Room.
-func (r *reader) GiveBack() {
-	if r.block != nil {
-		blocks.Put(r.block)
-		r.block = nil
-	}
-}
-
 // run reads until the connection ends, or reading is over.
 func (r *reader) run() {
 	for over := false; !over; {
-		n, err := r.c.ReadInto(r)
+		n, err := r.c.ReadInto(&r.buffer)
 		r.turns.Lock()
 		r.want()
-		r.got, r.err = r.Room()[:max(n, 0)], err
+		r.got, r.err = r.buffer.Room()[:max(n, 0)], err
 		r.give()
 		over = r.err != nil || r.told || r.paused
 		r.got = nil
 		r.turns.Unlock()
-		r.GiveBack()
+		r.buffer.GiveBack()
 	}
 }
 
