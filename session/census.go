@@ -1,6 +1,8 @@
 package session
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"voicegw/audio"
@@ -30,10 +32,7 @@ func (m *Manager) Census() Census {
 		c.Attached[name], c.Detached[name], c.Linked[name] = 0, 0, 0
 	}
 	m.mu.Lock()
-	all := make([]*session, 0, len(m.sessions))
-	for _, s := range m.sessions {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(m.sessions))
 	c.Sessions, c.Carried, c.Draining = m.running, m.carrying, m.draining
 	c.Waiting = max(len(m.admitted)-m.running-m.carrying, 0)
 	m.mu.Unlock()

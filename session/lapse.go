@@ -1,6 +1,8 @@
 package session
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"voicegw/auth"
@@ -40,10 +42,7 @@ func (s *session) watchLapse() {
 // WatchLapses has each session end with the credentials of its client as they are configured now.
 func (m *Manager) WatchLapses() {
 	m.mu.Lock()
-	all := make([]*session, 0, len(m.sessions))
-	for _, s := range m.sessions {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(m.sessions))
 	m.mu.Unlock()
 	for _, s := range all {
 		s.watchLapse()

@@ -43,10 +43,7 @@ func (m *Manager) Away() int { return len(m.detached()) }
 // Sessions lists the sessions that run on this node, oldest first.
 func (m *Manager) Sessions() []Running {
 	m.mu.Lock()
-	all := make([]*session, 0, len(m.sessions))
-	for _, s := range m.sessions {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(m.sessions))
 	m.mu.Unlock()
 	list := make([]Running, 0, len(all))
 	for _, s := range all {
