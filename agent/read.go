@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"voicegw/internal/shorten"
 	"voicegw/internal/strict"
 	"voicegw/registry/document"
 )
@@ -253,12 +254,7 @@ func (d *Draft) budget(n *yaml.Node, what string, b *Budget) {
 }
 
 // clip bounds what a problem repeats of a document.
-func clip(s string) string {
-	if len(s) > 80 {
-		return strings.ToValidUTF8(s[:80], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return shorten.To(s, 80) }
 
 // quoted lists names for a problem.
 func quoted(names []string, most int) string {

@@ -19,6 +19,7 @@ import (
 	"voicegw/internal/origin"
 	"voicegw/internal/overload"
 	"voicegw/internal/seldom"
+	"voicegw/internal/shorten"
 	"voicegw/internal/user"
 	"voicegw/meter"
 	"voicegw/protocol"
@@ -370,12 +371,8 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func clip(s string) string {
-	if len(s) > 80 {
-		return s[:80] + "…"
-	}
-	return s
-}
+// clip bounds what an answer or the log repeats of a request.
+func clip(s string) string { return shorten.To(s, 80) }
 
 // connKey is the key under which ConnContext keeps a connection.
 type connKey struct{}

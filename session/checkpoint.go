@@ -7,6 +7,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/internal/redact"
+	"voicegw/internal/shorten"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -169,7 +170,7 @@ const (
 func trim(m *orchestrator.Memory) {
 	for i := range m.Notices {
 		if len(m.Notices[i].Text) > maxKeptNotice {
-			m.Notices[i].Text = clipTo(m.Notices[i].Text, maxKeptNotice)
+			m.Notices[i].Text = shorten.To(m.Notices[i].Text, maxKeptNotice)
 		}
 	}
 	for i, r := range m.Unsent {

@@ -14,6 +14,7 @@ import (
 
 	"voicegw/internal/quota"
 	"voicegw/internal/seldom"
+	"voicegw/internal/shorten"
 	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/transport"
@@ -284,12 +285,4 @@ func clientName(start *startMessage) string {
 }
 
 // clip bounds text from a client that goes into the log.
-func clip(s string) string { return clipTo(s, 64) }
-
-// clipTo bounds text, in bytes.
-func clipTo(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func clip(s string) string { return shorten.To(s, 64) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/shorten"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts/toolerror"
@@ -122,6 +123,6 @@ func (m *Manager) SwitchAgent(id, agent, reason string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAgent, err)
 	}
-	s.dispatch(orchestrator.SwitchAgent{Agent: next, Reason: clipTo(reason, registry.MaxReason)})
+	s.dispatch(orchestrator.SwitchAgent{Agent: next, Reason: shorten.To(reason, registry.MaxReason)})
 	return nil
 }

@@ -2,10 +2,10 @@ package traces
 
 import (
 	"encoding/json"
-	"strings"
 	"time"
 
 	"voicegw/cost"
+	"voicegw/internal/shorten"
 	"voicegw/transport"
 )
 
@@ -19,12 +19,7 @@ const (
 )
 
 // clipped returns at most mostWords bytes of a text.
-func clipped(s string) string {
-	if len(s) <= mostWords {
-		return s
-	}
-	return strings.ToValidUTF8(s[:mostWords], "") + "…"
-}
+func clipped(s string) string { return shorten.To(s, mostWords) }
 
 // answer is a model's answer: a response of a voice model, or a completion of a chat model.
 type answer struct {

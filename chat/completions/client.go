@@ -20,6 +20,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/internal/bounded"
+	"voicegw/internal/shorten"
 )
 
 // Options configure a Client.
@@ -309,12 +310,8 @@ func (c *Client) words(said, instead string) error {
 	if key := c.options.APIKey; key != "" {
 		said = strings.ReplaceAll(said, key, "…")
 	}
-	return errors.New(shorten(said))
+	return errors.New(shorten.To(said, maxSaid))
 }
 
-func shorten(s string) string {
-	if len(s) > 500 {
-		return strings.ToValidUTF8(s[:500], "") + "…"
-	}
-	return s
-}
+// maxSaid bounds what an error repeats of a provider's answer, in bytes.
+const maxSaid = 500

@@ -9,6 +9,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/internal/mark"
+	"voicegw/internal/shorten"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
 	"voicegw/transport"
@@ -31,11 +32,7 @@ func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 	if len(p.Args) > maxPastArgs || !json.Valid(p.Args) {
 		p.Args = json.RawMessage("{}")
 	}
-	output := string(a.Envelope.Encode())
-	if len(output) > maxPastOutput {
-		output = strings.ToValidUTF8(output[:maxPastOutput], "") + "…"
-	}
-	p.Output = json.RawMessage(output)
+	p.Output = json.RawMessage(shorten.To(string(a.Envelope.Encode()), maxPastOutput))
 	return p
 }
 

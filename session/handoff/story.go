@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/conversation"
+	"voicegw/internal/shorten"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
@@ -369,10 +370,4 @@ func heardOf(text string, heardMS, audioMS int64) string {
 }
 
 // clip bounds the name of a tool, which the model has made up.
-func clip(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+func clip(s string) string { return shorten.To(s, 64) }

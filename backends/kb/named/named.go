@@ -11,6 +11,7 @@ import (
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/words"
 	"voicegw/internal/misspelt"
+	"voicegw/internal/shorten"
 )
 
 // Unresolved is what nothing was found for.
@@ -184,9 +185,4 @@ func unique(values []string) []string {
 	return out
 }
 
-func clip(s string) string {
-	if len(s) > 80 {
-		return strings.ToValidUTF8(s[:80], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return shorten.To(s, 80) }

@@ -3,7 +3,8 @@ package measure
 import (
 	"maps"
 	"slices"
-	"strings"
+
+	"voicegw/internal/shorten"
 )
 
 // Kind is a kind of problem.
@@ -50,9 +51,7 @@ const maxWhat = 600
 
 // Problem notes that something went wrong.
 func (c *Collector) Problem(p Problem) {
-	if len(p.What) > maxWhat {
-		p.What = strings.ToValidUTF8(p.What[:maxWhat], "") + "…"
-	}
+	p.What = shorten.To(p.What, maxWhat)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kinds[p.Kind]++
