@@ -29,7 +29,7 @@ var toldIn = map[string][]string{
 }
 
 // toldBy are functions whose arguments reach a model, by name.
-var toldBy = []string{"Errorf of voicegw/registry", "sendNotice", "noted", "Notice"}
+var toldBy = []string{"Errorf of voicegw/registry", "Invalid of voicegw/registry", "sendNotice", "noted", "Notice"}
 
 // silent are the folders that say nothing to a person: a sentence in them is for a model.
 var silent = []string{"orchestrator", "session/handoff"}

@@ -99,12 +99,10 @@ func Errorf(t ErrorType, format string, args ...any) *ToolError {
 	}
 }
 
-// Invalid is Errorf for arguments that are valid by the schema and make no sense: it names each place in them, and
-// what is wrong there.
+// Invalid makes the [ToolError] for arguments that are valid by the schema and make no sense. Its details name each
+// place in them, and what is wrong there.
 func Invalid(problems []document.Problem, format string, args ...any) *ToolError {
-	e := Errorf(ErrorValidation, format, args...)
-	e.Details = map[string]any{"errors": problems}
-	return e
+	return &ToolError{Type: ErrorValidation, Message: fmt.Sprintf(format, args...), Details: map[string]any{"errors": problems}}
 }
 
 var (
