@@ -135,7 +135,7 @@ type elsewhereError struct{ node string }
 func (e *elsewhereError) Error() string { return "the session runs on " + e.node }
 
 // elsewhere does something with a session that does not run here and is not over. The error wraps
-// store.ErrUnknown if there is none.
+// store.ErrUnknown if the id is of no such session.
 func (s *Server) elsewhere(ctx context.Context, id string, do func(context.Context, store.SessionRecord) error) error {
 	if s.opts.Directory == nil || s.opts.Nodes == nil {
 		return store.ErrUnknown

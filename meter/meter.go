@@ -27,7 +27,8 @@ const (
 	runningLife = 3 * tellEvery
 	// rereadEvery is how often the day is read again from the store, for what was told and not heard.
 	rereadEvery = time.Minute
-	// mostEntries bounds how many entries are known. What is beyond is stored, and counts for no limit.
+	// mostEntries bounds how many entries are known. What is beyond counts for no limit, and what this process itself
+	// cannot count is not stored.
 	mostEntries = 100_000
 	// mostUnwritten bounds how many entries wait to be written.
 	mostUnwritten = 50_000

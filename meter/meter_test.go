@@ -404,6 +404,11 @@ func TestNothingGrows(t *testing.T) {
 		if f := m.Figures(); f.Entries > mostEntries || f.Dropped == 0 {
 			t.Errorf("%+v", f)
 		}
+		before := m.Figures().Dropped
+		m.Turn(Who{User: "one too many"}, spend(1), cost.Usage{})
+		if n := m.Figures().Dropped - before; n != 1 {
+			t.Errorf("what had no room was counted %d times as dropped", n)
+		}
 		closeMeter(t, m)
 		if f := m.Figures(); f.Unwritten != 0 {
 			t.Errorf("after the end: %+v", f)

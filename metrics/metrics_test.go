@@ -307,6 +307,7 @@ func TestToolsAreCounted(t *testing.T) {
 		`voicegw_audit_lag_seconds{sink="stream"} 1.5`,
 		`voicegw_rate_limited_total{key="backend",limit="key-day-cost"} 3`,
 		`voicegw_rate_limited_total{key="none",limit="user-sessions"} 0`,
+		`voicegw_usage_unwritten 5`, `voicegw_usage_dropped_total 7`,
 		`voicegw_tool_clamped_total{mode="text",tool="unknown"} 1`,
 		`voicegw_confirmations_total{outcome="denied",tool="unknown"} 1`,
 		`voicegw_ledger_conflicts_total{tool="unknown"} 1`,

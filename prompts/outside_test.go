@@ -74,6 +74,7 @@ func TestTheSearchFindsWords(t *testing.T) {
 		"a declaration":      `var m = transport.Tool{Description: "Ends the call"}`,
 		"without the fields": `var e = reg.Error{"X", "It did not work"}`,
 		"Errorf":             `var e = reg.Errorf("X", "It did not work")`,
+		"Invalid":            `var e = reg.Invalid(nil, "It did not work")`,
 		"a notice":           `func f(t interface{ noted(string) }) { t.noted("It was done") }`,
 	}
 	for name, text := range bad {

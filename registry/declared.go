@@ -174,7 +174,7 @@ func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 func noTools() *Snapshot {
 	r := &Registry{}
 	r.opts.complete()
-	return &Snapshot{opts: &r.opts, stats: newStats(), tools: map[string]*Tool{}}
+	return &Snapshot{opts: &r.opts, stats: newStats(), switches: &r.switches, tools: map[string]*Tool{}}
 }
 
 // SameName says that two tools have one name, or names that a model would confuse.

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
@@ -23,9 +22,7 @@ type candidate struct {
 type variants struct {
 	byTool map[string][]*Tool // by the main one's id, sorted by their own ids; fixed after load
 
-	mu sync.Mutex // guards kept
-	// kept has at most maxDraws snapshots by what was drawn. When it is full it begins anew: sessions keep theirs.
-	kept map[string]*Snapshot
+	drawn kept[*Snapshot] // by what was drawn
 }
 
 // maxDraws is how many combinations of versions are kept.
@@ -157,16 +154,11 @@ func (s *Snapshot) Draw(by string, pinned map[string]string) *Snapshot {
 		}
 	}
 	d.beside = key.String()
-	s.variants.mu.Lock()
-	defer s.variants.mu.Unlock()
-	if same := s.variants.kept[d.beside]; same != nil {
+	if same := s.variants.drawn.get(d.beside); same != nil {
 		return same
 	}
 	made := s.with(picks, d)
-	if s.variants.kept == nil || len(s.variants.kept) >= maxDraws {
-		s.variants.kept = map[string]*Snapshot{}
-	}
-	s.variants.kept[d.beside] = made
+	s.variants.drawn.put(d.beside, made, maxDraws)
 	return made
 }
 
@@ -202,7 +194,7 @@ func (s *Snapshot) with(picks map[string]*Tool, d *drawn) *Snapshot {
 		tools[i] = cmp.Or(picks[t.ToolID], t)
 	}
 	made := s.holding(tools)
-	made.drawn, made.loaded, made.fillings = d, made, &fillings{}
+	made.drawn, made.loaded, made.fillings = d, made, &kept[*Snapshot]{}
 	return made
 }
 

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"voicegw/registry/document"
@@ -44,16 +43,16 @@ func (s *Snapshot) Fill(session Session, live LiveValues) *Snapshot {
 		return s
 	}
 	text := document.AppendCanonical(nil, f.canonical())
-	kept := s.sharedFillings()
+	shared := s.sharedFillings()
 	key := string(session.Mode) + " " + strings.Join(slices.Sorted(maps.Keys(f.tools)), " ") + " " + string(text) + " " + strings.Join(slices.Sorted(maps.Keys(s.closed)), " ")
-	if kept != nil {
-		if same := kept.get(key); same != nil {
+	if shared != nil {
+		if same := shared.get(key); same != nil {
 			return same
 		}
 	}
 	filled := f.snapshot(text)
-	if kept != nil {
-		kept.put(key, filled)
+	if shared != nil {
+		shared.put(key, filled, maxFillings)
 	}
 	return filled
 }
@@ -226,32 +225,9 @@ func (t *Tool) fill(places map[string][]string) (*Tool, error) {
 	return &filled, nil
 }
 
-// fillings are the filled snapshots of one loaded snapshot and of those with fewer of its tools.
-type fillings struct {
-	mu sync.Mutex // guards kept
-	// kept has at most maxFillings snapshots by the tools and values that they have. When it is full
-	// it begins anew: sessions keep theirs.
-	kept map[string]*Snapshot
-}
-
-func (f *fillings) get(key string) *Snapshot {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.kept[key]
-}
-
-func (f *fillings) put(key string, s *Snapshot) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.kept == nil || len(f.kept) >= maxFillings {
-		f.kept = map[string]*Snapshot{}
-	}
-	f.kept[key] = s
-}
-
 // sharedFillings returns where the fillings of the snapshot are kept; nil if it has other tools than those
 // that were loaded, or is filled already.
-func (s *Snapshot) sharedFillings() *fillings {
+func (s *Snapshot) sharedFillings() *kept[*Snapshot] {
 	if s.loaded == nil || s.filled != "" {
 		return nil
 	}

@@ -125,10 +125,10 @@ func TestFillIsBounded(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	base := r.Snapshot()
 	for i := range maxFillings + 10 {
-		base.fillings.put(fmt.Sprint(i), base)
+		base.fillings.put(fmt.Sprint(i), base, maxFillings)
 	}
 	first := base.Fill(inText, agentsAre("a"))
-	if n := len(base.fillings.kept); n != 11 || base.Fill(inText, agentsAre("a")) != first {
+	if n := len(base.fillings.all); n != 11 || base.Fill(inText, agentsAre("a")) != first {
 		t.Errorf("%d fillings are kept", n)
 	}
 	var many []string

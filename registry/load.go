@@ -32,10 +32,10 @@ func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader,
 		return nil, ErrEmpty
 	}
 	l := &loader{
-		opts: &r.opts, snapshot: &Snapshot{opts: &r.opts, stats: r.stats, tools: map[string]*Tool{}},
+		opts: &r.opts, snapshot: &Snapshot{opts: &r.opts, stats: r.stats, switches: &r.switches, tools: map[string]*Tool{}},
 		settings: settings, live: r.live, values: map[string]reflect.Value{},
 	}
-	l.snapshot.loaded, l.snapshot.fillings = l.snapshot, &fillings{}
+	l.snapshot.loaded, l.snapshot.fillings = l.snapshot, &kept[*Snapshot]{}
 	l.providers = map[spec.Mode][]provider{}
 	for _, mode := range []spec.Mode{spec.ModeText, spec.ModeVoice} {
 		l.providers[mode] = r.opts.providers(mode, l.snapshot)

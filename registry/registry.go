@@ -45,10 +45,12 @@ const MaxDataBytes = 256 << 10
 // Registry holds the loaded tools. All methods may be called concurrently.
 type Registry struct {
 	// Fixed after Load.
-	opts    Options
-	stats   *stats
-	live    map[string]*liveSettings // by tool; only of those with settings of their own
-	current atomic.Pointer[Snapshot]
+	opts  Options
+	stats *stats
+	live  map[string]*liveSettings // by tool; only of those with settings of their own
+
+	current  atomic.Pointer[Snapshot]
+	switches kept[*Tool] // agent_switch, by its targets
 
 	mu       sync.Mutex // guards the fields below, and lets one Reload or Configure run at a time
 	locked   bool

@@ -35,9 +35,10 @@ type Snapshot struct {
 	variants *variants // of a loaded snapshot; nil if no tool has several versions
 	drawn    *drawn    // nil before Draw
 
-	loaded   *Snapshot // the whole one that was loaded, of which this has tools
-	fillings *fillings // of loaded and all snapshots of its tools
-	filled   string    // the hash of what enums were filled with; empty before Fill
+	loaded   *Snapshot        // the whole one that was loaded, of which this has tools
+	fillings *kept[*Snapshot] // of loaded and all snapshots of its tools
+	filled   string           // the hash of what enums were filled with; empty before Fill
+	switches *kept[*Tool]     // of the registry, see Switching
 	opts     *Options
 	stats    *stats
 }

@@ -20,10 +20,12 @@ type SwitchTarget struct {
 	ID, Name, Description string
 }
 
-// maxTargetWords is how many characters the model is told of one target, maxTargets of all.
+// maxTargetWords is how many characters the model is told of one target, maxTargets of all. maxSwitches is how many
+// sets of targets a tool is kept for, because sessions of one agent have the same.
 const (
 	maxTargetWords = 200
 	maxTargets     = 6000
+	maxSwitches    = 1024
 )
 
 type switchArgs struct {
@@ -38,18 +40,28 @@ type switched struct {
 }
 
 // Switching returns a snapshot of the same version that has the built-in tool [toolname.AgentSwitch] as well,
-// with these agents for the values of its parameter agent. Without targets it returns s.
+// with these agents for the values of its parameter agent. Snapshots of a registry that have the same targets share
+// the tool. Without targets it returns s.
 func (s *Snapshot) Switching(targets []SwitchTarget) *Snapshot {
 	if s == nil || len(targets) == 0 {
 		return s
 	}
+	key := fmt.Sprintf("%q", targets)
+	tool := s.switches.get(key)
+	if tool == nil {
+		tool = switchTool(targets)
+		s.switches.put(key, tool, maxSwitches)
+	}
+	return s.holding(append(slices.Clone(s.sorted), tool))
+}
+
+func switchTool(targets []SwitchTarget) *Tool {
 	entry := switchEntry(targets)
 	params, problems := schema.CompileParameters(entry.Parameters)
 	if len(problems) > 0 {
 		panic(fmt.Sprint("registry: the schema of "+toolname.AgentSwitch+": ", problems)) // it is made here, of texts in quotes
 	}
-	tool := &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
-	return s.holding(append(slices.Clone(s.sorted), tool))
+	return &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
 }
 
 func switchHandler(targets []SwitchTarget) Handler {

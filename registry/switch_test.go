@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"voicegw/registry/toolname"
 )
 
 // TestSwitchingBetweenAsManyAgentsAsThereMayBe: documents of agents cannot make the tool too large for the
@@ -19,5 +21,30 @@ func TestSwitchingBetweenAsManyAgentsAsThereMayBe(t *testing.T) {
 		if !json.Valid(form) || !strings.Contains(string(form), targets[199].ID) {
 			t.Errorf("%s: %.200s", name, form)
 		}
+	}
+}
+
+// TestSessionsThatSwitchAlikeShareTheTool: its schema and its forms take much longer to make than a session may
+// take to begin; and what is kept of them is bounded.
+func TestSessionsThatSwitchAlikeShareTheTool(t *testing.T) {
+	s := noTools()
+	of := func(id, name string) *Tool {
+		return s.Switching([]SwitchTarget{{ID: id, Name: name}, {ID: "desk"}}).tools[toolname.AgentSwitch]
+	}
+	first := of("billing", "Bills")
+	if of("billing", "Bills") != first {
+		t.Error("the same targets have two tools")
+	}
+	if of("billing", "Invoices") == first || of("sales", "Bills") == first {
+		t.Error("other targets have the same tool")
+	}
+	for i := range maxSwitches + 10 {
+		of(fmt.Sprint("agent-", i), "")
+	}
+	if n := len(s.switches.all); n > maxSwitches {
+		t.Errorf("%d tools are kept", n)
+	}
+	if of("billing", "Bills").Guide != first.Guide {
+		t.Error("it was made otherwise when it was made again")
 	}
 }

@@ -220,7 +220,7 @@ var alerts = []Alert{
 	{Name: "VoicegwUsageDropped", Severity: "ticket", For: "0m",
 		Expr:    `sum by (job, instance) (increase(voicegw_usage_dropped_total[15m])) > 0`,
 		Summary: "{{ $labels.instance }} does not count what some users and keys use.",
-		Runbook: "Their limits do not hold for what is not counted, and it is missing from `GET /v1/usage`. Either the store has taken nothing for long (`voicegw_usage_unwritten` grows; VoicegwStoreErrors says why), or more than 100,000 users and keys were active on one day: clients that make up a user for each session look like that. The audit has what each session has cost (`session_cost`).",
+		Runbook: "Their limits do not hold for what is not counted, and what this gateway could not count is missing from `GET /v1/usage`. Either the store has taken nothing for long (`voicegw_usage_unwritten` grows; VoicegwStoreErrors says why), or more than 100,000 users and keys were active on one day: clients that make up a user for each session look like that. The audit has what each session has cost (`session_cost`).",
 		Bad:     []Series{{`voicegw_usage_dropped_total`, "0x5 7x30"}}, Good: []Series{{`voicegw_usage_dropped_total`, "7x40"}}, At: "10m"},
 	{Name: "VoicegwAuditDropping", Severity: "page", For: "0m",
 		Expr:    `sum by (job, instance, sink) (increase(voicegw_audit_dropped_total[10m])) > 0`,

@@ -89,7 +89,7 @@ func kindOf(raw json.RawMessage) string {
 
 func isNull(raw json.RawMessage) bool { return string(bytes.TrimSpace(raw)) == "null" }
 
-// scalar reads a value of one type, which kind names; null is none.
+// scalar reads a value of one type, which kind names. It refuses null.
 func scalar[T any](dst *T, kind string) reader {
 	return func(raw json.RawMessage, path string) *apiError {
 		var v *T
