@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,10 +35,13 @@ func (s *server) leave(p Process, served func() error) error {
 	hurried, err := s.drain(p)
 	limit := closeTime
 	if hurried {
-		limit = leaveTime
+		limit = p.leaveTime()
 	}
 	return errors.Join(err, s.close(p, limit, part{"the HTTP server", func() error { return errors.Join(s.closeHTTP(), served()) }}))
 }
+
+// leaveTime returns the limit after a second signal.
+func (p Process) leaveTime() time.Duration { return cmp.Or(p.leaving, leaveTime) }
 
 // closeHTTP ends the HTTP server. The ends of answers have been written; it gives their connections
 // a moment to be finished.
@@ -67,7 +71,7 @@ func (s *server) drain(p Process) (hurried bool, err error) {
 	cancel()
 	select {
 	case err = <-done:
-	case <-time.After(leaveTime):
+	case <-time.After(p.leaveTime()):
 		err = s.sessions.Left()
 	}
 	return true, s.tellLeft(err)

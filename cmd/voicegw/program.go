@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -31,6 +32,8 @@ type Process struct {
 	Registry func() ([]byte, error)
 	// Handlers are those of the registry's tools. Nil means those that were built into the program.
 	Handlers map[string]registry.Handler
+
+	leaving time.Duration // replaces leaveTime unless it is zero, for tests on a slow disk
 }
 
 // grammar is the command line. The tag "key" names the setting that a flag overrides.

@@ -85,6 +85,7 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 		r.exit <- Run(ctx, Process{
 			Args: args, Stdin: strings.NewReader(""), Environ: environ,
 			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Reloads: r.reloads, Registry: func() ([]byte, error) { return tools, nil },
+			leaving: await.Limit, // what is left to end after a second signal does so, however slow the disk is
 		})
 	}()
 	t.Cleanup(func() {

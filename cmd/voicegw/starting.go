@@ -34,7 +34,7 @@ func (p Process) startServer(ctx context.Context, cfg *config.Config, acceptDama
 	select {
 	case m := <-done:
 		if m.err == nil {
-			m.err = errors.Join(m.s.listener.Close(), m.s.close(p, leaveTime))
+			m.err = errors.Join(m.s.listener.Close(), m.s.close(p, p.leaveTime()))
 		}
 		return nil, errors.Join(fmt.Errorf("%w while it started", errSignal), m.err)
 	case <-p.Signals:
