@@ -62,10 +62,7 @@ func sameTexts(t *testing.T, what string, got []string, want ...string) {
 // unless it is known what came of it; and once its conversation was told, that stays told.
 func TestApprovalsLeftOpen(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "data")}
-	s, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openTest(t, o)
 	approve(t, s, "neverbegun", "c1")
 	begun, done := approve(t, s, "begun", "c1"), approve(t, s, "done", "c2")
 	settled := approve(t, s, "settled", "c1")

@@ -151,10 +151,7 @@ func testJobLease(t *testing.T, s *Store) {
 // TestJobsOutliveTheirProcess: a job is there after a restart, and nobody has it any more.
 func TestJobsOutliveTheirProcess(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Logger: testLog(t)}
-	s, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openTest(t, o)
 	job := newJob(t, "x")
 	if _, _, err := s.Jobs().Create(t.Context(), job, true); err != nil {
 		t.Fatal(err)

@@ -282,6 +282,7 @@ func TestDamage(t *testing.T) {
 // survives opens damaged data as an operator would.
 func (e *estate) survives(t *testing.T, o Options) {
 	t.Helper()
+	o = patient(o)
 	s, err := Open(t.Context(), o)
 	if err == nil {
 		defer closeTest(t, s)

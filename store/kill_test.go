@@ -30,7 +30,7 @@ func writeForEver(dir string) {
 }
 
 func writeAll(o Options) error {
-	s, err := Open(context.Background(), o)
+	s, err := Open(context.Background(), patient(o))
 	if err != nil {
 		return err
 	}

@@ -296,10 +296,7 @@ func TestBlocksAreBounded(t *testing.T) {
 // store is opened again, so the conversation is free at once.
 func TestLeasesEndWithTheirProcess(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
-	s, err := Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openTest(t, o)
 	if _, err := s.Conversations().Lease(t.Context(), "c1", time.Hour); err != nil {
 		t.Fatal(err)
 	}

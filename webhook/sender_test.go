@@ -155,7 +155,7 @@ func TestRestart(t *testing.T) {
 			w.WriteHeader(503)
 		}
 	})
-	first, err := store.Open(t.Context(), store.Options{Dir: dir})
+	first, err := store.Open(t.Context(), store.Options{Dir: dir, Sync: store.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestRestart(t *testing.T) {
 	}
 	tried := len(r.got(t))
 	well.Store(true)
-	again := sending(t, inMemory(t, store.Options{Dir: dir}).Webhooks(), nil, r.endpoint(t, "one"))
+	again := sending(t, inMemory(t, store.Options{Dir: dir, Sync: store.SyncInterval}).Webhooks(), nil, r.endpoint(t, "one"))
 	await.True(t, "both arrive", func() bool { return again.Stats()["one"].Delivered == 2 })
 	if got := r.got(t)[tried:]; len(got) != 2 || !slices.Contains(got, e.ID) || !slices.Contains(got, late.ID) {
 		t.Errorf("%q came, want %s and %s", got, e.ID, late.ID)

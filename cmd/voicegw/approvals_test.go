@@ -16,7 +16,7 @@ import (
 func TestApprovalsLeftOpen(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
+	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store"), Sync: store.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}

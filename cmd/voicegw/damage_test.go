@@ -20,7 +20,7 @@ import (
 func TestDamagedData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
+	kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store"), Sync: store.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestDamagedData(t *testing.T) {
 	if err != nil || !strings.Contains(string(lines), `"damage_accepted"`) || !strings.Contains(string(lines), "deeds in doubt: 1") {
 		t.Errorf("the audit has %s, %v", lines, err)
 	}
-	kept, err = store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
+	kept, err = store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store"), Sync: store.SyncInterval})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestBackupAndRestore(t *testing.T) {
 	dir, backup := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "backup")
 	do := func(key string) (e store.Entry, fresh bool) {
 		t.Helper()
-		kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store")})
+		kept, err := store.Open(t.Context(), store.Options{Dir: filepath.Join(dir, "store"), Sync: store.SyncInterval})
 		if err != nil {
 			t.Fatal(err)
 		}

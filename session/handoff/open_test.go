@@ -14,7 +14,7 @@ import (
 // conversation and before anybody knew what came of it.
 func killed(t *testing.T, conversation string) *store.Store {
 	t.Helper()
-	o := store.Options{Dir: filepath.Join(t.TempDir(), "data")}
+	o := store.Options{Dir: filepath.Join(t.TempDir(), "data"), Sync: store.SyncInterval}
 	s, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
