@@ -16,7 +16,7 @@ func (k *kept[T]) get(key string) T {
 	return k.all[key]
 }
 
-// put keeps a value. At most so many are kept.
+// put keeps a value. No more than most values are kept.
 func (k *kept[T]) put(key string, v T, most int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -120,8 +120,8 @@ func happened(t *testing.T, n int) wire.Event {
 	return e
 }
 
-// inMemory opens a store for one test.
-func inMemory(t *testing.T, o store.Options) *store.Store {
+// opened opens a store for one test.
+func opened(t *testing.T, o store.Options) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), o)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // TestDelivered: each event arrives at each endpoint that wants it, signed with both secrets, and the same
 // event has one ID everywhere.
 func TestDelivered(t *testing.T) {
-	keep := inMemory(t, store.Options{Memory: true}).Webhooks()
+	keep := opened(t, store.Options{Memory: true}).Webhooks()
 	one, two, none := newReceiver(t, nil), newReceiver(t, nil), newReceiver(t, nil)
 	one.keys = [][]byte{oldKey, newKey}
 	both := one.endpoint(t, "one")
@@ -171,7 +171,7 @@ func TestRestart(t *testing.T) {
 	}
 	tried := len(r.got(t))
 	well.Store(true)
-	again := sending(t, inMemory(t, store.Options{Dir: dir, Sync: store.SyncInterval}).Webhooks(), nil, r.endpoint(t, "one"))
+	again := sending(t, opened(t, store.Options{Dir: dir, Sync: store.SyncInterval}).Webhooks(), nil, r.endpoint(t, "one"))
 	await.True(t, "both arrive", func() bool { return again.Stats()["one"].Delivered == 2 })
 	if got := r.got(t)[tried:]; len(got) != 2 || !slices.Contains(got, e.ID) || !slices.Contains(got, late.ID) {
 		t.Errorf("%q came, want %s and %s", got, e.ID, late.ID)
@@ -180,7 +180,7 @@ func TestRestart(t *testing.T) {
 
 // TestTwoNodes: of two gateways with a common store one sends each event.
 func TestTwoNodes(t *testing.T) {
-	keep := inMemory(t, store.Options{Memory: true}).Webhooks()
+	keep := opened(t, store.Options{Memory: true}).Webhooks()
 	r := newReceiver(t, nil)
 	a, b := sending(t, keep, nil, r.endpoint(t, "one")), sending(t, keep, nil, r.endpoint(t, "one"))
 	const many = 40
@@ -251,7 +251,7 @@ func TestTheStoreIsAway(t *testing.T) {
 // TestReconfigure: another secret signs the next attempt, a new endpoint gets what is told from now on, and
 // one that is gone nothing more.
 func TestReconfigure(t *testing.T) {
-	keep := inMemory(t, store.Options{Memory: true}).Webhooks()
+	keep := opened(t, store.Options{Memory: true}).Webhooks()
 	stays, goes, comes := newReceiver(t, nil), newReceiver(t, nil), newReceiver(t, nil)
 	s := sending(t, keep, nil, stays.endpoint(t, "stays"), goes.endpoint(t, "goes"))
 	s.Tell(happened(t, 1))
