@@ -38,7 +38,7 @@ func TestHandoffExamples(t *testing.T) {
 			binary := filepath.Join(t.TempDir(), "example")
 			// From here, so that it has the modules of this project.
 			build := exec.Command("go", "build", "-o", binary, program)
-			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath") // as scripts build, so that it is compiled already
+			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath") // as scripts build, so that it is compiled already
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -2,7 +2,7 @@
 # the program is built, with its tools, into the folder $work.
 if [ -z "${VOICEGW:-}" ]; then
 	./scripts/tools
-	go build -o "$work/voicegw" ./cmd/voicegw
+	compiling go build -o "$work/voicegw" ./cmd/voicegw
 	VOICEGW=$work/voicegw
 fi
 export VOICEGW

@@ -67,7 +67,7 @@ func (c *cloned) run(code int, name string, args ...string) string {
 	cmd := exec.CommandContext(c.t.Context(), name, args...)
 	cmd.Dir = c.dir
 	// With the same time, what one run compiles serves the next.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "SOURCE_DATE_EPOCH=1767225600")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false", "SOURCE_DATE_EPOCH=1767225600")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	_ = cmd.Run() // its exit code says it

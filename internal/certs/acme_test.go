@@ -29,7 +29,7 @@ func build(t *testing.T) string {
 	dir := t.TempDir()
 	cmd := exec.Command("go", "install", pebble)
 	cmd.Dir = dir // outside of this module
-	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-trimpath", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("pebble cannot be fetched and built here: %v\n%s", err, out)
 	}

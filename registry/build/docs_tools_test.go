@@ -132,7 +132,7 @@ func runDocsTools(t *testing.T, dir string, write func(name, text string) string
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "VOICEGW_DOCS_REGISTRY="+filepath.Join(dir, RegistryFile))
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false", "VOICEGW_DOCS_REGISTRY="+filepath.Join(dir, RegistryFile))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s %v: %v\n%s", filepath.Base(name), args, err, out)
 		}
