@@ -27,8 +27,9 @@ lint: ## Formatting and the pinned linters
 fmt: ## Format the Go code
 	gofmt -w $$(./scripts/gofiles)
 
-unit: ## Only the Go tests, with the race detector
+unit: ## Only the Go tests: with the race detector, then those that mean nothing under it
 	./scripts/unit
+	./scripts/test-norace.sh
 
 model: ## Explore every state of the protocols' models (MODEL=Deeds for one of them)
 	./scripts/model $(MODEL)

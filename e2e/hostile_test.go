@@ -318,7 +318,7 @@ func chatAttacks() []attack {
 // memory. go test ./e2e -run TestHostileAnswers -v prints how much.
 func TestHostileAnswers(t *testing.T) {
 	if race.Enabled {
-		t.Skip("the race detector keeps memory of its own, and reads these answers for minutes; scripts/unit runs this test without it")
+		t.Skip("the race detector keeps memory of its own, and reads these answers for minutes; scripts/test-norace.sh runs this test without it")
 	}
 	clients := []struct {
 		name    string

@@ -137,7 +137,7 @@ func BenchmarkSessionMemory(b *testing.B) {
 // audio that waits, which only adds; so the smallest figure of a few measurements counts.
 func TestASessionStaysSmall(t *testing.T) {
 	if race.Enabled {
-		t.Skip("the race detector keeps memory of its own; scripts/unit runs this test without it")
+		t.Skip("the race detector keeps memory of its own; scripts/test-norace.sh runs this test without it")
 	}
 	const tries = 5
 	for _, way := range relayWays {
