@@ -59,24 +59,24 @@ var maxText = map[spec.Mode]int{spec.ModeVoice: 4 << 10, spec.ModeText: 12 << 10
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	s := call.Session
 	reader := call.Needs.KB.For(access.Asker{User: s.UserID, Vouched: s.Vouched, Agent: s.Agent, Scopes: s.Scopes})
-	w := queryOf(call.Args)
-	if err := w.resolve(ctx, reader, call.Args.Filters); err != nil {
+	r := queryOf(call.Args)
+	if err := r.resolve(ctx, reader, call.Args.Filters); err != nil {
 		return registry.Result{}, failed(ctx, err, call.Args.Namespace, reader)
 	}
-	if err := w.problem(); err != nil {
+	if err := r.problem(); err != nil {
 		return registry.Result{}, err
 	}
 	var left []InvalidAlternative
-	w.query.Alternatives, left = splitAlternatives(w.query.Text, call.Args.Alternatives)
-	found, _, err := reader.Search(ctx, w.query)
+	r.query.Alternatives, left = splitAlternatives(r.query.Text, call.Args.Alternatives)
+	found, _, err := reader.Search(ctx, r.query)
 	if err != nil {
 		return registry.Result{}, failed(ctx, err, call.Args.Namespace, reader)
 	}
 	_, clamped := call.Clamped["top_k"]
 	answer := Answer{
 		Results: []evidence.Evidence{}, QueryTimeMS: found.Took.Milliseconds(),
-		Clamped: clamped, Degraded: found.Degraded, InvalidTags: w.invalidTags, InvalidAlternatives: left,
-		UnresolvedAuthors: w.authors, UnresolvedCategories: w.categories,
+		Clamped: clamped, Degraded: found.Degraded, InvalidTags: r.invalidTags, InvalidAlternatives: left,
+		UnresolvedAuthors: r.authors, UnresolvedCategories: r.categories,
 	}
 	fields := evidence.Fields{Wanted: wanted(call.Args), MaxText: maxText[call.Session.Mode]}
 	for _, hit := range found.Hits {
@@ -85,28 +85,28 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	return registry.Result{Data: answer}, nil
 }
 
-// what is what the arguments ask for: the query, what was left out of it, and what makes it impossible.
-type what struct {
+// request is what the arguments ask for: the query, which of their filters it lacks, and the problems that prevent it.
+type request struct {
 	query               kb.Query
 	invalidTags         []string
 	authors, categories []named.Unresolved
 	problems            []document.Problem
 }
 
-func (w *what) bad(path, format string, a ...any) {
-	w.problems = append(w.problems, document.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
+func (r *request) bad(path, format string, a ...any) {
+	r.problems = append(r.problems, document.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
 }
 
 // queryOf turns the arguments into a query, without the authors and categories.
-func queryOf(args Args) *what {
-	w := &what{query: kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}}
-	q := &w.query
+func queryOf(args Args) *request {
+	r := &request{query: kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}}
+	q := &r.query
 	if blank.Is(q.Text) {
-		w.bad("/query", "The query is blank; give the words to look for.")
+		r.bad("/query", "The query is blank; give the words to look for.")
 	}
 	f := args.Filters
 	if f == nil {
-		return w
+		return r
 	}
 	if f.Type != nil {
 		q.Types = append(q.Types, kb.Type(*f.Type))
@@ -114,54 +114,54 @@ func queryOf(args Args) *what {
 	for _, kind := range f.Types {
 		q.Types = append(q.Types, kb.Type(kind))
 	}
-	q.Tags, w.invalidTags = splitTags(f.Tags)
-	if len(w.invalidTags) > 0 && len(q.Tags) == 0 {
-		w.bad("/filters/tags", "None of the tags can be one: each has 1 to %d characters.", kb.MaxTagRunes)
+	q.Tags, r.invalidTags = splitTags(f.Tags)
+	if len(r.invalidTags) > 0 && len(q.Tags) == 0 {
+		r.bad("/filters/tags", "None of the tags can be one: each has 1 to %d characters.", kb.MaxTagRunes)
 	}
 	if f.DateRange != nil {
 		q.From, q.To = days(f.DateRange.Start, f.DateRange.End)
 		if !q.From.IsZero() && !q.To.IsZero() && q.To.Before(q.From) {
-			w.bad("/filters/date_range", "The range ends before it begins; swap start and end.")
+			r.bad("/filters/date_range", "The range ends before it begins; swap start and end.")
 		}
 	}
-	return w
+	return r
 }
 
 // resolve finds the authors and categories. If it finds none of a list, the search is impossible: without
 // that filter it would find what was not asked for.
-func (w *what) resolve(ctx context.Context, reader *access.Reader, f *ArgsFilters) error {
+func (r *request) resolve(ctx context.Context, reader *access.Reader, f *ArgsFilters) error {
 	if f == nil || len(f.Authors)+len(f.Categories) == 0 {
 		return nil
 	}
-	names, err := reader.Names(ctx, w.query.Namespaces)
+	names, err := reader.Names(ctx, r.query.Namespaces)
 	if err != nil {
 		return err
 	}
-	w.query.Authors, w.authors = named.Authors(f.Authors, names.People)
-	w.query.Categories, w.categories = named.Categories(f.Categories, names.Categories)
-	w.noneOf("/filters/authors", w.query.Authors, w.authors)
-	w.noneOf("/filters/categories", w.query.Categories, w.categories)
+	r.query.Authors, r.authors = named.Authors(f.Authors, names.People)
+	r.query.Categories, r.categories = named.Categories(f.Categories, names.Categories)
+	r.noneOf("/filters/authors", r.query.Authors, r.authors)
+	r.noneOf("/filters/categories", r.query.Categories, r.categories)
 	// Two may bear one name, and a name may be written in many ways.
-	w.query.Authors = w.query.Authors[:min(len(w.query.Authors), kb.MaxFilterNames)]
-	w.query.Categories = w.query.Categories[:min(len(w.query.Categories), kb.MaxFilterNames)]
+	r.query.Authors = r.query.Authors[:min(len(r.query.Authors), kb.MaxFilterNames)]
+	r.query.Categories = r.query.Categories[:min(len(r.query.Categories), kb.MaxFilterNames)]
 	return nil
 }
 
-func (w *what) noneOf(path string, resolved []string, unresolved []named.Unresolved) {
+func (r *request) noneOf(path string, resolved []string, unresolved []named.Unresolved) {
 	if len(resolved) > 0 {
 		return
 	}
 	for _, u := range unresolved {
-		w.bad(fmt.Sprintf("%s/%d", path, u.Index), "%q %s.", u.Given, u.Reason)
+		r.bad(fmt.Sprintf("%s/%d", path, u.Index), "%q %s.", u.Given, u.Reason)
 	}
 }
 
 // problem returns all problems as one error for the model, or nil.
-func (w *what) problem() error {
-	if len(w.problems) == 0 {
+func (r *request) problem() error {
+	if len(r.problems) == 0 {
 		return nil
 	}
-	e := registry.Invalid(w.problems, "The search cannot be made: %s", w.problems[0].Message)
+	e := registry.Invalid(r.problems, "The search cannot be made: %s", r.problems[0].Message)
 	e.Suggestion = "Correct the arguments and call kb_search again."
 	return e
 }
