@@ -27,7 +27,7 @@ lint: ## Formatting and the pinned linters
 fmt: ## Format the Go code
 	gofmt -w $$(./scripts/gofiles)
 
-unit: ## Only the Go tests: with the race detector, then those that mean nothing under it
+unit: ## Only the Go tests: with the race detector, then without it those that it skips or samples
 	./scripts/unit
 	./scripts/test-norace.sh
 

@@ -93,17 +93,25 @@ func TestEveryClientIsBounded(t *testing.T) {
 	}
 }
 
-// sources are the Go files of the module but its tests.
+// sources are the Go files of the module but its tests and internal/bounded.
 func sources(t *testing.T) []string {
+	t.Helper()
+	return goFiles(t, func(path string) bool {
+		return !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "internal/bounded/")
+	})
+}
+
+// goFiles are those Go files of the module that a test wants.
+func goFiles(t *testing.T, wanted func(path string) bool) []string {
 	t.Helper()
 	var all []string
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (path == "internal/bounded" || d.Name() == "node_modules" || d.Name() == "testdata" || path != "." && strings.HasPrefix(d.Name(), ".")):
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || path != "." && strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
-		case !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+		case !d.IsDir() && strings.HasSuffix(path, ".go") && wanted(path):
 			all = append(all, path)
 		}
 		return nil
