@@ -26,7 +26,7 @@ type ToolSetting struct {
 	// Type is that of its values: a nil pointer to a string, setting.Secret, int, float64, bool,
 	// time.Duration or []string.
 	Type any
-	// Default is of that type; nil means that the operator must give a value.
+	// Default is of that type; nil means that the tool is off until the operator gives a value.
 	Default any
 	// Description says in a sentence what it is for.
 	Description string
@@ -56,7 +56,7 @@ type ownSetting struct {
 const toolsPrefix = "tools."
 
 // Values returns the values of the tool's own settings by name, with the types that they were declared
-// with. Only a tool that is switched off may lack some.
+// with. It lacks those that have neither a value nor a default.
 func (t *Tool) Values() map[string]any {
 	values := map[string]any{}
 	for _, s := range t.own {
@@ -96,19 +96,14 @@ func (l *loader) knowTools() {
 	}
 }
 
-// settleTools notes which settings of tools have a value, and reports those that an enabled tool lacks.
+// settleTools notes which settings of tools have a value. A setting that a tool lacks is no problem of the
+// configuration: the registry leaves that tool out and the others work.
 func (l *loader) settleTools() {
 	l.settleShares()
-	for _, d := range l.source.Tools {
-		t := l.config.Tools[d.ID]
-		for i, s := range d.Settings {
+	for _, t := range l.config.Tools {
+		for i := range t.own {
 			own := &t.own[i]
 			own.has = own.has || l.where[own.key] != "" && !isEmpty(own.value)
-			if own.has || !t.Enabled || l.reported(own.key) {
-				continue
-			}
-			l.problems.add(l.at(own.key), "%s is missing, and the tool %s needs it (%s); give it, or switch the tool off with %s%s.enabled: false.",
-				own.key, d.ID, strings.TrimSuffix(s.Description, "."), toolsPrefix, d.ID)
 		}
 	}
 }

@@ -103,8 +103,7 @@ func TestToolSettings(t *testing.T) {
 	}
 }
 
-// TestToolSettingsAreChecked: all that is wrong is told at once, with what was probably meant; what a tool
-// lacks that is switched off is no fault.
+// TestToolSettingsAreChecked: one error names every wrong value and suggests the name that was probably meant.
 func TestToolSettingsAreChecked(t *testing.T) {
 	load := func(file string) error {
 		_, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile, Tools: weatherTools})
@@ -119,20 +118,30 @@ func TestToolSettingsAreChecked(t *testing.T) {
 		`voicegw.yaml:4: tools.weather_lookup.retries must be a whole number, not "often".`,
 		`voicegw.yaml:5: There is no setting "tools.weather_lookup.api_ky". Did you mean tools.weather_lookup.api_key?`,
 		`voicegw.yaml:6: tools.weather_lookup.timeout must be a duration`,
-		`voicegw.yaml:7: tools.weather_lookup.api_key is missing, and the tool weather_lookup needs it (Key of the service); give it, or switch the tool off`,
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%s\nis not in\n%v", part, err)
 		}
 	}
-	if strings.Contains(err.Error(), "retries is missing") {
-		t.Errorf("a wrong value is also missing: %v", err)
-	}
 	if err := load("tools:\n  weather_lookup: {enabled: false}\n"); err != nil {
 		t.Errorf("a tool that is switched off: %v", err)
 	}
-	if err := load(""); err == nil || !strings.Contains(err.Error(), "VOICEGW_TOOLS_WEATHER_LOOKUP_RETRIES: tools.weather_lookup.retries is missing") {
-		t.Errorf("nothing was given: %v", err)
+	if strings.Contains(err.Error(), "is missing") {
+		t.Errorf("a missing setting is a problem of the configuration: %v", err)
+	}
+}
+
+// TestMissingToolSetting: a setting that a tool lacks, or that is empty, has no value, and the configuration loads.
+func TestMissingToolSetting(t *testing.T) {
+	for _, file := range []string{"", "tools:\n  weather_lookup: {api_key: ''}\n"} {
+		c, _, err := Load(Source{File: "voicegw.yaml", ReadFile: files{"voicegw.yaml": file}.ReadFile, Tools: weatherTools})
+		if err != nil {
+			t.Fatalf("%q: %v", file, err)
+		}
+		values := c.Tools["weather_lookup"].Values()
+		if _, has := values["api_key"]; has || values["base_url"] == nil {
+			t.Errorf("%q: the values are %v", file, values)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ type ToolSettings struct {
 	// Share is how many of 100 users get the tool, if it is a version beside another one: 0 to 100.
 	Share int
 	// Values are those of the tool's own settings by name, with the types of [spec.Setting.Value]. Those that
-	// are missing have their default.
+	// are missing have their default; a tool with a missing setting that has none is off (Snapshot.Unset).
 	Values map[string]any
 }
 
@@ -67,30 +67,58 @@ func (r *Registry) take(l *loader) {
 	r.current.Store(l.snapshot)
 }
 
-// Off returns the ids of the tools that the configuration has switched off, sorted. They are in no
-// list of the snapshot.
+// Off returns the ids of the tools that the configuration has switched off or that lack a setting, sorted.
+// They are in no list of the snapshot.
 func (s *Snapshot) Off() []string { return slices.Clone(s.off) }
 
-// off reports whether a tool is switched off, and remembers it.
-func (l *loader) off(id string) bool {
-	if !l.settings[id].Off {
-		return false
+// Unset is a tool that is off because the configuration lacks settings that have no default.
+type Unset struct {
+	Tool string
+	// Settings are the names of the missing settings, sorted.
+	Settings []string
+}
+
+// String says which settings to give.
+func (u Unset) String() string {
+	return fmt.Sprintf("%s needs tools.%s.%s; give it, or switch the tool off with tools.%s.enabled: false",
+		u.Tool, u.Tool, strings.Join(u.Settings, fmt.Sprintf(", tools.%s.", u.Tool)), u.Tool)
+}
+
+// Unset returns the tools that are off because they lack settings, sorted by tool. They are a part of Off.
+func (s *Snapshot) Unset() []Unset { return slices.Clone(s.unset) }
+
+// off reports whether a tool is left out of the snapshot. A missing setting leaves out that tool alone, so that
+// one tool cannot keep the gateway from starting.
+func (l *loader) off(s *spec.Spec) bool {
+	if !l.settings[s.ToolID].Off {
+		missing := missingSettings(s, l.settings[s.ToolID].Values)
+		if len(missing) == 0 {
+			return false
+		}
+		l.snapshot.unset = append(l.snapshot.unset, Unset{Tool: s.ToolID, Settings: missing})
 	}
-	l.snapshot.off = append(l.snapshot.off, id)
+	l.snapshot.off = append(l.snapshot.off, s.ToolID)
 	return true
+}
+
+// missingSettings returns the names of the settings that have neither a value nor a default, sorted.
+func missingSettings(s *spec.Spec, given map[string]any) []string {
+	var missing []string
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		if given[name] == nil && s.Settings[name].Value() == nil {
+			missing = append(missing, name)
+		}
+	}
+	return missing
 }
 
 // withSettings returns what provides the handler's needs, with the tool's own settings if it has any.
 func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[spec.Mode][]provider {
 	typ := h.settingsType()
-	values, problems := resolveSettings(&t.Spec, l.settings[t.ToolID].Values)
-	for _, p := range problems {
-		l.problems = append(l.problems, document.Problem{Path: place.With("settings").String() + p.Path, Message: t.ToolID + ": " + p.Message})
-	}
-	if typ == nil || len(problems) > 0 {
+	if typ == nil {
 		return l.providers
 	}
-	v, err := settingsValue(typ, t.Settings, values)
+	v, err := settingsValue(typ, t.Settings, resolveSettings(&t.Spec, l.settings[t.ToolID].Values))
 	if err != nil {
 		l.problem(place.With("settings"), "%s: %v. Run `voicegw tools build` and build the program again.", t.ToolID, err)
 		return l.providers
@@ -103,23 +131,17 @@ func (l *loader) withSettings(place document.Pointer, t *Tool, h Handler) map[sp
 	return with
 }
 
-// resolveSettings returns the values of a tool's settings, those that are missing from their defaults.
-func resolveSettings(s *spec.Spec, given map[string]any) (map[string]any, []document.Problem) {
+// resolveSettings returns the values of a tool's settings, with the defaults of those that are not given.
+func resolveSettings(s *spec.Spec, given map[string]any) map[string]any {
 	values := map[string]any{}
-	var problems []document.Problem
-	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
-		value, has := given[name]
-		if !has {
-			value = s.Settings[name].Value()
+	for name, declared := range s.Settings {
+		if value, has := given[name]; has {
+			values[name] = value
+		} else {
+			values[name] = declared.Value()
 		}
-		if value == nil {
-			problems = append(problems, document.Problem{Path: document.Pointer{name}.String(),
-				Message: fmt.Sprintf("The setting tools.%s.%s is missing (%s); give it, or switch the tool off with tools.%s.enabled: false.", s.ToolID, name, strings.TrimSuffix(s.Settings[name].Description, "."), s.ToolID)})
-			continue
-		}
-		values[name] = value
 	}
-	return values, problems
+	return values
 }
 
 // settingsType returns the type of the handler's own settings among its needs; nil if it has none.

@@ -85,12 +85,6 @@ func TestSettingsReachTheHandler(t *testing.T) {
 	if got := call(r.Snapshot().Only([]string{"probe"})).APIKey.Reveal(); got != "second" {
 		t.Errorf("an agent's tools: %s", got)
 	}
-	if _, err := r.Configure(nil); err == nil || !strings.Contains(err.Error(), "tools.probe.api_key is missing (Key of the service)") {
-		t.Errorf("without the key: %v", err)
-	}
-	if got := call(s).APIKey.Reveal(); got != "second" {
-		t.Errorf("after a refusal: %s", got)
-	}
 	if err := r.Reload(encodeFile(t, e)); err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +123,53 @@ func TestToolIsSwitchedOff(t *testing.T) {
 	}
 	if r.Snapshot().Version() != s.Version() {
 		t.Error("the version has changed; it is that of the file")
+	}
+}
+
+// TestMissingSettingBlocksOneTool: a tool that lacks a setting is off and says which one, at the start and after a
+// reload. The other tools work, and the tool returns with the setting.
+func TestMissingSettingBlocksOneTool(t *testing.T) {
+	e, opts, _ := probeWith(t)
+	opts.Handlers["kb_search"] = Bind(kbHandler)
+	r := mustLoad(t, opts, e, entry(t, spectest.KBSearch))
+	blocked := func(s *Snapshot) {
+		t.Helper()
+		unset := s.Unset()
+		if len(unset) != 1 || unset[0].Tool != "probe" || !slices.Equal(unset[0].Settings, []string{"api_key"}) || !slices.Equal(s.Off(), []string{"probe"}) {
+			t.Fatalf("unset %v, off %v", unset, s.Off())
+		}
+		if text := unset[0].String(); text != "probe needs tools.probe.api_key; give it, or switch the tool off with tools.probe.enabled: false" {
+			t.Errorf("the operator reads %q", text)
+		}
+		if env := s.Execute(t.Context(), "probe", spec.ModeText, nil, Session{}); env.OK || env.Error.Type != ErrorNotFound {
+			t.Errorf("it was called: %s", env.Encode())
+		}
+		if _, has := s.Tool("kb_search"); !has {
+			t.Error("another tool is off, too")
+		}
+	}
+	blocked(r.Snapshot())
+	configure := func(settings map[string]ToolSettings) {
+		t.Helper()
+		take, err := r.Configure(settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		take()
+	}
+	configure(keyOf("here"))
+	before := r.Snapshot()
+	if env := before.Execute(t.Context(), "probe", spec.ModeText, nil, Session{}); !env.OK || len(before.Off()) != 0 {
+		t.Errorf("with the key: off %v, answer %s", before.Off(), env.Encode())
+	}
+	configure(nil)
+	blocked(r.Snapshot())
+	if env := before.Execute(t.Context(), "probe", spec.ModeText, nil, Session{}); !env.OK {
+		t.Errorf("a session that began before: %s", env.Encode())
+	}
+	configure(map[string]ToolSettings{"probe": {Off: true}})
+	if s := r.Snapshot(); len(s.Unset()) != 0 || !slices.Equal(s.Off(), []string{"probe"}) {
+		t.Errorf("switched off: unset %v, off %v", s.Unset(), s.Off())
 	}
 }
 

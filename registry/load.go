@@ -54,6 +54,7 @@ func (r *Registry) load(data []byte, settings map[string]ToolSettings) (*loader,
 	}
 	l.snapshot.sorted = slices.SortedFunc(maps.Values(l.snapshot.tools), func(a, b *Tool) int { return strings.Compare(a.ToolID, b.ToolID) })
 	slices.Sort(l.snapshot.off)
+	slices.SortFunc(l.snapshot.unset, func(a, b Unset) int { return strings.Compare(a.Tool, b.Tool) })
 	return l, nil
 }
 
@@ -146,7 +147,7 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	case twice:
 		l.problem(place.With("toolId"), "There are two tools %q.", e.ToolID)
 	case toolname.Reserved(e.ToolID) != "": // spec.Read has reported it
-	case l.off(e.ToolID):
+	case l.off(&e.Spec):
 	case e.VariantOf != "":
 		l.version(place, &Tool{Entry: e, compiled: compiled})
 	case e.ToolID != "":

@@ -30,7 +30,8 @@ type Snapshot struct {
 	tools   map[string]*Tool
 	sorted  []*Tool
 	closed  map[string]*Tool // withheld only because of the time, see Available; nil if nothing is
-	off     []string         // switched off by the configuration, sorted
+	off     []string         // left out by the configuration, sorted
+	unset   []Unset          // those of them that lack settings, sorted
 
 	variants *variants // of a loaded snapshot; nil if no tool has several versions
 	drawn    *drawn    // nil before Draw

@@ -148,9 +148,12 @@ func (c *oneCall) explain(tool *registry.Tool, has registry.Selection) {
 	}
 }
 
-// explainOff says why a tool is switched off.
+// explainOff says why a tool is off.
 func (c *oneCall) explainOff(whole *registry.Snapshot) {
+	unset := slices.IndexFunc(whole.Unset(), func(u registry.Unset) bool { return u.Tool == c.tool })
 	switch off := slices.Contains(whole.Off(), c.tool); {
+	case unset >= 0:
+		c.say("%s", whole.Unset()[unset])
 	case off && slices.Contains(agentdesk.Tools(), c.tool) && !c.cfg.Agents.Tools:
 		c.say("%s is switched off (agents.tools)", c.tool)
 	case off:

@@ -247,9 +247,7 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg); err != nil {
 		return nil, err
 	}
-	if off := switchedOff(s.cfg, s.tools.Snapshot().Off()); len(off) > 0 {
-		s.logger.Info("tools are switched off (tools.<id>.enabled)", "tools", strings.Join(off, ", "))
-	}
+	s.logToolSettings(s.cfg)
 	if idle := idleFeatures(s.cfg.Features, s.tools.Snapshot()); len(idle) > 0 {
 		s.logger.Warn("features are on that no tool names in its availability", "features", strings.Join(idle, ", "))
 	}

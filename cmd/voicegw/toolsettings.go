@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"voicegw/backends/agentdesk"
 	"voicegw/config"
@@ -78,17 +79,34 @@ func toolSettings(cfg *config.Config) map[string]registry.ToolSettings {
 	return all
 }
 
-// switchedOff returns those of the tools that are off which somebody has switched off: the tools that change
-// agents are off until somebody switches them on.
-func switchedOff(cfg *config.Config, off []string) []string {
-	return slices.DeleteFunc(slices.Clone(off), func(id string) bool { return !cfg.Agents.Tools && slices.Contains(agentdesk.Tools(), id) })
+// switchedOff returns the ids of the tools that the operator has switched off. It leaves out the tools that change
+// agents, which are off by default.
+func switchedOff(cfg *config.Config, off []string, unset []registry.Unset) []string {
+	return slices.DeleteFunc(slices.Clone(off), func(id string) bool {
+		return !cfg.Agents.Tools && slices.Contains(agentdesk.Tools(), id) ||
+			slices.ContainsFunc(unset, func(u registry.Unset) bool { return u.Tool == id })
+	})
+}
+
+// logToolSettings logs the tools that the configuration has switched off or that lack settings.
+func (s *server) logToolSettings(cfg *config.Config) {
+	tools := s.tools.Snapshot()
+	if off := switchedOff(cfg, tools.Off(), tools.Unset()); len(off) > 0 {
+		s.logger.Info("tools are switched off (tools.<id>.enabled)", "tools", strings.Join(off, ", "))
+	}
+	for _, unset := range tools.Unset() {
+		s.logger.Error("a tool is off because it lacks a setting", "tool", unset.Tool, "fix", unset.String())
+	}
 }
 
 // configureTools prepares the settings of tools that a reload has read.
 func (s *server) configureTools(cfg *config.Config) (take func(), err error) {
-	take, err = s.tools.Configure(toolSettings(cfg))
+	swap, err := s.tools.Configure(toolSettings(cfg))
 	if err != nil {
 		return nil, config.Problems{{Where: "tools", Message: err.Error()}}
 	}
-	return take, nil
+	return func() {
+		swap()
+		s.logToolSettings(cfg)
+	}, nil
 }

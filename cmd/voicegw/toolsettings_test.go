@@ -36,17 +36,18 @@ func TestToolSettingsAreJoined(t *testing.T) {
 	}
 }
 
-// TestSwitchedOff: the tools that change agents are named only if somebody has switched one of them off.
+// TestSwitchedOff: the log names the tools that the operator has switched off, and neither those that change agents,
+// which are off by default, nor those that lack a setting.
 func TestSwitchedOff(t *testing.T) {
-	off := []string{"agent_create", "agent_list", "kb_search"}
+	off, unset := []string{"agent_create", "kb_search", "weather"}, []registry.Unset{{Tool: "weather", Settings: []string{"api_key"}}}
 	for _, on := range []bool{false, true} {
 		cfg := config.Default()
 		cfg.Agents.Tools = on
 		want := []string{"kb_search"}
 		if on {
-			want = off
+			want = []string{"agent_create", "kb_search"}
 		}
-		if got := switchedOff(cfg, off); !slices.Equal(got, want) {
+		if got := switchedOff(cfg, off, unset); !slices.Equal(got, want) {
 			t.Errorf("with agents.tools %t the log names %v", on, got)
 		}
 	}
