@@ -20,6 +20,9 @@ type ChatOptions struct {
 	Client *TextClient
 	// Conversation is the id of the conversation to continue; empty begins one.
 	Conversation string
+	// Agent answers the first message and goes on with the conversation; empty means the conversation's own agent
+	// or the gateway's default. Later messages name no agent, so that one agent can hand the user to another.
+	Agent string
 	// User is the name of the user; empty leaves it to the gateway.
 	User string
 	// Messages are sent one after another. Without Messages, they are read line by line, from
@@ -47,7 +50,7 @@ var errTurnFailed = errors.New("the last message was not answered")
 // Chat holds a conversation in text. The error says why it could not continue, or that a message was
 // not answered; the end of the input is not an error.
 func Chat(ctx context.Context, o ChatOptions) error {
-	x := &texting{o: o, d: NewDisplay(o.Out, o.JSON), began: time.Now(), conversation: o.Conversation}
+	x := &texting{o: o, d: NewDisplay(o.Out, o.JSON), began: time.Now(), conversation: o.Conversation, agent: o.Agent}
 	done := x.listen()
 	defer done()
 	return x.run(ctx)
@@ -65,6 +68,7 @@ type texting struct {
 	canAsk bool
 
 	conversation string
+	agent        string      // to ask for in the next turn
 	ahead        []typedLine // lines typed before a question that was answered elsewhere
 	named        bool        // the conversation's id has been shown
 }
@@ -214,7 +218,7 @@ func (x *texting) say(ctx context.Context, message string) error {
 
 // turn runs one turn, and returns what it asks of the client.
 func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.ConfirmationRequest, offer *protocol.VoiceSessionStart, err error) {
-	turn.ConversationID, turn.User = x.conversation, x.o.User
+	turn.ConversationID, turn.User, turn.Agent = x.conversation, x.o.User, x.agent
 	done, err := x.o.Client.Turn(ctx, turn, func(m protocol.ServerMessage) {
 		x.d.Event(Event{AtMS: time.Since(x.began).Milliseconds(), Event: protocol.HeaderOf(m).Type, Message: m})
 		switch m := m.(type) {
@@ -227,7 +231,7 @@ func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	x.conversation = done.ConversationID
+	x.conversation, x.agent = done.ConversationID, ""
 	if !x.named && x.o.Conversation == "" {
 		x.d.line("chat", "this conversation is "+done.ConversationID)
 	}

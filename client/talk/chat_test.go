@@ -3,10 +3,15 @@ package talk
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"voicegw/client/turn"
 	"voicegw/protocol"
@@ -86,5 +91,29 @@ func TestShellQuote(t *testing.T) {
 		if got := shellQuote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
+	}
+}
+
+// TestChatNamesItsAgentOnce: the first message names the agent. Later ones name none, or they would take the
+// conversation back from an agent to which it was handed over.
+func TestChatNamesItsAgentOnce(t *testing.T) {
+	var bodies []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(raw))
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, turnStream)
+	}))
+	defer srv.Close()
+	err := Chat(t.Context(), ChatOptions{
+		Client: &TextClient{BaseURL: srv.URL, Client: srv.Client()}, Agent: "billing", Messages: []string{"Hello", "And now?"},
+		In: strings.NewReader(""), Out: io.Discard, Complain: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`{"message":"Hello","agent":"billing"}`, `{"conversation_id":"conv-1","message":"And now?"}`}
+	if diff := cmp.Diff(want, bodies); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -24,6 +24,8 @@ type TextTurn struct {
 	// ConversationID goes on with a conversation; empty begins one.
 	ConversationID string `json:"conversation_id,omitempty"`
 	Message        string `json:"message,omitempty"`
+	// Agent answers and goes on with the conversation; empty leaves it to the conversation and the gateway.
+	Agent string `json:"agent,omitempty"`
 	// User is who speaks; empty leaves it to the gateway.
 	User         string      `json:"user,omitempty"`
 	Confirmation *TextAnswer `json:"confirmation,omitempty"`

@@ -18,6 +18,7 @@ type chatFlags struct {
 	operatorFlags
 	Message      []string      `help:"Message to send; may be given several times. Without, messages are read line by line from the terminal or standard input." placeholder:"TEXT" sep:"none"`
 	Conversation string        `help:"Conversation to go on with; a new one without." placeholder:"ID"`
+	Agent        string        `help:"Agent that answers, and goes on with the conversation; without, the conversation's own or the gateway's default." placeholder:"ID"`
 	User         userName      `help:"Who speaks; the gateway takes your address without." placeholder:"NAME"`
 	Voice        bool          `help:"When a voice session is offered, go on in it at once, and come back to text at its end."`
 	Audio        []string      `help:"WAV file to speak in the voice session, after what was asked in writing has been answered; may be given several times." placeholder:"FILE" sep:"none"`
@@ -37,7 +38,7 @@ func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		voice.Client = clientWith(o.Trust)
 		return talk.Chat(ctx, talk.ChatOptions{
-			Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: clientWith(o.Trust)}, Conversation: flags.Conversation, User: string(flags.User),
+			Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: clientWith(o.Trust)}, Conversation: flags.Conversation, Agent: flags.Agent, User: string(flags.User),
 			Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
 			In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
 		})

@@ -22,10 +22,11 @@ import (
 type talkFlags struct {
 	Audio          []string      `help:"WAV file to speak, or - for standard input (WAV, or raw PCM16 mono at --rate); may be given several times." placeholder:"FILE" sep:"none"`
 	Text           []string      `help:"Text to type; may be given several times, between --audio, in the order of the conversation." placeholder:"TEXT" sep:"none"`
-	Ticket         string        `help:"Ticket of a voice session that was made for you (voice_session_start, POST /v1/sessions); - reads it from standard input. What was asked in writing is answered first." placeholder:"TICKET"`
+	Ticket         string        `help:"Ticket of a voice session that was made for you (voice_session_start, POST /v1/sessions); - reads it from standard input. What was asked in writing is answered first." placeholder:"TICKET" xor:"agent"`
 	APIKey         string        `help:"API key or token to show, where the gateway lets nobody in without. Others on this machine can see a flag: better leave it to VOICEGW_API_KEY." placeholder:"KEY" name:"api-key"`
 	InterruptAfter time.Duration `help:"Begin the next turn this long after the first audio of an answer; with one turn, say it again." placeholder:"TIME"`
 	Provider       string        `help:"Provider to ask for; the gateway's default without." placeholder:"NAME"`
+	Agent          string        `help:"Agent to talk to; the gateway's default without. A --ticket names its own." placeholder:"ID" xor:"agent"`
 	Voice          string        `help:"Voice to ask for." placeholder:"NAME"`
 	URL            string        `help:"Voice endpoint of the gateway." default:"ws://127.0.0.1:8080/v1/voice" placeholder:"URL" name:"url"`
 	CA             string        `help:"PEM file with the authorities that may vouch for the gateway's certificate; those of the system without." placeholder:"FILE" name:"ca"`
@@ -71,7 +72,7 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 // talkOptions returns the options that the flags describe.
 func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Options, error) {
 	o := talk.Options{
-		URL: flags.URL, APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), Provider: flags.Provider, Voice: flags.Voice, InterruptAfter: flags.InterruptAfter,
+		URL: flags.URL, APIKey: cmp.Or(flags.APIKey, variable(p.Environ, "VOICEGW_API_KEY")), Provider: flags.Provider, Agent: flags.Agent, Voice: flags.Voice, InterruptAfter: flags.InterruptAfter,
 		InputRate: flags.InputRate, OutputRate: flags.OutputRate, Patience: flags.Timeout, Approval: approval(flags.Approve, flags.Deny),
 	}
 	if flags.Timeout <= 0 {
