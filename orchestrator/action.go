@@ -83,12 +83,15 @@ const (
 	TurnFailed      TurnStatus = "failed"
 )
 
-// Latency is how long the user waited for the first audio of an answer.
+// Latency is how long the user waited for the first audio of an answer. Its JSON form is kept in checkpoints.
 type Latency struct {
 	// Total is the time from the end of the user's speech to the first audio sent to the client.
 	// Detection is the part until the end of speech was known, Provider the model's part of the
 	// rest, and Gateway the gateway's part.
-	Total, Detection, Provider, Gateway time.Duration
+	Total     time.Duration `json:"total"`
+	Detection time.Duration `json:"detection"`
+	Provider  time.Duration `json:"provider"`
+	Gateway   time.Duration `json:"gateway"`
 }
 
 // SpeechStarted tells the client where its user began to speak.

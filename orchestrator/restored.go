@@ -22,9 +22,12 @@ type Memory struct {
 	// Answered is the last turn if its answer is complete, although the client may not have all of it
 	// yet; nil if it is open, failed or was interrupted. Spoken are the latest items, oldest first.
 	// Heard needs both.
-	Answered *OpenTurn    `json:"answered,omitempty"`
-	Spoken   []SpokenItem `json:"spoken,omitempty"`
-	Phase    Phase        `json:"phase,omitempty"`
+	Answered *OpenTurn `json:"answered,omitempty"`
+	// Stopped is the last turn if its answer was interrupted and the client was not told that the turn is
+	// over; nil otherwise.
+	Stopped *OpenTurn    `json:"stopped,omitempty"`
+	Spoken  []SpokenItem `json:"spoken,omitempty"`
+	Phase   Phase        `json:"phase,omitempty"`
 	// Unanswered means that the user had said something for which no turn had begun, Worded that the
 	// words are known.
 	Unanswered    bool     `json:"unanswered,omitempty"`
@@ -59,6 +62,11 @@ type OpenTurn struct {
 	// Untold means that the answer is complete and the client was not told that the turn is over: the
 	// user has not heard all of it, or the model has not reported its end.
 	Untold bool `json:"untold,omitempty"`
+	// Usage and Cost are what the model has reported for the turn so far. Latency is how long the user
+	// waited for the answer's first audio; nil if it is not known.
+	Usage   transport.Tokens `json:"usage,omitzero"`
+	Cost    cost.Amount      `json:"cost,omitzero"`
+	Latency *Latency         `json:"latency,omitempty"`
 }
 
 // Notice is text that the model is still to be told.
@@ -78,12 +86,14 @@ func (s State) Memory() Memory {
 		Cost: s.spending.amount, WrapUp: s.spending.told, Unsent: slices.Clone(s.link.unsent), Contexts: slices.Clone(s.contexts),
 	}
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
-	if t := s.turn; t != nil && t.cut == uncut {
-		if t.stage == done {
-			m.Answered = s.remembered(t)
-			m.Answered.Untold = true
-		} else {
-			m.Open = s.remembered(t)
+	if t := s.turn; t != nil {
+		switch is := s.remembered(t); {
+		case t.cut != uncut:
+			m.Stopped = is
+		case t.stage == done:
+			m.Answered, is.Untold = is, true
+		default:
+			m.Open = is
 		}
 	}
 	for _, n := range s.notices {
@@ -94,7 +104,7 @@ func (s State) Memory() Memory {
 
 // remembered returns what another process must know of a turn.
 func (s State) remembered(t *turn) *OpenTurn {
-	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff}
+	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff, Usage: t.usage, Cost: t.cost, Latency: t.latency()}
 	o.Worded = s.user.final >= t.number || t.caused && !t.modelAt.IsZero()
 	if a := s.user.settled.answered; !o.Worded && a.turn == t.number {
 		o.AgainMS = &a.fromMS
@@ -167,7 +177,10 @@ func (m *machine) restored(in Restored) {
 	m.page = &page{contexts: slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])}
 	m.neverSent(in)
 	if o := was.Open; o != nil {
-		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true}
+		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true, usage: o.Usage, cost: o.Cost}
+		if o.Spoke {
+			m.turn.waited = o.Latency
+		}
 		if o.AgainMS != nil {
 			m.user.settled.answered = answeredSpeech{turn: o.Number, fromMS: *o.AgainMS}
 		}
@@ -181,7 +194,7 @@ func (m *machine) restored(in Restored) {
 	}
 	m.user.settled.upTo = in.SettledMS
 	m.turns.answered, m.line.recent = was.Answered, slices.Clone(was.Spoken[max(len(was.Spoken)-maxSpoken, 0):])
-	m.answeredBefore(in)
+	m.endedBefore(in)
 	lost := m.calls.Restore(was.Calls, "call_"+strconv.FormatUint(in.Epoch, 10)+"_")
 	m.carryOut(lost)
 	if in.Given { // they are in the audit
@@ -220,16 +233,17 @@ func (m *machine) neverSent(in Restored) {
 	}
 }
 
-// answeredBefore ends the last turn for the client, if it was answered and the process before has given the
-// session up without telling that. Of a process that died nobody knows what it has told.
-func (m *machine) answeredBefore(in Restored) {
+// endedBefore tells the client the end of a turn that was over, or was stopped, before the process before could
+// tell it. If that process died, it may have told the end after its last checkpoint: a client then gets it twice.
+func (m *machine) endedBefore(in Restored) {
+	if t := in.Memory.Stopped; t != nil {
+		m.do(TurnEnded{Turn: t.Number, Status: TurnInterrupted, Usage: t.Usage, Cost: t.Cost, Latency: t.Latency})
+	}
 	last := m.turns.answered
 	if last == nil || !last.Untold {
 		return
 	}
-	if in.Given {
-		m.do(TurnEnded{Turn: last.Number, Status: TurnCompleted})
-	}
+	m.do(TurnEnded{Turn: last.Number, Status: TurnCompleted, Usage: last.Usage, Cost: last.Cost, Latency: last.Latency})
 	told := *last
 	told.Untold = false
 	m.turns.answered = &told

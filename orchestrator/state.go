@@ -266,6 +266,7 @@ type turn struct {
 	queued int       // the turn began after that many connections had been given up, and before the next one
 	owedBy time.Time // when a turn that a lost connection has cut off fails; zero for any other
 	late   bool      // its first audio had to wait for the client
+	waited *Latency  // its latency, if the answer began at another process; nil otherwise
 	lost   bool      // a part of the answer was lost with the client's connection
 }
 

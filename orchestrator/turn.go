@@ -214,6 +214,9 @@ func (s State) underWay() bool {
 }
 
 func (t *turn) latency() *Latency {
+	if t.waited != nil {
+		return t.waited
+	}
 	if t.clientAt.IsZero() || t.inputEnd.IsZero() || t.unheard || t.late {
 		return nil
 	}

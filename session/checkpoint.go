@@ -46,7 +46,7 @@ func (s *session) keepsCheckpoints() bool {
 // note has a checkpoint written if a step has changed what another process would have to know: the user
 // began to speak, a turn began or ended, an answer began or is complete, more of the user's words became
 // known, the page told the model something, the words of an item are complete, a question was asked or is over, a call that writes began or ended, or the provider has given a
-// handle; and now and then while the model's words come. The caller must hold mu.
+// handle or what it has used, or an answer was stopped; and now and then while the model's words come. The caller must hold mu.
 func (s *session) note(in orchestrator.Input, actions []orchestrator.Action) {
 	switch {
 	case !s.movable():
@@ -81,9 +81,10 @@ func (s *session) noteNow() error {
 }
 
 // tells reports whether another process would have to know of an input: a handle from which the
-// conversation can be resumed, the end of an answer, or what the page tells the model.
+// conversation can be resumed, the end of an answer, what it has used, the stop button, or what the page tells the model.
 func tells(in orchestrator.Input) bool {
-	if _, ok := in.(orchestrator.UserContext); ok {
+	switch in.(type) {
+	case orchestrator.UserContext, orchestrator.UserInterrupt, orchestrator.Used:
 		return true
 	}
 	m, ok := in.(orchestrator.FromModel)
@@ -103,7 +104,7 @@ func tells(in orchestrator.Input) bool {
 func changes(actions []orchestrator.Action) bool {
 	for _, a := range actions {
 		switch a := a.(type) {
-		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.ContextGiven, orchestrator.SwitchLink:
+		case orchestrator.SpeechStarted, orchestrator.TurnStarted, orchestrator.TurnEnded, orchestrator.OpenItem, orchestrator.EndItem, orchestrator.ToolEnded, orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.ContextGiven, orchestrator.SwitchLink, orchestrator.FlushItem:
 			return true
 		case orchestrator.Transcript:
 			if a.Role == transport.RoleUser || a.Final {

@@ -86,8 +86,19 @@ func (s *session) restore(at *restoring) {
 func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Memory {
 	for _, e := range newer {
 		m.Turn = max(m.Turn, e.Turn)
-		if o := m.Open; o != nil && e.Role == conversation.RoleAssistant && e.Turn >= o.Number {
-			m.Open = nil
+		if e.Role != conversation.RoleAssistant || e.Turn < max(m.Turn, 1) || m.Answered != nil && m.Answered.Number == e.Turn {
+			continue
+		}
+		over := &orchestrator.OpenTurn{Number: e.Turn, Worded: true}
+		for _, known := range []*orchestrator.OpenTurn{m.Open, m.Stopped} {
+			if known != nil && known.Number == e.Turn {
+				*over = *known
+			}
+		}
+		over.Spoke, over.Untold = true, true
+		m.Open, m.Answered, m.Stopped = nil, over, nil
+		if e.Interrupted {
+			m.Answered, m.Stopped = nil, over
 		}
 	}
 	return m
@@ -118,10 +129,15 @@ func (at *restoring) hear(story *handoff.Story) {
 // open returns the turn that is open as the client knows it; nil between turns.
 func (at *restoring) open() *orchestrator.OpenTurn {
 	m := at.was.State
-	if m.Open == nil && m.Answered != nil && m.Answered.Untold && at.taken.given() {
-		return m.Answered // this process tells its end
+	switch {
+	case m.Open != nil:
+		return m.Open
+	case m.Stopped != nil:
+		return m.Stopped // this process tells its end, as that of the next
+	case m.Answered != nil && m.Answered.Untold:
+		return m.Answered
 	}
-	return m.Open
+	return nil
 }
 
 // settled returns up to where the user's speech is settled: all of it up to the answer that the client

@@ -318,7 +318,8 @@ func TestAnAnswerThatWaitedMoves(t *testing.T) {
 
 // TestAnAnswerThatSoundsMoves: a session has to leave while an answer sounds that is complete, or of which the
 // model has reported everything but the end. A client that has all of it is told by the next node that
-// the turn is over and that its words are complete, and the model is asked for nothing.
+// the turn is over, what it has used and how long the user waited, and that its words are complete. The model is
+// asked for nothing.
 func TestAnAnswerThatSoundsMoves(t *testing.T) {
 	for name, events := range map[string][]transport.Event{
 		"complete":               {transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: long, Final: true}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted}},
@@ -344,7 +345,8 @@ func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bo
 	for i := range 40 {
 		model.EmitAudio("a1", speech(second/10, byte(i)))
 	}
-	model.Emit(transport.AudioDone{Item: "a1"})
+	synctest.Wait()
+	model.Emit(transport.AudioDone{Item: "a1"}, transport.Usage{Tokens: transport.Tokens{Input: 70, Output: 7}})
 	model.Emit(events...)
 	synctest.Wait()
 	wait := func() time.Duration { return 0 }
@@ -375,13 +377,11 @@ func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bo
 		t.Errorf("the client was told %+v", m)
 	}
 	switch ended := r.conn.count("turn.ended"); {
-	case dies && ended+r.conn.count("turn.started") != 0:
-		t.Errorf("the client was told %q", r.conn.log())
-	case dies:
 	case ended != 1 || r.conn.count("turn.started") != 1:
 		t.Errorf("the client was told %q", r.conn.log())
 	default:
-		if m := r.conn.last(t, "turn.ended"); m["turn"] != 1.0 || m["status"] != "completed" {
+		m := r.conn.last(t, "turn.ended")
+		if used, _ := m["usage"].(map[string]any); m["turn"] != 1.0 || m["status"] != "completed" || used["input_tokens"] != 70.0 || m["latency"] == nil {
 			t.Errorf("the client was told %+v", m)
 		}
 	}
@@ -389,4 +389,37 @@ func soundingAnswer(t *testing.T, name string, events []transport.Event, dies bo
 		t.Errorf("the checkpoint is %+v", m.State)
 	}
 	wait()
+}
+
+// TestAStoppedTurnEndsAfterADeath: a node dies after the user has stopped an answer, and before the model has
+// reported its end. The next node tells the client the end of that turn.
+func TestAStoppedTurnEndsAfterADeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, model := beginsAt(t, f.stage(t, "a", replaying, nil))
+		r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: "It is"})
+		model.EmitAudio("a1", speech(second, 1))
+		model.Emit(transport.Usage{Tokens: transport.Tokens{Input: 70, Output: 7}})
+		synctest.Wait()
+		r.read(-1)
+		r.conn.say(`{"type":"interrupt"}`)
+		pass(2 * time.Second)
+		f.kill("a")
+		r.read(-1)
+		if r.conn.count("turn.ended") != 0 {
+			t.Fatalf("the client was told %q", r.conn.log())
+		}
+
+		r.st = f.stage(t, "b", replaying, nil)
+		r.comeBack(r.position())
+		r.st.fake.Accept(t)
+		synctest.Wait()
+		r.read(-1)
+		m := r.conn.last(t, "turn.ended")
+		if used, _ := m["usage"].(map[string]any); m["turn"] != 1.0 || m["status"] != "interrupted" || used["output_tokens"] != 7.0 {
+			t.Errorf("the client was told %+v", m)
+		}
+	})
 }

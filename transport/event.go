@@ -119,13 +119,19 @@ type ToolCancelled struct{ Calls []string }
 type Usage struct{ Tokens Tokens }
 
 // Tokens counts tokens by direction and modality. Cached tokens are a subset of
-// the input tokens of their modality.
+// the input tokens of their modality. The JSON form is kept in checkpoints.
 type Tokens struct {
-	Input, Output             int64 // totals as the provider counts them
-	InputText, InputAudio     int64
-	CachedText, CachedAudio   int64
-	OutputText, OutputAudio   int64
-	InputOther, OutputThought int64
+	// Input and Output are the totals as the provider counts them.
+	Input         int64 `json:"input,omitempty"`
+	Output        int64 `json:"output,omitempty"`
+	InputText     int64 `json:"input_text,omitempty"`
+	InputAudio    int64 `json:"input_audio,omitempty"`
+	CachedText    int64 `json:"cached_text,omitempty"`
+	CachedAudio   int64 `json:"cached_audio,omitempty"`
+	OutputText    int64 `json:"output_text,omitempty"`
+	OutputAudio   int64 `json:"output_audio,omitempty"`
+	InputOther    int64 `json:"input_other,omitempty"`
+	OutputThought int64 `json:"output_thought,omitempty"`
 }
 
 // Add returns the sum of t and u.

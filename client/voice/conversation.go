@@ -69,6 +69,7 @@ type Conversation struct {
 	turns      map[int]*Exchange // of the gateway, by number, as far as they are not forgotten
 	lastTurn   int               // the newest of them
 	opened     map[int]bool      // turns of the gateway that have not ended
+	lastEnded  int               // the number of the last turn that has ended
 	sign       time.Time         // of life: when something was heard, or said about a turn
 	word       time.Time         // when something was said about turns
 	questions  []question

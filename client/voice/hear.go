@@ -108,7 +108,19 @@ func (c *Conversation) inOrder(now time.Time, m protocol.ServerMessage) bool {
 	if missing > 0 {
 		c.observer.Happened(now, Event{Kind: MissedMessages, X: c.cur, N: missing, Text: fmt.Sprintf("after message %d came message %d", before, seq)})
 	}
-	return fresh
+	return fresh && !c.endsAgain(m)
+}
+
+// endsAgain reports whether a message tells the end of a turn that the conversation knows already: a gateway that
+// has taken the session over tells it again if it cannot know.
+func (c *Conversation) endsAgain(m protocol.ServerMessage) bool {
+	ended, ok := m.(*protocol.TurnEnded)
+	if !ok {
+		return false
+	}
+	again := ended.Turn <= c.lastEnded
+	c.lastEnded = max(c.lastEnded, ended.Turn)
+	return again
 }
 
 // hearText takes a text frame.
@@ -130,7 +142,7 @@ func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
 		c.tellText(now, Violation, nil, "session.started came twice")
 		return
 	}
-	c.id = m.SessionID
+	c.id, c.lastEnded = m.SessionID, 0
 	s := &c.o.Start
 	if m.InputRate != s.InputRate || m.OutputRate != s.OutputRate {
 		c.tellText(now, Violation, nil, fmt.Sprintf("rates of %d and %d Hz were asked for, session.started says %d and %d",

@@ -964,3 +964,13 @@ describe("traffic", () => {
     assert.equal(caller.tally.gaps, 0);
   });
 });
+
+describe("turns", () => {
+  test("the end of a turn counts once: a gateway that has taken the session over may tell it again", async () => {
+    const caller = await Caller.started({}, { resume_token: "t1" });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 5, turn: 1, status: "completed" });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 1005, turn: 1, status: "completed" });
+    FakeWebSocket.last.say({ type: "turn.ended", seq: 1006, turn: 2, status: "completed" });
+    assert.equal(caller.messages.filter((type) => type === "turn.ended").length, 2);
+  });
+});

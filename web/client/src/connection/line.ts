@@ -81,6 +81,8 @@ export class Line {
   #said: ErrorMessage | null = null;
   /** Something has come of the pending request. */
   #answered = false;
+  /** The number of the last turn that has ended. */
+  #ended = 0;
   /** What was sent in pings of this connection and has not come back. */
   #pinged: number[] = [];
 
@@ -288,6 +290,13 @@ export class Line {
     if (message.type === "session.started") {
       return; // of an earlier connection, said again
     }
+    if (message.type === "turn.ended") {
+      const turn = message.turn ?? 0;
+      if (turn <= this.#ended) {
+        return; // a gateway that has taken the session over cannot know that this was told
+      }
+      this.#ended = turn;
+    }
     this.#note(message);
     this.#handlers.message(message);
     if (message.type === "session.moving") {
@@ -299,6 +308,7 @@ export class Line {
     clearTimeout(this.#timer);
     if (!started.resumed) {
       this.#order = new Order(this.#tally);
+      this.#ended = 0;
       this.#tally.droppedOffline += this.#held.take(true).frames.length;
       this.#spoken.begin(0);
     } else {
