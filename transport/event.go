@@ -105,7 +105,8 @@ type ToolCall struct {
 	// connection. ToolResult and ToolCancelled refer to it.
 	Call string
 	// ID is the provider's id, empty if it gave none. A provider that repeats a call
-	// sends the same ID with a new Call.
+	// sends the same ID with a new Call. It waits for one answer to all calls with the same
+	// ID, so the adapter counts them as one; a caller need not answer the repetitions.
 	ID   string
 	Name string
 	// Args is the model's text: it should be a JSON object, but has not been checked.

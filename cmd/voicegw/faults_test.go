@@ -345,6 +345,10 @@ var panel = []struct {
 			c.t.Errorf("the calls: %s", got)
 		}
 		c.answered()
+		c.ask("hello")
+		for hear[*protocol.Transcript](c).Role != "assistant" { // the model's words still reach the client
+		}
+		c.answered()
 	}},
 	{`"do":"missing_id"`, "next_call", func(c *caller, _ string) {
 		c.ask("search")

@@ -1,18 +1,22 @@
 package gemini
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
 )
 
-// maxOpenCalls bounds how many calls of a provider are remembered. The oldest call is
-// dropped, and so is its result.
+// maxOpenCalls bounds how many calls of a provider are remembered. An answered call is
+// dropped first, then the oldest one; the result of a dropped call is not sent.
 const maxOpenCalls = 256
 
-// callBook holds the calls that have neither a result nor a cancellation. Recv adds
-// and cancels calls; Send answers them.
+// callBook holds what the provider waits for. The caller decides which calls are answered;
+// this book only maps its answers to the wire. One id is one wait, however often the provider
+// announces it: the first answer, or a cancellation, ends the wait. Recv adds and cancels
+// calls; Send answers them.
 type callBook struct {
 	mu   sync.Mutex // guards the following fields
 	made int
@@ -20,13 +24,16 @@ type callBook struct {
 }
 
 type openCall struct {
-	call string // our name for it
-	id   string // the provider's, may be empty
-	name string
+	calls []string // our names for it, one for each announcement that has no answer
+	id    string   // the provider's, may be empty
+	name  string
 	// batch is the number of the message that contained the call.
 	batch int
 	// waits means that the model is silent until it has the result.
 	waits bool
+	// answered means that the provider has an answer. Further announcements may still get theirs,
+	// because a provider may use one id for different calls.
+	answered bool
 	// held is the result of a call without an id; it must wait for an earlier call's result.
 	held json.RawMessage
 	// scheduling belongs to held.
@@ -43,16 +50,45 @@ type answer struct {
 }
 
 // add remembers a call and gives it a name.
-func (b *callBook) add(id, name string, batch int, waits bool) string {
+func (b *callBook) add(id, name string, batch int, waits bool) (call string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.made++
-	c := &openCall{call: "call_" + strconv.Itoa(b.made), id: id, name: name, batch: batch, waits: waits}
-	if len(b.open) == maxOpenCalls {
-		b.open = slices.Delete(b.open, 0, 1)
+	call = "call_" + strconv.Itoa(b.made)
+	if id != "" {
+		for _, c := range b.open {
+			if c.id == id && !c.answered && len(c.calls) < maxOpenCalls {
+				c.calls = append(c.calls, call)
+				return call
+			}
+		}
 	}
-	b.open = append(b.open, c)
-	return c.call
+	if len(b.open) == maxOpenCalls {
+		oldest := max(slices.IndexFunc(b.open, func(c *openCall) bool { return c.answered }), 0)
+		b.open = slices.Delete(b.open, oldest, oldest+1)
+	}
+	b.open = append(b.open, &openCall{calls: []string{call}, id: id, name: name, batch: batch, waits: waits})
+	return call
+}
+
+// identify gives the provider's id to a call that was announced without one, unless results
+// already wait for each other by their order.
+func (b *callBook) identify(call, id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.index(call)
+	if at < 0 || b.open[at].id != "" {
+		return
+	}
+	c := b.open[at]
+	if !slices.ContainsFunc(b.open, func(o *openCall) bool { return o.batch == c.batch && o.held != nil }) {
+		c.id = id
+	}
+}
+
+// index finds the call with that name; negative if it is missing. The caller must hold mu.
+func (b *callBook) index(call string) int {
+	return slices.IndexFunc(b.open, func(c *openCall) bool { return slices.Contains(c.calls, call) })
 }
 
 // cancel forgets the calls with these ids and returns our names for them.
@@ -63,7 +99,7 @@ func (b *callBook) cancel(ids []string) []string {
 	b.open = slices.DeleteFunc(b.open, func(c *openCall) bool {
 		gone := c.id != "" && slices.Contains(ids, c.id)
 		if gone {
-			calls = append(calls, c.call)
+			calls = append(calls, c.calls...)
 		}
 		return gone
 	})
@@ -76,13 +112,17 @@ func (b *callBook) cancel(ids []string) []string {
 func (b *callBook) result(call string, output json.RawMessage, scheduling string) []answer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := slices.IndexFunc(b.open, func(c *openCall) bool { return c.call == call })
+	at := b.index(call)
 	if at < 0 {
 		return nil
 	}
 	c := b.open[at]
 	if c.id != "" {
-		b.open = slices.Delete(b.open, at, at+1)
+		c.answered = true
+		c.calls = slices.DeleteFunc(c.calls, func(name string) bool { return name == call })
+		if len(c.calls) == 0 {
+			b.open = slices.Delete(b.open, at, at+1)
+		}
 		return []answer{{ID: c.id, Name: c.name, Response: output, Scheduling: scheduling}}
 	}
 	c.held, c.scheduling = output, scheduling
@@ -106,20 +146,27 @@ func (b *callBook) result(call string, output json.RawMessage, scheduling string
 func (b *callBook) unanswered() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.open) > 0
+	return slices.ContainsFunc(b.open, func(c *openCall) bool { return !c.answered })
 }
 
 // waiting reports whether the model waits for a tool's result.
 func (b *callBook) waiting() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.open, func(c *openCall) bool { return c.waits })
+	return slices.ContainsFunc(b.open, func(c *openCall) bool { return c.waits && !c.answered })
 }
 
 // pairing distinguishes a call that comes both in serverContent and in toolCall (seen in
-// practice: every tool ran twice) from a call that the provider repeats. It covers
-// one turn at a time.
-type pairing map[string]*[2]int
+// practice: every tool ran twice) from a call that the provider repeats. It holds the calls of
+// one turn whose other half has not come.
+type pairing []announced
+
+// announced is a call as it came in one place.
+type announced struct {
+	functionCall
+	place int
+	call  string // our name for it
+}
 
 // The two places where a call can occur.
 const (
@@ -130,21 +177,45 @@ const (
 // maxPairs bounds the calls of one turn whose other half is awaited.
 const maxPairs = 256
 
-// twin notes a call seen in place and reports whether it is the other half of a call
-// that was seen before.
-func (p pairing) twin(place int, c functionCall) bool {
-	key := c.ID
-	if key == "" {
-		key = c.Name + "\x00" + string(c.Args)
-	}
-	seen := p[key]
-	if seen == nil {
-		if len(p) >= maxPairs {
-			return false
+// twin removes and returns the first half of a call, whose other half was seen in place; ok is
+// false if there is none. A provider may give the id in one place only.
+func (p *pairing) twin(place int, c functionCall) (first announced, ok bool) {
+	for i, a := range *p {
+		if a.place != place && a.same(c) {
+			*p = slices.Delete(*p, i, i+1)
+			return a, true
 		}
-		seen = new([2]int)
-		p[key] = seen
 	}
-	seen[place]++
-	return seen[place] <= seen[1-place]
+	return first, false
+}
+
+// note adds a call whose other half may follow.
+func (p *pairing) note(a announced) {
+	if len(*p) < maxPairs {
+		*p = append(*p, a)
+	}
+}
+
+// same reports whether two halves may be of one call: by their ids or, where one has none, by
+// their names and arguments.
+func (c functionCall) same(other functionCall) bool {
+	if c.ID != "" && other.ID != "" {
+		return c.ID == other.ID
+	}
+	return c.Name == other.Name && sameJSON(c.Args, other.Args)
+}
+
+// sameJSON reports whether two texts are the same JSON, however they are written.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	read := func(text []byte) (value any, ok bool) {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		return value, d.Decode(&value) == nil
+	}
+	x, ok := read(a)
+	y, too := read(b)
+	return ok && too && reflect.DeepEqual(x, y)
 }

@@ -188,6 +188,7 @@ func (d *dialog) end(status transport.ResponseStatus, err *transport.Error) {
 	d.heardText, d.plain = false, d.plain[:0]
 	d.owed, d.passed = false, false
 	clear(d.pairs)
+	d.pairs = d.pairs[:0]
 }
 
 // audioItem returns the item to which audio that arrives now belongs; sounds means
@@ -389,10 +390,10 @@ func (d *dialog) call(place int, c functionCall) {
 	if len(c.Args) == 0 || string(c.Args) == "null" {
 		c.Args = []byte("{}")
 	}
-	if d.pairs == nil {
-		d.pairs = pairing{}
-	}
-	if d.pairs.twin(place, c) {
+	if first, ok := d.pairs.twin(place, c); ok {
+		if first.ID == "" && c.ID != "" {
+			d.calls.identify(first.call, c.ID)
+		}
 		return
 	}
 	d.content()
@@ -402,6 +403,7 @@ func (d *dialog) call(place int, c functionCall) {
 		d.closeItem()
 	}
 	call := d.calls.add(c.ID, c.Name, d.batches, waits)
+	d.pairs.note(announced{functionCall: c, place: place, call: call})
 	d.emit(transport.ToolCall{Call: call, ID: c.ID, Name: c.Name, Args: c.Args})
 }
 
