@@ -30,17 +30,24 @@ type DetectorOptions struct {
 	// 0.5, at which speech must be 12 dB above the background and above -50 dBFS;
 	// each 0.1 moves both by 2 dB.
 	Threshold float64
+	// SustainMS is how much sound speech must have before it is reported as Sustained, rounded up
+	// to 10 ms. A cough or a short noise has less, and most of a cough has no pitch. Zero reports
+	// none.
+	SustainMS int
 }
 
-// Activity is a change between silence and speech. Its times are milliseconds
-// of audio since the first sample.
+// Activity is a change between silence and speech, or reports that speech is sustained. Its times
+// are milliseconds of audio since the first sample.
 type Activity struct {
-	// Started is true if speech begins, false if it ends.
+	// Started is true if speech begins. If Started and Sustained are false, it ends.
 	Started bool
-	// EdgeMS is when the sound itself begins or ends.
+	// Sustained is true if the present speech has lasted for SustainMS. It comes once at most,
+	// between the start and the end.
+	Sustained bool
+	// EdgeMS is when the sound itself begins or ends. If Sustained is set, it is the beginning.
 	EdgeMS int64
 	// ReportMS is what a provider reports: the onset minus PrefixMS, but not
-	// below 0, or the end plus SilenceMS.
+	// below 0, or the end plus SilenceMS. If Sustained is set, it is EdgeMS.
 	ReportMS int64
 	// AtMS is how much audio had been processed when the decision was made.
 	AtMS int64
@@ -88,6 +95,11 @@ const (
 	// run: a knock is loud, too, but it dies away.
 	maxDecay = 9.0
 
+	// Of the sound of sustained speech, at least one frame in sustainPitch must have a pitch, and
+	// no pause in it is longer than sustainGap frames: each cough of a fit counts alone.
+	sustainPitch = 3
+	sustainGap   = 15
+
 	// maxRunFrames is how far a start can look back, and the longest
 	// MinSpeechMS.
 	maxRunFrames = 20
@@ -125,6 +137,7 @@ type Detector struct {
 	margin    float64 // startMargin and minStartLevel at this Threshold
 	minLevel  float64
 	quietSize int // frames of silence that end speech
+	sustain   int // frames of sound that make speech sustained; zero reports none
 
 	// Owned by the caller of Process.
 	meter  frameMeter
@@ -140,6 +153,13 @@ type Detector struct {
 	// that continued the speech, in frames.
 	loudRun int
 	lastEnd int64
+	// Of speech that is not sustained yet: where it began and when it was last loud, in frames,
+	// and its frames of sound since the last long pause, and those of them that have a pitch.
+	begunAt   int64
+	soundedAt int64
+	sounding  int
+	voiced    int
+	sustained bool
 	// peak is the level of the voice: that of the loudest frame, slowly decaying.
 	peak float64
 }
@@ -163,6 +183,7 @@ func NewDetector(opt DetectorOptions) *Detector {
 		margin:    startMargin + shift,
 		minLevel:  minStartLevel + shift,
 		quietSize: (opt.SilenceMS*opt.Rate + 1000*frame - 1) / (1000 * frame),
+		sustain:   (max(opt.SustainMS, 0) + frameMS - 1) / frameMS,
 	}
 	d.Reset()
 	return d
@@ -175,6 +196,7 @@ func (d *Detector) Reset() {
 	d.frames, d.part, d.found, d.talking = 0, d.part[:0], d.found[:0], false
 	d.recent = [maxRunFrames]frameMark{}
 	d.loudRun, d.lastEnd, d.peak = 0, 0, MinLevel
+	d.begunAt, d.soundedAt, d.sounding, d.voiced, d.sustained = 0, 0, 0, 0, false
 }
 
 // Speaking reports whether speech has started and not ended.
@@ -211,15 +233,22 @@ func (d *Detector) Process(pcm []byte) []Activity {
 // hear processes one frame of PCM.
 func (d *Detector) hear(frame []byte) {
 	level := d.meter.measure(frame)
-	d.decide(level, !d.talking && level > d.threshold() && d.meter.pitched())
+	d.decide(level, d.wantsPitch(level) && d.meter.pitched())
 	d.floor.update(level, d.ceiling())
 }
 
-// decide judges one frame. Its pitch matters only if it is loud and speech has not started
-// yet.
+// wantsPitch reports whether the pitch of a frame of this level matters. To find it takes time.
+func (d *Detector) wantsPitch(level float64) bool {
+	return (!d.talking || d.sustain > 0 && !d.sustained) && level > d.threshold()
+}
+
+// decide judges one frame. Its pitch matters only if it is loud, and until speech is sustained.
 func (d *Detector) decide(level float64, pitched bool) {
 	d.frames++
 	if d.talking {
+		if level > d.threshold() {
+			d.sounds(pitched)
+		}
 		d.listenForEnd(level)
 		return
 	}
@@ -262,14 +291,40 @@ func (d *Detector) listenForStart() {
 			gap++
 		}
 	}
-	edge := d.ms(d.frames - 1 - int64(first))
+	d.begunAt = d.frames - 1 - int64(first)
+	edge := d.ms(d.begunAt)
 	d.talking, d.loudRun, d.lastEnd = true, 0, d.frames
+	d.soundedAt, d.sounding, d.voiced, d.sustained = d.frames, 0, 0, false
 	d.peak = MinLevel
+	d.report(Activity{Started: true, EdgeMS: edge, ReportMS: max(edge-int64(d.opt.PrefixMS), 0)})
 	for i := range first + 1 {
-		d.peak = max(d.peak, d.ago(i).level)
+		m := d.ago(i)
+		d.peak = max(d.peak, m.level)
+		if m.loud {
+			d.sounds(m.pitch)
+		}
 	}
 	d.recent = [maxRunFrames]frameMark{}
-	d.report(Activity{Started: true, EdgeMS: edge, ReportMS: max(edge-int64(d.opt.PrefixMS), 0)})
+}
+
+// sounds counts a loud frame of the present speech.
+func (d *Detector) sounds(pitched bool) {
+	if d.sustain == 0 || d.sustained {
+		return
+	}
+	if d.frames-d.soundedAt > sustainGap {
+		d.sounding, d.voiced = 0, 0
+	}
+	d.soundedAt = d.frames
+	d.sounding++
+	if pitched {
+		d.voiced++
+	}
+	if d.sounding >= d.sustain && d.voiced*sustainPitch >= d.sounding {
+		d.sustained = true
+		edge := d.ms(d.begunAt)
+		d.report(Activity{Sustained: true, EdgeMS: edge, ReportMS: edge})
+	}
 }
 
 // threshold returns the level that a loud frame must exceed.

@@ -368,7 +368,7 @@ func TestDetectorDecidesAsTheReference(t *testing.T) {
 			if i%2 == 0 { // in a room that is not quiet
 				pcm = audiotest.Mix(pcm, audiotest.Noise(rate, -75+25*rng.Float64(), 8*time.Second, seed))
 			}
-			opt := audio.DetectorOptions{Rate: rate, SilenceMS: 100 + rng.IntN(600), MinSpeechMS: 20 + rng.IntN(100), Threshold: 0.2 + 0.6*rng.Float64()}
+			opt := audio.DetectorOptions{Rate: rate, SilenceMS: 100 + rng.IntN(600), MinSpeechMS: 20 + rng.IntN(100), Threshold: 0.2 + 0.6*rng.Float64(), SustainMS: 400 * rng.IntN(2)}
 			want := audio.ReferenceHear(opt, pcm)
 			heard += len(want)
 			if diff := cmp.Diff(want, hear(opt, pcm)); diff != "" {

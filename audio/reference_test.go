@@ -62,7 +62,7 @@ func ReferenceHear(opt DetectorOptions, pcm []byte) (all []Activity) {
 		level := decibel(energy / float64(d.frame))
 		energy = 0
 		d.found = d.found[:0]
-		d.decide(level, !d.talking && level > d.threshold() && referencePitched(slow[len(slow)-pitchSpan:]))
+		d.decide(level, d.wantsPitch(level) && referencePitched(slow[len(slow)-pitchSpan:]))
 		d.floor.update(level, d.ceiling())
 		all = append(all, d.found...)
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"voicegw/audio"
@@ -65,6 +66,63 @@ func TestInterruption(t *testing.T) {
 			nothingAfterFlush(t, c.seen, item)
 		})
 	}
+}
+
+// TestTalkedOver: the user speaks while the client plays an answer that the model has finished. Gemini
+// announces no interruption then. On every wire the rest is flushed, whether the client reports what it
+// plays or not, and the model answers what the user has said.
+func TestTalkedOver(t *testing.T) {
+	for _, wire := range []struct{ provider, model string }{
+		{"openai", ""},
+		{"gemini", "gemini-2.5-flash-native-audio-preview-12-2025"},
+		{"gemini", "gemini-3.1-flash-live-preview"},
+		{"gemini", "gemini-3.8-live"},
+	} {
+		for name, reports := range map[string]bool{"with reports": true, "without reports": false} {
+			t.Run(wire.provider+" "+wire.model+" "+name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					st := newStack(t, wire.provider, setting{timed: true, model: wire.model, scenario: longAnswer, firstAudioMS: 10, speed: 50, playback: -1})
+					c := st.start(t, 16000)
+					c.say(&protocol.InputText{Text: "talk"})
+					item := waitFor[*protocol.AudioEnd](c).ItemID
+					time.Sleep(time.Second) // the turn is complete for the model
+					if reports {
+						c.say(&protocol.Playback{ItemID: item, PlayedMS: 700})
+					}
+					c.speakInTime(16000, question(t))
+					if flush := waitFor[*protocol.AudioFlush](c); flush.ItemID != item || flush.Reason != "user_speech" {
+						t.Errorf("%s was flushed because of %s", flush.ItemID, flush.Reason)
+					}
+					if reports {
+						c.say(&protocol.Playback{ItemID: item, PlayedMS: 1200, Done: true})
+					}
+					if ended := waitFor[*protocol.TurnEnded](c); ended.Status != "interrupted" {
+						t.Errorf("the turn ended %s", ended.Status)
+					}
+					if next := waitFor[*protocol.AudioStart](c); next.ItemID == item {
+						t.Errorf("%s speaks again after its flush", item)
+					}
+					nothingAfterFlush(t, c.seen, item)
+				})
+			})
+		}
+	}
+}
+
+// question is a recorded question at 16 kHz, or a sound like one without the recordings, and the silence
+// after it.
+func question(t *testing.T) []byte {
+	t.Helper()
+	pcm := audiotest.SpeechLike(16000, 1500*time.Millisecond, 5)
+	if clip, err := audio.ReadFile("../../shared/audio/azure_whats_the_weather_24k.wav"); err == nil {
+		resampler, err := audio.NewResampler(clip.Rate, 16000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pcm = resampler.Process(nil, clip.PCM)
+	}
+	return slices.Concat(pcm, audiotest.Silence(16000, 1500*time.Millisecond))
 }
 
 // nothingAfterFlush: between the flush of item and the next audio.start no audio

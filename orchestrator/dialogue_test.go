@@ -331,6 +331,7 @@ func (d *dialogue) hears(p *phrase) {
 func (d *dialogue) earBegins() {
 	if !d.caps.SpeechEvents {
 		d.inThisProcess(200*time.Millisecond, func() { d.take(UserSpeechStarted{AudioMS: d.ms(), At: d.at.Add(-200 * time.Millisecond)}) })
+		d.inThisProcess(200*time.Millisecond+SustainedSpeech, func() { d.take(UserHeard{AudioMS: d.ms(), Sustained: true}) })
 	}
 }
 

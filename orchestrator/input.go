@@ -65,7 +65,13 @@ type UserSpeechStopped struct {
 type UserHeard struct {
 	// AudioMS is the position on the client's audio clock.
 	AudioMS int64
+	// Sustained is true once the detector has heard [SustainedSpeech]: more than a cough.
+	Sustained bool
 }
+
+// SustainedSpeech is how much sound the user's speech must have before it stops an answer that the
+// model has finished and the client still plays.
+const SustainedSpeech = minSpeech
 
 // HeardEvery is how often UserHeard must be repeated while the user speaks.
 const HeardEvery = 5 * time.Second

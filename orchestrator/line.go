@@ -57,8 +57,9 @@ type line struct {
 
 // item is one spoken item on its way to the user.
 type item struct {
-	id   string
-	turn int
+	id    string
+	turn  int
+	began time.Time // when its first audio came
 
 	sent    time.Duration // how much has been sent to the client
 	until   time.Time     // when that will have been played, by the clock
@@ -107,11 +108,11 @@ func newest[T any](all []T, one T, most int) []T {
 }
 
 // begin adds an item at the end. It reports false if there is no room.
-func (l *line) begin(id string, turn int) bool {
+func (l *line) begin(id string, turn int, at time.Time) bool {
 	if len(l.items) >= maxItems {
 		return false
 	}
-	l.items = append(l.items, item{id: id, turn: turn})
+	l.items = append(l.items, item{id: id, turn: turn, began: at})
 	l.note(id, turn)
 	return true
 }
@@ -281,13 +282,19 @@ func (l line) lastAt(over bool) (last time.Time) {
 
 // audible reports whether the user still has something to hear.
 func (l line) audible(now time.Time) bool {
-	now = l.now(now)
 	for i := range l.items {
-		if at := l.heardAt(i); at.IsZero() || now.Before(at) && !l.over(i, now) {
+		if l.unheard(i, now) {
 			return true
 		}
 	}
 	return false
+}
+
+// unheard reports whether the user still has something to hear of the item at index i.
+func (l line) unheard(i int, now time.Time) bool {
+	now = l.now(now)
+	at := l.heardAt(i)
+	return at.IsZero() || now.Before(at) && !l.over(i, now)
 }
 
 // openUntil returns when the client has played what was sent of the items that have not ended,

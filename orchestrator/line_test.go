@@ -37,7 +37,7 @@ func (e *ear) act(reports bool) {
 	last := len(e.sent) - 1
 	switch n := e.rng.IntN(10); {
 	case last < 0 || n < 2:
-		e.line.begin(e.id(last+1), 1)
+		e.line.begin(e.id(last+1), 1, e.now)
 		e.sent, e.heard = append(e.sent, 0), append(e.heard, 0)
 		e.do("begin %d", last+1)
 	case n < 6:

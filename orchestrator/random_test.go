@@ -463,7 +463,7 @@ func (tk *talk) userActs() Input {
 	lately := tk.at.Add(-time.Duration(tk.rng.IntN(600)) * time.Millisecond)
 	switch tk.rng.IntN(13) {
 	case 12:
-		return UserHeard{AudioMS: 500}
+		return UserHeard{AudioMS: 500, Sustained: tk.rng.IntN(2) == 0}
 	case 0, 1:
 		return UserSpeechStarted{Item: item, AudioMS: 100, At: lately}
 	case 2, 3, 4:

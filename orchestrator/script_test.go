@@ -162,7 +162,7 @@ func (w words) input() Input {
 	case "speech.stopped":
 		return UserSpeechStopped{Item: w.id("item"), AudioMS: w.num("ms"), EndAt: w.time("end"), SpeechMS: w.num("spoken")}
 	case "heard":
-		return UserHeard{AudioMS: w.num("ms")}
+		return UserHeard{AudioMS: w.num("ms"), Sustained: w.has("sustained")}
 	case "audio.began":
 		return AudioBegan{w.id("item")}
 	case "audio.sent":

@@ -26,6 +26,10 @@ func (m *machine) speech(in Input) {
 		m.speechStopped(in)
 	case UserHeard:
 		m.user.earAt, m.user.earMS = m.at, in.AudioMS
+		if in.Sustained && m.user.voice == speaking {
+			m.user.certain = true
+			m.talkedOver()
+		}
 	}
 }
 
@@ -34,7 +38,7 @@ func (m *machine) speechStarted(in UserSpeechStarted) {
 		return
 	}
 	m.changed()
-	m.user.voice, m.user.acted, m.user.unanswered = speaking, true, false
+	m.user.voice, m.user.acted, m.user.unanswered, m.user.certain = speaking, true, false, false
 	m.lastActive, m.user.spokenAt = m.at, in.At
 	m.user.earAt, m.user.earMS = m.at, in.AudioMS
 	m.user.item, m.user.since = in.Item, in.At
@@ -122,7 +126,7 @@ func (m *machine) userActivity(in UserActivity) {
 		return // the client was not sure that the press had arrived
 	}
 	if in.Active {
-		m.user.voice, m.user.spokenAt = pressing, m.at
+		m.user.voice, m.user.spokenAt, m.user.certain = pressing, m.at, false
 		m.user.item, m.user.since = "", m.at
 		m.user.earAt, m.user.earMS = m.at, in.AudioMS
 		m.user.settled.begins(in.AudioMS)
@@ -196,6 +200,22 @@ func (m *machine) interrupt(reason FlushReason) {
 	}
 }
 
+// talkedOver flushes an answer that the user speaks over while the client still plays it. A model that
+// announces interruptions announces none once it has finished its answer. An answer that has begun
+// since the user spoke may already answer them, and is kept.
+func (m *machine) talkedOver() {
+	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay() || m.ending() || m.away() {
+		return
+	}
+	unheard := false
+	for i, it := range m.line.items {
+		unheard = unheard || it.began.Before(m.user.spokenAt) && m.line.unheard(i, m.at)
+	}
+	if unheard && m.flushThose(FlushUserSpeech, func(it item) bool { return it.began.Before(m.user.spokenAt) }) {
+		m.turn.interrupt(m.at)
+	}
+}
+
 // flush drops every item that the user may not have heard to its end. It reports whether the open
 // turn loses audio by it.
 func (m *machine) flush(reason FlushReason) (cutOff bool) {
@@ -249,7 +269,7 @@ func (m *machine) audioBegan(in AudioBegan) {
 	if m.suppressed.audio && (!m.ending() || m.farewell.item != "") {
 		return
 	}
-	if !m.line.begin(in.Item, m.turn.number) {
+	if !m.line.begin(in.Item, m.turn.number, m.at) {
 		m.response.hold() // too many items wait already: the rest of the response is dropped
 		m.do(Failed{Turn: m.turn.number, Failure: FailureProvider})
 		return
@@ -318,6 +338,10 @@ func (m *machine) transcript(ev transport.Transcript) {
 		m.user.worded = max(m.user.worded, u.turn)
 		if ev.Final {
 			m.words(ev.Item, u.turn)
+		}
+		if !u.since.Before(m.user.spokenAt) { // the words are of the latest speech
+			m.user.certain = true
+			m.talkedOver()
 		}
 	}
 	told := Transcript{Turn: u.turn, ID: ev.Item, Role: ev.Role, Text: ev.Text, Final: ev.Final, StartedAt: u.since}

@@ -203,6 +203,7 @@ type user struct {
 	known      time.Time   // when the gateway learned that it had ended
 	earAt      time.Time   // when speech was last heard
 	earMS      int64       // the same on the client's audio clock
+	certain    bool        // that speech is more than a noise: it has lasted, or the model has its words
 	unanswered bool        // speech has ended for which no turn has begun
 	worded     int         // the last turn of which the user's words are known
 	final      int         // the last turn of which they are complete

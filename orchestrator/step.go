@@ -194,6 +194,9 @@ func (m *machine) fromModel(ev transport.Event) {
 		m.responseStarted(ev)
 	case transport.ResponseDone:
 		m.responseDone(ev)
+		if m.user.voice == speaking {
+			m.talkedOver()
+		}
 	case transport.Transcript:
 		m.transcript(ev)
 	case transport.InputCommitted:

@@ -144,25 +144,52 @@ func (s *session) listen(pcm []byte) {
 			s.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: s.clock.when(edge, now)})
 			continue
 		}
+		if a.Sustained {
+			s.sustained()
+			continue
+		}
 		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndAt: s.clock.when(edge, now), SpeechMS: edge - s.speechFrom})
 	}
 	s.stillSpeaks()
 }
 
 // listenOn detects whether the user is still speaking, because the model's report of the end may
-// be lost.
+// be lost, and whether what the model reports is more than a cough.
 func (s *session) listenOn(pcm []byte) {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
 	s.openEar()
-	s.ear.Process(pcm)
+	for _, a := range s.ear.Process(pcm) {
+		if a.Sustained {
+			s.sustained()
+		}
+	}
 	s.stillSpeaks()
+}
+
+// listenAnew lets the detector forget what it has heard, because the model reports new speech: how long
+// that lasts counts from now.
+func (s *session) listenAnew() {
+	s.hearing.Lock()
+	defer s.hearing.Unlock()
+	if s.ear != nil {
+		s.earFrom += s.ear.ClockMS()
+		s.ear.Reset()
+	}
+}
+
+// sustained tells the orchestrator that the user's speech is more than a cough. The caller must hold
+// hearing.
+func (s *session) sustained() {
+	s.heardAt = time.Now()
+	s.dispatch(orchestrator.UserHeard{AudioMS: s.clock.ms(), Sustained: true})
 }
 
 // openEar makes the gateway's own speech detector. The caller must hold hearing.
 func (s *session) openEar() {
 	if s.ear == nil {
-		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.linked.Load().info().InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS})
+		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.linked.Load().info().InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS,
+			SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
 	}
 }
 

@@ -28,6 +28,7 @@ func (l *link) event(ev transport.Event) {
 		l.audioDone(ev.Item)
 	case transport.SpeechStarted:
 		s.modelHears.Store(true)
+		s.listenAnew()
 		s.userSpeaks.Store(!s.manual())
 		at := l.offsetMS + ev.AudioMS
 		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.clock.when(at, time.Now())})

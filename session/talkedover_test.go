@@ -1,0 +1,113 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"voicegw/audio/audiotest"
+	"voicegw/transport"
+)
+
+// TestTalkedOver: the user makes a sound while the client still plays an answer that the model has
+// finished, which announces no interruption then. Speech flushes the answer, by the client's reports
+// and by the clock; a cough, a click or a knock does not.
+func TestTalkedOver(t *testing.T) {
+	speech := func(d time.Duration) []byte { return audiotest.SpeechLike(16000, d, 7) }
+	burst := func(d time.Duration) []byte { return audiotest.Noise(16000, -18, d, 5) }
+	cough := slices.Concat(burst(60*time.Millisecond), audiotest.Noise(16000, -26, 150*time.Millisecond, 6), speech(120*time.Millisecond))
+	gap := audiotest.Silence(16000, 250*time.Millisecond)
+	for name, c := range map[string]struct {
+		sound   []byte
+		reports bool
+		flushed bool
+	}{
+		"speech by the clock":        {speech(time.Second), false, true},
+		"speech by reports":          {speech(time.Second), true, true},
+		"speech of half a second":    {speech(500 * time.Millisecond), false, true},
+		"a short voiced noise":       {speech(250 * time.Millisecond), false, false},
+		"a cough":                    {cough, true, false},
+		"a fit of coughing":          {slices.Concat(cough, gap, cough, gap, cough), true, false},
+		"a click":                    {burst(10 * time.Millisecond), false, false},
+		"a second of a noisy street": {burst(time.Second), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, announcing, nil)
+				client, model := st.started()
+				client.stream(audiotest.Silence(16000, 500*time.Millisecond))
+				model.Emit(transport.Transcript{Item: "u1", Role: transport.RoleUser, Text: "hello"}, transport.ResponseStarted{ID: "r1"})
+				speaks(model, "a1", 10*second)
+				model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+				synctest.Wait()
+				if c.reports { // it plays late
+					pass(9 * time.Second)
+					client.say(`{"type":"playback","item_id":"a1","played_ms":1500}`)
+				}
+				client.stream(audiotest.Silence(16000, 500*time.Millisecond))
+				client.stream(c.sound)
+				client.stream(audiotest.Silence(16000, 700*time.Millisecond))
+				synctest.Wait()
+				if flushed := client.count("audio.flush") > 0; flushed != c.flushed {
+					t.Errorf("flushed: %t, want %t\n%s", flushed, c.flushed, strings.Join(client.log(), "\n"))
+				}
+				if c.flushed {
+					client.expect(t, "audio.flush a1 user_speech", "turn.ended interrupted")
+				}
+			})
+		})
+	}
+}
+
+// TestTalkedOverByWhatTheModelReports: a model that announces interruptions may report speech, too. Then
+// the gateway's ear still decides whether it is more than a cough.
+func TestTalkedOverByWhatTheModelReports(t *testing.T) {
+	for name, c := range map[string]struct {
+		last    time.Duration
+		flushed bool
+	}{"speech": {time.Second, true}, "a cough": {200 * time.Millisecond, false}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newStage(t, announcing, nil)
+				client, model := st.started()
+				// The first report cuts speech short that the ear would hear for longer.
+				model.Emit(transport.SpeechStarted{AudioMS: 1})
+				client.stream(audiotest.SpeechLike(16000, time.Second, 7))
+				model.Emit(transport.SpeechStopped{AudioMS: 1000, EndMS: 1000}, transport.ResponseStarted{ID: "r1"})
+				speaks(model, "a1", 10*second)
+				model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+				client.stream(audiotest.Silence(16000, 500*time.Millisecond))
+				model.Emit(transport.SpeechStarted{AudioMS: 1500})
+				synctest.Wait()
+				client.stream(audiotest.SpeechLike(16000, c.last, 8))
+				client.stream(audiotest.Silence(16000, 700*time.Millisecond))
+				synctest.Wait()
+				if flushed := client.count("audio.flush") > 0; flushed != c.flushed {
+					t.Errorf("flushed: %t, want %t\n%s", flushed, c.flushed, strings.Join(client.log(), "\n"))
+				}
+			})
+		})
+	}
+}
+
+// TestPushToTalkIsTalkedOverByTheButton: with push-to-talk only the button flushes.
+func TestPushToTalkIsTalkedOverByTheButton(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, announcing, nil)
+		client := st.connect(strings.Replace(startText, "}", `,"turn_detection":"client"}`, 1))
+		model := st.fake.Accept(t)
+		model.Emit(transport.ResponseStarted{ID: "r1"})
+		speaks(model, "a1", 10*second)
+		model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
+		client.stream(audiotest.SpeechLike(16000, 2*time.Second, 7))
+		synctest.Wait()
+		if n := client.count("audio.flush"); n != 0 {
+			t.Fatalf("speech without the button flushed %d items", n)
+		}
+		client.say(`{"type":"input.activity","active":true}`)
+		synctest.Wait()
+		client.expect(t, "audio.flush a1 user_speech")
+	})
+}
