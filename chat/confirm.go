@@ -79,13 +79,13 @@ func (t *turn) runApproved(ctx context.Context, c store.Confirmation) registry.E
 	t.do(t.calls.Approve(time.Now(), t.number, calls.Approved{
 		Tool: c.Tool, Reference: c.Reference, By: calls.ByClient, Agent: by.named(), Tools: tools, Keys: calls.ApprovedKeys(c.Reference, c.BusinessKey), Args: c.Args,
 	}))
+	id := t.callName(t.calls.Count())
 	env := registry.NotFound(c.Tool, "", 0)
 	if tools != nil {
 		conversation := t.conversation()
 		conversation.Session.Agent = by.Name
-		env, _ = t.a.opts.Executor.RunStored(ctx, tools, c, conversation)
+		env, _ = t.a.opts.Executor.RunStored(ctx, id, tools, c, conversation)
 	}
-	id := t.callName(t.calls.Count())
 	t.take(calls.Finished{Call: id, Envelope: env})
 	t.settle = append(t.settle, func() { t.a.opts.Executor.Settle(c.Conversation, c.Session, c.Reference) })
 	return t.answers[id]

@@ -80,6 +80,30 @@ func TestApproved(t *testing.T) {
 	})
 }
 
+// TestApprovedCallHasOneID: every message of an approved call carries the id of its tool.started, so that a client
+// can assign them to it.
+func TestApprovedCallHasOneID(t *testing.T) {
+	bubble(t, setting{}, func(t *testing.T, f *fixture) {
+		asked := f.proposed()
+		f.do = func(_ context.Context, c toolCall) (registry.Result, error) {
+			c.Needs.Progress.Tell("half of it", 0.5)
+			return registry.Result{Data: "paid"}, c.Needs.Messenger.Send("payment.sent", "now")
+		}
+		told, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, says("It is paid."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := of[*protocol.ToolStarted](told)[0].CallID
+		progress, messages, ended := of[*protocol.ToolProgress](told), of[*protocol.ToolMessage](told), of[*protocol.ToolEnded](told)
+		if len(progress) != 1 || len(messages) != 1 || len(ended) != 1 || id == "" {
+			t.Fatalf("it got %s", told.types())
+		}
+		if progress[0].CallID != id || messages[0].CallID != id || ended[0].CallID != id {
+			t.Errorf("started %s, progress %s, message %s, ended %s", id, progress[0].CallID, messages[0].CallID, ended[0].CallID)
+		}
+	})
+}
+
 // TestAnsweredAfterASwitch: what one persona has proposed runs when it is approved, although the conversation is
 // another persona's by then, which lacks the tool; and the audit names the one that has asked.
 func TestAnsweredAfterASwitch(t *testing.T) {

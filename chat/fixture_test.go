@@ -47,6 +47,7 @@ type args struct {
 // needs are the capabilities of all tools here.
 type needs struct {
 	Messenger registry.Messenger
+	Progress  registry.Progress
 	Inviter   registry.Inviter
 	Gallery   registry.Gallery
 }

@@ -24,6 +24,8 @@ type Keep interface {
 	Save(ctx context.Context, j store.Job) (store.Job, error)
 	Load(ctx context.Context, id string) (store.Job, error)
 	List() (all []store.Job, changed <-chan struct{})
+	// Room returns an error that wraps store.ErrFull if no new job of that user may be kept.
+	Room(user string) error
 	// Lease reserves a job for the caller; store.ErrBusy if somebody else has it.
 	Lease(ctx context.Context, id string) (store.Held, error)
 }
@@ -127,33 +129,45 @@ func (r *Runner) Close(ctx context.Context) error {
 	}
 }
 
-// Start begins a job, and returns its id. If the same deed is under way, that is its id. With anew a deed
-// that is over may be done again. The job's ID, Key, State and CreatedAt are set here. The errors wrap
-// store.ErrFull if as many are under way as may be, or kept, store.ErrTooBig or store.ErrUnavailable.
-func (r *Runner) Start(ctx context.Context, j store.Job, atOnce int, anew bool) (id string, err error) {
-	r.starting.Lock()
-	defer r.starting.Unlock()
+// Room returns an error that wraps store.ErrFull if Start would refuse a new job for that user, tool and action
+// because too many are under way or kept.
+func (r *Runner) Room(user, tool, deed string, atOnce int) error {
 	all, _ := r.opts.Keep.List()
-	open := 0
+	open, known := 0, false
 	for _, is := range all {
-		if is.User == j.User && is.Tool == j.Tool && !is.State.Over() && is.Deed != j.Deed {
+		known = known || is.Deed == deed
+		if is.User == user && is.Tool == tool && !is.State.Over() && is.Deed != deed {
 			open++
 		}
 	}
-	if open >= atOnce {
-		return "", store.ErrFull
+	switch {
+	case open >= atOnce:
+		return store.ErrFull
+	case known:
+		return nil // it takes no new place
+	}
+	return r.opts.Keep.Room(user)
+}
+
+// Start begins a job, and then fresh is true. It returns the existing job for the same action if that is under way
+// or, unless anew, over. Start sets the job's ID, Key, State and CreatedAt. The errors wrap store.ErrFull if too many
+// jobs are under way or kept, store.ErrTooBig or store.ErrUnavailable.
+func (r *Runner) Start(ctx context.Context, j store.Job, atOnce int, anew bool) (is store.Job, fresh bool, err error) {
+	r.starting.Lock()
+	defer r.starting.Unlock()
+	if err := r.Room(j.User, j.Tool, j.Deed, atOnce); err != nil {
+		return store.Job{}, false, err
 	}
 	j.ID, j.State, j.CreatedAt = "job-"+strings.ToLower(rand.Text())[:20], store.JobWaiting, time.Now().UTC()
 	j.Key = keyOf(j)
-	is, fresh, err := r.opts.Keep.Create(ctx, j, anew)
-	if err != nil {
-		return "", err
+	if is, fresh, err = r.opts.Keep.Create(ctx, j, anew); err != nil {
+		return store.Job{}, false, err
 	}
 	if fresh {
 		r.record(audit.EventJobStarted, is, "")
 	}
 	r.look()
-	return is.ID, nil
+	return is, fresh, nil
 }
 
 // look has the Runner look for jobs now.

@@ -108,6 +108,8 @@ func (m *memory) List() ([]store.Job, <-chan struct{}) {
 	return all, m.changed
 }
 
+func (m *memory) Room(string) error { return nil }
+
 func (m *memory) Lease(_ context.Context, id string) (store.Held, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -207,11 +209,11 @@ func job(ref string) store.Job {
 
 func (s *site) start(r *Runner, ref string) string {
 	s.t.Helper()
-	id, err := r.Start(s.t.Context(), job(ref), 2, true)
+	is, _, err := r.Start(s.t.Context(), job(ref), 2, true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return id
+	return is.ID
 }
 
 func (s *site) get(id string) store.Job {
@@ -520,13 +522,18 @@ func TestBounds(t *testing.T) {
 		r := s.process("one")
 		s.start(r, "1")
 		s.start(r, "2")
-		if _, err := r.Start(t.Context(), job("3"), 2, true); !errors.Is(err, store.ErrFull) {
+		if _, _, err := r.Start(t.Context(), job("3"), 2, true); !errors.Is(err, store.ErrFull) {
 			t.Errorf("a third one: %v", err)
+		}
+		for deed, full := range map[string]bool{"deed 3": true, "deed 1": false} { // the second is under way already
+			if err := r.Room("ada", "report", deed, 2); errors.Is(err, store.ErrFull) != full {
+				t.Errorf("room for %s: %v", deed, err)
+			}
 		}
 		for i := range AtOnce {
 			j := job(fmt.Sprint("of others ", i))
 			j.User = j.Deed
-			if _, err := r.Start(t.Context(), j, 2, true); err != nil {
+			if _, _, err := r.Start(t.Context(), j, 2, true); err != nil {
 				t.Fatal(err)
 			}
 		}

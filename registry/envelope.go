@@ -112,6 +112,8 @@ type Meta struct {
 	Invalid []document.Problem `json:"invalid,omitempty"`
 	// Budget is the caller's account of the turn's budget, an object.
 	Budget json.RawMessage `json:"budget,omitempty"`
+	// Job is the id of the long work that the call began; empty without any.
+	Job string `json:"job,omitempty"`
 	// CacheHit and OriginalTurn mark a stored answer that is given again.
 	CacheHit     bool `json:"_idempotent_cache_hit,omitempty"`
 	OriginalTurn int  `json:"_original_turn,omitempty"`

@@ -114,13 +114,14 @@ func (m *Manager) visit(id string) *session {
 // runStored runs an approved call of a session that is not here, and returns its answer and its
 // audit record.
 func (m *Manager) runStored(ctx context.Context, c store.Confirmation) (registry.Envelope, audit.Record) {
+	id := "confirmation_" + c.Reference
 	env := registry.NotFound(c.Tool, "", 0)
 	tools := m.snapshot().Draw(c.User, map[string]string{c.Tool: c.ToolVersion}) // the version that the person was asked about
 	if tools != nil {
-		env, _ = m.options().Executor.RunStored(ctx, tools, c, execute.Conversation{Capabilities: []any{nobody{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
+		env, _ = m.options().Executor.RunStored(ctx, id, tools, c, execute.Conversation{Capabilities: []any{nobody{}}, Audit: func(r audit.Record) { m.auditStored(c, r) }})
 	}
 	line := audit.Call{
-		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: "confirmation_" + c.Reference,
+		At: time.Now(), Tools: tools, Tool: c.Tool, Mode: spec.Mode(c.Mode), Turn: c.Turn, ID: id,
 		Key: calls.ApprovedKeys(c.Reference, "").Idempotency, Args: c.Args, Envelope: env, NotDelivered: "session_over",
 		ConfirmedBy: string(calls.ByAPI), Reference: c.Reference, Waited: max(time.Since(c.CreatedAt), 0),
 	}

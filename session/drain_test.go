@@ -80,7 +80,7 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 						o.Desk = &stuckDesk{release: release}
 					}
 					if tc.store {
-						o.Executor = execute.New(execute.Options{Confirmations: &executetest.Confirmations{
+						o.Executor = execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{
 							Before: func(context.Context, executetest.Op, string) error { <-release; return nil },
 						}})
 					}

@@ -190,7 +190,7 @@ func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bo
 	if err != nil {
 		return Job{}, false, err
 	}
-	if err := j.room(job.User); err != nil {
+	if err := j.Room(job.User); err != nil {
 		return Job{}, false, err
 	}
 	key := keyOf(job.Deed)
@@ -224,8 +224,8 @@ func (j *Jobs) Create(ctx context.Context, job Job, anew bool) (is Job, fresh bo
 	}
 }
 
-// room returns an error that wraps ErrFull if no more jobs may be kept, of all users or of one.
-func (j *Jobs) room(user string) error {
+// Room returns an error that wraps ErrFull if no new job of that user may be kept.
+func (j *Jobs) Room(user string) error {
 	all, _ := j.List()
 	own := 0
 	for _, is := range all {

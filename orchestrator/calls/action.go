@@ -27,6 +27,9 @@ type Run struct {
 	Reference string
 	// Message is the call's Called.Message.
 	Message string
+	// Repeats is the stored answer of an earlier call for the same action, if that answer began long work: nothing
+	// runs, and the result is that of the work or how far it is. It is nil for any other call.
+	Repeats *registry.Envelope
 }
 
 // Ask records a question to the user about a call. The caller reports Recorded exactly once.

@@ -36,6 +36,7 @@ type call struct {
 	budget   json.RawMessage
 	message  string
 	approval *Approved // a person's approval; nil without one
+	repeats  *registry.Envelope
 	question *question // if waiting or resolving
 	version  string    // of the tool when the user was asked, if another process asked
 
@@ -69,7 +70,7 @@ func (k *call) stoppable() bool {
 }
 
 func (k *call) run() Run {
-	r := Run{Turn: k.turn, Call: k.id, Prepared: k.prepared, Keys: k.keys, Message: k.message}
+	r := Run{Turn: k.turn, Call: k.id, Prepared: k.prepared, Keys: k.keys, Message: k.message, Repeats: k.repeats}
 	if k.approval != nil {
 		r.Reference = k.approval.Reference
 	}

@@ -17,14 +17,14 @@ import (
 func (c *Calls) decide(at time.Time, k call) []Action {
 	args := registry.Decode(k.written)
 	k.asked = args.Text()
-	if do, settled := c.repeat(&k); settled {
+	if do, settled := c.repeat(at, &k, args); settled {
 		return do
 	}
 	p, refusal := c.book.Prepare(k.tool, args)
 	if p != nil {
 		k.keys.Business = p.BusinessKey()
 		c.meets(&k, p)
-		if do, settled := c.duplicate(k, p); settled {
+		if do, settled := c.duplicate(at, k, p); settled {
 			return do
 		}
 	}
@@ -66,19 +66,19 @@ func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
 
 // repeat gives a call its idempotency key, and recognises a repetition under the same key. If
 // the provider's id already belongs to another call, the key is made from the arguments.
-func (c *Calls) repeat(k *call) (do []Action, settled bool) {
+func (c *Calls) repeat(at time.Time, k *call, args registry.Arguments) (do []Action, settled bool) {
 	if k.keys.Idempotency = policy.ProviderKey(k.provider); k.keys.Idempotency != "" {
-		if do, settled := c.same(*k, true); settled || !c.taken(k.keys.Idempotency) {
+		if do, settled := c.same(at, *k, args, true); settled || !c.taken(k.keys.Idempotency) {
 			return do, settled
 		}
 	}
 	k.keys.Idempotency = policy.HashKey(k.tool, k.asked, k.turn)
-	return c.same(*k, false)
+	return c.same(at, *k, args, false)
 }
 
 // same finds the open call or the stored answer with k's key. If the provider's id made the key
 // (named), k is that same call, announced again; otherwise k may be another call, and joins.
-func (c *Calls) same(k call, named bool) (do []Action, settled bool) {
+func (c *Calls) same(at time.Time, k call, args registry.Arguments, named bool) (do []Action, settled bool) {
 	for i := range c.open {
 		first := &c.open[i]
 		if first.keys.Idempotency != k.keys.Idempotency || first.runs != k.tool || first.asked != k.asked || !first.joinable() {
@@ -91,9 +91,20 @@ func (c *Calls) same(k call, named bool) (do []Action, settled bool) {
 		return nil, true
 	}
 	if env, ok := c.book.Known(k.keys.Idempotency, k.tool, k.asked); ok {
-		return c.decided(k, env), true
+		p, _ := c.book.Prepare(k.tool, args)
+		return c.again(at, k, p, env), true
 	}
 	return nil, false
+}
+
+// again answers a call with the stored answer of an earlier one. If that answer began long work, the Executor looks
+// up how far the work is, without asking a person again. p is nil if the conversation has lost the tool.
+func (c *Calls) again(at time.Time, k call, p *registry.Prepared, env registry.Envelope) []Action {
+	if env.Meta.Job == "" || p == nil {
+		return c.decided(k, env)
+	}
+	k.budget, k.repeats = c.book.Told(), &env
+	return c.queue(at, k, p)
 }
 
 // taken reports whether an idempotency key already belongs to a call.
@@ -103,7 +114,7 @@ func (c *Calls) taken(key string) bool {
 
 // duplicate recognises a call that asks for something already under way, or already done. An
 // approved call does not wait for a question about the same.
-func (c *Calls) duplicate(k call, p *registry.Prepared) (do []Action, settled bool) {
+func (c *Calls) duplicate(at time.Time, k call, p *registry.Prepared) (do []Action, settled bool) {
 	for i := range c.open {
 		first := &c.open[i]
 		if !first.hasTool() || first.runs != k.runs || first.state == asking && k.approval != nil {
@@ -116,7 +127,7 @@ func (c *Calls) duplicate(k call, p *registry.Prepared) (do []Action, settled bo
 		}
 	}
 	if env, ok := c.book.Done(k.runs, k.keys.Business); ok {
-		return c.decided(k, env), true
+		return c.again(at, k, p, env), true
 	}
 	return nil, false
 }

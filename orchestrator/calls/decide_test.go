@@ -116,6 +116,39 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
+// TestRepeatedJob: the stored answer of a call that began long work is not given again, because the work may have
+// ended. The call runs with that answer, without a question and without a charge.
+func TestRepeatedJob(t *testing.T) {
+	const id = "call_aaaaaaaaaa"
+	for _, c := range []struct {
+		name          string
+		first, second testCall
+	}{
+		{"the same id", calling("1", id, "get", `{"id":"x"}`), calling("2", id, "get", `{"id":"x"}`)},
+		{"no ids", calling("1", "", "get", `{"id":"x"}`), calling("2", "", "get", `{"id":"x"}`)},
+		{"a business key", calling("1", id, "book", `{"who":"A"}`), calling("2", "call_bbbbbbbbbb", "book", `{"who":"A"}`)},
+		{"the same id, with an approval", calling("1", id, "pay", `{"amount":1}`), calling("2", id, "pay", `{"amount":1}`)},
+	} {
+		book := voiceDesk()
+		began := good(`{"job":"job-1","state":"started"}`)
+		began.Meta.Job = "job-1"
+		if d := book.Decide(c.first); d.Verdict == asks {
+			book.book.Keep(policy.Stored{Keys: d.Keys, Tool: c.first.Tool, Asked: string(c.first.Args), Envelope: began, Turn: 1})
+			book.take(book.names["1"])
+		} else {
+			book.ended("1", began, 0)
+		}
+		used := book.book.Account()
+		d := book.Decide(c.second)
+		if d.Verdict != runs || book.book.Account() != used {
+			t.Errorf("%s: verdict %s, the account is %+v and was %+v", c.name, d.Verdict, book.book.Account(), used)
+		}
+		if again := book.find(book.names["2"]).run().Repeats; again == nil || again.Meta.Job != "job-1" || !again.Meta.CacheHit {
+			t.Errorf("%s: it runs with %+v", c.name, again)
+		}
+	}
+}
+
 // TestAcrossTurns: of what runs, only a deed that writes is joined from another turn; a
 // trusted id and a business key stand for longer.
 func TestAcrossTurns(t *testing.T) {

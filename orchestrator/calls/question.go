@@ -244,7 +244,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 	}
 	k.approval, k.runs, k.keys, k.asked, k.into, k.budget = &a, a.Tool, a.Keys, string(a.Args), "", nil
 	if a.Prepared != nil {
-		if do, settled := c.duplicate(k, a.Prepared); settled {
+		if do, settled := c.duplicate(at, k, a.Prepared); settled {
 			return do
 		}
 	}

@@ -85,11 +85,11 @@ func TestApprovedAfterTheWindow(t *testing.T) {
 		if env := f.run(c, approved); !failed(env, registry.ErrorUnavailable) {
 			t.Errorf("approved after the window: %+v", env.Error)
 		}
-		if env, _ := f.e.RunStored(t.Context(), f.tools, kept, Conversation{}); !failed(env, registry.ErrorUnavailable) {
+		if env, _ := f.e.RunStored(t.Context(), "call_1", f.tools, kept, Conversation{}); !failed(env, registry.ErrorUnavailable) {
 			t.Errorf("a stored call: %+v", env.Error)
 		}
 		offered := f.tools.For(registry.Selection{Session: registry.Session{Mode: spec.ModeText, Now: time.Now()}})
-		if env, _ := f.e.RunStored(t.Context(), offered, kept, Conversation{}); !failed(env, registry.ErrorUnavailable) {
+		if env, _ := f.e.RunStored(t.Context(), "call_1", offered, kept, Conversation{}); !failed(env, registry.ErrorUnavailable) {
 			t.Errorf("a stored call of a turn that is not offered the tool: %+v", env.Error)
 		}
 		if len(f.ran()) != 0 {

@@ -22,14 +22,13 @@ import (
 // storeTime bounds each store operation for a confirmation.
 const storeTime = 5 * time.Second
 
-// Ask records the question whether a call may run, unless the tool's availability, its rate limit or its own check
-// refuses the call: a person is not asked to approve something that cannot be done. The result is reported
-// as calls.Recorded.
+// Ask records the question whether a call may run, unless a limit or the tool's own check refuses the call already:
+// a person is not asked to approve a call that cannot run. The result is reported as calls.Recorded.
 func (c *Runner) Ask(j calls.Ask) {
 	tool := j.Prepared.Tool().ToolID
 	c.begin(tool, func() {
 		s := c.session(j.Turn, j.Call)
-		in := calls.Recorded{Call: j.Call, Refused: c.e.refused(j.Prepared, s)}
+		in := calls.Recorded{Call: j.Call, Refused: c.e.refused(calls.Run(j), s, c.c)}
 		if in.Refused == nil {
 			in.Refused = j.Prepared.Check(c.lasting(), s, c.c.Capabilities...)
 		}
@@ -223,8 +222,9 @@ func (e *Executor) Answer(ctx context.Context, session, token string, approved b
 // RunStored runs an approved call whose conversation is no longer here, with the arguments that
 // the person saw. It returns the answer and the call that ran; the call is nil if it could not
 // be prepared. If the tool has changed since, or requires a scope that the conversation of the question did
-// not have, it is not run. Of the conversation only Capabilities, Tell, Blocked and Audit count.
-func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c store.Confirmation, of Conversation) (registry.Envelope, *registry.Prepared) {
+// not have, it is not run. call names the call in messages and the audit. Of the conversation only Capabilities,
+// Unkept, Tell, Blocked and Audit count.
+func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.Snapshot, c store.Confirmation, of Conversation) (registry.Envelope, *registry.Prepared) {
 	leave, ok := e.enter(c.Session, c.Tool)
 	defer leave()
 	if !ok {
@@ -244,8 +244,11 @@ func (e *Executor) RunStored(ctx context.Context, tools *registry.Snapshot, c st
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(e.ctx(), cancel)()
-	j := calls.Run{Call: "confirmation_" + c.Reference, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
+	j := calls.Run{Call: call, Turn: c.Turn, Prepared: p, Reference: c.Reference, Message: c.Message,
 		Keys: calls.ApprovedKeys(c.Reference, p.BusinessKey())}
-	env, _ := e.run(ctx, j, session, &Conversation{Capabilities: of.Capabilities, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit}, outermost(j, storedPermit(tools, session), new(sync.WaitGroup)))
+	gone := &Conversation{
+		Capabilities: of.Capabilities, Unkept: of.Unkept, Tell: of.Tell, Blocked: of.Blocked, Audit: of.Audit, over: func() bool { return true },
+	}
+	env, _ := e.run(ctx, j, session, gone, outermost(j, storedPermit(tools, session), new(sync.WaitGroup)))
 	return env, p
 }

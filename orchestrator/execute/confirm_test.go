@@ -188,14 +188,14 @@ func TestRunStored(t *testing.T) {
 			return registry.Result{Data: c.Args}, nil
 		}
 		c := f.stored(`{"name":"<bob>"}`)
-		env, p := f.e.RunStored(t.Context(), f.tools, c, Conversation{})
+		env, p := f.e.RunStored(t.Context(), "call_1", f.tools, c, Conversation{})
 		if !env.OK || !strings.Contains(string(env.Data), "<bob>") || p == nil || p.Tool().ToolID != "pay" {
 			t.Errorf("answered %+v", env)
 		}
 		if got.ID != "gone" || got.UserID != "ada" || got.ConversationID != "conv" || got.Turn != 1 || !got.Vouched || !slices.Equal(got.Scopes, []string{"hr"}) || got.Now != time.Now().UTC() {
 			t.Errorf("run as %+v", got)
 		}
-		if env, _ := f.e.RunStored(t.Context(), f.tools, c, Conversation{}); !env.OK || !env.Meta.CacheHit || len(f.ran()) != 1 {
+		if env, _ := f.e.RunStored(t.Context(), "call_1", f.tools, c, Conversation{}); !env.OK || !env.Meta.CacheHit || len(f.ran()) != 1 {
 			t.Errorf("a second time: %+v after %d runs", env, len(f.ran()))
 		}
 		if state := f.only(); state != "done" {
@@ -232,7 +232,7 @@ func TestRunStoredRefuses(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {
 				c := f.stored(`{"name":"bob"}`)
 				now := load(t, f.handle, tc.tools...)
-				env, _ := f.e.RunStored(t.Context(), now, c, Conversation{})
+				env, _ := f.e.RunStored(t.Context(), "call_1", now, c, Conversation{})
 				if !failed(env, tc.want) || env.Error.PartialSideEffects || len(f.ran()) != 0 || len(f.ledger.Entries()) != 0 {
 					t.Errorf("answered %+v after %v", env.Error, f.ran())
 				}
@@ -255,7 +255,7 @@ func TestRunStoredOutlivesItsCaller(t *testing.T) {
 				return registry.Result{}, ctx.Err()
 			}
 		}
-		if env, _ := f.e.RunStored(ctx, f.tools, c, Conversation{}); !env.OK {
+		if env, _ := f.e.RunStored(ctx, "call_1", f.tools, c, Conversation{}); !env.OK {
 			t.Errorf("its caller has gone: %+v", env)
 		}
 		f.do = func(ctx context.Context, _ call) (registry.Result, error) {
@@ -265,7 +265,7 @@ func TestRunStoredOutlivesItsCaller(t *testing.T) {
 		c = f.stored(`{"name":"hangs"}`)
 		ended := make(chan registry.Envelope) // from the goroutine below; not closed
 		go func() {
-			env, _ := f.e.RunStored(t.Context(), f.tools, c, Conversation{})
+			env, _ := f.e.RunStored(t.Context(), "call_1", f.tools, c, Conversation{})
 			ended <- env
 		}()
 		synctest.Wait()
@@ -275,7 +275,7 @@ func TestRunStoredOutlivesItsCaller(t *testing.T) {
 			t.Errorf("after %s: %+v", time.Since(began), env)
 		}
 		synctest.Wait()
-		if env, p := f.e.RunStored(t.Context(), f.tools, c, Conversation{}); !failed(env, registry.ErrorTransient) || p != nil || len(f.ran()) != 2 {
+		if env, p := f.e.RunStored(t.Context(), "call_1", f.tools, c, Conversation{}); !failed(env, registry.ErrorTransient) || p != nil || len(f.ran()) != 2 {
 			t.Errorf("after Close: %+v", env)
 		}
 	})

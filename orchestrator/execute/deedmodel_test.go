@@ -235,7 +235,7 @@ func (m *deedModel) learn(t *testing.T) {
 		m.enters[o] = ledger.asked
 	}
 	for entry, state := range map[deedEntry]store.EntryState{pending: store.Pending, finished: store.Done} {
-		env := e.found(store.Entry{State: state, Envelope: did.envelope().Encode()}, j)
+		env := e.found(t.Context(), store.Entry{State: state, Envelope: did.envelope().Encode()}, j)
 		m.finds[entry] = outcomeOfEnvelope(env)
 	}
 	m.sameNames(t, e, ledger, j)
@@ -253,7 +253,7 @@ func (m *deedModel) sameNames(t *testing.T, e *Executor, ledger *asksLedger, j c
 	}
 	j.Keys = calls.ApprovedKeys(deedReference, j.Prepared.BusinessKey())
 	inSession := deed(j, registry.Session{ID: "s0", UserID: "ada"})
-	_, _ = e.RunStored(t.Context(), m.tools, store.Confirmation{
+	_, _ = e.RunStored(t.Context(), "call_1", m.tools, store.Confirmation{
 		Session: "s0", User: "ada", Mode: string(spec.ModeVoice), Reference: deedReference, Tool: m.tool(),
 		ToolVersion: j.Prepared.Tool().Version, Args: j.Prepared.Args(), Turn: 1,
 	}, Conversation{})

@@ -111,7 +111,7 @@ type Conversation struct {
 	Session registry.Session
 	// Capabilities are passed to each call; see registry.Options.
 	Capabilities []any
-	// Unkept says that nobody keeps the conversation here, so that it cannot be told of anything later.
+	// Unkept means that the gateway does not keep the conversation, so nothing can be reported to it later.
 	Unkept bool
 	// Trace is the span that the calls belong to, in the contexts of their handlers; zero without one.
 	Trace traceparent.Parent
@@ -140,6 +140,8 @@ type Conversation struct {
 	// no key by which the ledger would recognise it, and bounded by ctx; after an error the call does not
 	// begin. Nil means that no other process can go on with the conversation.
 	Remember func(ctx context.Context) error
+
+	over func() bool // whether the conversation is over; nil means that it is not
 }
 
 // Runner runs the calls of one conversation, after Begin. Its methods may be called concurrently and do not
@@ -193,7 +195,10 @@ func (e *Executor) Begin(c Conversation) *Runner {
 }
 
 // Begin makes a zero Runner that of a conversation, as [Executor.Begin] does.
-func (c *Runner) Begin(e *Executor, of Conversation) { c.e, c.c = e, &of }
+func (c *Runner) Begin(e *Executor, of Conversation) {
+	of.over = c.isOver
+	c.e, c.c = e, &of
+}
 
 // lasting returns a context that is done when the conversation is over.
 func (c *Runner) lasting() context.Context {

@@ -7,27 +7,54 @@ import (
 	"errors"
 
 	"voicegw/orchestrator/calls"
+	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
+	"voicegw/prompts/working"
 	"voicegw/registry"
 	"voicegw/store"
 )
 
 // Jobs does the long work that calls begin; *jobs.Runner implements it.
 type Jobs interface {
-	// Start begins a job, and returns its id; that of the same deed if it is under way, or, unless anew, if
-	// it is over. The error wraps store.ErrFull if as many are under way as may be.
-	Start(ctx context.Context, j store.Job, atOnce int, anew bool) (id string, err error)
+	// Start begins a job; fresh is then true. It returns the existing job for the same action if that is under way or,
+	// unless anew, over. The error wraps store.ErrFull if the user has too many jobs.
+	Start(ctx context.Context, j store.Job, atOnce int, anew bool) (is store.Job, fresh bool, err error)
+	// Room returns an error that wraps store.ErrFull if Start would refuse a new job for that user, tool and action.
+	Room(user, tool, deed string, atOnce int) error
+	// Job returns a job with its result. The error is store.ErrUnknown or wraps store.ErrUnavailable.
+	Job(ctx context.Context, id string) (store.Job, error)
 }
 
-// jobAnswer is what a call that has begun a job is answered with.
+// jobAnswer is the data of the answer to a call whose job has not ended.
 type jobAnswer struct {
-	Job     string `json:"job"`
-	State   string `json:"state"`
-	Message string `json:"message"`
+	Job   string `json:"job"`
+	State string `json:"state"`
+	// Progress is what the job last reported; absent if it has reported nothing.
+	Progress *store.JobProgress `json:"progress,omitempty"`
+	Message  string             `json:"message"`
 }
 
-// begunJob begins the long work that a call has asked for, and makes the answer to the call of it. deed is
-// the name of the call in the ledger.
+// reportable reports whether the conversation can be told the end of a job: it is kept, or its session runs here.
+func (c *Conversation) reportable(session registry.Session) bool {
+	return !c.Unkept && (session.ConversationID != "" || c.over == nil || !c.over())
+}
+
+// noRoom returns why a call of a tool with jobs cannot begin one now; nil if it can, or if the tool has none.
+func (e *Executor) noRoom(p *registry.Prepared, session registry.Session, c *Conversation, deed string) *registry.Error {
+	tool := p.Tool()
+	switch {
+	case tool.Job == nil:
+		return nil
+	case e.opts.Jobs == nil || !c.reportable(session):
+		return registry.NewError(registry.ErrorPermanent, toolerror.NoJobs(tool.Job.Name))
+	case errors.Is(e.opts.Jobs.Room(session.UserID, tool.ToolID, deed, tool.Job.AtOnce), store.ErrFull):
+		return registry.NewError(registry.ErrorRateLimit, toolerror.TooManyJobs(tool.Job.Name))
+	}
+	return nil
+}
+
+// begunJob begins the long work that a call has asked for, and makes the answer to the call. deed is the name of
+// the call in the ledger.
 func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, deed string, r calls.Run, session registry.Session, c *Conversation) registry.Envelope {
 	if !env.OK || env.Job == nil {
 		return env
@@ -35,20 +62,24 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, deed str
 	tool := r.Prepared.Tool()
 	job := env.Job
 	env.Job = nil
-	if e.opts.Jobs == nil || c.Unkept {
-		env.Fail(registry.NewError(registry.ErrorPermanent, toolerror.NoJobs(tool.Job.Name)))
+	if why := e.noRoom(r.Prepared, session, c, deed); why != nil {
+		env.Fail(why)
 		return env
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	id, err := e.opts.Jobs.Start(ctx, store.Job{
+	is, fresh, err := e.opts.Jobs.Start(ctx, store.Job{
 		Deed: deed, Tool: tool.ToolID, Name: tool.Job.Name, User: session.UserID, Vouched: session.Vouched, Scopes: session.Scopes,
 		Conversation: cmp.Or(session.ConversationID, session.ID), Session: session.ID, Agent: session.Agent, Mode: string(r.Prepared.Mode()),
 		Turn: session.Turn, Call: r.Call, Payload: job.Payload,
 	}, tool.Job.AtOnce, r.Keys.Business != "")
 	switch {
+	case err == nil && fresh:
+		env.Meta.Job = is.ID
+		env.Data, _ = json.Marshal(jobAnswer{Job: is.ID, State: "started", Message: job.Told}) // texts alone: it cannot fail
 	case err == nil:
-		env.Data, _ = json.Marshal(jobAnswer{Job: id, State: "started", Message: job.Told}) // texts alone: it cannot fail
+		env.Meta.Job = is.ID
+		return jobNow(policy.Again(env, is.Turn), is)
 	case errors.Is(err, store.ErrFull):
 		env.Fail(registry.NewError(registry.ErrorRateLimit, toolerror.TooManyJobs(tool.Job.Name)))
 	default:
@@ -57,5 +88,44 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, deed str
 		why.PartialSideEffects = errors.Is(err, store.ErrUnavailable) // it may have been written all the same
 		env.Fail(why)
 	}
+	return env
+}
+
+// repeated answers a call whose stored answer began a job, with the job's result or how far it is.
+func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) registry.Envelope {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	j, err := store.Job{ID: stored.Meta.Job}, error(store.ErrUnknown)
+	if e.opts.Jobs != nil {
+		j, err = e.opts.Jobs.Job(ctx, stored.Meta.Job)
+	}
+	switch {
+	case err == nil:
+		return jobNow(stored, j)
+	case errors.Is(err, store.ErrUnknown): // it ended so long ago that the store has dropped it
+		stored.Data, _ = json.Marshal(jobAnswer{Job: stored.Meta.Job, State: "ended", Message: working.JobForgotten})
+	default:
+		e.opts.Logger.Warn("a job cannot be read", "tool", stored.Meta.Tool, "job", stored.Meta.Job, "error", err)
+		stored.Fail(registry.NewError(registry.ErrorTransient, toolerror.JobUnread()))
+	}
+	return stored
+}
+
+// jobNow makes a repeated answer that of the job as it is now: its result if it has ended.
+func jobNow(env registry.Envelope, j store.Job) registry.Envelope {
+	answer := jobAnswer{Job: j.ID, State: string(j.State), Progress: j.Progress, Message: working.JobUnderWay}
+	switch j.State {
+	case store.JobDone, store.JobFailed:
+		var result registry.Envelope
+		if err := json.Unmarshal(j.Result, &result); err == nil && (result.OK || result.Error != nil) {
+			result.Meta = env.Meta
+			return result
+		}
+		answer.Message = working.JobForgotten
+	case store.JobCancelled:
+		answer.Message = working.JobCancelled
+	case store.JobWaiting, store.JobRunning:
+	}
+	env.Data, _ = json.Marshal(answer) // texts, a time and a finite number: it cannot fail
 	return env
 }

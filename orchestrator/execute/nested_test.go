@@ -378,7 +378,7 @@ func TestStoredNestedCall(t *testing.T) {
 	nested(t, func(t *testing.T, n *nesting) {
 		n.do["pay"] = calling("book", "a")
 		var told []audit.Record
-		env, _ := n.e.RunStored(t.Context(), n.tools, store.Confirmation{Session: "gone", User: "ada", Mode: "text", Tool: "pay", ToolVersion: "1.0.0", Reference: "REF", Args: json.RawMessage(`{}`)},
+		env, _ := n.e.RunStored(t.Context(), "confirmation_REF", n.tools, store.Confirmation{Session: "gone", User: "ada", Mode: "text", Tool: "pay", ToolVersion: "1.0.0", Reference: "REF", Args: json.RawMessage(`{}`)},
 			Conversation{Audit: func(r audit.Record) { told = append(told, r) }})
 		if !env.OK || len(told) != 1 || told[0].CallID != "confirmation_REF.1" || told[0].ParentCallID != "confirmation_REF" || strings.Join(n.ran, " ") != "pay book" {
 			t.Errorf("%s; %+v", env.Encode(), told)
@@ -419,7 +419,7 @@ func TestStoredNestedCallHasItsScopes(t *testing.T) {
 					answered = tools.Call(ctx, tt.tool, asked)
 					return registry.Result{}, nil
 				}
-				n.e.RunStored(t.Context(), tools, store.Confirmation{Session: "gone", User: "ada", Scopes: tt.scopes, Mode: "voice", Tool: "pay", ToolVersion: "1.0.0", Reference: "REF", Args: json.RawMessage(`{}`)}, Conversation{})
+				n.e.RunStored(t.Context(), "call_1", tools, store.Confirmation{Session: "gone", User: "ada", Scopes: tt.scopes, Mode: "voice", Tool: "pay", ToolVersion: "1.0.0", Reference: "REF", Args: json.RawMessage(`{}`)}, Conversation{})
 				ran := "pay"
 				if tt.want == "" {
 					ran += " " + tt.tool

@@ -51,6 +51,9 @@ func handlerKey(name string) string {
 // which is asked last: a process that was stopped meanwhile may have lost it to another one.
 func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation, at *nest) (env registry.Envelope, begunAt time.Time) {
 	p := j.Prepared
+	if j.Repeats != nil {
+		return e.repeated(ctx, *j.Repeats), time.Time{}
+	}
 	b, caps, end := besides(j, session, c)
 	defer end()
 	with := &company{e: e, nest: at, run: j, session: session, c: c, beside: b, caps: caps}
@@ -76,7 +79,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	case err != nil:
 		return e.unrecorded(j, session, "ledger", err), time.Time{}
 	case !fresh:
-		return e.found(entry, j), time.Time{}
+		return e.found(ctx, entry, j), time.Time{}
 	}
 	if err := c.remember(ctx, j); err != nil {
 		env = e.unrecorded(j, session, "checkpoint", err)
@@ -118,13 +121,16 @@ func (e *Executor) reserve(ctx context.Context, r store.Reservation) (store.Entr
 }
 
 // found answers a call whose deed is already in the ledger.
-func (e *Executor) found(entry store.Entry, j calls.Run) registry.Envelope {
+func (e *Executor) found(ctx context.Context, entry store.Entry, j calls.Run) registry.Envelope {
 	p := j.Prepared
 	if entry.State == store.Done {
 		var env registry.Envelope
 		err := json.Unmarshal(entry.Envelope, &env)
 		if err == nil {
 			env.Meta.CacheHit, env.Meta.OriginalTurn = true, max(entry.Turn, 1)
+			if env.Meta.Job != "" {
+				return e.repeated(ctx, env)
+			}
 			return env
 		}
 		e.opts.Logger.Error("an answer in the ledger cannot be read", "tool", p.Tool().ToolID, "call_id", j.Call, "error", err)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"voicegw/orchestrator/calls"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -34,13 +35,25 @@ func (e *Executor) tooOften(p *registry.Prepared, s registry.Session) *registry.
 	return &env
 }
 
-// refused returns the answer to a call that its tool's availability or rate limit does not let run now, and
-// nil if both do. It counts nothing.
-func (e *Executor) refused(p *registry.Prepared, s registry.Session) *registry.Envelope {
+// refused returns the answer to a call that could not run even if a person approved it now; nil if it could. It
+// counts nothing.
+func (e *Executor) refused(j calls.Run, s registry.Session, c *Conversation) *registry.Envelope {
+	p := j.Prepared
 	if env := e.unavailable(p, s); env != nil {
 		return env
 	}
-	return e.tooOften(p, s)
+	if env := e.tooOften(p, s); env != nil {
+		return env
+	}
+	why := e.noRoom(p, s, c, deed(j, s))
+	if p.Tool().SideEffects == spec.SideEffectsWrites && e.opts.Ledger == nil {
+		why = registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())
+	}
+	if why == nil {
+		return nil
+	}
+	env := p.Refuse(why)
+	return &env
 }
 
 // unavailable returns the answer to a call whose tool is not available any more, or not at this time.

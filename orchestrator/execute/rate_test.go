@@ -169,7 +169,7 @@ func TestNobodyIsAskedBeyondTheLimit(t *testing.T) {
 		}
 		limited(t, *q.Refused, time.Hour)
 		limited(t, approved("c4"), time.Hour)
-		if env, _ := f.e.RunStored(t.Context(), f.tools, kept, Conversation{}); !failed(env, registry.ErrorRateLimit) {
+		if env, _ := f.e.RunStored(t.Context(), "call_1", f.tools, kept, Conversation{}); !failed(env, registry.ErrorRateLimit) {
 			t.Errorf("a stored call: %+v", env)
 		}
 	})

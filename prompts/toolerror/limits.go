@@ -50,12 +50,17 @@ func TooManyJobs(name string) Words {
 	}
 }
 
-// NoJobs refuses long work where nobody could be told of its end.
+// NoJobs refuses long work whose end could not be reported.
 func NoJobs(name string) Words {
 	return Words{
-		fmt.Sprintf("%q was not begun: it takes long, and this conversation is kept by the client alone, so its result could not be told here.", name),
+		fmt.Sprintf("%q was not started: it takes long, and its result could not be reported, because the gateway does not keep this conversation.", name),
 		"Tell the user that it cannot be done in this conversation.",
 	}
+}
+
+// JobUnread answers a repeated call whose job cannot be read.
+func JobUnread() Words {
+	return Words{"This was requested before. How far it is cannot be read now.", "Tell the user to ask again in a moment."}
 }
 
 // JobOfAnotherVersion ends long work whose tool has changed since it was begun.
