@@ -9,6 +9,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/registry"
+	"voicegw/transport"
 )
 
 // found is the answer of a retrieval tool.
@@ -103,7 +104,7 @@ func TestApprovedIsDeliveredWithItsRequest(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		asked := f.proposed()
 		broken := func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("gone")}
+			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
 		}
 		if _, err := f.respond(t.Context(), Request{Confirmation: &Confirmation{Token: asked.Token, Approved: true}}, broken); err != nil {
 			t.Fatal(err)

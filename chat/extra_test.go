@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"voicegw/protocol"
+	"voicegw/transport"
 )
 
 // signed is a step whose message and calls carry something of the model's own.
@@ -46,7 +47,7 @@ func TestExtrasGoBack(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		const calls = `{"of":"first"} {"of":"first","call":0} {"of":"first","call":1}`
 		lost := func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("no route")}
+			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
 		}
 		f.say("Go", signed(callsTools(nth(1), "change", `{"name":"a"}`, nth(2), "look", `{}`), "first"), lost)
 		if got := extras(f.last()); got != calls {

@@ -29,6 +29,7 @@ import (
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/transport"
 )
 
 func TestMain(m *testing.M) {
@@ -148,7 +149,7 @@ func (s *script) Complete(ctx context.Context, p Prompt, delta func(string)) (Re
 	if len(s.steps) == 0 {
 		s.mu.Unlock()
 		s.t.Error("the model was asked once more than the test knows")
-		return Reply{}, &ModelError{Kind: KindProtocol, Err: errors.New("the script is over")}
+		return Reply{}, &ModelError{Kind: transport.KindUnreadable, Err: errors.New("the script is over")}
 	}
 	do := s.steps[0]
 	s.steps = s.steps[1:]

@@ -10,6 +10,7 @@ import (
 
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
+	"voicegw/transport"
 )
 
 // TestWhoFollowsATurn is told of everything in it in its order, and its calls know where they belong.
@@ -50,7 +51,7 @@ func TestWhoFollowsATurn(t *testing.T) {
 			return Reply{Text: "Hello."}, nil
 		})
 		f.say("And?", func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("gone")}
+			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
 		})
 	})
 	want := []string{"replied Hello.", "over completed", "replied", "over failedprovider_unavailable"}

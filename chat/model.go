@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"voicegw/transport"
 )
 
 // Role is the author of a message.
@@ -138,31 +140,16 @@ type Model interface {
 	Complete(ctx context.Context, p Prompt, delta func(text string)) (Reply, error)
 }
 
-// ErrorKind classifies the failures of a model.
-type ErrorKind string
-
-// The kinds.
-const (
-	KindAuth        ErrorKind = "auth"        // the key is wrong or lacks a permission
-	KindRequest     ErrorKind = "request"     // the provider does not accept the request
-	KindRateLimit   ErrorKind = "rate_limit"  // too many requests or tokens in a short time
-	KindQuota       ErrorKind = "quota"       // the account's quota is used up
-	KindTooLong     ErrorKind = "too_long"    // the conversation is longer than the model accepts
-	KindFiltered    ErrorKind = "filtered"    // the provider's filter refuses the question
-	KindUnavailable ErrorKind = "unavailable" // overloaded, unreachable, or the connection broke
-	KindProtocol    ErrorKind = "protocol"    // the answer is unreadable or exceeds a limit
-)
-
 // ModelError is a failure of a model. It contains no key.
 type ModelError struct {
-	Kind ErrorKind
+	Kind transport.Kind
 	// Status is the HTTP status; 0 without one.
 	Status int
 	// RetryAfter is how long the provider asks to wait; 0 if it says nothing.
 	RetryAfter time.Duration
 	// Begun is true if part of the answer had already arrived.
 	Begun bool
-	// Param is the field of the request that the provider does not accept, for KindRequest; empty
+	// Param is the field of the request that the provider does not accept, for KindInvalid; empty
 	// if it names none.
 	Param string
 	Err   error
@@ -180,4 +167,4 @@ func (e *ModelError) Error() string {
 func (e *ModelError) Unwrap() error { return e.Err }
 
 // Retryable reports whether the same request may succeed later.
-func (e *ModelError) Retryable() bool { return e.Kind == KindRateLimit || e.Kind == KindUnavailable }
+func (e *ModelError) Retryable() bool { return e.Kind.Retryable() }

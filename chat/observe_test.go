@@ -8,6 +8,7 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
+	"voicegw/transport"
 )
 
 // TestTurnsAreObserved: whoever counts is told of each turn once, with how long it took until its first
@@ -24,7 +25,7 @@ func TestTurnsAreObserved(t *testing.T) {
 			return Reply{Text: "Hello.", Usage: Usage{Input: 10, Output: 2}}, nil
 		})
 		f.say("And?", func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("gone")}
+			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
 		})
 		want := []TurnOver{
 			{Status: protocol.DoneCompleted, Took: time.Second, First: 300 * time.Millisecond, Usage: Usage{Input: 10, Output: 2}},

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
+	"voicegw/transport"
 )
 
 // seen are the images of a prompt's messages.
@@ -123,7 +124,7 @@ func TestBlindModelIsShownNothing(t *testing.T) {
 
 // TestImageThatTheProviderRefuses: the client is told that it is its image, and not the gateway.
 func TestImageThatTheProviderRefuses(t *testing.T) {
-	fails := func(kind ErrorKind, words string) step {
+	fails := func(kind transport.Kind, words string) step {
 		return func(context.Context, Prompt, func(string)) (Reply, error) {
 			return Reply{}, &ModelError{Kind: kind, Err: errors.New(words)}
 		}
@@ -131,14 +132,14 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 	image := []Part{{Image: "https://example.com/1"}}
 	for words, c := range map[string]struct {
 		parts []Part
-		kind  ErrorKind
+		kind  transport.Kind
 		want  string
 	}{
-		"Invalid image_url":         {image, KindRequest, errcode.SettingRefused},
-		"The Image is broken":       {image, KindRequest, errcode.SettingRefused},
-		"Something else":            {image, KindRequest, errcode.ProviderError},
-		"Image service unavailable": {image, KindUnavailable, errcode.ProviderUnavailable},
-		"no image here":             {nil, KindRequest, errcode.ProviderError},
+		"Invalid image_url":         {image, transport.KindInvalid, errcode.SettingRefused},
+		"The Image is broken":       {image, transport.KindInvalid, errcode.SettingRefused},
+		"Something else":            {image, transport.KindInvalid, errcode.ProviderError},
+		"Image service unavailable": {image, transport.KindRetry, errcode.ProviderUnavailable},
+		"no image here":             {nil, transport.KindInvalid, errcode.ProviderError},
 	} {
 		bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))

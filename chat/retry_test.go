@@ -19,6 +19,7 @@ import (
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/transport"
 )
 
 // lines are all messages of an answer in their own words, without the numbers of a stream;
@@ -222,7 +223,7 @@ func TestFailedMessageGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, setting{}, func(t *testing.T, f *fixture) {
 				lost := func(context.Context, Prompt, func(string)) (Reply, error) {
-					return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("no route")}
+					return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
 				}
 				elsewhere := newFixture(t, setting{besides: f})
 				for i, try := range []struct {
@@ -327,7 +328,7 @@ func TestTooLongToBeKept(t *testing.T) {
 			}
 		}
 		lost := func(context.Context, Prompt, func(string)) (Reply, error) {
-			return Reply{}, &ModelError{Kind: KindUnavailable, Err: errors.New("no route")}
+			return Reply{}, &ModelError{Kind: transport.KindRetry, Err: errors.New("no route")}
 		}
 		_, _ = f.respond(t.Context(), req, calls(nth(1)), lost)
 		g := newFixture(t, setting{besides: f})

@@ -5,14 +5,17 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
+	"voicegw/transport"
 )
 
 // TestRetryableOfTroubles: what the client is told of a failure agrees with the table of all
 // codes.
 func TestRetryableOfTroubles(t *testing.T) {
 	all := []protocol.Error{*noAnswer(), *refused()}
-	for _, told := range troubles {
-		all = append(all, told)
+	for _, k := range transport.Kinds() {
+		if row := k.Failure(); row.Code != "" {
+			all = append(all, protocol.Error{Code: row.Code, Retryable: row.Later})
+		}
 	}
 	for _, told := range all {
 		switch retry := errcode.RetryOf(told.Code); {

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/transport"
 )
 
 // TestBrokenOff: what a user has read of an answer that broke off stays in the conversation with
@@ -19,7 +20,7 @@ func TestBrokenOff(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		breaks := func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
 			delta("It is in the")
-			return Reply{}, &ModelError{Kind: KindUnavailable, Begun: true, Err: errors.New("reset")}
+			return Reply{}, &ModelError{Kind: transport.KindRetry, Begun: true, Err: errors.New("reset")}
 		}
 		told := f.say("Where?", callsTools(nth(1), "look", `{}`), breaks)
 		if told.types() != "tool.started tool.ended error usage done" || told.done().Status != protocol.DoneFailed {

@@ -17,6 +17,7 @@ import (
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/transport"
 )
 
 // TestTurn: what a turn with a tool tells, in order, and what the model is given.
@@ -159,29 +160,30 @@ func TestRounds(t *testing.T) {
 // TestModelFails: each kind of failure is told in words for the user, without the
 // provider's; what was done before it stays in the conversation.
 func TestModelFails(t *testing.T) {
-	for kind, want := range map[ErrorKind]protocol.Error{
-		KindAuth:        {Code: errcode.ProviderAuth},
-		KindRequest:     {Code: errcode.ProviderError},
-		KindProtocol:    {Code: errcode.ProviderAnswer},
-		KindQuota:       {Code: errcode.ProviderQuota},
-		KindTooLong:     {Code: errcode.TooLong},
-		KindFiltered:    {Code: errcode.ContentFilter},
-		KindRateLimit:   {Code: errcode.ProviderBusy, Retryable: true},
-		KindUnavailable: {Code: errcode.ProviderUnavailable, Retryable: true},
-		"new":           {Code: errcode.ProviderError},                        // a kind that has no words yet
-		"":              {Code: errcode.ProviderUnavailable, Retryable: true}, // no ModelError
+	for kind, want := range map[transport.Kind]protocol.Error{
+		transport.KindAuth:       {Code: errcode.ProviderAuth},
+		transport.KindInvalid:    {Code: errcode.ProviderError},
+		transport.KindUnreadable: {Code: errcode.ProviderAnswer},
+		transport.KindQuota:      {Code: errcode.ProviderQuota},
+		transport.KindTooLong:    {Code: errcode.TooLong},
+		transport.KindFiltered:   {Code: errcode.ContentFilter},
+		transport.KindRateLimit:  {Code: errcode.ProviderBusy, Retryable: true},
+		transport.KindRetry:      {Code: errcode.ProviderUnavailable, Retryable: true},
+		transport.KindServer:     {Code: errcode.ProviderUnavailable, Retryable: true},
+		200:                      {Code: errcode.ProviderError},                        // a kind that has no words yet
+		0:                        {Code: errcode.ProviderUnavailable, Retryable: true}, // no ModelError
 	} {
-		t.Run(string(kind), func(t *testing.T) {
+		t.Run(kind.String(), func(t *testing.T) {
 			bubble(t, setting{}, func(t *testing.T, f *fixture) {
 				told := f.say("Go", callsTools(nth(1), "book", `{"name":"x"}`), func(_ context.Context, _ Prompt, delta func(string)) (Reply, error) {
 					delta("It is")
-					if kind == "" {
+					if kind == 0 {
 						return Reply{}, errors.New("inner secret")
 					}
 					return Reply{}, &ModelError{Kind: kind, Status: 400, RetryAfter: 3 * time.Second, Err: errors.New("inner secret")}
 				})
 				errs := of[*protocol.Error](told)
-				if kind != "" {
+				if kind != 0 {
 					want.RetryAfterMS = 3000
 				}
 				if len(errs) != 1 || errs[0].Code != want.Code || errs[0].RetryAfterMS != want.RetryAfterMS || errs[0].Retryable != want.Retryable || strings.Contains(errs[0].Message, "secret") {
@@ -375,7 +377,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 	} {
 		bubble(t, setting{}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, Prompt, func(string)) (Reply, error) {
-				return Reply{}, &ModelError{Kind: KindRequest, Param: words[0], Err: errors.New(words[1])}
+				return Reply{}, &ModelError{Kind: transport.KindInvalid, Param: words[0], Err: errors.New(words[1])}
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -9,12 +9,13 @@ import (
 	"voicegw/conversation"
 	"voicegw/cost"
 	"voicegw/protocol"
+	"voicegw/transport"
 )
 
 // TestUsageIsGuessed: an answer whose usage the model does not report, or that is broken off before the
 // report, is billed by a guess, and the client is told so; one that is reported is billed as it says.
 func TestUsageIsGuessed(t *testing.T) {
-	broken := &ModelError{Kind: KindUnavailable, Err: errors.New("gone")}
+	broken := &ModelError{Kind: transport.KindRetry, Err: errors.New("gone")}
 	reported := Usage{Input: 9, Cached: 3, Output: 4}
 	for name, tc := range map[string]struct {
 		reply   Reply

@@ -33,9 +33,7 @@ var (
 		errcode.InvalidMessage, errcode.UnknownType, errcode.InvalidAudio, errcode.AudioTooFast, errcode.AlreadyStarted,
 		errcode.ConfirmationUnknown, errcode.ConfirmationUsed, errcode.ConfirmationExpired, errcode.SessionEnding, errcode.TooLong,
 	}
-	kinds = []transport.Kind{
-		transport.KindRetry, transport.KindExpired, transport.KindRefused, transport.KindAuth, transport.KindQuota, transport.KindInvalid, transport.KindClosed,
-	}
+	kinds = transport.Kinds()[1:] // but for KindIgnore
 )
 
 // failed is the outcome of a rotation without a new connection.

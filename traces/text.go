@@ -64,7 +64,7 @@ func (x *text) replied(at time.Time, r *chat.Replied) {
 	if r.Err != nil {
 		a.finish, a.failed = "", "canceled"
 		if failed, ok := errors.AsType[*chat.ModelError](r.Err); ok {
-			a.failed = string(failed.Kind)
+			a.failed = failed.Kind.String()
 		}
 	}
 	if x.t.opts.Content {

@@ -15,6 +15,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/transport"
 )
 
 // writing is a turn in text whose calls the package calls decides.
@@ -81,7 +82,7 @@ func TestTextTrees(t *testing.T) {
 		},
 		"text_failed_provider": func(w *writing) {
 			w.replied(200, chat.Reply{}, nil)
-			w.replied(900, chat.Reply{}, &chat.ModelError{Kind: chat.KindUnavailable, Status: 503})
+			w.replied(900, chat.Reply{}, &chat.ModelError{Kind: transport.KindRetry, Status: 503})
 			w.over(chat.TurnOver{Status: protocol.DoneFailed, Code: "provider_unavailable"})
 		},
 		"text_left": func(w *writing) {

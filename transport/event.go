@@ -54,7 +54,7 @@ const (
 type ResponseDone struct {
 	ID     string
 	Status ResponseStatus
-	// Err is why a response failed; nil otherwise.
+	// Err is why a response failed or is incomplete; nil otherwise.
 	Err *Error
 }
 

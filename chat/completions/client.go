@@ -21,6 +21,7 @@ import (
 	"voicegw/chat"
 	"voicegw/internal/bounded"
 	"voicegw/internal/shorten"
+	"voicegw/transport"
 )
 
 // Options configure a Client.
@@ -134,7 +135,7 @@ func normalise(r *http.Request, next option.MiddlewareNext) (*http.Response, err
 	}
 	said, _ := readProblem(body)
 	resp.Body = io.NopCloser(bytes.NewReader(said.normal()))
-	if k := said.kind(resp.StatusCode); k != chat.KindRateLimit && k != chat.KindUnavailable {
+	if !said.kind(resp.StatusCode).Retryable() {
 		resp.Header.Set("X-Should-Retry", "false")
 	}
 	return resp, nil
@@ -249,14 +250,14 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	out := &chat.ModelError{Kind: chat.KindUnavailable, Begun: begun}
+	out := &chat.ModelError{Kind: transport.KindRetry, Begun: begun}
 	if over, ok := bounded.As(err); ok {
 		out.Err, out.Status = over, over.Status
-		if out.Kind = chat.KindProtocol; over.Passing() {
-			out.Kind = chat.KindUnavailable
+		if out.Kind = transport.KindUnreadable; over.Passing() {
+			out.Kind = transport.KindRetry
 		}
 		if over.Bound == bounded.BoundFailure {
-			out.Kind = kindOfStatus(over.Status)
+			out.Kind = transport.KindOfStatus(over.Status)
 		}
 		return out
 	}
@@ -272,15 +273,18 @@ func (c *Client) failure(ctx context.Context, err error, begun bool) error {
 		if api.Response != nil {
 			out.RetryAfter = retryAfter(api.Response.Header, time.Now())
 		}
+		if out.RetryAfter == 0 {
+			out.RetryAfter = transport.WaitIn(said.Message)
+		}
 	case errors.As(err, &told):
 		out.Kind, out.Param = told.kind(0), told.Param
 		out.Err = c.words(told.Message, "the provider broke its answer off with an error")
 	case errors.As(err, &bad):
-		out.Kind, out.Err = chat.KindProtocol, c.words(bad.Error(), "")
+		out.Kind, out.Err = transport.KindUnreadable, c.words(bad.Error(), "")
 	default:
 		out.Err = c.cause(err)
 		if garbled(err) {
-			out.Kind = chat.KindProtocol
+			out.Kind = transport.KindUnreadable
 		}
 	}
 	return out

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
+	"voicegw/transport"
 )
 
 // hello is a good answer.
@@ -141,18 +142,18 @@ func TestRetries(t *testing.T) {
 		asked   int
 		least   time.Duration // of all pauses together
 		most    time.Duration
-		kind    chat.ErrorKind // empty for an answer
+		kind    transport.Kind // zero for an answer
 	}{
 		"429":                               {answers: []response{failed(429, nil), {body: hello}}, asked: 2, least: 300 * time.Millisecond, most: time.Second},
 		"500, 503, and a broken connection": {answers: []response{failed(500, nil), failed(503, nil), {err: refused}, {body: hello}}, asked: 4, least: 2 * time.Second, most: 4 * time.Second},
 		"Retry-After is kept":               {answers: []response{failed(429, map[string]string{"Retry-After": "7"}), {body: hello}}, asked: 2, least: 7 * time.Second, most: 7 * time.Second},
-		"as long as allowed":                {answers: []response{failed(503, nil)}, asked: 4, least: 2 * time.Second, most: 4 * time.Second, kind: chat.KindUnavailable},
-		"never":                             {answers: []response{failed(503, nil)}, retries: -1, asked: 1, kind: chat.KindUnavailable},
-		"quota is not":                      {answers: []response{{status: 429, body: `{"error":{"message":"x","code":"insufficient_quota"}}`}}, asked: 1, kind: chat.KindQuota},
-		"400 is not":                        {answers: []response{failed(400, nil)}, asked: 1, kind: chat.KindRequest},
-		"401 is not":                        {answers: []response{failed(401, nil)}, asked: 1, kind: chat.KindAuth},
-		"after the first byte":              {answers: []response{{body: lines(text("Hel")), cut: true}}, asked: 1, kind: chat.KindUnavailable},
-		"an error in the stream":            {answers: []response{{body: lines(text("Hel"), `{"error":{"message":"overloaded"}}`)}}, asked: 1, kind: chat.KindUnavailable},
+		"as long as allowed":                {answers: []response{failed(503, nil)}, asked: 4, least: 2 * time.Second, most: 4 * time.Second, kind: transport.KindServer},
+		"never":                             {answers: []response{failed(503, nil)}, retries: -1, asked: 1, kind: transport.KindServer},
+		"quota is not":                      {answers: []response{{status: 429, body: `{"error":{"message":"x","code":"insufficient_quota"}}`}}, asked: 1, kind: transport.KindQuota},
+		"400 is not":                        {answers: []response{failed(400, nil)}, asked: 1, kind: transport.KindInvalid},
+		"401 is not":                        {answers: []response{failed(401, nil)}, asked: 1, kind: transport.KindAuth},
+		"after the first byte":              {answers: []response{{body: lines(text("Hel")), cut: true}}, asked: 1, kind: transport.KindRetry},
+		"an error in the stream":            {answers: []response{{body: lines(text("Hel"), `{"error":{"message":"overloaded"}}`)}}, asked: 1, kind: transport.KindRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestRetries(t *testing.T) {
 				if took := p.at[len(p.at)-1].Sub(p.at[0]); took < tc.least || took > tc.most {
 					t.Errorf("the pauses were %s, want %s to %s", took, tc.least, tc.most)
 				}
-				if tc.kind == "" {
+				if tc.kind == 0 {
 					if err != nil || reply.Text != "Hello" {
 						t.Errorf("%+v, %v", reply, err)
 					}
@@ -189,55 +190,55 @@ func TestErrors(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		answer    response
-		kind      chat.ErrorKind
+		kind      transport.Kind
 		status    int
 		after     time.Duration
 		begun     bool
 		retryable bool
 		says      string
 	}{
-		"key":                        {answer: response{status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + secretKey + `.","code":"invalid_api_key"}}`}, kind: chat.KindAuth, status: 401, says: "Incorrect API key"},
-		"not allowed":                {answer: response{status: 403, body: `{"error":{"message":"no"}}`}, kind: chat.KindAuth, status: 403, says: "no"},
-		"wrong request":              {answer: response{status: 400, body: `{"error":{"message":"Unknown parameter","param":"tools"}}`}, kind: chat.KindRequest, status: 400, says: "Unknown parameter"},
-		"no such model":              {answer: response{status: 404, body: `no json`}, kind: chat.KindRequest, status: 404, says: "Not Found"},
-		"too much":                   {answer: response{status: 429, header: map[string]string{"Retry-After": "3"}, body: `{"error":{"message":"slow down"}}`}, kind: chat.KindRateLimit, status: 429, after: 3 * time.Second, retryable: true, says: "slow down"},
-		"Retry-After is a date":      {answer: response{status: 429, header: map[string]string{"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, body: `{}`}, kind: chat.KindRateLimit, status: 429, retryable: true},
-		"overloaded":                 {answer: response{status: 503, body: `<html>busy</html>`}, kind: chat.KindUnavailable, status: 503, retryable: true, says: "Service Unavailable"},
-		"a timeout":                  {answer: response{status: 408, body: `{}`}, kind: chat.KindUnavailable, status: 408, retryable: true},
-		"unreachable":                {answer: response{err: &url.Error{Op: "Post", URL: "http://provider.test/v1?key=" + secretKey, Err: errors.New("no route to host")}}, kind: chat.KindUnavailable, retryable: true, says: "no route"},
-		"broken off":                 {answer: response{body: lines(text("Hel")), cut: true}, kind: chat.KindUnavailable, begun: true, retryable: true},
-		"ended early":                {answer: response{body: lines(text("Hel"))}, kind: chat.KindUnavailable, begun: true, retryable: true, says: "finish_reason"},
-		"ended early, in a call":     {answer: response{body: lines(call(`{"id":"call_a","function":{"name":"one","arguments":"{}"}}`))}, kind: chat.KindUnavailable, begun: true, retryable: true},
-		"empty":                      {answer: response{}, kind: chat.KindUnavailable, retryable: true},
-		"only the end":               {answer: response{body: stream()}, kind: chat.KindUnavailable, retryable: true},
-		"an error in the stream":     {answer: response{body: lines(`{"error":{"message":"bad key ` + secretKey + `"}}`)}, kind: chat.KindUnavailable, retryable: true, says: "bad key"},
-		"garbage":                    {answer: response{body: lines(text("Hel"), `{"choices":`)}, kind: chat.KindProtocol, begun: true},
-		"out of quota":               {answer: response{status: 429, body: `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`}, kind: chat.KindQuota, status: 429, says: "quota"},
-		"out of credits":             {answer: response{status: 402, body: `{"error":{"message":"Insufficient credits","code":402}}`}, kind: chat.KindQuota, status: 402, says: "credits"},
-		"a conversation too long":    {answer: response{status: 400, body: `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`}, kind: chat.KindTooLong, status: 400},
-		"too long, in words":         {answer: response{status: 400, body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","code":400}}`}, kind: chat.KindTooLong, status: 400},
-		"too long, as a text":        {answer: response{status: 422, body: `{"detail":"prompt is too long: 9000 tokens"}`}, kind: chat.KindTooLong, status: 422},
-		"filtered":                   {answer: response{status: 400, body: `{"error":{"message":"The response was filtered","code":"content_filter","status":400}}`}, kind: chat.KindFiltered, status: 400},
-		"an error as a text":         {answer: response{status: 404, body: `{"error":"model 'x' not found"}`}, kind: chat.KindRequest, status: 404, says: "not found"},
-		"an error in a list":         {answer: response{status: 429, body: `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`}, kind: chat.KindRateLimit, status: 429, retryable: true, says: "exhausted"},
-		"a wait in ms":               {answer: response{status: 429, header: map[string]string{"Retry-After-Ms": "1500"}, body: `{}`}, kind: chat.KindRateLimit, status: 429, after: 1500 * time.Millisecond, retryable: true},
-		"a web page":                 {answer: response{header: map[string]string{"Content-Type": "text/html"}, body: "<!DOCTYPE html><html>Log in</html>"}, kind: chat.KindProtocol, says: "web page"},
-		"no choice":                  {answer: response{body: `{"object":"chat.completion","choices":[]}`}, kind: chat.KindUnavailable, retryable: true, says: "empty"},
-		"a JSON list":                {answer: response{body: `[1]`}, kind: chat.KindProtocol, says: "list"},
-		"half a JSON answer":         {answer: response{body: `{"choices":[{"mess`}, kind: chat.KindProtocol},
-		"an event that is a list":    {answer: response{body: lines(text("Hel"), `[]`)}, kind: chat.KindProtocol, begun: true},
-		"content that is a number":   {answer: response{body: stream(chunk(`{"content":7}`, ""))}, kind: chat.KindProtocol},
-		"an error in one piece":      {answer: response{body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`}, kind: chat.KindRateLimit, retryable: true, says: "slow down"},
-		"quota, in the stream":       {answer: response{body: lines(text("Hel"), `{"error":{"message":"no more","code":"insufficient_quota"}}`)}, kind: chat.KindQuota, begun: true, says: "no more"},
-		"ended with an error":        {answer: response{body: stream(text("Hel"), chunk(`{}`, "error"))}, kind: chat.KindUnavailable, begun: true, retryable: true, says: "reason error"},
-		"an object that is an error": {answer: response{body: `{"object":"error","message":"no such model","type":"NotFoundError","code":404}`}, kind: chat.KindRequest, says: "no such model"},
-		"the same in an event":       {answer: response{body: lines(`{"object":"error","message":"too busy","code":429}`)}, kind: chat.KindRateLimit, retryable: true, says: "too busy"},
-		"a detail":                   {answer: response{body: `{"detail":"Not Found"}`}, kind: chat.KindUnavailable, retryable: true, says: "Not Found"},
-		"a status, in the stream":    {answer: response{body: lines(text("Hel"), `{"error":{"message":"upstream","code":429}}`)}, kind: chat.KindRateLimit, begun: true, retryable: true},
-		"an event named error":       {answer: response{body: "event: error\ndata: {\"message\":\"overloaded " + secretKey + "\"}\n\n"}, kind: chat.KindUnavailable, retryable: true, says: "overloaded"},
-		"too long":                   {answer: response{body: stream(text(long), text(long), chunk(`{}`, "stop"))}, kind: chat.KindProtocol, begun: true, says: "262144 bytes"},
-		"too many calls":             {answer: response{body: stream(append(manyCalls, chunk(`{}`, "tool_calls"))...)}, kind: chat.KindProtocol, begun: true, says: "32 tools"},
-		"arguments too long":         {answer: response{body: stream(call(`{"index":0,"id":"a","function":{"name":"one","arguments":"`+long+`"}}`), call(`{"index":1,"id":"b","function":{"name":"one","arguments":"`+long+`"}}`))}, kind: chat.KindProtocol, begun: true, says: "arguments"},
+		"key":                        {answer: response{status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + secretKey + `.","code":"invalid_api_key"}}`}, kind: transport.KindAuth, status: 401, says: "Incorrect API key"},
+		"not allowed":                {answer: response{status: 403, body: `{"error":{"message":"no"}}`}, kind: transport.KindAuth, status: 403, says: "no"},
+		"wrong request":              {answer: response{status: 400, body: `{"error":{"message":"Unknown parameter","param":"tools"}}`}, kind: transport.KindInvalid, status: 400, says: "Unknown parameter"},
+		"no such model":              {answer: response{status: 404, body: `no json`}, kind: transport.KindInvalid, status: 404, says: "Not Found"},
+		"too much":                   {answer: response{status: 429, header: map[string]string{"Retry-After": "3"}, body: `{"error":{"message":"slow down"}}`}, kind: transport.KindRateLimit, status: 429, after: 3 * time.Second, retryable: true, says: "slow down"},
+		"Retry-After is a date":      {answer: response{status: 429, header: map[string]string{"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, body: `{}`}, kind: transport.KindRateLimit, status: 429, retryable: true},
+		"overloaded":                 {answer: response{status: 503, body: `<html>busy</html>`}, kind: transport.KindServer, status: 503, retryable: true, says: "Service Unavailable"},
+		"a timeout":                  {answer: response{status: 408, body: `{}`}, kind: transport.KindRetry, status: 408, retryable: true},
+		"unreachable":                {answer: response{err: &url.Error{Op: "Post", URL: "http://provider.test/v1?key=" + secretKey, Err: errors.New("no route to host")}}, kind: transport.KindRetry, retryable: true, says: "no route"},
+		"broken off":                 {answer: response{body: lines(text("Hel")), cut: true}, kind: transport.KindRetry, begun: true, retryable: true},
+		"ended early":                {answer: response{body: lines(text("Hel"))}, kind: transport.KindRetry, begun: true, retryable: true, says: "finish_reason"},
+		"ended early, in a call":     {answer: response{body: lines(call(`{"id":"call_a","function":{"name":"one","arguments":"{}"}}`))}, kind: transport.KindRetry, begun: true, retryable: true},
+		"empty":                      {answer: response{}, kind: transport.KindRetry, retryable: true},
+		"only the end":               {answer: response{body: stream()}, kind: transport.KindRetry, retryable: true},
+		"an error in the stream":     {answer: response{body: lines(`{"error":{"message":"bad key ` + secretKey + `"}}`)}, kind: transport.KindRetry, retryable: true, says: "bad key"},
+		"garbage":                    {answer: response{body: lines(text("Hel"), `{"choices":`)}, kind: transport.KindUnreadable, begun: true},
+		"out of quota":               {answer: response{status: 429, body: `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`}, kind: transport.KindQuota, status: 429, says: "quota"},
+		"out of credits":             {answer: response{status: 402, body: `{"error":{"message":"Insufficient credits","code":402}}`}, kind: transport.KindQuota, status: 402, says: "credits"},
+		"a conversation too long":    {answer: response{status: 400, body: `{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`}, kind: transport.KindTooLong, status: 400},
+		"too long, in words":         {answer: response{status: 400, body: `{"error":{"message":"the request exceeds the available context size","type":"exceed_context_size_error","code":400}}`}, kind: transport.KindTooLong, status: 400},
+		"too long, as a text":        {answer: response{status: 422, body: `{"detail":"prompt is too long: 9000 tokens"}`}, kind: transport.KindTooLong, status: 422},
+		"filtered":                   {answer: response{status: 400, body: `{"error":{"message":"The response was filtered","code":"content_filter","status":400}}`}, kind: transport.KindFiltered, status: 400},
+		"an error as a text":         {answer: response{status: 404, body: `{"error":"model 'x' not found"}`}, kind: transport.KindInvalid, status: 404, says: "not found"},
+		"an error in a list":         {answer: response{status: 429, body: `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`}, kind: transport.KindRateLimit, status: 429, retryable: true, says: "exhausted"},
+		"a wait in ms":               {answer: response{status: 429, header: map[string]string{"Retry-After-Ms": "1500"}, body: `{}`}, kind: transport.KindRateLimit, status: 429, after: 1500 * time.Millisecond, retryable: true},
+		"a web page":                 {answer: response{header: map[string]string{"Content-Type": "text/html"}, body: "<!DOCTYPE html><html>Log in</html>"}, kind: transport.KindUnreadable, says: "web page"},
+		"no choice":                  {answer: response{body: `{"object":"chat.completion","choices":[]}`}, kind: transport.KindRetry, retryable: true, says: "empty"},
+		"a JSON list":                {answer: response{body: `[1]`}, kind: transport.KindUnreadable, says: "list"},
+		"half a JSON answer":         {answer: response{body: `{"choices":[{"mess`}, kind: transport.KindUnreadable},
+		"an event that is a list":    {answer: response{body: lines(text("Hel"), `[]`)}, kind: transport.KindUnreadable, begun: true},
+		"content that is a number":   {answer: response{body: stream(chunk(`{"content":7}`, ""))}, kind: transport.KindUnreadable},
+		"an error in one piece":      {answer: response{body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`}, kind: transport.KindRateLimit, retryable: true, says: "slow down"},
+		"quota, in the stream":       {answer: response{body: lines(text("Hel"), `{"error":{"message":"no more","code":"insufficient_quota"}}`)}, kind: transport.KindQuota, begun: true, says: "no more"},
+		"ended with an error":        {answer: response{body: stream(text("Hel"), chunk(`{}`, "error"))}, kind: transport.KindRetry, begun: true, retryable: true, says: "reason error"},
+		"an object that is an error": {answer: response{body: `{"object":"error","message":"no such model","type":"NotFoundError","code":404}`}, kind: transport.KindInvalid, says: "no such model"},
+		"the same in an event":       {answer: response{body: lines(`{"object":"error","message":"too busy","code":429}`)}, kind: transport.KindRateLimit, retryable: true, says: "too busy"},
+		"a detail":                   {answer: response{body: `{"detail":"Not Found"}`}, kind: transport.KindRetry, retryable: true, says: "Not Found"},
+		"a status, in the stream":    {answer: response{body: lines(text("Hel"), `{"error":{"message":"upstream","code":429}}`)}, kind: transport.KindRateLimit, begun: true, retryable: true},
+		"an event named error":       {answer: response{body: "event: error\ndata: {\"message\":\"overloaded " + secretKey + "\"}\n\n"}, kind: transport.KindRetry, retryable: true, says: "overloaded"},
+		"too long":                   {answer: response{body: stream(text(long), text(long), chunk(`{}`, "stop"))}, kind: transport.KindUnreadable, begun: true, says: "262144 bytes"},
+		"too many calls":             {answer: response{body: stream(append(manyCalls, chunk(`{}`, "tool_calls"))...)}, kind: transport.KindUnreadable, begun: true, says: "32 tools"},
+		"arguments too long":         {answer: response{body: stream(call(`{"index":0,"id":"a","function":{"name":"one","arguments":"`+long+`"}}`), call(`{"index":1,"id":"b","function":{"name":"one","arguments":"`+long+`"}}`))}, kind: transport.KindUnreadable, begun: true, says: "arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &provider{answers: []response{tc.answer}}

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"voicegw/chat"
 	"voicegw/internal/bounded"
+	"voicegw/transport"
 )
 
 // problem is a provider's error. Compatible servers write it in several ways: as OpenAI does, as
@@ -68,65 +66,27 @@ func (p problem) normal() []byte {
 	return out
 }
 
-// The words, in lower case, by which providers report what an HTTP status does not
-// (developers.openai.com/api/docs/guides/error-codes, learn.microsoft.com Azure OpenAI content
-// filtering, openrouter.ai/docs/api-reference/errors and llama.cpp's server, read 2026-11-23).
-var (
-	quotaWords  = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded", "insufficient_credits"}
-	rateWords   = []string{"rate_limit_exceeded", "rate_limit_error", "resource_exhausted", "too_many_requests", "tokens", "requests"}
-	filterWords = []string{"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "moderation_blocked"}
-	authWords   = []string{"invalid_api_key", "authentication_error", "permission_error", "permission_denied", "unauthenticated"}
-	longWords   = []string{"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large"}
-	badWords    = []string{"invalid_request_error", "invalid_argument", "model_not_found", "not_found_error"}
-)
-
 // tooLong matches the messages of servers that have no code for a conversation that is too long.
 var tooLong = regexp.MustCompile(`(?i)maximum context length|context (length|window|size)|prompt is too long|too many (input )?tokens|input token count .*exceeds`)
 
 // kind classifies a provider's error; status is its HTTP status, or 0 for an error in a stream.
-func (p problem) kind(status int) chat.ErrorKind {
-	says := func(words []string) bool {
-		return slices.Contains(words, strings.ToLower(p.Code)) || slices.Contains(words, strings.ToLower(p.Type))
-	}
+func (p problem) kind(status int) transport.Kind {
 	if n, err := strconv.Atoi(p.Code); err == nil && status < 300 && n >= 400 && n < 600 {
 		status = n // the code of an error in a stream may be an HTTP status
 	}
+	said := transport.KindOfCode(p.Code, p.Type)
 	client := status < 300 || status >= 400 && status < 500
 	switch {
-	case says(quotaWords) || status == http.StatusPaymentRequired:
-		return chat.KindQuota
-	case says(longWords) || status == http.StatusRequestEntityTooLarge || client && status != http.StatusTooManyRequests && tooLong.MatchString(p.Message):
-		return chat.KindTooLong
-	case says(filterWords):
-		return chat.KindFiltered
+	case said == transport.KindQuota || said == transport.KindTooLong || said == transport.KindFiltered:
+		return said // an HTTP status says less
+	case client && status != http.StatusTooManyRequests && tooLong.MatchString(p.Message):
+		return transport.KindTooLong
 	case status >= 300:
-		return kindOfStatus(status)
-	case says(rateWords):
-		return chat.KindRateLimit
-	case says(authWords):
-		return chat.KindAuth
-	case says(badWords):
-		return chat.KindRequest
+		return transport.KindOfStatus(status)
+	case said != 0:
+		return said
 	default:
-		return chat.KindUnavailable
-	}
-}
-
-// kindOfStatus classifies a response with an unsuccessful HTTP status.
-func kindOfStatus(status int) chat.ErrorKind {
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return chat.KindAuth
-	case status == http.StatusTooManyRequests:
-		return chat.KindRateLimit
-	case status == http.StatusRequestEntityTooLarge:
-		return chat.KindTooLong
-	case status == http.StatusPaymentRequired:
-		return chat.KindQuota
-	case status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusConflict && status != http.StatusTooEarly:
-		return chat.KindRequest
-	default:
-		return chat.KindUnavailable
+		return transport.KindRetry
 	}
 }
 

@@ -169,7 +169,7 @@ func (c *conn) open(ctx context.Context, first []byte) error {
 			return nil
 		}
 	}
-	return c.fail("setup", transport.KindRetry, "no_setup_complete", errSetupLate)
+	return c.fail("setup", transport.KindTimeout, "no_setup_complete", errSetupLate)
 }
 
 // Info implements [transport.Conn].
@@ -323,20 +323,23 @@ func noWatch() bool { return true }
 
 // readError classifies the error with which the connection ended.
 func (c *conn) readError(ctx context.Context, op string, err error) *transport.Error {
-	switch code := websocket.CloseStatus(err); {
+	var closed websocket.CloseError
+	switch {
 	case c.closed.Load():
 		return c.fail(op, transport.KindClosed, "", net.ErrClosed)
+	case ctx.Err() != nil && !c.ready.Load():
+		return c.fail(op, contextKind(ctx.Err()), "no_setup_complete", fmt.Errorf("the provider did not send setupComplete in time: %w: %w", context.Cause(ctx), err))
 	case ctx.Err() != nil:
 		return c.fail(op, contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
-	case code != -1:
-		return c.fail(op, closeKind(code, c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
+	case errors.As(err, &closed):
+		return c.fail(op, closeKind(closed.Code, closed.Reason, c.ready.Load(), c.away.Load()), strconv.Itoa(int(closed.Code)), err)
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return c.fail(op, transport.KindRetry, "message_too_big", err)
 	case errors.Is(err, ws.ErrFlood):
 		return c.fail(op, transport.KindRetry, "flood", err)
 	default:
 		code := websocket.StatusAbnormalClosure
-		return c.fail(op, closeKind(code, c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
+		return c.fail(op, closeKind(code, "", c.ready.Load(), c.away.Load()), strconv.Itoa(int(code)), err)
 	}
 }
 

@@ -237,7 +237,13 @@ func (c *conn) serverError(raw json.RawMessage) *transport.Error {
 	if !c.parse(raw, &e) {
 		e.Message = "unreadable"
 	}
-	return c.fail("recv", statusKind(e.Code), statusCode(e.Status, e.Code), errorText(e.Message))
+	kind := transport.KindOfCode(e.Status)
+	if kind == 0 {
+		kind = transport.KindOfStatus(e.Code)
+	}
+	err := c.fail("recv", kind, statusCode(e.Status, e.Code), errorText(e.Message))
+	err.RetryAfter = transport.WaitIn(e.Message)
+	return err
 }
 
 func (c *conn) decodeSetup(keys map[string]json.RawMessage) {

@@ -367,8 +367,11 @@ func (d *dialog) turnComplete(reason genai.TurnCompleteReason) {
 		d.begin() // refused before it said anything, which must be reported
 	}
 	var err *transport.Error
-	if status == transport.ResponseFailed {
-		err = &transport.Error{Provider: d.provider, Op: "response", Kind: transport.KindRefused, Code: string(reason)}
+	switch status {
+	case transport.ResponseFailed:
+		err = &transport.Error{Provider: d.provider, Op: "response", Kind: transport.KindServer, Code: string(reason)}
+	case transport.ResponseIncomplete:
+		err = &transport.Error{Provider: d.provider, Op: "response", Kind: transport.KindFiltered, Code: string(reason)}
 	}
 	d.end(status, err)
 }

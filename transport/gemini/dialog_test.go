@@ -277,7 +277,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 		{
 			name:     "a turn that was refused before it said anything",
 			messages: []string{`{"serverContent":{"turnComplete":true,"turnCompleteReason":"PROHIBITED_INPUT_CONTENT"}}`},
-			want:     []string{"ResponseStarted {ID:response_1}", "ResponseDone response_1 incomplete"},
+			want:     []string{"ResponseStarted {ID:response_1}", "ResponseDone response_1 incomplete PROHIBITED_INPUT_CONTENT"},
 		},
 		{
 			name:     "a turn that failed",
@@ -304,7 +304,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 		{
 			name:     "an error at the top ends it",
 			messages: []string{`{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}`, `{"error":{"code":503}}`, `{"error":"what"}`},
-			want:     []string{"error invalid INVALID_ARGUMENT", "error retry 503", "error invalid 0"},
+			want:     []string{"error invalid INVALID_ARGUMENT", "error server 503", "error invalid 0"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

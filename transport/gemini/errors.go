@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/bounded"
 	"voicegw/transport"
 )
 
@@ -27,64 +29,47 @@ var (
 	errAudio      = errors.New("the audio is not valid base64")
 )
 
-// closeKinds is the meaning of a close code before setupComplete and after it. The
-// close reasons seen with each code are in the comments, to help in reading a log; the code
-// decides nothing by them. Codes that are missing here mean KindRetry.
-var closeKinds = map[websocket.StatusCode]struct{ setup, session transport.Kind }{
-	1000: {transport.KindRetry, transport.KindRetry},
-	1001: {transport.KindRetry, transport.KindRetry},
-	1002: {transport.KindInvalid, transport.KindRetry},
-	1003: {transport.KindInvalid, transport.KindInvalid},
-	// "Request contains an invalid argument.", "API key not valid.", a schema that
-	// breaks the rules, an unknown field; later an exhausted context, which would
-	// also exhaust a new connection with the same context.
-	1007: {transport.KindInvalid, transport.KindInvalid},
-	// "models/X is not found", "session not found" (a bad handle); later "The
-	// operation was aborted." and, at random after tool answers, "Operation is not
-	// implemented, or supported, or enabled.", after which one new attempt is right.
-	1008: {transport.KindInvalid, transport.KindRetry},
-	1009: {transport.KindInvalid, transport.KindInvalid},
-	1010: {transport.KindInvalid, transport.KindInvalid},
-	// "Internal error encountered.", "Deadline expired before operation could
-	// complete.", also "You exceeded your current quota": the code alone does not distinguish
-	// them.
-	1011: {transport.KindRetry, transport.KindRetry},
+// sessionKinds are the close codes that mean something else here, once the setup is accepted, than in
+// [transport.KindOfClose].
+//
+// Seen with 1007: "Request contains an invalid argument.", a schema that breaks the rules, an unknown
+// field, later an exhausted context. With 1008: "models/X is not found", "session not found" (a bad
+// handle), later "The operation was aborted." and, at random after tool answers, "Operation is not
+// implemented, or supported, or enabled.". With 1011: "Internal error encountered.", "Deadline expired
+// before operation could complete.".
+var sessionKinds = map[websocket.StatusCode]transport.Kind{websocket.StatusProtocolError: transport.KindRetry}
+
+// reasonKinds are the beginnings of close reasons whose code is that of other failures too (seen in
+// reports up to 2026-11-20). The service has no error code in its close frames.
+var reasonKinds = []struct {
+	reason string
+	kind   transport.Kind
+}{
+	{"You exceeded your current quota", transport.KindQuota},  // 1011
+	{"Resource has been exhausted", transport.KindRateLimit},  // 1011
+	{"API key not valid", transport.KindAuth},                 // 1007
+	{"API key expired", transport.KindAuth},                   // 1007
+	{"API Key not found", transport.KindAuth},                 // 1007
+	{"User location is not supported", transport.KindInvalid}, // 1007
 }
 
 // expiryCodes are the close codes of a connection that ends after its goAway.
 var expiryCodes = map[websocket.StatusCode]bool{1000: true, 1001: true, 1006: true, 1008: true, 1011: true}
 
-// closeKind classifies a close code. 1006 stands for an end without a close frame.
-func closeKind(code websocket.StatusCode, ready, away bool) transport.Kind {
+// closeKind classifies a close frame. 1006 stands for an end without a close frame.
+func closeKind(code websocket.StatusCode, reason string, ready, away bool) transport.Kind {
+	for _, row := range reasonKinds {
+		if strings.HasPrefix(reason, row.reason) {
+			return row.kind
+		}
+	}
 	if away && expiryCodes[code] {
 		return transport.KindExpired
 	}
-	row, known := closeKinds[code]
-	switch {
-	case !known:
-		return transport.KindRetry
-	case ready:
-		return row.session
-	default:
-		return row.setup
+	if kind, ok := sessionKinds[code]; ok && ready {
+		return kind
 	}
-}
-
-// statusKind classifies an HTTP status, of the handshake or of a top-level error
-// message.
-func statusKind(status int) transport.Kind {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return transport.KindAuth
-	case http.StatusTooManyRequests:
-		return transport.KindQuota
-	case http.StatusRequestTimeout, http.StatusTooEarly:
-		return transport.KindRetry
-	}
-	if status >= 500 {
-		return transport.KindRetry
-	}
-	return transport.KindInvalid
+	return transport.KindOfClose(int(code), ready)
 }
 
 // scrub removes the credential from text that came from outside.
@@ -110,7 +95,7 @@ func (t *Transport) fail(secret, op string, kind transport.Kind, code string, ca
 // succeed; a cancellation was this side's decision.
 func contextKind(err error) transport.Kind {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return transport.KindRetry
+		return transport.KindTimeout
 	}
 	return transport.KindClosed
 }
@@ -129,9 +114,11 @@ func statusCode(status string, number int) string {
 func (t *Transport) dialError(ctx context.Context, secret string, resp *http.Response, err error) *transport.Error {
 	switch {
 	case ctx.Err() != nil:
-		return t.fail(secret, "dial", contextKind(ctx.Err()), "", fmt.Errorf("%w: %w", context.Cause(ctx), err))
+		return t.fail(secret, "dial", contextKind(ctx.Err()), "no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", context.Cause(ctx), err))
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
-		return t.fail(secret, "dial", statusKind(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
+		out := t.fail(secret, "dial", transport.KindOfStatus(resp.StatusCode), strconv.Itoa(resp.StatusCode), err)
+		out.RetryAfter = bounded.RetryAfter(resp.Header, time.Now())
+		return out
 	default:
 		return t.fail(secret, "dial", transport.KindRetry, "", err)
 	}

@@ -28,8 +28,8 @@ func TestSuite(t *testing.T) {
 				},
 				StatusKinds: map[int]transport.Kind{
 					400: transport.KindInvalid, 401: transport.KindAuth, 403: transport.KindAuth,
-					404: transport.KindInvalid, 429: transport.KindQuota, 500: transport.KindRetry,
-					503: transport.KindRetry, 302: transport.KindInvalid,
+					404: transport.KindInvalid, 429: transport.KindRateLimit, 500: transport.KindServer,
+					503: transport.KindServer, 302: transport.KindInvalid,
 				},
 			})
 		})

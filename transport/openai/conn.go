@@ -55,6 +55,9 @@ type conn struct {
 	progress                  atomic.Int64 // events of responses
 	notified                  atomic.Bool  // Notify was called: incoming frames are read
 
+	awaited atomic.Pointer[string] // the event that the setup waits for
+	ready   atomic.Bool            // the provider has accepted the setup
+
 	keeper  keeper
 	later   sync.WaitGroup // writes that a turn must not wait for; none is added once cause is set
 	closing sync.Once      // closes ws once
@@ -254,14 +257,14 @@ func (c *conn) readError(op string, err error) *transport.Error {
 	var code string
 	switch {
 	case errors.As(err, &closed):
-		kind, code = closeKind(closed.Code, closed.Reason)
+		kind, code = closeKind(closed.Code, closed.Reason, c.ready.Load())
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		kind, code, err = transport.KindRetry, "frame_too_big", errTooBig
 	case errors.Is(err, ws.ErrFlood):
 		kind, code = transport.KindRetry, "flood"
 	default:
 		code = strconv.Itoa(int(websocket.StatusAbnormalClosure))
-		kind = closeKinds[websocket.StatusAbnormalClosure]
+		kind = transport.KindRetry
 	}
 	if doom != nil && (kind == transport.KindRetry || kind == transport.KindExpired) {
 		// The provider gave the reason before; the close code only ends the connection.

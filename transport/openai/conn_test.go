@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 	"github.com/google/go-cmp/cmp"
@@ -430,17 +431,17 @@ func TestFailedResponse(t *testing.T) {
 	n := 0
 	for code, kind := range map[string]transport.Kind{
 		"insufficient_quota": transport.KindQuota, "model_not_found": transport.KindInvalid,
-		"rate_limit_exceeded": transport.KindRefused, "": transport.KindRefused,
+		"rate_limit_exceeded": transport.KindRateLimit, "server_error": transport.KindServer, "content_filter": transport.KindFiltered, "some_new_code": transport.KindServer,
 	} {
 		n++
-		p.send(`{"type":"response.done","event_id":"e","response":{"id":"resp_%d","status":"failed","status_details":{"type":"failed","error":{"type":"t","code":%q,"message":"m"}},"output":[],"usage":null}}`, n, code)
+		p.send(`{"type":"response.done","event_id":"e","response":{"id":"resp_%d","status":"failed","status_details":{"type":"failed","error":{"type":"t","code":%q,"message":"m, please try again in 1.5s."}},"output":[],"usage":null}}`, n, code)
 		done := recvAs[transport.ResponseDone](t, conn)
-		if done.Status != transport.ResponseFailed || done.Err == nil || done.Err.Kind != kind || done.Err.Code != code || done.Err.Op != "response" {
+		if done.Status != transport.ResponseFailed || done.Err == nil || done.Err.Kind != kind || done.Err.Code != code || done.Err.Op != "response" || done.Err.RetryAfter != 1500*time.Millisecond {
 			t.Errorf("%q: %+v, want %s", code, done, kind)
 		}
 	}
 	p.send(`{"type":"response.done","event_id":"e","response":{"id":"resp_x","status":"incomplete","status_details":{"type":"incomplete","reason":"max_output_tokens"},"output":[],"usage":null}}`)
-	if done := recvAs[transport.ResponseDone](t, conn); done.Status != transport.ResponseIncomplete || done.Err != nil {
+	if done := recvAs[transport.ResponseDone](t, conn); done.Status != transport.ResponseIncomplete || done.Err == nil || done.Err.Kind != transport.KindTooLong {
 		t.Errorf("%+v", done)
 	}
 	p.send(`{"type":"error","event_id":"e","error":{"type":"invalid_request_error","code":"some_new_code","message":"m","param":"p","event_id":"item_3"}}`)

@@ -103,8 +103,8 @@ func TestConnectRefused(t *testing.T) {
 		{"the quota", fails("", "insufficient_quota", "insufficient_quota"), transport.KindQuota, "insufficient_quota"},
 		{"the model", fails("", "invalid_model", "invalid_request_error"), transport.KindInvalid, "invalid_model"},
 		{"the setup", fails(created, "unknown_parameter", "invalid_request_error"), transport.KindInvalid, "unknown_parameter"},
-		{"a server's fault", fails(created, "", "server_error"), transport.KindRetry, ""},
-		{"the rate", fails(created, "rate_limit_exceeded", "rate_limit_error"), transport.KindRetry, "rate_limit_exceeded"},
+		{"a server's fault", fails(created, "", "server_error"), transport.KindServer, ""},
+		{"the rate", fails(created, "rate_limit_exceeded", "rate_limit_error"), transport.KindRateLimit, "rate_limit_exceeded"},
 		{"closed for the key", func(p *peer) { p.Close(3000, "invalid_request_error.invalid_api_key") }, transport.KindAuth, "invalid_api_key"},
 		{"closed in the middle", func(p *peer) { p.send(created); p.next(); p.Close(1011, "") }, transport.KindRetry, "1011"},
 		{"dropped", func(p *peer) { _ = p.ws.CloseNow() }, transport.KindRetry, "1006"},
@@ -112,7 +112,7 @@ func TestConnectRefused(t *testing.T) {
 			for range maxSetupEvents {
 				p.send(`{"type":"conversation.created"}`)
 			}
-		}, transport.KindRetry, ""},
+		}, transport.KindTimeout, "no_session_created"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newServer(t)
@@ -149,11 +149,11 @@ func TestHandshakeRefused(t *testing.T) {
 		says   string
 	}{
 		{429, `{"error":{"code":"insufficient_quota","message":"no ` + secret + `"}}`, transport.KindQuota, "insufficient_quota", "429"},
-		{429, `{"error":{"code":"rate_limit_exceeded"}}`, transport.KindRetry, "429", "429"},
+		{429, `{"error":{"code":"rate_limit_exceeded"}}`, transport.KindRateLimit, "rate_limit_exceeded", "429"},
 		{401, `not JSON ` + secret, transport.KindAuth, "401", "API key"},
 		{404, ``, transport.KindInvalid, "404", "deployment"},
 		{307, ``, transport.KindInvalid, "307", "redirects"},
-		{502, strings.Repeat("x", 100_000), transport.KindRetry, "502", "502"},
+		{502, strings.Repeat("x", 100_000), transport.KindServer, "502", "502"},
 	} {
 		s.body.Store(tt.body)
 		s.status.Store(int64(tt.status))

@@ -25,6 +25,8 @@ var (
 	errTooBig     = errors.New("the provider sent a frame larger than the read limit")
 	errCrammed    = errors.New("a frame from the provider contains too many events")
 	errTooMany    = errors.New("the provider did not answer the setup within the first events")
+	errIncomplete = errors.New("the provider cut the answer off")
+	errNoReason   = errors.New("the response failed without a reason")
 	errCommand    = errors.New("not a command of package transport")
 	errEncode     = errors.New("cannot be encoded")
 )

@@ -143,10 +143,10 @@ func (c *conn) onError(ev *event) *transport.Error {
 		c.log.Debug("response_create_waits", "provider", c.info.Provider, "event_id", e.EventID)
 		return nil
 	}
-	row := rowFor(e.Code, opOf(e.EventID))
-	err := c.fault("recv", row.kind, e.Code, c.providerText(e.Type, e.Message, e.Param))
+	kind, fatal := kindOfError(e, opOf(e.EventID))
+	err := c.reported("recv", kind, e)
 	switch {
-	case row.fatal:
+	case fatal:
 		return err
 	case c.updateRefused(e.EventID):
 		c.give(transport.Reconfigured{Err: err})

@@ -49,7 +49,7 @@ func TestHistoryIsNotConfirmed(t *testing.T) {
 		begun := time.Now()
 		_, err := dialRaw(t, &rawProvider{heard: func([]byte) {}}, Options{}, transport.Setup{Reanchor: "Go on."})
 		te, _ := err.(*transport.Error)
-		if te == nil || te.Op != transport.OpHistory || te.Kind != transport.KindRetry || te.Code != "history_unconfirmed" {
+		if te == nil || te.Op != transport.OpHistory || te.Kind != transport.KindTimeout || te.Code != "history_unconfirmed" {
 			t.Errorf("Connect: %v", err)
 		}
 		if waited := time.Since(begun); waited != historyPatience {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -189,7 +190,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	switch {
 	case status == transport.ResponseCompleted:
 		c.doom = nil // it recovered
-	case errorRows[errorCode(err)].fatal:
+	case err != nil && (err.Kind == transport.KindAuth || err.Kind == transport.KindQuota):
 		c.doom = err
 	}
 	send := c.seq.done(began, bySpeech, time.Now())
@@ -223,26 +224,26 @@ func (c *conn) responseEnd(ev *responseEvent) (transport.ResponseStatus, *transp
 	case "cancelled":
 		return transport.ResponseInterrupted, nil
 	case "incomplete":
-		return transport.ResponseIncomplete, nil
-	case "failed":
-		kind, code, text := transport.KindRefused, "", "the response failed without a reason"
-		if e := ev.Response.StatusDetails.Error; e != (errorValue{}) {
-			code, text = e.Code, e.Type+": "+e.Message
-			if row, ok := errorRows[code]; ok {
-				kind = row.kind
-			}
+		kind := transport.KindOfCode(ev.Response.StatusDetails.Reason)
+		if kind == 0 {
+			kind = transport.KindRefused
 		}
-		return transport.ResponseFailed, c.fault("response", kind, code, c.providerText("response", text, ""))
+		return transport.ResponseIncomplete, c.fault("response", kind, ev.Response.StatusDetails.Reason, errIncomplete)
+	case "failed":
+		e := &ev.Response.StatusDetails.Error
+		if *e == (errorValue{}) {
+			return transport.ResponseFailed, c.fault("response", transport.KindServer, "", errNoReason)
+		}
+		kind := transport.KindOfCode(e.Code, e.Type)
+		if kind == 0 {
+			kind = transport.KindServer // the request may succeed: the attempts are bounded
+		}
+		err := c.reported("response", kind, e)
+		err.Code = cmp.Or(e.Code, e.Type)
+		return transport.ResponseFailed, err
 	default:
 		return transport.ResponseCompleted, nil
 	}
-}
-
-func errorCode(err *transport.Error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Code
 }
 
 // tokensOf is one response's usage: the provider counts per response, so it is the

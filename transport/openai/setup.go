@@ -3,7 +3,9 @@ package openai
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"voicegw/transport"
@@ -15,7 +17,11 @@ const maxSetupEvents = 1000
 // setUp waits for session.created, sends update and waits for session.updated. ctx
 // limits all of it.
 func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
-	late := func() *transport.Error { return c.fault("setup", contextKind(ctx), "", ctx.Err()) }
+	late := func() *transport.Error {
+		awaited := *c.awaited.Load()
+		return c.fault("setup", contextKind(ctx), "no_"+strings.ReplaceAll(awaited, ".", "_"), fmt.Errorf("the provider did not send %s in time: %w", awaited, ctx.Err()))
+	}
+	c.awaits(typeSessionCreated)
 	stop := c.watch(ctx, late)
 	err := c.exchange(update)
 	if !stop() {
@@ -24,10 +30,14 @@ func (c *conn) setUp(ctx context.Context, update []byte) *transport.Error {
 	return err
 }
 
+// awaits records the event that the setup waits for, to name it in an error.
+func (c *conn) awaits(event string) { c.awaited.Store(&event) }
+
 func (c *conn) exchange(update []byte) *transport.Error {
 	if err := c.await(c.updated, typeSessionCreated); err != nil {
 		return err
 	}
+	c.awaits(typeSessionUpdated)
 	writeErr := c.write(update)
 	err := c.await(c.updated, typeSessionUpdated) // even after a failed write: the read finds the reason
 	if err == nil && writeErr != nil {
@@ -43,7 +53,7 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 	for range maxSetupEvents {
 		frame, err := c.readFrame()
 		if err != nil {
-			return c.readError("setup", err)
+			return c.readError("setup", fmt.Errorf("the connection ended before %s: %w", wanted[0], err))
 		}
 		switch eventType := c.typeOf(frame); {
 		case slices.Contains(wanted, eventType):
@@ -59,7 +69,7 @@ func (c *conn) await(last func(eventType string, frame []byte) bool, wanted ...s
 			c.malformed.Add(1)
 		}
 	}
-	return c.fault("setup", transport.KindRetry, "", errTooMany)
+	return c.fault("setup", transport.KindTimeout, "no_"+strings.ReplaceAll(wanted[0], ".", "_"), fmt.Errorf("%w: %s is missing", errTooMany, wanted[0]))
 }
 
 // updated takes over a session.created or session.updated.
@@ -89,15 +99,19 @@ func (c *conn) adopt(ev *sessionEvent) {
 	}
 }
 
-// setupRefused classifies an error event that comes during the setup. If its code is not
-// retryable, the setup will not be accepted next time either, unless the server
-// reports that the fault is its own.
+// setupRefused classifies an error event that comes during the setup. If the table does not know its
+// code, the setup will not be accepted next time either.
 func (c *conn) setupRefused(e *errorValue) *transport.Error {
-	kind := transport.KindInvalid
-	if row, ok := errorRows[e.Code]; ok && row.fatal {
-		kind = row.kind
-	} else if e.Code == "rate_limit_exceeded" || e.Type == "server_error" {
-		kind = transport.KindRetry
+	kind := transport.KindOfCode(e.Code, e.Type)
+	if kind == 0 {
+		kind = transport.KindInvalid
 	}
-	return c.fault("setup", kind, e.Code, c.providerText(e.Type, e.Message, e.Param))
+	return c.reported("setup", kind, e)
+}
+
+// reported makes the error that an error object of the provider describes.
+func (c *conn) reported(op string, kind transport.Kind, e *errorValue) *transport.Error {
+	err := c.fault(op, kind, e.Code, c.providerText(e.Type, e.Message, e.Param))
+	err.RetryAfter = transport.WaitIn(e.Message)
+	return err
 }

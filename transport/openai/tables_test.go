@@ -146,7 +146,7 @@ func TestCloseKindByReason(t *testing.T) {
 		{4711, "", transport.KindRetry, "4711"},
 	}
 	for _, tt := range tests {
-		if kind, code := closeKind(tt.code, tt.reason); kind != tt.kind || code != tt.want {
+		if kind, code := closeKind(tt.code, tt.reason, true); kind != tt.kind || code != tt.want {
 			t.Errorf("close %d %q is %s %q, want %s %q", tt.code, tt.reason, kind, code, tt.kind, tt.want)
 		}
 	}

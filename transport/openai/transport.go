@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/coder/websocket"
 
+	"voicegw/internal/bounded"
 	"voicegw/internal/seldom"
 	"voicegw/internal/ws"
 	"voicegw/transport"
@@ -89,6 +91,7 @@ func (t *Transport) Connect(ctx context.Context, setup transport.Setup) (transpo
 		c.end(err)
 		return nil, err
 	}
+	c.ready.Store(true)
 	if err := c.remember(ctx, past); err != nil {
 		c.end(err)
 		return nil, err
@@ -120,7 +123,7 @@ func (c *conn) dial(ctx context.Context, t *Transport) *transport.Error {
 		return t.refusedHandshake(resp)
 	}
 	if ctx.Err() != nil {
-		return t.fault("dial", contextKind(ctx), "", fmt.Errorf("%w while dialling: %w", ctx.Err(), err))
+		return t.fault("dial", contextKind(ctx), "no_handshake", fmt.Errorf("the provider did not answer the handshake in time: %w: %w", ctx.Err(), err))
 	}
 	return t.fault("dial", transport.KindRetry, "", err)
 }
@@ -136,23 +139,25 @@ func (t *Transport) refusedHandshake(resp *http.Response) *transport.Error {
 		_ = json.Unmarshal(text, &body) // then only the status decides
 	}
 	kind, code := statusKind(resp.StatusCode, body.Error.Code)
-	mend := ""
+	advice := ""
 	switch {
 	case kind == transport.KindAuth:
-		mend = ": check the API key and what it may use"
+		advice = ": check the API key and what it may use"
 	case resp.StatusCode == http.StatusNotFound:
-		mend = ": check the path of the base URL and the model or deployment"
+		advice = ": check the path of the base URL and the model or deployment"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		mend = ": redirects are not followed: put the final address in the base URL"
+		advice = ": redirects are not followed: put the final address in the base URL"
 	}
-	return t.fault("dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode, t.redact.text(body.Error.Message), mend))
+	err := t.fault("dial", kind, code, fmt.Errorf("the handshake was answered with HTTP %d %s%s", resp.StatusCode, t.redact.text(body.Error.Message), advice))
+	err.RetryAfter = max(bounded.RetryAfter(resp.Header, time.Now()), transport.WaitIn(body.Error.Message))
+	return err
 }
 
 // contextKind classifies the end of a context while connecting: a deadline may be caused by
 // the other side, a cancellation is this side's decision.
 func contextKind(ctx context.Context) transport.Kind {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return transport.KindRetry
+		return transport.KindTimeout
 	}
 	return transport.KindClosed
 }
