@@ -42,7 +42,7 @@ var foreign = map[string][]string{
 	"traces":                         {otlp, otlpForm, "google.golang.org/grpc"},
 	"traces/tracestest":              {otlpForm, "google.golang.org/grpc", "google.golang.org/protobuf"},
 	"cluster":                        {"github.com/cenkalti/backoff/v5"},
-	"store":                          {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "golang.org/x/sys"},
+	"store":                          {"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "github.com/nats-io/nkeys", "golang.org/x/sys"},
 	"store/witness":                  {"golang.org/x/sys"},
 	"chat/completions":               {"github.com/openai/openai-go/v3"},
 	"transport/gemini":               {websocket, "google.golang.org/genai"},

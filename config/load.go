@@ -54,6 +54,8 @@ type loader struct {
 	config *Config
 	fields map[string]field
 	keys   []string
+	// secretFiles has the secret for each setting that names the file of one.
+	secretFiles map[string]string
 	// where says, for each key that was set, what set it last.
 	where    map[string]string
 	problems Problems
@@ -75,6 +77,7 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	l.readEnv()
 	l.readFlags()
 	if source.Client {
+		l.readSecret("api_key" + secretFileSuffix)
 		l.validateAddress()
 		l.validateAPIKey()
 	} else {
@@ -88,7 +91,7 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 }
 
 func newLoader(source Source) *loader {
-	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{}}
+	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{}, secretFiles: map[string]string{}}
 	for _, name := range l.config.wireNames() {
 		l.introduce(namedAt(providersPrefix), name)
 	}
@@ -103,6 +106,7 @@ func (l *loader) know(list []field) {
 		l.fields[f.key] = f
 		l.keys = append(l.keys, f.key)
 	}
+	l.knowSecretFiles(list)
 }
 
 func (l *loader) set(where, key, text string) {
@@ -245,6 +249,9 @@ func didYouMean(word string) string {
 
 // settle fills in settings that depend on other settings.
 func (l *loader) settle() {
+	for _, key := range l.keys {
+		l.readSecret(key)
+	}
 	l.settleProviders()
 	l.settleTools()
 	c := l.config
@@ -255,7 +262,7 @@ func (l *loader) settle() {
 	}
 	for _, key := range l.keys {
 		f, ok := l.fields[key].value.Addr().Interface().(*setting.File)
-		if !ok || f.Path == "" {
+		if !ok || f.Path == "" || l.secretFiles[key] != "" {
 			continue
 		}
 		data, err := l.read(f.Path)

@@ -64,7 +64,7 @@ func (l *loader) introduceAll(vars map[string]string) {
 			}
 		}
 		for variable := range vars {
-			name, ok := strings.CutPrefix(variable, env(in.prefix))
+			name, ok := strings.CutPrefix(strings.TrimSuffix(variable, strings.ToUpper(secretFileSuffix)), env(in.prefix))
 			if name, known := strings.CutSuffix(name, env("." + in.known)[len(envPrefix):]); ok && known {
 				l.introduce(&in, strings.ReplaceAll(strings.ToLower(name), "_", "-"))
 			}

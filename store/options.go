@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"regexp"
 	"time"
+
+	"github.com/nats-io/nkeys"
 
 	"voicegw/config/defaults"
 )
@@ -165,4 +168,26 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// CheckCredentials reports whether a file of [Options.Credentials] can be read and holds a user's credentials. The
+// error does not repeat them. It is nil for an empty path.
+func CheckCredentials(path string) error {
+	if path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("store: the credentials cannot be read: %w", err)
+	}
+	defer clear(data)
+	if _, err := nkeys.ParseDecoratedJWT(data); err != nil {
+		return fmt.Errorf("store: the file %s holds no user JWT; make it with nsc generate creds", path)
+	}
+	seed, err := nkeys.ParseDecoratedUserNKey(data)
+	if err != nil {
+		return fmt.Errorf("store: the file %s holds no user seed; make it with nsc generate creds", path)
+	}
+	seed.Wipe()
+	return nil
 }

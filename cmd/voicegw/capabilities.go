@@ -113,11 +113,9 @@ func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
 	if c.embed, err = newEmbedder(cfg.Embeddings); err != nil {
 		return fmt.Errorf("kb.embeddings: %w", err)
 	}
-	var synonyms *source.SynonymFile
-	if cfg.Synonyms != "" {
-		if synonyms, err = source.OpenSynonyms(string(cfg.Synonyms)); err != nil {
-			return fmt.Errorf("the synonyms cannot be read (kb.synonyms): %w", err)
-		}
+	synonyms, err := openSynonyms(cfg)
+	if err != nil {
+		return err
 	}
 	if c.kb, err = c.openIndex(ctx, cfg, synonyms); err != nil {
 		return fmt.Errorf("the knowledge base cannot be opened: %w", err)
@@ -128,6 +126,18 @@ func (c *capabilities) openKB(ctx context.Context, cfg backend.KB) error {
 		return fmt.Errorf("the knowledge base cannot be read (kb.path): %w", err)
 	}
 	return nil
+}
+
+// openSynonyms returns nil if no file is configured.
+func openSynonyms(cfg backend.KB) (*source.SynonymFile, error) {
+	if cfg.Synonyms == "" {
+		return nil, nil
+	}
+	synonyms, err := source.OpenSynonyms(string(cfg.Synonyms))
+	if err != nil {
+		return nil, fmt.Errorf("the synonyms cannot be read (kb.synonyms): %w", err)
+	}
+	return synonyms, nil
 }
 
 // newGrants reads from the configuration which user may read which namespace.
@@ -167,11 +177,15 @@ func newEmbedder(cfg backend.Embeddings) (*embed.Cache, error) {
 	if cfg.BaseURL == "" {
 		return nil, nil
 	}
-	client, err := embed.New(embed.Options{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey.Reveal(), Model: cfg.Model})
+	client, err := newEmbedClient(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return embed.NewCache(client, embed.CacheOptions{Path: string(cfg.Cache), Identity: client.Identity()})
+}
+
+func newEmbedClient(cfg backend.Embeddings) (*embed.Client, error) {
+	return embed.New(embed.Options{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey.Reveal(), Model: cfg.Model})
 }
 
 func (c *capabilities) openIndex(ctx context.Context, cfg backend.KB, synonyms *source.SynonymFile) (kb.Index, error) {

@@ -34,18 +34,16 @@ func (p Process) loadRegistry(o registry.Options) (*registry.Registry, error) {
 }
 
 // loadTools loads and locks the registry that serve uses. With cfg.Dev, that is the registry of the
-// project in the working directory, if there is one.
-func (p Process) loadTools(caps *capabilities, cfg *config.Config) (*registry.Registry, *build.Watch, error) {
-	dev := cfg.Dev
-	o := caps.registryOptions(dev)
+// project in the working directory, if there is one. o has what tools may need.
+func (p Process) loadTools(o registry.Options, cfg *config.Config) (*registry.Registry, *build.Watch, error) {
 	o.Settings = toolSettings(cfg)
 	if p.Handlers != nil {
 		o.Handlers = p.Handlers
 	}
 	var reload *build.Watch
 	load := func() (*registry.Registry, error) { return p.loadRegistry(o) }
-	if dev {
-		reload = &build.Watch{File: filepath.FromSlash(build.RegistryFile), Logger: caps.logger}
+	if cfg.Dev {
+		reload = &build.Watch{File: filepath.FromSlash(build.RegistryFile), Logger: o.Logger}
 		if data, err := os.ReadFile(reload.File); err == nil {
 			reload.Seen = data
 			load = func() (*registry.Registry, error) { return registry.Load(data, o) }

@@ -57,6 +57,9 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 		runtime.GOMAXPROCS(n)
 	}
 	cfg, warnings, err := p.load(flags, parsed)
+	if flags.CheckConfig {
+		return flags.checkConfig(ctx, p, cfg, warnings, err)
+	}
 	if err != nil {
 		return usage(err)
 	}
@@ -244,7 +247,7 @@ func (s *server) open(ctx context.Context, p Process) error {
 // openTools loads the tools and makes the providers, and then the agents, which name both.
 func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	var err error
-	if s.tools, s.reload, err = p.loadTools(s.caps, s.cfg); err != nil {
+	if s.tools, s.reload, err = p.loadTools(s.caps.registryOptions(s.cfg.Dev), s.cfg); err != nil {
 		return nil, err
 	}
 	s.logToolSettings(s.cfg)

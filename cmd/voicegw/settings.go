@@ -28,6 +28,7 @@ type serveFlags struct {
 	Seed         string   `key:"sim.seed" help:"Seed of the simulator." placeholder:"N"`
 	LogLevel     string   `key:"log.level" help:"Least level to log: debug, info, warn or error." placeholder:"LEVEL"`
 	LogFormat    string   `key:"log.format" help:"How to log: auto, text or json." placeholder:"FORMAT"`
+	CheckConfig  bool     `help:"Check the whole configuration and exit: 0 if it is valid, 2 if not. Opens no port and changes nothing." name:"check-config"`
 	AcceptDamage string   `help:"Go on with damaged data, once: the code that the refusal names. docs/data.md tells what it means." placeholder:"CODE" name:"accept-damage"`
 	DebugListen  string   `help:"Address on this machine to serve profiles (pprof) and /debug/vars on, such as 127.0.0.1:6060; off without." placeholder:"HOST:PORT" name:"debug-listen"`
 	Set          []string `help:"Any setting of docs/configuration.md; may be given several times." placeholder:"KEY=VALUE" sep:"none"`

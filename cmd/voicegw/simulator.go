@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 
 	"voicegw/config"
 	"voicegw/sim"
@@ -64,6 +65,14 @@ func simOptions(c config.Sim) (sim.Options, error) {
 
 // openaiURL is the base URL of its chat models and images, and of OpenAI's wire.
 func (s *simulator) openaiURL() string { return s.local.OpenAIURL() }
+
+// url is the base URL of a wire; that of a simulator that does not run leads nowhere.
+func (s *simulator) url(wire string) string {
+	if s == nil {
+		return "http://" + net.JoinHostPort("127.0.0.1", "0")
+	}
+	return s.local.URL(wire)
+}
 
 // close ends the simulator, if there is one.
 func (s *simulator) close() error {

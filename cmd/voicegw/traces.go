@@ -107,7 +107,7 @@ func (s *server) nameTraces() {
 		p := s.cfg.Providers[service.Name]
 		address := p.BaseURL
 		if service.Simulated {
-			address = s.sim.local.URL(p.Wire)
+			address = s.sim.url(p.Wire)
 		}
 		voices[service.Name] = modelAt(p.Wire, address)
 	}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+
+	"voicegw/auth"
+	"voicegw/backends/kb/local"
+	"voicegw/backends/kb/source"
+	"voicegw/chat/completions"
+	"voicegw/cluster"
+	"voicegw/config"
+	"voicegw/config/backend"
+	"voicegw/config/setting"
+	"voicegw/internal/redact"
+	"voicegw/registry"
+	"voicegw/session"
+	"voicegw/store"
+	"voicegw/transport"
+)
+
+// checkConfig loads the configuration as Run does and checks it. It prints every problem, without secrets.
+// It opens no port, asks no other server and changes no file.
+func (flags serveFlags) checkConfig(ctx context.Context, p Process, cfg *config.Config, warnings []string, err error) error {
+	fence := redact.New()
+	if err == nil {
+		fence.Know(append(cfg.Secrets(), p.traceSecrets(cfg)...)...)
+		c := &configCheck{p: p, cfg: cfg, logger: slog.New(slog.DiscardHandler)}
+		c.run(ctx)
+		if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
+			c.problems = append(c.problems, config.Problem{Where: "--debug-listen", Message: text})
+		}
+		if len(c.problems) > 0 {
+			err = c.problems
+		}
+	}
+	for _, w := range warnings {
+		p.complain("warning: %s", fence.Text(w))
+	}
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		for i := range problems {
+			problems[i].Where, problems[i].Message = fence.Text(problems[i].Where), fence.Text(problems[i].Message)
+		}
+		return usage(problems)
+	}
+	if err != nil {
+		return usage(errors.New(fence.Text(err.Error())))
+	}
+	return p.print("The configuration is valid.\n")
+}
+
+// configCheck makes the parts that a configuration describes, as newServer does, and discards them. It leaves
+// out what needs the network, the store or an address.
+type configCheck struct {
+	p      Process
+	cfg    *config.Config
+	logger *slog.Logger // discards
+
+	problems config.Problems
+}
+
+// add notes an error. where is the setting that it is about, unless the error itself names settings.
+func (c *configCheck) add(where string, err error) {
+	if found, ok := errors.AsType[config.Problems](err); ok {
+		c.problems = append(c.problems, found...)
+	} else if err != nil {
+		c.problems = append(c.problems, config.Problem{Where: where, Message: strings.TrimSuffix(err.Error(), ".") + "."})
+	}
+}
+
+func (c *configCheck) run(ctx context.Context) {
+	c.files()
+	c.knowledge(ctx, c.cfg.KB)
+	_, done, err := openDesk(c.cfg.Calendar, "", c.logger)
+	if c.add("calendar", err); err == nil {
+		done()
+	}
+	keys, issuers := c.cfg.Auth.Options()
+	who, err := auth.New(auth.Options{Keys: keys, Issuers: issuers, Transport: offline{}})
+	if c.add("auth", err); err == nil {
+		who.Close()
+	}
+	_, err = simOptions(c.cfg.Sim)
+	c.add("sim", err)
+	_, err = newImageGenerator(ctx, c.cfg, nil)
+	c.add("image", err)
+	_, err = completions.New(chatOptions(c.cfg, nil))
+	c.add("chat", err)
+	if told, err := c.p.openTraces(c.cfg, c.logger); err != nil {
+		c.add("traces", err)
+	} else {
+		c.add("traces", told.Close(ctx))
+	}
+	if c.cfg.Cluster.Enabled() {
+		_, err = cluster.New(cluster.Options{Secret: []byte(c.cfg.Cluster.Secret.Reveal())})
+		c.add("cluster.secret", err)
+	}
+	_, _, err = doors(c.cfg, nil, nil)
+	c.add("hosts", err)
+	c.conversations()
+}
+
+// files checks the files and folders that other parts read when they open.
+func (c *configCheck) files() {
+	dir, err := c.p.dataDir(c.cfg)
+	c.add("data_dir", err)
+	c.place("data_dir", dir, true)
+	c.place("image.dir", string(c.cfg.Image.Dir), true)
+	c.place("calendar.folder", string(c.cfg.Calendar.Folder), true)
+	c.place("tls.acme.cache", string(c.cfg.TLS.ACME.Cache), true)
+	c.place("kb.embeddings.cache", string(c.cfg.KB.Embeddings.Cache), false)
+	if c.cfg.Audit.File != setting.Stdout {
+		c.place("audit.file", string(c.cfg.Audit.File), false)
+	}
+	_, err = openCertificates(c.cfg, dir, c.logger)
+	c.add("tls", err)
+	_, err = priceTable(c.cfg)
+	c.add("prices.file", err)
+	c.add("store.credentials", store.CheckCredentials(string(c.cfg.Store.Credentials)))
+}
+
+// place checks a path where the gateway makes a file or a folder: if anything is there, it must be one.
+func (c *configCheck) place(where, path string, folder bool) {
+	if path == "" {
+		return
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		c.add(where, fmt.Errorf("%s: %w; name another path", where, err))
+	case folder && !info.IsDir():
+		c.add(where, fmt.Errorf("%s: %s is a file; name a folder", where, path))
+	case !folder && info.IsDir():
+		c.add(where, fmt.Errorf("%s: %s is a folder; name a file", where, path))
+	}
+}
+
+// knowledge reads the folder of the knowledge base into an index without vectors.
+func (c *configCheck) knowledge(ctx context.Context, cfg backend.KB) {
+	_, err := newGrants(cfg.Namespaces)
+	c.add("kb.namespaces", err)
+	if cfg.Embeddings.BaseURL != "" {
+		_, err = newEmbedClient(cfg.Embeddings)
+		c.add("kb.embeddings", err)
+	}
+	synonyms, err := openSynonyms(cfg)
+	if err != nil {
+		c.add("kb.synonyms", err)
+		return
+	}
+	index, err := local.Open(local.Options{Language: cfg.Language, Logger: c.logger})
+	if err != nil {
+		c.add("kb.language", err)
+		return
+	}
+	read, err := source.Open(ctx, index, source.Options{Path: string(cfg.Path), Synonyms: synonyms, Logger: c.logger})
+	if c.add("kb.path", err); err == nil {
+		err = read.Close()
+	}
+	c.add("kb.path", errors.Join(err, index.Close()))
+}
+
+// conversations checks the tools, the providers and the agents, which name both.
+func (c *configCheck) conversations() {
+	tools, _, err := c.p.loadTools(registry.Options{Handlers: handlers(), ModeCapabilities: provided(), Dev: c.cfg.Dev, Logger: c.logger}, c.cfg)
+	if err != nil {
+		c.add("tools", err)
+		return
+	}
+	c.add("confirmation.require", checkRequired(c.cfg.Confirmation.Require, tools.Snapshot()))
+	transports, err := newTransports(c.cfg, nil, nil, c.logger)
+	if err != nil {
+		c.add("providers", err)
+		return
+	}
+	_, err = session.NewManager(session.Options{Transports: transports, Provider: c.cfg.Provider, Fallback: c.cfg.Fallback, Logger: c.logger})
+	c.add("provider", err)
+	c.agents(tools.Snapshot(), transports)
+}
+
+func (c *configCheck) agents(tools *registry.Snapshot, transports map[string]transport.Transport) {
+	_, err := readAgents(c.cfg, agentWorld(c.cfg, tools, transports))
+	c.add("agents.path", err)
+}
+
+// offline is a transport that asks no server.
+type offline struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (offline) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("a check of the configuration asks no other server")
+}
