@@ -385,7 +385,11 @@ func (t *turn) answered(at time.Time, reply Reply) (done bool, failure *protocol
 		return true, noAnswer()
 	default:
 		t.nudged = true
-		t.messages = append(t.messages, Message{Role: RoleUser, Text: prompts.NudgeNotice, notice: true})
+		again := prompts.NudgeNotice
+		if t.toolsOff {
+			again += " " + prompts.WithoutTools
+		}
+		t.messages = append(t.messages, Message{Role: RoleUser, Text: again, notice: true})
 		return false, nil
 	}
 }

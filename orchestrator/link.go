@@ -351,7 +351,7 @@ func (m *machine) askAgain(in LinkBack) {
 	t, how := m.turn, in.How
 	switch {
 	case t == nil || t.stage == done || t.cut != uncut:
-		m.askForSpeech(in.Kept)
+		m.askForSpeech(in)
 		return
 	case t.queued == m.link.count, m.calls.Owed(t.number):
 		// What the user said goes to the new connection, or a result that opens the answer will.
@@ -361,11 +361,11 @@ func (m *machine) askAgain(in LinkBack) {
 		// Their speech will bring the answer.
 	case t.spoke:
 		t.spoke = false
-		m.sendNotice(prompts.GoOnAfterBreak)
-	case how != LinkResumed && t.told != "":
-		m.do(Command{transport.UserText{Text: t.told}})
+		m.sendText(m.marked(m.mayCall(t, prompts.GoOnAfterBreak)))
+	case t.told != "":
+		m.sendText(m.repeats(t, t.told))
 	case how == LinkResumed || m.user.worded >= t.number:
-		m.ask(t)
+		m.ask(t, how)
 	case in.Kept:
 		m.sayAgain()
 	default:
@@ -375,19 +375,46 @@ func (m *machine) askAgain(in LinkBack) {
 	t.owedFrom, t.nudge, t.owedBy = m.at, nudgeLater, m.link.awayAt.Add(linkPatience)
 }
 
-// ask asks for the answer of a turn.
-func (m *machine) ask(t *turn) {
+// ask asks for the answer of a turn on a new connection: the user's request is repeated as it was. A model
+// that answers only when it is asked to finds it in the conversation that it was told.
+func (m *machine) ask(t *turn, how LinkHow) {
 	m.asked()
-	if m.caps.RespondNeeded {
+	words := m.user.wording.of(t.number)
+	switch {
+	case m.caps.RespondNeeded && (how != LinkFresh || words == ""):
 		m.respond(t)
-		return
+	case words != "":
+		m.sendText(m.repeats(t, m.mark.Foreign(words)))
+	default:
+		m.sendText(m.marked(m.mayCall(t, prompts.NudgeNotice)))
 	}
-	m.sendNotice(prompts.NudgeNotice)
+}
+
+// repeats returns what a new connection is told of a request whose answer is not complete.
+func (m *machine) repeats(t *turn, request string) string {
+	var before []string
+	if t.given {
+		before = append(before, prompts.ResultsBefore)
+	}
+	if before = m.mayCall(t, before...); len(before) == 0 {
+		return request
+	}
+	return m.marked(before) + "\n" + request
+}
+
+// mayCall adds to a request for an answer that the model must call no more tools, if the turn's budget
+// is used up and nothing else tells the model.
+func (m *machine) mayCall(t *turn, words ...string) []string {
+	if t.toolsOff && !m.caps.ToolsOff {
+		words = append(words, prompts.WithoutTools)
+	}
+	return words
 }
 
 // askForSpeech asks for the answer to speech for which no turn had begun. Where neither its words nor
 // its audio are known, the user must say it again.
-func (m *machine) askForSpeech(kept bool) {
+func (m *machine) askForSpeech(in LinkBack) {
+	kept, how := in.Kept, in.How
 	switch {
 	case m.user.speaks():
 	case !m.link.speech:
@@ -397,7 +424,7 @@ func (m *machine) askForSpeech(kept bool) {
 	case m.user.worded > m.turns.last:
 		m.openUserTurn(m.user.since)
 		m.turn.knownAt = m.user.known
-		m.ask(m.turn)
+		m.ask(m.turn, how)
 		m.turn.owedFrom = m.at
 	case kept:
 		m.openUserTurn(m.user.since)

@@ -30,8 +30,10 @@ type Memory struct {
 	Phase   Phase        `json:"phase,omitempty"`
 	// Unanswered means that the user had said something for which no turn had begun, Worded that the
 	// words are known.
-	Unanswered    bool     `json:"unanswered,omitempty"`
-	Worded        bool     `json:"worded,omitempty"`
+	Unanswered bool `json:"unanswered,omitempty"`
+	Worded     bool `json:"worded,omitempty"`
+	// Request is what the user has said or typed in the last turn, or after it if Worded is set.
+	Request       string   `json:"request,omitempty"`
 	AudioOff      bool     `json:"audio_off,omitempty"`
 	TranscriptOff bool     `json:"transcript_off,omitempty"`
 	Warned        bool     `json:"warned,omitempty"` // the client knows that the session will end soon
@@ -56,6 +58,8 @@ type OpenTurn struct {
 	// Spoke means that the user has heard the beginning of the answer.
 	Spoke    bool `json:"spoke,omitempty"`
 	ToolsOff bool `json:"tools_off,omitempty"`
+	// Given means that the model has got a tool's result, and has not spoken since.
+	Given bool `json:"given,omitempty"`
 	// AgainMS is from where on the client can say again what is being answered, on its audio clock;
 	// nil if the words are known, or if nothing answers them yet.
 	AgainMS *int64 `json:"again_ms,omitempty"`
@@ -96,6 +100,9 @@ func (s State) Memory() Memory {
 			m.Open = is
 		}
 	}
+	if m.Request = s.user.wording.of(s.turns.last); m.Worded {
+		m.Request = s.user.wording.of(s.user.final)
+	}
 	for _, n := range s.notices {
 		m.Notices = append(m.Notices, Notice{Text: n.text, Shown: n.shown, Record: n.record, Job: n.job})
 	}
@@ -104,7 +111,7 @@ func (s State) Memory() Memory {
 
 // remembered returns what another process must know of a turn.
 func (s State) remembered(t *turn) *OpenTurn {
-	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff, Usage: t.usage, Cost: t.cost, Latency: t.latency()}
+	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff, Given: t.given, Usage: t.usage, Cost: t.cost, Latency: t.latency()}
 	o.Worded = s.user.final >= t.number || t.caused && !t.modelAt.IsZero()
 	if a := s.user.settled.answered; !o.Worded && a.turn == t.number {
 		o.AgainMS = &a.fromMS
@@ -177,7 +184,7 @@ func (m *machine) restored(in Restored) {
 	m.page = &page{contexts: slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])}
 	m.neverSent(in)
 	if o := was.Open; o != nil {
-		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, unheard: true, usage: o.Usage, cost: o.Cost}
+		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, given: o.Given, unheard: true, usage: o.Usage, cost: o.Cost}
 		if o.Spoke {
 			m.turn.waited = o.Latency
 		}
@@ -186,11 +193,13 @@ func (m *machine) restored(in Restored) {
 		}
 		if o.Worded {
 			m.user.worded, m.user.final = o.Number, o.Number
+			m.user.wording = m.user.wording.with(o.Number, "", was.Request)
 		}
 	}
 	if m.user.unanswered, m.user.since, m.user.known = was.Unanswered, m.at, m.at; was.Worded {
 		m.user.worded = m.nextTurn()
 		m.user.final = m.user.worded
+		m.user.wording = m.user.wording.with(m.user.final, "", was.Request)
 	}
 	m.user.settled.upTo = in.SettledMS
 	m.turns.answered, m.line.recent = was.Answered, slices.Clone(was.Spoken[max(len(was.Spoken)-maxSpoken, 0):])

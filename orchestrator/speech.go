@@ -336,6 +336,7 @@ func (m *machine) transcript(ev transport.Transcript) {
 	u := m.remember(ev.Item, turn, m.utteranceStart(ev.Role))
 	if ev.Role == transport.RoleUser && strings.TrimSpace(ev.Text) != "" {
 		m.user.worded = max(m.user.worded, u.turn)
+		m.user.wording = m.user.wording.with(u.turn, ev.Item, ev.Text)
 		if ev.Final {
 			m.words(ev.Item, u.turn)
 		}

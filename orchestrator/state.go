@@ -207,6 +207,7 @@ type user struct {
 	unanswered bool        // speech has ended for which no turn has begun
 	worded     int         // the last turn of which the user's words are known
 	final      int         // the last turn of which they are complete
+	wording    *wording    // the words of the latest turn that has any; nil without any
 	settled    settled     // how far the user's speech is settled
 	acted      bool        // the user has said or typed something since the last turn began
 	spokenAt   time.Time   // when the user last began to speak, or typed
@@ -263,7 +264,8 @@ type turn struct {
 	cutAt    time.Time // if cutByUser
 	stopSent bool      // the model was asked to stop
 
-	told   string    // the gateway's own words that opened the turn, for a connection that has not heard them
+	told   string    // the gateway's own words that are to be answered, for a connection that has not heard them
+	given  bool      // the model has got a tool's result, and has not spoken since
 	queued int       // the turn began after that many connections had been given up, and before the next one
 	owedBy time.Time // when a turn that a lost connection has cut off fails; zero for any other
 	late   bool      // its first audio had to wait for the client

@@ -86,16 +86,23 @@ func (m *machine) sendText(text string) {
 	m.do(Command{transport.UserText{Text: text}})
 }
 
-// sendNotice sends the gateway's own words to the model, each with the mark before it.
+// sendNotice sends the gateway's own words to the model, each with the mark before it. If they open a
+// turn, or are its latest news, another connection is told them as well.
 func (m *machine) sendNotice(words ...string) {
-	for i := range words {
-		words[i] = m.mark.Notice(words[i])
-	}
-	text := strings.Join(words, "\n")
-	if m.turn != nil && m.turn.modelAt.IsZero() {
-		m.turn.told = text
+	text := m.marked(words)
+	if t := m.turn; t != nil && (t.modelAt.IsZero() || !t.spoke) {
+		t.told = text
 	}
 	m.sendText(text)
+}
+
+// marked returns the gateway's own words, each with the mark before it.
+func (m *machine) marked(words []string) string {
+	var all []string
+	for _, w := range words {
+		all = append(all, m.mark.Notice(w))
+	}
+	return strings.Join(all, "\n")
 }
 
 // counts reports whether an input counts: not if it comes from a connection to the model that is

@@ -178,7 +178,7 @@ func (m *machine) answered(t *turn, a calls.Answer) {
 	if a.Ran || t.spoke {
 		t.owedFrom = m.at
 	}
-	t.spoke, t.owedBy = false, time.Time{}
+	t.spoke, t.given, t.owedBy = false, true, time.Time{}
 	if m.response.underWay() {
 		t.calls++ // this response began without the result: another one is needed
 	}

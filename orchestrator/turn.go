@@ -369,7 +369,7 @@ func (m *machine) nudge(t *turn) {
 	switch {
 	case !m.caps.RespondNeeded:
 		m.turns.nudges++
-		m.sendNotice(prompts.NudgeNotice)
+		m.sendText(m.marked(m.mayCall(t, prompts.NudgeNotice)))
 	case !m.underWay() || t.calls > 0:
 		// If the model has its results and says nothing, the end of its response may be lost.
 		m.turns.nudges++
@@ -434,5 +434,6 @@ func (m *machine) say(id, text string) {
 // show shows text of the user's side to the client.
 func (m *machine) show(id, text string) {
 	m.user.worded, m.user.final = m.turns.last, m.turns.last
+	m.user.wording = m.user.wording.with(m.turns.last, m.textID(id), text)
 	m.do(Transcript{Turn: m.turns.last, ID: m.textID(id), Role: transport.RoleUser, Text: text, Final: true, StartedAt: m.at})
 }

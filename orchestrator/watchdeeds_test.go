@@ -129,15 +129,21 @@ func (w *watcher) budgetAction(a Action, rest []Action) {
 	}
 }
 
-// opensWithText says whether a turn begins with text for the model, and not with speech whose answer is asked for.
+// opensWithText says whether a turn begins with text that no words of the user have caused: the gateway's own words, but
+// for a request to answer, or a tool's message, which the client is shown. A new connection that is told the user's
+// request again gets it without a mark, and the client is not shown it again.
 func opensWithText(rest []Action) bool {
+	shown := false
 	for _, a := range rest {
-		if _, next := a.(TurnStarted); next {
+		switch a := a.(type) {
+		case TurnStarted:
 			return false // the text is the next turn's: the last words of a budget
-		}
-		if c, ok := a.(Command); ok {
-			if text, ok := c.Command.(transport.UserText); ok {
-				return !strings.HasSuffix(text.Text, prompts.NudgeNotice)
+		case Transcript:
+			shown = true
+		case Command:
+			if text, ok := a.Command.(transport.UserText); ok {
+				own := strings.HasPrefix(text.Text, "[voicegw:") && !strings.HasSuffix(text.Text, prompts.NudgeNotice)
+				return shown || own
 			}
 		}
 	}

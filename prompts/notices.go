@@ -10,8 +10,16 @@ import (
 // The notices are the gateway's own words in the place of a user's turn. The sender must
 // put the mark of the conversation before them.
 
-// NudgeNotice asks a model again that owes an answer and is silent.
-const NudgeNotice = "The user is waiting for an answer. Answer now, in a sentence, without calling a tool."
+// NudgeNotice asks a model again that owes an answer and is silent. The model may still call tools:
+// the answer may need them.
+const NudgeNotice = "The user is waiting for your answer. Go on now with what they asked for."
+
+// WithoutTools follows a request for an answer in a turn that has used up its budget for tools.
+const WithoutTools = "No more tools may be called for this request. Answer with what you know."
+
+// ResultsBefore precedes a user's request that is repeated on a new connection, if the tools that
+// it needs have run before.
+const ResultsBefore = "The connection broke off before you answered the request that follows. The tool results above belong to it: use them, and do not call those tools for it again."
 
 // WrapUpNotice tells a model that the conversation has used most of what it may.
 const WrapUpNotice = "Most of what this conversation may use is used up. Tell the user in a short sentence that you have to come to an end soon, ask what is most important, and keep your answers short from now on."

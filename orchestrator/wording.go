@@ -1,0 +1,59 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+)
+
+// wording is what the user has said or typed in a turn. A new connection that must answer the turn is
+// told it again. It is immutable.
+type wording struct {
+	turn  int
+	parts []utteredText // in the order in which they began
+}
+
+// utteredText is the text of one item.
+type utteredText struct{ item, text string }
+
+// maxWording bounds the words that are kept, in bytes. A longer request is not repeated: the model is
+// asked to go on with it.
+const maxWording = 32 << 10
+
+// with returns the words with all words of an item so far. Words of an earlier turn than the latest are
+// left out, and those of a later one replace everything. w may be nil.
+func (w *wording) with(turn int, item, text string) *wording {
+	if strings.TrimSpace(text) == "" || w != nil && turn < w.turn {
+		return w
+	}
+	next := &wording{turn: turn}
+	if w != nil && turn == w.turn {
+		next.parts = slices.Clone(w.parts)
+	}
+	at := slices.IndexFunc(next.parts, func(p utteredText) bool { return p.item == item })
+	if at < 0 {
+		next.parts = append(next.parts, utteredText{item, text})
+	} else {
+		next.parts[at].text = text
+	}
+	return next
+}
+
+// of returns the words of a turn; empty if they are not known.
+func (w *wording) of(turn int) string {
+	if w == nil || turn != w.turn {
+		return ""
+	}
+	if len(w.parts) == 1 && len(w.parts[0].text) <= maxWording {
+		return w.parts[0].text
+	}
+	var words []string
+	length := 0
+	for _, p := range w.parts {
+		words = append(words, strings.TrimSpace(p.text))
+		length += len(p.text)
+	}
+	if length > maxWording {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
