@@ -169,7 +169,7 @@ func (l *loader) validateAuth() {
 		k := l.config.Auth.Keys[name]
 		l.validateKey(authKeysPrefix+name+".", k)
 		if other, twice := ids[k.ID]; twice && k.ID != "" {
-			l.problems.add(l.at(authKeysPrefix+name+".id"), "%s%s.id is that of the key %s, too; make another key with voicegw keys new.", authKeysPrefix, name, other)
+			l.bad(authKeysPrefix+name+".id", "%s%s.id is that of the key %s, too; make another key with voicegw keys new.", authKeysPrefix, name, other)
 		}
 		ids[k.ID] = name
 	}
@@ -207,7 +207,11 @@ func (l *loader) validateIssuer(prefix string, i *AuthIssuer) {
 		l.wrong(prefix+"issuer", "is missing; it is what the claim iss of its tokens says")
 	}
 	if len(i.Audience) == 0 || slices.Contains(i.Audience, "") {
-		l.wrong(prefix+"audience", "is missing or has an empty entry; it names this gateway in the claim aud of tokens, so that a token for another service opens nothing here")
+		is := "is missing"
+		if len(i.Audience) > 0 {
+			is = "has an empty entry"
+		}
+		l.wrong(prefix+"audience", is+"; it names this gateway in the claim aud of tokens, so that a token for another service opens nothing here")
 	}
 	l.validateKeySource(prefix, i)
 	l.validateScopes(prefix+"scopes", i.Scopes)
@@ -229,7 +233,7 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 		name string
 		set  bool
 	}{{"jwks_url", i.JWKSURL != ""}, {"discovery", i.Discovery}, {"keys_file", i.KeysFile.Path != ""}, {"hs_secret", i.HSSecret.IsSet()}} {
-		if source.set {
+		if source.set || l.refused(prefix+source.name) {
 			given = append(given, source.name)
 		}
 	}
@@ -238,7 +242,7 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 		if len(given) > 0 {
 			has = strings.Join(given, " and ")
 		}
-		l.problems.add(l.at(prefix+"issuer"), "%s needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has %s.", strings.TrimSuffix(prefix, "."), has)
+		l.bad(prefix+"issuer", "%s needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has %s.", strings.TrimSuffix(prefix, "."), has)
 	}
 	if wrong := auth.CheckURL(i.JWKSURL); i.JWKSURL != "" && wrong != "" {
 		l.wrong(prefix+"jwks_url", wrong)
@@ -246,9 +250,9 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 	if wrong := auth.CheckURL(i.Issuer); i.Discovery && i.Issuer != "" && wrong != "" {
 		l.wrong(prefix+"issuer", wrong+" for discovery")
 	}
-	if len(i.KeysFile.Data) > 0 {
+	if i.KeysFile.Path != "" {
 		if err := auth.CheckKeyFile(i.KeysFile.Data); err != nil {
-			l.problems.add(l.at(prefix+"keys_file"), "%skeys_file: the file %s cannot be used: %v.", prefix, i.KeysFile.Path, err)
+			l.bad(prefix+"keys_file", "%skeys_file: the file %s cannot be used: %v.", prefix, i.KeysFile.Path, err)
 		}
 	}
 	allowed := auth.PublicAlgorithms
@@ -269,19 +273,23 @@ func (l *loader) validateKeySource(prefix string, i *AuthIssuer) {
 func (l *loader) validateApart(name, other string) {
 	a, b := l.config.Auth.JWT[name], l.config.Auth.JWT[other]
 	if a.Issuer != "" && a.Issuer == b.Issuer {
-		l.problems.add(l.at(authJWTPrefix+name+".issuer"), "%s%s.issuer is that of %s, too; an issuer stands once.", authJWTPrefix, name, other)
+		l.bad(authJWTPrefix+name+".issuer", "%s%s.issuer is that of %s, too; an issuer stands once.", authJWTPrefix, name, other)
 	}
 	if strings.HasPrefix(a.UserPrefix, b.UserPrefix) || strings.HasPrefix(b.UserPrefix, a.UserPrefix) {
-		l.problems.add(l.at(authJWTPrefix+name+".user_prefix"), "%s%s.user_prefix is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each issuer a prefix that does not begin with another's, such as %s:.",
+		l.bad(authJWTPrefix+name+".user_prefix", "%s%s.user_prefix is %s, and that of %s is %s: a user of one could be taken for a user of the other. Give each issuer a prefix that does not begin with another's, such as %s:.",
 			authJWTPrefix, name, quote(a.UserPrefix), other, quote(b.UserPrefix), name)
 	}
 }
 
 func (l *loader) validateScopes(key string, names []string) {
 	if scopes, _, err := scope.ParseAccess(names); err != nil {
-		l.problems.add(l.at(key), "%s: %v.", key, err)
+		l.bad(key, "%s: %v.", key, err)
 	} else if scopes == 0 {
-		l.wrong(key, "is missing; name what it opens, of "+strings.Join(scope.Names(), ", "))
+		is := "is missing"
+		if len(names) > 0 {
+			is = "holds only scopes for tools, which open no endpoint"
+		}
+		l.wrong(key, is+"; name what it opens, of "+strings.Join(scope.Names(), ", "))
 	}
 }
 
@@ -297,4 +305,4 @@ func (l *loader) validateLimits(prefix string, a AuthLimits) {
 }
 
 // wrong adds a problem of a setting, as the end of a sentence that begins with its key.
-func (l *loader) wrong(key, what string) { l.problems.add(l.at(key), "%s %s.", key, what) }
+func (l *loader) wrong(key, what string) { l.bad(key, "%s %s.", key, what) }

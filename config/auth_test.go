@@ -46,7 +46,7 @@ var authProblems = []wrong{
 		`VOICEGW_AUTH_JWT_IDP_ISSUER: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has none of them.`,
 	}},
 	{"an issuer that is all wrong", "auth:\n  jwt:\n    idp:\n      issuer: http://id.example\n      audience: ['']\n      discovery: true\n      jwks_url: http://id.example/keys\n      hs_secret: short\n      algs: [HS256, RS256, none]\n      claims: {user: ''}\n      scopes: []\n      leeway: 1h\n", nil, nil, []string{
-		`dir/voicegw.yaml:5: auth.jwt.idp.audience is missing or has an empty entry`,
+		`dir/voicegw.yaml:5: auth.jwt.idp.audience has an empty entry`,
 		`dir/voicegw.yaml:4: auth.jwt.idp needs one of jwks_url, discovery, keys_file and hs_secret, which say with what its tokens are checked; it has jwks_url and discovery and hs_secret.`,
 		`dir/voicegw.yaml:7: auth.jwt.idp.jwks_url must begin with https://`,
 		`dir/voicegw.yaml:4: auth.jwt.idp.issuer must begin with https://`,

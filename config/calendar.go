@@ -13,7 +13,6 @@ import (
 
 func (l *loader) validateCalendar() {
 	c := l.config.Calendar
-	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
 	for _, need := range []struct{ has, key, value string }{
 		{c.CalDAV.User, "calendar.caldav.url", c.CalDAV.URL},
 		{c.CalDAV.Password.Reveal(), "calendar.caldav.url", c.CalDAV.URL},
@@ -22,7 +21,7 @@ func (l *loader) validateCalendar() {
 		{c.Google.BaseURL, "calendar.google.credentials", string(c.Google.Credentials)},
 	} {
 		if need.has != "" && need.value == "" {
-			bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
+			l.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
 		}
 	}
 	l.calendarBackend()
@@ -33,34 +32,32 @@ func (l *loader) validateCalendar() {
 // calendarBackend checks that one backend is chosen and configured.
 func (l *loader) calendarBackend() {
 	c := l.config.Calendar
-	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
 	auto := c.Backend == backend.CalendarAuto
 	switch {
 	case c.Backend == backend.CalendarCalDAV && c.CalDAV.URL == "":
-		bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
+		l.bad("calendar.caldav.url", "calendar.caldav.url is missing; calendar.backend is caldav.")
 	case c.Backend == backend.CalendarGoogle && c.Google.Credentials == "":
-		bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
+		l.bad("calendar.google.credentials", "calendar.google.credentials is missing; calendar.backend is google.")
 	case auto && c.CalDAV.URL != "" && c.Google.Credentials != "":
-		bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with calendar.backend, or remove one.")
+		l.bad("calendar.backend", "calendar.caldav.url and calendar.google.credentials are both set; choose with calendar.backend, or remove one.")
 	case auto && c.Folder != "" && c.Kind() != backend.CalendarFolder:
-		bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with calendar.backend, or remove one.", c.Kind())
+		l.bad("calendar.backend", "calendar.folder is set, and %s is configured too; choose with calendar.backend, or remove one.", c.Kind())
 	}
 }
 
 // calendarDetails checks the settings that every backend uses.
 func (l *loader) calendarDetails() {
 	c := l.config.Calendar
-	bad := func(key, format string, args ...any) { l.problems.add(l.at(key), format, args...) }
 	if _, err := time.LoadLocation(c.TimeZone); err != nil || c.TimeZone == "" || c.TimeZone == "Local" {
-		bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
+		l.bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
 	}
 	if a, err := mail.ParseAddress(c.Email); c.Email != "" && (err != nil || a.Address != c.Email) {
-		bad("calendar.email", "calendar.email must be an e-mail address alone, such as ada@example.com, not %s.", quote(c.Email))
+		l.bad("calendar.email", "calendar.email must be an e-mail address alone, such as ada@example.com, not %s.", quote(c.Email))
 	}
 	if c.MeetingURL != "" {
 		u, err := url.Parse(strings.ReplaceAll(c.MeetingURL, "{id}", "id"))
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || strings.ContainsAny(c.MeetingURL, " \r\n") {
-			bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no password in it, such as https://meet.example.com/{id}.")
+			l.bad("calendar.meeting_url", "calendar.meeting_url must be a whole URL that begins with https:// and has no password in it, such as https://meet.example.com/{id}.")
 		}
 	}
 }
@@ -73,7 +70,7 @@ func (l *loader) calendarFolders() {
 	}
 	for key, name := range map[string]string{"calendar.primary": c.Primary, "calendar.team": c.Team, "calendar.personal": c.Personal} {
 		if name != "" && (name == "." || name != path.Base(filepath.ToSlash(name)) || !filepath.IsLocal(name)) {
-			l.problems.add(l.at(key), "%s must be the name of a folder below the calendars' folder, not %s.", key, quote(name))
+			l.bad(key, "%s must be the name of a folder below the calendars' folder, not %s.", key, quote(name))
 		}
 	}
 }

@@ -24,24 +24,24 @@ func (l *loader) validateCluster() {
 	c := l.config.Cluster
 	if !c.Enabled() {
 		if c.URL != "" || c.Secret.IsSet() {
-			l.problems.add(l.at("cluster.listen"), "cluster.listen is missing; name the address on which this gateway serves the others, or remove cluster.url and cluster.secret.")
+			l.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or remove cluster.url and cluster.secret.")
 		}
 		return
 	}
 	if text := CheckListen(c.Listen); text != "" {
-		l.problems.add(l.at("cluster.listen"), "cluster.listen %s", text)
+		l.bad("cluster.listen", "cluster.listen %s", text)
 	}
 	l.httpURL("cluster.url", c.URL)
 	if c.URL == "" {
-		l.problems.add(l.at("cluster.url"), "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for example http://10.0.0.1:8090.")
+		l.bad("cluster.url", "cluster.url is missing; name the address at which the other gateways reach cluster.listen, for example http://10.0.0.1:8090.")
 	}
 	switch n := len(c.Secret.Reveal()); {
 	case n == 0:
-		l.problems.add(l.at("cluster.secret"), "cluster.secret is missing; make one with: openssl rand -hex 32, and give all gateways the same.")
+		l.bad("cluster.secret", "cluster.secret is missing; make one with: openssl rand -hex 32, and give all gateways the same.")
 	case n < minClusterSecret:
-		l.problems.add(l.at("cluster.secret"), "cluster.secret has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32.", n, minClusterSecret)
+		l.bad("cluster.secret", "cluster.secret has %d bytes and could be guessed; make one of at least %d, for example with: openssl rand -hex 32.", n, minClusterSecret)
 	}
 	if l.config.Store.URL == "" {
-		l.problems.add(l.at("store.url"), "store.url is missing; cluster.listen needs a store that all gateways have in common.")
+		l.bad("store.url", "store.url is missing; cluster.listen needs a store that all gateways have in common.")
 	}
 }

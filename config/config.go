@@ -80,7 +80,8 @@ type Config struct {
 	Sim          Sim          `key:"sim"`
 	Log          Log          `key:"log"`
 
-	wires []transport.Wire // the wires that Providers may use
+	wires []transport.Wire  // the wires that Providers may use
+	where map[string]string // the file with its line, the variable or the flag that has set a setting, by its key
 }
 
 // Metrics is how Prometheus gets the metrics.

@@ -52,10 +52,10 @@ func isSection(v reflect.Value) bool {
 // envPrefix begins the names of all the gateway's environment variables.
 const envPrefix = "VOICEGW_"
 
+var inVariables = strings.NewReplacer(".", "_", "-", "_")
+
 // env returns the name of the environment variable for a key.
-func env(key string) string {
-	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
-}
+func env(key string) string { return envPrefix + strings.ToUpper(inVariables.Replace(key)) }
 
 // set parses text into the field. The error is the end of a sentence that begins
 // with the key: "must be …". It does not repeat a secret.

@@ -78,6 +78,7 @@ func (w walker) section(prefix string, n *yaml.Node) {
 		what := "The file"
 		if prefix != "" {
 			what = strings.TrimSuffix(prefix, ".")
+			w.loader.unusable[what] = true
 		}
 		w.problem(n, "%s must hold settings, one to a line as \"name: value\", not %s.", what, kindName(n))
 		return
@@ -144,6 +145,12 @@ func (w walker) leaf(key string, keyNode, n *yaml.Node) {
 	f := w.loader.fields[key]
 	list, isList := f.value.Addr().Interface().(*[]string)
 	pairs, isPairs := f.value.Addr().Interface().(*Certificates)
+	before := len(w.loader.problems)
+	defer func() {
+		if len(w.loader.problems) > before {
+			w.loader.unusable[key] = true
+		}
+	}()
 	switch {
 	case n.Tag == "!!null":
 		w.problem(keyNode, "%s has no value; give one, or remove the line for the default.", key)

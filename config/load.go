@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,7 +58,10 @@ type loader struct {
 	// secretFiles has the secret for each setting that names the file of one.
 	secretFiles map[string]string
 	// where says, for each key that was set, what set it last.
-	where    map[string]string
+	where map[string]string
+	// unusable are the settings and sections whose values were refused already: a value that is wrong is not
+	// reported as missing, too.
+	unusable map[string]bool
 	problems Problems
 	warnings []string
 }
@@ -87,11 +91,12 @@ func Load(source Source) (c *Config, warnings []string, err error) {
 	if len(l.problems) > 0 {
 		return nil, l.warnings, l.problems
 	}
+	l.config.where = l.where
 	return l.config, l.warnings, nil
 }
 
 func newLoader(source Source) *loader {
-	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{}, secretFiles: map[string]string{}}
+	l := &loader{source: source, config: defaultFor(source.Wires), fields: map[string]field{}, where: map[string]string{}, secretFiles: map[string]string{}, unusable: map[string]bool{}}
 	for _, name := range l.config.wireNames() {
 		l.introduce(namedAt(providersPrefix), name)
 	}
@@ -112,6 +117,7 @@ func (l *loader) know(list []field) {
 func (l *loader) set(where, key, text string) {
 	if err := l.fields[key].set(text); err != nil {
 		l.problems.add(where, "%s %v.", key, err)
+		l.unusable[key] = true
 		return
 	}
 	l.where[key] = where
@@ -187,15 +193,16 @@ func (l *loader) readEnv() {
 	}
 	l.introduceAll(vars)
 	l.readKeyVariables(vars)
-	known := []string{envConfig}
+	known := map[string]bool{envConfig: true}
 	for _, key := range l.keys {
-		value, ok := vars[env(key)]
-		if ok && slices.Contains(known, env(key)) {
-			l.problems.add(env(key), "The variable is that of two settings, one of them %s; rename one of them.", key)
+		name := env(key)
+		value, ok := vars[name]
+		if ok && known[name] {
+			l.problems.add(name, "The variable is that of two settings, one of them %s; rename one of them.", key)
 		} else if ok {
-			l.set(env(key), key, value)
+			l.set(name, key, value)
 		}
-		known = append(known, env(key))
+		known[name] = true
 	}
 	for key, text := range removed {
 		if _, ok := vars[env(key)]; ok {
@@ -204,8 +211,8 @@ func (l *loader) readEnv() {
 		}
 	}
 	for name := range vars {
-		if strings.HasPrefix(name, envPrefix) && !slices.Contains(known, name) && !serviceLink(name) {
-			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw and was ignored.%s", name, didYouMean(misspelt.Nearest(name, known))))
+		if strings.HasPrefix(name, envPrefix) && !known[name] && !serviceLink(name) {
+			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw and was ignored.%s", name, didYouMean(misspelt.Nearest(name, slices.Sorted(maps.Keys(known))))))
 		}
 	}
 	slices.Sort(l.warnings)
@@ -267,7 +274,8 @@ func (l *loader) settle() {
 		}
 		data, err := l.read(f.Path)
 		if err != nil {
-			l.problems.add(l.at(key), "%s: the file %s %v.", key, f.Path, err)
+			l.bad(key, "%s: the file %s %v.", key, f.Path, err)
+			l.unusable[key] = true
 			continue
 		}
 		f.Data = data
@@ -280,4 +288,35 @@ func (l *loader) at(key string) string {
 		return where
 	}
 	return env(key)
+}
+
+// bad adds a problem of a setting, unless its value was refused already.
+func (l *loader) bad(key, format string, args ...any) {
+	if !l.refused(key) {
+		l.problems.add(l.at(key), format, args...)
+	}
+}
+
+// refused reports whether the value of a setting, or of a section around it, was refused already.
+func (l *loader) refused(key string) bool {
+	for {
+		if l.unusable[key] {
+			return true
+		}
+		at := strings.LastIndexByte(key, '.')
+		if at < 0 {
+			return false
+		}
+		key = key[:at]
+	}
+}
+
+// refusedBelow reports whether a value was refused already of a section, or in it.
+func (l *loader) refusedBelow(section string) bool {
+	for key := range l.unusable {
+		if key == section || strings.HasPrefix(key, section+".") {
+			return true
+		}
+	}
+	return false
 }

@@ -185,12 +185,14 @@ func (l *loader) settleProviders() {
 		p, prefix := l.config.Providers[name], providersPrefix+name+"."
 		w := l.config.WireOf(name)
 		switch {
+		case l.refused(prefix + "wire"):
+			continue
 		case p.Wire == "":
 			l.problems.add(l.atProvider(name), "%swire is missing; it says what %s speaks: %s.%s",
 				prefix, name, strings.Join(known, " or "), didYouMean(nearestProvider(name, known)))
 			continue
 		case w == nil:
-			l.problems.add(l.at(prefix+"wire"), "%swire must be one of %s, not %s.%s",
+			l.bad(prefix+"wire", "%swire must be one of %s, not %s.%s",
 				prefix, strings.Join(known, ", "), quote(p.Wire), didYouMean(misspelt.Nearest(p.Wire, known)))
 			continue
 		}
@@ -201,7 +203,7 @@ func (l *loader) settleProviders() {
 			case slices.Contains(w.Settings, setting):
 				p.Settings[setting] = value
 			default:
-				l.problems.add(l.at(prefix+setting), "%s is not a setting of the wire %s; remove it.", prefix+setting, w.Name)
+				l.bad(prefix+setting, "%s is not a setting of the wire %s; remove it.", prefix+setting, w.Name)
 			}
 		}
 	}
@@ -238,16 +240,17 @@ func (l *loader) validateProviders() {
 		for _, s := range services {
 			names = append(names, s.Name)
 		}
-		l.problems.add(l.at("providers.fallback"), "providers.fallback is %s, which clients are not offered; choose one of %s, or give that provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
+		l.bad("providers.fallback", "providers.fallback is %s, which clients are not offered; choose one of %s, or give that provider its api_key or base_url.", quote(c.Fallback), strings.Join(names, ", "))
 	}
 	switch {
+	case l.refusedBelow(strings.TrimSuffix(providersPrefix, ".")): // which of them can be reached is not known
 	case len(services) == 0 && c.Sim.Use == useNever:
-		l.problems.add(l.at("sim.use"), "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.", strings.Join(c.keyVariables(), " or "))
+		l.bad("sim.use", "sim.use is never, and no provider is configured; set %s, or providers.<name>.base_url.", strings.Join(c.keyVariables(), " or "))
 	case c.WireOf(c.Provider) == nil || len(services) > 0 && services[0].Name == c.Provider:
 	case c.Sim.Use == UseAlways || !slices.ContainsFunc(services, func(s Service) bool { return !s.Simulated }):
-		l.problems.add(l.at("provider"), "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose another provider.", c.Provider, c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
+		l.bad("provider", "provider is %s, and the simulator does not speak its wire, %s; set %s, or choose another provider.", c.Provider, c.WireOf(c.Provider).Name, c.HowToReach(c.Provider))
 	default:
-		l.problems.add(l.at("provider"), "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, or use the simulator for both with sim.use: always.",
+		l.bad("provider", "provider is %s, but only %s is configured; set %s (or providers.%s.base_url), choose provider %s, or use the simulator for both with sim.use: always.",
 			c.Provider, services[0].Name, c.HowToReach(c.Provider), c.Provider, services[0].Name)
 	}
 	for _, name := range c.ProviderNames() {

@@ -46,7 +46,7 @@ func parseProxy(text string) (netip.Prefix, error) {
 func (l *loader) validateProxies() {
 	for _, text := range l.config.TrustedProxies {
 		if _, err := parseProxy(text); err != nil {
-			l.problems.add(l.at("trusted_proxies"), "trusted_proxies holds %s, %v.", quote(text), err)
+			l.bad("trusted_proxies", "trusted_proxies holds %s, %v.", quote(text), err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -55,17 +56,21 @@ type Takeover struct {
 }
 
 // TakeOver compares a configuration that was read with the one that the gateway runs with now. None of
-// the configurations is changed, and Next shares parts with both.
-func TakeOver(now, read *Config) Takeover {
+// the configurations is changed, and Next shares parts with both. The error is Problems: Next breaks a rule
+// of Load, which the configuration that was read may keep with values that need a restart, or Next lets in
+// clients without credentials that had to show some until now.
+func TakeOver(now, read *Config) (Takeover, error) {
 	next := *now
-	next.Auth, next.Webhooks, next.Tools, next.Features = read.Auth, read.Webhooks, read.Tools, read.Features
+	next.Auth, next.Webhooks, next.Tools = read.Auth, read.Webhooks, read.Tools
 	next.Providers = make(Providers, len(now.Providers))
 	for name, p := range now.Providers {
 		same := *p
 		next.Providers[name] = &same
 	}
+	next.where = maps.Clone(read.where)
 	t := Takeover{Next: &next}
-	mine, theirs, into := now.settings(), read.settings(), next.settings()
+	all := next.fields()
+	mine, theirs, into := byKey(now.fields()), byKey(read.fields()), byKey(all)
 	keys := map[string]bool{}
 	for key := range mine {
 		keys[key] = true
@@ -74,20 +79,59 @@ func TakeOver(now, read *Config) Takeover {
 		keys[key] = true
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		was, is := mine[key], theirs[key]
+		was, is := mine[key].value, theirs[key].value
 		switch {
 		case was.IsValid() && is.IsValid() && reflect.DeepEqual(was.Interface(), is.Interface()):
 		case !Reloads(key) || !sameServices(now, read) && strings.HasPrefix(key, providersPrefix):
 			t.Restart = append(t.Restart, told(key, now, read))
+			next.where[key] = cmp.Or(now.where[key], "default") + ", at the start"
 		default:
-			if is.IsValid() && into[key].IsValid() {
-				into[key].Set(is)
+			if f, ok := into[key]; ok && is.IsValid() {
+				f.value.Set(is)
 			}
 			t.Changed = append(t.Changed, told(key, now, read))
 		}
 	}
 	t.Changed, t.Restart = slices.Compact(t.Changed), slices.Compact(t.Restart)
-	return t
+	if problems := append(opened(now, &next), t.broken(all)...); len(problems) > 0 {
+		return t, problems
+	}
+	return t, nil
+}
+
+// broken returns the rules that Next breaks. all are its fields.
+func (t *Takeover) broken(all []field) Problems {
+	problems := t.Next.check(all)
+	for i := range problems {
+		if len(t.Restart) > 0 {
+			problems[i].Message += " A reload leaves these settings as they were at the start: " + strings.Join(t.Restart, ", ") + "."
+		}
+	}
+	return problems
+}
+
+// opened returns why a reload must not replace one configuration with the next: clients that had to show
+// credentials would need none. Only a restart does that.
+func opened(now, next *Config) (problems Problems) {
+	if now.Auth.Enabled() && !next.Auth.Enabled() {
+		problems.add("auth", "auth has no key and no issuer any more, so everyone who reaches the gateway could use it without credentials. "+
+			"Keep one of them; to withdraw the only key, set its expires to a past date. To run without credentials, restart the gateway.")
+	}
+	if now.APIKey.IsSet() && !next.APIKey.IsSet() && !next.Auth.Enabled() {
+		problems.add("api_key", "api_key is gone, and auth has no key and no issuer, so POST /v1/chat/completions would need no key any more. "+
+			"Set another api_key, or restart the gateway to run without one.")
+	}
+	return problems
+}
+
+// check applies the rules of Load to a configuration that several loads have made. all are its fields.
+func (c *Config) check(all []field) Problems {
+	l := &loader{config: c, fields: byKey(all), where: c.where}
+	for _, f := range all {
+		l.keys = append(l.keys, f.key)
+	}
+	l.validate()
+	return l.problems
 }
 
 // told returns how a setting is named to an operator: an API key, an issuer and a webhook as a whole, and also a
@@ -107,8 +151,8 @@ func told(key string, one, other *Config) string {
 	return key
 }
 
-// settings returns the values of all settings by their keys.
-func (c *Config) settings() map[string]reflect.Value {
+// fields returns all settings.
+func (c *Config) fields() []field {
 	all := fieldsOf("", c)
 	for name, p := range c.Providers {
 		prefix := providersPrefix + name + "."
@@ -128,12 +172,16 @@ func (c *Config) settings() map[string]reflect.Value {
 	for name, w := range c.Webhooks {
 		all = append(all, fieldsOf(webhooksPrefix+name+".", w)...)
 	}
-	all = append(all, c.toolFields()...)
-	values := make(map[string]reflect.Value, len(all))
+	return append(all, c.toolFields()...)
+}
+
+// byKey returns settings by their keys.
+func byKey(all []field) map[string]field {
+	fields := make(map[string]field, len(all))
 	for _, f := range all {
-		values[f.key] = f.value
+		fields[f.key] = f
 	}
-	return values
+	return fields
 }
 
 // sameServices reports whether two configurations offer the same providers, so that only their keys

@@ -77,6 +77,7 @@ func TestTakeOver(t *testing.T) {
 		now, read        string
 		changed, restart []string
 		check            func(*Config) bool
+		kept             string // why the change cannot be undone while the gateway runs; empty if it can
 	}{
 		"nothing": {now: "limits: {sessions: 5}", read: "limits: {sessions: 5}", check: func(c *Config) bool { return c.Limits.Sessions == 5 }},
 		"a limit, and what cannot": {now: "limits: {sessions: 5}", read: "drain_timeout: 1m\nlimits: {sessions: 6, resume_grace: 1s, message_bytes: 8192}",
@@ -103,11 +104,14 @@ func TestTakeOver(t *testing.T) {
 			changed: []string{"api_key", "hosts", "log.level", "origins", "prices.file"}, restart: []string{"log.format"},
 			check: func(c *Config) bool {
 				return c.APIKey.IsSet() && c.Log.Format == "auto" && c.Log.Level == "debug" && len(c.Hosts)+len(c.Origins) == 2
-			}},
+			}, kept: "api_key is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now, next := read(t, tc.now), read(t, tc.read)
-			got := TakeOver(now, next)
+			got, err := TakeOver(now, next)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if !slices.Equal(got.Changed, tc.changed) || !slices.Equal(got.Restart, tc.restart) {
 				t.Errorf("changed %q, want %q; needs a restart %q, want %q", got.Changed, tc.changed, got.Restart, tc.restart)
 			}
@@ -115,10 +119,14 @@ func TestTakeOver(t *testing.T) {
 				t.Errorf("next is %+v", got.Next)
 			}
 			// What needs a restart is named again, and what was taken over is not.
-			if again := TakeOver(got.Next, next); len(again.Changed) > 0 || !slices.Equal(again.Restart, tc.restart) {
+			if again, err := TakeOver(got.Next, next); err != nil || len(again.Changed) > 0 || !slices.Equal(again.Restart, tc.restart) {
 				t.Errorf("again: changed %q, needs a restart %q", again.Changed, again.Restart)
 			}
-			if undone := TakeOver(got.Next, now); !slices.Equal(undone.Changed, tc.changed) || len(undone.Restart) > 0 {
+			undone, err := TakeOver(got.Next, now)
+			if tc.kept == "" && err != nil || tc.kept != "" && (err == nil || !strings.Contains(err.Error(), tc.kept)) {
+				t.Errorf("undoing it: %v", err)
+			}
+			if !slices.Equal(undone.Changed, tc.changed) || len(undone.Restart) > 0 {
 				t.Errorf("undone: changed %q, needs a restart %q", undone.Changed, undone.Restart)
 			}
 		})

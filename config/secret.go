@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -31,45 +32,39 @@ func (l *loader) readSecret(key string) {
 		return
 	}
 	path := l.fields[key].value.Interface().(setting.File).Path
-	if path == "" {
+	if path == "" && !l.unusable[key] {
 		return
 	}
+	if wrong := l.takeSecret(key, secret, path); wrong != "" {
+		l.bad(key, "%s", wrong)
+		l.unusable[secret] = true
+	}
+}
+
+// takeSecret sets a secret from the file at path, which the setting key names. It returns what is wrong.
+func (l *loader) takeSecret(key, secret, path string) (wrong string) {
 	if l.where[secret] != "" {
-		l.problems.add(l.at(key), "%s and %s are both set (%s); remove one of them.", key, secret, l.where[secret])
-		return
+		return fmt.Sprintf("%s and %s are both set (%s); remove one of them.", key, secret, l.where[secret])
 	}
 	data, err := l.read(path)
 	if err != nil {
-		l.problems.add(l.at(key), "%s: the file %s %v.", key, path, err)
-		return
+		return fmt.Sprintf("%s: the file %s %v.", key, path, err)
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" {
-		l.problems.add(l.at(key), "%s: the file %s is empty; write the secret into it.", key, path)
-		return
+		return fmt.Sprintf("%s: the file %s is empty; write the secret into it.", key, path)
 	}
 	if err := l.fields[secret].set(text); err != nil {
-		l.problems.add(l.at(key), "%s: the file %s %v.", key, path, err)
-		return
+		return fmt.Sprintf("%s: the file %s %v.", key, path, err)
 	}
 	l.where[secret] = l.at(key)
+	return ""
 }
 
 // Secrets returns the texts of all secrets that are set, in any order, for code that must
 // not write them.
 func (c *Config) Secrets() (found []string) {
-	all := fieldsOf("", c)
-	for _, p := range c.Providers {
-		all = append(all, fieldsOf("", p)...)
-	}
-	for _, w := range c.Webhooks {
-		all = append(all, fieldsOf("", w)...)
-	}
-	for _, i := range c.Auth.JWT {
-		all = append(all, fieldsOf("", i)...)
-	}
-	all = append(all, c.toolFields()...)
-	for _, f := range all {
+	for _, f := range c.fields() {
 		if s, ok := f.value.Interface().(setting.Secret); ok && s.IsSet() {
 			found = append(found, s.Reveal())
 		}

@@ -94,12 +94,12 @@ func (l *loader) validateTLS() {
 		}
 	}
 	if len(t.ACME.Hosts) == 0 && (t.ACME.Email != "" || t.ACME.Directory != "" || t.ACME.Cache != "") {
-		l.problems.add(l.at("tls.acme.hosts"), "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other settings of tls.acme.")
+		l.bad("tls.acme.hosts", "tls.acme.hosts is missing; name the hosts to order certificates for, or remove the other settings of tls.acme.")
 	}
 	if strings.HasPrefix(t.ACME.Directory, "http://") {
-		l.problems.add(l.at("tls.acme.directory"), "tls.acme.directory must begin with https://: what the authority says must not be changed on its way.")
+		l.bad("tls.acme.directory", "tls.acme.directory must begin with https://: what the authority says must not be changed on its way.")
 	}
 	if e := t.ACME.Email; e != "" && (strings.Count(e, "@") != 1 || strings.ContainsAny(e, " <>,:")) {
-		l.problems.add(l.at("tls.acme.email"), "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))
+		l.bad("tls.acme.email", "tls.acme.email must be one address, such as operator@example.com, not %s.", quote(e))
 	}
 }

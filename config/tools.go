@@ -4,7 +4,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"voicegw/config/setting"
@@ -113,25 +112,20 @@ func (l *loader) settleShares() {
 	sums := map[string]int{}
 	for _, d := range l.source.Tools {
 		t, key := l.config.Tools[d.ID], toolsPrefix+d.ID+".share"
-		if d.VariantOf == "" || l.reported(key) {
+		if d.VariantOf == "" || l.refused(key) {
 			continue
 		}
 		if t.Share < 0 || t.Share > 100 {
-			l.problems.add(l.at(key), "%s is %d; it is how many of 100 users get this version of %s, 0 to 100.", key, t.Share, d.VariantOf)
+			l.bad(key, "%s is %d; it is how many of 100 users get this version of %s, 0 to 100.", key, t.Share, d.VariantOf)
 			continue
 		}
 		if before := sums[d.VariantOf]; t.Enabled && t.Share > 0 && before+t.Share > 100 {
-			l.problems.add(l.at(key), "%s is %d, and other versions of %s have %d already: together they have at most 100.", key, t.Share, d.VariantOf, before)
+			l.bad(key, "%s is %d, and other versions of %s have %d already: together they have at most 100.", key, t.Share, d.VariantOf, before)
 		}
 		if t.Enabled {
 			sums[d.VariantOf] += t.Share
 		}
 	}
-}
-
-// reported says whether something is wrong with the value of a setting.
-func (l *loader) reported(key string) bool {
-	return slices.ContainsFunc(l.problems, func(p Problem) bool { return strings.HasPrefix(p.Message, key+" ") })
 }
 
 // isEmpty reports whether a value is an empty text or list, which counts as missing.

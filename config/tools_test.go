@@ -157,7 +157,10 @@ func TestToolSettingsReload(t *testing.T) {
 		return c
 	}
 	now, read := load("old-old-old", "true"), load("new-new-new", "false")
-	to := TakeOver(now, read)
+	to, err := TakeOver(now, read)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if want := []string{"tools.kb_search.enabled", "tools.weather_lookup.api_key"}; !slices.Equal(to.Changed, want) || len(to.Restart) > 0 {
 		t.Errorf("changed %v, restart %v", to.Changed, to.Restart)
 	}

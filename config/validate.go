@@ -39,13 +39,13 @@ func (l *loader) validate() {
 	l.validateProxies()
 	l.validateTags()
 	if strings.TrimSpace(l.config.Agent.Name) == "" {
-		l.problems.add(l.at("agent.name"), "agent.name is empty; give a name, or leave it out for \"default\".")
+		l.bad("agent.name", "agent.name is empty; give a name, or leave it out for \"default\".")
 	}
 }
 
 func (l *loader) oneOf(key, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		l.problems.add(l.at(key), "%s must be one of %s, not %s.", key, strings.Join(allowed, ", "), quote(value))
+		l.bad(key, "%s must be one of %s, not %s.", key, strings.Join(allowed, ", "), quote(value))
 	}
 }
 
@@ -53,7 +53,7 @@ func (l *loader) oneOf(key, value string, allowed ...string) {
 func (l *loader) validateAddress() bool {
 	err := CheckListen(l.config.Listen)
 	if err != "" {
-		l.problems.add(l.at("listen"), "listen %s", err)
+		l.bad("listen", "listen %s", err)
 	}
 	return err == ""
 }
@@ -63,8 +63,8 @@ func (l *loader) validateListen() {
 	if !l.validateAddress() {
 		return
 	}
-	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() {
-		l.problems.add(l.at("listen"), "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your provider's key. "+
+	if !Loopback(c.Listen) && !c.Insecure && !c.Auth.Enabled() && !l.refusedBelow("auth") && !l.refused("insecure") {
+		l.bad("listen", "listen is %s, which other machines can reach, and nothing says who may use the gateway and so your provider's key. "+
 			"Make an API key with voicegw keys new --name web --scopes voice,chat and put what it prints below auth.keys, or name the issuer of your users' tokens below auth.jwt (docs/authentication.md). "+
 			"Otherwise listen on 127.0.0.1 and put an authenticating proxy in front, or give --insecure (insecure: true) if everyone who can reach the address may use it.", c.Listen)
 	}
@@ -73,7 +73,7 @@ func (l *loader) validateListen() {
 func (l *loader) validateMetrics() {
 	if at := l.config.Metrics.Listen; at != "" {
 		if text := CheckListen(at); text != "" {
-			l.problems.add(l.at("metrics.listen"), "metrics.listen %s", text)
+			l.bad("metrics.listen", "metrics.listen %s", text)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (l *loader) validateMetrics() {
 func (l *loader) validateTraces() {
 	t := l.config.Traces
 	if u, err := url.Parse(t.Endpoint); err == nil && t.Protocol == TracesGRPC && strings.Trim(u.Path, "/") != "" {
-		l.problems.add(l.at("traces.endpoint"), "traces.endpoint has a path, and gRPC knows none; give a scheme, a host and a port, such as http://localhost:4317.")
+		l.bad("traces.endpoint", "traces.endpoint has a path, and gRPC knows none; give a scheme, a host and a port, such as http://localhost:4317.")
 	}
 }
 
@@ -109,13 +109,13 @@ func (l *loader) baseURL(key, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		l.problems.add(l.at(key), "%s is not a URL; write for example https://proxy.example.com/v1.", key)
+		l.bad(key, "%s is not a URL; write for example https://proxy.example.com/v1.", key)
 	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "":
-		l.problems.add(l.at(key), "%s must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host.", key)
+		l.bad(key, "%s must be a whole URL that begins with https://, http://, wss:// or ws:// and names a host.", key)
 	case u.User != nil:
-		l.problems.add(l.at(key), "%s holds a user or a password; a provider takes a key, which belongs into api_key.", key)
+		l.bad(key, "%s holds a user or a password; a provider takes a key, which belongs into api_key.", key)
 	case u.Fragment != "":
-		l.problems.add(l.at(key), "%s has a fragment (#…); remove it.", key)
+		l.bad(key, "%s has a fragment (#…); remove it.", key)
 	}
 }
 
@@ -130,7 +130,7 @@ func (l *loader) validateKB() {
 		{q.URL, "kb.qdrant.collection", q.Collection},
 	} {
 		if need.has != "" && need.value == "" {
-			l.problems.add(l.at(need.key), "%s is missing; the other settings of its section need it.", need.key)
+			l.bad(need.key, "%s is missing; the other settings of its section need it.", need.key)
 		}
 	}
 }
@@ -141,10 +141,10 @@ func (l *loader) validateChat() {
 		l.oneOf("chat.vision", c.Vision, "true", "false")
 	}
 	if c.BaseURL != "" && c.Model == "" {
-		l.problems.add(l.at("chat.model"), "chat.model is missing; chat.base_url needs it.")
+		l.bad("chat.model", "chat.model is missing; chat.base_url needs it.")
 	}
-	if c.APIKey.IsSet() && c.BaseURL == "" {
-		l.problems.add(l.at("chat.api_key"), "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own endpoint takes the provider's key.")
+	if c.APIKey.IsSet() && c.BaseURL == "" && !l.refused("chat.base_url") {
+		l.bad("chat.api_key", "chat.api_key is set without chat.base_url; name the endpoint that it is for. A provider's own endpoint takes the provider's key.")
 	}
 }
 
@@ -156,20 +156,23 @@ func (l *loader) httpURL(key, text string) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		l.problems.add(l.at(key), "%s must be a whole URL that begins with https:// or http:// and names a host.", key)
+		l.bad(key, "%s must be a whole URL that begins with https:// or http:// and names a host.", key)
 	case u.User != nil:
-		l.problems.add(l.at(key), "%s holds a user or a password; a key belongs into the section's api_key.", key)
+		l.bad(key, "%s holds a user or a password; a key belongs into the section's api_key.", key)
 	}
 }
 
 func (l *loader) validateStore() {
 	s := l.config.Store
+	if l.refused("store.url") {
+		return
+	}
 	if s.URL == "" {
 		if s.Credentials != "" {
-			l.problems.add(l.at("store.url"), "store.url is missing; store.credentials are for a server of its own.")
+			l.bad("store.url", "store.url is missing; store.credentials are for a server of its own.")
 		}
 		if s.Replicas > 1 {
-			l.problems.add(l.at("store.replicas"), "store.replicas is %d, but without store.url the store is inside this process alone; name a cluster, or leave it at 1.", s.Replicas)
+			l.bad("store.replicas", "store.replicas is %d, but without store.url the store is inside this process alone; name a cluster, or leave it at 1.", s.Replicas)
 		}
 		return
 	}
@@ -178,9 +181,9 @@ func (l *loader) validateStore() {
 		u, err := url.Parse(strings.TrimSpace(one))
 		switch {
 		case err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "":
-			l.problems.add(l.at("store.url"), "store.url must be nats://host:4222 or tls://host:4222, or several with commas between them.")
+			l.bad("store.url", "store.url must be nats://host:4222 or tls://host:4222, or several with commas between them.")
 		case u.User != nil:
-			l.problems.add(l.at("store.url"), "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
+			l.bad("store.url", "store.url holds a user, a password or a token; they belong into the file of store.credentials.")
 		}
 	}
 }
@@ -197,9 +200,9 @@ func (l *loader) validatePaths() {
 func (l *loader) validatePath(key string, p setting.Path) {
 	switch {
 	case p == setting.Stdout && key != "audit.file":
-		l.problems.add(l.at(key), "%s is \"-\"; name a file or a folder.", key)
+		l.bad(key, "%s is \"-\"; name a file or a folder.", key)
 	case slices.Contains(strings.Split(filepath.ToSlash(string(p)), "/"), "~"):
-		l.problems.add(l.at(key), "%s holds ~, which only a shell understands; write the whole path.", key)
+		l.bad(key, "%s holds ~, which only a shell understands; write the whole path.", key)
 	}
 }
 
@@ -208,7 +211,7 @@ const minAPIKey = 16
 
 func (l *loader) validateAPIKey() {
 	if n := len(l.config.APIKey.Reveal()); n > 0 && n < minAPIKey {
-		l.problems.add(l.at("api_key"), "api_key has %d characters and could be guessed; make one of at least %d, for example with: openssl rand -hex 32.", n, minAPIKey)
+		l.bad("api_key", "api_key has %d characters and could be guessed; make one of at least %d, for example with: openssl rand -hex 32.", n, minAPIKey)
 	}
 }
 
@@ -217,11 +220,11 @@ func (l *loader) validateHosts() {
 		p, err := origin.ParseHostPattern(text)
 		switch {
 		case strings.Contains(text, "/"):
-			l.problems.add(l.at("hosts"), "hosts holds %s; name hosts alone, without a scheme and a path, such as voice.example.com.", quote(text))
+			l.bad("hosts", "hosts holds %s; name hosts alone, without a scheme and a path, such as voice.example.com.", quote(text))
 		case err != nil:
-			l.problems.add(l.at("hosts"), "hosts holds %s, which %v.", quote(text), err)
+			l.bad("hosts", "hosts holds %s, which %v.", quote(text), err)
 		case p.Every() && !l.config.Insecure:
-			l.problems.add(l.at("hosts"), "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the hosts, or give --insecure as well.", quote(text))
+			l.bad("hosts", "hosts holds %s: a web page could then give the gateway's address a name of its own (DNS rebinding). Name the hosts, or give --insecure as well.", quote(text))
 		}
 	}
 }
@@ -231,9 +234,9 @@ func (l *loader) validateOrigins() {
 		p, bare, err := origin.ParsePattern(text)
 		switch {
 		case err != nil:
-			l.problems.add(l.at("origins"), "origins holds %s, which %v; write a scheme and a host, such as https://app.example.com.", quote(text), err)
+			l.bad("origins", "origins holds %s, which %v; write a scheme and a host, such as https://app.example.com.", quote(text), err)
 		case p.Every() && !l.config.Insecure:
-			l.problems.add(l.at("origins"), "origins holds %s: every web page that a user visits could speak through this gateway. Name the pages' origins, or give --insecure as well.", quote(text))
+			l.bad("origins", "origins holds %s: every web page that a user visits could speak through this gateway. Name the pages' origins, or give --insecure as well.", quote(text))
 		case bare:
 			l.warnings = append(l.warnings, fmt.Sprintf("origins holds %s without a scheme, which means https://%s; write it so, or with http:// where the page comes by that.", quote(text), text))
 		}
@@ -258,7 +261,7 @@ func (l *loader) validateTags() {
 		}
 	}
 	if s := l.config.Sim.Speed; s != s || s < -1 || s > 1000 {
-		l.problems.add(l.at("sim.speed"), "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
+		l.bad("sim.speed", "sim.speed must be from 0 to 1000, or -1 for all at once, not %v.", s)
 	}
 }
 
@@ -275,6 +278,6 @@ func (l *loader) between(key, least, most string) {
 		inside = func() bool { return value.Float() >= low.Float() && value.Float() <= high.Float() }
 	}
 	if !inside() {
-		l.problems.add(l.at(key), "%s must be from %v to %v, not %v.", key, low, high, value)
+		l.bad(key, "%s must be from %v to %v, not %v.", key, low, high, value)
 	}
 }

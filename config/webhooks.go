@@ -56,7 +56,7 @@ func (w *Webhook) Secrets() []wire.Secret {
 func (l *loader) validateWebhooks() {
 	names := slices.Sorted(maps.Keys(l.config.Webhooks))
 	if len(names) > mostReceivers {
-		l.problems.add(l.at(webhooksPrefix+names[mostReceivers]+".url"), "There are %d webhooks; at most %d are allowed.", len(names), mostReceivers)
+		l.bad(webhooksPrefix+names[mostReceivers]+".url", "There are %d webhooks; at most %d are allowed.", len(names), mostReceivers)
 	}
 	for _, name := range names {
 		w, prefix := l.config.Webhooks[name], webhooksPrefix+name+"."

@@ -41,7 +41,7 @@ const lookAgain = 30 * time.Second
 type reloader struct {
 	// Fixed after newReloader.
 	s       *server
-	read    func() (*config.Config, error) // the configuration as it stands now
+	read    func() (*config.Config, []string, error) // the configuration as it stands now, and its warnings
 	manager serviceManager
 	// reloaded is from reload to run: the sessions are to be looked at once more. It is never closed.
 	reloaded chan struct{}
@@ -51,9 +51,8 @@ type reloader struct {
 }
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
-	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, reloaded: make(chan struct{}, 1), read: func() (*config.Config, error) {
-		cfg, _, err := p.load(flags, parsed)
-		return cfg, err
+	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, reloaded: make(chan struct{}, 1), read: func() (*config.Config, []string, error) {
+		return p.load(flags, parsed)
 	}}
 }
 
@@ -82,17 +81,23 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 	defer r.mu.Unlock()
 	r.manager.tell(sdnotify.Reloading)
 	defer r.manager.tell(sdnotify.Ready)
-	cfg, err := r.read()
+	cfg, warnings, err := r.read()
 	if err != nil {
 		return r.refuse(err)
 	}
-	to := config.TakeOver(r.now, cfg)
+	to, err := config.TakeOver(r.now, cfg)
+	if err != nil {
+		return r.refuse(err)
+	}
 	take, err := r.s.prepare(r.now, &to)
 	if err != nil {
 		return r.refuse(err)
 	}
 	take()
 	r.now = to.Next
+	for _, w := range warnings {
+		r.s.logger.Warn("configuration", "warning", w)
+	}
 	ended := r.endStrangers(r.s.auth.Get())
 	select {
 	case r.reloaded <- struct{}{}:

@@ -233,6 +233,59 @@ func TestReloadByAnOperator(t *testing.T) {
 	}
 }
 
+// TestReloadKeepsTheLastCredential: no reload, whoever asks for it, makes a gateway with credentials one without,
+// and the answer says why.
+func TestReloadKeepsTheLastCredential(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, keys := filepath.Join(dir, "voicegw.yaml"), filepath.Join(dir, "keys.pem")
+	first := newSigner(t)
+	first.publish(t, keys)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("auth:\n  jwt:\n    people:\n      issuer: https://id.example.com\n      audience: [voice]\n      keys_file: " + keys + "\n      algs: [EdDSA]\n")
+	r := start(t, "--config", file)
+	open := func() bool {
+		t.Helper()
+		conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{})
+		if err != nil {
+			return false
+		}
+		defer conn.Abort()
+		message, err := protocol.EncodeClient(&protocol.Start{InputRate: 16000, OutputRate: 24000})
+		if err == nil {
+			err = conn.WriteText(message)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame, err := conn.Read()
+		return err == nil && strings.Contains(string(frame.Data), "session.started")
+	}
+	refused := func(by string) {
+		t.Helper()
+		said := r.logged("the configuration cannot be used, and the one before stays")
+		if !strings.Contains(fmt.Sprint(said), "auth has no key and no issuer any more") || open() {
+			t.Errorf("%s: the gateway is open: %v, the log says %v", by, open(), said)
+		}
+	}
+	for _, text := range []string{"", "auth:\n", "insecure: true\n"} {
+		write(text)
+		r.reloads <- syscall.SIGHUP
+		refused("a signal")
+		if status, answer := r.reload(); status != http.StatusUnprocessableEntity || !strings.Contains(fmt.Sprint(answer), "auth has no key and no issuer any more") {
+			t.Errorf("an operator is answered with %d %v", status, answer)
+		}
+		refused("an operator")
+	}
+	newSigner(t).publish(t, keys)
+	refused("a file of keys")
+}
+
 // TestReloadUnderLoad: readings of the configuration one after another, while sessions begin and end,
 // requests come and others reload, too.
 func TestReloadUnderLoad(t *testing.T) {
