@@ -133,6 +133,7 @@ func anything(r *rand.Rand) session.Event {
 		session.Sound{Up: took, Down: took},
 		session.Dialed{How: pick(r, hows...), Kind: transport.Kind(r.IntN(256)), Took: took},
 		session.Broken{Kind: transport.Kind(r.IntN(256)), Code: pick(r, fmt.Sprint(r.IntN(6000)))},
+		session.Reported{Kind: transport.KindIgnore},
 		session.Skipped{Stats: transport.Stats{UnknownEvents: 1}},
 		session.Relinked{Why: pick(r, triggers...), How: pick(r, hows...), Gap: took},
 		session.Returned{Outcome: pick(r, returned...), Took: took},

@@ -36,6 +36,9 @@ var (
 	kinds = transport.Kinds()[1:] // but for KindIgnore
 )
 
+// reportedKinds are the usual kinds of errors after which a model's connection goes on.
+var reportedKinds = []string{transport.KindIgnore.String(), transport.KindRefused.String(), transport.KindServer.String()}
+
 // failed is the outcome of a rotation without a new connection.
 const failed orchestrator.LinkHow = "failed"
 

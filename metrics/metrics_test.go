@@ -132,7 +132,7 @@ func TestEventsAreCounted(t *testing.T) {
 		session.Nudged{}, session.Rejected{Code: "audio_too_fast"}, session.Slow{},
 		session.Dialed{How: orchestrator.LinkFresh, Took: time.Second}, session.Dialed{Kind: transport.KindQuota},
 		session.Broken{Kind: transport.KindExpired, Code: "1001"}, session.Broken{Kind: transport.KindRetry, Code: "out of cheese"},
-		session.Skipped{Stats: transport.Stats{UnknownEvents: 3, MalformedEvents: 4}},
+		session.Reported{Kind: transport.KindIgnore}, session.Skipped{Stats: transport.Stats{UnknownEvents: 3, MalformedEvents: 4}},
 		session.Relinked{Why: orchestrator.LinkExpired, How: orchestrator.LinkResumed, Gap: time.Second}, session.Relinked{Why: orchestrator.LinkBroken},
 		session.Ended{Reason: "idle", Lasted: time.Minute},
 	} {
@@ -176,6 +176,7 @@ func TestEventsAreCounted(t *testing.T) {
 		`voicegw_provider_connects_total{outcome="quota",provider="gemini"} 1`,
 		`voicegw_provider_closes_total{code="1001",kind="expired",provider="gemini"} 1`,
 		`voicegw_provider_closes_total{code="other",kind="retry",provider="gemini"} 1`,
+		`voicegw_provider_errors_total{kind="ignore",provider="gemini"} 1`,
 		`voicegw_provider_events_skipped_total{provider="gemini",why="malformed"} 4`,
 		`voicegw_rotations_total{outcome="resumed",provider="gemini",trigger="expiring"} 1`,
 		`voicegw_rotations_total{outcome="failed",provider="gemini",trigger="lost"} 1`,

@@ -20,7 +20,7 @@ type watcher struct {
 	unpriced, estimated prometheus.Counter
 
 	started, ended, turns, failures, cuts, rejected set[prometheus.Counter]
-	dialed                                          set[prometheus.Counter]
+	dialed, reported                                set[prometheus.Counter]
 	rotated                                         map[orchestrator.LinkReason]set[prometheus.Counter]
 	gaps, connected                                 set[prometheus.Observer]
 
@@ -69,6 +69,7 @@ func (m *Metrics) newWatcher(of providerModel) *watcher {
 	w.cuts = counterSet(c["interruptions_total"], cutters, p)
 	w.rejected = counterSet(c["client_messages_rejected_total"], rejections)
 	w.dialed = counterSet(c["provider_connects_total"], append(kindNames(), "ok"), p)
+	w.reported = counterSet(c["provider_errors_total"], reportedKinds, p)
 	w.connected = observerSet(h["provider_connect_seconds"], hows, p)
 	w.gaps = observerSet(h["rotation_gap_seconds"], triggers, p)
 	w.rotated = map[orchestrator.LinkReason]set[prometheus.Counter]{}
@@ -162,6 +163,8 @@ func (w *watcher) ofSession(e session.Event) {
 		w.connected.with(string(e.How)).Observe(e.Took.Seconds())
 	case session.Broken:
 		w.m.counters["provider_closes_total"].WithLabelValues(w.provider, kindOf(e.Kind), usualCode(e.Code)).Inc()
+	case session.Reported:
+		w.reported.with(e.Kind.String()).Inc()
 	case session.Skipped:
 		w.strange.Add(float64(e.UnknownEvents))
 		w.malformed.Add(float64(e.MalformedEvents))

@@ -97,6 +97,9 @@ type (
 		Kind transport.Kind
 		Code string
 	}
+	// Reported tells that a model has reported an error after which its connection goes on. KindIgnore is for
+	// one that the client is not shown.
+	Reported struct{ Kind transport.Kind }
 	// Skipped tells how many messages of a model meant nothing, when its connection is over.
 	Skipped struct{ transport.Stats }
 	// Relinked tells that a connection to a model was replaced, or, if How is empty, could not be. Gap is how
@@ -135,6 +138,7 @@ func (Slow) event()        {}
 func (Sound) event()       {}
 func (Dialed) event()      {}
 func (Broken) event()      {}
+func (Reported) event()    {}
 func (Skipped) event()     {}
 func (Relinked) event()    {}
 func (Returned) event()    {}

@@ -50,7 +50,8 @@ func (l *link) event(ev transport.Event) {
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:
-			s.log().Info("the model reported a problem", "kind", ev.Err.Kind.String(), "code", ev.Err.Code)
+			s.log().Info("the model reported a problem", "op", ev.Err.Op, "kind", ev.Err.Kind.String(), "code", ev.Err.Code)
+			l.told(Reported{ev.Err.Kind})
 		case transport.TranscriptFailed:
 			s.log().Info("the provider could not write down what the user said", "code", ev.Err.Code)
 		}

@@ -8,7 +8,8 @@ import (
 // Error is the type of every error that an adapter returns.
 type Error struct {
 	Provider string
-	// Op is the operation that failed: "dial", "setup", "history", "send", "recv", "response".
+	// Op is the operation that failed: "dial", "setup", "history", "send", "recv", "response", or the command
+	// that the provider refused, in the adapter's own word ("truncate").
 	Op   string
 	Kind Kind
 	// Code is the provider's own code as text: a close code, an HTTP status or an error

@@ -119,6 +119,8 @@ var rows = []Row{
 		{Title: "Connections that broke", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("provider, kind, code", "provider_closes_total", "@p") + " > 0", "{{provider}} {{kind}} {{code}}"}}},
 		{Title: "Connections replaced", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("provider, trigger, outcome", "rotations_total", "@p") + " > 0", "{{provider}} {{trigger}}: {{outcome}}"}}},
 		{Title: "Without a connection, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "rotation_gap_seconds", "trigger"), "{{trigger}}"}}},
+		{Title: "Errors of models", Unit: "reqps", MayBeEmpty: true, Help: "Their connections went on. The kind ignore was not shown to clients.",
+			Queries: []Query{{rate("provider, kind", "provider_errors_total", "@p") + " > 0", "{{provider}} {{kind}}"}}},
 		{Title: "Messages that mean nothing", Unit: "reqps", Help: "A provider has changed its protocol, or sends nonsense.",
 			Queries: []Query{{rate("provider, why", "provider_events_skipped_total", "@p"), "{{provider}} {{why}}"}}},
 	}},

@@ -54,6 +54,7 @@ type conn struct {
 	signs                     atomic.Int64 // signs of life; see keepalive.go
 	progress                  atomic.Int64 // events of responses
 	notified                  atomic.Bool  // Notify was called: incoming frames are read
+	truncates                 atomic.Int64 // truncations without an answer
 
 	awaited atomic.Pointer[string] // the event that the setup waits for
 	ready   atomic.Bool            // the provider has accepted the setup

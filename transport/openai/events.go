@@ -143,12 +143,20 @@ func (c *conn) onError(ev *event) *transport.Error {
 		c.log.Debug("response_create_waits", "provider", c.info.Provider, "event_id", e.EventID)
 		return nil
 	}
-	kind, fatal := kindOfError(e, opOf(e.EventID))
-	err := c.reported("recv", kind, e)
+	op := opOfError(e, c.truncates.Load() > 0)
+	kind, fatal := kindOfError(e, op)
+	updating := c.updateRefused(e.EventID)
+	switch {
+	case op == opTruncate:
+		c.truncated()
+	case op == opUpdate && !updating && !fatal:
+		kind = transport.KindIgnore // nothing waits for this update any more
+	}
+	err := c.reported(cmp.Or(op, "recv"), kind, e)
 	switch {
 	case fatal:
 		return err
-	case c.updateRefused(e.EventID):
+	case updating:
 		c.give(transport.Reconfigured{Err: err})
 	default:
 		c.give(transport.Problem{Err: err})
@@ -214,7 +222,15 @@ func (c *conn) onCommitted(ev *event) *transport.Error {
 	return nil
 }
 
+// truncated records that a truncation has its answer.
+func (c *conn) truncated() {
+	if n := c.truncates.Load(); n > 0 {
+		c.truncates.CompareAndSwap(n, n-1) // a new one that Send has just counted is not lost
+	}
+}
+
 func (c *conn) onTruncated(ev *event) *transport.Error {
+	c.truncated()
 	c.give(transport.Truncated{Item: ev.ItemID, AudioMS: ev.AudioEndMS})
 	return nil
 }

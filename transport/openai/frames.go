@@ -21,14 +21,35 @@ const (
 	opCreate   = "create"
 	opCancel   = "cancel"
 	opTruncate = "truncate"
-	opItem     = "item"
+	opItem     = "item" // what the user has typed or shown
 	opBuffer   = "buffer"
+	opResult   = "result"
+	opAdded    = "added"
 )
 
 // opOf returns the purpose of the client event.
 func opOf(eventID string) string {
 	op, _, _ := strings.Cut(eventID, "_")
 	return op
+}
+
+// opOfError returns the purpose of the client event that an error event is about; empty if the error names
+// none. Some compatible servers repeat no event_id: then the code or the parameter tells or, if truncates
+// is true, that a truncation waits for its answer.
+func opOfError(e *errorValue, truncates bool) string {
+	switch {
+	case e.EventID != "":
+		return opOf(e.EventID)
+	case strings.HasPrefix(e.Code, "item_truncate"), e.Param == "audio_end_ms":
+		return opTruncate
+	case strings.HasPrefix(e.Code, "response_cancel"):
+		return opCancel
+	case strings.HasPrefix(e.Code, "input_audio_buffer"):
+		return opBuffer
+	case truncates && e.Type == "invalid_request_error":
+		return opTruncate
+	}
+	return ""
 }
 
 // sampleRate is the only rate in Hz that audio/pcm has here; bytesPerMS is the size of

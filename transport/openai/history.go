@@ -94,7 +94,7 @@ func (c *chain) add(item realtime.ConversationItemUnionParam, part any) {
 		part.ID = param.NewOpt(id)
 	}
 	frame, err := json.Marshal(realtime.ConversationItemCreateEventParam{
-		EventID: param.NewOpt(opItem + "_" + id), PreviousItemID: c.previous(), Item: item,
+		EventID: param.NewOpt(id), PreviousItemID: c.previous(), Item: item,
 	})
 	c.keep(id, frame, err)
 }
@@ -137,7 +137,7 @@ func (c *chain) answer(p transport.PastAssistant, kind string) {
 		Type     string  `json:"type"`
 		Previous string  `json:"previous_item_id,omitempty"`
 		Item     message `json:"item"`
-	}{opItem + "_" + id, "conversation.item.create", c.previous().Or(""), message{id, "message", "assistant", status, []part{{kind, p.Text}}}})
+	}{id, "conversation.item.create", c.previous().Or(""), message{id, "message", "assistant", status, []part{{kind, p.Text}}}})
 	c.keep(id, frame, err)
 }
 

@@ -23,8 +23,8 @@ var harmless = map[string]bool{codeCancelLate: true, "input_audio_buffer_commit_
 var noSession = map[string]bool{"beta_api_shape_disabled": true, "invalid_intent": true, "invalid_model": true, "model_not_found": true}
 
 // kindOfError returns the kind of an `error` event. op is the purpose of the client event that caused
-// it, from its event id: a truncation that comes too late has no code of its own (invalid_value), but
-// never matters. fatal means that the error ends the connection; otherwise it is a Problem.
+// it; empty if that is unknown. fatal means that the error ends the connection; otherwise it is a Problem.
+// It is not shown to the user if it refuses a command that the user did not give and cannot give again.
 func kindOfError(e *errorValue, op string) (kind transport.Kind, fatal bool) {
 	if harmless[e.Code] {
 		return transport.KindIgnore, false
@@ -36,12 +36,13 @@ func kindOfError(e *errorValue, op string) (kind transport.Kind, fatal bool) {
 		if noSession[e.Code] {
 			return kind, true
 		}
-	case 0:
-	default:
-		return kind, false
 	}
-	if op == opTruncate || op == opCancel {
+	switch op {
+	case opTruncate, opCancel, opBuffer, opResult, opAdded:
 		return transport.KindIgnore, false
+	}
+	if kind != 0 && kind != transport.KindInvalid {
+		return kind, false
 	}
 	if transport.KindOfCode(e.Type) == transport.KindServer {
 		return transport.KindServer, false

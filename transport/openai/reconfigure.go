@@ -99,7 +99,7 @@ func (c *conn) addItem(cmd transport.AddItem) error {
 	if c.info.Capabilities.AddItem == transport.AddItemNone {
 		return nil
 	}
-	chain := chain{prefix: c.eventID("added") + "_"}
+	chain := chain{prefix: c.eventID(opAdded) + "_"}
 	if err := chain.take(cmd.Item, c.t.ep.dialect); err != nil {
 		return err
 	}

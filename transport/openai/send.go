@@ -151,6 +151,7 @@ func (c *conn) truncate(cmd transport.Truncate) error {
 	if !ok || !c.info.Capabilities.Truncate {
 		return nil
 	}
+	c.truncates.Add(1)
 	return c.writeFrame(truncateFrame(c.eventID(opTruncate), cmd.Item, ms))
 }
 
@@ -165,7 +166,7 @@ func (c *conn) sendResult(cmd transport.ToolResult) error {
 		return nil
 	}
 	c.changed()
-	return c.writeFrame(resultFrame(c.eventID(opItem), id, cmd.Output))
+	return c.writeFrame(resultFrame(c.eventID(opResult), id, cmd.Output))
 }
 
 // respond requests an answer when the sequencer allows it.
