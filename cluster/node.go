@@ -17,6 +17,7 @@ type Directory interface {
 	Enter(ctx context.Context, r store.SessionRecord) (*store.Owned, error)
 	Find(ctx context.Context, id string) (store.SessionRecord, error)
 	Take(ctx context.Context, found store.SessionRecord) (*store.Owned, error)
+	List(ctx context.Context) ([]store.SessionRecord, error)
 }
 
 // Nodes knows the other nodes; *store.Nodes implements it.
@@ -155,6 +156,11 @@ func (n *Node) Take(ctx context.Context, v session.Visitor) (*session.Taken, err
 			return nil, session.ErrElsewhere
 		}
 	}
+	return n.own(ctx, found)
+}
+
+// own makes this node the owner of a session that no node runs.
+func (n *Node) own(ctx context.Context, found store.SessionRecord) (*session.Taken, error) {
 	owned, err := n.o.Directory.Take(ctx, found)
 	switch {
 	case errors.Is(err, store.ErrFenced):

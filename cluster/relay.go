@@ -34,6 +34,9 @@ type Options struct {
 	// Prompt returns what is in force in a session of this node, for an operator of another one; see
 	// session.Manager.Prompt. If it is nil, this node runs no session.
 	Prompt func(id string) (session.Prompt, error)
+	// Session returns a session of this node, for an operator of another one; see session.Manager.Session. If it
+	// is nil, this node runs no session.
+	Session func(id string) (session.Running, bool)
 	// Holds reports whether this node runs a session or is taking it over. A client of any other session is refused before
 	// its bytes are passed on, so that the node which has it can still take it elsewhere. Nil takes
 	// every client.

@@ -60,6 +60,7 @@ func (p *Peers) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+attachPath, p.attach)
 	mux.HandleFunc("DELETE "+sessionsPath+"{id}", p.end)
+	mux.HandleFunc("GET "+sessionsPath+"{id}", p.show)
 	mux.HandleFunc("PUT "+sessionsPath+"{id}/agent/{what}", p.switchAgent)
 	mux.HandleFunc("GET "+sessionsPath+"{id}/prompt", p.showPrompt)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,6 +25,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session"
+	"voicegw/store"
 )
 
 // Options configure a Server. Sessions is required.
@@ -88,6 +89,8 @@ type Options struct {
 	Directory Directory
 	Nodes     Nodes
 	Peers     Peers
+	// EndLost ends a voice session that no gateway runs: session.Manager.EndRecorded. It is required with Directory.
+	EndLost func(ctx context.Context, found store.SessionRecord) error
 	// Drain empties this gateway at POST /v1/drain; nil means that there is no such endpoint.
 	Drain Drain
 	// Reload reads the configuration again at POST /v1/admin/reload; its error may be a *ReloadError. It

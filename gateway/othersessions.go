@@ -14,7 +14,6 @@ import (
 type Directory interface {
 	List(ctx context.Context) ([]store.SessionRecord, error)
 	Find(ctx context.Context, id string) (store.SessionRecord, error)
-	Take(ctx context.Context, found store.SessionRecord) (*store.Owned, error)
 }
 
 // Nodes says which gateways there are; *store.Nodes implements it.
@@ -34,6 +33,9 @@ type Peers interface {
 	// Prompt returns what is in force in a voice session of the node. The error wraps store.ErrUnknown if
 	// the session does not run there any more, or session.ErrNoModel.
 	Prompt(ctx context.Context, node store.Node, id string) (session.Prompt, error)
+	// Session returns a voice session of the node. The error wraps store.ErrUnknown if the session does not run
+	// there any more.
+	Session(ctx context.Context, node store.Node, id string) (session.Running, error)
 }
 
 // otherLine is a session of another gateway in the list.
@@ -50,6 +52,24 @@ type otherLine struct {
 	Moving         bool   `json:"moving,omitempty"`
 	Node           string `json:"node"`
 	NodeGone       bool   `json:"node_gone,omitempty"`
+	EndedAt        string `json:"ended_at,omitempty"`
+}
+
+func otherLineOf(r store.SessionRecord) otherLine {
+	l := otherLine{
+		ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.Conversation, Provider: r.Provider, Model: r.Model,
+		StartedAt: r.StartedAt.UTC().Format(timeForm), Away: r.State == store.SessionDetached, Moving: r.State == store.SessionMoving, Node: r.Node,
+	}
+	if !r.EndedAt.IsZero() {
+		l.EndedAt = r.EndedAt.UTC().Format(timeForm)
+	}
+	return l
+}
+
+// thereLine is a session of another gateway as that gateway knows it.
+type thereLine struct {
+	runningLine
+	Node string `json:"node"`
 }
 
 // nodeLine is a gateway in the list.
@@ -89,11 +109,9 @@ func (s *Server) others(ctx context.Context) (lines []otherLine, nodes []nodeLin
 		if _, here := s.opts.Sessions.Session(r.ID); here {
 			continue
 		}
-		lines = append(lines, otherLine{
-			ID: r.ID, User: r.User, Agent: r.Agent, AgentVersion: r.AgentVersion, ConversationID: r.Conversation, Provider: r.Provider, Model: r.Model,
-			StartedAt: r.StartedAt.UTC().Format(timeForm), Away: r.State == store.SessionDetached, Moving: r.State == store.SessionMoving,
-			Node: r.Node, NodeGone: !there[r.Node],
-		})
+		line := otherLineOf(r)
+		line.NodeGone = !there[r.Node]
+		lines = append(lines, line)
 	}
 	return lines, nodes, nil
 }
@@ -119,7 +137,7 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) {
 func (s *Server) elsewhereFailed(w http.ResponseWriter, is, what string, err error) {
 	var elsewhere *elsewhereError
 	switch {
-	case errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, session.ErrNoSession):
 		problem(w, http.StatusNotFound, "session_unknown", "There is no session of that id, or it is over; GET /v1/sessions lists those that run.")
 	case errors.As(err, &elsewhere):
 		problem(w, http.StatusConflict, "session_elsewhere", "The session "+is+" on the gateway "+elsewhere.node+", which this one cannot reach; ask that one.")
@@ -152,19 +170,15 @@ func (s *Server) elsewhere(ctx context.Context, id string, do func(context.Conte
 	return do(ctx, found)
 }
 
-// endThere ends a session that does not run here: its gateway is asked to, and where that is
-// gone, the session is taken from it, so that nobody goes on with it.
+// endThere ends a session that does not run here: its gateway is asked to, and if that is gone, this one takes the
+// session and ends it.
 func (s *Server) endThere(ctx context.Context, found store.SessionRecord) error {
 	gone, err := s.opts.Nodes.Gone(ctx, found.Node)
 	if err != nil {
 		return err
 	}
 	if gone || found.State == store.SessionMoving {
-		owned, err := s.opts.Directory.Take(ctx, found)
-		if err != nil {
-			return err
-		}
-		return owned.End(ctx)
+		return s.opts.EndLost(ctx, found)
 	}
 	return s.atNode(ctx, found.Node, func(n store.Node) error { return s.opts.Peers.EndSession(ctx, n, found.ID) })
 }
@@ -181,4 +195,42 @@ func (s *Server) atNode(ctx context.Context, id string, ask func(store.Node) err
 		}
 	}
 	return &elsewhereError{node: id}
+}
+
+// showThere shows a session that does not run here: as its gateway knows it or, if that is gone or cannot be asked, or
+// if the session has ended in the last minutes, as the store does.
+func (s *Server) showThere(ctx context.Context, id string) (line any, err error) {
+	if s.opts.Directory == nil || s.opts.Nodes == nil {
+		return nil, store.ErrUnknown
+	}
+	ctx, cancel := context.WithTimeout(ctx, othersTime)
+	defer cancel()
+	found, err := s.opts.Directory.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !sees(ctx, found.User) {
+		return nil, store.ErrUnknown
+	}
+	known := otherLineOf(found)
+	if found.State == store.SessionOver {
+		return known, nil
+	}
+	if known.NodeGone, err = s.opts.Nodes.Gone(ctx, found.Node); err != nil {
+		return nil, err
+	}
+	if known.NodeGone || known.Moving {
+		return known, nil
+	}
+	there := thereLine{Node: found.Node}
+	err = s.atNode(ctx, found.Node, func(n store.Node) error {
+		is, err := s.opts.Peers.Session(ctx, n, id)
+		there.runningLine = lineOf(is)
+		return err
+	})
+	if err != nil {
+		s.opts.Logger.Debug("another gateway does not show its session", "session_id", id, "node", found.Node, "error", err)
+		return known, nil
+	}
+	return there, nil
 }

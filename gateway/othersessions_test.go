@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,10 +33,6 @@ func (noSessions) Find(context.Context, string) (store.SessionRecord, error) {
 	return store.SessionRecord{}, store.ErrUnknown
 }
 
-func (noSessions) Take(context.Context, store.SessionRecord) (*store.Owned, error) {
-	return nil, store.ErrUnknown
-}
-
 // peers notes which sessions it was asked to end.
 type peers struct {
 	asked []string
@@ -55,6 +52,11 @@ func (p *peers) SwitchAgent(_ context.Context, node store.Node, id, agent, reaso
 func (p *peers) Prompt(_ context.Context, node store.Node, id string) (session.Prompt, error) {
 	p.asked = append(p.asked, id+" at "+node.URL)
 	return session.Prompt{Agent: "billing", Instructions: "You are billing.", Tools: []transport.Tool{{Name: "kb_search"}}}, p.err
+}
+
+func (p *peers) Session(_ context.Context, node store.Node, id string) (session.Running, error) {
+	p.asked = append(p.asked, id+" at "+node.URL)
+	return session.Running{ID: id, User: "ada", Turn: 3, Phase: "active"}, p.err
 }
 
 // elsewhere is a store with a session that no Manager of the test runs.
@@ -146,6 +148,13 @@ func TestEndingASession(t *testing.T) {
 			p := &peers{err: tc.err}
 			s := deskServer(t, &desk{}, func(o *Options) {
 				o.Directory, o.Nodes, o.Peers = d, &nodes{all: []store.Node{{ID: r.Node, URL: tc.url}}, gone: tc.gone}, p
+				o.EndLost = func(ctx context.Context, found store.SessionRecord) error {
+					owned, err := d.Take(ctx, found)
+					if err != nil {
+						return err
+					}
+					return owned.End(ctx)
+				}
 			})
 			if tc.id == "" {
 				tc.id = r.ID
@@ -170,5 +179,52 @@ func TestEndingASession(t *testing.T) {
 	}
 	if w := operate(s, http.MethodDelete, "/v1/sessions/voice-nobody", "", func(r *http.Request) { r.Header.Del("Authorization") }); w.Code != http.StatusUnauthorized {
 		t.Errorf("without the key: %d", w.Code)
+	}
+}
+
+// TestShowingASession: each gateway shows a session of any other: as that one knows it or, if it cannot be asked, as the
+// store does; and one that has ended a moment ago.
+func TestShowingASession(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id, url string
+		gone    bool
+		over    bool
+		err     error // of the peer
+		status  int
+		turn    any
+	}{
+		"its gateway is asked":       {url: "https://b.example", status: 200, turn: 3.0},
+		"its gateway fails":          {url: "https://b.example", err: store.ErrUnavailable, status: 200},
+		"its gateway has no address": {status: 200},
+		"its gateway is gone":        {gone: true, status: 200},
+		"it has ended":               {over: true, status: 200},
+		"it is unknown":              {id: "voice-nobody", status: 404},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, r := elsewhere(t)
+			s := deskServer(t, &desk{}, func(o *Options) {
+				o.Directory, o.Nodes, o.Peers = d, &nodes{all: []store.Node{{ID: r.Node, URL: tc.url}}, gone: tc.gone}, &peers{err: tc.err}
+			})
+			if tc.over {
+				owned, err := d.Take(t.Context(), r)
+				if err == nil {
+					err = owned.End(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := operate(s, http.MethodGet, "/v1/sessions/"+cmp.Or(tc.id, r.ID), "", nil)
+			var got map[string]any
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != tc.status {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			if tc.status != http.StatusOK {
+				return
+			}
+			if got["id"] != r.ID || got["user"] != "ada" || got["turn"] != tc.turn || got["node"] == nil || (got["node_gone"] == true) != tc.gone || (got["ended_at"] != nil) != tc.over {
+				t.Errorf("it is shown as %v", got)
+			}
+		})
 	}
 }

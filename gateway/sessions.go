@@ -295,14 +295,24 @@ func (s *Server) listSessions(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, body)
 }
 
-// showSession shows one of them.
+// showSession shows a session, on whichever gateway it runs, or one that has ended in the last minutes.
 func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
-	running, ok := s.opts.Sessions.Session(r.PathValue("id"))
-	if !ok || !sees(r.Context(), running.User) {
-		problem(w, http.StatusNotFound, "session_unknown", "No session of that id runs on this gateway; GET /v1/sessions lists those that do.")
+	var line any
+	var err error
+	running, here := s.opts.Sessions.Session(r.PathValue("id"))
+	switch {
+	case !here:
+		line, err = s.showThere(r.Context(), r.PathValue("id"))
+	case sees(r.Context(), running.User):
+		line = lineOf(running)
+	default:
+		err = store.ErrUnknown
+	}
+	if err != nil {
+		s.elsewhereFailed(w, "is", "a session cannot be shown", err)
 		return
 	}
-	answer(w, http.StatusOK, lineOf(running))
+	answer(w, http.StatusOK, line)
 }
 
 // showConversation shows what was said, by text and by voice.

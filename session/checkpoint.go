@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/internal/redact"
 	"voicegw/internal/shorten"
 	"voicegw/orchestrator"
@@ -35,6 +36,9 @@ type remembered struct {
 	Draft *conversation.Entry `json:"draft,omitempty"`
 	// Trace names the beginning of the session in the traces, as a traceparent; empty without traces.
 	Trace string `json:"trace,omitempty"`
+	// Used is what the session has used in the process that has written this, and in those before that have died;
+	// nil if an older version of the program has written it.
+	Used *cost.Sum `json:"used,omitempty"`
 }
 
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
@@ -145,6 +149,9 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	}
 	settled := s.state.Settled(s.clock.ms())
 	was := remembered{State: memory, Questions: questions, Mark: s.redial.Load().mark.Code(), Transcripts: s.recall.transcripts, SettledMS: &settled, Draft: s.story.Draft(), Trace: s.follower.Start.String()}
+	used := s.sum
+	used.VoiceMS += (now.Sub(s.startedAt) - s.elsewhere).Milliseconds()
+	was.Used = &used
 	history, items, dropped := s.story.History()
 	was.Items = items
 	state, err := json.Marshal(was)

@@ -26,6 +26,12 @@ type Cluster interface {
 	// visitor may come back to it; see [Visitor.Opens]. The error is that of Opens, or wraps
 	// ErrNoSession, ErrElsewhere or store.ErrUnavailable, or says what cannot be read.
 	Take(ctx context.Context, v Visitor) (*Taken, error)
+	// Lost returns the sessions that no node runs. The error wraps store.ErrUnavailable.
+	Lost(ctx context.Context) ([]Lost, error)
+	// Adopt makes this node the owner of a session that no node runs, to end it. found is its record as it
+	// was found. The error wraps ErrNoSession, ErrElsewhere or store.ErrUnavailable, or says what cannot be
+	// read.
+	Adopt(ctx context.Context, found store.SessionRecord) (*Taken, error)
 }
 
 // The errors of Cluster.Take.

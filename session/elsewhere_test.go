@@ -57,6 +57,10 @@ func (p leavingPlace) Leave() {
 
 func (n *nodes) Take(context.Context, Visitor) (*Taken, error) { return nil, ErrNoSession }
 
+func (n *nodes) Lost(context.Context) ([]Lost, error) { return nil, nil }
+
+func (n *nodes) Adopt(context.Context, store.SessionRecord) (*Taken, error) { return nil, ErrNoSession }
+
 func (n *nodes) Carry(_ context.Context, v Visitor, c Client) bool {
 	id := v.Start.Resume.SessionID
 	n.note("carry " + id + " of " + v.Addr.String() + " at " + v.Origin)

@@ -7,9 +7,7 @@ import (
 )
 
 // Lifecycle tells, with names, that a session has begun, or that it is over and goes on nowhere. That a
-// session moves to another process is neither. A session that has left its process, because that was killed
-// or gave it up, and to which no client
-// comes back, is never told of as over.
+// session moves to another process is neither.
 type Lifecycle struct {
 	SessionID, ConversationID string
 	// User is the user's name, empty for one without. Principal is the ID of whoever has let the client in.
@@ -22,7 +20,8 @@ type Lifecycle struct {
 	Over *Over
 }
 
-// Over is what is known of a session that is over: its counters are those of this process.
+// Over is what is known of a session that is over: its counters are those of this process, and of those before
+// that have died.
 type Over struct {
 	Reason    string // of a [Cause]
 	CloseCode int

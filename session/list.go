@@ -11,7 +11,7 @@ import (
 	"voicegw/orchestrator"
 )
 
-// Running is a running session, as an operator sees it.
+// Running is a running session, as an operator sees it. Its JSON form is what one node tells another.
 type Running struct {
 	ID, User, Agent string
 	// AgentVersion is the version of the agent's document; empty for an agent of the configuration.
@@ -22,7 +22,7 @@ type Running struct {
 	// StartedAt is UTC.
 	StartedAt time.Time
 	// Principal is the principal that let the client in; with a ticket, the one that made it.
-	Principal auth.Principal
+	Principal auth.Principal `json:"-"`
 	// Turn is the number of turns so far.
 	Turn  int
 	Phase orchestrator.Phase
@@ -34,7 +34,7 @@ type Running struct {
 	// ModelAddr is the gateway's own address on the connection to the model, as host:port, which
 	// identifies the connection at the other end. It is empty if the connection is closed or the
 	// address is not known.
-	ModelAddr string
+	ModelAddr string `json:"-"`
 }
 
 // Away returns the number of running sessions whose client is away.

@@ -114,17 +114,22 @@ func (m *Manager) Start(a *Admission, c Client) {
 			a.Release()
 			return
 		}
-		a.is(PhaseRunning, g.SessionID)
-		a.settle()
-		came, entry, leave := g.came, g.entry, g.leaving() // the guest itself is not kept
-		s.whenDone(func() {
-			defer close(s.left)
-			defer a.Release()
-			defer leave()
-			defer s.place.Leave() // before the drain is over, after which the places are closed
-			m.conclude(a, s, came, entry)
-		})
+		m.concludeSoon(a, s, g)
 	}()
+}
+
+// concludeSoon has a session concluded once it is over.
+func (m *Manager) concludeSoon(a *Admission, s *session, g *guest) {
+	a.is(PhaseRunning, g.SessionID)
+	a.settle()
+	came, entry, leave := g.came, g.entry, g.leaving() // the guest itself is not kept
+	s.whenDone(func() {
+		defer close(s.left)
+		defer a.Release()
+		defer leave()
+		defer s.place.Leave() // before the drain is over, after which the places are closed
+		m.conclude(a, s, came, entry)
+	})
 }
 
 // begin opens a session and starts it. It returns nil if that fails, and the client has been told

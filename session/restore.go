@@ -20,7 +20,7 @@ type restoring struct {
 	taken *Taken
 	was   remembered
 	kept  []conversation.Entry // what the conversation has of the session
-	back  *protocol.Resume     // how the client comes back
+	back  *protocol.Resume     // how the client comes back; nil if it does not
 	fates map[string]calls.Outcome
 
 	unheard bool // the client lacks a part of the last answer
@@ -54,15 +54,22 @@ func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 // no connection to a model: what stands for it was given up.
 func (s *session) restore(at *restoring) {
 	r, c := at.taken.Record, at.taken.Checkpoint
-	s.startedAt = r.StartedAt
+	s.startedAt, s.elsewhere = r.StartedAt, time.Since(r.StartedAt)
 	l := s.linked.Load()
 	l.gone = true
 	l.seenOver()
 	var newer []conversation.Entry
 	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.was.Items, at.kept, c.Dropped)
 	at.was.State = caughtUp(at.was.State, newer)
-	at.hear(s.story)
-	s.down.goOnAfter(max(c.Seq, at.back.LastSeq) + seqLeftOut)
+	seq := c.Seq
+	if at.back != nil {
+		at.hear(s.story)
+		seq = max(seq, at.back.LastSeq)
+	}
+	s.down.goOnAfter(seq + seqLeftOut)
+	if !at.taken.given() && at.was.Used != nil {
+		s.sum = *at.was.Used // the process that died has told nobody
+	}
 	s.recall.transcripts = at.was.Transcripts
 	for _, m := range s.recall.transcripts {
 		if m.Role == string(transport.RoleAssistant) {

@@ -61,7 +61,8 @@ type session struct {
 	epoch     uint64 // counts the processes that have run the session, from 1
 	before    string // what was said before the session, for the model
 	startedAt time.Time
-	opts      *Options // the Manager's
+	elsewhere time.Duration // from startedAt to its beginning in this process
+	opts      *Options      // the Manager's
 	start     *protocol.Start
 	up        uplink
 	look      *lookback // nil if the session ends with its first connection to the model
@@ -174,7 +175,8 @@ type session struct {
 	sounded sounded
 	nudges  int
 	spokeAt time.Time
-	sum     cost.Sum // what the session has used in this process
+	// sum is what the session has used in this process, and in those before that have died.
+	sum     cost.Sum
 	talked  talked
 	guessed cost.Amount // what estimate has counted since the last step
 

@@ -126,6 +126,11 @@ func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
 	if n.taking != nil {
 		n.taking()
 	}
+	return n.take(r)
+}
+
+// take makes n the owner of a session that no node runs. The caller must hold mu.
+func (n shelfNode) take(r store.SessionRecord) (*Taken, error) {
 	taken := &Taken{Record: r}
 	taken.Record.Node, taken.Record.Epoch = n.id, r.Epoch+1
 	taken.Record.Lost = r.Lost || r.State != store.SessionMoving
@@ -139,6 +144,33 @@ func (n shelfNode) Take(_ context.Context, v Visitor) (*Taken, error) {
 		}
 	}
 	return taken, nil
+}
+
+func (n shelfNode) Lost(context.Context) (lost []Lost, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.away != nil {
+		return nil, store.ErrUnavailable
+	}
+	for _, r := range n.records {
+		if r.State == store.SessionMoving || n.dead[r.Node] || r.Node == n.id {
+			lost = append(lost, Lost{Record: r, Ended: r.Node == n.id && r.State != store.SessionMoving})
+		}
+	}
+	return lost, nil
+}
+
+func (n shelfNode) Adopt(_ context.Context, found store.SessionRecord) (*Taken, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch r, ok := n.records[found.ID]; {
+	case !ok:
+		return nil, ErrNoSession
+	case r.Epoch != found.Epoch:
+		return nil, ErrElsewhere
+	default:
+		return n.take(r)
+	}
 }
 
 // shelfPlace is a session's place on the shelf. The shelf's mutex guards lost and over.

@@ -92,7 +92,7 @@ func (m *Manager) bill(s *session, since time.Time, cause *Cause) cost.Sum {
 	s.mu.Lock()
 	sum := s.sum
 	s.mu.Unlock()
-	sum.VoiceMS = time.Since(since).Milliseconds()
+	sum.VoiceMS += time.Since(since).Milliseconds()
 	if m.options().Audit == nil || s.opts.Prices == nil {
 		return sum
 	}

@@ -131,35 +131,24 @@ func (m *Manager) takeOver(a *Admission, c Client, g *guest) (*session, *Cause, 
 // given reports whether the node that ran the session last has given it up. Otherwise that node has died.
 func (t *Taken) given() bool { return !t.Record.Lost }
 
-// goOnWith goes on with a session that this node has taken. After a cause, end says whether the
-// session is over; otherwise another node may take it.
-func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *session, end bool, cause *Cause) {
+// past sets what this node needs to know of a session that it has taken: whose it is, its agent and its tools. It
+// returns what another process has kept of it, and what its model can do.
+func (m *Manager) past(ctx context.Context, g *guest, t *Taken) (*restoring, transport.Capabilities, error) {
 	r := t.Record
 	who, err := user.Stored(r.User)
-	provider := r.Provider
-	if m.options().Transports[provider] == nil {
-		provider = m.options().Provider
+	if err != nil {
+		return nil, transport.Capabilities{}, fmt.Errorf("session: the user in the session's record: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
-	defer cancel()
+	g.provider = r.Provider
+	if m.options().Transports[g.provider] == nil {
+		g.provider = m.options().Provider
+	}
 	g.agent = m.pinned(ctx, r.Agent, r.AgentVersion, g.logger)
 	g.all = m.snapshot().Draw(drawsBy(who, r.Conversation, r.ID), r.Versions)
 	if cause := m.declare(g); cause != nil {
 		g.logger.Warn("a session that was taken over goes on without its client's tools", "reason", cause.Reason, "error", cause.Message)
 	}
 	g.tools = m.equip(g.agent, g.all, registry.Session{UserID: who.String(), Vouched: r.Vouched, Scopes: r.Scopes})
-	caps := m.options().Transports[provider].Capabilities(g.agent.model(provider))
-	if err != nil || !m.options().Policy.Relink || !orchestrator.Replaceable(caps) {
-		return nil, true, causeResume
-	}
-	if m.options().Blocked != nil {
-		if until, ok := m.options().Blocked(who); ok {
-			return nil, true, blocked(until)
-		}
-	}
-	if cause := a.seat(); cause != nil {
-		return nil, false, cause
-	}
 	was, err := readState(t.Checkpoint.State)
 	if err != nil {
 		g.logger.Error("a checkpoint cannot be read: only what was said is known", "error", err)
@@ -170,17 +159,42 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 		Context: t.Checkpoint.Earlier, Inspect: r.Inspect, Guarantor: registry.Guarantor{ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires},
 	}
 	g.principal = auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires}
+	at := &restoring{taken: t, was: was, back: g.start.Resume}
+	g.entry, g.mark, g.restoring = EntryTakeover, mark.Of(was.Mark), at
+	g.start = startOf(r, g.start)
+	return at, m.options().Transports[g.provider].Capabilities(g.agent.model(g.provider)), nil
+}
+
+// goOnWith goes on with a session that this node has taken. After a cause, end says whether the
+// session is over; otherwise another node may take it.
+func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *session, end bool, cause *Cause) {
+	ctx, cancel := context.WithTimeout(m.ctx(), takeTime)
+	defer cancel()
+	at, caps, err := m.past(ctx, g, t)
+	switch {
+	case err != nil:
+		g.logger.Error("a session that was taken over cannot go on", "error", err)
+		return nil, true, causeResume
+	case !m.options().Policy.Relink || !orchestrator.Replaceable(caps):
+		return nil, true, causeResume
+	}
+	if m.options().Blocked != nil {
+		if until, ok := m.options().Blocked(g.User); ok {
+			return nil, true, blocked(until)
+		}
+	}
+	if cause := a.seat(); cause != nil {
+		return nil, false, cause
+	}
 	if sameCredentials(a.Principal, g.principal) {
 		g.principal.User, g.principal.Expires = a.Principal.User, a.Principal.Expires
 	}
 	if !m.stillIn(g.principal) {
 		return nil, true, causeResume
 	}
-	was.State.Calls.Questions = m.questions(ctx, g, r, was)
-	at := &restoring{taken: t, was: was, back: g.start.Resume}
-	g.entry = EntryTakeover
-	g.start, g.provider, g.mark, g.restoring = startOf(r, g.start), provider, mark.Of(was.Mark), at
-	setup := m.setup(&g.wish, provider)
+	r := t.Record
+	at.was.State.Calls.Questions = m.questions(ctx, g, r, at)
+	setup := m.setup(&g.wish, g.provider)
 	g.voice, g.instructed = setup.Voice, int64(len(setup.Instructions))
 	if end, cause := m.adopt(g, at); cause != nil {
 		return nil, end, cause
@@ -188,9 +202,8 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	if cause := m.account(g, true); cause != nil {
 		return nil, false, cause
 	}
-	at.fates = m.fates(was.State.Calls.Questions)
-	none := noModel{transport.Info{Provider: provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
-	if s, err = newSession(g, m.options(), c, none); err != nil {
+	at.fates = m.fates(at.was.State.Calls.Questions)
+	if s, err = newSession(g, m.options(), c, m.noModelOf(g, r, caps)); err != nil {
 		g.logger.Error("a session that was taken over could not begin", "error", err)
 		g.leave()
 		return nil, false, causeInternal
@@ -198,17 +211,22 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 	s.parts.redial = m.redialer(g)
 	s.redial.Store(&s.parts.redial)
 	s.place = t.Place
-	s.followed(m.follow(g, provider, r.Model, ""))
+	s.followed(m.follow(g, g.provider, r.Model, ""))
 	m.begun(s, g)
 	s.beginAgain(at)
 	return s, false, nil
 }
 
+// noModelOf stands for the connection to a model that another process has had.
+func (m *Manager) noModelOf(g *guest, r store.SessionRecord, caps transport.Capabilities) noModel {
+	return noModel{transport.Info{Provider: g.provider, Model: r.Model, InputRate: r.InputRate, OutputRate: r.OutputRate, Capabilities: caps}}
+}
+
 // questions returns the open questions of a session whose tokens the client's token opens. Each has the tools of the
 // agent that has asked it: what a person approves is that agent's call, whoever speaks by now. Where that agent is
 // not known any more, the present one's tools count.
-func (m *Manager) questions(ctx context.Context, g *guest, r store.SessionRecord, was remembered) []calls.OpenQuestion {
-	open := unseal(was.State.Calls.Questions, was.Questions, r.ID, g.start.Resume.Token)
+func (m *Manager) questions(ctx context.Context, g *guest, r store.SessionRecord, at *restoring) []calls.OpenQuestion {
+	open := unseal(at.was.State.Calls.Questions, at.was.Questions, r.ID, at.back.Token)
 	for i := range open {
 		by := open[i].Agent
 		if by.Name == "" || by == (policy.Agent{Name: g.agent.Name, Version: g.agent.Version}) {

@@ -61,6 +61,8 @@ type SessionRecord struct {
 	// means 24 hours after the record is written.
 	StartedAt time.Time `json:"started_at"`
 	EndsAt    time.Time `json:"ends_at,omitzero"`
+	// EndedAt is when it was recorded that the session is over; zero before.
+	EndedAt time.Time `json:"ended_at,omitzero"`
 	// TokenHashes are the SHA-256, in hexadecimal, of the tokens that resume the session. The
 	// tokens themselves are never stored. OldTokenHash is that of the token before them, which is
 	// valid until OldTokenUntil.
@@ -111,7 +113,7 @@ type storedSession struct {
 // sessionFields are the names of the fields that this version knows.
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
-	EndsAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", Versions: map[string]string{"x": "x"}, AgentVersion: "x",
+	EndsAt: time.Unix(1, 0), EndedAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", Versions: map[string]string{"x": "x"}, AgentVersion: "x",
 	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
 }})
 
@@ -558,7 +560,9 @@ func (o *Owned) write(ctx context.Context, data []byte, revision uint64, life ti
 // End records that the session is over. ErrFenced: another node has taken it. After any other
 // error End can be called again, or the record ends by itself.
 func (o *Owned) End(ctx context.Context) error {
-	err := o.Update(ctx, func(r *SessionRecord) { r.State, r.TokenHashes, r.OldTokenHash = SessionOver, nil, "" })
+	err := o.Update(ctx, func(r *SessionRecord) {
+		r.State, r.TokenHashes, r.OldTokenHash, r.EndedAt = SessionOver, nil, "", time.Now().UTC()
+	})
 	if err != nil {
 		return err
 	}

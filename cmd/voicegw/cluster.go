@@ -25,11 +25,12 @@ func (s *server) openPeers(ctx context.Context) (*peers, error) {
 	}
 	carrier, err := cluster.New(cluster.Options{
 		Secret: []byte(c.Secret.Reveal()), MaxMessageBytes: s.cfg.Limits.MessageBytes,
-		End:    func(id string) bool { return s.sessions.End(id) },
-		Switch: func(id, agent, reason string) error { return s.sessions.SwitchAgent(id, agent, reason) },
-		Prompt: func(id string) (session.Prompt, error) { return s.sessions.Prompt(id) },
-		Holds:  func(id string) bool { return s.sessions.Holds(id) },
-		Accept: func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
+		End:     func(id string) bool { return s.sessions.End(id) },
+		Switch:  func(id, agent, reason string) error { return s.sessions.SwitchAgent(id, agent, reason) },
+		Prompt:  func(id string) (session.Prompt, error) { return s.sessions.Prompt(id) },
+		Session: func(id string) (session.Running, bool) { return s.sessions.Session(id) },
+		Holds:   func(id string) bool { return s.sessions.Holds(id) },
+		Accept:  func(h cluster.Hello, c *cluster.Client) { s.sessions.Start(s.sessions.AdmitCarried(h.Visitor()), c) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cluster.secret: %w", err)

@@ -289,7 +289,7 @@ func (s *server) takeAddress(ctx context.Context) error {
 		Version: versionOf(), Logger: s.logger, MaxMessageBytes: s.cfg.Limits.MessageBytes,
 		Chat: s.texts, Voice: s.caps.handoff, Blocked: s.caps.blocked, Images: s.caps.images.files, Simulator: s.sim.forGateway(),
 		Blocks: s.caps.store.Blocks(), Approvals: s.caps.store.Approvals(), Jobs: s.jobs, Auth: s.auth, GuardCompletions: may.GuardCompletions,
-		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), Drain: s.drained, Reload: s.reloadNow,
+		Directory: s.caps.store.Directory(), Nodes: s.caps.store.Nodes(), Peers: s.peers.forGateway(), EndLost: s.sessions.EndRecorded, Drain: s.drained, Reload: s.reloadNow,
 		Agents: s.agents.catalog, Usage: s.usage, Prices: may.Prices, Overload: s.overload.State,
 		TrustedProxies: s.cfg.Proxies(), Turns: may.Turns, Metrics: measured, Observe: s.metrics.Answered, Refused: s.metrics.Refused, Ready: s.caps.store.Ready,
 	})
@@ -337,6 +337,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	asked, unask := p.reloads()
 	defer unask()
 	serving.Go(func() { again.run(watching, asked) })
+	serving.Go(func() { s.sessions.EndLost(watching) })
 	serving.Go(func() { again.watchKeyFiles(watching) })
 	manager.tell(sdnotify.Ready)
 

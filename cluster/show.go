@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"voicegw/session"
+	"voicegw/store"
+)
+
+// Session implements gateway.Peers: it returns a session that another node runs. The error wraps
+// store.ErrUnknown if that node does not run it, ErrUnreachable or ErrRefused.
+func (p *Peers) Session(ctx context.Context, node store.Node, id string) (session.Running, error) {
+	body, err := p.askSession(ctx, p.prompts, http.MethodGet, node, nil, id)
+	if err != nil {
+		return session.Running{}, err
+	}
+	return parseRunning(body, id)
+}
+
+func parseRunning(body []byte, id string) (found session.Running, err error) {
+	if err := json.Unmarshal(body, &found); err != nil {
+		return session.Running{}, fmt.Errorf("%w: its answer is not a session: %w", ErrRefused, err)
+	}
+	if found.ID != id {
+		return session.Running{}, fmt.Errorf("%w: its answer is another session", ErrRefused)
+	}
+	return found, nil
+}
+
+// show shows a session of this node to another node's operator.
+func (p *Peers) show(w http.ResponseWriter, r *http.Request) {
+	if p.opts.Session != nil {
+		if found, ok := p.opts.Session(r.PathValue("id")); ok {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(found) // the other node is gone if it fails
+			return
+		}
+	}
+	http.Error(w, "This node does not run the session.", http.StatusNotFound)
+}
