@@ -10,7 +10,8 @@ import (
 
 // The patterns and paths that more than one place names; completionsPath is another one.
 const (
-	voicePattern   = "GET /v1/voice"
+	voicePath      = "/v1/voice"
+	voicePattern   = "GET " + voicePath
 	metricsPattern = "GET /metrics"
 	modelsPath     = "/v1/models"
 	sessionsPath   = "/v1/sessions"

@@ -58,3 +58,30 @@ func TestPagesOfAllowedOriginsReadAnswers(t *testing.T) {
 		t.Errorf("a stranger gets %s %v", got.Status, got.Header)
 	}
 }
+
+// TestPagesLearnWhyAWebSocketDoesNotOpen: a page reads the answer to GET /v1/voice, whatever its
+// origin; a stranger learns that its origin is not allowed, and nothing else of the gateway.
+func TestPagesLearnWhyAWebSocketDoesNotOpen(t *testing.T) {
+	s, _ := chatServer(t, &fakeAgent{}, func(o *Options) {
+		o.Hosts, o.Origins = named(t, "voice.example.org"), allow(t, "https://app.example.com")
+	})
+	for _, tt := range []struct {
+		origin, url, readable string
+		status                int
+		code                  string
+	}{
+		{"https://app.example.com", "http://voice.example.org/v1/voice", "https://app.example.com", http.StatusUpgradeRequired, "WebSocket"},
+		{"https://evil.example", "http://voice.example.org/v1/voice", "*", http.StatusForbidden, `"origin"`},
+		{"https://evil.example", "http://evil.example/v1/voice", "*", http.StatusMisdirectedRequest, `"host"`},
+		{"https://evil.example", "http://voice.example.org/readyz", "", http.StatusForbidden, `"origin"`},
+		{"https://evil.example", "http://voice.example.org/v1/voice/", "", http.StatusForbidden, `"origin"`},
+	} {
+		r := httptest.NewRequest(http.MethodGet, tt.url, nil)
+		r.Header.Set("Origin", tt.origin)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != tt.status || w.Header().Get("Access-Control-Allow-Origin") != tt.readable || !strings.Contains(w.Body.String(), tt.code) {
+			t.Errorf("%s from %s: %d %v %s, want %d readable by %q with %s", tt.url, tt.origin, w.Code, w.Header(), w.Body, tt.status, tt.readable, tt.code)
+		}
+	}
+}

@@ -76,8 +76,13 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// turnAway answers a request that is not let in.
+// turnAway answers a request that is not let in. Browsers hide the answer to a WebSocket handshake,
+// so a page asks for the same path over HTTP to learn why it was refused; any page may read that
+// reason, which holds nothing that the page does not know.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, status int, code, message string) {
+	if r.URL.Path == voicePath {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+	}
 	s.seldom.Info("request refused at the door", code, "addr", s.clientAddr(r).String(), "host", clip(r.Host), "origin", clip(r.Header.Get("Origin")))
 	refuse(w, shapeOf(r.URL.Path), status, code, message)
 }

@@ -139,7 +139,7 @@ func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
 	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions, Prices: opts.Prices, Turns: opts.Turns})
-	s.handle(voicePattern, s.voice)
+	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket does not open
 	s.forPages("GET", "/v1/providers", s.providers)
 	if opts.Tools != nil {
 		s.handle("GET /v1/tools", s.tools)

@@ -229,7 +229,7 @@ func (s *Server) voiceURL(r *http.Request) string {
 	if from, _ := s.scheme(r); from == "https" {
 		scheme = "wss"
 	}
-	return scheme + "://" + r.Host + "/v1/voice"
+	return scheme + "://" + r.Host + voicePath
 }
 
 // absolute returns the whole address of a path of this gateway, by which the client that sent

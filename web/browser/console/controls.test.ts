@@ -100,8 +100,10 @@ describe.concurrent("in a call", () => {
     await console.press("Mute");
     await console.says("Muted");
     await visit.frames.until("half a second of silence", () => visit.heard().subarray(-8000).every((x) => x === 0));
-    await console.press("Mute");
+    expect(await console.page.title()).toBe("Muted · voicegw");
+    await console.press("Unmute");
     await console.says("Listening");
+    expect(await console.page.title()).toBe("Listening · voicegw");
     await visit.frames.until("a voice", () => visit.heard().subarray(-1600).some((x) => Math.abs(x) > 1000));
     await close();
   });
@@ -110,7 +112,7 @@ describe.concurrent("in a call", () => {
     const { console, visit, close } = await calling();
     await visit.hears(3200);
     await console.page.evaluate(() => window.spy.plug?.(false));
-    await console.call.getByText("The microphone went away.").waitFor();
+    await console.call.getByText("The microphone was disconnected.").waitFor();
     await console.says("Ready");
     await console.page.evaluate(() => window.spy.plug?.(true));
     await console.says("Listening");
@@ -162,7 +164,7 @@ describe.concurrent("without a voice", () => {
     await console.line("What can I do for you?");
     await console.press("Start talking");
     const visit = await gateway.welcome();
-    await console.call.getByText("The voice cannot be played here.").waitFor();
+    await console.call.getByText("This page's address is not secure.").waitFor();
     await console.type("Hello");
     await visit.next("input.text");
     visit.send({ type: "transcript", turn: 1, id: "a1", role: "assistant", text: "Good day.", final: true, started_at: new Date().toISOString() });

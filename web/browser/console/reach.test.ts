@@ -80,7 +80,7 @@ describe("by keyboard", () => {
     expect(console.hasSaid("Muted")).toBe(false);
     // Single keys work on a button, too.
     await console.page.keyboard.press("m");
-    await console.page.locator("#mute[aria-pressed=true]").waitFor();
+    await console.page.getByRole("button", { name: "Unmute" }).waitFor();
     await close();
   });
 

@@ -17,18 +17,18 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--autoplay-policy=no-user-gesture-required",
-  "--use-fake-device-for-media-stream",
 ];
 
 /**
  * Starts it. `microphone` is a WAV file, played from when a page opens the microphone: once,
  * or in a loop.
  */
-export async function openChromium(microphone: string, { flags = [], loop = false }: { flags?: string[]; loop?: boolean } = {}): Promise<Browser> {
+export async function openChromium(microphone: string, { flags = [], loop = false, devices = true }: { flags?: string[]; loop?: boolean; devices?: boolean } = {}): Promise<Browser> {
   if (!existsSync(PROGRAM)) {
     throw new Error(`${PROGRAM} is not there; install Debian's package chromium, or set CHROMIUM to one that is`);
   }
-  return chromium.launch({ executablePath: PROGRAM, args: [...FLAGS, `--use-file-for-fake-audio-capture=${microphone}${loop ? "" : "%noloop"}`, ...flags] });
+  const fake = devices ? ["--use-fake-device-for-media-stream", `--use-file-for-fake-audio-capture=${microphone}${loop ? "" : "%noloop"}`] : [];
+  return chromium.launch({ executablePath: PROGRAM, args: [...FLAGS, ...fake, ...flags] });
 }
 
 export interface VisitorOptions {

@@ -1,6 +1,6 @@
 // A gateway whose part a test plays by hand: it takes sessions of voicegw.v1, records the
 // uplink, and sends what it is told to.
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
 import type { ClientMessage, ServerMessage, SessionStart, Usage } from "@voicegw/client";
@@ -10,7 +10,10 @@ import type { Gateway } from "./gateway.ts";
 import { Mailbox } from "./mailbox.ts";
 
 /** The page of an application that uses the library may be this strict. */
-const POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const STRICT = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** Why a gateway refuses a handshake, by its status (docs/protocol.md). */
+const REASONS: Readonly<Record<number, string>> = { 403: "origin", 421: "host", 429: "limit", 503: "draining" };
 
 /** A message without what the gateway fills in. */
 export type Sent = { [M in ServerMessage as M["type"]]: Omit<M, "seq"> }[ServerMessage["type"]];
@@ -35,10 +38,17 @@ export class FakeGateway {
     return (await this.behind?.code()) ?? "";
   }
 
-  /** `behind` is a real one that has the console and everything else but the voice sessions. */
-  static async open(behind?: Gateway): Promise<FakeGateway> {
+  /**
+   * `behind` is a real one that has the console and everything else but the voice sessions.
+   * `headers` are those of the page, in place of a strict content security policy.
+   */
+  static async open(behind?: Gateway, headers: Record<string, string> = { "Content-Security-Policy": STRICT }): Promise<FakeGateway> {
     const server = createServer((request, response) => {
       if (serveTestFile(request, response)) {
+        return;
+      }
+      if (request.url === "/v1/voice") {
+        gateway.explain(request, response);
         return;
       }
       if (behind !== undefined) {
@@ -46,19 +56,27 @@ export class FakeGateway {
         return;
       }
       const status = request.url === "/readyz" ? 200 : 404;
-      response.writeHead(status, { "Content-Type": "text/html", "Content-Security-Policy": POLICY }).end();
+      response.writeHead(status, { "Content-Type": "text/html", ...headers }).end();
     });
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
     const gateway = new FakeGateway(server, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, behind);
     const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => (offered.has("voicegw.v1") ? "voicegw.v1" : false) });
     server.on("upgrade", (request: IncomingMessage, socket, head) => {
-      if (gateway.refusing !== undefined) {
-        socket.end(`HTTP/1.1 ${gateway.refusing} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+      const status = request.url === "/v1/voice" ? gateway.refusing : 404;
+      if (status !== undefined) {
+        socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
         return;
       }
       sockets.handleUpgrade(request, socket, head, (ws) => gateway.visits.put(new Visit(ws, request, () => gateway.heardSamples())));
     });
     return gateway;
+  }
+
+  /** Answers a GET of the voice endpoint: why a handshake is refused, or that it would not be. Pages of any origin may read it. */
+  private explain({ headers: { origin = "*" } }: IncomingMessage, response: ServerResponse): void {
+    const status = this.refusing ?? 426;
+    const code = REASONS[status] ?? "upgrade";
+    response.writeHead(status, { "Content-Type": "application/json", "Access-Control-Allow-Origin": origin }).end(JSON.stringify({ error: { code, message: `This gateway says ${code}.` } }));
   }
 
   /** So many samples of the uplink have come of the newest session, on all its connections. */

@@ -23,7 +23,7 @@ export function serveTestFile(request: IncomingMessage, response: ServerResponse
   if (!existsSync(file)) {
     return false;
   }
-  response.writeHead(200, { "Content-Type": "text/javascript; charset=utf-8" });
+  response.writeHead(200, { "Content-Type": "text/javascript; charset=utf-8", "Access-Control-Allow-Origin": "*" });
   createReadStream(file).pipe(response);
   return true;
 }

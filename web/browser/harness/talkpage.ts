@@ -11,7 +11,7 @@ export interface Told {
 }
 
 /** Options of the library that JSON can carry. */
-export type PlainOptions = Omit<ConnectOptions, "ticket" | "key" | "url" | "worklets" | "audioContext" | "signal"> & { ticket?: string; url?: string };
+export type PlainOptions = Omit<ConnectOptions, "ticket" | "key" | "url" | "worklets" | "audioContext" | "signal"> & { ticket?: string; url?: string; worklets?: { capture: string; playback: string } };
 
 /** Pings and their answers say nothing of what happened. */
 function isPulse(event: unknown): boolean {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 /** What Chromium itself says of a handshake that fails, on purpose here. */
-const REFUSED = /WebSocket connection to .* failed/;
+const REFUSED = /WebSocket connection to .* failed|Failed to load resource/;
 
 /** A session that is open. */
 async function opened(options: PlainOptions = {}) {
@@ -119,7 +119,7 @@ describe.concurrent("a conversation", () => {
 
   test.each([
     { code: 4503, said: { code: "blocked", until: "2099-01-01T00:00:00.000Z" }, expected: { code: "gateway", message: /^You are blocked until .*2099/ } },
-    { code: 4501, said: { code: "ticket_missing" }, expected: { code: "gateway", message: /^This gateway asks for a ticket\.$/ } },
+    { code: 4501, said: { code: "ticket_missing" }, expected: { code: "gateway", message: /^This gateway needs a ticket\.$/ } },
     { code: 4888, said: undefined, expected: { code: "closed", message: /^The session was closed\.$/ } },
   ])("ends for good with $code", async ({ code, said, expected }) => {
     const { gateway, page, visit } = await opened();
@@ -137,8 +137,10 @@ describe.concurrent("a conversation", () => {
   });
 
   test.each([
-    [403, "refused", "The gateway refused the connection."],
-    [503, "refused", "The gateway refused the connection."],
+    [403, "origin", "The gateway does not allow this site."],
+    [429, "refused", "This gateway says limit."],
+    [503, "full", "The gateway isn't accepting new calls."],
+    [500, "wrong_path", "No voice gateway answers at this address."],
   ])("does not open where the handshake is answered with %i", async (status, code, message) => {
     const gateway = await FakeGateway.open();
     const page = await TalkPage.open(browser, gateway);

@@ -127,7 +127,7 @@ describe.concurrent("a loudspeaker", () => {
     const connected = page.connect();
     const visit = await gateway.welcome();
     expect(await connected).toBeNull();
-    expect(await page.next("error")).toMatchObject({ message: "The voice cannot be played here." });
+    expect(await page.next("error")).toMatchObject({ code: "insecure_page" });
     await page.page.evaluate(() => window.talk.session?.sendText("Hello"));
     await visit.next("input.text");
     visit.send({ type: "audio.start", turn: 1, item_id: "unheard" });

@@ -4,9 +4,21 @@ import { WORDS, ofClose, ofGateway } from "./words.js";
 
 /** What went wrong, as a word that a program can switch on. */
 export type VoiceErrorCode =
-  // The device.
-  | "microphone_insecure"
+  // The devices.
+  /** The page came over plain http from another machine: browsers then offer no microphone and no worklets. */
+  | "insecure_page"
+  /** The user or the site settings refuse the microphone. */
   | "microphone_denied"
+  /** The user closed the browser's question without an answer. */
+  | "microphone_dismissed"
+  /** The operating system refuses the browser the microphone. */
+  | "microphone_system"
+  /** The frame around this page does not pass the microphone on (`allow`, `sandbox`). */
+  | "microphone_frame"
+  /** The page's own Permissions-Policy header excludes the microphone. */
+  | "microphone_policy"
+  /** The permission was withdrawn during the call. */
+  | "microphone_revoked"
   | "microphone_missing"
   | "microphone_busy"
   | "microphone_failed"
@@ -14,6 +26,10 @@ export type VoiceErrorCode =
   | "microphone_silenced"
   | "speaker_failed"
   | "audio_unavailable"
+  /** The page's content security policy blocks the worklets. */
+  | "worklets_blocked"
+  /** The worklets are not where they are looked for. */
+  | "worklets_missing"
   | "audio_suspended"
   | "echo_possible"
   /** An answer is longer than what may wait to be played. */
@@ -21,7 +37,23 @@ export type VoiceErrorCode =
   // The way to the gateway.
   /** There is no page here: the program runs on a server, or in a worker. */
   | "no_browser"
+  /** Nothing answers, or its certificate is not trusted: browsers do not say which. */
   | "unreachable"
+  /** Nothing answers, and the browser has no network. */
+  | "offline"
+  /** The option `url` is not an address. */
+  | "invalid_url"
+  /** The page came over https, and the gateway's address is ws:. */
+  | "mixed_content"
+  /** The page's content security policy blocks the connection. */
+  | "socket_blocked"
+  /** Something answers, but not a gateway's voice endpoint. */
+  | "wrong_path"
+  /** The gateway answers to HTTP, but the WebSocket did not open. */
+  | "no_websocket"
+  /** The gateway does not allow pages of this origin. */
+  | "origin"
+  /** The gateway or a proxy refused the connection: `gatewayCode` says why, where the page may know. */
   | "refused"
   | "full"
   | "lost"
@@ -31,8 +63,10 @@ export type VoiceErrorCode =
   | "resume_refused"
   /** Another tab has taken the session up. */
   | "moved"
-  /** No ticket could be got, or the only one has been used. */
+  /** The only ticket has been used. */
   | "ticket"
+  /** The option `ticket` failed to bring one. */
+  | "ticket_failed"
   /** What was typed may not have arrived, or could not be kept until it can be sent. */
   | "unsent"
   /** What was to be shown is no image, the model takes none, or there is no connection. */

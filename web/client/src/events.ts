@@ -96,8 +96,11 @@ export interface LocalEvents {
   disconnected: Disconnected;
 }
 
-/** `lost`: it went away or was taken away, and is taken up again when there is one. */
-export type MicrophoneState = "off" | "asking" | "live" | "muted" | "lost";
+/**
+ * `muted` by the user; `silenced` by something else: a switch on the device, the system, a call.
+ * `lost`: it went away or was taken away, and is taken up again when there is one.
+ */
+export type MicrophoneState = "off" | "asking" | "live" | "muted" | "silenced" | "lost";
 
 /** `suspended`: the browser lets nothing sound, until a click or for as long as a call lasts. */
 export type SpeakerState = "closed" | "suspended" | "playing";

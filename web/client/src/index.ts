@@ -15,6 +15,7 @@ export { keptSession, type KeptSession } from "./kept.js";
 export type { ImageSource } from "./image.js";
 export type { RetryOptions } from "./connection/retry.js";
 export type { WorkletUrls } from "./audio/worklets/load.js";
+export { askMicrophone } from "./audio/ask.js";
 export { listMicrophones, listSpeakers, type Device } from "./audio/devices.js";
 export type { Microphone } from "./audio/microphone.js";
 export type { Speaker } from "./audio/speaker.js";

@@ -260,7 +260,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
   }
 
   async #openDevices(): Promise<void> {
-    await this.#audio.open().catch((cause: unknown) => this.#fail(new VoiceError("audio_unavailable", undefined, { cause })));
+    await this.#audio.open().catch((error: VoiceError) => this.#fail(error));
     if (this.#options.microphone !== false && this.#audio.ready && !this.#over) {
       await this.microphone.start().catch((error: VoiceError) => this.#fail(error));
     }

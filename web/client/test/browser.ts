@@ -7,6 +7,7 @@ export class FakeTrack {
   muted = false;
   onended: (() => void) | null = null;
   onmute: (() => void) | null = null;
+  onunmute: (() => void) | null = null;
 
   constructor(
     readonly deviceId: string,
@@ -197,6 +198,8 @@ export class FakeBrowser {
   /** A microphone that another program has. */
   busy = "";
   denied = false;
+  /** With what the next questions are refused, in place of a denial. */
+  refusal: DOMException | undefined;
   /** Microphones give nothing. */
   silent = false;
   /** So many questions more are refused. */
@@ -249,6 +252,9 @@ export class FakeBrowser {
     const there = this.inputs;
     await this.held;
     const found = id === undefined ? there[0] : there.find((input) => input === id);
+    if (this.refusal !== undefined) {
+      throw this.refusal;
+    }
     if (this.denied || this.refusals-- > 0) {
       throw new DOMException("denied", "NotAllowedError");
     }

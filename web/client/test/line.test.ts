@@ -8,6 +8,7 @@ import type { Kept } from "../src/kept.js";
 import type { ConnectOptions } from "../src/options.js";
 import type { AudioPosition } from "../src/protocol/messages.js";
 import { newTally } from "../src/stats.js";
+import { WORDS } from "../src/words.js";
 import { FakeWebSocket, installNetwork, network, pass, removeNetwork, settle, show } from "./fakes.js";
 
 /** A line, and what it has told. */
@@ -142,49 +143,77 @@ describe("opening", () => {
     assert.equal(caller.failure.message, "Another voice session runs.");
   });
 
-  for (const [answer, code] of [
-    [{ status: 503 }, "full"],
-    [{ status: 200 }, "refused"],
-    [{ status: 404 }, "refused"],
-    [undefined, "unreachable"],
+  const refusal = (code: string) => JSON.stringify({ error: { code, message: "The gateway says why." } });
+  for (const [status, body, code, gatewayCode] of [
+    [426, "WebSocket protocol violation", "no_websocket", undefined],
+    [403, refusal("origin"), "origin", "origin"],
+    [429, refusal("limit"), "refused", "limit"],
+    [421, refusal("host"), "refused", "host"],
+    [503, refusal("draining"), "full", "draining"],
+    [502, "<h1>Bad Gateway</h1>", "full", undefined],
+    [404, refusal("not_found"), "wrong_path", undefined],
+    [404, "<h1>Not Found</h1>", "wrong_path", undefined],
+    [200, "<h1>Welcome</h1>", "wrong_path", undefined],
+    [403, "<h1>Forbidden</h1>", "refused", undefined],
   ] as const) {
-    test(`a handshake that fails is explained by /readyz: ${answer?.status ?? "no answer"} means ${code}`, async () => {
+    test(`a handshake that fails is explained by the answer to GET: ${status} ${body.slice(0, 30)} means ${code}`, async () => {
       const asked: [string, RequestInit][] = [];
-      vi.stubGlobal("fetch", async (url: URL, init: RequestInit) => {
-        asked.push([String(url), init]);
-        return answer ?? Promise.reject(new TypeError("no network"));
+      vi.stubGlobal("fetch", async (url: string, init: RequestInit) => {
+        asked.push([url, init]);
+        return new Response(body, { status });
       });
       const caller = new Caller({ url: "/base/v1/voice" });
       await settle();
       FakeWebSocket.last.drop();
       await settle();
-      assert.equal(caller.failure.code, code);
-      assert.equal(caller.failure.closeCode, 1006);
-      assert.ok(caller.failure.message.length > 10 && caller.failure.advice.length > 10);
-      const [url, init] = asked[0]!;
-      assert.equal(new URL(url).pathname, "/base/readyz");
-      assert.equal(init.mode, "same-origin");
+      assert.deepEqual([caller.failure.code, caller.failure.gatewayCode, caller.failure.closeCode], [code, gatewayCode, 1006]);
+      assert.equal(caller.failure.message, gatewayCode !== undefined && code === "refused" ? "The gateway says why." : WORDS[code].message);
+      assert.equal(asked.length, 1);
+      assert.deepEqual([new URL(asked[0]![0]).pathname, new URL(asked[0]![0]).protocol], ["/base/v1/voice", "http:"]);
     });
   }
 
-  test("a gateway of another origin is asked without its answer being read", async () => {
-    let mode: RequestMode | undefined;
-    vi.stubGlobal("fetch", async (_: URL, init: RequestInit) => {
-      mode = init.mode;
-      return { status: 0, type: "opaque" };
+  for (const [online, there, code] of [
+    [true, true, "wrong_path"],
+    [true, false, "unreachable"],
+    [false, false, "offline"],
+    [false, true, "wrong_path"],
+  ] as const) {
+    test(`an answer that cannot be read means ${code}, ${there ? "something" : "nothing"} being there and the browser ${online ? "online" : "offline"}`, async () => {
+      const modes: unknown[] = [];
+      vi.stubGlobal("navigator", { ...navigator, onLine: online });
+      vi.stubGlobal("fetch", async (url: string, { mode }: RequestInit) => {
+        modes.push(mode);
+        assert.equal(url, "https://gateway.example.org/v1/voice");
+        return there && mode === "no-cors" ? new Response() : Promise.reject(new TypeError("Failed to fetch"));
+      });
+      const caller = new Caller({ url: "wss://gateway.example.org/v1/voice" });
+      await settle();
+      FakeWebSocket.last.drop();
+      await settle();
+      assert.deepEqual([caller.failure.code, modes], [code, ["cors", "no-cors"]]);
     });
-    const caller = new Caller({ url: "wss://gateway.example.org/v1/voice" });
-    await settle();
-    FakeWebSocket.last.drop();
-    await settle();
-    assert.equal(mode, "no-cors");
-    assert.equal(caller.failure.code, "refused");
-  });
+  }
 
-  test("a /readyz that says nothing is not waited for", async () => {
+  for (const blockedURI of ["ws://gateway/v1/voice", "ws://gateway", "ws"]) {
+    test(`a socket that the page's policy blocks is over at once, named as ${blockedURI}`, async () => {
+      const caller = new Caller({ url: "ws://gateway/v1/voice" });
+      await settle();
+      const violation = (more: object): boolean => document.dispatchEvent(Object.assign(new Event("securitypolicyviolation"), { disposition: "enforce", blockedURI, ...more }));
+      violation({ disposition: "report" });
+      violation({ blockedURI: "https://elsewhere/" });
+      violation({ blockedURI: "" });
+      assert.equal(caller.over, undefined);
+      violation({});
+      assert.equal(caller.failure.code, "socket_blocked");
+      assert.equal(caller.failure.retryable, false);
+    });
+  }
+
+  test("a gateway that says nothing is not waited for", async () => {
     const give = new AbortController();
     const timeout = vi.spyOn(AbortSignal, "timeout").mockReturnValue(give.signal);
-    vi.stubGlobal("fetch", (_: URL, { signal }: RequestInit) => new Promise((_, reject) => signal!.addEventListener("abort", () => reject(signal!.reason))));
+    vi.stubGlobal("fetch", (_: string, { signal }: RequestInit) => new Promise((_, reject) => (signal!.aborted ? reject(signal!.reason) : signal!.addEventListener("abort", () => reject(signal!.reason)))));
     const caller = new Caller();
     await settle();
     FakeWebSocket.last.drop();
@@ -211,7 +240,7 @@ describe("opening", () => {
     const cause = new Error("401");
     const refused = new Caller({ ticket: () => Promise.reject(cause) });
     await settle();
-    assert.equal(refused.failure.code, "ticket");
+    assert.equal(refused.failure.code, "ticket_failed");
     assert.equal(refused.failure.cause, cause);
     const silent = new Caller({ ticket: () => new Promise<string>(() => undefined) });
     await pass(15_000);
@@ -223,12 +252,17 @@ describe("opening", () => {
     vi.stubGlobal("WebSocket", function () {
       throw new DOMException("mixed content", "SecurityError");
     });
-    const caller = new Caller();
+    vi.stubGlobal("location", { protocol: "https:" });
+    const mixed = new Caller();
     await settle();
-    assert.equal(caller.failure.code, "unreachable");
+    assert.equal(mixed.failure.code, "mixed_content");
+    vi.stubGlobal("location", { protocol: "http:" });
+    const blocked = new Caller();
+    await settle();
+    assert.equal(blocked.failure.code, "socket_blocked", "where the browser throws for the page's policy");
     const wrong = new Caller({ url: "http://:0:0/" });
     await settle();
-    assert.equal(wrong.failure.code, "unreachable");
+    assert.equal(wrong.failure.code, "invalid_url");
   });
 });
 
@@ -459,7 +493,7 @@ describe("a connection that breaks", () => {
     works = false;
     FakeWebSocket.last.drop();
     await pass(250);
-    assert.deepEqual(caller.tries.map((t) => t.code), ["lost", "ticket"]);
+    assert.deepEqual(caller.tries.map((t) => t.code), ["lost", "ticket_failed"]);
     works = true;
     await pass(500);
     FakeWebSocket.last.start();
@@ -467,7 +501,7 @@ describe("a connection that breaks", () => {
   });
 
   test("is given up after all tries, with growing pauses and the reason", async () => {
-    vi.stubGlobal("fetch", async () => ({ status: 503 }));
+    vi.stubGlobal("fetch", async () => new Response("", { status: 503 }));
     const caller = await Caller.started();
     FakeWebSocket.last.drop();
     for (let i = 0; i < 10; i++) {
@@ -902,8 +936,8 @@ describe("the end", () => {
         FakeWebSocket.last.drop();
         return caller;
       },
-      "while /readyz is asked": async () => {
-        vi.stubGlobal("fetch", () => new Promise((resolve) => setTimeout(() => resolve({ status: 200 }), 100)));
+      "while the reason is asked for": async () => {
+        vi.stubGlobal("fetch", () => new Promise((resolve) => setTimeout(() => resolve(new Response()), 100)));
         const caller = new Caller();
         await settle();
         FakeWebSocket.last.drop();

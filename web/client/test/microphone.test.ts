@@ -90,7 +90,7 @@ test("a second start asks for nothing", async () => {
 for (const [name, arrange, code] of [
   ["blocked", () => (browser.denied = true), "microphone_denied"],
   ["missing", () => (browser.inputs = []), "microphone_missing"],
-  ["on an insecure page", () => vi.stubGlobal("isSecureContext", false), "microphone_insecure"],
+  ["on an insecure page", () => vi.stubGlobal("isSecureContext", false), "insecure_page"],
 ] as const) {
   test(`one that is ${name} says so and stays off`, async () => {
     const { microphone, told } = ready();
@@ -100,6 +100,48 @@ for (const [name, arrange, code] of [
     assert.deepEqual(told.failures, []);
   });
 }
+
+const notAllowed = (message: string): DOMException => new DOMException(message, "NotAllowedError");
+for (const [name, refusal, excluded, framed, code] of [
+  ["by the user or the site settings", notAllowed("Permission denied"), false, false, "microphone_denied"],
+  ["by the user, of a page in a frame", notAllowed("Permission denied"), false, true, "microphone_denied"],
+  ["by nobody: the question was closed", notAllowed("Permission dismissed"), false, false, "microphone_dismissed"],
+  ["by the operating system", notAllowed("Permission denied by system"), false, false, "microphone_system"],
+  ["by the page's own Permissions-Policy", notAllowed("Permission denied"), true, false, "microphone_policy"],
+  ["by a frame without allow", notAllowed("Permission denied"), true, true, "microphone_frame"],
+  ["by a sandbox without an origin", new DOMException("Invalid security origin", "SecurityError"), false, true, "microphone_frame"],
+] as const) {
+  test(`a microphone that is refused ${name} is ${code}`, async () => {
+    const { microphone } = ready();
+    browser.refusal = refusal;
+    vi.stubGlobal("document", Object.assign(document, { featurePolicy: { allowsFeature: () => !excluded } }));
+    vi.stubGlobal("window", Object.assign(window, { parent: framed ? {} : window }));
+    await assert.rejects(microphone.start(), { code });
+  });
+}
+
+test("one whose permission is withdrawn during the call is revoked, not disconnected", async () => {
+  const { microphone, told } = ready();
+  browser.permission.state = "granted";
+  await microphone.start();
+  await settle();
+  browser.permission.state = "denied";
+  browser.denied = true;
+  track(0).end();
+  await settle();
+  assert.deepEqual([microphone.state, told.failures], ["lost", ["microphone_revoked"]]);
+});
+
+test("where the browser never said that it was allowed, one that ends was disconnected", async () => {
+  const { microphone, told } = ready();
+  browser.permission.state = "prompt";
+  await microphone.start();
+  await settle();
+  browser.inputs = [];
+  track(0).end();
+  await settle();
+  assert.deepEqual(told.failures, ["microphone_lost"]);
+});
 
 test("what comes after it was turned off again is given back", async () => {
   const { microphone, context } = ready();
@@ -387,6 +429,22 @@ test("a device that gives silence by itself is said to, one that the user has mu
   track(1).onmute?.();
   vi.advanceTimersByTime(1000);
   assert.equal(told.failures.length, 1);
+});
+
+test("while it gives silence by itself its state says so", async () => {
+  const { microphone, told } = ready();
+  await microphone.start();
+  track(0).muted = true;
+  track(0).onmute?.();
+  vi.advanceTimersByTime(1000);
+  assert.equal(microphone.state, "silenced");
+  microphone.mute(true);
+  microphone.mute(false);
+  assert.equal(microphone.state, "silenced", "unmuted by the user, it is still silent");
+  track(0).muted = false;
+  track(0).onunmute?.();
+  assert.equal(microphone.state, "live");
+  assert.equal(said(told.states), "asking live silenced muted silenced live");
 });
 
 test("one that gives silence from the first moment on is said to", async () => {

@@ -333,7 +333,7 @@ describe("the end", () => {
     const silence = new Listener(idle, "disconnected");
     FakeWebSocket.last.say({ type: "session.ended", seq: 2, reason: "idle" });
     FakeWebSocket.last.drop(4004);
-    assert.equal(silence.of("disconnected")[0]?.error?.message, "Nobody spoke for a while.");
+    assert.equal(silence.of("disconnected")[0]?.error?.message, "The call was idle for too long.");
   });
 
   test("is the end: nothing more is sent, kept or told", async () => {
@@ -854,7 +854,7 @@ describe("a connection that breaks", () => {
     await pass(250);
     FakeWebSocket.last.open();
     FakeWebSocket.last.drop(1001);
-    assert.equal(told.of("disconnected")[0]?.error?.message, "The gateway is going away.");
+    assert.equal(told.of("disconnected")[0]?.error?.message, "The gateway is stopping.");
     assert.equal(session.state, "disconnected");
   });
 });

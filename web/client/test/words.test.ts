@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { afterEach, test, vi } from "vitest";
 import { VoiceError, closeError, gatewayError } from "../src/errors.js";
 import type { ErrorMessage } from "../src/protocol/messages.js";
@@ -51,11 +52,15 @@ test("what the gateway said right before is the reason", () => {
   assert.equal(gatewayError(said("odd_thing")).advice, "Code: odd_thing.");
 });
 
-test("whatever is wrong with a ticket, a new one is needed; a gateway that wants one says so", () => {
-  for (const code of ["ticket_wrong", "ticket_origin", "ticket_used", "ticket_expired"]) {
-    assert.equal(gatewayError(said(code)).message, WORDS.ticket.message);
-  }
-  assert.equal(gatewayError(said("ticket_missing")).message, "This gateway asks for a ticket.");
+test("each thing that may be wrong with a ticket has words of its own", () => {
+  const said5 = ["ticket_missing", "ticket_wrong", "ticket_origin", "ticket_used", "ticket_expired"].map((code) => gatewayError(said(code)).message);
+  assert.equal(new Set(said5).size, 5);
+  assert.ok(!said5.includes("What the gateway says."));
+});
+
+test("no two codes have the same message", () => {
+  const messages = Object.values(WORDS).map(({ message }) => message);
+  assert.deepEqual(messages.filter((message, i) => messages.indexOf(message) !== i), []);
 });
 
 test("a block says until when, with the day where it is not today", () => {
@@ -70,4 +75,11 @@ test("a block says until when, with the day where it is not today", () => {
 
 test("a code that is a word of JavaScript is no word of ours", () => {
   assert.equal(gatewayError(said("constructor")).message, "What the gateway says.");
+});
+
+test("docs/clients.md lists every code", () => {
+  const page = readFileSync(new URL("../../../docs/clients.md", import.meta.url), "utf8");
+  const table = page.slice(page.indexOf("## What went wrong"), page.indexOf("## If you write your own"));
+  const cells = [...table.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) => [...cell!.matchAll(/`(\w+)`/g)].map(([, code]) => code!));
+  assert.deepEqual(cells.filter((code) => code !== "code").sort(), Object.keys(WORDS).sort());
 });

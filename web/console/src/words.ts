@@ -17,6 +17,7 @@ export const ACTIVITY: { readonly [A in Activity]: Notice } = {
   thinking: { title: "Thinking", advice: "The answer is on its way." },
   speaking: { title: "Speaking", advice: "Talk at any time to interrupt, or press Stop." },
   muted: { title: "Muted", advice: "The voice agent hears silence. You can still type." },
+  silenced: { title: "Microphone silent", advice: "It is switched off, or muted by your system. You can still type." },
   typing: { title: "Ready", advice: "The microphone is off. Type, or turn it on." },
   ending: { title: "Hanging up", advice: "Telling the text agent what was said." },
   failed: { title: "Not connected", advice: "You can start again." },
@@ -68,6 +69,9 @@ export const WITHOUT_MICROPHONE = "Start without a microphone";
 export const CHANGE = "Change";
 export const PUSH_TO_TALK = "push-to-talk";
 export const MUTE = "Mute";
+export const UNMUTE = "Unmute";
+/** The page's title during a call: its name in a row of tabs. */
+export const pageTitle = (title: string): string => (title === "" ? "voicegw" : `${title} · voicegw`);
 export const USE_MICROPHONE = "Use mic";
 export const HOLD = "Hold to talk";
 export const STOP = "Stop";
@@ -370,9 +374,6 @@ export const DEVICE_TEST = {
     heard: "You are heard.",
     faint: "You are too quiet. Speak louder, move closer, or turn the microphone up.",
     silent: "No sound comes from this microphone. It may be muted. Turn it on, or choose another one.",
-    blocked: "The microphone is blocked. Allow it in the address bar.",
-    missing: "This microphone is not connected. Connect it, or choose another one.",
-    failed: "The microphone does not start. Another program may be using it.",
   },
   speaker: {
     off: "",

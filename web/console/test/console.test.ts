@@ -315,7 +315,7 @@ test("a device that cannot be used is said to", async () => {
   console.talk();
   session().microphone.use = () => Promise.reject(new VoiceError("microphone_busy"));
   console.choose({ microphone: "m1" });
-  await vi.waitFor(() => assert.match(console.voice.value.notice?.title ?? "", /cannot be used/));
+  await vi.waitFor(() => assert.match(console.voice.value.notice?.title ?? "", /is in use/));
 });
 
 test("devices have names to choose from, and no pseudo-devices", async () => {
@@ -526,7 +526,7 @@ test("a call that is over when the page is loaded again is said to be", async ()
   session(1).noticed("state", "disconnected");
   session(1).noticed("disconnected", { reason: "lost", code: 4501, error: new VoiceError("resume_refused"), handback: undefined });
   assert.equal(activity(console.voice.value), "failed");
-  assert.equal(console.voice.value.notice?.title, "The last session could not be taken up.");
+  assert.equal(console.voice.value.notice?.title, "The previous call could not be resumed.");
   assert.deepEqual(console.lines.value.map((line) => line.kind), ["utterance"], "what was said is still there");
   console.talk();
   assert.equal(session(2).options.resume, undefined);

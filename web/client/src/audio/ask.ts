@@ -1,11 +1,14 @@
 import { VoiceError, type VoiceErrorCode } from "../errors.js";
 import type { MicrophoneOptions } from "../options.js";
 
-/** Asks the browser for a microphone. Throws a VoiceError whose code says what to do. */
-export async function askMicrophone(options: MicrophoneOptions, deviceId: string | undefined): Promise<MediaStream> {
+/**
+ * Asks the browser for a microphone as a session does, for a test before a call. Throws a
+ * VoiceError whose code and advice name the cause. The caller stops the stream's tracks.
+ */
+export async function askMicrophone(options: MicrophoneOptions, deviceId: string | undefined = options.deviceId): Promise<MediaStream> {
   // Browsers hide mediaDevices from pages that came over plain http.
   if (!globalThis.isSecureContext || navigator.mediaDevices === undefined) {
-    throw new VoiceError("microphone_insecure");
+    throw new VoiceError("insecure_page");
   }
   try {
     return await navigator.mediaDevices.getUserMedia({
@@ -25,10 +28,12 @@ export async function askMicrophone(options: MicrophoneOptions, deviceId: string
 
 // Names from the Media Capture and Streams specification, getUserMedia().
 function failureOf(cause: unknown): VoiceErrorCode {
-  switch (cause instanceof DOMException ? cause.name : "") {
+  const { name, message } = cause instanceof DOMException ? cause : { name: "", message: "" };
+  switch (name) {
     case "NotAllowedError":
+      return excluded() ?? refusal(message);
     case "SecurityError":
-      return "microphone_denied";
+      return excluded() ?? (framed() ? "microphone_frame" : "microphone_denied");
     case "NotFoundError":
     case "OverconstrainedError":
       return "microphone_missing";
@@ -38,4 +43,25 @@ function failureOf(cause: unknown): VoiceErrorCode {
     default:
       return "microphone_failed";
   }
+}
+
+/** Chromium alone says more than that it was not allowed (media_stream_request.cc, read 2026-11-29). */
+function refusal(message: string): VoiceErrorCode {
+  if (message === "Permission dismissed") {
+    return "microphone_dismissed";
+  }
+  return message === "Permission denied by system" ? "microphone_system" : "microphone_denied";
+}
+
+/** Whether the page's Permissions-Policy excludes the microphone, where the browser tells (Chromium). */
+function excluded(): VoiceErrorCode | undefined {
+  const policy = (document as { featurePolicy?: { allowsFeature(name: string): boolean } }).featurePolicy;
+  if (policy?.allowsFeature("microphone") !== false) {
+    return undefined;
+  }
+  return framed() ? "microphone_frame" : "microphone_policy";
+}
+
+function framed(): boolean {
+  return window.parent !== window;
 }

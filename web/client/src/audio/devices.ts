@@ -34,6 +34,13 @@ export function onDeviceChange(call: () => void): () => void {
   return () => devices?.removeEventListener("devicechange", call);
 }
 
+/** Whether the user has allowed the microphone; undefined where the browser does not tell. */
+export async function microphonePermission(): Promise<PermissionState | undefined> {
+  // Not every browser knows this name.
+  const status = await navigator.permissions?.query({ name: "microphone" }).catch(() => undefined);
+  return status?.state;
+}
+
 /** Like onDeviceChange, and when the user has allowed the microphone, where the browser tells. */
 export function onMicrophoneChange(call: () => void): () => void {
   let permission: PermissionStatus | undefined;

@@ -4,7 +4,7 @@ import type { MicrophoneOptions } from "../options.js";
 import { askMicrophone } from "./ask.js";
 import { claimAudioSession } from "./audiosession.js";
 import { Capture } from "./capture.js";
-import { onMicrophoneChange } from "./devices.js";
+import { microphonePermission, onMicrophoneChange } from "./devices.js";
 import { FRAME_MS } from "./framer.js";
 import { PushToTalk } from "./pushtotalk.js";
 import type { CapturedFrame, UplinkFrame } from "./worklets/messages.js";
@@ -45,6 +45,8 @@ export interface CaptureSetup {
 
 /** The microphone of one conversation. */
 export class Microphone {
+  /** @internal Why there is no audio to start it in. */
+  unavailable: VoiceError | undefined;
   readonly #options: MicrophoneOptions;
   readonly #handlers: MicrophoneHandlers;
   #setup: CaptureSetup | null = null;
@@ -54,7 +56,11 @@ export class Microphone {
   #stream: MediaStream | null = null;
   #current: MicrophoneState = "off";
   #muted = false;
+  /** It gives silence by itself: switched off at the device, muted by the system, or taken by a call. */
+  #silenced = false;
   #wanted: string | undefined;
+  /** The browser said "granted" while the device was on: another state later is a revocation. */
+  #allowed = false;
   /** How often a device was asked for: what an older question brings is given back. */
   #asked = 0;
   /** A lost one is looked for, and whether devices have changed since. */
@@ -100,7 +106,7 @@ export class Microphone {
   /** Asks for the microphone and turns it on. Throws a VoiceError. */
   async start(): Promise<void> {
     if (this.#setup === null) {
-      throw new VoiceError("audio_unavailable");
+      throw this.unavailable ?? new VoiceError("audio_unavailable");
     }
     if (this.#stream !== null) {
       return;
@@ -141,8 +147,13 @@ export class Microphone {
     this.#muted = muted;
     if (this.#stream !== null) {
       this.#applyMute(this.#stream);
-      this.#set(muted ? "muted" : "live");
+      this.#set(this.#hearing);
     }
+  }
+
+  /** The state while there is a device. */
+  get #hearing(): MicrophoneState {
+    return this.#muted ? "muted" : this.#silenced ? "silenced" : "live";
   }
 
   /**
@@ -288,8 +299,11 @@ export class Microphone {
 
   #keep(stream: MediaStream): void {
     this.#stream = stream;
+    this.#allowed = false;
+    void microphonePermission().then((now) => (this.#allowed ||= now === "granted" && stream === this.#stream));
     this.#applyMute(stream);
-    this.#set(this.#muted ? "muted" : "live");
+    this.#silenced = false;
+    this.#set(this.#hearing);
     this.#watch(stream);
   }
 
@@ -298,6 +312,7 @@ export class Microphone {
       const silenced = (): void => void setTimeout(() => this.#saySilenced(stream, track), SILENCED_MS);
       track.onended = () => this.#lost();
       track.onmute = silenced;
+      track.onunmute = () => this.#setSilenced(false);
       if (track.readyState === "ended") {
         this.#lost();
       } else if (track.muted) {
@@ -316,9 +331,13 @@ export class Microphone {
 
   // Unplugged, or the permission was taken back.
   #lost(): void {
+    const allowed = this.#allowed;
     this.#drop();
     this.#set("lost");
-    this.#handlers.failed(new VoiceError("microphone_lost", undefined, { retryable: true }));
+    void microphonePermission().then((now) => {
+      const code = allowed && now !== "granted" ? "microphone_revoked" : "microphone_lost";
+      this.#handlers.failed(new VoiceError(code, undefined, { retryable: true }));
+    });
     void this.#retake();
   }
 
@@ -346,8 +365,21 @@ export class Microphone {
   }
 
   #saySilenced(stream: MediaStream, track: MediaStreamTrack): void {
-    if (stream === this.#stream && track.muted && !this.#muted) {
+    if (stream !== this.#stream || !track.muted) {
+      return;
+    }
+    this.#setSilenced(true);
+    if (!this.#muted) {
       this.#handlers.failed(new VoiceError("microphone_silenced", undefined, { retryable: true }));
+    }
+  }
+
+  #setSilenced(silenced: boolean): void {
+    if (this.#silenced !== silenced) {
+      this.#silenced = silenced;
+      if (!this.#muted) {
+        this.#set(this.#hearing);
+      }
     }
   }
 
@@ -390,5 +422,6 @@ function unwatch(stream: MediaStream): void {
   for (const track of stream.getTracks()) {
     track.onended = null;
     track.onmute = null;
+    track.onunmute = null;
   }
 }

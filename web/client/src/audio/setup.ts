@@ -1,3 +1,4 @@
+import { VoiceError } from "../errors.js";
 import type { ConnectOptions } from "../options.js";
 import type { Microphone } from "./microphone.js";
 import type { Speaker } from "./speaker.js";
@@ -21,7 +22,7 @@ export class AudioSetup {
     return this.#context !== null;
   }
 
-  /** Opens the loudspeaker, and prepares the microphone. Rejects where the browser has no sound; nothing is open then. */
+  /** Opens the loudspeaker, and prepares the microphone. Rejects with a VoiceError where there is no sound; nothing is open then. */
   async open(): Promise<void> {
     const { audioContext, outputRate, inputRate, worklets, turnDetection } = this.#options;
     try {
@@ -31,8 +32,10 @@ export class AudioSetup {
       const pair = Math.random();
       await this.#speaker.open(this.#context, outputRate ?? 24000, pair, prepare(this.#context));
       this.#microphone.ready({ context: this.#context, rate: inputRate ?? 16000, pair, prepare, pushToTalk: turnDetection === "client" });
-    } catch (error) {
+    } catch (cause) {
       this.close();
+      const error = cause instanceof VoiceError ? cause : new VoiceError("audio_unavailable", undefined, { cause });
+      this.#microphone.unavailable = error;
       throw error;
     }
   }

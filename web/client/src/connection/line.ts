@@ -1,6 +1,6 @@
 // The way to the gateway: one connection after another, for one conversation.
 import type { UplinkFrame } from "../audio/worklets/messages.js";
-import { VoiceError, closeError } from "../errors.js";
+import { VoiceError, closeError, type VoiceErrorCode } from "../errors.js";
 import type { Kept } from "../kept.js";
 import type { ConnectOptions } from "../options.js";
 import type { AudioPosition, ClientMessage, ErrorMessage, Pong, ServerMessage, SessionStart, SessionStarted } from "../protocol/messages.js";
@@ -233,7 +233,7 @@ export class Line {
       ticket = resume === undefined ? await this.#ticket() : undefined;
     } catch (cause) {
       if (mine === this.#dialled) {
-        this.#failed(1006, new VoiceError("ticket", undefined, { retryable: true, cause }));
+        this.#failed(1006, new VoiceError("ticket_failed", undefined, { retryable: true, cause }));
       }
       return;
     }
@@ -244,8 +244,7 @@ export class Line {
     try {
       this.#connect(start);
     } catch (cause) {
-      const advice = "It must be a wss address on a page that came over https.";
-      this.#over(1006, new VoiceError("unreachable", "The gateway's address cannot be used.", { advice, cause }));
+      this.#over(1006, new VoiceError(uncallable(cause), undefined, { cause }));
     }
   }
 
@@ -409,7 +408,7 @@ export class Line {
   #silent(): void {
     this.#lostAt = this.#heartbeat.lastHeard;
     this.#socket?.abandon();
-    this.#onClosed({ code: 1006, opened: true }, false);
+    this.#onClosed({ code: 1006, opened: true, blocked: false }, false);
   }
 
   /** session.started, or the ticket, takes too long. */
@@ -422,6 +421,10 @@ export class Line {
     this.#socket = null;
     if (this.#phase === "ending") {
       this.#over(how.code, undefined);
+      return;
+    }
+    if (how.blocked) {
+      this.#over(how.code, new VoiceError("socket_blocked"));
       return;
     }
     if (resuming && this.#phase === "dialling" && how.code >= 4500 && how.code !== 4503 && how.code !== DISPLACED) {
@@ -503,8 +506,7 @@ export class Line {
 
   /** Ends with the best that is known of a gateway that was not reached. */
   async #explain(code: number): Promise<void> {
-    const why = await whyUnopened(voiceUrl(this.#options.url, document.baseURI));
-    this.#over(code, new VoiceError(why, undefined, { retryable: true, closeCode: code }));
+    this.#over(code, await whyUnopened(voiceUrl(this.#options.url, document.baseURI), code));
   }
 
   #over(code: number, error: VoiceError | undefined): void {
@@ -520,4 +522,13 @@ export class Line {
     this.#socket = null;
     this.#handlers.over(code, error);
   }
+}
+
+/** Why `new WebSocket` throws (https://websockets.spec.whatwg.org/#dom-websocket-websocket). */
+function uncallable(cause: unknown): VoiceErrorCode {
+  const refused = cause instanceof DOMException && cause.name === "SecurityError";
+  if (!refused) {
+    return "invalid_url";
+  }
+  return location.protocol === "https:" ? "mixed_content" : "socket_blocked";
 }

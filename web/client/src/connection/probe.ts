@@ -1,25 +1,52 @@
-/** So long a gateway has to say how it is. */
+import { VoiceError, type VoiceErrorCode } from "../errors.js";
+import { onBlocked } from "../policy.js";
+
+/** How long the gateway has to answer. */
 const PATIENCE_MS = 3000;
 
 /**
- * Why a connection could not be opened: browsers hide what the gateway answered to the
- * handshake, so its /readyz is asked. Of a gateway of another origin no more can be known
- * than that it is there.
+ * Returns why a WebSocket did not open. Browsers hide the answer to the handshake, so the same
+ * address is asked over HTTP: a gateway answers 426, or the reason for which it refuses this
+ * page, which pages of any origin may read.
  */
-export async function whyUnopened(voice: URL): Promise<"unreachable" | "full" | "refused"> {
-  const ready = readyUrl(voice);
-  const foreign = ready.origin !== new URL(document.baseURI).origin;
+export async function whyUnopened(voice: URL, closeCode: number): Promise<VoiceError> {
+  const url = voice.href.replace(/^ws/, "http");
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const ask = (mode: RequestMode): Promise<Response> => fetch(url, { cache: "no-store", mode, signal });
+  const fail = (code: VoiceErrorCode, message?: string, gatewayCode?: string): VoiceError =>
+    new VoiceError(code, message, { retryable: code !== "origin" && code !== "wrong_path", gatewayCode, closeCode });
+  let code: VoiceErrorCode = navigator.onLine === false ? "offline" : "unreachable";
+  const unwatch = onBlocked(url, () => (code = "socket_blocked"));
   try {
-    const response = await fetch(ready, { cache: "no-store", mode: foreign ? "no-cors" : "same-origin", signal: AbortSignal.timeout(PATIENCE_MS) });
-    return response.status === 503 ? "full" : "refused";
+    const answer = await ask("cors");
+    return await ofAnswer(answer, fail);
   } catch {
-    return "unreachable";
+    // A gateway's answer can be read by every page, so one that cannot be read is not a gateway's.
+    code = await ask("no-cors").then(() => "wrong_path", () => code);
+    return fail(code);
+  } finally {
+    unwatch();
   }
 }
 
-/** The /readyz of the gateway whose voice endpoint it is. */
-export function readyUrl(voice: URL): URL {
-  const url = new URL("../readyz", voice);
-  url.protocol = voice.protocol === "wss:" ? "https:" : "http:";
-  return url;
+async function ofAnswer(answer: Response, fail: (code: VoiceErrorCode, message?: string, gatewayCode?: string) => VoiceError): Promise<VoiceError> {
+  const body = (await answer.json().catch(() => null)) as { error?: { code?: string; message?: string } } | null;
+  const { code, message } = body?.error ?? {};
+  switch (answer.status) {
+    case 426:
+      return fail("no_websocket");
+    case 502:
+    case 503:
+    case 504:
+      return fail("full", undefined, code);
+    case 401:
+    case 403:
+    case 407:
+    case 421:
+    case 429:
+      // Without a code it is a proxy that refuses.
+      return code === "origin" ? fail(code, undefined, code) : fail("refused", message, code);
+    default:
+      return fail("wrong_path");
+  }
 }

@@ -1,5 +1,6 @@
 import { parseObject, parseServerMessage } from "../protocol/codec.js";
 import { SUBPROTOCOL, type ClientMessage, type ServerMessage } from "../protocol/messages.js";
+import { onBlocked } from "../policy.js";
 import type { Tally } from "../stats.js";
 
 /** How a connection ended. */
@@ -8,6 +9,8 @@ export interface Closed {
   code: number;
   /** Whether the handshake had succeeded. */
   opened: boolean;
+  /** The page's content security policy blocks the address. */
+  blocked: boolean;
 }
 
 export interface SocketHandlers {
@@ -40,6 +43,7 @@ export class Socket {
   readonly #tally: Tally;
   readonly #handlers: SocketHandlers;
   readonly #ws: WebSocket;
+  readonly #unwatch: () => void;
   #opened = false;
   /** What was kept and sent at once may wait for the line beside what is said now, in bytes. */
   #burst = 0;
@@ -51,6 +55,7 @@ export class Socket {
     ws.binaryType = "arraybuffer";
     ws.onopen = () => {
       this.#opened = true;
+      this.#unwatch();
       handlers.opened();
     };
     ws.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
@@ -62,11 +67,13 @@ export class Socket {
         handlers.audio(event.data);
       }
     };
-    // An error event says nothing and is always followed by close.
-    ws.onclose = (event) => {
+    const closed = (code: number, blocked: boolean): void => {
       this.#detach();
-      handlers.closed({ code: event.code, opened: this.#opened });
+      handlers.closed({ code, opened: this.#opened, blocked });
     };
+    ws.onclose = (event) => closed(event.code, false);
+    // Chromium 156 sends no close event for a socket that the policy blocks.
+    this.#unwatch = onBlocked(url.href, () => closed(1006, true));
     this.#ws = ws;
   }
 
@@ -143,6 +150,7 @@ export class Socket {
   }
 
   #detach(): void {
+    this.#unwatch();
     this.#ws.onopen = null;
     this.#ws.onmessage = null;
     this.#ws.onclose = null;

@@ -91,6 +91,7 @@ export class Call {
     const microphone = this.current?.microphone;
     switch (microphone?.state) {
       case "live":
+      case "silenced":
         microphone.mute(true);
         return;
       case "muted":

@@ -1,11 +1,12 @@
 // Tries the microphone and the speaker before a call. Nothing of it leaves the page.
+import { askMicrophone, type VoiceError } from "@voicegw/client";
 import { signal } from "@preact/signals";
 import { Hearing, rms, type Heard } from "../model/hearing.js";
 import type { Settings } from "../model/settings.js";
 import { Levels } from "./levels.js";
 
-/** asking: the browser asks the user. blocked, missing, failed: there is no sound, and why. */
-export type MicrophoneTest = "off" | "asking" | Heard | "blocked" | "missing" | "failed";
+/** asking: the browser asks the user. failed: there is no microphone; `problem` says why. */
+export type MicrophoneTest = "off" | "asking" | Heard | "failed";
 export type SpeakerTest = "off" | "playing" | "played" | "failed";
 
 /** Between two levels. */
@@ -19,6 +20,7 @@ const TONE_GAIN = 0.25;
 
 export class DeviceTest {
   readonly microphone = signal<MicrophoneTest>("off");
+  readonly problem = signal<VoiceError | null>(null);
   readonly speaker = signal<SpeakerTest>("off");
   readonly levels = new Levels();
   /** Rises with each test: what belongs to an older one is over. */
@@ -32,8 +34,7 @@ export class DeviceTest {
     this.microphone.value = "asking";
     try {
       const { microphone, echoCancellation, noiseSuppression } = settings;
-      const audio = { echoCancellation, noiseSuppression, ...(microphone === "" ? {} : { deviceId: { exact: microphone } }) };
-      const stream = await navigator.mediaDevices.getUserMedia({ audio });
+      const stream = await askMicrophone({ echoCancellation, noiseSuppression, ...(microphone === "" ? {} : { deviceId: microphone }) });
       if (test !== this.tests) {
         end(stream);
         return;
@@ -41,7 +42,8 @@ export class DeviceTest {
       this.hear(stream);
     } catch (error) {
       if (test === this.tests) {
-        this.microphone.value = reasonOf(error);
+        this.microphone.value = "failed";
+        this.problem.value = error as VoiceError;
       }
     }
   }
@@ -52,6 +54,7 @@ export class DeviceTest {
     this.release();
     this.release = () => undefined;
     this.microphone.value = "off";
+    this.problem.value = null;
     this.levels.silence();
   }
 
@@ -119,10 +122,4 @@ function end(stream: MediaStream): void {
   for (const track of stream.getTracks()) {
     track.stop();
   }
-}
-
-/** By the names of getUserMedia's errors (https://www.w3.org/TR/mediacapture-streams/). */
-function reasonOf(error: unknown): MicrophoneTest {
-  const name = error instanceof DOMException ? error.name : "";
-  return name === "NotAllowedError" || name === "SecurityError" ? "blocked" : name === "NotFoundError" || name === "OverconstrainedError" ? "missing" : "failed";
 }

@@ -113,6 +113,7 @@ export type Activity =
   | "waiting"
   | "listening"
   | "muted"
+  | "silenced"
   | "typing"
   | "ending"
   | "ended"
@@ -142,7 +143,8 @@ export function activity(state: VoiceState): Activity {
     case "live":
       return state.pushToTalk ? "waiting" : "listening";
     case "muted":
-      return "muted";
+    case "silenced":
+      return state.microphone;
     default:
       return "typing";
   }
@@ -253,9 +255,9 @@ function afterState(state: VoiceState, event: SessionState): VoiceState {
 }
 
 function afterMicrophone(state: VoiceState, event: { state: MicrophoneState; deviceId: string | undefined; label: string }): VoiceState {
-  const on = event.state === "live" || event.state === "muted";
+  const on = isOn(event.state);
   return {
-    ...(on ? over(state, "microphone") : state),
+    ...(on && event.state !== "silenced" ? over(state, "microphone") : state),
     microphone: event.state,
     microphoneLabel: on ? event.label : "",
     microphoneId: on ? (event.deviceId ?? "") : "",
@@ -263,8 +265,19 @@ function afterMicrophone(state: VoiceState, event: { state: MicrophoneState; dev
   };
 }
 
+/** The call has a microphone, whether anything of it is heard or not. */
+export function isOn(microphone: MicrophoneState): boolean {
+  return microphone === "live" || isMuted(microphone);
+}
+
+/** The voice agent hears silence: by the user's wish, or the system's. */
+export function isMuted(microphone: MicrophoneState): boolean {
+  return microphone === "muted" || microphone === "silenced";
+}
+
 function subjectOf(code: VoiceErrorCode): Subject {
-  if (code.startsWith("microphone_")) {
+  // Without worklets there is no microphone either.
+  if (code.startsWith("microphone_") || code.startsWith("worklets_") || code === "insecure_page" || code === "audio_unavailable") {
     return "microphone";
   }
   return code.startsWith("audio_") || code === "speaker_failed" ? "sound" : "turn";

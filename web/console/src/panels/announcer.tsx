@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Console } from "../control/console.js";
 import type { Line } from "../model/lines.js";
 import type { ReadOut } from "../model/settings.js";
+import { isOn } from "../model/voice.js";
 import * as words from "../words.js";
 
 /** So many lines stand here at most: whoever reads on finds the rest in the conversation. */
@@ -87,7 +88,10 @@ function situation(console: Console): string {
   const { phase, microphone, reason, notice } = console.voice.value;
   switch (phase) {
     case "open":
-      return microphone === "live" || microphone === "muted" ? words.CONNECTED.live : words.CONNECTED.off;
+      if (microphone === "muted") {
+        return `${words.ACTIVITY.muted.title}. ${words.ACTIVITY.muted.advice}`;
+      }
+      return isOn(microphone) ? words.CONNECTED.live : words.CONNECTED.off;
     case "reconnecting":
       return words.ACTIVITY.reconnecting.title;
     case "ended":

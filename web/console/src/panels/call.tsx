@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Console } from "../control/console.js";
-import { activity, running, stoppable, type VoiceState } from "../model/voice.js";
+import { activity, isMuted, isOn, running, stoppable, type VoiceState } from "../model/voice.js";
 import { chosen } from "../model/providers.js";
 import { HangUp, Microphone, MicrophoneOff, Send, Stop } from "../ui/icons.js";
 import { Meter } from "../ui/meter.js";
@@ -24,7 +24,7 @@ export function CallBar({ console, onSetup }: { console: Console; onSetup: () =>
     <section class="dock call" data-side="voice" ref={bar} aria-label={words.CALL}>
       <Status state={state} />
       <div class="meters">
-        <Meter levels={console.levels} side="user" muted={state.microphone === "muted"} />
+        <Meter levels={console.levels} side="user" muted={isMuted(state.microphone)} />
         <Meter levels={console.levels} side="model" />
       </div>
       {on ? <Controls console={console} state={state} /> : <Begin console={console} onSetup={onSetup} again={state.phase !== "none"} />}
@@ -46,10 +46,17 @@ function keepFocus(bar: HTMLElement | null, on: boolean): void {
 function Status({ state }: { state: VoiceState }) {
   const now = activity(state);
   const counting = useNow(250, state.retry !== null);
-  const { notice, about } = state;
+  const { notice } = state;
   // Without a microphone nothing else matters.
-  const blocked = notice !== null && about === "microphone" && now === "typing" && state.microphone === "off";
+  const blocked = notice !== null && state.about === "microphone" && now === "typing" && state.microphone === "off";
   const { title, advice } = blocked ? notice : words.ACTIVITY[now];
+  const heading = title.replace(/\.$/, "");
+  // A tab that is not looked at says it too.
+  const about = running(state) ? (isMuted(state.microphone) ? words.ACTIVITY.muted.title : heading) : "";
+  useEffect(() => {
+    document.title = words.pageTitle(about);
+    return () => void (document.title = words.pageTitle(""));
+  }, [about]);
   const hint = (): string => {
     if (state.retry !== null) {
       return `${words.nextTry(state.retry, counting)} ${words.whatIsSaid(state, counting)}`.trim();
@@ -63,7 +70,8 @@ function Status({ state }: { state: VoiceState }) {
     <div class="status" data-activity={now}>
       <p class="status-title">
         <span class="lamp" aria-hidden="true" />
-        <strong>{title.replace(/\.$/, "")}</strong>
+        <strong>{heading}</strong>
+        {isMuted(state.microphone) && now !== state.microphone && <span class="muted">{words.ACTIVITY.muted.title}</span>}
         <span class="latency faint">{words.answeredIn(state.answeredInMs)}</span>
       </p>
       <p class="status-hint" data-trouble={notice !== null}>
@@ -123,11 +131,12 @@ function Controls({ console, state }: { console: Console; state: VoiceState }) {
 }
 
 function MicrophoneButton({ console, state }: { console: Console; state: VoiceState }) {
-  const on = state.microphone === "live" || state.microphone === "muted";
+  const { microphone } = state;
+  const label = microphone === "muted" ? words.UNMUTE : isOn(microphone) ? words.MUTE : words.USE_MICROPHONE;
   return (
-    <button id="mute" type="button" aria-disabled={state.microphone === "asking"} aria-pressed={on ? state.microphone === "muted" : undefined} onClick={() => console.toggleMicrophone()}>
-      {state.microphone === "live" ? <Microphone /> : <MicrophoneOff />}
-      {on ? words.MUTE : words.USE_MICROPHONE}
+    <button id="mute" type="button" data-muted={isMuted(microphone)} aria-disabled={microphone === "asking"} aria-keyshortcuts="M" onClick={() => console.toggleMicrophone()}>
+      {microphone === "live" ? <Microphone /> : <MicrophoneOff />}
+      {label}
     </button>
   );
 }

@@ -11,6 +11,7 @@ export function TestDevices({ settings, open, calling }: { settings: Settings; o
   const { microphone, echoCancellation, noiseSuppression } = settings;
   useEffect(() => () => test.stop(), [open, calling, microphone, echoCancellation, noiseSuppression]);
   const heard = test.microphone.value;
+  const problem = test.problem.value;
   const on = heard === "asking" || heard === "none" || heard === "heard" || heard === "faint" || heard === "silent";
   return (
     <div class="setting device-test" role="group" aria-label={SETUP.test}>
@@ -23,7 +24,7 @@ export function TestDevices({ settings, open, calling }: { settings: Settings; o
         </button>
       </div>
       {on && <Meter levels={test.levels} side="user" />}
-      <p role="status">{calling ? SETUP.testInCall : DEVICE_TEST.microphone[heard]}</p>
+      <p role="status">{calling ? SETUP.testInCall : problem === null ? DEVICE_TEST.microphone[heard as keyof typeof DEVICE_TEST.microphone] : `${problem.message} ${problem.advice}`}</p>
       <p role="status">{DEVICE_TEST.speaker[test.speaker.value]}</p>
     </div>
   );

@@ -1,3 +1,6 @@
+import { VoiceError } from "../../errors.js";
+import { onBlocked } from "../../policy.js";
+
 /** Where the two worklets are served. */
 export interface WorkletUrls {
   capture: string | URL;
@@ -12,7 +15,32 @@ export function packagedWorklets(): WorkletUrls {
   };
 }
 
-/** Loads both into a context. A context loads a module once, however often it is asked. */
-export async function loadWorklets(context: AudioContext, urls: WorkletUrls): Promise<void> {
-  await Promise.all([context.audioWorklet.addModule(urls.capture), context.audioWorklet.addModule(urls.playback)]);
+/**
+ * Loads both into a context, which loads a module once, however often it is asked. Rejects with a
+ * VoiceError.
+ */
+export async function loadWorklets(context: AudioContext, { capture, playback }: WorkletUrls): Promise<void> {
+  if (!isSecureContext) {
+    throw new VoiceError("insecure_page"); // browsers have no worklets there
+  }
+  const load = (url: string | URL): Promise<void> => context.audioWorklet.addModule(url).catch((cause: unknown) => whyUnloaded(new URL(url, document.baseURI).href, cause));
+  await Promise.all([load(capture), load(playback)]);
+}
+
+/**
+ * Rejects with the reason why a worklet was not loaded. Chromium 156 reports no violation for a
+ * worklet that the page's policy blocks, so the file is asked for again as a module, which falls
+ * under the same directive (script-src-elem) and is not run.
+ */
+function whyUnloaded(url: string, cause: unknown): Promise<never> {
+  return new Promise((_, reject) => {
+    const fail = (code: "worklets_blocked" | "worklets_missing" | "audio_unavailable") => (): void => {
+      unwatch();
+      link.remove();
+      reject(new VoiceError(code, undefined, { cause }));
+    };
+    const unwatch = onBlocked(url, fail("worklets_blocked"));
+    const link = Object.assign(document.createElement("link"), { rel: "modulepreload", href: url, onload: fail("audio_unavailable"), onerror: fail("worklets_missing") });
+    document.head.append(link);
+  });
 }
