@@ -59,6 +59,8 @@ type Agent struct {
 	SwitchTo []string `json:"switch_to,omitempty"`
 	// Disabled agents begin no conversation. Written as enabled: false.
 	Disabled bool `json:"-"`
+	// Warnings are names in the document that may be wrong, each with its line. They are no part of the document.
+	Warnings []string `json:"-"`
 }
 
 // Budgets are an agent's own budgets by the way of talking.

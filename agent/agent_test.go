@@ -27,13 +27,13 @@ func world() World {
 		Tools:  []string{"calendar_create_event", "describe_tool", "end_voice_session", "kb_get", "kb_search"},
 		Agents: []string{"default", "sales"},
 		Providers: []Provider{
-			{Name: "gemini", Offered: true, Voices: func(model string) []string {
+			{Name: "gemini", Offered: true, Models: []string{"gemini-3.8-live"}, Refuses: func(model string) bool { return model == "gemini-text" }, Voices: func(model string) []string {
 				if model == "gemini-old" {
 					return []string{"Puck"}
 				}
 				return []string{"Puck", "Kore", "Charon"}
 			}},
-			{Name: "openai", Voices: func(string) []string { return []string{"marin", "cedar"} }},
+			{Name: "openai", Models: []string{"gpt-realtime"}, Voices: func(string) []string { return []string{"marin", "cedar"} }},
 			{Name: "azure-eu", Offered: true, Voices: func(string) []string { return nil }},
 		},
 	}
@@ -111,6 +111,44 @@ func providersOf(a Agent) []Provider {
 		}
 	}
 	return list
+}
+
+// TestUnknownNames: an unknown model or voice is a warning, because the provider may have a new one, and the agent keeps
+// it. A provider without a list takes any name, and a release counts as its model.
+func TestUnknownNames(t *testing.T) {
+	for _, tt := range []struct{ names, warning string }{
+		{"provider: gemini\nmodel: gemini-3.9-live\nvoices: {gemini: Puck}", `line 5: gemini may not have the model "gemini-3.9-live" (did you mean "gemini-3.8-live"?); known are gemini-3.8-live`},
+		{"provider: gemini\nmodel: gemini-3.8-live\nvoices: {gemini: Korra}", `line 6: gemini may not have the voice "Korra" (did you mean "Kore"?); known are Puck, Kore and Charon`},
+		{"provider: gemini\nmodel: models/gemini-3.8-live-06-17\nvoices: {gemini: Kore}", ""},
+		{"provider: azure-eu\nmodel: my-deployment\nvoices: {azure-eu: Eve}", ""},
+	} {
+		a, err := Read("a", []byte("id: a\nname: A\nplaybook: Be kind.\n"+tt.names)).Check(world())
+		if err != nil || strings.Join(a.Warnings, "\n") != tt.warning {
+			t.Errorf("%s\nwarns %q, %v; want %q", tt.names, a.Warnings, err, tt.warning)
+		}
+		if !strings.Contains(tt.names, "model: "+a.Model) || len(a.Voices) != 1 {
+			t.Errorf("%s\nbecame the model %q and the voices %v", tt.names, a.Model, a.Voices)
+		}
+	}
+}
+
+// TestConfiguredNames: what holds for an agent's document holds for a configured provider.
+func TestConfiguredNames(t *testing.T) {
+	for _, tt := range []struct {
+		provider, model, voice string
+		problems, warnings     int
+	}{
+		{"gemini", "", "", 0, 0},
+		{"gemini", "gemini-3.8-live", "Kore", 0, 0},
+		{"gemini", "gemini-text", "marin", 2, 0},
+		{"gemini", "gemini-9-live", "Nova", 0, 2},
+		{"azure-eu", "mine", "Nova", 0, 0},
+		{"elsewhere", "gemini-text", "x", 0, 0},
+	} {
+		if problems, warnings := world().Names(tt.provider, tt.model, tt.voice); len(problems) != tt.problems || len(warnings) != tt.warnings {
+			t.Errorf("%+v: problems %q, warnings %q", tt, problems, warnings)
+		}
+	}
 }
 
 // TestToolsOrNone: no key means all tools, an empty list none, and the difference survives.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -36,6 +37,10 @@ type Provider struct {
 	// Offered says that sessions can use it. A voice for one that is not offered may be named all the
 	// same, so that one document serves several installations.
 	Offered bool
+	// Models lists the models that the provider documents; nil if any name may be right.
+	Models []string
+	// Refuses reports whether the provider is known to refuse a model. Nil means that it refuses none.
+	Refuses func(model string) bool
 	// Voices lists the voices of a model, empty for the provider's own; nil if none are documented,
 	// so that any is taken. Nil takes any as well.
 	Voices func(model string) []string
@@ -98,6 +103,8 @@ func (d *Draft) checkProviders(w World) {
 	if name := d.agent.Provider; name != "" && !slices.Contains(offered, name) {
 		d.r.Problem(d.provider, "the provider %q is not configured here%s; there is %s", clip(name), strict.Near(name, offered), strict.Join(offered))
 		d.agent.Provider, d.agent.Model = "", ""
+	} else if name != "" {
+		d.checkModel(w, known[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.voices)) {
 		at := d.voices[name]
@@ -107,22 +114,38 @@ func (d *Draft) checkProviders(w World) {
 			d.mute(name)
 			continue
 		}
-		d.checkVoice(p, at)
+		d.checkVoice(w, p, at)
 	}
 }
 
-func (d *Draft) checkVoice(p Provider, at *yaml.Node) {
-	if p.Voices == nil {
-		return
+// checkModel checks the agent's model.
+func (d *Draft) checkModel(w World, p Provider) {
+	problem, warning := w.aboutModel(p, d.agent.Model)
+	if problem != "" {
+		d.r.Problem(d.model, "%s", problem)
+		d.agent.Model = ""
 	}
+	d.warn(d.model, warning)
+}
+
+// checkVoice checks the agent's voice for a provider.
+func (d *Draft) checkVoice(w World, p Provider, at *yaml.Node) {
 	model := ""
 	if d.agent.Provider == p.Name {
 		model = d.agent.Model
 	}
-	voices := p.Voices(model)
-	if voice := d.agent.Voices[p.Name]; len(voices) > 0 && !slices.Contains(voices, voice) {
-		d.r.Problem(at, "%s has no voice %q%s; it has %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+	problem, warning := w.aboutVoice(p, model, d.agent.Voices[p.Name])
+	if problem != "" {
+		d.r.Problem(at, "%s", problem)
 		d.mute(p.Name)
+	}
+	d.warn(at, warning)
+}
+
+// warn records a name that may be wrong; an empty warning is none.
+func (d *Draft) warn(at *yaml.Node, warning string) {
+	if warning != "" {
+		d.agent.Warnings = append(d.agent.Warnings, fmt.Sprintf("line %d: %s", at.Line, warning))
 	}
 }
 

@@ -22,7 +22,7 @@ type Draft struct {
 	// Where the document names something else.
 	tools, switchTo []place
 	voices          map[string]*yaml.Node
-	provider        *yaml.Node
+	provider, model *yaml.Node
 }
 
 // place is a name and where it stands.
@@ -83,8 +83,9 @@ func (d *Draft) fields(m strict.Map) {
 	d.readVoices(m.Get("voices"))
 	d.provider = m.Get("provider")
 	a.Provider = d.line(m, "provider", MaxName)
+	d.model = m.Get("model")
 	a.Model = d.line(m, "model", 2*MaxName)
-	if n := m.Get("model"); a.Model != "" && !m.Has("provider") {
+	if n := d.model; a.Model != "" && !m.Has("provider") {
 		d.r.Problem(n, "model says which model of a provider, and the agent has no provider; add provider")
 	}
 	if a.Language = d.line(m, "language", 35); a.Language != "" && !languageForm.MatchString(a.Language) {

@@ -42,6 +42,8 @@ type agentLine struct {
 	UpdatedAt string   `json:"updated_at,omitempty"`
 	UpdatedBy string   `json:"updated_by,omitempty"`
 	Problems  []string `json:"problems,omitempty"`
+	// Warnings are names that may be wrong.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // shownAgent is an agent with its document.
@@ -53,7 +55,7 @@ type shownAgent struct {
 func agentLineOf(e *catalog.Entry) agentLine {
 	l := agentLine{
 		ID: e.ID, Name: e.Name, Description: e.Description, Enabled: !e.Disabled, Source: e.Source, Version: e.Version, Revision: e.Revision,
-		UpdatedBy: e.UpdatedBy, Problems: e.Problems,
+		UpdatedBy: e.UpdatedBy, Problems: e.Problems, Warnings: e.Warnings,
 	}
 	if !e.UpdatedAt.IsZero() {
 		l.UpdatedAt = e.UpdatedAt.UTC().Format(timeForm)

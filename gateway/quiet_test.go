@@ -14,6 +14,8 @@ type quiet struct{ caps transport.Capabilities }
 func (quiet) Name() string                                 { return "fake" }
 func (quiet) Model() string                                { return "" }
 func (quiet) Voices(string) []string                       { return nil }
+func (quiet) Models() []string                             { return nil }
+func (quiet) Refuses(string) bool                          { return false }
 func (q quiet) Capabilities(string) transport.Capabilities { return q.caps }
 
 // Connect opens a connection at once.

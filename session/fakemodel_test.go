@@ -57,6 +57,8 @@ func (f *fakeModel) Model() string { return "" }
 
 // Voices implements [transport.Transport].
 func (f *fakeModel) Voices(string) []string { return nil }
+func (f *fakeModel) Models() []string       { return nil }
+func (f *fakeModel) Refuses(string) bool    { return false }
 
 // Capabilities implements [transport.Transport].
 func (f *fakeModel) Capabilities(string) transport.Capabilities { return f.caps }

@@ -20,6 +20,15 @@ type Transport interface {
 	// first; nil if it documents none. An empty model means the default, Model.
 	Voices(model string) []string
 
+	// Models lists the models that the provider documents for this wire, the default one first. A release is named
+	// after its model ("gpt-realtime-2025-08-28"). Nil means that any name may be right: the service is not the
+	// provider's own, or its customers name the models.
+	Models() []string
+
+	// Refuses reports whether the provider is known to refuse a model on this wire, such as one for text alone.
+	// A name that it does not know may be that of a new model.
+	Refuses(model string) bool
+
 	// Capabilities describes what model can do; an empty model means the provider's
 	// default. An unknown model gets the row of its nearest family, never an error.
 	Capabilities(model string) Capabilities

@@ -42,6 +42,8 @@ type Provider struct {
 	NoInterrupt bool
 	// Settings holds the wire's own settings by name; a missing one is unset.
 	Settings map[string]string
+	// Simulated means that BaseURL is the simulator's. It accepts the models that the wire's own service accepts.
+	Simulated bool
 	// HTTPClient makes the connections and is not modified. Nil means a client of the
 	// adapter's own, whose every connection is read by a goroutine of its own.
 	HTTPClient *http.Client

@@ -149,7 +149,7 @@ func TestWhatOthersSwitchToStays(t *testing.T) {
 func TestWrongEdits(t *testing.T) {
 	c := newCatalog(openStore(t).Agents(), file("billing"))
 	version := c.Snapshot().Version()
-	_, err := put(t, c, "id: sales\nname: Sales\nplaybook: x\ntools: [kb-get]\nvoices: {gemini: Korra}\nswitch_to: [biling]\n", catalog.Seen{Absent: true})
+	_, err := put(t, c, "id: sales\nname: Sales\nplaybook: x\ntools: [kb-get]\nvoices: {gemini: kore}\nswitch_to: [biling]\n", catalog.Seen{Absent: true})
 	if wrong, ok := errors.AsType[*strict.Error](err); !ok || len(wrong.Problems) != 3 {
 		t.Errorf("problems: %v", err)
 	}
@@ -206,7 +206,7 @@ func TestAnotherNodesWorld(t *testing.T) {
 		w.Providers = []agent.Provider{{Name: "gemini", Offered: true}, {Name: "acme", Offered: true}}
 		return w
 	}})
-	if _, err := put(t, there, "id: billing\nname: B\nplaybook: x\ntools: [kb_get, crm_search]\nprovider: acme\nmodel: m\nvoices: {acme: Eve, gemini: Zephyr}\n", catalog.Seen{Absent: true}); err != nil {
+	if _, err := put(t, there, "id: billing\nname: B\nplaybook: x\ntools: [kb_get, crm_search]\nprovider: acme\nmodel: m\nvoices: {acme: Eve, gemini: kore}\n", catalog.Seen{Absent: true}); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer

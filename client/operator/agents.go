@@ -34,6 +34,7 @@ type Agent struct {
 	UpdatedAt   time.Time `json:"updated_at,omitzero"`
 	UpdatedBy   string    `json:"updated_by,omitempty"`
 	Problems    []string  `json:"problems,omitempty"`
+	Warnings    []string  `json:"warnings,omitempty"`
 	// Document is missing in the list.
 	Document json.RawMessage `json:"document,omitempty"`
 

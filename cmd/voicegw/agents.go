@@ -43,6 +43,7 @@ func openAgents(cfg *config.Config, tools func() *registry.Snapshot, transports 
 	if o.Files, err = readAgents(cfg, o.World()); err != nil {
 		return nil, err
 	}
+	logAgentWarnings(o.Logger, o.Files)
 	a := &agents{cfg: cfg, catalog: catalog.New(o), voices: voices(cfg)}
 	a.catalog.Snapshot() // so that no session waits until all edits are read
 	return a, nil
@@ -65,6 +66,35 @@ func readAgents(cfg *config.Config, w agent.World) ([]agent.Agent, error) {
 		}
 	}
 	return files, nil
+}
+
+// logAgentWarnings logs the names in agents' files that may be wrong.
+func logAgentWarnings(logger *slog.Logger, files []agent.Agent) {
+	for _, a := range files {
+		for _, w := range a.Warnings {
+			logger.Warn("an agent may not work", "agent", a.ID, "warning", w)
+		}
+	}
+}
+
+// checkProviderNames checks the models and voices that the configuration names for its providers. The error is
+// config.Problems.
+func checkProviderNames(cfg *config.Config, w agent.World) (warnings []string, err error) {
+	var wrong config.Problems
+	for _, name := range cfg.ProviderNames() {
+		p := cfg.Providers[name]
+		problems, doubts := w.Names(name, p.Model, p.Voice)
+		for _, text := range problems {
+			wrong = append(wrong, config.Problem{Where: "providers." + name, Message: text + "."})
+		}
+		for _, text := range doubts {
+			warnings = append(warnings, "providers."+name+": "+text)
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	return warnings, nil
 }
 
 // keepTime bounds how long a reload waits for the store to keep the agents that it replaces.
@@ -117,7 +147,7 @@ func agentWorld(cfg *config.Config, tools *registry.Snapshot, transports map[str
 	for _, name := range cfg.ProviderNames() {
 		p := agent.Provider{Name: name, Offered: transports == nil}
 		if t := transports[name]; t != nil {
-			p.Offered, p.Voices = true, t.Voices
+			p.Offered, p.Models, p.Refuses, p.Voices = true, t.Models(), t.Refuses, t.Voices
 		}
 		w.Providers = append(w.Providers, p)
 	}

@@ -94,7 +94,7 @@ func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a.yaml": "id: a\nname: A\nplaybook: x\ntools: [kb-search]\nvoices: {gemini: Korra}\n", "b.yaml": "id: c\nname: B\nplaybok: y\n",
+		"a.yaml": "id: a\nname: A\nplaybook: x\ntools: [kb-search]\nprovider: gemini\nmodel: gpt-realtime\nvoices: {gemini: marin}\n", "b.yaml": "id: c\nname: B\nplaybok: y\n",
 		"default.yaml": "id: default\nname: D\nplaybook: z\nswitch_to: [e]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -109,7 +109,7 @@ func TestBrokenAgentsKeepItFromStarting(t *testing.T) {
 	})
 	said := complaints.String()
 	for _, want := range []string{
-		`a.yaml:4: there is no tool "kb-search" (did you mean "kb_search"?)`, `a.yaml:5: gemini has no voice "Korra" (did you mean "Kore"?)`,
+		`a.yaml:4: there is no tool "kb-search" (did you mean "kb_search"?)`, `a.yaml:6: gemini refuses the model "gpt-realtime" in a voice session`, `a.yaml:7: gemini has no voice "marin"`,
 		`b.yaml: the file holds the agent "c"`, `b.yaml:3: the agent has no key "playbok" (did you mean "playbook"?)`, `default.yaml:4: switch_to names the agent "e"`,
 	} {
 		if !strings.Contains(said, want) {

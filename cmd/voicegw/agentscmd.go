@@ -89,6 +89,9 @@ func (p Process) applyAgent(ctx context.Context, o *operator.Client, file string
 	if created {
 		what = "created"
 	}
+	for _, w := range a.Warnings {
+		p.complain("warning: %s: %s", file, terminal.Quote(w))
+	}
 	return p.print(fmt.Sprintf("%s is %s: version %s\n", terminal.Quote(id), what, terminal.Quote(a.Version)))
 }
 

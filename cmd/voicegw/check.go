@@ -33,6 +33,7 @@ func (flags serveFlags) checkConfig(ctx context.Context, p Process, cfg *config.
 		fence.Know(append(cfg.Secrets(), p.traceSecrets(cfg)...)...)
 		c := &configCheck{p: p, cfg: cfg, logger: slog.New(slog.DiscardHandler)}
 		c.run(ctx)
+		warnings = append(warnings, c.warnings...)
 		if text := checkDebugListen(flags.DebugListen); flags.DebugListen != "" && text != "" {
 			c.problems = append(c.problems, config.Problem{Where: "--debug-listen", Message: text})
 		}
@@ -63,6 +64,7 @@ type configCheck struct {
 	logger *slog.Logger // discards
 
 	problems config.Problems
+	warnings []string
 }
 
 // add notes an error. where is the setting that it is about, unless the error itself names settings.
@@ -186,8 +188,20 @@ func (c *configCheck) conversations() {
 }
 
 func (c *configCheck) agents(tools *registry.Snapshot, transports map[string]transport.Transport) {
-	_, err := readAgents(c.cfg, agentWorld(c.cfg, tools, transports))
+	w := agentWorld(c.cfg, tools, transports)
+	doubts, err := checkProviderNames(c.cfg, w)
+	c.warnings = append(c.warnings, doubts...)
+	c.add("providers", err)
+	files, err := readAgents(c.cfg, w)
 	c.add("agents.path", err)
+	for _, a := range files {
+		for _, text := range a.Warnings {
+			c.warnings = append(c.warnings, "the agent "+a.ID+", "+text)
+		}
+	}
+	for _, unset := range tools.Unset() {
+		c.warnings = append(c.warnings, unset.String())
+	}
 }
 
 // offline is a transport that asks no server.

@@ -79,6 +79,8 @@ type unreachable struct{ release chan struct{} }
 func (unreachable) Name() string                                   { return "fake" }
 func (unreachable) Model() string                                  { return "" }
 func (unreachable) Voices(string) []string                         { return nil }
+func (unreachable) Models() []string                               { return nil }
+func (unreachable) Refuses(string) bool                            { return false }
 func (unreachable) Capabilities(string) (c transport.Capabilities) { return c }
 
 func (u unreachable) Connect(context.Context, transport.Setup) (transport.Conn, error) {

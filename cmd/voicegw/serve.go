@@ -261,6 +261,13 @@ func (s *server) openTools(p Process) (map[string]transport.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnings, err := checkProviderNames(s.cfg, agentWorld(s.cfg, s.tools.Snapshot(), transports))
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		s.logger.Warn("a provider may refuse a configured name", "warning", w)
+	}
 	if s.agents, err = openAgents(s.cfg, s.tools.Snapshot, transports, s.caps.store.Agents(), s.logger); err != nil {
 		return nil, err
 	}

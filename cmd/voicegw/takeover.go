@@ -79,6 +79,7 @@ func (s *server) prepare(now *config.Config, to *config.Takeover) (take func(), 
 		s.webhooks.Reconfigure(endpoints(next))
 		s.models.take(models)
 		s.agents.reload(files)
+		logAgentWarnings(s.logger, files)
 		if err := s.sessions.Reconfigure(settings); err != nil {
 			s.logger.Error("the sessions' settings stay", "error", err) // CanReconfigure has been asked
 		}

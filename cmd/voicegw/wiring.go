@@ -66,7 +66,7 @@ func newTransport(cfg *config.Config, service config.Service, sim *simulator, cl
 		HTTPClient: client, Logger: logger.With("provider", service.Name),
 	}
 	if service.Simulated {
-		p.APIKey, p.BaseURL = simKey, sim.url(c.Wire)
+		p.APIKey, p.BaseURL, p.Simulated = simKey, sim.url(c.Wire), true
 	}
 	return cfg.WireOf(service.Name).New(p)
 }

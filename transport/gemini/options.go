@@ -52,6 +52,9 @@ type Options struct {
 	// stops: the caller then only holds back the rest of an answer.
 	NoInterrupt bool
 
+	// Simulated means that BaseURL is the simulator's.
+	Simulated bool
+
 	// HTTPClient makes the handshake. Its CheckRedirect is not used, because redirects
 	// are refused: they would carry the key elsewhere. Nil means a client that honours the
 	// usual proxy variables.
@@ -61,6 +64,7 @@ type Options struct {
 	Logger *slog.Logger
 
 	vertex bool // the service is Vertex AI; endpoint sets it
+	google bool // the service is Google's or simulated; endpoint sets it
 }
 
 // Transport opens Gemini Live connections. Make one with [New].
@@ -121,6 +125,7 @@ func (o *Options) endpoint() (string, error) {
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", fmt.Errorf("%w: BaseURL contains a user, query or fragment: leave only scheme and host; the key belongs in APIKey", ErrOptions)
 	}
+	o.google = o.Simulated || strings.HasSuffix(u.Hostname(), ".googleapis.com")
 	o.vertex = strings.Contains(u.Host, "aiplatform") || strings.Contains(u.Path, "aiplatform")
 	if strings.HasPrefix(u.Path, "/ws/google.") && strings.Contains(u.Path, "BidiGenerateContent") {
 		return u.String(), nil

@@ -14,7 +14,7 @@ func Wire() transport.Wire {
 		New: func(p transport.Provider) (transport.Transport, error) {
 			return New(Options{
 				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
-				Thinking: p.Settings["thinking"], NoInterrupt: p.NoInterrupt, HTTPClient: p.HTTPClient, Logger: p.Logger,
+				Thinking: p.Settings["thinking"], NoInterrupt: p.NoInterrupt, Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger,
 			})
 		},
 	}

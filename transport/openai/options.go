@@ -71,6 +71,9 @@ type Options struct {
 	Organization string
 	Project      string
 
+	// Simulated means that BaseURL is the simulator's.
+	Simulated bool
+
 	// HTTPClient makes the handshake: its Transport has the proxy, the certificates and the
 	// dialer. Nil means http.DefaultClient. Redirects are never followed: they would
 	// carry the key to another place.

@@ -18,7 +18,7 @@ func Wire() transport.Wire {
 			return New(Options{
 				Name: p.Name, APIKey: p.APIKey, BaseURL: p.BaseURL, Model: p.Model, Voice: p.Voice,
 				TranscriptionModel: p.Settings["transcription_model"], Reasoning: p.Settings["reasoning"],
-				NoInterrupt: p.NoInterrupt, HTTPClient: p.HTTPClient, Logger: p.Logger,
+				NoInterrupt: p.NoInterrupt, Simulated: p.Simulated, HTTPClient: p.HTTPClient, Logger: p.Logger,
 			})
 		},
 	}

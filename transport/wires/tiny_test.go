@@ -43,6 +43,8 @@ type tiny struct{ provider transport.Provider }
 func (t *tiny) Name() string           { return t.provider.Name }
 func (t *tiny) Model() string          { return "tiny-1" }
 func (t *tiny) Voices(string) []string { return nil }
+func (t *tiny) Models() []string       { return nil }
+func (t *tiny) Refuses(string) bool    { return false }
 
 // Capabilities is the row of the wire's only model: it reports where the user speaks and
 // when it was interrupted, and answers automatically.

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"voicegw/internal/strict"
+)
+
+// A name that a provider refuses is a problem. An unknown name is a warning, because the provider may have a new model
+// or a voice of the customer's own.
+
+// Names checks the model and the voice that a configuration names for a provider; empty names are right.
+func (w World) Names(provider, model, voice string) (problems, warnings []string) {
+	i := slices.IndexFunc(w.Providers, func(p Provider) bool { return p.Name == provider })
+	if i < 0 {
+		return nil, nil
+	}
+	keep := func(problem, warning string) {
+		if problem != "" {
+			problems = append(problems, problem)
+		}
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	keep(w.aboutModel(w.Providers[i], model))
+	keep(w.aboutVoice(w.Providers[i], model, voice))
+	return problems, warnings
+}
+
+// lists reports whether the provider documents a model: its name, or that of one of its releases.
+func (p Provider) lists(model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	return slices.ContainsFunc(p.Models, func(known string) bool { return name == known || strings.HasPrefix(name, known+"-") })
+}
+
+// speaks reports whether the provider documents a voice for its own model.
+func (p Provider) speaks(voice string) bool {
+	return p.Voices != nil && slices.Contains(p.Voices(""), voice)
+}
+
+func (w World) aboutModel(p Provider, model string) (problem, warning string) {
+	anothers := slices.ContainsFunc(w.Providers, func(other Provider) bool { return other.lists(model) })
+	switch {
+	case model == "" || p.lists(model):
+	case p.Refuses != nil && p.Refuses(model), len(p.Models) > 0 && anothers:
+		problem = fmt.Sprintf("%s refuses the model %q in a voice session; it has %s", p.Name, clip(model), quoted(p.Models, mostNamed))
+	case len(p.Models) > 0:
+		warning = fmt.Sprintf("%s may not have the model %q%s; known are %s", p.Name, clip(model), strict.Near(model, p.Models), quoted(p.Models, mostNamed))
+	}
+	return problem, warning
+}
+
+func (w World) aboutVoice(p Provider, model, voice string) (problem, warning string) {
+	if p.Voices == nil || voice == "" {
+		return "", ""
+	}
+	voices := p.Voices(model)
+	misspelt := slices.ContainsFunc(voices, func(v string) bool { return strings.EqualFold(v, voice) })
+	switch {
+	case len(voices) == 0 || slices.Contains(voices, voice):
+	case misspelt || slices.ContainsFunc(w.Providers, func(other Provider) bool { return other.speaks(voice) }):
+		problem = fmt.Sprintf("%s has no voice %q%s; it has %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+	default:
+		warning = fmt.Sprintf("%s may not have the voice %q%s; known are %s", p.Name, clip(voice), strict.Near(voice, voices), quoted(voices, mostNamed))
+	}
+	return problem, warning
+}
