@@ -384,6 +384,8 @@ func (w words) event() transport.Event {
 		return ev
 	case "interrupted":
 		return transport.Interrupted{}
+	case "nothing":
+		return transport.NothingSaid{}
 	case "transcript":
 		return transport.Transcript{Item: w.id("item"), Role: transport.Role(w.id("role")), Text: w.text("text"), Final: w.id("final") == "yes"}
 	case "call":

@@ -204,6 +204,8 @@ func (m *machine) fromModel(ev transport.Event) {
 		if m.user.voice == speaking {
 			m.talkedOver()
 		}
+	case transport.NothingSaid:
+		m.nothingSaid()
 	case transport.Transcript:
 		m.transcript(ev)
 	case transport.InputCommitted:

@@ -333,6 +333,16 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 	m.missesSpeech(t)
 }
 
+// nothingSaid handles the end of a turn in which the model began no answer: if the user waits for one, it
+// is asked for as after an empty answer.
+func (m *machine) nothingSaid() {
+	t := m.turn
+	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay() || m.user.speaks() || m.calls.Owed(t.number) {
+		return
+	}
+	m.missesSpeech(t)
+}
+
 // stopped reports whether the user can have stopped an answer that the model breaks off: the answer has spoken or
 // called a tool, or the user began to speak after the turn did. Otherwise the model is expected to go on.
 func (m *machine) stopped(t *turn) bool {

@@ -58,6 +58,9 @@ type ResponseDone struct {
 	Err *Error
 }
 
+// NothingSaid reports that the model has ended a turn in which it began no answer.
+type NothingSaid struct{}
+
 // Transcript is what was said so far in one item: the whole text, not only the new part.
 type Transcript struct {
 	Item  string
@@ -177,6 +180,7 @@ func (*AudioOut) event()        {}
 func (AudioDone) event()        {}
 func (ResponseStarted) event()  {}
 func (ResponseDone) event()     {}
+func (NothingSaid) event()      {}
 func (Transcript) event()       {}
 func (SpeechStarted) event()    {}
 func (SpeechStopped) event()    {}

@@ -34,6 +34,7 @@ type (
 		TurnComplete        present                  `json:"turnComplete"`
 		Interrupted         present                  `json:"interrupted"`
 		TurnCompleteReason  genai.TurnCompleteReason `json:"turnCompleteReason"`
+		WaitingForInput     present                  `json:"waitingForInput"`
 	}
 
 	transcription struct {
@@ -198,7 +199,7 @@ func (c *conn) decodeTyped(msg []byte) *transport.Error {
 		}
 	}
 	if content.TurnComplete {
-		c.dialog.turnComplete(content.TurnCompleteReason)
+		c.dialog.turnComplete(content.TurnCompleteReason, bool(content.WaitingForInput))
 	}
 	c.decodeRest(keys)
 	return nil

@@ -345,8 +345,8 @@ func (d *dialog) interrupt() {
 	d.interrupted = true
 }
 
-// turnComplete handles the end of a turn.
-func (d *dialog) turnComplete(reason genai.TurnCompleteReason) {
+// turnComplete handles the end of a turn. waits means that the model expects the user to go on.
+func (d *dialog) turnComplete(reason genai.TurnCompleteReason, waits bool) {
 	defer d.meter.turnOver()
 	status := turnStatus(reason)
 	switch {
@@ -354,7 +354,10 @@ func (d *dialog) turnComplete(reason genai.TurnCompleteReason) {
 		d.owed = false
 		return
 	case d.response == "" && status == transport.ResponseCompleted:
-		d.closeUtterance() // the model had nothing to say
+		d.closeUtterance()
+		if !waits && reason != genai.TurnCompleteReasonNeedMoreInput {
+			d.emit(transport.NothingSaid{})
+		}
 		return
 	case d.owed && !d.interrupted && !d.generated:
 		// This is the late end of the previous turn: the current one has not been generated yet.

@@ -115,7 +115,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "an answer after one in which the model said nothing",
 			messages: []string{generated, turnOver, speech, speech, generated, turnOver},
 			want: []string{
-				"ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
+				"NothingSaid {}", "ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes", "AudioOut item_1 480 bytes", "AudioDone {Item:item_1}",
 				"ResponseDone response_1 completed",
 			},
 		},
@@ -291,7 +291,14 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			name:     "a turn in which the model had nothing to say",
 			messages: []string{heard("hm"), turnOver, heard("hm"), turnOver},
 			want: []string{
-				`Transcript user_1 user "hm"`, `Transcript user_1 user "hm" final`, `Transcript user_2 user "hm"`, `Transcript user_2 user "hm" final`,
+				`Transcript user_1 user "hm"`, `Transcript user_1 user "hm" final`, "NothingSaid {}",
+				`Transcript user_2 user "hm"`, `Transcript user_2 user "hm" final`, "NothingSaid {}",
+			},
+		},
+		{
+			name: "a turn in which the model waits for the rest of what the user says",
+			messages: []string{
+				`{"serverContent":{"turnComplete":true,"waitingForInput":true}}`, `{"serverContent":{"turnComplete":true,"turnCompleteReason":"NEED_MORE_INPUT"}}`,
 			},
 		},
 		{
