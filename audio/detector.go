@@ -202,6 +202,17 @@ func (d *Detector) Reset() {
 // Speaking reports whether speech has started and not ended.
 func (d *Detector) Speaking() bool { return d.talking }
 
+// LastMS returns where the last sound of speech ended that has been heard so far, in milliseconds of
+// audio since the first sample. It is false if there was no speech. During speech it is the newest
+// sound that belongs to it, so it is known before the silence that ends the speech.
+func (d *Detector) LastMS() (ms int64, ok bool) {
+	return d.ms(d.lastEnd), d.lastEnd > 0
+}
+
+// Recount lets the present speech become sustained by the sound from here on, whatever was heard of it
+// before.
+func (d *Detector) Recount() { d.soundedAt, d.sounding, d.voiced, d.sustained = d.frames, 0, 0, false }
+
 // ClockMS returns how much audio was processed, in whole milliseconds.
 func (d *Detector) ClockMS() int64 {
 	return (d.frames*int64(d.frame) + int64(len(d.part)/BytesPerSample)) * 1000 / int64(d.opt.Rate)

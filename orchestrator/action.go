@@ -69,7 +69,7 @@ type TurnEnded struct {
 	Usage  transport.Tokens
 	// Cost is what Usage has cost.
 	Cost cost.Amount
-	// Latency is nil if no audio answered the turn.
+	// Latency is nil if no audio answered the turn, or if the end of the user's input is not known.
 	Latency *Latency
 }
 
@@ -85,7 +85,8 @@ const (
 
 // Latency is how long the user waited for the first audio of an answer. Its JSON form is kept in checkpoints.
 type Latency struct {
-	// Total is the time from the end of the user's speech to the first audio sent to the client.
+	// Total is the time from the user's last sound (or typed text, or release of the push-to-talk
+	// button) to the first audio sent to the client, with every model.
 	// Detection is the part until the end of speech was known, Provider the model's part of the
 	// rest, and Gateway the gateway's part.
 	Total     time.Duration `json:"total"`
@@ -104,6 +105,8 @@ type SpeechStarted struct {
 type SpeechStopped struct {
 	Turn    int
 	AudioMS int64
+	// EndMS is the position of the last sound; -1 if it is not known.
+	EndMS int64
 }
 
 // Transcript is the text of an utterance so far.

@@ -54,8 +54,12 @@ type UserSpeechStarted struct {
 type UserSpeechStopped struct {
 	Item    string
 	AudioMS int64
-	// EndAt is when the last voiced sample reached the gateway.
-	EndAt time.Time
+	// EndMS is the position of the user's last sound on the client's audio clock, and EndAt is when that
+	// sample reached the gateway. If Unsure, neither the model nor the gateway's detector knows the
+	// position, and both are those of the model's report.
+	EndMS  int64
+	EndAt  time.Time
+	Unsure bool
 	// SpeechMS is how long the user spoke.
 	SpeechMS int64
 }
@@ -72,6 +76,13 @@ type UserHeard struct {
 // SustainedSpeech is how much sound the user's speech must have before it stops an answer that the
 // model has finished and the client still plays.
 const SustainedSpeech = minSpeech
+
+// UserQuiet reports that the gateway's own speech detector has heard the end of the user's speech, while
+// the model is the one that reports speech: the model may report the end late, or not at all.
+type UserQuiet struct {
+	// EndAt is when the user's last sound reached the gateway.
+	EndAt time.Time
+}
 
 // HeardEvery is how often UserHeard must be repeated while the user speaks.
 const HeardEvery = 5 * time.Second
@@ -205,6 +216,7 @@ func (FromModel) input()          {}
 func (UserSpeechStarted) input()  {}
 func (UserSpeechStopped) input()  {}
 func (UserHeard) input()          {}
+func (UserQuiet) input()          {}
 func (AudioBegan) input()         {}
 func (AudioEnded) input()         {}
 func (AudioSent) input()          {}

@@ -334,9 +334,9 @@ func (m *machine) goOnSpeaking(kept bool) {
 		m.sayAgain()
 	case m.user.voice == speaking && m.caps.SpeechEvents:
 		m.link.speech = true
-		m.speechOver(m.at)
+		m.speechOver(m.at, true)
 		m.user.quietAt = m.at
-		m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
+		m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS, EndMS: -1})
 	}
 }
 
@@ -422,13 +422,11 @@ func (m *machine) askForSpeech(in LinkBack) {
 			m.do(SayAgain{})
 		}
 	case m.user.worded > m.turns.last:
-		m.openUserTurn(m.user.since)
-		m.turn.knownAt = m.user.known
+		m.openSpokenTurn()
 		m.ask(m.turn, how)
 		m.turn.owedFrom = m.at
 	case kept:
-		m.openUserTurn(m.user.since)
-		m.turn.knownAt = m.user.known
+		m.openSpokenTurn()
 		m.sayAgain()
 		m.turn.owedFrom, m.turn.owedBy = m.at, m.link.awayAt.Add(linkPatience)
 	default:

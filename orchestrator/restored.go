@@ -184,7 +184,7 @@ func (m *machine) restored(in Restored) {
 	m.page = &page{contexts: slices.Clone(was.Contexts[:min(len(was.Contexts), maxContexts)])}
 	m.neverSent(in)
 	if o := was.Open; o != nil {
-		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, given: o.Given, unheard: true, usage: o.Usage, cost: o.Cost}
+		m.turn = &turn{number: o.Number, startedAt: m.at, inputEnd: m.at, knownAt: m.at, told: o.Told, spoke: o.Spoke, toolsOff: o.ToolsOff, given: o.Given, late: true, usage: o.Usage, cost: o.Cost}
 		if o.Spoke {
 			m.turn.waited = o.Latency
 		}
@@ -196,7 +196,8 @@ func (m *machine) restored(in Restored) {
 			m.user.wording = m.user.wording.with(o.Number, "", was.Request)
 		}
 	}
-	if m.user.unanswered, m.user.since, m.user.known = was.Unanswered, m.at, m.at; was.Worded {
+	m.user.unanswered, m.user.since, m.user.known, m.user.unsure = was.Unanswered, m.at, m.at, true
+	if was.Worded {
 		m.user.worded = m.nextTurn()
 		m.user.final = m.user.worded
 		m.user.wording = m.user.wording.with(m.user.final, "", was.Request)

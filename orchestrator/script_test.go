@@ -160,7 +160,9 @@ func (w words) input() Input {
 	case "speech.started":
 		return UserSpeechStarted{Item: w.id("item"), AudioMS: w.num("ms"), At: w.time("ms")}
 	case "speech.stopped":
-		return UserSpeechStopped{Item: w.id("item"), AudioMS: w.num("ms"), EndAt: w.time("end"), SpeechMS: w.num("spoken")}
+		return UserSpeechStopped{Item: w.id("item"), AudioMS: w.num("ms"), EndAt: w.time("end"), SpeechMS: w.num("spoken"), Unsure: w.has("unsure")}
+	case "quiet":
+		return UserQuiet{EndAt: w.time("end")}
 	case "heard":
 		return UserHeard{AudioMS: w.num("ms"), Sustained: w.has("sustained")}
 	case "audio.began":

@@ -69,6 +69,12 @@ func show(a Action) string {
 		return line
 	case AgentSwitched:
 		return fmt.Sprintf("AgentSwitched{Turn:%d From:%s To:%s Reason:%s}", a.Turn, a.From, a.To, a.Reason)
+	case SpeechStopped:
+		line := fmt.Sprintf("SpeechStopped{Turn:%d AudioMS:%d}", a.Turn, a.AudioMS)
+		if a.EndMS < 0 {
+			line += " end=unknown"
+		}
+		return line
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
 	}

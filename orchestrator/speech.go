@@ -30,7 +30,18 @@ func (m *machine) speech(in Input) {
 			m.user.certain = true
 			m.talkedOver()
 		}
+	case UserQuiet:
+		m.user.quiet = in.EndAt
+		if t := m.turn; t != nil && t.unheard && m.heardEnd() && in.EndAt.Before(t.startedAt) {
+			// The model has answered before it reported the end of the speech.
+			t.inputEnd, t.unheard = in.EndAt, false
+		}
 	}
+}
+
+// heardEnd reports whether the gateway's own detector has heard an end of the user's latest speech.
+func (m *machine) heardEnd() bool {
+	return !m.user.quiet.Before(m.user.spokenAt) && !m.user.quiet.IsZero()
 }
 
 func (m *machine) speechStarted(in UserSpeechStarted) {
@@ -55,35 +66,49 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	if m.user.voice == muted {
 		return
 	}
-	m.speechOver(in.EndAt)
+	m.speechOver(in.EndAt, in.Unsure)
 	m.user.settled.stops(in.AudioMS)
 	m.user.item, m.user.acted = in.Item, true
 	m.lastActive, m.user.quietAt = m.at, m.at.Add(quietTime)
-	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
-	t := m.turn
+	t, end, unsure := m.turn, m.user.since, m.user.unsure
+	told := SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS, EndMS: in.EndMS}
+	if in.Unsure {
+		told.EndMS = -1
+	}
+	answered := t != nil && end.Before(t.startedAt)
+	if answered && (t.unheard || t.inputEnd.Equal(end)) {
+		told.Turn = t.number
+	}
+	m.do(told)
 	switch {
-	case t != nil && in.EndAt.Before(t.startedAt):
+	case answered:
 		// The model was quicker than the detector: its answer has shown that the speech is over.
-		t.inputEnd, t.unheard = in.EndAt, false
+		if !unsure {
+			t.inputEnd, t.unheard = end, false
+		}
 		return
 	case t != nil && t.stage != done && t.cut == uncut && t.modelAt.IsZero():
-		t.inputEnd, t.knownAt = in.EndAt, m.at
+		t.inputEnd, t.knownAt, t.unheard = end, m.at, unsure
 		return
-	case in.EndAt.Before(m.turns.began):
+	case end.Before(m.turns.began):
 		return // the previous turn has already answered it
 	}
 	if !m.caps.SpeechEvents && (!m.underWay() || m.response.held()) && !m.Audible(m.at) &&
 		in.SpeechMS >= minSpeech.Milliseconds() {
-		m.openUserTurn(in.EndAt)
+		m.openSpokenTurn()
 		return
 	}
 	m.user.unanswered = true
 }
 
 // speechOver records that the user's speech has ended at endAt, which the gateway learns now. Every
-// way in which speech ends goes through here, because a turn's latency is counted from both times.
-func (m *machine) speechOver(endAt time.Time) {
-	m.user.voice, m.user.since, m.user.known = silent, endAt, m.at
+// way in which speech ends goes through here, because a turn's latency is counted from both times;
+// unsure means that the last sound came at some time before endAt.
+func (m *machine) speechOver(endAt time.Time, unsure bool) {
+	if unsure && m.heardEnd() {
+		endAt, unsure = m.user.quiet, false
+	}
+	m.user.voice, m.user.since, m.user.known, m.user.unsure = silent, endAt, m.at, unsure
 	if l := &m.link; l.proof == asked { // the model has time to prove itself from now on
 		l.proofBy = m.at.Add(proofPatience)
 	}
@@ -104,10 +129,10 @@ func (m *machine) watchSpeech() {
 	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
 		return
 	}
-	m.speechOver(m.user.earAt)
+	m.speechOver(m.user.earAt, true)
 	m.link.midway = false // it is given up
 	m.lastActive, m.user.quietAt = m.at, m.at
-	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS})
+	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: m.user.earMS, EndMS: -1})
 	m.user.settled.stops(m.user.earMS)
 	if m.turn == nil {
 		m.answers()
@@ -138,10 +163,10 @@ func (m *machine) userActivity(in UserActivity) {
 	if !m.user.speaks() {
 		return
 	}
-	m.speechOver(m.at)
+	m.speechOver(m.at, false)
 	m.user.settled.stops(in.AudioMS)
 	m.user.quietAt = m.at.Add(quietTime)
-	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS})
+	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS, EndMS: in.AudioMS})
 	m.send(transport.ActivityEnd{})
 	m.openUserTurn(m.at)
 }
@@ -298,7 +323,7 @@ func (m *machine) audioSent(in AudioSent) {
 	it, ok := m.line.send(in)
 	if ok && m.turn != nil && m.turn.number == it.turn && m.turn.clientAt.IsZero() {
 		m.turn.clientAt = m.at
-		m.turn.late = m.absence.back.After(m.turn.modelAt)
+		m.turn.late = m.turn.late || m.absence.back.After(m.turn.modelAt)
 	}
 }
 

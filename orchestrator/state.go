@@ -198,18 +198,20 @@ type stop struct {
 // user is what the State keeps about the user: their speech and their actions.
 type user struct {
 	voice      voice
+	unanswered bool        // speech has ended for which no turn has begun
+	acted      bool        // the user has said or typed something since the last turn began
+	certain    bool        // their latest speech is more than a noise: it has lasted, or the model has its words
+	unsure     bool        // their latest speech has ended, and since is only when that was reported
 	item       string      // the item of their latest speech
 	since      time.Time   // when that speech began or, once it is over, when it ended
 	known      time.Time   // when the gateway learned that it had ended
+	quiet      time.Time   // the last sound that the gateway's detector heard, where the model reports speech
 	earAt      time.Time   // when speech was last heard
 	earMS      int64       // the same on the client's audio clock
-	certain    bool        // that speech is more than a noise: it has lasted, or the model has its words
-	unanswered bool        // speech has ended for which no turn has begun
 	worded     int         // the last turn of which the user's words are known
 	final      int         // the last turn of which they are complete
 	wording    *wording    // the words of the latest turn that has any; nil without any
 	settled    settled     // how far the user's speech is settled
-	acted      bool        // the user has said or typed something since the last turn began
 	spokenAt   time.Time   // when the user last began to speak, or typed
 	quietAt    time.Time   // from then on, the user has been quiet long enough for a notice
 	utterances []utterance // when recent utterances began, oldest first; never changed in place
@@ -245,7 +247,7 @@ type turn struct {
 	startedAt time.Time
 	inputEnd  time.Time // the time of the user's last sample, or of the typed text
 	knownAt   time.Time // when the gateway learned that the input had ended
-	unheard   bool      // the model began the turn while the user spoke: inputEnd is not known yet
+	unheard   bool      // it is not known (yet) when the input that the turn answers ended
 	modelAt   time.Time // when the model sent its first audio
 	clientAt  time.Time // when the first audio was sent to the client
 	usage     transport.Tokens
@@ -268,8 +270,8 @@ type turn struct {
 	given  bool      // the model has got a tool's result, and has not spoken since
 	queued int       // the turn began after that many connections had been given up, and before the next one
 	owedBy time.Time // when a turn that a lost connection has cut off fails; zero for any other
-	late   bool      // its first audio had to wait for the client
 	waited *Latency  // its latency, if the answer began at another process; nil otherwise
+	late   bool      // its first audio had to wait for the client, or another process began it: it has no latency
 	lost   bool      // a part of the answer was lost with the client's connection
 }
 

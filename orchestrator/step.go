@@ -135,7 +135,7 @@ func (m *machine) take(in Input) {
 		m.restored(in)
 	case FromModel:
 		m.fromModel(in.Event)
-	case UserSpeechStarted, UserSpeechStopped, UserHeard:
+	case UserSpeechStarted, UserSpeechStopped, UserHeard, UserQuiet:
 		m.speech(in)
 	case AudioBegan, AudioEnded, AudioSent:
 		m.ofAudio(in)

@@ -7,6 +7,12 @@ import (
 	"voicegw/transport"
 )
 
+// openSpokenTurn begins the turn of the user's latest speech.
+func (m *machine) openSpokenTurn() {
+	m.openUserTurn(m.user.since)
+	m.turn.knownAt, m.turn.unheard = m.user.known, m.user.unsure
+}
+
 // openUserTurn begins a turn that the user has asked for: its calls get a new budget, and calls
 // of earlier turns are answered first.
 func (m *machine) openUserTurn(inputEnd time.Time) {
@@ -63,9 +69,12 @@ func (m *machine) openModelTurn() {
 	answers := m.user.unanswered && m.at.Sub(m.user.since) < m.policy.NudgeAfter
 	m.openTurn(m.at)
 	m.turn.owedFrom = m.at
-	m.turn.unheard = m.user.speaks()
-	if answers {
-		m.turn.inputEnd, m.turn.knownAt = m.user.since, m.user.known
+	m.turn.unheard = true
+	switch {
+	case m.user.speaks() && m.heardEnd():
+		m.turn.inputEnd, m.turn.unheard = m.user.quiet, false
+	case answers:
+		m.turn.inputEnd, m.turn.knownAt, m.turn.unheard = m.user.since, m.user.known, m.user.unsure
 	}
 }
 
@@ -200,9 +209,8 @@ func (s State) overlookedAt() time.Time {
 // watchOverlooked opens the turn of such speech, and asks for its answer.
 func (m *machine) watchOverlooked() {
 	if at := m.overlookedAt(); !at.IsZero() && !m.at.Before(at) {
-		known := m.user.known
-		m.openUserTurn(m.user.since)
-		m.turn.knownAt, m.turn.owedFrom = known, m.at
+		m.openSpokenTurn()
+		m.turn.owedFrom = m.at
 		m.nudge(m.turn)
 	}
 }
@@ -237,18 +245,21 @@ func (m *machine) inputCommitted(ev transport.InputCommitted) {
 	}
 	told := !m.user.speaks() // the end of the speech is already known
 	if !told {
-		m.speechOver(m.at)
+		m.speechOver(m.at, true)
 	}
 	if m.turn != nil && !m.response.underWay() && m.turn.modelAt.IsZero() && m.turn.stage != done {
 		// The gateway opened this turn itself, when the speech stopped.
 		return
 	}
 	if told && !m.user.since.IsZero() && m.user.item == ev.Item {
-		m.openUserTurn(m.user.since)
-		m.turn.knownAt = m.user.known
+		m.openSpokenTurn()
 		if m.at.Sub(m.user.since) >= m.policy.NudgeAfter {
 			m.turn.owedFrom = m.at // the model has only now taken notice of the speech
 		}
+		return
+	}
+	if !told {
+		m.openSpokenTurn()
 		return
 	}
 	m.openUserTurn(m.at)

@@ -124,9 +124,13 @@ type SpeechStarted struct {
 }
 
 // SpeechStopped reports where the user's speech ended, on the clock of SpeechStarted.
+//
+// AudioMS is where the speech counts as over, which may include the silence that a speech detector waits
+// for; EndMS is where the last sound ended. EndMS is nil if it is not known.
 type SpeechStopped struct {
 	Header
-	AudioMS int64 `json:"audio_ms"`
+	AudioMS int64  `json:"audio_ms"`
+	EndMS   *int64 `json:"end_ms,omitempty"`
 }
 
 // Transcript is an upsert: the whole text of one utterance so far.

@@ -91,7 +91,11 @@ func message(a orchestrator.Action) protocol.ServerMessage {
 	case orchestrator.SpeechStarted:
 		return &protocol.SpeechStarted{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
 	case orchestrator.SpeechStopped:
-		return &protocol.SpeechStopped{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
+		stopped := &protocol.SpeechStopped{Header: inTurn(a.Turn), AudioMS: a.AudioMS}
+		if a.EndMS >= 0 {
+			stopped.EndMS = &a.EndMS
+		}
+		return stopped
 	case orchestrator.Transcript:
 		return &protocol.Transcript{Header: inTurn(a.Turn), ID: a.ID, Role: string(a.Role), Text: a.Text,
 			Final: a.Final, StartedAt: protocol.Time{Time: a.StartedAt}}

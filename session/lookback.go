@@ -216,7 +216,6 @@ func (s *session) lookAt(a orchestrator.Action) {
 	case orchestrator.SpeechStarted:
 		s.look.speaks(s.manual())
 	case orchestrator.SpeechStopped:
-		s.userSpeaks.Store(false)
 		s.look.stops()
 	case orchestrator.SayAgain:
 		s.sayAgain(a)

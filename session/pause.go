@@ -3,7 +3,6 @@ package session
 import (
 	"time"
 
-	"voicegw/orchestrator"
 	"voicegw/transport"
 )
 
@@ -45,15 +44,5 @@ func (s *session) watchPause() {
 	}
 	s.flows.Store(false) // a frame that arrives now may be missed; the next one is not
 	s.command(transport.AudioPause{}, nil)
-	s.hearing.Lock()
-	defer s.hearing.Unlock()
-	if s.ear == nil || s.modelHears.Load() {
-		return
-	}
-	speaking, end := s.ear.Speaking(), s.earFrom+s.ear.ClockMS()
-	s.ear.Reset()
-	s.earFrom = end
-	if speaking {
-		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: end, EndAt: s.clock.when(end, time.Now()), SpeechMS: end - s.speechFrom})
-	}
+	s.earPauses()
 }

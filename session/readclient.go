@@ -108,11 +108,8 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 	if !s.sendDirect(pcm, again) {
 		s.up.pushAudio(pcm, again)
 	}
-	switch {
-	case s.listens && !s.modelHears.Load():
+	if !s.manual() {
 		s.listen(pcm)
-	case s.userSpeaks.Load():
-		s.listenOn(pcm)
 	}
 }
 
@@ -130,79 +127,6 @@ func (s *session) tooFast(ahead time.Duration) {
 	s.complain(errcode.AudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
 		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.dropped)
 	s.tooFastAt, s.dropped = time.Now(), 0
-}
-
-// listen detects where the user speaks, for a model that does not report it.
-func (s *session) listen(pcm []byte) {
-	s.hearing.Lock()
-	defer s.hearing.Unlock()
-	s.openEar()
-	for _, a := range s.ear.Process(pcm) {
-		now, edge, report := time.Now(), s.earFrom+a.EdgeMS, s.earFrom+a.ReportMS
-		if a.Started {
-			s.speechFrom = edge
-			s.dispatch(orchestrator.UserSpeechStarted{AudioMS: report, At: s.clock.when(edge, now)})
-			continue
-		}
-		if a.Sustained {
-			s.sustained()
-			continue
-		}
-		s.dispatch(orchestrator.UserSpeechStopped{AudioMS: report, EndAt: s.clock.when(edge, now), SpeechMS: edge - s.speechFrom})
-	}
-	s.stillSpeaks()
-}
-
-// listenOn detects whether the user is still speaking, because the model's report of the end may
-// be lost, and whether what the model reports is more than a cough.
-func (s *session) listenOn(pcm []byte) {
-	s.hearing.Lock()
-	defer s.hearing.Unlock()
-	s.openEar()
-	for _, a := range s.ear.Process(pcm) {
-		if a.Sustained {
-			s.sustained()
-		}
-	}
-	s.stillSpeaks()
-}
-
-// listenAnew lets the detector forget what it has heard, because the model reports new speech: how long
-// that lasts counts from now.
-func (s *session) listenAnew() {
-	s.hearing.Lock()
-	defer s.hearing.Unlock()
-	if s.ear != nil {
-		s.earFrom += s.ear.ClockMS()
-		s.ear.Reset()
-	}
-}
-
-// sustained tells the orchestrator that the user's speech is more than a cough. The caller must hold
-// hearing.
-func (s *session) sustained() {
-	s.heardAt = time.Now()
-	s.dispatch(orchestrator.UserHeard{AudioMS: s.clock.ms(), Sustained: true})
-}
-
-// openEar makes the gateway's own speech detector. The caller must hold hearing.
-func (s *session) openEar() {
-	if s.ear == nil {
-		s.ear = audio.NewDetector(audio.DetectorOptions{Rate: s.linked.Load().info().InputRate, SilenceMS: s.opts.SilenceMS, PrefixMS: s.opts.PrefixMS,
-			SustainMS: int(orchestrator.SustainedSpeech.Milliseconds())})
-	}
-}
-
-// stillSpeaks regularly tells the orchestrator that the detector hears the user. The caller must
-// hold hearing.
-func (s *session) stillSpeaks() {
-	if !s.ear.Speaking() {
-		return
-	}
-	if now := time.Now(); now.Sub(s.heardAt) >= orchestrator.HeardEvery {
-		s.heardAt = now
-		s.dispatch(orchestrator.UserHeard{AudioMS: s.clock.ms()})
-	}
 }
 
 // clientMessage takes one message.

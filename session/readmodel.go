@@ -27,14 +27,11 @@ func (l *link) event(ev transport.Event) {
 	case transport.AudioDone:
 		l.audioDone(ev.Item)
 	case transport.SpeechStarted:
-		s.modelHears.Store(true)
-		s.listenAnew()
-		s.userSpeaks.Store(!s.manual())
 		at := l.offsetMS + ev.AudioMS
+		s.modelReports(at)
 		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.clock.when(at, time.Now())})
 	case transport.SpeechStopped:
-		s.userSpeaks.Store(false)
-		s.take(l, orchestrator.UserSpeechStopped{Item: ev.Item, AudioMS: l.offsetMS + ev.AudioMS, EndAt: s.clock.when(l.offsetMS+ev.EndMS, time.Now())})
+		s.take(l, s.speechEnd(l.offsetMS, ev))
 	case transport.Transcript:
 		if l.worthTelling(ev) {
 			s.take(l, orchestrator.FromModel{Event: ev})

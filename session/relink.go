@@ -124,7 +124,6 @@ func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old := s.linked.Load()
 	old.gone = true
 	s.up.hold()
-	s.userSpeaks.Store(false)
 	w := &way{s: s, redial: s.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
 	s.way = w
 	s.log().Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
@@ -393,8 +392,9 @@ func (s *session) sayAgain(a orchestrator.SayAgain) {
 // adapt makes what comes from the client fit a link with other rates or without speech detection.
 // The caller must hold inbound.
 func (s *session) adapt(l *link) error {
-	s.listens = !l.info().Capabilities.SpeechEvents && !s.manual()
-	s.modelHears.Store(false)
+	s.hearing.Lock()
+	s.modelHears = l.info().Capabilities.SpeechEvents
+	s.hearing.Unlock()
 	was, rate := s.linked.Load().info().InputRate, l.info().InputRate
 	if was == rate {
 		return nil

@@ -105,7 +105,6 @@ type session struct {
 
 	inbound    sync.Mutex       // held while an attachment is heard; guards the following fields; taken before hearing and mu
 	resampleIn *audio.Resampler // nil if the rates are equal
-	listens    bool             // the model has no speech detection of its own
 	upBuf      []byte
 	directIn   transport.AudioIn
 	again      int           // bytes that the client sends again; see beginAgain
@@ -123,14 +122,6 @@ type session struct {
 
 	// blockedUntil is set by a tool that locks the user out.
 	blockedUntil atomic.Pointer[time.Time]
-
-	// modelHears is set when a model reports speech although its row says that it does not: the
-	// gateway's own detector is then not needed.
-	modelHears atomic.Bool
-
-	// userSpeaks is set while the user is speaking, by the model's reports. Meanwhile the
-	// gateway's own detector listens too.
-	userSpeaks atomic.Bool
 
 	// visitors are calls of Manager.Confirm that bring an answer. New ones can come only while
 	// the Manager knows the session.
@@ -153,6 +144,8 @@ type session struct {
 	earFrom    int64           // where the detector's clock began, ms
 	speechFrom int64           // where the detector heard the speech begin, ms
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
+	modelHears bool            // the model reports where the user speaks: by its capabilities, or because it has done so
+	reportedMS int64           // where the model last reported the beginning of speech, ms
 
 	mu          sync.Mutex                    // guards the following fields
 	principal   unique.Handle[auth.Principal] // what let the client in; its Expires is that of what was shown last
@@ -219,7 +212,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 		return nil, err
 	}
 	s.linked.Store(l)
-	s.listens = !info.Capabilities.SpeechEvents && !s.manual()
+	s.modelHears = info.Capabilities.SpeechEvents
 	s.epoch = 1
 	s.story = newStory(s, info.Capabilities)
 	if opts.Policy.Relink && orchestrator.Replaceable(info.Capabilities) {

@@ -65,13 +65,14 @@ export class UplinkClock {
 /** Where a turn's wait began. */
 interface Begun {
   by: TurnLatency["by"];
-  at: number;
+  /** Null where the capture of the last sound is not known: after a session was taken up again. */
+  at: number | null;
   /** When speech.stopped arrived. */
   toldAt?: number;
 }
 
 interface Turn {
-  begun?: Begun;
+  begun?: Begun | undefined;
   firstItem?: string;
   sounding?: { at: number; cushionMs: number };
   /** What the gateway said of itself at the turn's end. */
@@ -91,8 +92,6 @@ export class TurnLatencies {
   readonly #turns = new Map<number, Turn>();
   /** When typed texts and approvals were sent, by their ids and tokens. */
   readonly #acts = new Map<string, number>();
-  /** How long the last spoken turn took to be noticed: the next one is taken to be like it, until its own is told. */
-  #detectionMs = 0;
   /** An approval whose turn is yet to begin. */
   #approvedAt: number | undefined;
 
@@ -120,10 +119,10 @@ export class TurnLatencies {
   }
 
   /** How long the turn of an item that sounds has made the user wait, as far as is known by now. */
-  waited(item: string, bestRttMs: number | null): Pick<TurnLatency, "turn" | "by" | "totalMs"> | undefined {
+  waited(item: string): Pick<TurnLatency, "turn" | "by" | "totalMs"> | undefined {
     for (const [turn, { firstItem, begun, sounding, ended }] of this.#turns) {
-      if (firstItem === item && begun !== undefined && sounding !== undefined && ended === undefined) {
-        return { turn, by: begun.by, totalMs: Math.round(sounding.at - began(begun, this.#detectionMs, bestRttMs)) };
+      if (firstItem === item && begun?.at != null && sounding !== undefined && ended === undefined) {
+        return { turn, by: begun.by, totalMs: Math.round(sounding.at - begun.at) };
       }
     }
     return undefined;
@@ -136,7 +135,7 @@ export class TurnLatencies {
   message(message: ServerMessage, at: number, bestRttMs: number | null): TurnLatency | undefined {
     switch (message.type) {
       case "speech.stopped":
-        this.#stopped(message.turn, message.audio_ms, at);
+        this.#stopped(message.turn, message.end_ms, at);
         return undefined;
       case "transcript":
         this.#begin(message.turn, "text", this.#take(message.id));
@@ -158,11 +157,11 @@ export class TurnLatencies {
     }
   }
 
-  #stopped(number: number | undefined, audioMs: number, at: number): void {
+  #stopped(number: number | undefined, endMs: number | undefined, toldAt: number): void {
     const turn = this.#turn(number);
-    // The user may pause and go on: the last word counts, until the answer begins.
-    if (turn.firstItem === undefined) {
-      turn.begun = { by: "speech", at: this.#uplink.at(audioMs) ?? at, toldAt: at };
+    // The user may pause and go on: the last word counts, until the answer begins. The answer may begin before the end of speech is detected.
+    if (turn.firstItem === undefined || turn.begun === undefined) {
+      turn.begun = endMs === undefined ? undefined : { by: "speech", at: this.#uplink.at(endMs), toldAt };
     }
   }
 
@@ -184,13 +183,9 @@ export class TurnLatencies {
       return undefined;
     }
     this.#turns.delete(number);
-    const { latency, bestRttMs } = ended;
-    const detectionMs = latency.detection_ms ?? 0;
-    this.#detectionMs = begun.toldAt === undefined ? this.#detectionMs : detectionMs;
-    const from = began(begun, detectionMs, bestRttMs);
-    const { provider_ms: providerMs, gateway_ms: gatewayMs } = latency;
+    const { detection_ms: detectionMs = 0, provider_ms: providerMs, gateway_ms: gatewayMs } = ended.latency;
     const cushionMs = Math.round(sounding.cushionMs);
-    const totalMs = Math.round(sounding.at - from);
+    const totalMs = Math.round(sounding.at - began(begun, detectionMs, ended.bestRttMs));
     const networkMs = Math.max(0, totalMs - detectionMs - providerMs - gatewayMs - cushionMs);
     return { turn: number, by: begun.by, totalMs, detectionMs, providerMs, gatewayMs, cushionMs, networkMs };
   }
@@ -208,13 +203,9 @@ export class TurnLatencies {
   }
 }
 
-/**
- * When a wait began. What providers call the end of speech may be later than it was, by the
- * silence that they wait for. But the end had been for detectionMs when the gateway learnt of
- * it, and for a round trip more when speech.stopped arrived: what is earlier is nearer the truth.
- */
-function began({ at, toldAt }: Begun, detectionMs: number, bestRttMs: number | null): number {
-  return toldAt === undefined || detectionMs === 0 ? at : Math.min(at, toldAt - detectionMs - (bestRttMs ?? 0));
+/** When a wait began. Where the capture is not known, the end had been for detectionMs when the gateway learnt of it, and for a round trip more when speech.stopped arrived. */
+function began({ at, toldAt = 0 }: Begun, detectionMs: number, bestRttMs: number | null): number {
+  return at ?? toldAt - detectionMs - (bestRttMs ?? 0);
 }
 
 /** Notes a value; of too many the oldest is forgotten. */

@@ -64,7 +64,7 @@ export class Measures {
   /** An item of this session sounds, which has waited so long for that. */
   sounding(item: string, at: number, waitedMs: number): void {
     this.#note(this.#latencies.sounding(item, at, waitedMs));
-    const waited = this.#latencies.waited(item, this.tally.bestRttMs);
+    const waited = this.#latencies.waited(item);
     if (waited !== undefined) {
       this.#answered(waited);
     }

@@ -47,7 +47,7 @@ export const SERVER_FIELDS = {
   "audio.end": { ...numbered, item_id: true, audio_ms: true },
   "audio.flush": { ...numbered, item_id: true, reason: true },
   "speech.started": { ...numbered, audio_ms: true },
-  "speech.stopped": { ...numbered, audio_ms: true },
+  "speech.stopped": { ...numbered, audio_ms: true, end_ms: true },
   transcript: { ...numbered, id: true, role: true, text: true, final: true, started_at: true },
   "turn.started": { ...numbered, conversation_id: true },
   "turn.ended": {

@@ -447,7 +447,7 @@ describe("what is sent", () => {
     await reconnect({ resumed: true, seq: 2, resume_token: "rt_2" });
     await pass(5000);
     const told = new Listener(session, "latency");
-    FakeWebSocket.last.say({ type: "speech.stopped", seq: 3, turn: 1, audio_ms: 10 });
+    FakeWebSocket.last.say({ type: "speech.stopped", seq: 3, turn: 1, audio_ms: 510, end_ms: 10 });
     FakeWebSocket.last.say({ type: "audio.start", seq: 4, turn: 1, item_id: "item_1" });
     const at = performance.now() + 500;
     devices.speaker.sounding({ item: "0 item_1", at, firstByteAt: at, cushionMs: 0 });

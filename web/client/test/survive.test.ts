@@ -777,7 +777,7 @@ describe("a page that is loaded again", () => {
     frame();
     await pass(3000);
     const told = new Listener(session, "latency");
-    say({ type: "speech.stopped", seq: 10, turn: 1, audio_ms: 10 });
+    say({ type: "speech.stopped", seq: 10, turn: 1, audio_ms: 10, end_ms: 10 });
     say({ type: "audio.start", seq: 11, turn: 1, item_id: "item_1" });
     const at = performance.now() + 500;
     devices.speaker.sounding({ item: "0 item_1", at, firstByteAt: at, cushionMs: 0 });

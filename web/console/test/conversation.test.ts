@@ -402,7 +402,7 @@ test("a call whose gateway died is not said to be handed back", () => {
   assert.equal(handoffTitle(last(conversation, "handoff")), "Call lost");
 });
 
-test("a wait has one figure, which is there when the answer sounds", () => {
+test("a wait has one figure: the gateway's, in the call and in the instruments", () => {
   const conversation = inCall();
   const turns = new Turns();
   const both = (happening: Happening): void => {
@@ -412,9 +412,12 @@ test("a wait has one figure, which is there when the answer sounds", () => {
   both({ kind: "opened", side: "voice", inputRate: 16_000, outputRate: 24_000, at: 0, wall: NOW });
   both(noticed({ name: "answered", event: { turn: 1, by: "speech", totalMs: 812 } }));
   const shown = (): unknown[] => [conversation.voice.answeredInMs, turns.answered[0]?.totalMs];
-  assert.deepEqual(shown(), [812, 812]);
+  assert.deepEqual(shown(), [null, undefined], "what this page has measured includes its network and buffer");
   both(received("voice", { type: "turn.ended", turn: 1, status: "completed", usage: NO_USAGE, latency: { speech_end_to_first_audio_ms: 700, detection_ms: 500, provider_ms: 190, gateway_ms: 10 } }));
-  assert.deepEqual(shown(), [812, 812], "the gateway does not know how long the user has waited");
+  both(noticed({ name: "latency", event: { turn: 1, by: "speech", totalMs: 812, detectionMs: 500, providerMs: 190, gatewayMs: 10, cushionMs: 60, networkMs: 52 } }));
+  assert.deepEqual(shown(), [700, 700]);
+  both(received("voice", { type: "turn.ended", turn: 2, status: "completed", usage: NO_USAGE }));
+  assert.deepEqual(shown(), [700, 700], "a turn without audio has no wait");
 });
 
 test("a call that the user gave up is no failure", () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test, vi } from "vitest";
 import { Instruments } from "../src/instruments.js";
+import type { Call } from "../src/model/calls.js";
 import type { Happening } from "../src/model/feed.js";
 import { MOST, newest, readKept } from "../src/model/keptinstruments.js";
 import { anew, ended, moment, opened, received } from "./feed.js";
@@ -52,11 +53,11 @@ test("tools, response times and events are there again after a reload, on the cl
   for (const happening of [received(10, "session.started", { session_id: "voice-1", resumed: true, snapshot: true }), opened(11), ...ASKED.map((told) => ({ ...told, at: 20 }))]) {
     after.take(happening as Happening);
   }
-  const waits = after.tools.turns[1]!.calls[0]!;
-  assert.deepEqual([after.tools.turns.length, waits.status, waits.asked?.outcome], [2, "running", undefined]);
-  assert.ok(waits.asked!.at < 0, "it was asked before the reload");
+  const waits = (): Call => after.tools.turns[1]!.calls[0]!;
+  assert.deepEqual([after.tools.turns.length, waits().status, waits().asked?.outcome], [2, "running", undefined]);
+  assert.ok(waits().asked!.at < 0, "it was asked before the reload");
   after.take(received(30, "confirmation.ended", { token: TOKEN, outcome: "approved", turn: 2 }));
-  assert.equal(waits.asked!.outcome, "approved");
+  assert.equal(waits().asked!.outcome, "approved");
   for (const happening of call(100, "c3", 3)) {
     after.take(happening);
   }

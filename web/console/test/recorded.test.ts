@@ -33,18 +33,18 @@ test("the calls of a conversation, as they are shown", () => {
 });
 
 test("the waits of a conversation, and whom they were for", () => {
-  const rows = instruments.turns.list.map((turn) => `${turn.turn} ${turnRemark(turn)}, ${turn.whole ? duration(turn.totalMs!) : "?"}, ${Math.round(turn.parts.detection!)}`);
+  const rows = instruments.turns.list.map((turn) => `${turn.turn} ${turnRemark(turn)}, ${duration(turn.totalMs!)}, heard after ${duration(turn.heardMs!)}, ${Math.round(turn.parts.detection!)}`);
   assert.deepEqual(rows, [
-    "1 spoken, cut off, 758 ms, 519",
-    "2 spoken, cut off, 779 ms, 511",
-    "3 typed, cut off, 249 ms, 0",
-    "4 typed, completed, 316 ms, 0",
-    "5 typed, cut off, 253 ms, 0",
-    "6 typed, completed, 330 ms, 0",
-    "7 approved, completed, 249 ms, 0",
-    "8 typed, completed, 257 ms, 0",
+    "1 spoken, cut off, 722 ms, heard after 758 ms, 519",
+    "2 spoken, cut off, 714 ms, heard after 779 ms, 511",
+    "3 typed, cut off, 204 ms, heard after 249 ms, 0",
+    "4 typed, completed, 230 ms, heard after 316 ms, 0",
+    "5 typed, cut off, 203 ms, heard after 253 ms, 0",
+    "6 typed, completed, 280 ms, heard after 330 ms, 0",
+    "7 approved, completed, 203 ms, heard after 249 ms, 0",
+    "8 typed, completed, 207 ms, heard after 257 ms, 0",
   ]);
-  assert.deepEqual(percentiles(instruments.turns.answered.map(({ totalMs }) => Math.round(totalMs!))), { n: 8, p50: 257, p90: 779, p95: 779, max: 779 });
+  assert.deepEqual(percentiles(instruments.turns.answered.map(({ totalMs }) => Math.round(totalMs!))), { n: 8, p50: 207, p90: 722, p95: 722, max: 722 });
 });
 
 test("what was heard and what was not, where it was", () => {

@@ -43,15 +43,15 @@ function segments(call: Call, now: number): string[] {
 
 test("a call waits, runs and ends, and inspect tells how long each took", () => {
   const tools = watched(opened(0), started(1000, "call_1"));
-  const call = only(tools);
-  assert.deepEqual([call.status, segments(call, 1300)], ["running", ["run 1000-1300"]]);
+  const call = (): Call => only(tools);
+  assert.deepEqual([call().status, segments(call(), 1300)], ["running", ["run 1000-1300"]]);
   tools.take(received(1810, "tool.progress", { call_id: "call_1", tool: "kb_search", duration_ms: 810 }));
-  assert.equal(call.runMs, 810);
+  assert.equal(call().runMs, 810);
   tools.take(finished(2004, "call_1", { clamped: { top_k: { requested: 10, applied: 3 } } }));
-  assert.deepEqual([call.status, segments(call, 9000)], ["done", ["run 1000-1012"]]);
+  assert.deepEqual([call().status, segments(call(), 9000)], ["done", ["run 1000-1012"]]);
   tools.take(inspect(2005, "call_1", 400, 600));
-  assert.deepEqual(segments(call, 9000), ["queued 1000-1400", "run 1400-2000"]);
-  assert.deepEqual([call.delivered, call.args, call.clamped["top_k"]?.applied], [true, { query: "lab", top_k: 3 }, 3]);
+  assert.deepEqual(segments(call(), 9000), ["queued 1000-1400", "run 1400-2000"]);
+  assert.deepEqual([call().delivered, call().args, call().clamped["top_k"]?.applied], [true, { query: "lab", top_k: 3 }, 3]);
 });
 
 test("what inspect tells of the budget is the turn's, the newest counts", () => {
@@ -89,14 +89,14 @@ test("a question belongs to the call that it holds up, and its answer runs anoth
     opened(0), started(1000, "call_1"), received(1005, "confirmation.request", { token: TOKEN, tool: "kb_search", turn: 1 }),
     finished(1006, "call_1", { ok: false, duration_ms: 0, error: { type: "CONFIRMATION_REQUIRED", message: "…" } }),
   );
-  const call = only(tools);
-  assert.deepEqual(segments(call, 4000), ["asked 1005-4000"]);
+  const call = (): Call => only(tools);
+  assert.deepEqual(segments(call(), 4000), ["asked 1005-4000"]);
   tools.take(received(9005, "confirmation.ended", { token: "cf_OTHER", outcome: "denied" }));
-  assert.equal(call.asked?.outcome, undefined);
+  assert.equal(call().asked?.outcome, undefined);
   tools.take(received(13_405, "confirmation.ended", { token: TOKEN, tool: "kb_search", outcome: "approved" }));
-  assert.deepEqual([call.asked?.outcome, segments(call, 20_000)], ["approved", ["asked 1005-13405"]]);
+  assert.deepEqual([call().asked?.outcome, segments(call(), 20_000)], ["approved", ["asked 1005-13405"]]);
   tools.take(received(13_500, "confirmation.ended", { token: TOKEN, tool: "kb_search", outcome: "denied" }));
-  assert.equal(call.asked?.outcome, "approved");
+  assert.equal(call().asked?.outcome, "approved");
   tools.take(started(13_500, "call_2", 2));
   tools.take(received(13_600, "tool.ended", { call_id: "call_2", tool: "kb_search", turn: 2, ok: true, duration_ms: 90 }));
   tools.take(received(13_601, "inspect.call", { call_id: "call_2", tool: "kb_search", turn: 2, queued_ms: 2, run_ms: 90, record: { delivered: true, confirmation: "approved", confirmedBy: "client" }, envelope: {} }));

@@ -240,9 +240,12 @@ export interface SpeechStarted extends Numbered {
   audio_ms: number;
 }
 
+/** audio_ms may include the silence that a speech detector waits for. */
 export interface SpeechStopped extends Numbered {
   type: "speech.stopped";
   audio_ms: number;
+  /** Where the last sound ended, on the same clock; absent where it is not known. */
+  end_ms?: number;
 }
 
 /** The whole text so far of one utterance: an upsert by `id`, ordered by started_at. */
@@ -275,7 +278,7 @@ export interface Usage {
 
 /** From the last voiced sample (or the typed text) to the first audio sent to the client, in ms. */
 export interface Latency {
-  /** The sum of the three below. */
+  /** From the user's last sound, text or approval. The sum of the three below. */
   speech_end_to_first_audio_ms: number;
   /** Until the end of speech was known; 0 for typed turns. */
   detection_ms: number;

@@ -3,12 +3,15 @@ import type { Clamped, ToolCategory, ToolError } from "@voicegw/client";
 import type { Budget } from "./budget.js";
 import type { Side } from "./feed.js";
 
+// Calls and turns are never changed: another object takes the place of one that is different, so that a component
+// sees by identity whether what it shows is still true.
+
 /** A call that a person has to approve. */
 export interface Asked {
   readonly at: number;
-  endedAt: number | undefined;
+  readonly endedAt: number | undefined;
   /** approved, denied, expired, used. */
-  outcome: string | undefined;
+  readonly outcome: string | undefined;
 }
 
 /** One call. Times are performance.now() in ms. What only inspect tells may be absent. */
@@ -17,26 +20,26 @@ export interface Call {
   readonly tool: string;
   readonly category: ToolCategory | undefined;
   readonly startedAt: number;
-  endedAt: number | undefined;
+  readonly endedAt: number | undefined;
   /** unfinished: the conversation ended before it did. */
-  status: "running" | "done" | "failed" | "unfinished";
+  readonly status: "running" | "done" | "failed" | "unfinished";
   /** From the model's call until the tool began; undefined where nobody told. */
-  queuedMs: number | undefined;
+  readonly queuedMs: number | undefined;
   /** The tool's own time, or so far; of a repeat that of the call that ran. */
-  runMs: number | undefined;
-  error: ToolError | undefined;
-  clamped: Record<string, Clamped>;
+  readonly runMs: number | undefined;
+  readonly error: ToolError | undefined;
+  readonly clamped: Readonly<Record<string, Clamped>>;
   /** Nothing ran: it joined a call that was running, or got the answer of an earlier one. */
-  repeat: "joined" | "memory" | undefined;
-  originalTurn: number | undefined;
-  asked: Asked | undefined;
+  readonly repeat: "joined" | "memory" | undefined;
+  readonly originalTurn: number | undefined;
+  readonly asked: Asked | undefined;
   /** Who approved what this call has run: client, api or spoken. */
-  approvedBy: string | undefined;
-  delivered: boolean | undefined;
-  notDelivered: string | undefined;
-  args: unknown;
-  envelope: Record<string, unknown> | undefined;
-  record: Record<string, unknown> | undefined;
+  readonly approvedBy: string | undefined;
+  readonly delivered: boolean | undefined;
+  readonly notDelivered: string | undefined;
+  readonly args: unknown;
+  readonly envelope: Record<string, unknown> | undefined;
+  readonly record: Record<string, unknown> | undefined;
 }
 
 /** The calls of one turn, in the order they were made. */
@@ -44,8 +47,8 @@ export interface TurnCalls {
   readonly key: string;
   readonly side: Side;
   readonly turn: number | undefined;
-  readonly calls: Call[];
-  budget: Budget | undefined;
+  readonly calls: readonly Call[];
+  readonly budget: Budget | undefined;
 }
 
 /** A stretch of a call. asked: a person is asked. shared: another call runs for it. */

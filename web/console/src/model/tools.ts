@@ -11,12 +11,13 @@ const MAX_CALLS = 200;
 /** The calls of a page, by turns. */
 export class Tools implements Watcher {
   /** Oldest first. */
-  turns: TurnCalls[] = [];
-  private readonly asked = new Map<string, Call>();
+  turns: readonly TurnCalls[] = [];
+  /** The calls of open questions, by their tokens. */
+  private readonly asked = new Map<string, Place>();
   /** Voice sessions, and conversations of the text agent, of this page. */
   private readonly eras: Record<Side, number> = { voice: 0, text: 0 };
   /** Calls of the page before whose question will be told again. */
-  private readonly askedBefore = new Set<Call>();
+  private askedBefore: readonly Place[] = [];
   /** What was kept is of a session that has not gone on yet. */
   private waiting = false;
 
@@ -55,11 +56,7 @@ export class Tools implements Watcher {
   restore(turns: readonly TurnCalls[]): void {
     this.turns = [...turns];
     this.waiting = true;
-    for (const call of turns.flatMap(({ calls }) => calls)) {
-      if (call.asked !== undefined && call.asked.outcome === undefined) {
-        this.askedBefore.add(call);
-      }
-    }
+    this.askedBefore = turns.flatMap(({ key, calls }) => calls.filter(({ asked }) => asked !== undefined && asked.outcome === undefined).map(({ id }) => ({ turn: key, id })));
     this.trim();
   }
 
@@ -83,16 +80,16 @@ export class Tools implements Watcher {
         }
         break;
       case "tool.progress": {
-        const call = this.find(side, message.call_id)?.call;
-        if (call?.status === "running") {
-          call.runMs = message.duration_ms;
+        const found = this.find(side, message.call_id);
+        if (found?.call.status === "running") {
+          this.change(found, { runMs: message.duration_ms });
         }
         break;
       }
       case "tool.ended": {
         const found = this.find(side, message.call_id);
         if (found !== undefined) {
-          finish(found, message, at);
+          this.change(found, finished(found, message, at));
         }
         break;
       }
@@ -105,15 +102,14 @@ export class Tools implements Watcher {
       case "inspect.call": {
         const found = this.find(side, message.call_id);
         if (found !== undefined) {
-          inspected(found.call, message);
-          found.turn.budget = budgetOf(message.record["budget"]) ?? found.turn.budget;
+          this.change(found, inspected(message), budgetOf(message.record["budget"]));
         }
         break;
       }
       case "inspect.state": {
         const turn = this.known(side, message.turn);
         if (turn !== undefined) {
-          turn.budget = budgetOf(message.budget) ?? turn.budget;
+          this.replace({ ...turn, budget: budgetOf(message.budget) ?? turn.budget });
         }
         break;
       }
@@ -126,32 +122,34 @@ export class Tools implements Watcher {
 
   /** A call begins. One that is known is told again: it still runs. */
   private started(side: Side, message: Extract<ServerMessage, { type: "tool.started" }>, at: number): void {
-    const known = this.find(side, message.call_id)?.call;
+    const known = this.find(side, message.call_id);
     if (known === undefined) {
-      (this.known(side, message.turn) ?? this.begun(side, message.turn)).calls.push(newCall(message.call_id, message.tool, message.category, at));
+      const turn = this.known(side, message.turn) ?? this.begun(side, message.turn);
+      this.replace({ ...turn, calls: [...turn.calls, newCall(message.call_id, message.tool, message.category, at)] });
       this.trim();
-    } else if (known.status === "unfinished") {
-      known.status = "running";
-      known.endedAt = undefined;
+    } else if (known.call.status === "unfinished") {
+      this.change(known, { status: "running", endedAt: undefined });
     }
   }
 
   private answered(token: string, outcome: string, at: number): void {
-    const asked = this.asked.get(token)?.asked;
-    if (asked !== undefined) {
-      asked.endedAt = at;
-      asked.outcome = outcome;
-      this.asked.delete(token);
+    const place = this.asked.get(token);
+    const found = place === undefined ? undefined : this.at(place);
+    if (found?.call.asked !== undefined) {
+      this.change(found, { asked: { ...found.call.asked, endedAt: at, outcome } });
     }
+    this.asked.delete(token);
   }
 
   // The question comes between a call's beginning and its end; several come in their order.
   private question(side: Side, message: Extract<ServerMessage, { type: "confirmation.request" }>, at: number): void {
-    const call = this.known(side, message.turn)?.calls.find((c) => c.tool === message.tool && c.status === "running" && (c.asked === undefined || this.askedBefore.has(c)));
-    if (call !== undefined) {
-      this.askedBefore.delete(call);
-      call.asked = { at: call.asked?.at ?? at, endedAt: undefined, outcome: undefined };
-      this.asked.set(message.token, call);
+    const turn = this.known(side, message.turn);
+    const before = (call: Call): boolean => this.askedBefore.some((place) => place.turn === turn?.key && place.id === call.id);
+    const call = turn?.calls.find((c) => c.tool === message.tool && c.status === "running" && (c.asked === undefined || before(c)));
+    if (turn !== undefined && call !== undefined) {
+      this.askedBefore = this.askedBefore.filter((place) => place.turn !== turn.key || place.id !== call.id);
+      this.change({ turn, call }, { asked: { at: call.asked?.at ?? at, endedAt: undefined, outcome: undefined } });
+      this.asked.set(message.token, { turn: turn.key, id: call.id });
     }
   }
 
@@ -163,14 +161,11 @@ export class Tools implements Watcher {
 
   /** Nothing that is open will be finished. */
   private settle(side: Side, at: number): void {
-    for (const turn of this.turns) {
-      for (const call of turn.side === side ? turn.calls : []) {
-        if (call.status === "running") {
-          call.status = "unfinished";
-          call.endedAt = at;
-        }
-      }
-    }
+    this.turns = this.turns.map((turn) =>
+      turn.side === side && turn.calls.some(({ status }) => status === "running")
+        ? { ...turn, calls: turn.calls.map((call) => (call.status === "running" ? { ...call, status: "unfinished", endedAt: at } : call)) }
+        : turn,
+    );
   }
 
   private key(side: Side, turn: number | undefined): string {
@@ -184,33 +179,42 @@ export class Tools implements Watcher {
 
   private begun(side: Side, turn: number | undefined): TurnCalls {
     const fresh: TurnCalls = { key: this.key(side, turn), side, turn, calls: [], budget: undefined };
-    this.turns.push(fresh);
+    this.turns = [...this.turns, fresh];
     return fresh;
   }
 
   private find(side: Side, id: string): Found | undefined {
     const era = `${side} ${this.eras[side]} `;
-    for (const turn of this.turns.toReversed()) {
-      const call = turn.key.startsWith(era) ? turn.calls.find((c) => c.id === id) : undefined;
-      if (call !== undefined) {
-        return { turn, call };
-      }
-    }
-    return undefined;
+    const turn = this.turns.findLast(({ key, calls }) => key.startsWith(era) && calls.some((call) => call.id === id));
+    return turn === undefined ? undefined : this.at({ turn: turn.key, id });
+  }
+
+  private at({ turn: key, id }: Place): Found | undefined {
+    const turn = this.turns.findLast((known) => known.key === key);
+    const call = turn?.calls.find((known) => known.id === id);
+    return turn === undefined || call === undefined ? undefined : { turn, call };
+  }
+
+  /** Another turn takes the place of the one with its key. */
+  private replace(turn: TurnCalls): void {
+    this.turns = this.turns.map((known) => (known.key === turn.key ? turn : known));
+  }
+
+  private change({ turn, call }: Found, by: Partial<Call>, budget = turn.budget): void {
+    this.replace({ ...turn, budget, calls: turn.calls.map((known) => (known === call ? { ...call, ...by } : known)) });
   }
 
   private trim(): void {
     let count = this.turns.reduce((sum, { calls }) => sum + calls.length, 0);
     for (; count > MAX_CALLS; count--) {
-      const gone = this.turns[0]!.calls.shift();
-      for (const [token, call] of this.asked) {
-        if (call === gone) {
+      const [oldest, ...rest] = this.turns as [TurnCalls, ...TurnCalls[]];
+      const [gone, ...calls] = oldest.calls;
+      for (const [token, place] of this.asked) {
+        if (place.turn === oldest.key && place.id === gone?.id) {
           this.asked.delete(token);
         }
       }
-      if (this.turns[0]!.calls.length === 0) {
-        this.turns.shift();
-      }
+      this.turns = calls.length === 0 ? rest : [{ ...oldest, calls }, ...rest];
     }
   }
 }
@@ -221,22 +225,28 @@ function keyOf(side: Side, era: number, turn: number | undefined): string {
 
 /** A call and the turn it belongs to. */
 interface Found {
-  turn: TurnCalls;
-  call: Call;
+  readonly turn: TurnCalls;
+  readonly call: Call;
 }
 
-function finish({ turn, call }: Found, message: Extract<ServerMessage, { type: "tool.ended" }>, at: number): void {
-  call.status = message.ok === false ? "failed" : "done";
-  call.endedAt = at;
-  call.runMs = message.duration_ms;
-  call.error = message.error;
-  call.clamped = message.clamped ?? {};
-  if (message.deduplicated === true) {
-    const joined = turn.calls.some(
-      (other) => other !== call && other.tool === call.tool && other.repeat === undefined && other.startedAt <= call.startedAt && (other.endedAt ?? Infinity) > call.startedAt,
-    );
-    call.repeat = joined ? "joined" : "memory";
-  }
+/** Where a call stands: the key of its turn, and its id. */
+interface Place {
+  readonly turn: string;
+  readonly id: string;
+}
+
+function finished({ turn, call }: Found, message: Extract<ServerMessage, { type: "tool.ended" }>, at: number): Partial<Call> {
+  const joined = turn.calls.some(
+    (other) => other !== call && other.tool === call.tool && other.repeat === undefined && other.startedAt <= call.startedAt && (other.endedAt ?? Infinity) > call.startedAt,
+  );
+  return {
+    status: message.ok === false ? "failed" : "done",
+    endedAt: at,
+    runMs: message.duration_ms,
+    error: message.error,
+    clamped: message.clamped ?? {},
+    repeat: message.deduplicated !== true ? call.repeat : joined ? "joined" : "memory",
+  };
 }
 
 function newCall(id: string, tool: string, category: ToolCategory | undefined, at: number): Call {
@@ -263,17 +273,19 @@ function newCall(id: string, tool: string, category: ToolCategory | undefined, a
   };
 }
 
-function inspected(call: Call, message: Extract<ServerMessage, { type: "inspect.call" }>): void {
+function inspected(message: Extract<ServerMessage, { type: "inspect.call" }>): Partial<Call> {
   const { record } = message;
-  call.queuedMs = message.queued_ms;
-  call.runMs = message.run_ms;
-  call.args = message.args;
-  call.envelope = message.envelope;
-  call.record = record;
-  call.originalTurn = numberOf(record["originalTurn"]);
-  call.delivered = record["delivered"] === true;
-  call.notDelivered = textOf(record["notDelivered"]);
-  call.approvedBy = record["confirmation"] === "approved" ? (textOf(record["confirmedBy"]) ?? "client") : undefined;
+  return {
+    queuedMs: message.queued_ms,
+    runMs: message.run_ms,
+    args: message.args,
+    envelope: message.envelope,
+    record,
+    originalTurn: numberOf(record["originalTurn"]),
+    delivered: record["delivered"] === true,
+    notDelivered: textOf(record["notDelivered"]),
+    approvedBy: record["confirmation"] === "approved" ? (textOf(record["confirmedBy"]) ?? "client") : undefined,
+  };
 }
 
 function textOf(value: unknown): string | undefined {

@@ -9,23 +9,23 @@ export type Part = (typeof PARTS)[number];
 
 const MAX_TURNS = 500;
 
-/** One turn of the voice agent. Times are performance.now() in ms. */
+/** One turn of the voice agent. It is never changed: another object takes its place. Times are performance.now() in ms. */
 export interface Turn {
   /** Voice session of this page and number of the turn. */
   readonly key: string;
   readonly session: number;
   readonly turn: number;
   readonly startedAt: number;
-  status: "running" | "completed" | "interrupted" | "failed" | "unfinished";
+  readonly status: "running" | "completed" | "interrupted" | "failed" | "unfinished";
   /** How the user took it; undefined where nobody told. */
-  by: TurnLatency["by"] | undefined;
+  readonly by: TurnLatency["by"] | undefined;
   /** In ms; those that are not known are absent. */
-  parts: Partial<Record<Part, number>>;
-  /** From the end of what the user said to the first sound, or what is known of it, in ms; undefined where no audio answered. */
-  totalMs: number | undefined;
-  /** Measured from mouth to ear; false while the gateway's part alone is known. */
-  whole: boolean;
-  usage: Usage | undefined;
+  readonly parts: Readonly<Partial<Record<Part, number>>>;
+  /** The response time, as the gateway tells it everywhere: from the user's last sound, text or approval to the first sound sent, in ms. Undefined where it is not known. */
+  readonly totalMs: number | undefined;
+  /** From mouth to ear, as this page has measured it: the response time, the network and the jitter buffer. */
+  readonly heardMs: number | undefined;
+  readonly usage: Usage | undefined;
 }
 
 /** What turns have used, in tokens and money. */
@@ -43,7 +43,7 @@ export interface Percentiles {
 /** The newest 500 turns of the voice agent. */
 export class Turns implements Watcher {
   /** Oldest first. */
-  list: Turn[] = [];
+  list: readonly Turn[] = [];
   private session = 0;
   /** What was kept is of a session that has not gone on yet. */
   private waiting = false;
@@ -76,11 +76,9 @@ export class Turns implements Watcher {
         break;
       case "noticed":
         if (happening.name === "answered") {
-          const turn = this.turn(happening.event.turn, happening.at);
-          turn.by = happening.event.by;
-          turn.totalMs = turn.whole ? turn.totalMs : happening.event.totalMs;
+          this.change(happening.event.turn, happening.at, () => ({ by: happening.event.by }));
         } else if (happening.name === "latency") {
-          measured(this.turn(happening.event.turn, happening.at), happening.event);
+          this.change(happening.event.turn, happening.at, ({ parts }) => measured(parts, happening.event));
         } else if (happening.name === "disconnected") {
           this.settle();
           if (this.waiting) {
@@ -115,35 +113,23 @@ export class Turns implements Watcher {
       // A turn that is still open is told again.
       this.settle();
     } else if (message.type === "turn.started" && message.turn !== undefined) {
-      const turn = this.turn(message.turn, at);
-      turn.status = turn.status === "unfinished" ? "running" : turn.status;
+      this.change(message.turn, at, ({ status }) => ({ status: status === "unfinished" ? "running" : status }));
     } else if (message.type === "turn.ended" && message.turn !== undefined) {
-      const turn = this.turn(message.turn, at);
-      turn.status = message.status;
-      turn.usage = message.usage;
-      if (message.latency !== undefined && !turn.whole) {
-        told(turn, message.latency, turn.totalMs);
-      }
+      const { status, usage, latency } = message;
+      this.change(message.turn, at, ({ parts }) => ({ status, usage, ...(latency === undefined ? {} : told(parts, latency)) }));
     }
   }
 
-  private turn(number: number, at: number): Turn {
+  private change(number: number, at: number, by: (turn: Turn) => Partial<Turn>): void {
     const key = turnKey(this.session, number);
-    let turn = this.list.findLast((known) => known.key === key);
-    if (turn === undefined) {
-      turn = { key, session: this.session, turn: number, startedAt: at, status: "running", by: undefined, parts: {}, totalMs: undefined, whole: false, usage: undefined };
-      this.list.push(turn);
-      if (this.list.length > MAX_TURNS) {
-        this.list.shift();
-      }
-    }
-    return turn;
+    const known = this.list.find((turn) => turn.key === key);
+    const turn = known ?? { key, session: this.session, turn: number, startedAt: at, status: "running", by: undefined, parts: {}, totalMs: undefined, heardMs: undefined, usage: undefined };
+    const next = { ...turn, ...by(turn) };
+    this.list = known === undefined ? [...this.list, next].slice(-MAX_TURNS) : this.list.map((other) => (other === known ? next : other));
   }
 
   private settle(): void {
-    for (const turn of this.list) {
-      turn.status = turn.status === "running" ? "unfinished" : turn.status;
-    }
+    this.list = this.list.map((turn) => (turn.status === "running" ? { ...turn, status: "unfinished" } : turn));
   }
 }
 
@@ -183,23 +169,15 @@ export function history(waits: readonly number[], window: number): { p50: number
   return { p50: lines.map(({ p50 }) => p50), p95: lines.map(({ p95 }) => p95) };
 }
 
-function measured(turn: Turn, event: TurnLatency): void {
-  turn.by = event.by;
-  turn.parts = {
-    detection: event.detectionMs,
-    provider: event.providerMs,
-    gateway: event.gatewayMs,
-    network: event.networkMs,
-    cushion: event.cushionMs,
-  };
-  turn.totalMs = event.totalMs;
-  turn.whole = true;
+function measured(parts: Turn["parts"], event: TurnLatency): Partial<Turn> {
+  return { by: event.by, parts: { ...parts, network: event.networkMs, cushion: event.cushionMs }, heardMs: event.totalMs };
 }
 
-/** The gateway's part; what was measured here, if anything was, stays the figure. */
-function told(turn: Turn, latency: Latency, measuredMs: number | undefined): void {
-  turn.parts = { detection: latency.detection_ms ?? 0, provider: latency.provider_ms, gateway: latency.gateway_ms };
-  turn.totalMs = measuredMs ?? latency.speech_end_to_first_audio_ms;
+function told(parts: Turn["parts"], latency: Latency): Partial<Turn> {
+  return {
+    parts: { ...parts, detection: latency.detection_ms ?? 0, provider: latency.provider_ms, gateway: latency.gateway_ms },
+    totalMs: latency.speech_end_to_first_audio_ms,
+  };
 }
 
 function plus(a: Spent, b: Spent): Spent {

@@ -59,7 +59,7 @@ export interface VoiceState extends CallLength {
   readonly restoring: boolean;
   /** The connection to the gateway broke. */
   readonly retry: Retry | null;
-  /** From the end of what the user said to the first sound of the answer, of the last turn that was answered in sound. */
+  /** The response time of the last turn that has one, as the gateway tells it. */
   readonly answeredInMs: number | null;
   /** What went wrong. It stands until something makes it untrue: what that is, its subject tells. */
   readonly notice: Notice | null;
@@ -183,7 +183,7 @@ function afterMessage(state: VoiceState, message: ServerMessage, wall: number): 
       // The model goes on: what went wrong before is past.
       return { ...over(state, "turn"), turns: state.turns + Number(message.turn === undefined || message.turn !== state.turn), turn: message.turn };
     case "turn.ended":
-      return { ...state, owed: false };
+      return { ...state, owed: false, answeredInMs: message.latency?.speech_end_to_first_audio_ms ?? state.answeredInMs };
     case "error":
       return { ...state, owed: false };
     case "agent.switched":
@@ -220,9 +220,6 @@ function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceS
       return afterState(state, noticed.event);
     case "sounding":
       return { ...state, sounding: noticed.event.item, owed: false };
-    case "answered":
-    case "latency":
-      return { ...state, answeredInMs: noticed.event.totalMs };
     case "played":
       return noticed.event.done && noticed.event.item === state.sounding ? { ...state, sounding: null } : state;
     case "microphone":

@@ -8,6 +8,7 @@ import { AUDIO, LATENCY, seconds, TURN, WHOLE_CALL } from "./words-instruments.j
 
 /** Buttons for what is recorded of a turn. */
 export function TurnAudio({ instruments, turn: { session, turn } }: { instruments: Instruments; turn: Turn }) {
+  void instruments.changed.value; // the recording grows, and is the same object
   const recorded = instruments.recording.of(session, turn);
   if (recorded === null) {
     return <p class="i-quiet">{LATENCY.nothing}</p>;
@@ -36,6 +37,7 @@ export function TurnAudio({ instruments, turn: { session, turn } }: { instrument
 
 /** A button for the sound of the call that a session or a conversation belongs to, by its id; without one that of the newest call. Nothing where this page has none. */
 export function CallAudio({ instruments, id, name }: { instruments: Instruments; id?: string; name?: string }) {
+  void instruments.changed.value;
   const [making, setMaking] = useState(false);
   const facts = id === undefined ? instruments.call.newest : instruments.call.of(id);
   if (facts === null) {

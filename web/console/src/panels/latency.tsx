@@ -154,7 +154,7 @@ function Details({ turn, instruments }: { turn: Turn; instruments: Instruments }
           </tbody>
         </table>
       )}
-      {turn.totalMs !== undefined && !turn.whole && <p class="i-quiet">{LATENCY.partial}</p>}
+      {turn.totalMs !== undefined && <p class="i-quiet">{turn.heardMs === undefined ? LATENCY.partial : LATENCY.heard(turn.heardMs)}</p>}
       {usage !== undefined && usage.input_tokens + usage.output_tokens > 0 && (
         <p class="i-quiet">
           {used(usage)}

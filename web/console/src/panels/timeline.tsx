@@ -29,7 +29,7 @@ export function Timeline({ instruments, view }: { instruments: Instruments; view
     <div class="i-timeline" tabIndex={-1}>
       <Legend />
       {shown.toReversed().map((turn) => (
-        <Turn key={turn.key} turn={turn} state={stateOf(turn)} now={isOpen(turn) ? now : 0} view={view} instruments={instruments} />
+        <Turn key={turn.key} turn={turn} now={isOpen(turn) ? now : 0} view={view} instruments={instruments} />
       ))}
       {hidden > 0 && (
         <button
@@ -65,16 +65,8 @@ function isOpen({ calls }: TurnCalls): boolean {
   return calls.some((call) => call.status === "running" || (call.asked !== undefined && call.asked.endedAt === undefined));
 }
 
-/** All of a turn that may have changed, in short: its objects stay the same. */
-function stateOf({ calls, budget }: TurnCalls): string {
-  const each = calls.map(({ id, status, runMs, record, asked }) => [id, status, runMs, record === undefined, asked?.at, asked?.outcome].join());
-  return `${each.join(";")} ${JSON.stringify(budget) ?? ""}`;
-}
-
 interface TurnProps {
   turn: TurnCalls;
-  /** It is drawn again when this is another one. */
-  state: string;
   now: number;
   view: View;
   instruments: Instruments;

@@ -221,8 +221,8 @@ export const PART: { [P in Part]: { name: string; means: string } } = {
   detection: { name: "End-of-speech detection", means: "from your last sound until the end of your turn was detected" },
   provider: { name: "Model", means: "until the model's first sound reached the gateway" },
   gateway: { name: "Gateway", means: "added by voicegw itself" },
-  network: { name: "Network", means: "there and back, including microphone and speaker" },
-  cushion: { name: "Jitter buffer", means: "held back in this page so that the voice does not stutter" },
+  network: { name: "Network", means: "after the response time: there and back, including microphone and speaker" },
+  cushion: { name: "Jitter buffer", means: "after the response time: held back in this page so that the voice does not stutter" },
 };
 
 const BY: { [B in TurnLatency["by"]]: string } = { speech: "spoken", text: "typed", approval: "approved" };
@@ -253,13 +253,14 @@ export function usedByCall(turns: number, spent: Spent): string {
 /** The wait of a turn in a sentence, for those who do not see the bar. */
 export function waitSentence(turn: Turn): string {
   const parts = Object.entries(turn.parts).map(([part, ms]) => `${PART[part as Part].name} ${duration(ms)}`);
-  return `${duration(turn.totalMs ?? 0)} until the answer${parts.length === 0 ? "" : `: ${parts.join(", ")}`}.`;
+  return `Response time ${duration(turn.totalMs ?? 0)}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}.`;
 }
 
 export const LATENCY = {
   empty: "No response times yet. Talk or type, and each part of the wait is shown here.",
-  title: "Response time: from the end of your turn to the first sound",
-  partial: "Only the gateway's part is known for this turn.",
+  title: "Response time: from your last sound to the first sound that the gateway sent",
+  heard: (ms: number): string => `You heard the answer ${duration(ms)} after your last sound: the response time, the network and the jitter buffer.`,
+  partial: "This page could not measure when the answer sounded here.",
   plot: "Response times of the last turns",
   plotAloud: "Response times of the last turns. The table has the figures.",
   plotEmpty: "The chart starts with the second answer.",
@@ -279,7 +280,7 @@ export const TURN = {
 
 export const SIDE = { voice: "voice", text: "text" } as const;
 
-export const FIGURES = { caption: "Response times in milliseconds", total: "Total", turns: "turns", turn: "one turn" } as const;
+export const FIGURES = { caption: "Response times in milliseconds", total: "Response time", turns: "turns", turn: "one turn" } as const;
 
 export const AUDIO = {
   both: { name: "Both", title: "Both sides as heard: you on the left, the voice agent on the right" },
