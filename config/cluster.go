@@ -23,8 +23,11 @@ const minClusterSecret = 32
 func (l *loader) validateCluster() {
 	c := l.config.Cluster
 	if !c.Enabled() {
-		if c.URL != "" || c.Secret.IsSet() {
-			l.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or remove cluster.url and cluster.secret.")
+		if c.URL != "" {
+			l.bad("cluster.listen", "cluster.listen is missing; name the address on which this gateway serves the others, or remove cluster.url.")
+		} else if c.Secret.IsSet() {
+			// One gateway of a deployment that is scaled up later keeps its secret.
+			l.warnings = append(l.warnings, "cluster.secret is not used without cluster.listen.")
 		}
 		return
 	}

@@ -92,7 +92,7 @@ func install(t *testing.T, set string) installation {
 			made.objects[file] = decode(t, file, text)
 		}
 	}
-	text := made.objects["configmap.yaml"].(*corev1.ConfigMap).Data["voicegw.yaml"]
+	text := made.objects["secret.yaml"].(*corev1.Secret).StringData["voicegw.yaml"]
 	if err := yaml.UnmarshalStrict([]byte(text), &made.config); err != nil {
 		t.Fatalf("voicegw.yaml: %v\n%s", err, text)
 	}
@@ -122,7 +122,7 @@ func TestTheChartIsLinted(t *testing.T) {
 
 // TestAStrictDecoderFindsATypo shows that the check checks: a field that Kubernetes does not know.
 func TestAStrictDecoderFindsATypo(t *testing.T) {
-	files, err := render(t, load(t), "")
+	files, err := render(t, load(t), "{existingSecret: keys}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,10 @@ func TestAStrictDecoderFindsATypo(t *testing.T) {
 	}
 }
 
-const several = "{replicas: 3, existingSecret: keys, config: {store: {url: 'nats://nats:4222'}}}"
+const several = "{replicas: 3, existingSecret: keys, config: {auth: " + auth + ", store: {url: 'nats://nats:4222'}}}"
+
+// auth is who may use the gateways of these tests.
+const auth = "{jwt: {login: {issuer: 'https://login.example.com', discovery: true, audience: [voicegw]}}}"
 
 // TestInstallations is the table of values and what they make.
 func TestInstallations(t *testing.T) {
@@ -146,7 +149,8 @@ func TestInstallations(t *testing.T) {
 		files string // which there are, beside those that always are
 		check func(t *testing.T, i installation)
 	}{
-		"nothing set": {
+		"auth alone": {
+			set:   "{config: {auth: " + auth + "}}",
 			files: "networkpolicy.yaml pvc.yaml",
 			check: func(t *testing.T, i installation) {
 				d := i.deployment()
@@ -165,6 +169,7 @@ func TestInstallations(t *testing.T) {
 			},
 		},
 		"hardened": {
+			set:   "{config: {insecure: true}}",
 			files: "networkpolicy.yaml pvc.yaml",
 			check: func(t *testing.T, i installation) {
 				pod := i.deployment().Spec.Template.Spec
@@ -210,19 +215,19 @@ func TestInstallations(t *testing.T) {
 			},
 		},
 		"a long drain": {
-			set: "{drainSeconds: 600}", files: "networkpolicy.yaml pvc.yaml",
+			set: "{drainSeconds: 600, config: {insecure: true}}", files: "networkpolicy.yaml pvc.yaml",
 			check: func(t *testing.T, i installation) {
 				if got := *i.deployment().Spec.Template.Spec.TerminationGracePeriodSeconds; got != 645 || i.config["drain_timeout"] != "600s" {
 					t.Errorf("the pod has %d s, the gateway %v", got, i.config["drain_timeout"])
 				}
 			},
 		},
-		"without a volume": {set: "{persistence: {enabled: false}}", files: "networkpolicy.yaml"},
+		"without a volume": {set: "{persistence: {enabled: false}, config: {insecure: true}}", files: "networkpolicy.yaml"},
 		"no network policy": {
-			set: "{networkPolicy: {enabled: false}}", files: "pvc.yaml",
+			set: "{networkPolicy: {enabled: false}, config: {insecure: true}}", files: "pvc.yaml",
 		},
 		"an ingress": {
-			set:   "{ingress: {enabled: true, className: nginx, hosts: [voice.example.com], tlsSecret: cert}, config: {hosts: [other.example.com]}}",
+			set:   "{ingress: {enabled: true, className: nginx, hosts: [voice.example.com], tlsSecret: cert}, config: {insecure: true, hosts: [other.example.com]}}",
 			files: "ingress.yaml networkpolicy.yaml pvc.yaml",
 			check: func(t *testing.T, i installation) {
 				hosts := strings.Trim(strings.Join(strings.Fields(toText(i.config["hosts"])), " "), "[]")
@@ -237,7 +242,7 @@ func TestInstallations(t *testing.T) {
 			},
 		},
 		"a monitor": {
-			set: "{serviceMonitor: {enabled: true, labels: {release: prom}}, existingSecret: keys}", files: "networkpolicy.yaml pvc.yaml servicemonitor.yaml",
+			set: "{serviceMonitor: {enabled: true, labels: {release: prom}}, existingSecret: keys, config: {insecure: true}}", files: "networkpolicy.yaml pvc.yaml servicemonitor.yaml",
 			check: func(t *testing.T, i installation) {
 				u := i.objects["servicemonitor.yaml"].(*unstructured.Unstructured)
 				endpoints, _, err := unstructured.NestedSlice(u.Object, "spec", "endpoints")
@@ -247,7 +252,7 @@ func TestInstallations(t *testing.T) {
 			},
 		},
 		"autoscaling": {
-			set:   "{autoscaling: {enabled: true}, existingSecret: keys, config: {store: {url: 'nats://nats:4222'}}}",
+			set:   "{autoscaling: {enabled: true}, existingSecret: keys, config: {insecure: true, store: {url: 'nats://nats:4222'}}}",
 			files: "autoscaler.yaml networkpolicy.yaml poddisruptionbudget.yaml",
 			check: func(t *testing.T, i installation) {
 				if i.deployment().Spec.Replicas != nil {
@@ -258,7 +263,7 @@ func TestInstallations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := install(t, test.set)
-			want := strings.Fields("configmap.yaml deployment.yaml service.yaml " + test.files)
+			want := strings.Fields("secret.yaml deployment.yaml service.yaml " + test.files)
 			for _, file := range want {
 				if made.objects[file] == nil {
 					t.Errorf("%s is missing", file)
@@ -270,6 +275,8 @@ func TestInstallations(t *testing.T) {
 			if test.check != nil {
 				test.check(t, made)
 			}
+			made.coherent(t)
+			made.starts(t)
 		})
 	}
 }
@@ -278,12 +285,20 @@ func TestInstallations(t *testing.T) {
 func TestValuesThatCannotWork(t *testing.T) {
 	for name, test := range map[string]struct{ set, want string }{
 		"several without a store":  {"{replicas: 2, existingSecret: keys}", "config.store.url"},
-		"several without a secret": {"{replicas: 2, config: {store: {url: 'nats://nats:4222'}}}", "VOICEGW_CLUSTER_SECRET"},
-		"scaling without a store":  {"{autoscaling: {enabled: true}}", "config.store.url"},
+		"several without a secret": {"{replicas: 2, config: {insecure: true, store: {url: 'nats://nats:4222'}}}", "VOICEGW_CLUSTER_SECRET"},
+		"scaling without a store":  {"{autoscaling: {enabled: true}, existingSecret: keys}", "config.store.url"},
 		"more pods at least than at most": {
 			"{autoscaling: {enabled: true, minReplicas: 5, maxReplicas: 3}, existingSecret: keys, config: {store: {url: 'nats://nats:4222'}}}", "autoscaling.minReplicas",
 		},
-		"an ingress without a host": {"{ingress: {enabled: true}}", "ingress.hosts"},
+		"an ingress without a host": {"{ingress: {enabled: true}, existingSecret: keys}", "ingress.hosts"},
+		"nobody who may enter":      {"{}", "config.auth is missing"},
+		"two certificates":          {"{existingSecret: keys, tls: {secretName: t}, config: {tls: {certificates: [{cert: a, key: b}]}}}", "config.tls.certificates"},
+		"ACME":                      {"{existingSecret: keys, config: {tls: {acme: {hosts: [voice.example.com]}}}}", "cert-manager"},
+		"the metrics' port taken":   {"{existingSecret: keys, config: {metrics: {listen: ':8080'}}}", "config.metrics.listen"},
+		"metrics nobody can scrape": {"{existingSecret: keys, serviceMonitor: {enabled: true}, config: {metrics: {listen: '127.0.0.1:9100'}}}", "config.metrics.listen"},
+		"a scrape without a key":    {"{serviceMonitor: {enabled: true}, config: {insecure: true}}", "serviceMonitor.keySecret"},
+		"a scrape over TLS":         {"{existingSecret: keys, tls: {secretName: t}, serviceMonitor: {enabled: true}}", "serviceMonitor.tlsConfig"},
+		"an annotation":             {"{podAnnotations: {a: 1}}", "podAnnotations"},
 		"a typo":                    {"{replcas: 3}", "replcas"},
 		"a typo below":              {"{service: {prt: 80}}", "prt"},
 		"a number as text":          {"{replicas: three}", "replicas"},
