@@ -87,6 +87,10 @@ const (
 	// Once speech has started, a level that is lower by this much continues it.
 	stopMargin = 6.0
 
+	// FaintestSpeech is the level of the faintest speech that a Detector at Threshold 0.5 follows once it
+	// has started.
+	FaintestSpeech = minStartLevel - stopMargin
+
 	// Half of the frames must have a pitch, or a third if one of them is this
 	// far above the threshold.
 	clearMargin = 15.0

@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,9 +22,16 @@ const (
 	lookAll   = 64 << 20
 )
 
-// lookLevel is the peak above which a frame may hold speech: about -40 dBFS. Sound below it is not
-// kept unless somebody speaks.
-const lookLevel = 330
+// lookSound is the part of lookAll that sound may take in which nobody is known to speak yet: a noisy room
+// must not take the place of speech.
+const lookSound = lookAll / 2
+
+// lookLevel is the peak from which a frame may hold speech. A word may begin with a consonant that is
+// consonantLevel dB fainter than the faintest speech that the detector follows; the peak of a sound is not
+// below its level. Fainter sound is not kept unless somebody speaks.
+var lookLevel = int(32768 * math.Pow(10, (audio.FaintestSpeech-consonantLevel)/20))
+
+const consonantLevel = 10.0
 
 // lookback keeps the audio that was sent to the model and that it has not answered, so that another
 // connection can hear it. It holds memory only while there is sound, and until the model answers. A
@@ -58,7 +66,7 @@ func (l *lookback) sent(pcm []byte, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.speaking || again {
-		l.add(&l.words, pcm, lookLong)
+		l.add(&l.words, pcm, lookLong, lookAll)
 		return
 	}
 	switch {
@@ -72,13 +80,13 @@ func (l *lookback) sent(pcm []byte, again bool) {
 			return
 		}
 	}
-	l.add(&l.sound, pcm, lookShort)
+	l.add(&l.sound, pcm, lookShort, lookSound)
 }
 
 // loud reports whether a frame may hold speech.
 func loud(pcm []byte) bool {
 	for i := 0; i+1 < len(pcm); i += audio.BytesPerSample {
-		if v := int(int16(binary.LittleEndian.Uint16(pcm[i:]))); v > lookLevel || v < -lookLevel {
+		if v := int(int16(binary.LittleEndian.Uint16(pcm[i:]))); v >= lookLevel || v <= -lookLevel {
 			return true
 		}
 	}
@@ -86,12 +94,12 @@ func loud(pcm []byte) bool {
 }
 
 // add appends pcm to a stretch and drops its oldest audio, so that it holds little more than most.
-// Where all sessions together have no room, the stretch is dropped: audio with a hole is of no use.
-// The caller must hold mu, as for drop.
-func (l *lookback) add(c *stretch, pcm []byte, most time.Duration) {
+// If all sessions together would have more than room bytes, the stretch is dropped: audio with a hole is of
+// no use. The caller must hold mu, as for drop.
+func (l *lookback) add(c *stretch, pcm []byte, most time.Duration, room int64) {
 	if n := len(c.frames); n == 0 || !c.frames[n-1].extend(pcm, frameCap) {
 		f := newFrame(pcm)
-		if l.all.Add(int64(f.size())) > lookAll {
+		if l.all.Add(int64(f.size())) > room {
 			l.all.Add(-int64(f.size()))
 			f.free()
 			l.drop(c)
