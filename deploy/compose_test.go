@@ -22,9 +22,14 @@ func compose(t *testing.T, environ ...string) (*types.Project, error) {
 // TestTheComposeFile: three gateways that differ in their address alone, and are as confined as
 // in the chart.
 func TestTheComposeFile(t *testing.T) {
-	p, err := compose(t, "VOICEGW_API_KEY=operator", "VOICEGW_CLUSTER_SECRET=peers")
+	secret := strings.Repeat("0123456789abcdef", 4)
+	p, err := compose(t, "VOICEGW_API_KEY=an-operators-key-0123456789", "VOICEGW_CLUSTER_SECRET="+secret)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"gateway-1", "gateway-2", "gateway-3"} {
+		s := p.Services[name]
+		checkConfig(t, environ(s), s.Command...)
 	}
 	urls := map[string]bool{}
 	for _, s := range p.Services {
@@ -37,7 +42,7 @@ func TestTheComposeFile(t *testing.T) {
 			t.Errorf("%s is reached by others at %s", s.Name, url)
 		}
 		urls[url] = true
-		if *env["VOICEGW_CLUSTER_SECRET"] != "peers" || *env["VOICEGW_STORE_URL"] != "nats://nats:4222" {
+		if *env["VOICEGW_CLUSTER_SECRET"] != secret || *env["VOICEGW_STORE_URL"] != "nats://nats:4222" {
 			t.Errorf("the environment of %s is %v", s.Name, env)
 		}
 		if !s.ReadOnly || s.User != "65532:65532" || len(s.CapDrop) != 1 || len(s.Ports) != 0 {
