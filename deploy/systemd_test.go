@@ -1,9 +1,12 @@
 package deploy
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -37,6 +40,19 @@ func TestTheUnit(t *testing.T) {
 			t.Errorf("%s", out)
 		}
 	})
+	t.Run("with credentials is understood", func(t *testing.T) {
+		dropIn, err := os.ReadFile("systemd/credentials.conf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := verify(t, string(unit)+string(dropIn)); out != "" {
+			t.Errorf("%s", out)
+		}
+		typo := strings.Replace(string(dropIn), "LoadCredential=", "LoadCredentials=", 1)
+		if out := verify(t, string(unit)+typo); !strings.Contains(out, "LoadCredentials") {
+			t.Errorf("%q does not name the key", out)
+		}
+	})
 	t.Run("a typo is found", func(t *testing.T) {
 		if out := verify(t, strings.Replace(string(unit), "WatchdogSec", "WatchdogSecs", 1)); !strings.Contains(out, "WatchdogSecs") {
 			t.Errorf("%q does not name the key", out)
@@ -48,4 +64,54 @@ func TestTheUnit(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
+}
+
+// TestTheUnitStarts gives the command and the variables of the unit and of credentials.conf to the program, with
+// the credentials in the folder that systemd makes.
+func TestTheUnitStarts(t *testing.T) {
+	for name, files := range map[string][]string{"alone": {"systemd/voicegw.service"}, "with credentials": {"systemd/voicegw.service", "systemd/credentials.conf"}} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			for _, file := range files {
+				part, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text.Write(part)
+			}
+			root := t.TempDir()
+			credentials := filepath.Join(root, "run/credentials/voicegw.service")
+			cert, key := certificate("voice.example.com")
+			for _, m := range regexp.MustCompile(`(?m)^LoadCredential=([^:]+):/`).FindAllStringSubmatch(text.String(), -1) {
+				secret := map[string]string{"tls.crt": cert, "tls.key": key}[m[1]]
+				write(t, filepath.Join(credentials, m[1]), cmp.Or(secret, "a-key-of-a-provider\n"))
+			}
+			var environ []string
+			for _, m := range regexp.MustCompile(`(?m)^Environment=(.+)$`).FindAllStringSubmatch(text.String(), -1) {
+				environ = append(environ, strings.ReplaceAll(m[1], "%d", credentials))
+			}
+			config := filepath.Join(root, "voicegw.yaml")
+			example, err := os.ReadFile("../voicegw.example.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, config, string(example))
+			start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/voicegw (.+)$`).FindStringSubmatch(text.String())
+			if start == nil {
+				t.Fatal("the unit starts no voicegw")
+			}
+			args := strings.Fields(strings.Replace(start[1], "/etc/voicegw/voicegw.yaml", config, 1))
+			checkConfig(t, environ, args...)
+			for _, v := range environ { // a variable that is not read would be no failure
+				name, path, _ := strings.Cut(v, "=")
+				if _, file, _ := strings.Cut(path, credentials); file == "" {
+					continue
+				}
+				gone := append(slices.Clone(environ), name+"="+strings.ReplaceAll(path, credentials, credentials+"/gone"))
+				if out, err := voicegw(t, gone, append(args, "--check-config")...).CombinedOutput(); err == nil || !strings.Contains(string(out), credentials+"/gone") {
+					t.Errorf("%s names a file that is missing, and the check says: %v\n%s", name, err, out)
+				}
+			}
+		})
+	}
 }
