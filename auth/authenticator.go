@@ -1,7 +1,9 @@
 package auth
 
 import (
+	"cmp"
 	"context"
+	"crypto/pbkdf2"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -57,7 +59,7 @@ type Options struct {
 type Authenticator struct {
 	// Fixed after New.
 	operator        apikey.Hash
-	hasOperator     bool
+	operatorMark    string             // empty if there is no operators' key
 	keys            map[string]Key     // by id
 	issuers         map[string]*issuer // by the claim iss
 	unauthenticated Principal
@@ -72,7 +74,7 @@ func New(o Options) (*Authenticator, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	a := &Authenticator{
-		operator: sha256.Sum256([]byte(o.OperatorKey)), hasOperator: o.OperatorKey != "",
+		operator: sha256.Sum256([]byte(o.OperatorKey)), operatorMark: slowMark(o.OperatorKey),
 		keys: map[string]Key{}, issuers: map[string]*issuer{}, enforceExpiry: o.EnforceExpiry,
 	}
 	for _, k := range o.Keys {
@@ -114,7 +116,7 @@ func (a *Authenticator) Close() {
 func (a *Authenticator) Required() bool { return len(a.keys)+len(a.issuers) > 0 }
 
 // HasOperators reports whether there is a key for operators.
-func (a *Authenticator) HasOperators() bool { return a.hasOperator }
+func (a *Authenticator) HasOperators() bool { return a.operatorMark != "" }
 
 // Unauthenticated returns the principal of a caller without credentials; the zero value if credentials are required.
 func (a *Authenticator) Unauthenticated() Principal { return a.unauthenticated }
@@ -164,7 +166,7 @@ var ErrAway = errors.New("auth: credentials cannot be checked at the moment")
 // is done.
 func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, error) {
 	if a.isOperator(secret) {
-		return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: scope.All}, nil
+		return a.operators(), nil
 	}
 	if strings.HasPrefix(secret, apikey.Prefix) {
 		return a.checkKey(secret, time.Now())
@@ -179,7 +181,12 @@ func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, er
 // length.
 func (a *Authenticator) isOperator(secret string) bool {
 	sum := sha256.Sum256([]byte(secret))
-	return a.hasOperator && subtle.ConstantTimeCompare(sum[:], a.operator[:]) == 1
+	return a.HasOperators() && subtle.ConstantTimeCompare(sum[:], a.operator[:]) == 1
+}
+
+// operators returns the principal of the operators' key.
+func (a *Authenticator) operators() Principal {
+	return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: scope.All, Mark: a.operatorMark}
 }
 
 // checkKey finds a key by its id. A key that does not exist is compared as well, and with the same
@@ -213,6 +220,19 @@ func (k Key) principal() Principal {
 const markBytes = 8
 
 func mark(h apikey.Hash) string { return hex.EncodeToString(h[:markBytes]) }
+
+// slowMark is the mark of a secret that a person may have chosen: each guess costs 10,000 rounds of SHA-256
+// (PBKDF2, RFC 8018, section 5.2). It is empty for an empty secret.
+func slowMark(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	key, err := pbkdf2.Key(sha256.New, secret, []byte("voicegw: the mark of the operators' key"), 10_000, markBytes)
+	if err != nil {
+		panic(err) // only a length that FIPS 140 forbids is an error
+	}
+	return hex.EncodeToString(key)
+}
 
 // checkToken checks a JWT.
 func (a *Authenticator) checkToken(ctx context.Context, token string) (Principal, error) {
@@ -252,30 +272,71 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 			}
 		}
 	case KindOperator:
-		return Principal{Kind: KindOperator, ID: id, Scopes: scope.All}, a.hasOperator
+		return a.operators(), a.HasOperators()
 	case KindConsole:
-		return Principal{Kind: KindConsole, ID: id, Scopes: scope.All}, a.hasOperator
+		by, known := a.Find(cmp.Or(rest, string(KindOperator))) // an older version has not recorded who it was
+		return ConsoleOf(by), known && by.May(scope.Admin)
 	case KindLocal, KindOpen:
 		return a.unauthenticated, a.unauthenticated.ID == id
 	}
 	return Principal{}, false
 }
 
-// Admits reports whether a principal that was let in before would be let in now: its key or issuer
-// exists and has not ended, is still the same and not another one under its id, and speaks for the same
-// user. A session that it runs may otherwise be ended. A ticket counts for as long as whoever has made it
+// Admits reports whether a principal that was let in before would be let in now: it is not revoked, and its
+// key has not expired. A ticket, and the token of a console, count for as long as the principal that made them
 // is let in.
 func (a *Authenticator) Admits(p Principal, now time.Time) bool {
-	if p.ID == "" {
-		return true // nobody is responsible for it
-	}
-	found, ok := a.Find(p.ID)
-	return ok && (found.User == p.User || p.Kind == KindTicket) && SameMark(found.Mark, p.Mark) && (found.Expires.IsZero() || now.Before(found.Expires))
+	found, _ := a.Find(p.ID)
+	return !a.Revoked(p) && (p.ID == "" || found.Expires.IsZero() || now.Before(found.Expires))
 }
 
+// Revoked reports whether a principal that was let in before has lost its credentials: its key or its issuer is
+// not configured any more or is another one under the same id, the issuer has withdrawn the key that signed the
+// token, or what is left has another user or lacks the scope. A session that it runs may be ended.
+func (a *Authenticator) Revoked(p Principal) bool {
+	if p.ID == "" {
+		return false // no credentials are known
+	}
+	found, ok := a.Find(p.ID)
+	return !ok || found.User != p.User && p.Kind != KindTicket || !SameMark(found.Mark, p.Mark) || !found.May(opensWith(p.Kind)) || !a.signs(p)
+}
+
+// opensWith returns the scopes of which a principal of a kind needs one to go on with what it has begun: a voice
+// session, or a ticket, which a tool of a conversation in text may have made as well.
+func opensWith(k Kind) scope.Set {
+	if k == KindTicket {
+		return scope.Tickets | scope.Voice | scope.Chat
+	}
+	return scope.Voice
+}
+
+// signs reports whether the issuer of a principal still has the key that signed its token, as far as it is
+// known. Other principals have none.
+func (a *Authenticator) signs(p Principal) bool {
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(p.ID, string(KindConsole)+":"), ":")
+	_, signer, known := strings.Cut(p.Mark, signerSeparator)
+	if Kind(kind) != KindJWT || !known {
+		return true
+	}
+	name, _, _ := strings.Cut(rest, ":")
+	for _, i := range a.issuers {
+		if i.Name == name {
+			return i.has(signer)
+		}
+	}
+	return false
+}
+
+// signerSeparator stands in the Mark of a token between that of its issuer and that of the key that signed it.
+const signerSeparator = "."
+
 // SameMark reports whether two marks can be of the same credentials. Where one is not known, as in what an
-// older version has written, they can.
-func SameMark(a, b string) bool { return a == b || a == "" || b == "" }
+// older version has written, they can. Tokens of an issuer are the same whatever key of the issuer signed them.
+func SameMark(a, b string) bool {
+	a, _, _ = strings.Cut(a, signerSeparator)
+	b, _, _ = strings.Cut(b, signerSeparator)
+	return a == b || a == "" || b == ""
+}
 
 // Lapses returns when a session of p must end because the credentials end with which its client was let
 // in; zero if it goes on. Those of a key end as its configuration says now.
@@ -314,6 +375,9 @@ func (c *Current) Get() *Authenticator { return c.in.Load() }
 
 // Admits is Authenticator.Admits of the one in use.
 func (c *Current) Admits(p Principal, now time.Time) bool { return c.Get().Admits(p, now) }
+
+// Revoked is Authenticator.Revoked of the one in use.
+func (c *Current) Revoked(p Principal) bool { return c.Get().Revoked(p) }
 
 // Lapses is Authenticator.Lapses of the one in use.
 func (c *Current) Lapses(p Principal) time.Time { return c.Get().Lapses(p) }

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -85,6 +86,7 @@ type issuer struct {
 	sole   bool // there is one key only, which needs no kid
 	key    func(ctx context.Context) jwt.Keyfunc
 	remote *remoteKeys // nil unless the keys are fetched
+	fixed  []string    // the marks of the keys, unless they are fetched
 }
 
 // newIssuer makes an issuer. close must be called.
@@ -123,12 +125,16 @@ func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 	var options keyfunc.Options
 	switch {
 	case len(i.Secret) >= MinSecret:
+		i.fixed = []string{signerMark(i.Secret)}
 		i.key = func(context.Context) jwt.Keyfunc { return func(*jwt.Token) (any, error) { return i.Secret, nil } }
 		return nil
 	case len(i.KeySet) > 0:
 		keys, err := parseKeyFile(i.KeySet)
 		if err != nil {
 			return fmt.Errorf("auth: the keys of the issuer %s: %w", i.Name, err)
+		}
+		for _, k := range keys {
+			i.fixed = append(i.fixed, signerMark(k.jwk.Key()))
 		}
 		if len(keys) == 1 && keys[0].unnamed {
 			i.sole, i.key = true, func(context.Context) jwt.Keyfunc {
@@ -154,6 +160,29 @@ func (i *issuer) readKeys(next http.RoundTripper, logger *slog.Logger) error {
 	}
 	i.key = keys.KeyfuncCtx
 	return nil
+}
+
+// has reports whether one of the issuer's keys has a mark. While the keys cannot be fetched, none is known to
+// be withdrawn.
+func (i *issuer) has(mark string) bool {
+	if i.remote != nil {
+		return i.remote.has(mark)
+	}
+	return slices.Contains(i.fixed, mark)
+}
+
+// signerMark returns the mark of a key that checks tokens: a public key of those that package auth reads, or a
+// secret.
+func signerMark(key any) string {
+	material, secret := key.([]byte)
+	if !secret {
+		der, err := x509.MarshalPKIXPublicKey(key)
+		if err != nil {
+			panic(err) // it was read from a set of keys that signs has checked
+		}
+		material = der
+	}
+	return mark(sha256.Sum256(material))
 }
 
 func (i *issuer) close() {
@@ -191,11 +220,13 @@ var (
 // wraps errKeysAway.
 func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 	claims := jwt.MapClaims{}
-	_, err := i.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+	var signer any
+	_, err := i.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (key any, err error) {
 		if err := i.header(t.Header); err != nil {
 			return nil, err
 		}
-		return i.key(ctx)(t)
+		signer, err = i.key(ctx)(t)
+		return signer, err
 	})
 	if err != nil {
 		return Principal{}, err
@@ -211,7 +242,7 @@ func (i *issuer) check(ctx context.Context, token string) (Principal, error) {
 	scopes, grants := i.access(claims)
 	return Principal{
 		Kind: KindJWT, ID: i.id(who), Name: i.Name, User: who, Owner: i.Owner,
-		Scopes: scopes, Grants: grants, Mark: i.mark, Limits: i.Limits, Expires: expires.UTC(),
+		Scopes: scopes, Grants: grants, Mark: i.mark + signerSeparator + signerMark(signer), Limits: i.Limits, Expires: expires.UTC(),
 	}, nil
 }
 

@@ -22,7 +22,7 @@ const (
 
 // keyOf returns the description of a key.
 func keyOf(k apikey.Key, change func(*Key)) Key {
-	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: scope.Chat | scope.Tickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
+	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: scope.Voice | scope.Chat | scope.Tickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
 	if change != nil {
 		change(&out)
 	}
@@ -38,7 +38,7 @@ func TestKeysOpen(t *testing.T) {
 		a := newAuth(t, Options{OperatorKey: "0123456789abcdef", Keys: []Key{
 			keyOf(key, nil), keyOf(bound, func(k *Key) { k.User = user.Must("ada") }), keyOf(ending, func(k *Key) { k.Expires = end }),
 		}})
-		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: scope.Chat | scope.Tickets, Mark: key.Hash().String()[:16], Limits: Limits{MinutesPerDay: 5}}
+		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: scope.Voice | scope.Chat | scope.Tickets, Mark: key.Hash().String()[:16], Limits: Limits{MinutesPerDay: 5}}
 		if p, err := a.Check(t.Context(), key.Reveal()); err != nil || p != want || p.Self().String() != "key:"+key.ID() || !p.Names() {
 			t.Errorf("%+v, %v", p, err)
 		}

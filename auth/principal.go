@@ -29,7 +29,8 @@ type Principal struct {
 	Kind Kind
 	// ID identifies the principal among all of this gateway, and stays the same when its credentials
 	// are renewed: "key:" and the id of an API key; "jwt:", the name of an issuer, ":" and the user; for
-	// a ticket, that of the principal that made it; for the other kinds the kind alone. Limits are counted by it.
+	// a ticket, that of the principal that made it; "console:" and that of the principal that opened the
+	// console; for the other kinds the kind alone. Limits are counted by it.
 	ID string
 	// Name is the name of the key or of the issuer in the configuration, so there are only as many as
 	// are configured: it may be a metric's label. Empty for the other kinds.
@@ -41,8 +42,9 @@ type Principal struct {
 	Scopes scope.Set
 	// Grants are its scopes for tools, as words between spaces: [Principal.Granted] has them as a list.
 	Grants string
-	// Mark tells apart credentials that have had one ID, such as an id of an API key that was used
-	// again for another key. It is no secret. It is empty for kinds whose ID is enough.
+	// Mark tells apart credentials that have had one ID: API keys with the same id, operators' keys, and issuers
+	// with the same name, behind which it names the key that signed the token. A ticket and a console have that
+	// of the principal that made them. It is no secret. It is empty for kinds whose ID is enough.
 	Mark string
 	// Limits bound what all requests of this ID may use together.
 	Limits Limits
@@ -93,6 +95,11 @@ func (p Principal) Self() user.User {
 		return user.Must(p.ID)
 	}
 	return p.User
+}
+
+// ConsoleOf returns the principal of a console that by has opened. It may do everything, and ends with by.
+func ConsoleOf(by Principal) Principal {
+	return Principal{Kind: KindConsole, ID: string(KindConsole) + ":" + by.ID, Scopes: scope.All, Mark: by.Mark, Expires: by.Expires}
 }
 
 // contextKey is the key under which With keeps a principal.

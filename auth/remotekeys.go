@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,10 +23,10 @@ import (
 
 // When the keys of an issuer are fetched, and for how long they count.
 const (
-	refreshEvery = time.Hour       // by themselves
-	retryEvery   = time.Minute     // after a failure, and at most for a kid that is not known
-	keysLife     = 24 * time.Hour  // since they were fetched
-	fetchTime    = 5 * time.Second // one request
+	refreshEvery = 30 * time.Second // by themselves: a key that is withdrawn opens nothing any more soon after
+	retryEvery   = time.Minute      // after a failure, and at most for a kid that is not known
+	keysLife     = 24 * time.Hour   // since they were fetched
+	fetchTime    = 5 * time.Second  // one request
 )
 
 // discoveryPath is where an issuer tells the address of its keys (OpenID Connect Discovery 1.0,
@@ -51,6 +52,7 @@ type remoteKeys struct {
 
 	mu    sync.Mutex    // guards the following fields
 	at    time.Time     // when the present keys were fetched; zero without any
+	marks []string      // of the present keys
 	busy  bool          // a fetch is under way, or asked for
 	round chan struct{} // closed by run, when that fetch has ended
 	// unknown bounds the fetches because of a kid that is not known: anybody may invent one.
@@ -114,7 +116,10 @@ func (k *remoteKeys) refresh(ctx context.Context) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil {
-		k.at = time.Now()
+		k.at, k.marks = time.Now(), nil
+		for _, one := range keys {
+			k.marks = append(k.marks, signerMark(one.Key()))
+		}
 	} else if ctx.Err() == nil {
 		k.logger.Warn("the keys of an issuer could not be fetched", "error", err, "have", !k.stale())
 	}
@@ -132,6 +137,14 @@ func (k *remoteKeys) ready() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.stale()
+}
+
+// has reports whether one of the present keys has a mark. Without any keys that count it is not known, and
+// the answer is yes.
+func (k *remoteKeys) has(mark string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.stale() || slices.Contains(k.marks, mark)
 }
 
 // KeyRead returns the key with that kid. For one that is not known, the keys are fetched again, at

@@ -143,8 +143,8 @@ func (s *Server) check(r *http.Request, in *auth.Authenticator, secret string) (
 	if wait := s.callers.failures.Wait(quota.AddressKey(s.clientAddr(r))); wait > 0 {
 		return auth.Principal{}, s.tooManyFailures(wait)
 	}
-	if in.HasOperators() && s.callers.console.opens(secret, time.Now()) {
-		return auth.Principal{Kind: auth.KindConsole, ID: string(auth.KindConsole), Scopes: scope.All}, nil
+	if p, ok := s.callers.console.opens(secret, in, time.Now()); ok {
+		return p, nil
 	}
 	p, err := in.Check(r.Context(), secret)
 	var why *auth.RefusedError

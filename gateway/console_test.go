@@ -8,6 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"voicegw/auth"
+	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 )
 
 // granted is what the console's endpoints answer.
@@ -132,3 +136,77 @@ func TestConsoleGrantsAreBounded(t *testing.T) {
 
 // wait lets time pass, which is not real: the tests are in a bubble of synctest.
 func wait(d time.Duration) { <-time.After(d) }
+
+// TestConsoleEndsWithItsKey: codes and tokens of a console end with the credentials with which they were made, and
+// not after them.
+func TestConsoleEndsWithItsKey(t *testing.T) {
+	admin, other := apikey.New(), apikey.New()
+	entry := func(k apikey.Key, expires time.Time) auth.Key {
+		return auth.Key{ID: k.ID(), Name: "admin", Hash: k.Hash(), Scopes: scope.Admin, Expires: expires}
+	}
+	who := func(operator string, keys ...auth.Key) *auth.Authenticator {
+		a, err := auth.New(auth.Options{OperatorKey: operator, Keys: keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	synctest.Test(t, func(t *testing.T) {
+		soon := time.Now().Add(time.Hour)
+		current := auth.Only(who(testKey, entry(admin, time.Time{}), entry(other, soon)))
+		s := New(Options{Blocks: &fakeBlocks{}, Auth: current})
+		code := func(key string) granted {
+			t.Helper()
+			w := ask(s, "POST", "/v1/console/codes", bearer(key))
+			var g granted
+			if err := json.Unmarshal(w.Body.Bytes(), &g); err != nil || w.Code != http.StatusCreated {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			return g
+		}
+		token := func(key string) granted {
+			t.Helper()
+			status, g := login(t, s, code(key).Code)
+			if status != http.StatusOK {
+				t.Fatalf("%d", status)
+			}
+			return g
+		}
+		opens := func(token string) bool {
+			t.Helper()
+			return ask(s, "GET", "/v1/blocks", bearer(token)).Code == http.StatusOK
+		}
+		ofOperator, ofAdmin, ofOther := token(testKey), token(admin.Reveal()), token(other.Reveal())
+		unused, atStart := code(testKey), s.ConsoleCode()
+		if !ofOther.ExpiresAt.Equal(soon.Truncate(time.Millisecond)) {
+			t.Errorf("the token of a key that expires at %v expires at %v", soon, ofOther.ExpiresAt)
+		}
+		if !opens(ofOperator.Token) || !opens(ofAdmin.Token) || !opens(ofOther.Token) {
+			t.Fatal("a token opens nothing")
+		}
+		current.Swap(who("another-operators-key", entry(admin, time.Time{}), entry(other, soon)))
+		if opens(ofOperator.Token) || !opens(ofAdmin.Token) || !opens(ofOther.Token) {
+			t.Error("the operators' key has changed: its token must open nothing, and the others must still open")
+		}
+		for _, c := range []string{unused.Code, atStart} {
+			if status, _ := login(t, s, c); status != http.StatusUnauthorized {
+				t.Errorf("a code of the operators' key before: %d", status)
+			}
+		}
+		if status, _ := login(t, s, code("another-operators-key").Code); status != http.StatusOK {
+			t.Errorf("a code of the operators' key now: %d", status)
+		}
+		wait(time.Hour)
+		if opens(ofOther.Token) || !opens(ofAdmin.Token) {
+			t.Error("a key has expired: its token must open nothing, and the other must still open")
+		}
+		unusedAdmin := code(admin.Reveal())
+		current.Swap(who("another-operators-key"))
+		if opens(ofAdmin.Token) {
+			t.Error("the token of a key that is gone opens")
+		}
+		if status, _ := login(t, s, unusedAdmin.Code); status != http.StatusUnauthorized {
+			t.Errorf("the code of a key that is gone: %d", status)
+		}
+	})
+}

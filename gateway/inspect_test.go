@@ -54,7 +54,7 @@ func TestWhoMayInspect(t *testing.T) {
 			defer client.CloseIdleConnections()
 			dial := protocol.DialOptions{Ticket: tc.ticket, Client: client}
 			if dial.Key = tc.token; tc.token == "TOKEN" {
-				dial.Key, _, _ = server.callers.console.exchange(server.ConsoleCode(), time.Now())
+				dial.Key, _, _ = server.callers.console.exchange(server.ConsoleCode(), server.callers.current.Get(), time.Now())
 			}
 			if tc.header != nil {
 				dial.Header = tc.header(srv.Listener.Addr().String())

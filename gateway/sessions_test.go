@@ -99,7 +99,10 @@ func TestSessionIsOffered(t *testing.T) {
 	if diff := cmp.Diff([]string{"1textusera", "1textassistantb", "2textuserc"}, said); diff != "" {
 		t.Error(diff)
 	}
-	in.Said = nil
+	if in.Guarantor.Mark == "" {
+		t.Error("the ticket does not say which operators' key has made it")
+	}
+	in.Said, in.Guarantor.Mark = nil, ""
 	if diff := cmp.Diff(handoff.Invitation{User: user.Must("ada"), Vouched: true, Agent: "default", PendingRequest: "When?", ConversationID: "c-7", Origin: "https://app.example", Inspect: true, Guarantor: registry.Guarantor{ID: "operator"}}, in); diff != "" {
 		t.Error(diff)
 	}

@@ -210,7 +210,8 @@ func (s *session) beginAgain(at *restoring) {
 		s.tokens.enter(is)
 		// Until the client has the new token, it may come back with those of before.
 		is.TokenHashes = append(is.TokenHashes, r.TokenHashes...)
-		is.State, is.Lost, is.ToolsVersion, is.PrincipalExpires = store.SessionLive, false, s.toolsVersion(), s.principal.Value().Expires
+		is.State, is.Lost, is.ToolsVersion = store.SessionLive, false, s.toolsVersion()
+		is.Mark, is.PrincipalExpires = s.principal.Value().Mark, s.principal.Value().Expires
 		is.Agent, is.AgentVersion = s.agent.Load().Name, s.agent.Load().Version
 	})
 	safe := s.tokens.saved(s.place.Written())

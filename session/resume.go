@@ -118,12 +118,12 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	token := s.tokens.next(r.Token, now)
 	who := s.principal.Value()
 	if sameCredentials(a.Principal, who) {
-		who.Expires = a.Principal.Expires // a token may have been renewed
+		who.Expires, who.Mark = a.Principal.Expires, a.Principal.Mark // a token may have been renewed
 		s.principal = unique.Make(who)
 	}
 	s.place.Update(func(r *store.SessionRecord) {
 		s.tokens.enter(r)
-		r.State, r.PrincipalExpires = store.SessionLive, who.Expires
+		r.State, r.PrincipalExpires, r.Mark = store.SessionLive, who.Expires, who.Mark
 	})
 	safe := s.tokens.saved(s.place.Written())
 	recalled := s.recall.messages() // what the next step tells, it tells as well

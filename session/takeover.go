@@ -187,7 +187,7 @@ func (m *Manager) goOnWith(a *Admission, c Client, g *guest, t *Taken) (s *sessi
 		return nil, false, cause
 	}
 	if sameCredentials(a.Principal, g.principal) {
-		g.principal.User, g.principal.Expires = a.Principal.User, a.Principal.Expires
+		g.principal.User, g.principal.Expires, g.principal.Mark = a.Principal.User, a.Principal.Expires, a.Principal.Mark
 	}
 	if !m.stillIn(g.principal) {
 		return nil, true, causeResume

@@ -120,7 +120,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 	}
 	by := t.Guarantor
 	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: scope.Voice}
-	if !m.stillIn(g.principal) {
+	if !m.stillIn(g.principal) || !by.Expires.IsZero() && !time.Now().Before(by.Expires) {
 		return causeTicketWrong
 	}
 	g.Inspect = g.mayInspect(a, t.Inspect)

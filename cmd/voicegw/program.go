@@ -33,7 +33,8 @@ type Process struct {
 	// Handlers are those of the registry's tools. Nil means those that were built into the program.
 	Handlers map[string]registry.Handler
 
-	leaving time.Duration // replaces leaveTime unless it is zero, for tests on a slow disk
+	sweeps  <-chan time.Time // replaces the times of sweep unless it is nil, for tests
+	leaving time.Duration    // replaces leaveTime unless it is zero, for tests on a slow disk
 }
 
 // grammar is the command line. The tag "key" names the setting that a flag overrides.

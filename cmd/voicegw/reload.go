@@ -33,9 +33,9 @@ func (p Process) reloads() (signals <-chan os.Signal, stop func()) {
 	return asked, func() { signal.Stop(asked) }
 }
 
-// lookAgain is when the sessions are looked at once more after a reload: one may have been beginning
-// that a key has opened which is gone. It is more than a session may take to begin.
-const lookAgain = 30 * time.Second
+// sweep is how often sessions of credentials that were withdrawn are looked for: one may have been beginning at a
+// reload, and an issuer withdraws keys without any.
+const sweep = 20 * time.Second
 
 // reloader reads the configuration again while the gateway serves.
 type reloader struct {
@@ -43,30 +43,32 @@ type reloader struct {
 	s       *server
 	read    func() (*config.Config, []string, error) // the configuration as it stands now, and its warnings
 	manager serviceManager
-	// reloaded is from reload to run: the sessions are to be looked at once more. It is never closed.
-	reloaded chan struct{}
+	sweeps  <-chan time.Time // replaces the times of sweep unless it is nil
 
 	mu  sync.Mutex // guards the following fields; held for a whole reload
 	now *config.Config
 }
 
 func (p Process) reloader(s *server, flags serveFlags, parsed *kong.Context) *reloader {
-	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, reloaded: make(chan struct{}, 1), read: func() (*config.Config, []string, error) {
+	return &reloader{s: s, manager: s.serviceManager(p), now: s.cfg, sweeps: p.sweeps, read: func() (*config.Config, []string, error) {
 		return p.load(flags, parsed)
 	}}
 }
 
-// run reloads at each signal, until ctx ends.
+// run reloads at each signal, and ends the sessions of credentials that were withdrawn, until ctx ends.
 func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
-	var again <-chan time.Time
+	sweeps := r.sweeps
+	if sweeps == nil {
+		ticker := time.NewTicker(sweep)
+		defer ticker.Stop()
+		sweeps = ticker.C
+	}
 	for {
 		select {
 		case <-signals:
 			_, _ = r.reload() // it has logged the error
-		case <-r.reloaded:
-			again = time.After(lookAgain)
-		case <-again:
-			r.endStrangers(r.s.auth.Get())
+		case <-sweeps:
+			r.end(r.s.auth.Revoked)
 		case <-ctx.Done():
 			return
 		}
@@ -98,11 +100,7 @@ func (r *reloader) reload() (gateway.Reloaded, error) {
 	for _, w := range warnings {
 		r.s.logger.Warn("configuration", "warning", w)
 	}
-	ended := r.endStrangers(r.s.auth.Get())
-	select {
-	case r.reloaded <- struct{}{}:
-	default: // it has been asked for already
-	}
+	ended := r.end(func(p auth.Principal) bool { return !r.s.auth.Admits(p, time.Now()) })
 	r.s.sessions.WatchLapses()
 	r.s.metrics.Reloaded(true)
 	log := r.s.logger.With("changed", strings.Join(to.Changed, ", "), "keys", len(cfg.Auth.Keys), "issuers", len(cfg.Auth.JWT), "sessions_ended", ended)
@@ -132,12 +130,12 @@ func (r *reloader) refuse(err error) (gateway.Reloaded, error) {
 	return gateway.Reloaded{}, told
 }
 
-// endStrangers ends the sessions of principals that are not let in any more, and returns how many.
-func (r *reloader) endStrangers(now *auth.Authenticator) int {
+// end ends the sessions of the principals that are out, and returns how many.
+func (r *reloader) end(out func(auth.Principal) bool) int {
 	ended := 0
 	for _, running := range r.s.sessions.Sessions() {
-		if !now.Admits(running.Principal, time.Now()) && r.s.sessions.End(running.ID) {
-			r.s.logger.Info("a session ends, because its key or its issuer is not let in any more", "session_id", running.ID, "principal", running.Principal.ID)
+		if out(running.Principal) && r.s.sessions.End(running.ID) {
+			r.s.logger.Info("a session ends, because the credentials with which it began are not valid any more", "session_id", running.ID, "principal", running.Principal.ID)
 			ended++
 		}
 	}

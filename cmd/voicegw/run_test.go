@@ -49,6 +49,7 @@ type running struct {
 	err     console
 	signals chan os.Signal
 	reloads chan os.Signal
+	sweeps  chan time.Time
 	exit    chan int // its exit code, once; nobody closes it
 	addr    string
 	dataDir string
@@ -74,7 +75,7 @@ func start(t *testing.T, args ...string) *running {
 // startIn is start with an environment.
 func startIn(t *testing.T, environ []string, args ...string) *running {
 	t.Helper()
-	r := &running{t: t, signals: make(chan os.Signal, 2), reloads: make(chan os.Signal, 1), exit: make(chan int, 1)}
+	r := &running{t: t, signals: make(chan os.Signal, 2), reloads: make(chan os.Signal, 1), sweeps: make(chan time.Time, 1), exit: make(chan int, 1)}
 	tools := registrytest.Project(t)
 	// No test of these loses the power, and none is about a slow disk.
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--data-dir", t.TempDir(), "--set", "store.sync=interval"}, args...)
@@ -84,7 +85,7 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 		defer close(done)
 		r.exit <- Run(ctx, Process{
 			Args: args, Stdin: strings.NewReader(""), Environ: environ,
-			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Reloads: r.reloads, Registry: func() ([]byte, error) { return tools, nil },
+			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Reloads: r.reloads, sweeps: r.sweeps, Registry: func() ([]byte, error) { return tools, nil },
 			leaving: await.Limit, // what is left to end after a second signal does so, however slow the disk is
 		})
 	}()
