@@ -224,7 +224,7 @@ func (m *machine) quiet() bool {
 // idle reports whether the model owes nothing and is told nothing: with the connection only the
 // report would be lost of how much the user has heard of an answer that still sounds.
 func (m *machine) idle() bool {
-	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay() && !m.user.speaks() && !m.user.unanswered &&
+	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay() && !m.atWork() && !m.user.speaks() && !m.user.unanswered &&
 		len(m.cuts) == 0 && m.calls.UnderWay() == 0
 }
 
@@ -258,7 +258,7 @@ func (m *machine) unlink(why LinkReason) {
 	if why == LinkMoving {
 		m.goOnSpeaking(false) // what is kept stays in this process
 	}
-	m.cuts, m.response = nil, response{}
+	m.cuts, m.response, m.work = nil, response{}, nil
 	m.calls.Unlinked()
 	if t := m.turn; t != nil && t.stage != done {
 		t.response, t.calls, t.stage = "", 0, answering
@@ -498,6 +498,7 @@ func (s State) linkDue(sooner func(time.Time)) {
 	later(l.lateAt())
 	if s.moves() || s.switching.next != nil || !l.seen.Before(l.from) {
 		later(s.user.quietAt)
+		later(s.workedUntil())
 		later(s.line.lastAt(false))
 		if !l.quietAt.IsZero() {
 			later(l.quietAt.Add(handlePatience))

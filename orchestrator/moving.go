@@ -44,7 +44,7 @@ func (m *machine) leaves() bool {
 	case !m.at.Before(m.move.by):
 		return true
 	case m.away():
-		return m.calls.UnderWay() == 0
+		return m.calls.UnderWay() == 0 && !m.atWork()
 	case m.down() || !m.quiet():
 		m.link.quietAt = time.Time{}
 		return false

@@ -89,6 +89,9 @@ func (s State) entryAt() (until time.Time) {
 	if at := s.resultAt.Add(s.policy.NudgeAfter); !s.resultAt.IsZero() && at.After(until) {
 		until = at
 	}
+	if at := s.workedUntil(); at.After(until) {
+		until = at
+	}
 	return until
 }
 

@@ -496,6 +496,9 @@ func (tk *talk) strange() Input {
 	case 3:
 		return tk.used()
 	case 4:
+		if n := tk.rng.IntN(3); n > 0 {
+			return FromModel{transport.Interaction{InProgress: n == 1}}
+		}
 		return FromModel{transport.Transcript{Item: "said", Role: transport.RoleAssistant, Text: "x"}}
 	default:
 		return FromModel{transport.GoAway{TimeLeft: time.Minute}}
@@ -555,12 +558,12 @@ func (tk *talk) finish() {
 			tk.take(tk.sends(it.id, more)) // a client that takes nothing is disconnected
 		}
 	}
-	tk.pass(3 * time.Minute)
+	tk.pass(3*time.Minute + workPatience)
 	if tk.state.phase == PhaseEnded {
 		return
 	}
 	if s := tk.state; s.turn != nil || s.user.speaks() || s.Audible(tk.at) || len(s.notices) > 0 {
-		tk.watch.fail("nothing has happened for three minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.user.speaks(), len(s.line.items), len(s.notices))
+		tk.watch.fail("nothing has happened for five minutes, and yet turn %d is open, the user speaks: %t, %d items sound, %d notices wait", s.Turn(), s.user.speaks(), len(s.line.items), len(s.notices))
 	}
 	tk.take(HungUp{})
 }

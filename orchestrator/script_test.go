@@ -401,6 +401,8 @@ func (w words) event() transport.Event {
 			return transport.Reconfigured{Err: &transport.Error{Provider: "p", Op: "recv", Kind: transport.KindRefused}}
 		}
 		return transport.Reconfigured{}
+	case "working":
+		return transport.Interaction{InProgress: !w.has("no_more")}
 	case "goaway":
 		return transport.GoAway{TimeLeft: w.ms("ms")}
 	case "transcript.failed":

@@ -111,6 +111,7 @@ type State struct {
 	response response
 	stop     stop
 	signAt   time.Time // when the model last sent anything
+	*work              // nil if the model has not said that it is at work
 
 	line line  // what the user hears
 	cuts []cut // flushed items of which the model does not yet know the heard part, oldest first
@@ -418,17 +419,17 @@ func (s State) WakeAt() time.Time {
 		sooner(s.line.lastAt(s.ending()))
 	}
 	if s.turn == nil && len(s.notices) > 0 && !s.user.speaks() && !s.ending() && !s.away() && !s.leaving() {
-		sooner(s.user.quietAt)
+		sooner(latest(s.user.quietAt, s.workedUntil()))
 	}
 	if since := s.owedSince(); !since.IsZero() {
 		if s.turn.nudge != nudged && !s.user.speaks() {
 			if s.turn.nudge == nudgeSoon {
-				sooner(s.turn.nudgeAt)
+				sooner(s.afterWork(s.turn.nudgeAt))
 			}
 			sooner(since.Add(s.policy.NudgeAfter))
 		}
 		sooner(since.Add(s.policy.NoAnswerAfter))
-		sooner(s.turn.owedBy)
+		sooner(s.turnFailsAt())
 	}
 	s.limitsDue(sooner)
 	s.linkDue(sooner)
@@ -460,7 +461,7 @@ func (s State) owedSince() time.Time {
 	if s.down() || s.away() || t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
-	since := t.inputEnd
+	since := s.afterWork(t.inputEnd)
 	if t.owedFrom.After(since) {
 		since = t.owedFrom
 	}
@@ -473,4 +474,13 @@ func (s State) owedSince() time.Time {
 		since = s.user.earAt
 	}
 	return since
+}
+
+// turnFailsAt returns when the open turn fails because a lost connection has cut it off; zero if none has.
+func (s State) turnFailsAt() time.Time {
+	by := s.turn.owedBy
+	if until := s.workedUntil(); !by.IsZero() && !until.IsZero() && until.Add(s.policy.NoAnswerAfter).After(by) {
+		return until.Add(s.policy.NoAnswerAfter)
+	}
+	return by
 }

@@ -222,6 +222,8 @@ func (m *machine) fromModel(ev transport.Event) {
 		if ev.Resumable {
 			m.link.handle, m.link.fresh = ev.Handle, true
 		}
+	case transport.Interaction:
+		m.interaction(ev)
 	case transport.Reconfigured:
 		m.reconfigured(ev)
 	case transport.TranscriptFailed:
@@ -307,7 +309,8 @@ func (m *machine) end(reason EndReason) {
 //	a turn that a lost          | its answer                    | linkPatience after the loss it fails
 //	connection has cut off      |                               |
 //
-// A response that belongs to an earlier turn delays nothing.
+// A response that belongs to an earlier turn delays nothing. Every wait for the model begins once it is
+// no longer at work ([transport.Interaction]); it counts as at work for workPatience at most.
 func (m *machine) tick() {
 	if m.ending() && !m.at.Before(m.endsAt()) {
 		m.breakOff(m.endReason())
@@ -348,11 +351,11 @@ func (m *machine) watchSpeechOwed() {
 		return
 	}
 	mayNudge := m.turn.nudge != nudged && !m.user.speaks() // do not speak while the user is speaking
-	if m.turn.nudge == nudgeSoon && !m.at.Before(m.turn.nudgeAt) && mayNudge {
+	if m.turn.nudge == nudgeSoon && !m.at.Before(m.afterWork(m.turn.nudgeAt)) && mayNudge {
 		m.nudge(m.turn)
 	}
 	waited := m.at.Sub(since)
-	if by := m.turn.owedBy; waited >= m.policy.NoAnswerAfter || !by.IsZero() && !m.at.Before(by) {
+	if by := m.turnFailsAt(); waited >= m.policy.NoAnswerAfter || !by.IsZero() && !m.at.Before(by) {
 		m.failTurn(FailureNoAnswer, true)
 		return
 	}
@@ -378,7 +381,7 @@ func (m *machine) watchLimits() {
 		return
 	}
 	if m.policy.MaxIdle > 0 && m.at.Sub(m.lastActive) >= m.policy.MaxIdle {
-		if m.turn != nil || m.user.speaks() || m.Audible(m.at) {
+		if m.turn != nil || m.user.speaks() || m.Audible(m.at) || m.atWork() {
 			m.lastActive = m.at
 			return
 		}
@@ -429,7 +432,7 @@ func (m *machine) betweenTurns() {
 		m.mute()
 		return
 	}
-	if len(m.notices) > 0 && !m.away() && !m.leaving() && !m.user.speaks() && !m.at.Before(m.user.quietAt) {
+	if len(m.notices) > 0 && !m.away() && !m.leaving() && !m.user.speaks() && !m.at.Before(latest(m.user.quietAt, m.workedUntil())) {
 		n := m.notices[0]
 		m.notices = slices.Delete(m.notices, 0, 1)
 		m.tell(n)

@@ -132,7 +132,7 @@ func (m *machine) switchLater() {
 	switch {
 	case !m.switchDue():
 	case !m.switchRelinks():
-		if !m.response.underWay() {
+		if !m.response.underWay() && !m.atWork() {
 			m.reconfigure()
 		}
 	case m.down():

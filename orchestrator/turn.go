@@ -145,7 +145,7 @@ func (s State) unfinishedAt() time.Time {
 	if t == nil || t.stage == done || t.cut != uncut || !t.spoke || s.calls.Owed(t.number) {
 		return time.Time{}
 	}
-	since := s.signAt
+	since := s.afterWork(s.signAt)
 	if len(s.line.items) > 0 {
 		heard := s.line.lastAt(false)
 		if heard.IsZero() {
@@ -174,7 +174,7 @@ func (s State) unendedAt() time.Time {
 	if !ok || s.turn != nil && s.calls.Owed(s.turn.number) {
 		return time.Time{}
 	}
-	for _, t := range []time.Time{s.signAt, s.link.awayAt} {
+	for _, t := range []time.Time{s.signAt, s.link.awayAt, s.workedUntil()} {
 		if t.After(since) {
 			since = t
 		}
@@ -203,7 +203,7 @@ func (s State) overlookedAt() time.Time {
 	if !s.user.unanswered || s.user.speaks() || !s.caps.SpeechEvents || s.turn != nil || s.ending() || s.away() {
 		return time.Time{}
 	}
-	return s.user.known.Add(s.policy.NudgeAfter)
+	return s.afterWork(s.user.known).Add(s.policy.NudgeAfter)
 }
 
 // watchOverlooked opens the turn of such speech, and asks for its answer.
@@ -365,6 +365,8 @@ func (m *machine) stopped(t *turn) bool {
 func (m *machine) missesSpeech(t *turn) {
 	switch {
 	case t.spoke || t.cut != uncut || m.ending() && !t.modelAt.IsZero():
+	case m.atWork():
+		t.stage = answering
 	case t.nudge == nudged:
 		m.failTurn(FailureNoAnswer, true)
 	default:

@@ -160,6 +160,11 @@ type ResumeHandle struct {
 	Resumable bool
 }
 
+// Interaction reports whether the model is at work although it sends no answer: it thinks, or an
+// answer follows in another response. A model that never sends it is judged by its answers alone.
+// Providers repeat it or withdraw it; a caller must bound the wait for that.
+type Interaction struct{ InProgress bool }
+
 // Reconfigured reports that the oldest Reconfigure without an answer applies to everything that the
 // model begins from now on. With Err the provider has refused it, and what it had stays. Like every
 // confirmation it may get lost, so a caller must not wait for it without a bound.
@@ -192,6 +197,7 @@ func (ToolCancelled) event()    {}
 func (Usage) event()            {}
 func (GoAway) event()           {}
 func (ResumeHandle) event()     {}
+func (Interaction) event()      {}
 func (Reconfigured) event()     {}
 func (TranscriptFailed) event() {}
 func (Problem) event()          {}

@@ -35,6 +35,7 @@ type (
 		Interrupted         present                  `json:"interrupted"`
 		TurnCompleteReason  genai.TurnCompleteReason `json:"turnCompleteReason"`
 		WaitingForInput     present                  `json:"waitingForInput"`
+		InteractionStatus   genai.InteractionStatus  `json:"interactionStatus"`
 	}
 
 	transcription struct {
@@ -281,6 +282,7 @@ func (c *conn) decodeContent(raw json.RawMessage, m *serverContent) {
 		c.dialog.interrupt()
 		c.decodeInput(m.InputTranscription)
 	}
+	c.dialog.status(m.InteractionStatus, bool(m.TurnComplete))
 	if m.ModelTurn == nil && m.OutputTranscription == nil && m.InputTranscription == nil &&
 		!m.GenerationComplete && !m.Interrupted && !m.TurnComplete {
 		c.countUnknown(raw)

@@ -58,6 +58,7 @@ type dialog struct {
 	said       []byte
 
 	speaking bool // the provider has reported the start of speech
+	working  bool // the provider has reported that the model is at work
 
 	pairs   pairing
 	batches int
@@ -422,6 +423,19 @@ func (d *dialog) cancelCalls(ids []string) {
 func (d *dialog) usage(u *usageMetadata) {
 	if delta := d.meter.add(u.tokens()); delta != (transport.Tokens{}) {
 		d.emit(transport.Usage{Tokens: delta})
+	}
+}
+
+// status handles a report on whether more follows. One comes with every turnComplete
+// of a model that reports it at all, so a turnComplete without one withdraws an earlier report.
+func (d *dialog) status(is genai.InteractionStatus, turnOver bool) {
+	switch {
+	case is == genai.InteractionStatusInProgress:
+		d.working = true
+		d.emit(transport.Interaction{InProgress: true})
+	case d.working && (is == genai.InteractionStatusIdle || turnOver):
+		d.working = false
+		d.emit(transport.Interaction{})
 	}
 }
 

@@ -309,6 +309,27 @@ func TestMessagesBecomeEvents(t *testing.T) {
 			want: []string{"ResponseStarted {ID:response_1}", "Problem refused audio_format", "ResponseDone response_1 completed"},
 		},
 		{
+			name: "the model is at work until it says otherwise",
+			messages: []string{
+				`{"serverContent":{"interactionStatus":"IN_PROGRESS"}}`, speech, `{"serverContent":{"turnComplete":true,"interactionStatus":"IN_PROGRESS"}}`,
+				`{"serverContent":{"interactionStatus":"IDLE"}}`, `{"serverContent":{"interactionStatus":"IDLE"}}`,
+			},
+			want: []string{
+				"Interaction {InProgress:true}", "ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes",
+				"Interaction {InProgress:true}", "AudioDone {Item:item_1}", "ResponseDone response_1 completed", "Interaction {InProgress:false}",
+			},
+		},
+		{
+			name: "a turn that ends without the status ends the model's work",
+			messages: []string{
+				`{"serverContent":{"interactionStatus":"IN_PROGRESS"}}`, speech, turnOver, turnOver, `{"serverContent":{"interactionStatus":7}}`,
+			},
+			want: []string{
+				"Interaction {InProgress:true}", "ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes",
+				"Interaction {InProgress:false}", "AudioDone {Item:item_1}", "ResponseDone response_1 completed",
+			},
+		},
+		{
 			name:     "an error at the top ends it",
 			messages: []string{`{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}`, `{"error":{"code":503}}`, `{"error":"what"}`},
 			want:     []string{"error invalid INVALID_ARGUMENT", "error server 503", "error invalid 0"},

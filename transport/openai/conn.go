@@ -39,6 +39,7 @@ type conn struct {
 	seenCalls callBook
 	unknown   map[string]struct{} // types already logged
 	lastDone  string              // the response that ended last
+	thinks    bool                // the response has an item of reasoning, and nothing newer
 	answering string              // the response that was reported as started and not yet as done
 	unnamed   int                 // responses to which the provider gave no id
 	muted     []string            // responses whose later events are hidden from the caller, oldest first

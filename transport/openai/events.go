@@ -102,7 +102,7 @@ var eventRows = named(map[string]eventRow{
 	"conversation.item.deleted":   ignore("never asked for"),
 	"conversation.item.input_audio_transcription.segment": ignore("speakers are not told apart"),
 
-	"response.output_item.added":             ignore("says nothing that its done does not"),
+	"response.output_item.added":             decode((*conn).onOutputItemAdded),
 	"response.content_part.added":            ignore("empty"),
 	"response.content_part.done":             ignore("the transcript's done carries the same"),
 	"response.function_call_arguments.delta": ignore("a call is given whole"),

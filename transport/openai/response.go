@@ -63,6 +63,7 @@ func (c *conn) onResponseCreated(ev *responseEvent) *transport.Error {
 			c.mute(lost)
 			c.give(transport.ResponseDone{ID: lost, Status: transport.ResponseInterrupted})
 		}
+		c.thought()
 		if id == "" {
 			c.unnamed++
 			id = unnamedPrefix + strconv.Itoa(c.unnamed)
@@ -111,6 +112,29 @@ func (c *conn) mute(response string) {
 func (c *conn) isMuted(response string) bool {
 	return len(c.muted) > 0 && slices.Contains(c.muted, response)
 }
+
+// onOutputItemAdded reports that the model thinks, until its response is over or has something to say. Of any
+// other item, its done says the same and more.
+func (c *conn) onOutputItemAdded(ev *event) *transport.Error {
+	if ev.Item.Type == itemReasoning && c.answering != "" && !c.isMuted(ev.ResponseID) {
+		c.thinks = true
+		c.give(transport.Interaction{InProgress: true})
+		return nil
+	}
+	c.thought()
+	return nil
+}
+
+// thought reports that the model no longer thinks.
+func (c *conn) thought() {
+	if c.thinks {
+		c.thinks = false
+		c.give(transport.Interaction{})
+	}
+}
+
+// itemReasoning is the type of an item in which a model thinks.
+const itemReasoning = "reasoning"
 
 // onOutputItemDone emits a completed call. It is this event that counts and not
 // arguments.done, because only here does the provider report that the call was not cut off.
@@ -163,6 +187,7 @@ func (c *conn) onResponseDone(ev *responseEvent) *transport.Error {
 	r.ID = told
 	if told == c.answering {
 		c.answering = ""
+		c.thought()
 	}
 	for i := len(c.openAudio) - 1; i >= 0; i-- {
 		if it := c.openAudio[i]; it.response == r.ID || it.response == "" {
