@@ -11,25 +11,28 @@ type Lapse struct {
 
 func (Lapse) input() {}
 
-// lapse is what the State keeps about the end of the client's credentials.
+// lapse is what the State keeps about the end of the client's credentials. It is immutable.
 type lapse struct {
-	at     time.Time // zero if they have no end
-	warned bool      // the client knows of it
+	at     time.Time
+	warned bool // the client knows of it
 }
 
 // lapseWarning is how long before it the client is told.
 const lapseWarning = time.Minute
 
 func (m *machine) lapses(in Lapse) {
-	if !in.At.Equal(m.lapse.at) {
-		m.lapse = lapse{at: in.At}
+	switch {
+	case in.At.IsZero():
+		m.lapse = nil
+	case m.lapse == nil || !in.At.Equal(m.lapse.at):
+		m.lapse = &lapse{at: in.At}
 	}
 	m.watchLapse()
 }
 
 // watchLapse ends the session with the client's credentials, and announces that.
 func (m *machine) watchLapse() {
-	if m.lapse.at.IsZero() || m.phase == PhaseEnded {
+	if m.lapse == nil || m.phase == PhaseEnded {
 		return
 	}
 	left := m.lapse.at.Sub(m.at)
@@ -38,14 +41,14 @@ func (m *machine) watchLapse() {
 		return
 	}
 	if left <= lapseWarning && !m.lapse.warned {
-		m.lapse.warned = true
+		m.lapse = &lapse{at: m.lapse.at, warned: true}
 		m.do(Ending{Reason: EndLapsed, After: left})
 	}
 }
 
 // lapseDue calls sooner with the times at which watchLapse has something to do.
 func (s State) lapseDue(sooner func(time.Time)) {
-	if s.lapse.at.IsZero() {
+	if s.lapse == nil {
 		return
 	}
 	if !s.lapse.warned {

@@ -126,7 +126,7 @@ type State struct {
 	farewell   farewell
 	absence    absence
 	spending   spending
-	lapse      lapse
+	lapse      *lapse // nil if the credentials have no end
 }
 
 // turns is what the State keeps about all turns so far.

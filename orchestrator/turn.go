@@ -365,7 +365,7 @@ func (m *machine) stopped(t *turn) bool {
 func (m *machine) missesSpeech(t *turn) {
 	switch {
 	case t.spoke || t.cut != uncut || m.ending() && !t.modelAt.IsZero():
-	case m.atWork():
+	case m.atWork() && t.nudge == nudged:
 		t.stage = answering
 	case t.nudge == nudged:
 		m.failTurn(FailureNoAnswer, true)

@@ -57,6 +57,9 @@ func (m *machine) interaction(ev transport.Interaction) {
 	if l := &m.link; l.proof == asked {
 		l.proofBy = m.workedUntil().Add(proofPatience)
 	}
+	if t := m.turn; t != nil && t.nudge == nudgeSoon {
+		t.nudgeAt = latest(t.nudgeAt, m.at.Add(nudgeGrace))
+	}
 	if t := m.turn; !ev.InProgress && t != nil && t.stage == answering && t.response != "" && t.response == m.response.id && !m.response.underWay() {
 		t.stage = done
 		m.missesSpeech(t)

@@ -322,7 +322,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 		{
 			name: "a turn that ends without the status ends the model's work",
 			messages: []string{
-				`{"serverContent":{"interactionStatus":"IN_PROGRESS"}}`, speech, turnOver, turnOver, `{"serverContent":{"interactionStatus":7}}`,
+				`{"serverContent":{"interactionStatus":"IN_PROGRESS"}}`, speech, turnOver, `{"serverContent":{"interactionStatus":7}}`,
 			},
 			want: []string{
 				"Interaction {InProgress:true}", "ResponseStarted {ID:response_1}", "AudioOut item_1 480 bytes",
