@@ -23,9 +23,7 @@ test("an agent from its first word to its end", async () => {
   const looks = new Looks(page);
 
   // By keyboard alone.
-  await page.getByRole("button", { name: "Settings" }).focus();
-  await page.keyboard.press("Enter");
-  await page.getByRole("button", { name: "Edit agents" }).focus();
+  await page.getByRole("button", { name: "Agents", exact: true }).focus();
   await page.keyboard.press("Enter");
   await sheet.getByText("default").first().waitFor();
   await looks.take("agents-list");
@@ -60,8 +58,7 @@ test("an agent from its first word to its end", async () => {
 
   // Somebody else is faster.
   const other = await ConsolePage.open(browser, gateway);
-  await other.press("Settings");
-  await other.press("Edit agents");
+  await other.press("Agents");
   const others = other.page.getByRole("dialog", { name: "Agents" });
   await others.getByRole("button", { name: /^Sales/ }).click();
   await others.getByLabel("Description", { exact: true }).fill("Theirs");
@@ -107,8 +104,7 @@ test("the agent of a running call is switched", async () => {
   const console = await ConsolePage.open(browser, gateway);
   const { page } = console;
   const sheet = page.getByRole("dialog", { name: "Agents" });
-  await console.press("Settings");
-  await console.press("Edit agents");
+  await console.press("Agents");
   await console.press("New agent", sheet);
   await sheet.getByLabel("Id", { exact: true }).fill("billing");
   await sheet.getByLabel("Name", { exact: true }).fill("Billing");
@@ -120,8 +116,7 @@ test("the agent of a running call is switched", async () => {
   await console.press("Type to it", sheet);
   await console.type("What time is it?");
   await console.says("Speaking");
-  await console.press("Settings");
-  await console.press("Edit agents");
+  await console.press("Agents");
   await sheet.getByRole("button", { name: /^Billing/ }).click();
   await console.press("Switch the call to it", sheet);
   await sheet.getByText("It has the call.").waitFor();

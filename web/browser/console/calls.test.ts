@@ -26,9 +26,7 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   const looks = new Looks(page);
 
   // By keyboard alone, before there is any call.
-  await page.getByRole("button", { name: "Settings" }).focus();
-  await page.keyboard.press("Enter");
-  await page.getByRole("button", { name: "Show all calls" }).focus();
+  await page.getByRole("button", { name: "Calls", exact: true }).focus();
   await page.keyboard.press("Enter");
   await sheet.getByText("No call is running.").waitFor();
 
@@ -87,8 +85,7 @@ test("an operator follows the call of somebody else, saves what was said, and ha
   await past.waitFor();
 
   // The page that has made the call has its sound, too; no other one has.
-  await caller.page.getByRole("button", { name: "Settings" }).click();
-  await caller.press("Show all calls");
+  await caller.press("Calls");
   const own = caller.page.getByRole("dialog", { name: "Calls" });
   await own.getByRole("button", { name: /My favourite colour is green\..* · voice · default · 2 turns/ }).click();
   const { rate, channels } = readWav(await caller.save("Whole call (WAV)", own.getByRole("group", { name: "Sound of the whole call" })));

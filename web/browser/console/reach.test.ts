@@ -125,7 +125,7 @@ describe("in any window", () => {
     const visit = await gateway.welcome();
     visit.send(asks("t1"));
     const question = await console.question(/Design review/);
-    for (const size of [{ width: 720, height: 450 }, { width: 360, height: 225 }, { width: 390, height: 844 }, { width: 1024, height: 768 }, { width: 1440, height: 900 }]) {
+    for (const size of [{ width: 720, height: 450 }, { width: 360, height: 225 }, { width: 320, height: 256 }, { width: 320, height: 180 }, { width: 390, height: 844 }, { width: 1024, height: 768 }, { width: 1440, height: 900 }]) {
       await console.page.setViewportSize(size);
       await console.page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
       await console.page.screenshot({ path: new URL(`../out/question-${size.width}x${size.height}.png`, import.meta.url).pathname });
@@ -136,6 +136,24 @@ describe("in any window", () => {
         });
         expect(seen, `${name} in a window of ${size.width} x ${size.height}`).toBe(true);
       }
+      await question.locator("details").evaluate((details: HTMLDetailsElement) => (details.open = false));
+      // How many whole lines of what is approved are read at once, and whether all of it fits beside nothing.
+      const { whole, total, wide } = await question.locator(".preview").evaluate((preview) => {
+        preview.closest(".questions")!.scrollTop = 0;
+        const text = document.createRange();
+        text.selectNodeContents(preview);
+        const top = preview.closest(".questions")!.getBoundingClientRect().top;
+        const bottom = preview.closest(".question")!.querySelector(".answers")!.getBoundingClientRect().top;
+        const rects = [...text.getClientRects()];
+        const pane = preview.closest(".questions")!;
+        return {
+          whole: rects.filter((line) => line.top >= Math.max(0, top) && line.bottom <= bottom + 1).length,
+          total: rects.length,
+          wide: pane.scrollWidth > pane.clientWidth || document.documentElement.scrollWidth > innerWidth,
+        };
+      });
+      expect(wide, `sideways scrolling in a window of ${size.width} x ${size.height}`).toBe(false);
+      expect(whole, `lines of what is approved in a window of ${size.width} x ${size.height}`).toBeGreaterThanOrEqual(Math.min(total, size.height < 200 ? 4 : 6));
       await question.locator("details").evaluate((details: HTMLDetailsElement) => (details.open = true));
       const { lines, cut } = await question.locator("pre").evaluate((pre) => {
         const text = document.createRange();
@@ -147,6 +165,45 @@ describe("in any window", () => {
       expect(lines).toBeGreaterThan(8);
       expect(cut, `lines of the arguments that are seen in part, in a window of ${size.width} x ${size.height}`).toBe(0);
     }
+    await close();
+  });
+
+  test("the calls, the agents and the settings are one press away, at 400 % zoom too", async () => {
+    const { console, close } = await opened();
+    for (const size of [{ width: 1440, height: 900 }, { width: 1024, height: 768 }, { width: 320, height: 640 }, { width: 320, height: 256 }]) {
+      await console.page.setViewportSize(size);
+      for (const name of ["Calls", "Agents", "Settings"]) {
+        const button = console.page.getByRole("banner").getByRole("button", { name, exact: true });
+        const box = (await button.boundingBox())!;
+        expect(box.x >= 0 && box.x + box.width <= size.width && box.width >= 24 && box.height >= 24, `${name} in a window of ${size.width}`).toBe(true);
+        await button.focus();
+        await console.page.keyboard.press("Enter");
+        const dialog = console.page.getByRole("dialog", { name });
+        await dialog.waitFor();
+        expect(await dialog.locator(".sheet-inside").evaluate((inside) => inside.scrollWidth <= inside.clientWidth), `${name} fits in a window of ${size.width}`).toBe(true);
+        await console.page.keyboard.press("Escape");
+        await console.focusOn(name);
+      }
+    }
+    await close();
+  });
+
+  test("an unused composer leaves its room to a call", async () => {
+    const { gateway, console, close } = await opened();
+    const field = console.page.getByRole("textbox", { name: "Write to the text agent" });
+    const size = async () => (await field.boundingBox())!;
+    await console.press("Start talking");
+    await gateway.welcome();
+    await console.says("Listening");
+    const unused = await size();
+    const call = (await console.call.boundingBox())!;
+    expect(unused.height).toBeLessThan(50);
+    expect(call.width).toBeGreaterThan(unused.width * 1.4);
+    await field.focus();
+    expect((await size()).height, "in use").toBeGreaterThan(2 * unused.height);
+    await field.fill("Something to send later");
+    await console.page.getByRole("textbox", { name: "Type to the voice agent" }).focus();
+    expect((await size()).height, "with a text that was not sent").toBeGreaterThan(2 * unused.height);
     await close();
   });
 

@@ -22,6 +22,7 @@ const EXAMINED_BESIDES = [
   { window: { width: 1024, height: 768 }, schemes: ["light"] },
   { window: { width: 720, height: 450 }, schemes: ["dark"] },
   { window: { width: 360, height: 225 }, schemes: ["light"] },
+  { window: { width: 320, height: 256 }, schemes: [] },
 ] as const;
 const ALL = process.env["AXE"] === "all";
 

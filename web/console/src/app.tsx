@@ -55,6 +55,8 @@ export function App({ console, instruments }: { console: Console; instruments: I
           console={console}
           inside={view === "instruments"}
           onInside={() => setView(view === "instruments" ? "text" : "instruments")}
+          onCalls={() => setOver("calls")}
+          onAgents={() => setOver("agents")}
           onSetup={() => setOver("setup")}
           onHelp={() => setOver("help")}
         />
@@ -69,7 +71,7 @@ export function App({ console, instruments }: { console: Console; instruments: I
             )}
             <ConversationView console={console} />
             <Questions console={console} />
-            <div class="docks">
+            <div class="docks" data-calling={on}>
               <Composer console={console} />
               {!untouched(console) && <CallBar console={console} onSetup={() => setOver("setup")} />}
             </div>
@@ -81,7 +83,7 @@ export function App({ console, instruments }: { console: Console; instruments: I
         </main>
       </div>
       <Announcer console={console} />
-      <Setup console={console} open={over === "setup"} onClose={close("setup")} onAgents={() => setOver("agents")} onCalls={() => setOver("calls")} />
+      <Setup console={console} open={over === "setup"} onClose={close("setup")} />
       <AgentsPage console={console} open={over === "agents"} onClose={close("agents")} />
       <CallsPage {...{ console, instruments }} open={over === "calls"} onClose={close("calls")} />
       <Help open={over === "help"} onClose={close("help")} />

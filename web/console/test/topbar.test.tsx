@@ -13,7 +13,7 @@ test("the gateway is not shown as ready while the call cannot reach it", () => {
   const voice = signal<VoiceState>({ ...SILENT, phase: "open" });
   const console = { voice, gateway: signal("simulator"), lines: signal([]) } as unknown as Console;
   const nothing = (): void => undefined;
-  act(() => render(<TopBar console={console} inside={false} onInside={nothing} onSetup={nothing} onHelp={nothing} />, document.getElementById("root")!));
+  act(() => render(<TopBar console={console} inside={false} onInside={nothing} onCalls={nothing} onAgents={nothing} onSetup={nothing} onHelp={nothing} />, document.getElementById("root")!));
   const shown = (): [string | undefined, string | null | undefined] => {
     const element = document.querySelector<HTMLElement>(".gateway");
     return [element?.dataset["state"], element?.textContent];

@@ -28,6 +28,7 @@ export function Composer({ console }: { console: Console }) {
     <form
       class="dock composer"
       data-side="text"
+      aria-busy={busy}
       autocomplete="off"
       onSubmit={(event) => {
         event.preventDefault();

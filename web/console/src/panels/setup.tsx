@@ -11,15 +11,14 @@ import { Handover } from "./handover.js";
 import { TestDevices } from "./devicetest.js";
 import { CopyButton } from "./json.js";
 import { AGENTS } from "./words-agents.js";
-import { CALLS } from "./words-calls.js";
 import "./setup.css";
 
 /** What the user can choose. */
-export function Setup({ console, open, onClose, onAgents, onCalls }: { console: Console; open: boolean; onClose: () => void; onAgents: () => void; onCalls: () => void }) {
+export function Setup({ console, open, onClose }: { console: Console; open: boolean; onClose: () => void }) {
   return (
     <Sheet id="setup" title={words.SETUP.title} place="side" open={open} onClose={onClose}>
       <form class="setup" onSubmit={(event) => event.preventDefault()}>
-        <CallSettings console={console} onAgents={onAgents} onCalls={onCalls} />
+        <CallSettings console={console} />
         <DeviceSettings console={console} open={open} />
         <AudioSettings console={console} />
         <PageSettings console={console} />
@@ -29,7 +28,7 @@ export function Setup({ console, open, onClose, onAgents, onCalls }: { console: 
   );
 }
 
-function CallSettings({ console, onAgents, onCalls }: { console: Console; onAgents: () => void; onCalls: () => void }) {
+function CallSettings({ console }: { console: Console }) {
   const settings = console.settings.value;
   const offer = console.offer.value;
   const provider = chosen(offer, settings.provider);
@@ -50,12 +49,6 @@ function CallSettings({ console, onAgents, onCalls }: { console: Console; onAgen
         <Pick id="agent" label={words.SETUP.agent} value={settings.agent} choices={[["", words.SETUP.standard], ...plain(offer?.agents ?? [])]} onPick={(agent) => console.choose({ agent })} />
       )}
       <Handover console={console} agent={settings.agent} label={AGENTS.switchNow} />
-      <button type="button" class="link" aria-haspopup="dialog" onClick={onAgents}>
-        {AGENTS.edit}
-      </button>
-      <button type="button" class="link" aria-haspopup="dialog" onClick={onCalls}>
-        {CALLS.open}
-      </button>
       <Pick id="voice" label={words.SETUP.voice} value={settings.voice} choices={voiceChoices(provider, settings.voice)} onPick={(voice) => console.choose({ voice })} />
       <Radios
         name="turns"

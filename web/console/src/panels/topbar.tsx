@@ -1,7 +1,10 @@
+import type { ComponentChildren } from "preact";
 import type { Console } from "../control/console.js";
 import { running } from "../model/voice.js";
-import { Gauge, Mark, Plus, Sliders } from "../ui/icons.js";
+import { Gauge, Handset, Mark, Person, Plus, Sliders } from "../ui/icons.js";
 import * as words from "../words.js";
+import { AGENTS } from "./words-agents.js";
+import { CALLS } from "./words-calls.js";
 import "./topbar.css";
 
 interface TopBarProps {
@@ -9,12 +12,14 @@ interface TopBarProps {
   /** Whether the instruments are shown, where there is not always room for them. */
   inside: boolean;
   onInside: () => void;
+  onCalls: () => void;
+  onAgents: () => void;
   onSetup: () => void;
   onHelp: () => void;
 }
 
 /** What stands above everything: the name, how the gateway is, and what concerns the whole page. */
-export function TopBar({ console, inside, onInside, onSetup, onHelp }: TopBarProps) {
+export function TopBar({ console, inside, onInside, onCalls, onAgents, onSetup, onHelp }: TopBarProps) {
   const voice = console.voice.value;
   // Whether it takes new sessions says nothing while the call cannot reach it.
   const gateway = voice.phase === "reconnecting" || (running(voice) && voice.restoring) ? "reconnecting" : console.gateway.value;
@@ -39,23 +44,35 @@ export function TopBar({ console, inside, onInside, onSetup, onHelp }: TopBarPro
       </p>
       <div class="top-buttons">
         <button type="button" class="quiet" disabled={on || console.lines.value.length === 0} title={on ? words.HANG_UP_FIRST : undefined} onClick={anew}>
-          <Plus />
-          <span class="wide-only">{words.NEW_CONVERSATION}</span>
-          <span class="narrow-only unseen">{words.NEW_CONVERSATION}</span>
+          <Labelled icon={<Plus />} label={words.NEW_CONVERSATION} />
         </button>
         <button type="button" class="quiet middle-only" aria-expanded={inside} aria-controls="inside" onClick={onInside}>
           <Gauge />
           {words.VIEWS.instruments}
         </button>
-        <button type="button" class="quiet icon-only" aria-label={words.KEYS} title={words.KEYS} onClick={onHelp}>
+        <button type="button" class="quiet" aria-haspopup="dialog" onClick={onCalls}>
+          <Labelled icon={<Handset />} label={CALLS.title} />
+        </button>
+        <button type="button" class="quiet" aria-haspopup="dialog" onClick={onAgents}>
+          <Labelled icon={<Person />} label={AGENTS.title} />
+        </button>
+        <button type="button" class="quiet icon-only keys" aria-label={words.KEYS} title={words.KEYS} onClick={onHelp}>
           <span aria-hidden="true">?</span>
         </button>
         <button id="settings" type="button" class="quiet" aria-haspopup="dialog" onClick={onSetup}>
-          <Sliders />
-          <span class="wide-only">{words.SETTINGS}</span>
-          <span class="narrow-only unseen">{words.SETTINGS}</span>
+          <Labelled icon={<Sliders />} label={words.SETTINGS} />
         </button>
       </div>
     </header>
+  );
+}
+
+/** An icon with its label; in narrow windows the icon alone is seen. */
+function Labelled({ icon, label }: { icon: ComponentChildren; label: string }) {
+  return (
+    <>
+      {icon}
+      <span class="label">{label}</span>
+    </>
   );
 }

@@ -3,7 +3,6 @@ import type { BudgetKey } from "../model/agents.js";
 
 export const AGENTS = {
   title: "Agents",
-  edit: "Edit agents",
   shut: "Only operators can see and change agents. Open the console with the link that voicegw console prints.",
   loading: "Loading …",
   make: "New agent",

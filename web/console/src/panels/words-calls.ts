@@ -4,7 +4,6 @@ import type { CallState } from "../model/running.js";
 
 export const CALLS = {
   title: "Calls",
-  open: "Show all calls",
   shut: "Only operators can see calls. Open the console with the link that voicegw console prints.",
   loading: "Loading …",
   untold: "The gateway does not tell which calls run. Trying again …",
