@@ -21,8 +21,8 @@ const (
 	// reach it.
 	maxTable = 1 << 20
 
-	minRate = 8000
-	maxRate = 192000
+	minRate = MinRate
+	maxRate = MaxRate
 )
 
 // filter is the polyphase filter of one pair of rates. It never changes, and

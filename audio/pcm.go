@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// MinRate and MaxRate are the bounds of the sample rates that a Resampler and a Detector take, in Hz.
+const (
+	MinRate = 8000
+	MaxRate = 192000
+)
+
 // BytesPerSample is the size of one PCM sample.
 const BytesPerSample = 2
 

@@ -149,7 +149,7 @@ func (c *fakeConn) pop() (transport.Event, error) {
 		return nil, ev
 	case *transport.AudioOut:
 		c.events = c.events[1:]
-		c.audio.Item = ev.Item
+		c.audio.Item, c.audio.Rate = ev.Item, ev.Rate
 		c.audio.PCM = append(c.audio.PCM[:0], ev.PCM...)
 		return &c.audio, nil
 	default:
@@ -216,7 +216,7 @@ func (c *fakeConn) Emit(events ...transport.Event) {
 	defer c.mu.Unlock()
 	for _, ev := range events {
 		if out, ok := ev.(*transport.AudioOut); ok {
-			ev = &transport.AudioOut{Item: out.Item, PCM: append([]byte(nil), out.PCM...)}
+			ev = &transport.AudioOut{Item: out.Item, PCM: append([]byte(nil), out.PCM...), Rate: out.Rate}
 		}
 		c.events = append(c.events, ev)
 	}

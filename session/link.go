@@ -25,6 +25,7 @@ type link struct {
 	prefix   string // empty for the first link, then l2., l3. and so on
 	offsetMS int64  // where its audio begins on the client's audio clock
 	told     func(Event)
+	ownRate  int // of the model's audio that states no rate, in Hz
 
 	// Guarded by mu.
 	gone   bool  // it was given up, and is no longer the session's
@@ -40,7 +41,8 @@ type link struct {
 
 	// Owned by hear.
 	ended       bool
-	resampleOut *audio.Resampler // nil if the rates are equal
+	outRate     int              // of the model's latest audio, in Hz
+	resampleOut *audio.Resampler // from outRate; nil if the rates are equal
 	downBuf     []byte
 	spoken      named  // the item of the last audio
 	item        string // the item that the model is speaking; empty between items
@@ -63,9 +65,8 @@ func (l *link) begin(s *session, gen int, conn transport.Conn) error {
 	if gen > 1 {
 		l.prefix = "l" + strconv.Itoa(gen) + "."
 	}
-	var err error
-	l.resampleOut, err = resampler(l.info().OutputRate, s.start.OutputRate)
-	return err
+	l.ownRate = info.OutputRate
+	return l.soundsAt(l.ownRate)
 }
 
 // info describes the connection.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ var noDeadline = context.Background()
 func (l *link) event(ev transport.Event) {
 	s := l.s
 	if out, ok := ev.(*transport.AudioOut); ok {
-		l.audio(l.audioItem(out.Item), out.PCM)
+		l.audio(l.audioItem(out.Item), out.PCM, cmp.Or(out.Rate, l.ownRate))
 		return
 	}
 	switch ev := l.name(ev).(type) {
@@ -47,7 +48,7 @@ func (l *link) event(ev transport.Event) {
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:
-			s.log().Info("the model reported a problem", "op", ev.Err.Op, "kind", ev.Err.Kind.String(), "code", ev.Err.Code)
+			s.log().Info("the model reported a problem", "op", ev.Err.Op, "kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err.Err)
 			l.told(Reported{ev.Err.Kind})
 		case transport.TranscriptFailed:
 			s.log().Info("the provider could not write down what the user said", "code", ev.Err.Code)
@@ -87,11 +88,18 @@ func (l *link) worthTelling(ev transport.Transcript) bool {
 	return true
 }
 
-// audio takes one piece of the model's speech.
-func (l *link) audio(item string, pcm []byte) {
+// audio takes one piece of the model's speech, at rate Hz.
+func (l *link) audio(item string, pcm []byte, rate int) {
 	if item != l.item && !l.nextItem(item) {
 		l.s.down.pushAudio(item, pcm) // only counted
 		return
+	}
+	if rate != l.outRate {
+		l.flushResampler()
+		if err := l.soundsAt(rate); err != nil {
+			l.lost("recv", err)
+			return
+		}
 	}
 	if l.resampleOut != nil {
 		l.downBuf = l.resampleOut.Process(l.downBuf[:0], pcm)
@@ -129,13 +137,26 @@ func (l *link) audioDone(item string) {
 		return
 	}
 	s := l.s
-	if l.resampleOut != nil {
-		l.downBuf = l.resampleOut.Flush(l.downBuf[:0])
-		s.queueAudio(item, l.downBuf)
-	}
+	l.flushResampler()
 	l.item = ""
 	ms := audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
 	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
+}
+
+// soundsAt takes it that the model's audio has that rate, in Hz, from now on.
+func (l *link) soundsAt(rate int) (err error) {
+	l.outRate = rate
+	l.resampleOut, err = resampler(rate, l.s.start.OutputRate)
+	return err
+}
+
+// flushResampler queues what the resampler still holds of the item that the model is speaking.
+func (l *link) flushResampler() {
+	if l.resampleOut == nil || l.item == "" {
+		return
+	}
+	l.downBuf = l.resampleOut.Flush(l.downBuf[:0])
+	l.s.queueAudio(l.item, l.downBuf)
 }
 
 // queueAudio cuts audio into frames of 50 to 100 ms, or one shorter frame, and queues them.

@@ -96,9 +96,6 @@ type session struct {
 	// a new attachment also under inbound.
 	attached atomic.Pointer[attachment]
 
-	// behind is set when more waits for the client than may; lagged then acts on it.
-	behind atomic.Bool
-
 	// leaving counts older attachments whose connections are being closed, and new ones that wait for
 	// welcome; under mu until the end.
 	leaving sync.WaitGroup
@@ -116,6 +113,9 @@ type session struct {
 
 	// aheadBytes counts the client's audio that was dropped because it came too fast.
 	aheadBytes atomic.Int64
+
+	// behind is set when more waits for the client than may; lagged then acts on it.
+	behind atomic.Bool
 
 	// muted is set when the session ends and the user is no longer listened to.
 	muted atomic.Bool

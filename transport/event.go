@@ -24,8 +24,11 @@ type AudioOut struct {
 	// Item names the spoken answer that the audio belongs to. It is the same for all
 	// pieces of one answer and unique within the connection.
 	Item string
-	// PCM is a whole number of samples at Info.OutputRate.
+	// PCM is a whole number of samples at Rate.
 	PCM []byte
+	// Rate is the sample rate of PCM in Hz, from audio.MinRate to audio.MaxRate; zero means
+	// Info.OutputRate. A provider may change it at any time.
+	Rate int
 }
 
 // AudioDone reports that no more audio of Item will come.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"mime"
 	"slices"
@@ -17,7 +18,8 @@ import (
 	"voicegw/transport"
 )
 
-// outputRate is the sample rate of every model's speech, in Hz. Vertex does not state it.
+// outputRate is the sample rate of a model's speech, in Hz, unless a message states another one. Vertex
+// states none.
 const outputRate = 24000
 
 // The parts of genai.LiveServerMessage that this package decodes itself: a call's
@@ -109,11 +111,15 @@ func (c *conn) decode(f *frame) *transport.Error {
 	if data, ok := c.alike.match(f.raw); ok {
 		if pcm, ok := c.decodeAudio(f.pcm[:0], data); ok {
 			f.pcm = pcm
-			c.emitAudio(&c.out, pcm)
+			c.emitAudio(&c.out, pcm, c.alike.rate)
 			return nil
 		}
 	}
-	if f.scan.scanAudio(f.raw) && isPlainSpeech(f.scan.out.mime) {
+	rate := 0
+	if f.scan.scanAudio(f.raw) {
+		rate = plainRate(f.scan.out.mime)
+	}
+	if rate != 0 {
 		a := &f.scan.out
 		if pcm, ok := c.decodeAudio(f.pcm[:0], a.data); ok {
 			f.pcm = pcm
@@ -121,8 +127,9 @@ func (c *conn) decode(f *frame) *transport.Error {
 				c.dialog.heard(a.text, false)
 			} else {
 				c.alike.learn(f.raw, a.data)
+				c.alike.rate = rate
 			}
-			c.emitAudio(&c.out, pcm)
+			c.emitAudio(&c.out, pcm, rate)
 			return nil
 		}
 	}
@@ -137,30 +144,68 @@ func (c *conn) decodeAudio(pcm, data []byte) ([]byte, bool) {
 	return pcm, err == nil
 }
 
-// emitAudio emits pcm as out, without a last byte that is half a sample: that byte waits
+// emitAudio emits pcm at rate Hz as out, without a last byte that is half a sample: that byte waits
 // for the next piece.
-func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte) {
+func (c *conn) emitAudio(out *transport.AudioOut, pcm []byte, rate int) {
 	whole := len(pcm) &^ 1
 	item := c.dialog.audioItem(whole > 0)
 	c.dialog.odd = append(c.dialog.odd[:0], pcm[whole:]...)
 	if whole == 0 {
 		return
 	}
-	c.dialog.sounds += int64(whole)
-	out.Item, out.PCM = item, pcm[:whole]
+	c.dialog.sounds += int64(whole) * outputRate / int64(rate)
+	out.Item, out.PCM, out.Rate = item, pcm[:whole], 0
+	if rate != outputRate {
+		out.Rate = rate
+	}
 	c.dialog.emit(out)
 }
 
-// isPlainSpeech reports whether a MIME type is PCM16 at outputRate in one of the two
-// spellings that have been seen.
-func isPlainSpeech(mimeType []byte) bool {
-	return string(mimeType) == "audio/pcm;rate=24000" || string(mimeType) == "audio/pcm"
+// plainPrefix is how a MIME type of PCM16 begins that states its rate.
+const plainPrefix = "audio/pcm;rate="
+
+// plainRate returns the sample rate of PCM16, in Hz, from a MIME type in one of the two spellings that have
+// been seen; zero for any other type. It allocates nothing.
+func plainRate(mimeType []byte) (rate int) {
+	if string(mimeType) == "audio/pcm" {
+		return outputRate
+	}
+	digits, ok := bytes.CutPrefix(mimeType, []byte(plainPrefix))
+	if !ok || len(digits) > len("192000") {
+		return 0
+	}
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return 0
+		}
+		rate = rate*10 + int(d-'0')
+	}
+	return usableRate(rate)
 }
 
-// isSpeech is like isPlainSpeech but accepts any spelling.
-func isSpeech(mimeType string) bool {
+// usableRate returns rate, or zero for one at which nobody sends speech.
+func usableRate(rate int) int {
+	if rate < audio.MinRate || rate > audio.MaxRate {
+		return 0
+	}
+	return rate
+}
+
+// speechRate is like plainRate but accepts any spelling.
+func speechRate(mimeType string) int {
 	kind, params, err := mime.ParseMediaType(mimeType)
-	return err == nil && kind == "audio/pcm" && (params["rate"] == "" || params["rate"] == strconv.Itoa(outputRate))
+	if err != nil || kind != "audio/pcm" || params["channels"] != "" && params["channels"] != "1" {
+		return 0
+	}
+	stated, ok := params["rate"]
+	if !ok {
+		return outputRate
+	}
+	rate, err := strconv.Atoi(stated)
+	if err != nil {
+		return 0
+	}
+	return usableRate(rate)
 }
 
 // decodeTyped handles a message of any kind. It counts and skips what it cannot read.
@@ -331,12 +376,13 @@ func (c *conn) decodeParts(parts []part) {
 // decodeBlob decodes audio on the slow path. Each piece gets its own memory, because one
 // message may hold several.
 func (c *conn) decodeBlob(mimeType, data string) {
-	if !isSpeech(mimeType) {
+	rate := speechRate(mimeType)
+	if rate == 0 {
 		c.unknown.Add(1)
 		if !c.oddFormat {
 			c.oddFormat = true
 			c.dialog.emit(transport.Problem{Err: c.fail("recv", transport.KindRefused, "audio_format",
-				errorText("the model sent "+strconv.Quote(mimeType)+", not audio/pcm at 24000 Hz: it is left out"))})
+				fmt.Errorf("the model sent audio as %q: only mono audio/pcm at %d to %d Hz can be played; it is left out", mimeType, audio.MinRate, audio.MaxRate))})
 		}
 		return
 	}
@@ -346,7 +392,7 @@ func (c *conn) decodeBlob(mimeType, data string) {
 		c.malformedMessage(errAudio)
 		return
 	}
-	c.emitAudio(new(transport.AudioOut), pcm)
+	c.emitAudio(new(transport.AudioOut), pcm, rate)
 }
 
 func (c *conn) decodeToolCall(raw json.RawMessage) {

@@ -304,7 +304,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 		{
 			name: "audio of another kind is left out and told once",
 			messages: []string{
-				strings.ReplaceAll(speech, "24000", "48000"), strings.ReplaceAll(speech, "audio/pcm", "audio/ogg"), turnOver,
+				strings.ReplaceAll(speech, "24000", "0"), strings.ReplaceAll(speech, "audio/pcm", "audio/ogg"), turnOver,
 			},
 			want: []string{"ResponseStarted {ID:response_1}", "Problem refused audio_format", "ResponseDone response_1 completed"},
 		},

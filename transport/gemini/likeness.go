@@ -9,6 +9,7 @@ import "bytes"
 type likeness struct {
 	// head ends with the quote before the audio; tail begins with the quote after it.
 	head, tail []byte
+	rate       int // the sample rate that head or tail states, in Hz
 }
 
 // learn remembers the shape of a message in which scanAudio found audio and no text.

@@ -116,8 +116,11 @@ func (c *conn) takeAudio(it *spokenItem, delta []byte) (ev transport.Event, ok b
 	if len(pcm) == 0 {
 		return nil, true
 	}
-	it.bytes.Add(int64(len(pcm)))
+	it.bytes.Add(int64(len(pcm)) * sampleRate / int64(c.outRate))
 	c.audio = transport.AudioOut{Item: it.id, PCM: pcm}
+	if c.outRate != c.info.OutputRate {
+		c.audio.Rate = c.outRate
+	}
 	return &c.audio, true
 }
 

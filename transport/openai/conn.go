@@ -35,6 +35,7 @@ type conn struct {
 	openAudio []*spokenItem // items whose AudioDone has not been sent
 	pending   []transport.Event
 	given     int // how many of pending were delivered
+	outRate   int // of the model's speech, in Hz
 	texts     texts
 	seenCalls callBook
 	unknown   map[string]struct{} // types already logged
@@ -92,7 +93,7 @@ func newConn(t *Transport, setup transport.Setup) *conn {
 			InputRate: sampleRate, OutputRate: sampleRate,
 			Capabilities: t.capabilities(row),
 		},
-		manual: setup.ManualActivity, silenceMS: row.silenceMS,
+		manual: setup.ManualActivity, silenceMS: row.silenceMS, outRate: sampleRate,
 	}
 	if setup.SilenceMS > 0 {
 		c.silenceMS = int64(setup.SilenceMS)

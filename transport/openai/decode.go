@@ -1,8 +1,14 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"voicegw/audio"
 )
 
 // The types below hold the needed parts of the provider's events in plain fields. If a
@@ -122,11 +128,61 @@ type sessionEvent struct {
 		Audio     struct {
 			Input struct {
 				TurnDetection turnDetectionValue `json:"turn_detection"`
+				Format        audioFormat        `json:"format"`
 			} `json:"input"`
+			Output struct {
+				Format audioFormat `json:"format"`
+			} `json:"output"`
 		} `json:"audio"`
 		// Servers of the beta's form, and xAI's, send it here.
 		TurnDetection turnDetectionValue `json:"turn_detection"`
+		// The beta's form.
+		InputFormat  audioFormat `json:"input_audio_format"`
+		OutputFormat audioFormat `json:"output_audio_format"`
 	} `json:"session"`
+}
+
+// audioFormat is how a server announces audio: an object with a type and a rate or, in the beta's form, a
+// name. A format that the server does not announce is empty.
+type audioFormat struct {
+	Type string      `json:"type"`
+	Rate json.Number `json:"rate"`
+}
+
+// UnmarshalJSON accepts both forms, and reads any other value as a type that cannot be used. It never fails.
+func (f *audioFormat) UnmarshalJSON(b []byte) error {
+	type plain audioFormat
+	var p plain
+	switch {
+	case string(b) == "null":
+	case json.Unmarshal(b, &p.Type) == nil:
+	case json.Unmarshal(b, &p) != nil:
+		p.Type = string(b)
+	}
+	*f = audioFormat(p)
+	return nil
+}
+
+// pcmTypes are the names of PCM16 in announcements. Those without a rate have sampleRate: the beta's pcm16
+// (platform.openai.com/docs/api-reference/realtime-beta-sessions, read 2026-11-29), and names that compatible
+// servers use for it.
+var pcmTypes = []string{"", "audio/pcm", "pcm16", "pcm24", "pcm"}
+
+// hz returns the sample rate that a format announces, or standard if it announces none.
+func (f audioFormat) hz(standard int) (int, error) {
+	if f == (audioFormat{}) {
+		return standard, nil
+	}
+	rate := sampleRate
+	var err error
+	if f.Rate != "" {
+		rate, err = strconv.Atoi(f.Rate.String())
+	}
+	if err != nil || !slices.Contains(pcmTypes, f.Type) || rate < audio.MinRate || rate > audio.MaxRate {
+		return 0, fmt.Errorf("%w: %s at %s Hz; set the server to audio/pcm at %d to %d Hz, best at %d", errFormat,
+			strconv.Quote(clip(f.Type, 40)), cmp.Or(clip(f.Rate.String(), 20), "an unknown number of"), audio.MinRate, audio.MaxRate, sampleRate)
+	}
+	return rate, nil
 }
 
 type turnDetectionValue struct {

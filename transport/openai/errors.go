@@ -27,6 +27,7 @@ var (
 	errTooMany    = errors.New("the provider did not answer the setup within the first events")
 	errIncomplete = errors.New("the provider cut the answer off")
 	errNoReason   = errors.New("the response failed without a reason")
+	errFormat     = errors.New("the server announces audio that the gateway cannot use")
 	errCommand    = errors.New("not a command of package transport")
 	errEncode     = errors.New("cannot be encoded")
 )

@@ -52,8 +52,8 @@ func opOfError(e *errorValue, truncates bool) string {
 	return ""
 }
 
-// sampleRate is the only rate in Hz that audio/pcm has here; bytesPerMS is the size of
-// 1 ms at that rate.
+// sampleRate is the rate in Hz of audio/pcm that the setup asks for; bytesPerMS is the size of 1 ms at that
+// rate. A server may announce others.
 const (
 	sampleRate = 24000
 	bytesPerMS = sampleRate / 1000 * 2

@@ -25,7 +25,7 @@ type spokenItem struct {
 	response string
 	// Owned by Recv.
 	closed bool // AudioDone was emitted
-	// bytes of PCM that have arrived: written by Recv, read by Send.
+	// bytes of PCM that have arrived, as if at sampleRate: written by Recv, read by Send.
 	bytes atomic.Int64
 }
 

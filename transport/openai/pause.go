@@ -1,6 +1,11 @@
 package openai
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+
+	"voicegw/audio"
+)
 
 // pauseMarginMS is added to the silence that ends a phrase, in ms. unknownSilenceMS is used
 // if the provider has not reported how long that silence is.
@@ -51,11 +56,11 @@ func (c *conn) pause() error {
 	silence := c.silenceMS
 	silence = cmp.Or(silence, unknownSilenceMS)
 	silence += pauseMarginMS
-	at := c.sentBytes / bytesPerMS
+	at := audio.MS(c.info.InputRate, int(c.sentBytes))
 	c.mu.Lock()
 	c.pads.add(at, silence)
 	c.mu.Unlock()
-	err := c.sendAudio(make([]byte, silence*bytesPerMS))
+	err := c.sendAudio(make([]byte, audio.Bytes(c.info.InputRate, time.Duration(silence)*time.Millisecond)))
 	c.sincePause = 0
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"voicegw/audio"
 	"voicegw/transport"
 )
 
@@ -116,7 +117,7 @@ func (c *conn) endActivity() error {
 	if !c.manual {
 		return nil
 	}
-	enough := c.upBytes >= minCommitMS*bytesPerMS
+	enough := audio.MS(c.info.InputRate, int(c.upBytes)) >= minCommitMS
 	c.upBytes = 0
 	c.changed()
 	if err := c.writeFrame(commitFrame(c.eventID(opBuffer))); err != nil {

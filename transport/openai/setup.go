@@ -39,11 +39,47 @@ func (c *conn) exchange(update []byte) *transport.Error {
 	}
 	c.awaits(typeSessionUpdated)
 	writeErr := c.write(update)
-	err := c.await(c.updated, typeSessionUpdated) // even after a failed write: the read finds the reason
+	var announced sessionEvent
+	err := c.await(func(eventType string, frame []byte) bool {
+		ok := c.parse(eventType, frame, &announced)
+		if ok {
+			c.adopt(&announced)
+		}
+		return ok
+	}, typeSessionUpdated) // even after a failed write: the read finds the reason
 	if err == nil && writeErr != nil {
 		return c.readError("setup", writeErr)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return c.soundsAs(&announced)
+}
+
+// codeAudioFormat is the code of a failure about an announced format of audio.
+const codeAudioFormat = "audio_format"
+
+// soundsAs takes over the rates that the server announces at the end of the setup.
+func (c *conn) soundsAs(ev *sessionEvent) *transport.Error {
+	in, out, err := ev.rates(sampleRate, sampleRate)
+	if err != nil {
+		return c.fault("setup", transport.KindInvalid, codeAudioFormat, err)
+	}
+	c.info.InputRate, c.info.OutputRate, c.outRate = in, out, out
+	return nil
+}
+
+// rates returns the rates in Hz that the server announces; of what it does not announce the rates are in and
+// out.
+func (ev *sessionEvent) rates(in, out int) (inHz, outHz int, err error) {
+	s := &ev.Session
+	if inHz, err = cmp.Or(s.Audio.Input.Format, s.InputFormat).hz(in); err != nil {
+		return 0, 0, fmt.Errorf("%w, for the user's speech", err)
+	}
+	if outHz, err = cmp.Or(s.Audio.Output.Format, s.OutputFormat).hz(out); err != nil {
+		return 0, 0, fmt.Errorf("%w, for the model's speech", err)
+	}
+	return inHz, outHz, nil
 }
 
 // await reads events of the types that are wanted, until one is the last that was waited for. An error event is

@@ -36,7 +36,7 @@ func (l *Listener) hear() {
 			return
 		}
 		if out, ok := ev.(*transport.AudioOut); ok {
-			ev = &transport.AudioOut{Item: out.Item, PCM: bytes.Clone(out.PCM)}
+			ev = &transport.AudioOut{Item: out.Item, PCM: bytes.Clone(out.PCM), Rate: out.Rate}
 		}
 		if l.err = err; err == nil {
 			l.heard = append(l.heard, ev)

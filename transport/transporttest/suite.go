@@ -242,7 +242,7 @@ func until(t *testing.T, conn *Listener, last func(transport.Event) bool) []tran
 	for {
 		ev := recv(t, conn)
 		if out, ok := ev.(*transport.AudioOut); ok {
-			ev = &transport.AudioOut{Item: out.Item, PCM: append([]byte(nil), out.PCM...)}
+			ev = &transport.AudioOut{Item: out.Item, PCM: append([]byte(nil), out.PCM...), Rate: out.Rate}
 		}
 		events = append(events, ev)
 		if last(ev) {
