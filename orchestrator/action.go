@@ -189,7 +189,7 @@ const OfContext = "input.context"
 // Command of this step gives it to the model or, at the end of a session, nobody is left to give it to.
 type ContextGiven struct{ Text string }
 
-// SwitchLink gives up the connection to the model and opens another one; LinkBack or LinkGone
+// SwitchLink gives up the connection to the model and opens another one; LinkBack or LinkFailed
 // reports the result. Commands are kept until then. Handle is the provider's handle from which to
 // resume the conversation; if it is empty or refused, the provider is told the conversation again.
 // Calls is how many tool calls are under way and lose their connection; Deferred reports that a
@@ -199,6 +199,16 @@ type SwitchLink struct {
 	Handle   string
 	Calls    int
 	Deferred bool
+	// After is the pause before the attempt, and Other asks the other provider; see [Attempt].
+	After time.Duration
+	Other bool
+}
+
+// Redial makes another attempt to open the connection that a SwitchLink has asked for.
+type Redial struct {
+	// After and Other are those of [Attempt].
+	After time.Duration
+	Other bool
 }
 
 // AgentSwitched goes on as another agent, whom an AgentFound or a SwitchAgent has brought: whatever comes
@@ -236,8 +246,11 @@ type Ending struct {
 	After  time.Duration
 }
 
-// End ends the session.
-type End struct{ Reason EndReason }
+// End ends the session. Kind is the last failure of the model's connection if Reason is EndLost, else zero.
+type End struct {
+	Reason EndReason
+	Kind   transport.Kind
+}
 
 // EndReason is the reason why a session ends.
 type EndReason string
@@ -272,6 +285,7 @@ func (IntentDecided) action() {}
 func (Audit) action()         {}
 func (Failed) action()        {}
 func (SwitchLink) action()    {}
+func (Redial) action()        {}
 func (AgentSwitched) action() {}
 func (JobTold) action()       {}
 func (ContextGiven) action()  {}

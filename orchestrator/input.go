@@ -152,9 +152,13 @@ type Over struct{}
 // the first quiet moment after From, and must be at By.
 type LinkExpiring struct{ From, By time.Time }
 
-// LinkLost reports that the connection to the model has ended, and that another one may be opened.
-// Until LinkBack, no event of a model may be passed on.
-type LinkLost struct{}
+// LinkLost reports that the connection to the model has ended. Until LinkBack, no event of a model may
+// be passed on.
+type LinkLost struct {
+	// Kind is why it has ended, and After how long the provider asks to wait; zero if that is unknown.
+	Kind  transport.Kind
+	After time.Duration
+}
 
 // LinkBack reports that there is a new connection, which a SwitchLink asked for, to a model with
 // these capabilities. Kept reports that what the user has said, and the model has not answered, can
@@ -165,8 +169,13 @@ type LinkBack struct {
 	Kept bool
 }
 
-// LinkGone reports that no new connection could be opened.
-type LinkGone struct{}
+// LinkFailed reports that an attempt has failed to open the connection that a SwitchLink or a Redial
+// asked for.
+type LinkFailed struct {
+	// Kind is why, and After how long the provider asks to wait; zero if that is unknown.
+	Kind  transport.Kind
+	After time.Duration
+}
 
 // NextAgent is an agent that a session can go on with, as the session has found it.
 type NextAgent struct {
@@ -232,7 +241,7 @@ func (Over) input()               {}
 func (LinkExpiring) input()       {}
 func (LinkLost) input()           {}
 func (LinkBack) input()           {}
-func (LinkGone) input()           {}
+func (LinkFailed) input()         {}
 func (AgentFound) input()         {}
 func (SwitchAgent) input()        {}
 func (JobEnded) input()           {}

@@ -32,8 +32,8 @@ const (
 )
 
 const (
-	// linkPatience is how long a model's connection may be away, and a turn that it has cut off be
-	// unanswered. Then the session, or the turn, ends with an error.
+	// linkPatience is how long a row of attempts may take until a connection has proved itself, and a
+	// turn that a connection has cut off be unanswered. Then the session, or the turn, ends with an error.
 	linkPatience = 30 * time.Second
 	// linkSilent is how long a connection may be away before the client is told.
 	linkSilent = 500 * time.Millisecond
@@ -47,9 +47,6 @@ const (
 	// proofPatience is how long a resumed conversation may take to answer the user's first words.
 	// Resumed conversations that transcribe the user and never answer were seen (voiceclaw PR 255).
 	proofPatience = 8 * time.Second
-	// So many losses within stormTime, with no completed turn among them, end the session.
-	stormLosses = 3
-	stormTime   = time.Minute
 )
 
 // link is what the State keeps about the connection to the model.
@@ -71,7 +68,8 @@ type link struct {
 	// draft is what the model is saying, as the client was told last; without an ID if all words are known.
 	draft Transcript
 
-	losses []time.Time // recent losses, oldest first; a completed turn clears them
+	tries Attempts
+	kind  transport.Kind // of the last failure
 
 	// unsent are the audit's records of the latest answers that wait for the next connection, immutable ones.
 	unsent []*audit.Record
@@ -119,7 +117,7 @@ func Replaceable(caps transport.Capabilities) bool {
 
 // clone returns a copy that shares nothing that Step changes.
 func (l link) clone() link {
-	l.losses, l.unsent = slices.Clone(l.losses), slices.Clone(l.unsent)
+	l.unsent = slices.Clone(l.unsent)
 	return l
 }
 
@@ -133,13 +131,11 @@ func (m *machine) ofLink(in Input) {
 	case Move:
 		m.moveBy(in.By)
 	case LinkLost:
-		m.linkLost(LinkBroken)
+		m.linkLost(LinkBroken, Loss{Kind: in.Kind, After: in.After})
 	case LinkBack:
 		m.linkBack(in)
-	case LinkGone:
-		if m.down() {
-			m.breakOff(EndLost)
-		}
+	case LinkFailed:
+		m.linkFailed(Loss{Kind: in.Kind, After: in.After})
 	}
 }
 
@@ -158,11 +154,16 @@ func (m *machine) goAway(left time.Duration) {
 		return
 	}
 	spare := min(max(left/3, 4*time.Second), 15*time.Second)
-	by := m.at
+	from, by := m.at, m.at
 	if left > 6*time.Second {
 		by = m.at.Add(left - spare)
 	}
-	m.expiring(m.at, by)
+	if m.link.tries.row(m.at) {
+		// A provider that gives every new connection the same time would otherwise get one connection
+		// after the other.
+		from = m.at.Add(by.Sub(m.at) * 3 / 4)
+	}
+	m.expiring(from, by)
 }
 
 // changed records that something has happened which an older handle does not know.
@@ -200,7 +201,17 @@ func (m *machine) rotate() {
 	case m.awaitsHandle():
 		return
 	}
-	m.unlink(LinkExpired)
+	if m.at.Before(l.tries.due(m.at)) {
+		return // the connection is used for as long as it lasts
+	}
+	m.unlink(LinkExpired, l.tries.replace(m.at, m.policy.Failover))
+}
+
+// unlinkPlanned replaces a connection that works. It takes from the same budget as a loss.
+func (m *machine) unlinkPlanned(why LinkReason) {
+	wait := min(max(m.link.tries.due(m.at).Sub(m.at), 0), longestPause)
+	m.link.tries.Planned(m.at)
+	m.unlink(why, Attempt{After: wait})
 }
 
 // awaitsHandle reports whether a replacement at this quiet moment should wait for a handle that
@@ -228,23 +239,49 @@ func (m *machine) idle() bool {
 		len(m.cuts) == 0 && m.calls.UnderWay() == 0
 }
 
-// linkLost takes the loss of the connection. Connections that break again and again are given up.
-func (m *machine) linkLost(why LinkReason) {
+// linkLost takes the loss of the connection. A connection that breaks before it has proved itself is a
+// failed attempt.
+func (m *machine) linkLost(why LinkReason, f Loss) {
 	if m.down() || m.phase == PhaseEnded {
 		return
 	}
-	l := &m.link
-	l.losses = slices.DeleteFunc(append(l.losses, m.at), func(t time.Time) bool { return m.at.Sub(t) >= stormTime })
-	if len(l.losses) >= stormLosses {
+	m.link.kind = f.Kind
+	if !m.replaceable() {
 		m.breakOff(EndLost)
 		return
 	}
-	m.unlink(why)
+	f.Other = m.policy.Failover
+	try := m.link.tries.Lost(m.at, f)
+	if try.Over && !m.ending() {
+		m.breakOff(EndLost)
+		return
+	}
+	m.unlink(why, try)
 }
 
-// unlink gives the connection up, and asks for another one. What the model has said still sounds;
+// linkFailed takes a failed attempt to open a connection.
+func (m *machine) linkFailed(f Loss) {
+	if !m.down() || m.phase == PhaseEnded {
+		return
+	}
+	f.Other = m.policy.Failover
+	m.link.kind = f.Kind
+	if try := m.link.tries.Lost(m.at, f); try.Over {
+		m.breakOff(EndLost)
+	} else {
+		m.do(Redial{After: try.After, Other: try.Other})
+	}
+}
+
+// LastAttempt reports whether no attempt follows if the present one fails for that reason.
+func (s State) LastAttempt(at time.Time, f Loss) bool {
+	f.Other = s.policy.Failover
+	return s.link.tries.Lost(at, f).Over // a copy: s does not change
+}
+
+// unlink gives the connection up, and asks for another one as try says. What the model has said still sounds;
 // what it has not said is asked for again on the next connection.
-func (m *machine) unlink(why LinkReason) {
+func (m *machine) unlink(why LinkReason, try Attempt) {
 	l := &m.link
 	calls, deferred := m.calls.UnderWay(), l.deferred
 	handle := ""
@@ -253,7 +290,7 @@ func (m *machine) unlink(why LinkReason) {
 	}
 	m.noMoreWords()
 	m.switching.confirmBy = time.Time{} // it will not come
-	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, losses: l.losses, unsent: l.unsent, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
+	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, tries: l.tries, kind: l.kind, unsent: l.unsent, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
 	if why == LinkMoving {
 		m.goOnSpeaking(false) // what is kept stays in this process
@@ -276,7 +313,7 @@ func (m *machine) unlink(why LinkReason) {
 		m.do(Moving{Handle: handle})
 		return
 	}
-	m.do(SwitchLink{Reason: why, Handle: handle, Calls: calls, Deferred: deferred})
+	m.do(SwitchLink{Reason: why, Handle: handle, Calls: calls, Deferred: deferred, After: try.After, Other: try.Other})
 	if why != LinkExpired && (l.speech || m.turn != nil && m.turn.stage != done) {
 		m.tellAway()
 	}
@@ -306,6 +343,7 @@ func (m *machine) linkBack(in LinkBack) {
 		return
 	}
 	m.caps = in.Caps
+	l.tries.open(m.at)
 	away := m.at.Sub(l.lostAt)
 	l.lostAt, l.unsent = time.Time{}, nil
 	if l.told {
@@ -448,7 +486,7 @@ func (m *machine) asked() {
 func (m *machine) proves() bool {
 	l := &m.link
 	if l.proof == unasked && !m.ending() && !m.user.speaks() && m.user.spokenAt.Before(l.awayAt) {
-		m.linkLost(LinkUnanswered)
+		m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry})
 		return false
 	}
 	l.proof, l.proofBy = proven, time.Time{}
@@ -465,7 +503,7 @@ func (m *machine) watchLink() {
 			m.tellAway()
 		}
 	case l.proof == asked && !m.ending() && !m.user.speaks() && !m.at.Before(l.proofBy):
-		m.linkLost(LinkUnanswered)
+		m.linkLost(LinkUnanswered, Loss{Kind: transport.KindRetry})
 	}
 }
 
@@ -493,7 +531,14 @@ func (s State) linkDue(sooner func(time.Time)) {
 	if !active || l.by.IsZero() && !s.moves() && s.switching.next == nil {
 		return
 	}
-	sooner(l.by)
+	ready := l.tries.due(l.seen)
+	if by := l.by; !by.IsZero() {
+		if by.Before(ready) {
+			by = ready
+		}
+		sooner(by)
+	}
+	later(ready)
 	later(l.from)
 	later(l.lateAt())
 	if s.moves() || s.switching.next != nil || !l.seen.Before(l.from) {

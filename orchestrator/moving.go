@@ -11,7 +11,7 @@ type Move struct{ By time.Time }
 // Moving gives the session up. The connection to the model is given up as by SwitchLink, with the
 // provider's Handle from which the conversation can be resumed; an empty Handle means that the
 // provider must be told the conversation again. Either the session ends here, or nobody could be
-// given it: then another connection is opened as after SwitchLink, and LinkBack or LinkGone reports
+// given it: then another connection is opened as after SwitchLink, and LinkBack or LinkFailed reports
 // the result.
 type Moving struct{ Handle string }
 
@@ -59,5 +59,5 @@ func (m *machine) leave() {
 		m.do(Moving{})
 		return
 	}
-	m.unlink(LinkMoving)
+	m.unlink(LinkMoving, Attempt{})
 }

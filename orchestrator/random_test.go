@@ -151,8 +151,9 @@ func (tk *talk) pass(d time.Duration) {
 		tk.watch.wakes(tk.at, tk.state.WakeAt())
 	}
 	tk.at = until
-	if tk.state.down() && !tk.at.Before(tk.state.link.lostAt.Add(linkPatience)) {
-		tk.take(LinkGone{}) // the session bounds the wait
+	for tk.state.down() && tk.state.phase != PhaseEnded && !tk.at.Before(tk.state.link.lostAt.Add(linkPatience)) {
+		tk.take(LinkFailed{Kind: transport.KindRetry}) // the session bounds each attempt
+		tk.at = tk.at.Add(longestPause)
 	}
 }
 
@@ -195,13 +196,13 @@ func (tk *talk) step() {
 func (tk *talk) linkInput() Input {
 	switch n := tk.rng.IntN(12); {
 	case tk.state.down() && n == 0 && tk.rng.IntN(8) == 0:
-		return LinkGone{}
+		return LinkFailed{Kind: transport.Kinds()[tk.rng.IntN(len(transport.Kinds()))]}
 	case tk.state.down() && tk.state.ending():
 		return Tick{} // nothing has asked for a new connection
 	case tk.state.down():
 		return tk.back()
 	case n < 3:
-		return LinkLost{}
+		return LinkLost{Kind: transport.KindRetry}
 	case n < 4:
 		return Move{By: tk.at.Add(time.Duration(tk.rng.IntN(20)) * time.Second)}
 	case n < 6:

@@ -221,7 +221,8 @@ func (m *machine) restored(in Restored) {
 		in.Handle = "" // the provider believes that the user has heard everything
 	}
 	m.link.handle, m.link.fresh = in.Handle, in.Handle != ""
-	m.unlink(LinkTaken)
+	m.link.tries.closed() // this process has had none yet
+	m.unlink(LinkTaken, Attempt{})
 	if in.SaidAgain {
 		m.saidAgain()
 	}

@@ -74,6 +74,16 @@ func (w words) num(key string) int64 {
 
 func (w words) ms(key string) time.Duration { return time.Duration(w.num(key)) * time.Millisecond }
 
+// kind is the kind of a failure, by default that of a connection that broke.
+func (w words) kind() transport.Kind {
+	for _, k := range transport.Kinds() {
+		if k.String() == w.id("kind") {
+			return k
+		}
+	}
+	return transport.KindRetry
+}
+
 func (w words) time(key string) time.Time { return epoch.Add(w.ms(key)) }
 
 // caps is the sort of model that the first line of a script names.
@@ -99,7 +109,7 @@ func (w words) caps() transport.Capabilities {
 
 // policy is what the first line says of the operator's rules.
 func (w words) policy() Policy {
-	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
+	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), Failover: w.has("failover"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
 	p.Tools.Questions = policy.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if tool := w.id("confirm"); tool != "" {
@@ -210,15 +220,15 @@ func (w words) input() Input {
 	case "move":
 		return Move{By: w.time("by")}
 	case "lost":
-		return LinkLost{}
+		return LinkLost{Kind: w.kind(), After: w.ms("after")}
 	case "back":
 		caps := w.state.caps
 		if w.has("no_items") {
 			caps.AddItem = transport.AddItemNone
 		}
 		return LinkBack{Caps: caps, How: LinkHow(w.id("how")), Kept: w.has("kept")}
-	case "gone":
-		return LinkGone{}
+	case "failed":
+		return LinkFailed{Kind: w.kind(), After: w.ms("after")}
 	case "agent":
 		return AgentFound{w.agent()}
 	case "switch":

@@ -58,6 +58,14 @@ func show(a Action) string {
 		if a.Deferred {
 			line += " deferred"
 		}
+		return line + showAttempt(a.After, a.Other)
+	case Redial:
+		return "Redial" + showAttempt(a.After, a.Other)
+	case End:
+		line := fmt.Sprintf("End{Reason:%s}", a.Reason)
+		if a.Kind != 0 {
+			line += " kind=" + a.Kind.String()
+		}
 		return line
 	case Audit:
 		return showRecord(a.Record)
@@ -78,6 +86,18 @@ func show(a Action) string {
 	default:
 		return strings.TrimPrefix(fmt.Sprintf("%T%+v", a, a), "orchestrator.")
 	}
+}
+
+// showAttempt prints how another attempt is made.
+func showAttempt(after time.Duration, other bool) string {
+	line := ""
+	if after > 0 {
+		line += fmt.Sprintf(" after=%dms", after.Milliseconds())
+	}
+	if other {
+		line += " other"
+	}
+	return line
 }
 
 // showTold prints what the client is told of a call or a question.

@@ -41,6 +41,8 @@ type Policy struct {
 	// Relink lets the session replace the connection to a model that can go on with a
 	// conversation; see [Replaceable]. Without it, the session ends with its connection.
 	Relink bool
+	// Failover means that there is another provider, which an Attempt may ask.
+	Failover bool
 	// Tools are the rules for tool calls. Tools.Mode is ignored: it is always voice.
 	Tools policy.Rules
 	// ResumeGrace is how long a session goes on without a client before it ends. Zero means that it
@@ -342,8 +344,10 @@ const (
 // declares to be the gateway's: Step puts it before its own words to the model, and removes it
 // from all other text that goes there.
 func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapshot, own mark.Mark, now time.Time) State {
+	l := link{tries: NewAttempts(linkPatience, uint16(now.UnixNano()/int64(time.Microsecond)))}
+	l.tries.open(now)
 	return State{
-		caps: caps, policy: rules, mark: own, startedAt: now, lastActive: now, phase: PhaseConnecting,
+		caps: caps, link: l, policy: rules, mark: own, startedAt: now, lastActive: now, phase: PhaseConnecting,
 		calls: calls.New(tools, &rules.calls), page: &page{},
 	}
 }

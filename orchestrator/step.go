@@ -143,7 +143,7 @@ func (m *machine) take(in Input) {
 		m.ofUser(in)
 	case Played:
 		m.played(in)
-	case LinkExpiring, LinkLost, LinkBack, LinkGone, Move:
+	case LinkExpiring, LinkLost, LinkBack, LinkFailed, Move:
 		m.ofLink(in)
 	case OfCall:
 		m.ofCall(in.In)
@@ -257,7 +257,11 @@ func (m *machine) end(reason EndReason) {
 	}
 	m.phase = PhaseEnded
 	m.keepContexts()
-	m.do(End{reason})
+	end := End{Reason: reason}
+	if reason == EndLost {
+		end.Kind = m.link.kind
+	}
+	m.do(end)
 	m.nothingMore()
 }
 
@@ -305,7 +309,8 @@ func (m *machine) end(reason EndReason) {
 //	what a page tells a model   | the end of the answer and its | the model is told NudgeAfter after
 //	that it would interrupt     | calls, or the next question   | speech or a result without an answer
 //	how far a call is           | the same, and a few seconds   | the model is told
-//	a new connection            | LinkBack or LinkGone          | the session bounds it by linkPatience
+//	a new connection            | LinkBack or LinkFailed        | the session bounds each attempt, and
+//	                            |                               | Attempts the number of them
 //	a turn that a lost          | its answer                    | linkPatience after the loss it fails
 //	connection has cut off      |                               |
 //

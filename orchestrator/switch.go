@@ -103,7 +103,7 @@ func (m *machine) relinkAs() (notice string) {
 		if next.Elsewhere {
 			m.link.fresh = false // the handle is another model's
 		}
-		m.unlink(LinkAgent)
+		m.unlinkPlanned(LinkAgent)
 	}
 	return prompts.SwitchedNotice(next.Name, words)
 }
@@ -137,7 +137,7 @@ func (m *machine) switchLater() {
 		}
 	case m.down():
 		m.becomes()
-	case m.quiet() && !m.awaitsHandle():
+	case m.quiet() && !m.at.Before(m.link.tries.due(m.at)) && !m.awaitsHandle():
 		m.relinkAs()
 	}
 }
@@ -152,7 +152,7 @@ func (m *machine) reconfigured(ev transport.Reconfigured) {
 		return
 	}
 	if ev.Err != nil && m.replaceable() {
-		m.unlink(LinkAgent)
+		m.unlinkPlanned(LinkAgent)
 		return
 	}
 	m.goOnAs()

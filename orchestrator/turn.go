@@ -97,7 +97,8 @@ func (m *machine) endTurn() {
 		status = TurnInterrupted
 	}
 	if status == TurnCompleted {
-		m.link.losses, m.turns.answered = nil, m.remembered(t)
+		m.turns.answered = m.remembered(t)
+		m.link.tries.proved()
 	}
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }

@@ -14,7 +14,7 @@ import (
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 1000; o.Limits.PerAddress = 1000 })
-		st.fake.Refuse(breakerFailures*connectTries, scriptedError("dial", transport.KindRetry))
+		st.fake.Refuse(1000, scriptedError("dial", transport.KindRetry))
 		for range breakerFailures {
 			c := st.connect(startText)
 			for !c.isOver() {
@@ -29,6 +29,7 @@ func TestBreaker(t *testing.T) {
 		}
 		before := st.fake.Attempts()
 		pass(breakerRest)
+		st.fake.Relent()
 		st.started()
 		synctest.Wait()
 		if n := st.fake.Attempts() - before; n != 1 {

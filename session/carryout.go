@@ -38,12 +38,12 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.decided(a)
 	case orchestrator.IntentDecided, orchestrator.AgentSwitched, orchestrator.JobTold:
 		s.decision(a)
-	case orchestrator.SwitchLink, orchestrator.Moving:
+	case orchestrator.SwitchLink, orchestrator.Redial, orchestrator.Moving:
 		s.unlink(a)
 	case orchestrator.MuteUser:
 		s.muted.Store(true)
 	case orchestrator.End:
-		s.end(s.endCause(a.Reason))
+		s.end(s.endCause(a))
 	case orchestrator.ToolEnded:
 		s.tell(a.Message())
 		s.showCall(a)

@@ -10,6 +10,7 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/protocol/closecode"
 	"voicegw/protocol/errcode"
+	"voicegw/transport"
 )
 
 // Cause is the reason why a session ended. Causes are passed as causes of contexts; one table
@@ -37,7 +38,7 @@ func (c *Cause) retryable() bool {
 	if r := errcode.RetryOf(c.Code); r != errcode.Says {
 		return r == errcode.Later
 	}
-	return c != causeRefused // the operator must look into it
+	return c.Reason != causeRefused.Reason // the operator must look into it
 }
 
 // The causes whose words are fixed; refusal makes those whose words vary. docs/protocol.md lists them; a test
@@ -182,17 +183,47 @@ func causeOf(err error) *Cause {
 	return causeInternal
 }
 
+// unreached returns the cause for a session that cannot begin because of such a failure.
+func unreached(kind transport.Kind) *Cause {
+	f := kind.Failure()
+	c := *causeUnavailable
+	if !f.Later {
+		c = *causeRefused
+	}
+	if f.Words != "" {
+		c.Message = f.Words
+	}
+	return &c
+}
+
+// lostBy returns the cause for a session whose connection to the model was lost for that reason and could
+// not be replaced.
+func lostBy(kind transport.Kind) *Cause {
+	switch f := kind.Failure(); {
+	case kind == transport.KindExpired:
+		return causeExpired
+	case kind == transport.KindRetry || kind == 0 || f.Words == "":
+		return causeLost
+	case !f.Later:
+		return unreached(kind)
+	default:
+		c := *causeLost
+		c.Message = f.Words
+		return &c
+	}
+}
+
 // endCause returns the cause for an end that the orchestrator has decided.
-func (s *session) endCause(r orchestrator.EndReason) *Cause {
-	if until := s.blockedUntil.Load(); r == orchestrator.EndTool && until != nil {
+func (s *session) endCause(a orchestrator.End) *Cause {
+	if until := s.blockedUntil.Load(); a.Reason == orchestrator.EndTool && until != nil {
 		return blocked(*until)
 	}
-	return endCause(r)
+	return endCause(a)
 }
 
 // endCause maps the orchestrator's reasons to causes.
-func endCause(r orchestrator.EndReason) *Cause {
-	switch r {
+func endCause(a orchestrator.End) *Cause {
+	switch a.Reason {
 	case orchestrator.EndHungUp:
 		return causeHungUp
 	case orchestrator.EndIdle:
@@ -208,7 +239,7 @@ func endCause(r orchestrator.EndReason) *Cause {
 	case orchestrator.EndBudget:
 		return causeUsedUp
 	case orchestrator.EndLost:
-		return causeLost
+		return lostBy(a.Kind)
 	default:
 		return causeInternal
 	}

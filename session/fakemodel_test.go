@@ -75,11 +75,11 @@ func (f *fakeModel) Connect(ctx context.Context, setup transport.Setup) (transpo
 		select {
 		case <-stalled:
 		case <-ctx.Done():
-			return nil, f.fail("dial", transport.KindRetry, context.Cause(ctx))
+			return nil, f.fail("dial", transport.KindTimeout, context.Cause(ctx))
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, f.fail("dial", transport.KindRetry, context.Cause(ctx))
+		return nil, f.fail("dial", transport.KindTimeout, context.Cause(ctx))
 	}
 
 	f.mu.Lock()
@@ -108,6 +108,13 @@ func (f *fakeModel) Refuse(times int, err error) {
 	for range times {
 		f.refuse = append(f.refuse, err)
 	}
+}
+
+// Relent makes Connect refuse nothing more.
+func (f *fakeModel) Relent() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = nil
 }
 
 // StallConnect makes Connect wait until release is called or its context ends.
@@ -148,6 +155,17 @@ func (f *fakeModel) Accept(t testing.TB) *fakeConn {
 			t.Fatal("session: no connection was opened")
 		}
 	}
+}
+
+// Waiting returns the next connection that has not been accepted yet, and accepts it; nil without one.
+func (f *fakeModel) Waiting() *fakeConn {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.taken == len(f.conns) {
+		return nil
+	}
+	f.taken++
+	return f.conns[f.taken-1]
 }
 
 // Setups returns the Setup of every Connect so far, including refused ones.

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
@@ -58,15 +56,10 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 	}
 	g.provider = m.instead(m.providerOf(&g.wish), g.start.Provider != "")
 	g.mark = mark.New()
-	setup := m.setup(&g.wish, g.provider)
-	g.instructed = int64(len(setup.Instructions))
-	g.voice = setup.Voice
 	if !m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable
 	}
-	conn, cause := m.connect(m.ctx(), g.provider, setup, g.logger)
-	m.breakers[g.provider].report(cause != causeUnavailable, time.Now())
-	return conn, cause
+	return m.connect(m.ctx(), g)
 }
 
 // readStart waits for session.start and checks its contents.
@@ -179,36 +172,54 @@ func (m *Manager) voice(w *wish, provider string) string {
 	return cmp.Or(w.start.Voice, w.agent.Voices[provider])
 }
 
-// connectTries is how often a connection is tried if the failure may pass.
-const connectTries = 3
+// attemptTime returns how long one attempt to connect may take, if all may take as long as given. A
+// provider that hangs leaves time for another attempt, or for another provider.
+func attemptTime(all time.Duration) time.Duration { return all * 2 / 5 }
 
-// connect opens a connection to a provider's model, and tries again if that may help.
-func (m *Manager) connect(ctx context.Context, provider string, setup transport.Setup, logger *slog.Logger) (transport.Conn, *Cause) {
-	tr := m.options().Transports[provider]
-	ctx, cancel := context.WithTimeout(ctx, m.options().Limits.ConnectTimeout)
+// connect opens a connection to the model of g.provider, and tries again if that may help. If another
+// provider may take over, and does, it is g.provider afterwards.
+func (m *Manager) connect(ctx context.Context, g *guest) (transport.Conn, *Cause) {
+	limit := m.options().Limits.ConnectTimeout
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval = 250 * time.Millisecond
-	conn, err := backoff.Retry(ctx, func() (transport.Conn, error) {
-		conn, err := m.dial(ctx, provider, setup, orchestrator.LinkFresh)
-		if err != nil && !transport.KindOf(err).Retryable() {
-			return nil, backoff.Permanent(err)
+	other := m.options().Fallback
+	if other == g.provider || g.start.Provider != "" {
+		other = "" // there is none, or the client wants this one
+	}
+	tries := orchestrator.NewAttempts(limit, uint16(rand.Uint32()))
+	tries.Planned(time.Now())
+	for {
+		setup := m.setup(&g.wish, g.provider)
+		g.instructed, g.voice = int64(len(setup.Instructions)), setup.Voice
+		attempt, done := context.WithTimeout(ctx, attemptTime(limit))
+		conn, err := m.dial(attempt, g.provider, setup, orchestrator.LinkFresh)
+		done()
+		if err == nil {
+			m.breakers[g.provider].report(true, time.Now())
+			return conn, nil
 		}
-		return conn, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxTries(connectTries), backoff.WithNotify(func(err error, _ time.Duration) {
-		logger.Info("connecting to the model failed, trying again", "provider", tr.Name(), "kind", transport.KindOf(err).String(), "error", err)
-	}))
-	if err == nil {
-		return conn, nil
+		if m.ctx().Err() != nil {
+			return nil, causeOf(context.Cause(m.ctx()))
+		}
+		kind, after := lossOf(err)
+		next := tries.Lost(time.Now(), orchestrator.Loss{Kind: kind, After: after, Other: other != ""})
+		over := next.Over || ctx.Err() != nil
+		g.logger.Log(ctx, levelOf(err), "connecting to the model failed", "provider", g.provider, "kind", kind.String(), "again", !over, "error", err)
+		if over || next.Other {
+			m.breakers[g.provider].report(!kind.Retryable(), time.Now())
+		}
+		if over {
+			return nil, unreached(kind)
+		}
+		if next.Other {
+			g.logger.Warn("another provider takes over", "from", g.provider, "to", other)
+			g.provider, other = other, g.provider
+		}
+		select {
+		case <-time.After(next.After):
+		case <-ctx.Done():
+		}
 	}
-	if m.ctx().Err() != nil {
-		return nil, causeOf(context.Cause(m.ctx()))
-	}
-	logger.Warn("connecting to the model failed", "provider", tr.Name(), "kind", transport.KindOf(err).String(), "error", err)
-	if k := transport.KindOf(err); k != 0 && !k.Retryable() {
-		return nil, causeRefused
-	}
-	return nil, causeUnavailable
 }
 
 // dial makes one attempt to reach a provider's model, and tells the observer of it.

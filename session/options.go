@@ -167,7 +167,7 @@ func (o Options) withDefaults() Options {
 		o.now = time.Now
 	}
 	o.Limits = o.Limits.withDefaults()
-	o.Policy.Relink = true
+	o.Policy.Relink, o.Policy.Failover = true, o.Fallback != ""
 	o.rules = orchestrator.NewRules(o.Policy)
 	if o.Agent.Name == "" {
 		o.Agent.Name = defaults.AgentName

@@ -3,18 +3,14 @@ package session
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
 	"voicegw/transport"
 )
-
-// linkBudget bounds the way to a new connection; with it a session without one ends.
-const linkBudget = 30 * time.Second
 
 // redialer opens new connections for a session that has begun. It is immutable.
 type redialer struct {
@@ -40,23 +36,8 @@ func breakOf(err error) Broken {
 	return b
 }
 
-// relinks reports whether a connection of l that ended with err may be replaced.
-func (l *link) relinks(err error) bool {
-	s := l.s
-	if s.redial.Load() == nil || !s.opts.Policy.Relink || !orchestrator.Replaceable(l.info().Capabilities) {
-		return false
-	}
-	switch kind := transport.KindOf(err); kind {
-	case transport.KindAuth, transport.KindQuota:
-		return s.opts.Fallback != "" && s.opts.Fallback != l.info().Provider
-	default:
-		return kind.Retryable()
-	}
-}
-
-// lost takes the end of the model's connection: another one is asked for, or the session ends. An
-// older link, or one that was given up, changes nothing. A failed send ends the connection; hear
-// then reports it, after everything that has still come.
+// lost takes the end of the model's connection. An older link, or one that was given up, changes
+// nothing. A failed send ends the connection; hear then reports it, after everything that has still come.
 func (l *link) lost(op string, err error) {
 	s := l.s
 	s.mu.Lock()
@@ -67,23 +48,38 @@ func (l *link) lost(op string, err error) {
 	if l.failed == nil {
 		l.failed = err
 		l.told(breakOf(err))
-		s.log().Warn("model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
+		s.log().Log(context.Background(), levelOf(err), "model lost", "op", op, "kind", transport.KindOf(err).String(), "error", err)
 	}
-	again := l.relinks(l.failed)
-	if !again {
-		s.end(lost(l.failed))
+	begun := s.redial.Load() != nil
+	if !begun {
+		s.end(endCause(orchestrator.End{Reason: orchestrator.EndLost, Kind: transport.KindOf(l.failed)}))
 	}
 	s.mu.Unlock()
 	switch {
-	case !again:
+	case !begun:
 	case op == "recv":
 		l.audioDone(l.item)
-		s.take(l, orchestrator.LinkLost{})
+		kind, after := lossOf(l.failed)
+		s.take(l, orchestrator.LinkLost{Kind: kind, After: after})
 	default:
 		if err := l.conn.Close(); err != nil {
 			s.log().Debug("closing the model's connection", "error", err)
 		}
 	}
+}
+
+// lossOf returns the kind of an error, and how long the provider asks to wait.
+func lossOf(err error) (transport.Kind, time.Duration) {
+	if te, ok := errors.AsType[*transport.Error](err); ok {
+		return te.Kind, te.RetryAfter
+	}
+	return transport.KindRetry, 0
+}
+
+// levelOf returns the level at which an error of a model is logged.
+func levelOf(err error) slog.Level {
+	kind, _ := lossOf(err)
+	return kind.Failure().Level
 }
 
 // How long before its end a connection is replaced: from spareQuiet on at a quiet moment, and at the
@@ -113,6 +109,8 @@ func (s *session) unlink(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.SwitchLink:
 		s.switchLink(a)
+	case orchestrator.Redial:
+		s.redialed(a)
 	case orchestrator.Moving:
 		s.moveOut(a)
 	}
@@ -123,11 +121,13 @@ func (s *session) unlink(a orchestrator.Action) {
 func (s *session) switchLink(a orchestrator.SwitchLink) {
 	old := s.linked.Load()
 	old.gone = true
+	provider := s.agentsProvider(a.Reason)
 	s.up.hold()
-	w := &way{s: s, redial: s.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {}}
+	w := &way{s: s, redial: s.redial.Load(), from: old, began: time.Now(), reason: a.Reason, handle: a.Handle, past: s.past(), stop: func() {},
+		provider: provider, next: &orchestrator.Redial{After: a.After, Other: a.Other}}
 	s.way = w
 	s.log().Info("the model's connection is replaced", "reason", string(a.Reason), "link", old.gen, "resumes", a.Handle != "",
-		"calls", a.Calls, "deferred", a.Deferred)
+		"calls", a.Calls, "deferred", a.Deferred, "wait_ms", a.After.Milliseconds())
 	s.readers.Go(w.walk)
 }
 
@@ -153,8 +153,13 @@ type way struct {
 	reason  orchestrator.LinkReason
 	handle  string // to resume with; empty once it was refused
 	past    []transport.Past
-	refused int                // how often the history was not taken
-	stop    context.CancelFunc // ends the present attempt; guarded by the session's mu
+	refused int // how often the history was not taken
+	// provider is the one that is asked.
+	provider string
+
+	// Guarded by the session's mu.
+	stop context.CancelFunc   // ends the present attempt
+	next *orchestrator.Redial // the next attempt, as the step has decided it; nil without one
 
 	gaveBack bool // the session was to be taken again, because no model could be reached
 }
@@ -173,18 +178,42 @@ func (w *way) walk() {
 			return
 		}
 		err := w.reach()
-		if errors.Is(err, errLeaving) || errors.Is(err, errOtherAgent) {
-			continue
+		switch {
+		case errors.Is(err, errLeaving) || errors.Is(err, errOtherAgent):
+		case err == nil || s.isOver():
+			return
+		case !w.failed(err):
+			return
 		}
-		if err != nil && !s.isOver() {
-			s.log().Warn("the model cannot be reached again", "kind", transport.KindOf(err).String(), "error", err)
-			if s.givesBack(w) {
-				continue
-			}
-			w.from.told(Relinked{Why: w.reason, Gap: time.Since(w.began)})
-			s.dispatch(orchestrator.LinkGone{})
-		}
-		return
+	}
+}
+
+// failed takes a failed attempt. It returns false if no attempt follows.
+func (w *way) failed(err error) (again bool) {
+	s := w.s
+	kind, after := lossOf(err)
+	s.log().Log(context.Background(), levelOf(err), "connecting to the model again failed", "provider", w.provider, "kind", kind.String(), "error", err)
+	if s.givesBack(w, orchestrator.Loss{Kind: kind, After: after}) {
+		return true
+	}
+	s.dispatch(orchestrator.LinkFailed{Kind: kind, After: after})
+	s.mu.Lock()
+	again = w.next != nil || s.giving != nil
+	if !again {
+		s.way = nil
+	}
+	s.mu.Unlock()
+	if !again {
+		s.log().Warn("the model cannot be reached again", "provider", w.provider, "kind", kind.String(), "error", err)
+		w.from.told(Relinked{Why: w.reason, Gap: time.Since(w.began)})
+	}
+	return again
+}
+
+// redialed takes the step's decision on the next attempt. The caller must hold mu.
+func (s *session) redialed(a orchestrator.Redial) {
+	if s.way != nil {
+		s.way.next = &a
 	}
 }
 
@@ -194,89 +223,108 @@ var errLeaving = errors.New("the session is given up")
 // errOtherAgent: another agent goes on than the connection was opened for.
 var errOtherAgent = errors.New("the agent has changed meanwhile")
 
-// reach opens a connection and makes it the session's link.
+// reach makes one attempt to open a connection, and makes it the session's link.
 func (w *way) reach() error {
 	s := w.s
-	ctx, cancel := context.WithTimeout(s.context(), linkBudget)
+	ctx, cancel := context.WithCancel(s.context())
 	defer cancel()
 	s.mu.Lock()
 	w.stop = cancel
+	next := w.next
+	w.next = nil
 	if now := s.redial.Load(); now != w.redial {
 		w.redial, w.handle, w.past = now, "", s.past()
+		w.provider = s.agentsProvider(orchestrator.LinkAgent)
 	}
 	leaving := s.giving != nil
 	s.mu.Unlock()
 	if leaving {
 		return errLeaving
 	}
+	if next != nil {
+		if err := w.wait(ctx, *next); err != nil {
+			return w.stopped(err)
+		}
+	}
 	conn, how, err := w.connect(ctx)
 	if err == nil {
 		return w.arrive(conn, how)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.giving != nil {
+	return w.stopped(err)
+}
+
+// stopped returns errLeaving instead of the error of an attempt that ends because the session leaves.
+func (w *way) stopped(err error) error {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.s.giving != nil {
 		return errLeaving
 	}
-	s.way = nil
 	return err
 }
 
-// providers returns whom to ask for a connection: the provider of the last one, and whoever takes
-// over from it.
-func (w *way) providers() []string {
-	o := w.s.opts
-	first := w.from.info().Provider
-	if w.reason == orchestrator.LinkAgent {
-		first = w.redial.provider // the agent may have another one than the agent before
+// wait pauses before an attempt, and turns to the other provider if the step wants that.
+func (w *way) wait(ctx context.Context, next orchestrator.Redial) error {
+	if next.Other {
+		if other := w.s.otherProvider(w.provider); other != "" {
+			w.s.log().Warn("another provider takes over", "from", w.provider, "to", other)
+			w.provider, w.handle = other, ""
+		}
 	}
-	if _, ok := o.Transports[first]; !ok {
-		first = w.redial.provider
+	if next.After <= 0 {
+		return nil
 	}
-	if o.Fallback == "" || o.Fallback == first {
-		return []string{first}
+	pause := time.NewTimer(next.After)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	return []string{first, o.Fallback}
 }
 
-// patientTries is how often the provider of the last connection is tried before another one.
-const patientTries = 2
+// agentsProvider returns the provider to ask for a connection: that of the last one, or the agent's own
+// if another agent goes on.
+func (s *session) agentsProvider(why orchestrator.LinkReason) string {
+	own, last := s.redial.Load().provider, s.linked.Load().info().Provider
+	if _, ok := s.opts.Transports[last]; !ok || why == orchestrator.LinkAgent {
+		return own
+	}
+	return last
+}
 
-// connect tries until a connection is open, the failure is final, or ctx ends. The provider of the
-// last connection is tried first; if it is away, or refuses for good, the fallback takes over.
+// otherProvider returns the provider that takes over from another one; empty without one.
+func (s *session) otherProvider(from string) string {
+	switch own := s.redial.Load().provider; {
+	case s.opts.Fallback == "":
+		return ""
+	case from != s.opts.Fallback:
+		return s.opts.Fallback
+	case own != from:
+		return own
+	case s.opts.Provider != from:
+		return s.opts.Provider
+	}
+	return ""
+}
+
+// connect asks the provider for a connection. It asks for less after a refusal of a handle or a history.
 func (w *way) connect(ctx context.Context) (transport.Conn, orchestrator.LinkHow, error) {
-	m, whom := w.redial.m, w.providers()
-	tries := 0
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 250*time.Millisecond, 4*time.Second
 	for {
-		provider := whom[0]
-		conn, how, err := w.try(ctx, provider)
+		conn, how, err := w.try(ctx, w.provider)
 		if err == nil {
-			m.breakers[provider].report(true, time.Now())
+			w.redial.m.breakers[w.provider].report(true, time.Now())
 			return conn, how, nil
 		}
-		w.s.log().Info("connecting to the model again failed", "provider", provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
-		if w.less(err) {
+		if ctx.Err() == nil && w.less(err) {
+			w.s.log().Info("the model refuses how the conversation goes on", "provider", w.provider, "how", string(how), "kind", transport.KindOf(err).String(), "error", err)
 			continue
 		}
-		kind := transport.KindOf(err)
-		final := !kind.Retryable() && kind != transport.KindQuota // which some providers say of too many requests
-		if tries++; len(whom) > 1 && (!kind.Retryable() || tries >= patientTries) && ctx.Err() == nil {
-			m.breakers[provider].report(!kind.Retryable(), time.Now())
-			w.s.log().Warn("another provider takes over", "from", provider, "to", whom[1])
-			whom, w.handle, tries = whom[1:], "", 0
-			continue
+		if ctx.Err() == nil {
+			w.redial.m.breakers[w.provider].report(!transport.KindOf(err).Retryable(), time.Now())
 		}
-		if ctx.Err() != nil || final {
-			m.breakers[provider].report(final, time.Now())
-			return nil, how, err
-		}
-		select {
-		case <-time.After(wait.NextBackOff()):
-		case <-ctx.Done():
-			return nil, how, err
-		}
+		return nil, how, err
 	}
 }
 
@@ -291,7 +339,11 @@ func (w *way) try(ctx context.Context, provider string) (transport.Conn, orchest
 		setup.History, setup.Reanchor = w.past, r.mark.Notice(prompts.GoOn)
 		how = orchestrator.LinkReplayed
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.s.opts.Limits.ConnectTimeout)
+	limit := attemptTime(w.s.opts.Limits.ConnectTimeout)
+	if how == orchestrator.LinkReplayed {
+		limit *= 2 // the provider takes in a long history
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	conn, err := r.m.dial(ctx, provider, setup, how)
 	return conn, how, err

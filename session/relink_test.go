@@ -366,8 +366,11 @@ func TestNobodyAnswersTheDial(t *testing.T) {
 			pass(100 * time.Millisecond)
 			synctest.Wait()
 		}
-		if took := time.Since(lost).Round(time.Second); took != linkBudget {
+		if took := time.Since(lost); took < 20*time.Second || took > 30*time.Second {
 			t.Errorf("it took %v", took)
+		}
+		if n := st.fake.Attempts(); n > 16 {
+			t.Errorf("%d attempts", n)
 		}
 		c.expect(t, "provider.reconnecting", "error provider_lost", "session.ended provider_lost")
 	})
@@ -381,6 +384,7 @@ func TestFinalRefusal(t *testing.T) {
 		synctest.Wait()
 		st.fake.Refuse(1000, scriptedError("dial", transport.KindAuth))
 		model.FailRecv(broken())
+		pass(time.Second)
 		synctest.Wait()
 		if n := st.fake.Attempts(); n != 2 || !c.isOver() {
 			t.Errorf("%d attempts, over: %v", n, c.isOver())

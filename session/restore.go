@@ -247,10 +247,10 @@ func (s *session) beginAgain(at *restoring) {
 
 // givesBack begins to give up, once, a session that was taken over and whose model cannot be reached
 // from here, so that it can be taken again.
-func (s *session) givesBack(w *way) bool {
+func (s *session) givesBack(w *way, why orchestrator.Loss) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() {
+	if _, never := w.from.conn.(noModel); !never || w.gaveBack || s.isOver() || s.giving != nil || !s.state.LastAttempt(time.Now(), why) {
 		return false
 	}
 	c, err := s.checkpoint("")

@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -547,13 +546,4 @@ func (s *session) command(cmd transport.Command, record *audit.Record) {
 	if !s.up.pushCommand(cmd, record) {
 		s.end(causeStalled)
 	}
-}
-
-// lost returns the cause for an error of the model's connection.
-func lost(err error) *Cause {
-	var te *transport.Error
-	if errors.As(err, &te) && te.Kind == transport.KindExpired {
-		return causeExpired
-	}
-	return causeLost
 }

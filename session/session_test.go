@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/coder/websocket"
+
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
 	"voicegw/audit"
@@ -394,11 +396,13 @@ func TestStalledModelDropsOldAudio(t *testing.T) {
 // TestModelEndsByKind: what the end of the model's connection means to a client.
 func TestModelEndsByKind(t *testing.T) {
 	for _, tc := range []struct {
-		kind   transport.Kind
-		reason string
+		kind         transport.Kind
+		code, reason string
+		close        websocket.StatusCode
 	}{
-		{transport.KindRetry, "provider_lost"}, {transport.KindExpired, "provider_expired"},
-		{transport.KindQuota, "provider_lost"}, {transport.KindInvalid, "provider_lost"},
+		{transport.KindRetry, "provider_lost", "provider_lost", closecode.ProviderLost}, {transport.KindExpired, "provider_lost", "provider_expired", closecode.ProviderLost},
+		{transport.KindServer, "provider_lost", "provider_lost", closecode.ProviderLost},
+		{transport.KindQuota, "provider_unavailable", "provider_refused", closecode.ProviderUnavailable}, {transport.KindInvalid, "provider_unavailable", "provider_refused", closecode.ProviderUnavailable},
 	} {
 		t.Run(tc.kind.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -406,8 +410,8 @@ func TestModelEndsByKind(t *testing.T) {
 				c, model := st.started()
 				model.FailRecv(scriptedError("recv", tc.kind))
 				synctest.Wait()
-				c.expect(t, "error provider_lost", "session.ended "+tc.reason)
-				c.ended(t, closecode.ProviderLost)
+				c.expect(t, "error "+tc.code, "session.ended "+tc.reason)
+				c.ended(t, tc.close)
 			})
 		})
 	}

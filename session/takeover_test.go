@@ -269,7 +269,7 @@ func TestTakeoverWithoutAModel(t *testing.T) {
 		r.st.fake.Refuse(1000, scriptedError("dial", transport.KindRetry))
 		r.comeBack(r.position())
 		r.conn.say(`{"type":"input.text","text":"and Bob"}`)
-		pass(linkBudget + time.Second)
+		pass(31 * time.Second)
 		synctest.Wait()
 		r.read(-1)
 		r.conn.expect(t, "session.started", "provider.reconnecting", "session.moving provider_unavailable")

@@ -3,6 +3,7 @@ package session
 import (
 	"time"
 
+	"voicegw/orchestrator"
 	"voicegw/transport"
 )
 
@@ -80,7 +81,7 @@ func (s *session) sendDirect(pcm []byte, again bool) bool {
 
 // stalled takes it that the model accepts no data.
 func (l *link) stalled() {
-	if l.relinks(errStalled) {
+	if l.s.opts.Policy.Relink && orchestrator.Replaceable(l.info().Capabilities) {
 		l.lost("send", errStalled)
 		return
 	}

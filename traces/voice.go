@@ -114,6 +114,13 @@ func (v *voice) take(s session.Step) {
 		return
 	}
 	v.before(s.At, s.In)
+	lost := func(a orchestrator.Action) bool {
+		end, ok := a.(orchestrator.End)
+		return ok && end.Reason == orchestrator.EndLost
+	}
+	if slices.ContainsFunc(s.Actions, lost) {
+		v.changed(s.At, "", "no_connection") // before its turn ends
+	}
 	for _, a := range s.Actions {
 		v.action(s.At, a)
 	}
@@ -177,8 +184,6 @@ func (v *voice) before(at time.Time, in orchestrator.Input) {
 		}
 	case orchestrator.LinkBack:
 		v.changed(at, string(in.How), "")
-	case orchestrator.LinkGone:
-		v.changed(at, "", "no_connection")
 	}
 }
 

@@ -51,7 +51,7 @@ var conversations = map[string]func(*testing.T, *talk){
 		k.model(50, transport.ResponseStarted{ID: "r1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseFailed, Err: &transport.Error{Provider: "openai", Op: "response", Kind: transport.KindQuota, Code: "insufficient_quota"}})
 		k.says()
 		k.does(20, orchestrator.LinkLost{})
-		k.does(2000, orchestrator.LinkGone{})
+		k.does(2000, orchestrator.LinkFailed{Kind: transport.KindAuth})
 	},
 	"lost_connection": func(_ *testing.T, k *talk) {
 		k.says()

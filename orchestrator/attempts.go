@@ -1,0 +1,212 @@
+package orchestrator
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"time"
+
+	"voicegw/transport"
+)
+
+const (
+	// firstPause is the pause after the first failed attempt; each further one doubles it, up to
+	// longestPause. Pauses vary by a quarter, so that sessions do not all return at once.
+	firstPause   = 250 * time.Millisecond
+	longestPause = 4 * time.Second
+	// provenAfter is how long a connection must live, without an answer, until it counts as working.
+	provenAfter = 10 * time.Second
+	// patientTries is how often a provider is tried before another one.
+	patientTries = 2
+	// longestWish is the longest wait that a provider may ask for if there is another one.
+	longestWish = time.Second
+)
+
+// Loss is why a connection or an answer of a model failed.
+type Loss struct {
+	Kind transport.Kind
+	// After is how long the provider asks to wait; zero if it says nothing.
+	After time.Duration
+	// Other means that there is another provider to ask.
+	Other bool
+}
+
+// Attempt says how to go on after a failure.
+type Attempt struct {
+	// After is the pause before the attempt.
+	After time.Duration
+	// Other asks the other provider from now on. The provider asked until now is then the other one.
+	Other bool
+	// Over means that there is no further attempt.
+	Over bool
+}
+
+// Attempts is the budget of a session's connections to its model. Every new connection takes from it,
+// whatever its reason; so does a failed answer. Only a connection that has proved itself, by a completed
+// turn or by its age, fills it again. It is a value without pointers and has no clock: equal arguments
+// give equal results.
+type Attempts struct {
+	within time.Duration
+	seed   uint16 // makes the pauses of sessions different
+
+	made    uint8   // attempts in the present row
+	failed  uint8   // failures of the present provider in that row
+	moved   bool    // the other provider was asked in that row
+	refuses [2]bool // the present and the other provider have refused for good in that row
+
+	// Small, because every session has them: nanoseconds since the Unix epoch, zero for none.
+	since  int64 // when the present row began; zero if all is well
+	opened int64 // when the connection was opened; zero without one
+}
+
+// NewAttempts returns a budget. A row of failed attempts ends within that time. The seed should differ
+// between sessions.
+func NewAttempts(within time.Duration, seed uint16) Attempts {
+	return Attempts{within: within, seed: seed}
+}
+
+// open records a new connection.
+func (a *Attempts) open(at time.Time) { a.opened, a.made = at.UnixNano(), max(a.made, 1) }
+
+// closed records that there is no connection.
+func (a *Attempts) closed() { a.opened = 0 }
+
+// lasted returns how long the row has lasted.
+func (a Attempts) lasted(at time.Time) time.Duration { return time.Duration(at.UnixNano() - a.since) }
+
+// proved records that the model has answered.
+func (a *Attempts) proved() {
+	a.since, a.made, a.failed, a.moved, a.refuses = 0, 0, 0, false, [2]bool{}
+}
+
+// row reports whether the present connection has replaced another one and not proved itself.
+func (a Attempts) row(at time.Time) bool {
+	a.settle(at)
+	return a.since != 0
+}
+
+// settle fills the budget if the connection has lived long enough.
+func (a *Attempts) settle(at time.Time) {
+	if a.opened != 0 && at.UnixNano()-a.opened >= int64(provenAfter) {
+		a.proved()
+	}
+}
+
+// due returns when a planned replacement may come: not before a pause since the present connection was
+// opened, and after too many attempts only when it has proved itself.
+func (a Attempts) due(at time.Time) time.Time {
+	a.settle(at)
+	opened := at.Add(-time.Duration(at.UnixNano() - a.opened))
+	switch {
+	case a.made == 0 || a.opened == 0:
+		return at
+	case a.since != 0 && a.lasted(at) >= a.within:
+		return opened.Add(provenAfter)
+	default:
+		return opened.Add(a.pause())
+	}
+}
+
+// Planned takes an attempt that no failure has caused.
+func (a *Attempts) Planned(at time.Time) {
+	a.settle(at)
+	a.begin(at)
+	a.closed()
+}
+
+// turn makes the other provider the present one.
+func (a *Attempts) turn() {
+	a.failed, a.moved, a.refuses = 0, true, [2]bool{a.refuses[1], a.refuses[0]}
+}
+
+// replace takes an attempt for a planned replacement of a connection that will soon end. If connections of
+// this provider end so again and again before they have proved themselves, the other provider is asked.
+func (a *Attempts) replace(at time.Time, other bool) Attempt {
+	a.settle(at)
+	if a.since != 0 {
+		a.failed = min(a.failed+1, 200)
+	}
+	move := other && a.failed >= patientTries && !a.refuses[1]
+	if move {
+		a.turn()
+	}
+	a.begin(at)
+	a.closed()
+	return Attempt{Other: move}
+}
+
+// begin counts an attempt.
+func (a *Attempts) begin(at time.Time) {
+	if a.since == 0 {
+		a.since = at.UnixNano()
+	}
+	a.made = min(a.made+1, 200)
+}
+
+// Lost takes the end of the connection, or a failed attempt to open one.
+func (a *Attempts) Lost(at time.Time, f Loss) Attempt {
+	a.settle(at)
+	// What a working connection was closed for need not apply to the next one, which is set up anew.
+	anew := a.opened != 0 && a.made == 0 && f.Kind == transport.KindInvalid
+	a.closed()
+	return a.next(at, f, anew)
+}
+
+// Unanswered takes a failed answer on an open connection, which must prove itself again.
+func (a *Attempts) Unanswered(at time.Time, f Loss) Attempt {
+	a.settle(at)
+	if a.opened != 0 {
+		a.opened = at.UnixNano()
+	}
+	a.made = max(a.made, 1) // the same question is not asked again without a pause
+	return a.next(at, f, false)
+}
+
+// next decides how to go on after a failure.
+func (a *Attempts) next(at time.Time, f Loss, anew bool) Attempt {
+	f.Kind = cmp.Or(f.Kind, transport.KindRetry)
+	if a.since == 0 {
+		a.since = at.UnixNano()
+	}
+	a.failed = min(a.failed+1, 200)
+	row := f.Kind.Failure()
+	if !row.Retry && !anew {
+		a.refuses[0] = true
+	}
+	left := a.within - a.lasted(at)
+	wait := max(a.pause(), f.After)
+	impatient := a.failed >= patientTries || f.Kind == transport.KindTimeout || wait > longestWish || wait > left
+	if f.Other && row.Elsewhere && !a.refuses[1] && (a.refuses[0] || impatient) {
+		if wait = 0; a.moved {
+			wait = a.pause()
+		}
+		if wait >= left && a.moved {
+			return Attempt{Over: true}
+		}
+		if left <= 0 {
+			a.since = at.UnixNano() // the other provider was not asked yet
+		}
+		a.turn()
+		a.begin(at)
+		return Attempt{After: wait, Other: true}
+	}
+	if a.refuses[0] || wait >= left {
+		return Attempt{Over: true}
+	}
+	a.begin(at)
+	return Attempt{After: wait}
+}
+
+// pause returns the pause before the next attempt: none before the first.
+func (a Attempts) pause() time.Duration {
+	if a.made == 0 {
+		return 0
+	}
+	pause := min(firstPause<<min(a.made-1, 10), longestPause)
+	sum := fnv.New64a()
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(a.seed))
+	binary.LittleEndian.PutUint64(b[8:], uint64(a.made))
+	_, _ = sum.Write(b[:]) // a hash takes everything
+	return (pause*3/4 + time.Duration(sum.Sum64()%uint64(pause/2))).Truncate(time.Millisecond)
+}
