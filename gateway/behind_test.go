@@ -49,7 +49,7 @@ func TestBehindLetsClientsBack(t *testing.T) {
 	srv, m := startOf(t, opts, func(o *Options) { o.Lateness = func() nonblock.Lateness { return *late.Load() } })
 	begin := func(back *protocol.Resume) (*protocol.Conn, protocol.ServerMessage) {
 		t.Helper()
-		c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", protocol.DialOptions{})
+		c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", protocol.DialOptions{Back: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestOverloadedTakesNobody(t *testing.T) {
 	}
 	begin := func(back *protocol.Resume) protocol.ServerMessage {
 		t.Helper()
-		c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", protocol.DialOptions{})
+		c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", protocol.DialOptions{Back: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,6 +135,16 @@ func TestOverloadedTakesNobody(t *testing.T) {
 	was, ok := begin(nil).(*protocol.SessionStarted)
 	if !ok {
 		t.Fatal("no session has begun")
+	}
+	over.Store(&overload.State{Reason: overload.Memory, Since: since})
+	for reason, want := range map[overload.Reason]int{overload.Memory: 503, overload.Store: 200} {
+		over.Store(&overload.State{Reason: reason, Since: since})
+		if resp, body := get(t, srv.URL+"/readyz"); resp.StatusCode != want || want == 200 && !strings.Contains(body, `"degraded"`) {
+			t.Errorf("a gateway that runs a session and lacks its %s is %d %s", reason, resp.StatusCode, body)
+		}
+		if resp, body := get(t, srv.URL+"/v1/voice"); resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("its door, without its %s: %d %s", reason, resp.StatusCode, body)
+		}
 	}
 	over.Store(&overload.State{Reason: overload.Memory, Since: since})
 	if refused, ok := begin(nil).(*protocol.Error); !ok || refused.Code != errcode.Limit {

@@ -232,12 +232,9 @@ func (s *Server) handle(pattern string, h http.HandlerFunc) {
 func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	addr := s.clientAddr(r)
 	late := s.lateness(r)
-	admit := s.opts.Sessions.Admit
 	over := s.overload()
-	if late.Behind || over.Over() {
-		admit = s.opts.Sessions.AdmitReturning // a session that runs already costs nothing more
-	}
-	admission, err := admit(addr)
+	// A session that runs already costs nothing more.
+	admission, err := s.opts.Sessions.Admit(addr, session.Coming{Back: protocol.ComesBack(r.Header), Behind: late.Behind || over.Over()})
 	switch {
 	case errors.Is(err, session.ErrBehind):
 		s.busy(w, addr, late, over)
@@ -323,7 +320,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	if over := s.overload(); over.Over() {
+	over := s.overload()
+	runs := s.opts.Sessions.Running() > 0
+	switch {
+	case over.Reason == overload.Store && runs:
+		s.degraded(w)
+		return
+	case over.Over():
 		s.notReady(w, map[string]any{
 			"status": "overloaded", "message": overloadWords[over.Reason], "reason": over.Reason, "since": over.Since.UTC().Format(time.RFC3339Nano),
 		})
@@ -339,7 +342,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		if was := s.unready.Swap(err != nil); was != (err != nil) {
 			s.opts.Logger.Warn("readiness has changed", "ready", err == nil, "error", err)
 		}
-		if err != nil {
+		switch {
+		case err != nil && runs:
+			s.degraded(w)
+			return
+		case err != nil:
 			// Anybody may ask, so the reason stands only in the log.
 			s.notReady(w, map[string]any{"status": "unavailable", "message": "What sessions need is not there at the moment; the gateway's log says what."})
 			return
@@ -351,6 +358,15 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		body["message"] = "Tokens of an issuer cannot be checked at the moment; the gateway's log says which."
 	}
 	answer(w, http.StatusOK, body)
+}
+
+// degraded says that the store is away and that sessions run here: a balancer that sent their clients to other gateways
+// would end them, because those cannot find them.
+func (s *Server) degraded(w http.ResponseWriter) {
+	answer(w, http.StatusOK, map[string]any{
+		"status": "degraded", "sessions": s.opts.Sessions.Running(),
+		"message": "The store does not answer. The sessions of this gateway go on, and new ones may be refused; the gateway's log says more.",
+	})
 }
 
 // notReady says why no session is accepted: at least a status as a code, and a message.

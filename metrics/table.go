@@ -23,7 +23,7 @@ var families = []Family{
 	{Name: "build_info", Kind: Gauge, Labels: []string{"version", "go", "tools_version"}, read: readBuild,
 		Help: "Always 1; the labels tell which version runs, and with which tools."},
 	{Name: "ready", Kind: Gauge, read: func(s *Sources, add emit) { add(truth(s.Ready())) },
-		Help: "1 if the gateway takes new sessions, as GET /readyz answers, else 0."},
+		Help: "1 if the gateway takes new sessions, else 0."},
 	{Name: "overloaded", Kind: Gauge, Labels: []string{"reason"}, read: readOverload,
 		Help: "1 if no new session is taken because memory runs short (memory) or the store has been away for 10 s (store), else 0."},
 	{Name: "memory_used_ratio", Kind: Gauge, read: func(s *Sources, add emit) { add(s.Overload().Share) },

@@ -112,6 +112,9 @@ type DialOptions struct {
 	Ticket string
 	// Key is offered as a subprotocol, as the console does; empty means no key.
 	Key string
+	// Back says that the connection is to come back to a session, so that a gateway that takes no new session
+	// accepts it.
+	Back bool
 	// Client dials; nil means http.DefaultClient.
 	Client *http.Client
 }
@@ -125,6 +128,9 @@ func Dial(ctx context.Context, url string, opts DialOptions) (*Conn, error) {
 	}
 	if opts.Key != "" {
 		offered = append(offered, keyPrefix+opts.Key)
+	}
+	if opts.Back {
+		offered = append(offered, resumeSubprotocol)
 	}
 	conn, resp, err := ws.Dial(ctx, url, &websocket.DialOptions{
 		Subprotocols:    offered,

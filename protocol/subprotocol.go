@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,13 @@ const (
 
 // TicketSubprotocol is the subprotocol that carries a ticket.
 func TicketSubprotocol(ticket string) string { return ticketPrefix + ticket }
+
+// resumeSubprotocol says that the client comes back to a session.
+const resumeSubprotocol = "voicegw.resume"
+
+// ComesBack reports whether a request says that its client comes back to a session. A gateway that takes no new session
+// accepts such a connection; it refuses any other one with 503 in the handshake.
+func ComesBack(h http.Header) bool { return slices.Contains(subprotocols(h), resumeSubprotocol) }
 
 // secretOf returns the secret that a client offers as a subprotocol with a prefix; empty if it
 // offers none. ok is false if several differ or if one is too long.

@@ -80,44 +80,68 @@ type UnreachableError struct {
 // Error describes the error.
 func (e *UnreachableError) Error() string { return "no provider can be reached" }
 
+// Coming is how a connection comes, as far as that is known before its session.start.
+type Coming struct {
+	// Back means that the client says in its handshake that it comes back to a session. Without it, it may
+	// come back all the same.
+	Back bool
+	// Behind means that the gateway is behind or overloaded: the connection may only come back to a session, and is
+	// refused if its session.start asks for a new one.
+	Behind bool
+}
+
 // Admit admits a connection from addr to the waiting room, before it is upgraded. If the room is
-// full, another connection must leave it. The error is ErrDraining, ErrFull, ErrAddressLimit or an
-// [*UnreachableError]. While there is a session that a client may come back to, here or on another
-// node, only ErrAddressLimit is returned, for connections that come too fast: whether there is a
-// place is decided when session.start has come.
-func (m *Manager) Admit(addr netip.Addr) (*Admission, error) { return m.admits(addr, false) }
-
-// AdmitReturning is Admit for a gateway that is behind: the connection may only come back to a
-// session, and is refused if its session.start asks for a new one. While there is no session that a
-// client may come back to, the error is ErrBehind, or that of Admit.
-func (m *Manager) AdmitReturning(addr netip.Addr) (*Admission, error) { return m.admits(addr, true) }
-
-// admits is admit, and tells the observer of a refusal.
-func (m *Manager) admits(addr netip.Addr, returns bool) (*Admission, error) {
-	a, err := m.admit(addr, returns)
+// full, another connection must leave it. The error is ErrDraining, ErrBehind, ErrFull, ErrAddressLimit or an
+// [*UnreachableError]. If the connection may come back to a session, only ErrAddressLimit is returned, for
+// connections that come too fast: whether there is a place is decided when session.start has come. It may if the
+// client says so, or if a client is away whose session this node runs or could take.
+func (m *Manager) Admit(addr netip.Addr, how Coming) (*Admission, error) {
+	a, err := m.admit(addr, how)
 	if err != nil {
 		m.told(Refused{notAdmitted(err)})
 	}
 	return a, err
 }
 
-func (m *Manager) admit(addr netip.Addr, returns bool) (*Admission, error) {
+// back reports whether a connection may come back to a session. The caller must hold mu.
+func (m *Manager) back(how Coming) bool {
+	if m.options().Policy.ResumeGrace <= 0 {
+		return false
+	}
+	if how.Back {
+		return len(m.sessions) > 0 || m.options().Cluster != nil
+	}
+	for _, s := range m.sessions {
+		if s.attached.Load() == nil {
+			return true
+		}
+	}
+	return m.lost > 0
+}
+
+func (m *Manager) admit(addr netip.Addr, how Coming) (*Admission, error) {
 	addr = addr.Unmap()
-	a := &Admission{Arrival: &Arrival{}, m: m, returns: returns, addr: addr, key: quota.AddressKey(addr), exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
+	a := &Admission{Arrival: &Arrival{}, m: m, returns: how.Behind, addr: addr, key: quota.AddressKey(addr), exempt: m.options().Limits.ExemptLoopback && addr.IsLoopback()}
 	in, reachable := m.reachable()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	back := m.options().Policy.ResumeGrace > 0 && (len(m.sessions) > 0 || m.options().Cluster != nil)
+	var refused error
 	switch {
-	case m.draining && !back:
-		return nil, ErrDraining
-	case returns && !back:
-		return nil, ErrBehind
-	case m.running >= m.options().Limits.Sessions && !back:
-		return nil, ErrFull
-	case !reachable && !back:
-		return nil, &UnreachableError{RetryIn: in}
-	case !a.exempt && (!back && !m.places.Room(a.key) || m.places.Begin(a.key) > 0):
+	case m.draining:
+		refused = ErrDraining
+	case how.Behind:
+		refused = ErrBehind
+	case m.running >= m.options().Limits.Sessions:
+		refused = ErrFull
+	case !reachable:
+		refused = &UnreachableError{RetryIn: in}
+	case !a.exempt && !m.places.Room(a.key):
+		refused = ErrAddressLimit
+	}
+	switch {
+	case refused != nil && !m.back(how):
+		return nil, refused
+	case !a.exempt && m.places.Begin(a.key) > 0:
 		return nil, ErrAddressLimit
 	}
 	ctx, evict := context.WithCancelCause(m.ctx())

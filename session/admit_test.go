@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -13,7 +14,7 @@ import (
 // arrive lets a client from addr in, who says text first; nothing where it is empty.
 func (st *stage) arrive(addr netip.Addr, text string) *testClient {
 	st.t.Helper()
-	a, err := st.m.Admit(addr)
+	a, err := st.m.Admit(addr, Coming{})
 	if err != nil {
 		st.t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestPlaces(t *testing.T) {
 		first := begin(someone)
 		begin(someone)
 		begin(someone)
-		if _, err := st.m.Admit(someone); err != ErrAddressLimit {
+		if _, err := st.m.Admit(someone, Coming{}); err != ErrAddressLimit {
 			t.Errorf("a fourth session of one address: %v", err)
 		}
 		early.say(startText)
@@ -50,7 +51,7 @@ func TestPlaces(t *testing.T) {
 		early.ended(t, closecode.Limit)
 		begin(other)
 		begin(other)
-		if _, err := st.m.Admit(other.Next()); err != ErrFull {
+		if _, err := st.m.Admit(other.Next(), Coming{}); err != ErrFull {
 			t.Errorf("a sixth session: %v", err)
 		}
 		late.say(startText)
@@ -71,7 +72,7 @@ func TestOneAddressBeginsSoFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, hearing, func(o *Options) { o.Limits.NewPerSecond = 4 })
 		begin := func() error {
-			a, err := st.m.Admit(someone)
+			a, err := st.m.Admit(someone, Coming{})
 			if err == nil {
 				a.Release()
 				a.Release()
@@ -191,7 +192,7 @@ func TestExemptLoopback(t *testing.T) {
 				})
 				addr := netip.MustParseAddr(text)
 				for range 3 {
-					if a, err := st.m.Admit(addr); err == nil {
+					if a, err := st.m.Admit(addr, Coming{}); err == nil {
 						if cause := a.seat(); cause == nil {
 							defer a.Release()
 							continue
@@ -202,7 +203,7 @@ func TestExemptLoopback(t *testing.T) {
 				if n, want := st.m.Running(), map[bool]int{false: 1, true: 3}[exempt]; n != want {
 					t.Errorf("%s, exempt %v: %d run, want %d", text, exempt, n, want)
 				}
-				if _, err := st.m.Admit(addr); exempt && err != ErrFull {
+				if _, err := st.m.Admit(addr, Coming{}); exempt && err != ErrFull {
 					t.Errorf("%s: a fourth: %v", text, err)
 				}
 			})
@@ -233,5 +234,38 @@ func TestWhoWaitsDoesNotHoldADrain(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Error("it waited for the whole time")
 		}
+	})
+}
+
+// TestNoPlaceIsToldInTheHandshake: a gateway with a store that other gateways use, too, refuses a new session before the
+// connection is upgraded. It accepts a connection that says that it comes back and, while a client is away, any.
+func TestNoPlaceIsToldInTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newShelf()
+		r, _ := beginsAt(t, f.stage(t, "a", remembering, func(o *Options) { o.Limits.Sessions = 1 }))
+		m := r.st.m
+		admits := func(when string, how Coming, want error) {
+			t.Helper()
+			a, err := m.Admit(someone, how)
+			if !errors.Is(err, want) {
+				t.Errorf("%s, %+v: %v, want %v", when, how, err, want)
+			}
+			if err == nil {
+				a.Release()
+			}
+		}
+		admits("full", Coming{}, ErrFull)
+		admits("behind", Coming{Behind: true}, ErrBehind)
+		admits("full", Coming{Back: true}, nil)
+		admits("behind", Coming{Back: true, Behind: true}, nil)
+		r.lose()
+		admits("a client is away", Coming{}, nil)
+		admits("a client is away", Coming{Behind: true}, nil)
+		r.comeBack(r.position())
+		admits("it is back", Coming{}, ErrFull)
+		wait := r.st.drain(time.Second)
+		admits("draining", Coming{}, ErrDraining)
+		admits("draining", Coming{Back: true}, nil)
+		wait()
 	})
 }

@@ -151,11 +151,7 @@ func (x *crossing) dial(context.Context) (voice.Conn, error) {
 	x.mu.Lock()
 	st := x.at
 	x.mu.Unlock()
-	admit := st.m.AdmitReturning
-	if st == x.here {
-		admit = st.m.Admit
-	}
-	a, err := admit(someone)
+	a, err := st.m.Admit(someone, Coming{Back: true, Behind: st != x.here})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestBreaker(t *testing.T) {
 			c.expect(t, "error provider_unavailable")
 		}
 		var away *UnreachableError
-		if _, err := st.m.Admit(someone); !errors.As(err, &away) || away.RetryIn <= 0 || away.RetryIn > breakerRest {
+		if _, err := st.m.Admit(someone, Coming{}); !errors.As(err, &away) || away.RetryIn <= 0 || away.RetryIn > breakerRest {
 			t.Fatalf("a new session was admitted: %v", err)
 		}
 		before := st.fake.Attempts()

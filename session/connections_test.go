@@ -110,7 +110,7 @@ func talkOver(t *testing.T, wrap func(net.Listener) net.Listener, scheme string,
 			t.Error(err)
 			return
 		}
-		a, err := st.m.Admit(someone)
+		a, err := st.m.Admit(someone, Coming{})
 		if err != nil {
 			t.Error(err)
 			return

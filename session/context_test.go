@@ -135,7 +135,7 @@ func TestContextThatWaitsAtTheEnd(t *testing.T) {
 				st := newStage(t, taking, func(o *Options) {
 					o.Desk, o.Cluster, o.Policy = desk, all, orchestrator.Policy{ResumeGrace: 30 * time.Second}
 				})
-				a, err := st.m.Admit(someone)
+				a, err := st.m.Admit(someone, Coming{})
 				if err != nil {
 					t.Fatal(err)
 				}

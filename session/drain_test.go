@@ -87,7 +87,7 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 				})
 				free := func() {}
 				if tc.upgrade {
-					a, err := tl.m.Admit(someone)
+					a, err := tl.m.Admit(someone, Coming{})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -140,7 +140,7 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, inspect %t", name, inspect), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					st := newStage(t, hearing, func(o *Options) { o.Limits.BacklogBytes = bound })
-					a, err := st.m.Admit(someone)
+					a, err := st.m.Admit(someone, Coming{})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -61,7 +61,7 @@ func inspectStage(t *testing.T, records *audits, change func(*Options), wishes .
 // enter begins a session of an admission that a test has changed.
 func (st *stage) enter(text string, change func(*Admission)) *testClient {
 	st.t.Helper()
-	a, err := st.m.Admit(someone)
+	a, err := st.m.Admit(someone, Coming{})
 	if err != nil {
 		st.t.Fatal(err)
 	}

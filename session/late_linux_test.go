@@ -41,7 +41,7 @@ func newLateStage(t *testing.T) *lateStage {
 			t.Error(err)
 			return
 		}
-		a, err := st.m.Admit(someone)
+		a, err := st.m.Admit(someone, Coming{})
 		if err != nil {
 			t.Error(err)
 			return

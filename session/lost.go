@@ -66,6 +66,9 @@ func (m *Manager) endLost(ctx context.Context, since map[lostKey]time.Time) map[
 		}
 		return since
 	}
+	m.mu.Lock()
+	m.lost = len(lost)
+	m.mu.Unlock()
 	now, left := time.Now(), make(map[lostKey]time.Time, len(lost))
 	for _, l := range lost {
 		key := lostKey{l.Record.ID, l.Record.Epoch}

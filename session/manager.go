@@ -52,6 +52,7 @@ type Manager struct {
 	empty    chan struct{}           // closed when draining and admitted is empty
 
 	taking map[string]bool // the sessions that are being taken over, by id
+	lost   int             // how many sessions no node ran when EndLost looked last
 
 	blockWatch *time.Timer // fires the next check of blocks; nil if no client is away
 }

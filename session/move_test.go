@@ -138,7 +138,7 @@ func (st *stage) drain(limit time.Duration) (wait func() (took time.Duration)) {
 // begin begins a session on another address, and returns both ends.
 func (st *stage) begin() (*testClient, *fakeConn) {
 	st.t.Helper()
-	a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"))
+	a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"), Coming{})
 	if err != nil {
 		st.t.Fatal(err)
 	}
@@ -577,7 +577,7 @@ func TestALostSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &keepsDesk{}
 		st, all := moving(t, func(o *Options) { o.Desk = desk })
-		a, err := st.m.Admit(someone)
+		a, err := st.m.Admit(someone, Coming{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -609,7 +609,7 @@ func TestAMovedConversationIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		desk := &keepsDesk{takes: time.Second}
 		st, all := moving(t, func(o *Options) { o.Desk = desk })
-		a, err := st.m.Admit(someone)
+		a, err := st.m.Admit(someone, Coming{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -682,7 +682,7 @@ func TestCarriedClientsLeaveADrainingNode(t *testing.T) {
 		for i := range clients {
 			clients[i] = newTestClient()
 			clients[i].say(`{"type":"session.start","input_rate":16000,"output_rate":24000,"resume":{"session_id":"voice-there","token":"t","last_seq":1}}`)
-			a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"))
+			a, err := st.m.Admit(netip.MustParseAddr("127.0.0.1"), Coming{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func TestNobodyOwnsAShortID(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				desk := &counter{}
 				st := newStage(t, hearing, desk.give)
-				a, err := st.m.Admit(someone)
+				a, err := st.m.Admit(someone, Coming{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -109,7 +109,7 @@ func TestWhatAnObserverIsTold(t *testing.T) {
 
 		c.say(`{"type":"session.start","input_rate":16000,"output_rate":24000}`)
 		o.expect(t, "a mistake of the client", "fake Rejected already_started")
-		if _, err := st.m.Admit(someone); err == nil {
+		if _, err := st.m.Admit(someone, Coming{}); err == nil {
 			t.Error("a second client is admitted")
 		}
 		o.expect(t, "one client too many", "Refused full")

@@ -17,7 +17,7 @@ func TestReconfigure(t *testing.T) {
 		first := st.arrive(someone, startText)
 		st.fake.Accept(t)
 		synctest.Wait()
-		if _, err := st.m.Admit(someone.Next()); err != ErrFull {
+		if _, err := st.m.Admit(someone.Next(), Coming{}); err != ErrFull {
 			t.Fatalf("a second session: %v", err)
 		}
 		other := newFakeModel(hearing)
@@ -54,7 +54,7 @@ func TestReconfigureAddresses(t *testing.T) {
 		st.arrive(someone, startText)
 		st.fake.Accept(t)
 		synctest.Wait()
-		if _, err := st.m.Admit(someone); err != ErrAddressLimit {
+		if _, err := st.m.Admit(someone, Coming{}); err != ErrAddressLimit {
 			t.Fatalf("a second session of the address: %v", err)
 		}
 		may := Settings{Transports: st.m.options().Transports, Policy: st.m.options().Policy, Limits: Limits{PerAddress: 2, NewPerSecond: 1}}
@@ -62,12 +62,12 @@ func TestReconfigureAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		pass(time.Second)
-		a, err := st.m.Admit(someone)
+		a, err := st.m.Admit(someone, Coming{})
 		if err != nil {
 			t.Fatalf("a second session of the address, which may have two: %v", err)
 		}
 		defer a.Release()
-		if _, err := st.m.Admit(someone); err != ErrAddressLimit {
+		if _, err := st.m.Admit(someone, Coming{}); err != ErrAddressLimit {
 			t.Errorf("two in a second: %v", err)
 		}
 	})

@@ -518,7 +518,7 @@ func TestFullGatewayLetsClientsBack(t *testing.T) {
 		if err := <-drained; err != nil {
 			t.Error(err)
 		}
-		if _, err := r.st.m.Admit(someone); !errors.Is(err, ErrDraining) {
+		if _, err := r.st.m.Admit(someone, Coming{}); !errors.Is(err, ErrDraining) {
 			t.Errorf("without a session to come back to: %v", err)
 		}
 	})

@@ -75,14 +75,10 @@ func pass(d time.Duration) { <-time.After(d) }
 
 var someone = netip.MustParseAddr("203.0.113.7")
 
-// admit admits a connection as the gateway does.
+// admit admits a connection that may come back to a session as the gateway does.
 func (st *stage) admit(addr netip.Addr) *Admission {
 	st.t.Helper()
-	admit := st.m.Admit
-	if st.behind {
-		admit = st.m.AdmitReturning
-	}
-	a, err := admit(addr)
+	a, err := st.m.Admit(addr, Coming{Back: true, Behind: st.behind})
 	if err != nil {
 		st.t.Fatal(err)
 	}

@@ -127,7 +127,7 @@ var ticketed = handoff.Ticket{
 // visit connects with a ticket in the list of subprotocols.
 func (st *stage) visit(text, ticket, origin string) *testClient {
 	st.t.Helper()
-	a, err := st.m.Admit(someone)
+	a, err := st.m.Admit(someone, Coming{})
 	if err != nil {
 		st.t.Fatal(err)
 	}

@@ -41,7 +41,9 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	again := func(ctx context.Context) (voice.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, o.Patience)
 		defer cancel()
-		return protocol.Dial(ctx, o.URL, o.dial())
+		back := o.dial()
+		back.Back = true
+		return protocol.Dial(ctx, o.URL, back)
 	}
 	return converse(ctx, o, turns, voice.Link{Conn: conn, Dial: again}, began)
 }

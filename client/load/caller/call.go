@@ -46,7 +46,7 @@ func (k *Caller) Call(ctx context.Context, limit Limit) Outcome {
 	if err != nil {
 		return k.refused(ctx, err)
 	}
-	conn, err := k.dial(ctx)
+	conn, err := k.dial(ctx, false)
 	if err != nil {
 		return k.refused(ctx, err)
 	}
@@ -67,7 +67,7 @@ func (k *Caller) converse(ctx context.Context, conn voice.Conn, limit Limit, t t
 	c.Conversation = voice.New(k.options(limit, t), c, c.began)
 	c.Live(1)
 	defer c.Live(-1)
-	c.Run(ctx, voice.Link{Conn: conn, Dial: k.dial, Sent: c.sent})
+	c.Run(ctx, voice.Link{Conn: conn, Dial: k.redial, Sent: c.sent})
 	c.finish(time.Now())
 	return c
 }
@@ -157,8 +157,11 @@ type ticket struct {
 	at     time.Time // it was had
 }
 
-// dial connects.
-func (k *Caller) dial(ctx context.Context) (voice.Conn, error) {
+// redial connects to come back.
+func (k *Caller) redial(ctx context.Context) (voice.Conn, error) { return k.dial(ctx, true) }
+
+// dial connects, to come back to a session or for a new one.
+func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.set.ConnectTime)
 	defer cancel()
 	began := time.Now()
@@ -167,7 +170,7 @@ func (k *Caller) dial(ctx context.Context) (voice.Conn, error) {
 	if k.set.Dial != nil {
 		conn, err = k.set.Dial(ctx, k.set.URL)
 	} else {
-		o := protocol.DialOptions{Client: k.set.HTTP}
+		o := protocol.DialOptions{Client: k.set.HTTP, Back: back}
 		if k.set.APIKey != "" {
 			o.Header = http.Header{"Authorization": {"Bearer " + k.set.APIKey}}
 		}

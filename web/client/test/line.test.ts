@@ -1008,3 +1008,14 @@ describe("turns", () => {
     assert.equal(caller.messages.filter((type) => type === "turn.ended").length, 2);
   });
 });
+
+describe("the handshake", () => {
+  test("says that it comes back, so that a full gateway accepts it", async () => {
+    const caller = await Caller.started({}, { resume_token: "t1" });
+    assert.deepEqual(FakeWebSocket.last.protocols, ["voicegw.v1"]);
+    FakeWebSocket.last.drop();
+    await pass(1000);
+    assert.deepEqual(FakeWebSocket.last.protocols, ["voicegw.v1", "voicegw.resume"]);
+    assert.equal(caller.over, undefined);
+  });
+});

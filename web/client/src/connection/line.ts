@@ -259,7 +259,7 @@ export class Line {
 
   #connect(start: SessionStart): void {
     const { url, key } = this.#options;
-    this.#socket = new Socket(voiceUrl(url, document.baseURI), typeof key === "function" ? key() : key, this.#tally, {
+    this.#socket = new Socket(voiceUrl(url, document.baseURI), typeof key === "function" ? key() : key, start.resume !== undefined, this.#tally, {
       opened: () => {
         this.#socket?.send(start);
         this.#handlers.sent(start);

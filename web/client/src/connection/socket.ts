@@ -35,6 +35,8 @@ export const ABANDONED = 4000;
 
 /** Begins the subprotocol that carries an operator's key. */
 const KEY = "voicegw.key.";
+/** The subprotocol of a connection that comes back to a session. */
+const BACK = "voicegw.resume";
 
 const utf8 = new TextEncoder();
 
@@ -48,10 +50,11 @@ export class Socket {
   /** What was kept and sent at once may wait for the line beside what is said now, in bytes. */
   #burst = 0;
 
-  constructor(url: URL, key: string | undefined, tally: Tally, handlers: SocketHandlers) {
+  /** `back` says that it comes back to a session: a gateway that takes no new one accepts it all the same. */
+  constructor(url: URL, key: string | undefined, back: boolean, tally: Tally, handlers: SocketHandlers) {
     this.#tally = tally;
     this.#handlers = handlers;
-    const ws = new WebSocket(url, key === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, KEY + key]);
+    const ws = new WebSocket(url, [SUBPROTOCOL, ...(key === undefined ? [] : [KEY + key]), ...(back ? [BACK] : [])]);
     ws.binaryType = "arraybuffer";
     ws.onopen = () => {
       this.#opened = true;
