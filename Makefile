@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients vulncheck vulndb third-party clean
+.PHONY: help image run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck vulndb third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ web: ## Build the page from its TypeScript into what is embedded
 
 test-clients: ## Official npm clients against the simulator and a gateway
 	./scripts/test-clients.sh
+
+newer: ## List the official clients and SDKs of which newer versions exist
+	./scripts/newer
 
 vulncheck: ## Check the program for the known vulnerabilities in scripts/vulndb
 	./scripts/vulncheck

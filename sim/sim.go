@@ -74,10 +74,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 	default:
 		http.Error(w, "The simulator has nothing at "+r.URL.Path+". It serves:\n"+
-			"  /v1/realtime            OpenAI Realtime (WebSocket)\n"+
+			"  /v1/realtime            OpenAI Realtime (WebSocket), and /v1/realtime/client_secrets\n"+
 			"  /v1/chat/completions    OpenAI Chat Completions, with /v1/embeddings and /v1/images/generations\n"+
 			"  /openai/v1/realtime     the same as Azure serves it\n"+
 			"  /ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent   Gemini Live (WebSocket)\n"+
+			"  /v1alpha/auth_tokens    Gemini's ephemeral tokens\n"+
 			"  /v1beta/models/{model}:generateContent, :predict   images of Gemini and Imagen\n", http.StatusNotFound)
 	}
 }

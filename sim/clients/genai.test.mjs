@@ -1,5 +1,4 @@
-// The live client of npm @google/genai. Its connect never rejects, so every wait
-// here has a limit of its own.
+// The live client of npm @google/genai. Every wait here has a limit of its own.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -34,7 +33,8 @@ after(() => simulator.stop());
 
 // google is a client of a simulator.
 function google({ apiKey = 'test', base = simulator.http, ...options } = {}) {
-  return new GoogleGenAI({ apiKey, ...options, httpOptions: { baseUrl: base } });
+  const { apiVersion, ...rest } = options;
+  return new GoogleGenAI({ apiKey, ...rest, httpOptions: { baseUrl: base, ...(apiVersion ? { apiVersion } : {}) } });
 }
 
 // nameOf is the path of what a message carries: serverContent.turnComplete.
@@ -64,6 +64,7 @@ class Talk {
         },
       },
     });
+    this.connected.catch(() => {}); // it rejects if the connection closes before the setup, which tests see in closes
   }
 
   static async open(client = google(), config = {}, use = model) {
@@ -297,12 +298,56 @@ describe('@google/genai', { concurrency: true }, () => {
     }
   });
 
+  for (const apiVersion of [undefined, 'v1', 'v1beta', 'v1alpha']) {
+    test(`version ${apiVersion} answers`, limit, async () => {
+      const talk = await Talk.open(google({ apiVersion }));
+      talk.write('Hello.');
+      await talk.content('turnComplete');
+      await talk.close();
+    });
+
+    test(`an ephemeral token opens one session, as it was made (version ${apiVersion})`, limit, async () => {
+      const token = await soon('the token', google({ apiVersion }).authTokens.create({
+        config: {
+          uses: 1,
+          expireTime: new Date(Date.now() + 600_000).toISOString(),
+          liveConnectConstraints: { model, config: { responseModalities: [Modality.AUDIO], tools: [weather], ...transcripts } },
+        },
+      }));
+      assert.match(token.name, /^auth_tokens\/\w+$/);
+      const holder = google({ apiKey: token.name, apiVersion });
+      const talk = await Talk.open(holder, { inputAudioTranscription: undefined, outputAudioTranscription: undefined });
+      talk.write('What is the weather in London?');
+      assert.equal((await talk.toolCall())[0].name, 'get_weather'); // a tool only the token knows
+      await talk.close();
+
+      const { code, reason } = await new Talk(holder).closed();
+      assert.equal(code, 1007, reason);
+      assert.match(reason, /no uses left/);
+    });
+
+    test(`a token locks the fields it names and no others (version ${apiVersion})`, limit, async () => {
+      const token = await soon('the token', google({ apiVersion }).authTokens.create({
+        config: {
+          uses: 1,
+          liveConnectConstraints: { model, config: { temperature: 0.5 } },
+          lockAdditionalFields: [],
+        },
+      }));
+      const talk = await Talk.open(google({ apiKey: token.name, apiVersion }), { tools: [weather] });
+      talk.write('What is the weather in London?');
+      assert.equal((await talk.toolCall())[0].name, 'get_weather');
+      await talk.close();
+    });
+  }
+
   const closes = [
     { name: 'an invalid key', apiKey: 'invalid', code: 1007, reason: 'API key not valid. Please pass a valid API key.' },
     { name: 'an expired key', apiKey: 'expired', code: 1007, reason: 'API key expired. Please renew the API key.' },
+    { name: 'an unknown token', apiKey: 'auth_tokens/nobody', code: 1007, reason: /token/ },
     {
       name: 'an unknown model', use: 'gemini-unknown', code: 1008,
-      reason: /^models\/gemini-unknown is not found for API version v1beta, or is not supported for bidiGenerateContent\. Call/,
+      reason: /^models\/gemini-unknown is not found for API version v1, or is not supported for bidiGenerateContent\. Call/,
     },
     { name: 'an unknown handle', config: { sessionResumption: { handle: 'nowhere' } }, code: 1008, reason: 'BidiGenerateContent session not found' },
     {

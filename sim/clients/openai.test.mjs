@@ -318,6 +318,25 @@ describe('npm openai', { concurrency: true }, () => {
         await talk.close();
       });
 
+      test('a client secret opens the session it was made for', limit, async () => {
+        const secret = await soon('the secret', client().realtime.clientSecrets.create({
+          expires_after: { anchor: 'created_at', seconds: 120 },
+          session: { type: 'realtime', model, instructions: 'Speak like a sailor.', audio: { output: { voice: 'cedar' } } },
+        }));
+        assert.match(secret.value, /^ek_\w+$/);
+        assert.ok(Math.abs(secret.expires_at - Date.now() / 1000 - 120) < 10);
+        assert.equal(secret.session.type, 'realtime');
+        assert.equal(secret.session.instructions, 'Speak like a sailor.');
+        for (let use = 0; use < 2; use++) {
+          // A key that begins with ek_ needs no consent to be used in a browser.
+          const talk = await Talk.open(make, null, { dangerouslyAllowBrowser: false }, secret.value);
+          const { session } = await talk.events.type('session.created');
+          assert.equal(session.instructions, 'Speak like a sailor.');
+          assert.equal(session.audio.output.voice, 'cedar');
+          await talk.close();
+        }
+      });
+
       test('a wrong key and an unknown model are told and closed', limit, async () => {
         const cases = [
           { apiKey: 'sk-invalid', props: {}, code: 'invalid_api_key', close: 3000 },
@@ -381,5 +400,13 @@ describe('npm openai', { concurrency: true }, () => {
     talk.write('Anything.');
     await talk.errors.type('session_expired');
     assert.deepEqual(await talk.closed, { code: 1001, reason: 'Your session hit the maximum duration of 60 minutes.' });
+  });
+
+  test('the REST client is told what is wrong with a request', limit, async () => {
+    await assert.rejects(
+      client().realtime.clientSecrets.create({ expires_after: { anchor: 'created_at', seconds: 1 } }),
+      (error) => error instanceof OpenAI.BadRequestError && error.param === 'expires_after.seconds',
+    );
+    await assert.rejects(client('sk-invalid').realtime.clientSecrets.create({}), OpenAI.AuthenticationError);
   });
 });

@@ -181,3 +181,15 @@ func TestOnlyWhatWasSentIsRemembered(t *testing.T) {
 		}
 	})
 }
+
+func TestTokensAreBounded(t *testing.T) {
+	var s tokenStore
+	for range maxTokens + 2 {
+		if _, refused := s.create(strings.NewReader(""), time.Now()); refused != nil {
+			t.Fatal(refused)
+		}
+	}
+	if len(s.tokens) != maxTokens || len(s.order) != maxTokens {
+		t.Errorf("%d tokens, %d in order", len(s.tokens), len(s.order))
+	}
+}

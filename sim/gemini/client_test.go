@@ -25,6 +25,7 @@ type official struct {
 	t      *testing.T
 	h      *Handler
 	client *genai.Client
+	rest   *genai.Client // the same for REST, which wants http in its URL
 }
 
 func newOfficial(t *testing.T, o wire.Options, version string) *official {
@@ -49,12 +50,14 @@ func newOfficial(t *testing.T, o wire.Options, version string) *official {
 	out := &official{t: t, h: h}
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
-	out.client, err = genai.NewClient(t.Context(), &genai.ClientConfig{
-		APIKey: "test-key", Backend: genai.BackendGeminiAPI, HTTPClient: &http.Client{Transport: tr},
-		HTTPOptions: genai.HTTPOptions{BaseURL: "ws://" + ln.Addr().String(), APIVersion: version},
-	})
-	if err != nil {
-		t.Fatal(err)
+	for scheme, into := range map[string]**genai.Client{"ws": &out.client, "http": &out.rest} {
+		*into, err = genai.NewClient(t.Context(), &genai.ClientConfig{
+			APIKey: "test-key", Backend: genai.BackendGeminiAPI, HTTPClient: &http.Client{Transport: tr},
+			HTTPOptions: genai.HTTPOptions{BaseURL: scheme + "://" + ln.Addr().String(), APIVersion: version},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	return out
 }
@@ -277,5 +280,42 @@ func TestOfficialClientRefused(t *testing.T) {
 	var ce *websocket.CloseError
 	if !errors.As(err, &ce) || ce.Code != 1008 || !strings.HasPrefix(ce.Text, "models/gemini-9 is not found for API version v1beta") {
 		t.Errorf("an unknown model: %v", err)
+	}
+}
+
+// TestOfficialClientTokens makes an ephemeral token and enters with it.
+func TestOfficialClientTokens(t *testing.T) {
+	o := newOfficial(t, fastOptions(), "v1alpha")
+	uses := int32(1)
+	tok, err := o.rest.AuthTokens.Create(t.Context(), &genai.CreateAuthTokenConfig{
+		Uses: &uses, ExpireTime: time.Now().Add(time.Hour),
+		LiveConnectConstraints: &genai.LiveConnectConstraints{
+			Model:  models()[1],
+			Config: &genai.LiveConnectConfig{ResponseModalities: []genai.Modality{genai.ModalityAudio}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, err := genai.NewClient(t.Context(), &genai.ClientConfig{
+		APIKey: tok.Name, Backend: genai.BackendGeminiAPI,
+		HTTPOptions: genai.HTTPOptions{BaseURL: o.client.ClientConfig().HTTPOptions.BaseURL, APIVersion: "v1alpha"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := browser.Live.Connect(t.Context(), models()[0], &genai.LiveConnectConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.SendRealtimeInput(genai.LiveRealtimeInput{Text: "Hello."}); err != nil {
+		t.Fatal(err)
+	}
+	if a := receive(t, s, nil); a.audio == 0 {
+		t.Error("no answer")
+	}
+	if _, err := browser.Live.Connect(t.Context(), models()[0], &genai.LiveConnectConfig{}); err == nil {
+		t.Error("the token could be used twice")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -152,6 +153,10 @@ func (c *connection) setup(m clientMessage) *closeError {
 	case wire.KeyExpired:
 		return c.refused(invalid(reasonExpiredKey))
 	}
+	ends, err := c.authorize(m.setup, now)
+	if err != nil {
+		return c.refused(err)
+	}
 	cfg, err := configure(m.setup, c.at)
 	if err != nil {
 		return c.refused(err)
@@ -169,12 +174,41 @@ func (c *connection) setup(m clientMessage) *closeError {
 	if c.fate == wire.KeyQuota {
 		c.sess.after(now, quotaDelay, func(time.Time) { c.sess.close(internal(reasonQuota)) })
 	}
+	if !ends.IsZero() {
+		c.sess.after(now, ends.Sub(now), func(time.Time) { c.sess.close(invalid(reasonExpiredToken)) })
+	}
 	return nil
 }
 
 func (c *connection) refused(err *closeError) *closeError {
 	c.h.opts.Stats.Refused.Add(1)
 	return err
+}
+
+// authorize spends an ephemeral token, which only the constrained method accepts and which that method requires.
+// The time is the token's end, zero for a key.
+func (c *connection) authorize(m *setupMessage, now time.Time) (time.Time, *closeError) {
+	isToken := strings.HasPrefix(c.key, tokenPrefix)
+	switch {
+	case isToken && !c.at.constrained:
+		return time.Time{}, invalid(reasonBadKey)
+	case !isToken && c.at.constrained:
+		return time.Time{}, invalid(reasonBadToken)
+	case !isToken:
+		return time.Time{}, nil
+	}
+	resumed := m.SessionResumption != nil && m.SessionResumption.Handle != ""
+	raw := m.raw
+	ends, err := c.h.tokens.use(c.key, raw, resumed, now)
+	if err != nil {
+		return ends, err
+	}
+	*m = setupMessage{}
+	if err := retype(raw, m); err != nil {
+		return ends, err
+	}
+	m.raw = raw
+	return ends, nil
 }
 
 // conversation finds the conversation of a handle, or begins a new one.

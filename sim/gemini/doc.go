@@ -26,8 +26,8 @@
 // again. connection is the loop around it, in the goroutine of the HTTP request.
 // wire.Conn reads, writes and injects the faults that do not depend on the
 // protocol; the session injects the others. All state belongs to the
-// connection's goroutine, except the registry of resumption handles and the
-// cache of spoken lines, which have a lock each.
+// connection's goroutine, except the registry of resumption handles, the
+// tokens and the cache of spoken lines, which have a lock each.
 //
 // # Behaviour decided here, for lack of recordings
 //

@@ -24,6 +24,10 @@ const (
 	reasonGoAwayIgnored   = "Connection aborted because the client failed to close the connection after receiving a GoAway signal once the session duration expired."
 	reasonDeadline        = "Deadline expired before operation could complete."
 	reasonVoices          = "Cannot extract voices from a non-audio request."
+	// The provider's texts about tokens are not recorded; these are its texts about keys.
+	reasonBadToken     = "Ephemeral token not valid. Please pass a valid ephemeral token."
+	reasonExpiredToken = "Ephemeral token expired. Please renew the ephemeral token."
+	reasonUsedToken    = "Ephemeral token has no uses left. Please renew the ephemeral token."
 )
 
 // closeError ends a connection with the provider's code and reason. Only in this way

@@ -17,6 +17,7 @@ type Handler struct {
 	opts wire.Options // what zero means is filled in
 
 	resumable *registry
+	tokens    tokenStore
 	lines     voice.Cache
 }
 
@@ -29,8 +30,12 @@ func New(o wire.Options) *Handler {
 	return &Handler{opts: o, resumable: newRegistry()}
 }
 
-// ServeHTTP serves the WebSocket paths of both APIs.
+// ServeHTTP serves the WebSocket paths of both APIs, and makes ephemeral tokens.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if tokensPath.MatchString(r.URL.Path) {
+		h.serveTokens(w, r)
+		return
+	}
 	at, ok := parsePath(r.URL.Path)
 	if !ok {
 		rest.Refuse(w, rest.Google, &rest.Error{Status: http.StatusNotFound, Message: "The requested URL " + r.URL.Path + " was not found on this server."})

@@ -26,6 +26,9 @@ type clientMessage struct {
 
 // setupMessage is the part of a setup that the simulator uses.
 type setupMessage struct {
+	// raw is the whole setup, checked and with camelCase names: a token's constraints are applied to it.
+	raw map[string]any
+
 	Model            string `json:"model"`
 	GenerationConfig struct {
 		ResponseModalities []string `json:"responseModalities"`
@@ -227,6 +230,7 @@ func typedMessage(out map[string]any) (clientMessage, *closeError) {
 		switch key {
 		case "setup":
 			m.setup = &setupMessage{}
+			m.setup.raw, _ = val.(map[string]any)
 			return m, retype(val, m.setup)
 		case "clientContent":
 			m.content = &contentMessage{}

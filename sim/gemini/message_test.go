@@ -46,6 +46,9 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("%s: %v, %v", p[0], errA, errB)
 			continue
 		}
+		if a.setup != nil {
+			a.setup.raw, b.setup.raw = nil, nil
+		}
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("differ:\n%+v\n%+v", a, b)
 		}

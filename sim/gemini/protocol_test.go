@@ -268,11 +268,11 @@ func TestPathsAndKeys(t *testing.T) {
 		{name: "v1alpha", path: strings.Replace(betaPath, "v1beta", "v1alpha", 1) + "?key=k"},
 		{name: "header", path: betaPath, header: good("X-Goog-Api-Key", "k")},
 		{name: "bearer", path: betaPath, header: good("Authorization", "Bearer k")},
-		{name: "ephemeral token", path: strings.Replace(betaPath, "v1beta", "v1alpha", 1) + "Constrained", header: good("Authorization", "Token auth_tokens/k")},
-		{name: "ephemeral token of a browser", path: strings.Replace(betaPath, "v1beta", "v1alpha", 1) + "Constrained?access_token=auth_tokens/k"},
+		{name: "v1, which npm @google/genai 3 uses", path: strings.Replace(betaPath, "v1beta", "v1", 1) + "?key=k"},
+		{name: "Vertex, v1beta1", path: "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent", header: good("Authorization", "Bearer k"), model: "projects/p/locations/l/publishers/google/models/gemini-3.8-live"},
 		{name: "Vertex", path: "/ws/google.cloud.aiplatform.v1.LlmBidiService/BidiGenerateContent", header: good("Authorization", "Bearer k"), model: "projects/p/locations/l/publishers/google/models/gemini-3.8-live"},
 		{name: "no key", path: betaPath, status: http.StatusForbidden},
-		{name: "other path", path: "/ws/google.ai.generativelanguage.v1.GenerativeService.BidiGenerateContent?key=k", status: http.StatusNotFound},
+		{name: "other path", path: "/ws/google.ai.generativelanguage.v2.GenerativeService.BidiGenerateContent?key=k", status: http.StatusNotFound},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestPathsAndKeys(t *testing.T) {
 		})
 	}
 	for path, want := range map[string]bool{
-		betaPath: true, "/" + betaPath: true, "/v1alpha/auth_tokens": false,
+		betaPath: true, "/" + betaPath: true, "/v1alpha/auth_tokens": true, "//v1/auth_tokens": true,
 		"/v1/realtime": false, "///" + betaPath: false, betaPath + "/x": false,
 	} {
 		if Handles(path) != want {

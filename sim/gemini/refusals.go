@@ -19,7 +19,7 @@ var modelRefusals = []modelRefusal{
 	{
 		source: "pydantic/pydantic-ai#8394, tried on 2.5, 3.8 and 3.8 extended thinking, v1beta refused and v1alpha accepted; googleapis/js-genai#696 and #1953; read 2026-11-23",
 		refuses: func(m *setupMessage, _ habits, r route) bool {
-			return m.Proactivity != nil && r.version == "v1beta"
+			return m.Proactivity != nil && !r.vertex && r.version != "v1alpha"
 		},
 		reason: `Invalid JSON payload received. Unknown name "proactivity" at 'setup': Cannot find field.`,
 	},

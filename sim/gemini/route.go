@@ -1,19 +1,24 @@
 package gemini
 
-import "regexp"
+import (
+	"regexp"
+
+	"voicegw/sim/rest"
+)
 
 // route is the information in a path and its parameters.
 type route struct {
-	version string // v1beta, v1alpha, v1, v1beta1
-	vertex  bool
+	version     string // of rest.GeminiAPI or rest.VertexAI
+	vertex      bool
+	constrained bool // the method for ephemeral tokens
 }
 
 // One official client, @google/genai, sends the path with a doubled leading
-// slash if its base URL is set. The Constrained method is that of ephemeral tokens, which are taken
-// like any key.
+// slash if its base URL is set.
 var (
-	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(v1beta|v1alpha)\.GenerativeService\.BidiGenerateContent(?:Constrained)?$`)
-	vertexPath    = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(v1|v1beta1)\.LlmBidiService/BidiGenerateContent$`)
+	developerPath = regexp.MustCompile(`^/{1,2}ws/google\.ai\.generativelanguage\.(` + rest.Versions(rest.GeminiAPI) + `)\.GenerativeService\.BidiGenerateContent(Constrained)?$`)
+	vertexPath    = regexp.MustCompile(`^/{1,2}ws/google\.cloud\.aiplatform\.(` + rest.Versions(rest.VertexAI) + `)\.LlmBidiService/BidiGenerateContent$`)
+	tokensPath    = regexp.MustCompile(`^/{1,2}` + rest.Versions(rest.GeminiAPI) + `/(?:auth_tokens|authTokens)$`)
 )
 
 // Handles reports whether path belongs to this wire. A server that mounts
@@ -22,13 +27,13 @@ var (
 // WebSocket client follows.
 func Handles(path string) bool {
 	_, live := parsePath(path)
-	return live
+	return live || tokensPath.MatchString(path)
 }
 
 // parsePath reads the path of a WebSocket request.
 func parsePath(path string) (route, bool) {
 	if m := developerPath.FindStringSubmatch(path); m != nil {
-		return route{version: m[1]}, true
+		return route{version: m[1], constrained: m[2] != ""}, true
 	}
 	if m := vertexPath.FindStringSubmatch(path); m != nil {
 		return route{version: m[1], vertex: true}, true

@@ -20,7 +20,7 @@ func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
 var (
 	openAIPath = rest.OpenAIPaths("images/generations")
 	// googlePath matches the path of the Gemini API, and of Vertex with and without a project.
-	googlePath = regexp.MustCompile(`^/(?:v1|v1alpha|v1beta|v1beta1)/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
+	googlePath = regexp.MustCompile(`^/` + rest.Versions(rest.GeminiAPI, rest.VertexAI) + `/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
 )
 
 // Handles reports whether path, without a slash at its end, belongs to these APIs.

@@ -163,3 +163,19 @@ func TestOfficialClientBargeIn(t *testing.T) {
 		t.Errorf("truncated %s", got[len(got)-1].RawJSON())
 	}
 }
+
+func TestOfficialClientSecret(t *testing.T) {
+	srv := httptest.NewServer(New(wire.Options{}))
+	defer srv.Close()
+	client := openaigo.NewClient(option.WithBaseURL(srv.URL+"/v1/"), option.WithAPIKey("sk-test"), option.WithHTTPClient(srv.Client()))
+	got, err := client.Realtime.ClientSecrets.New(t.Context(), realtime.ClientSecretNewParams{
+		Session: realtime.ClientSecretNewParamsSessionUnion{OfRealtime: &realtime.RealtimeSessionCreateRequestParam{Model: "gpt-realtime"}},
+	})
+	if err != nil || got.Value == "" || got.ExpiresAt == 0 {
+		t.Errorf("secret %+v, %v", got, err)
+	}
+	bad := openaigo.NewClient(option.WithBaseURL(srv.URL+"/v1/"), option.WithAPIKey("invalid"), option.WithHTTPClient(srv.Client()), option.WithMaxRetries(0))
+	if _, err := bad.Realtime.ClientSecrets.New(t.Context(), realtime.ClientSecretNewParams{}); err == nil {
+		t.Error("an invalid key made a secret")
+	}
+}

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -27,12 +28,12 @@ func members(raw json.RawMessage, path string) ([]scenario.Member, *apiError) {
 
 // apply reads raw as an object with these fields. It stops at the first problem.
 func (f fields) apply(raw json.RawMessage, path string) *apiError {
-	ms, err := members(raw, path)
+	ms, err := members(raw, cmp.Or(path, "body"))
 	if err != nil {
 		return err
 	}
 	for _, m := range ms {
-		at := path + "." + m.Key
+		at := strings.TrimPrefix(path+"."+m.Key, ".")
 		read := f[m.Key]
 		if read == nil {
 			return unknownParameter(at)

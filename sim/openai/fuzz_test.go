@@ -67,3 +67,23 @@ func FuzzClientEvents(f *testing.F) {
 		})
 	})
 }
+
+// FuzzClientSecrets: no request for an ephemeral key breaks the reader, and a key that is made opens a session.
+func FuzzClientSecrets(f *testing.F) {
+	for _, body := range []string{
+		``, `{}`, `{"expires_after":{"anchor":"created_at","seconds":10},"session":{"type":"realtime","model":"gpt-realtime","instructions":"x"}}`,
+		`{"session":[]}`, `{"session":{"model":3}}`, `{"expires_after":null,"session":null}`, `[`, "\xff",
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		h, now := New(wire.Options{}), time.Now()
+		answer, bad := h.makeSecret(body, now)
+		if bad != nil {
+			return
+		}
+		if made, no := h.secrets.find(answer.Value, now); no != nil || made == nil {
+			t.Errorf("a key that was made is refused: %v", no)
+		}
+	})
+}

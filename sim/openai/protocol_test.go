@@ -127,7 +127,7 @@ func TestHandshakes(t *testing.T) {
 			t.Error("a connection without a key")
 		}
 		for _, c := range []struct{ path, header, value, protocol, voice string }{
-			{"/v1/realtime?model=gpt-realtime", "Protocols", "realtime, openai-insecure-api-key.ek_1, openai-agents-sdk.0.20", "realtime", "alloy"},
+			{"/v1/realtime?model=gpt-realtime", "Protocols", "realtime, openai-insecure-api-key.sk-1, openai-agents-sdk.0.20", "realtime", "alloy"},
 			{"/openai/v1/realtime?model=my-deployment", "Api-Key", "k", "", "alloy"},
 			{"/v1/realtime?model=gpt-realtime-2.1-mini", "", "", "", "marin"},
 		} {
@@ -344,6 +344,50 @@ func TestResponsesBesideEachOtherAreBounded(t *testing.T) {
 		got := c.take(time.Second)
 		if count(got, created) != maxRunning || count(got, "error") != 5 {
 			t.Errorf("%d responses, %d errors", count(got, created), count(got, "error"))
+		}
+	})
+}
+
+func TestClientSecrets(t *testing.T) {
+	bubble(t, wire.Options{}, func(r *rig) {
+		code, e := r.post("/v1/realtime/client_secrets", "sk-x", `{"expires_after":{"anchor":"created_at","seconds":60},"session":{"type":"realtime","model":"gpt-realtime-2.1","instructions":"Be kind.","audio":{"output":{"voice":"echo"}}}}`)
+		key := e.text("value")
+		if code != 200 || !strings.HasPrefix(key, "ek_") || e.text("session.instructions") != "Be kind." || e.num("expires_at") != float64(time.Now().Add(time.Minute).Unix()) {
+			t.Fatalf("%d %v", code, e)
+		}
+		c := r.connect("/v1/realtime?model=gpt-realtime", "Protocols", "realtime, openai-insecure-api-key."+key)
+		s := find(c.until("session.created"), "session.created")
+		if s.text("session.instructions") != "Be kind." || s.text("session.audio.output.voice") != "echo" || s.text("session.model") != "gpt-realtime" {
+			t.Errorf("session %v", s)
+		}
+		c2 := r.connect("/v1/realtime", "Authorization", "Bearer "+key) // the model of the secret
+		if s := find(c2.until("session.created"), "session.created"); s.text("session.model") != "gpt-realtime-2.1" {
+			t.Errorf("model %v", s.at("session.model"))
+		}
+		pass(2 * time.Minute)
+		if code, _ := r.connect("/v1/realtime?model=gpt-realtime", "Authorization", "Bearer "+key).closed(time.Second); code != 3000 {
+			t.Errorf("a secret that is too old: closed %d", code)
+		}
+		for body, want := range map[string]string{
+			`{"expires_after":{"seconds":5}}`:                       "expires_after.seconds",
+			`{"session":{"type":"realtime","nonsense":1}}`:          "session.nonsense",
+			`{"session":{"type":"realtime","model":"gpt-nothing"}}`: "model",
+			`{"foo":1}`: "foo",
+		} {
+			if code, e := r.post("/v1/realtime/client_secrets", "sk-x", body); code != 400 || e.text("error.param") != want {
+				t.Errorf("%s: %d %v", body, code, e)
+			}
+		}
+		for _, bad := range []string{key, "ek_of-nobody"} {
+			if code, _ := r.connect("/v1/realtime?model=gpt-realtime", "Authorization", "Bearer "+bad).closed(time.Second); code != 3000 {
+				t.Errorf("%s: closed %d", bad, code)
+			}
+			if code, _ := r.post("/v1/realtime/client_secrets", bad, `{}`); code != 401 {
+				t.Errorf("%s makes another key: %d", bad, code)
+			}
+		}
+		if code, _ := r.post("/v1/realtime/client_secrets", "", `{}`); code != 401 {
+			t.Errorf("without a key: %d", code)
 		}
 	})
 }

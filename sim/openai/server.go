@@ -18,26 +18,45 @@ type Handler struct {
 	opts  wire.Options
 	lines voice.Cache
 	held  atomic.Int64 // bytes of audio that conversations keep
+
+	secrets secretStore
 }
 
 // New makes the OpenAI side of the simulator.
-func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
+func New(o wire.Options) *Handler {
+	h := &Handler{opts: o.WithDefaults()}
+	h.secrets.made, h.secrets.ids = map[string]*secret{}, wire.NewIDs(h.opts.Seed^0x656b)
+	return h
+}
 
-// ServeHTTP serves /v1/realtime and /openai/v1/realtime (WebSocket); everything else gets 404 with
-// an explanation.
+// ServeHTTP serves /v1/realtime and /openai/v1/realtime (WebSocket) and the client_secrets below them; everything
+// else gets 404 with an explanation.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	azure := strings.HasPrefix(path, "/openai/")
-	if strings.TrimPrefix(path, "/openai") != "/v1/realtime" {
-		writeError(w, http.StatusNotFound, invalid("unknown_url", "", "Unknown request URL: %s %s. The simulator serves /v1/realtime and /openai/v1/realtime.", r.Method, r.URL.Path))
-		return
+	switch strings.TrimPrefix(path, "/openai") {
+	case "/v1/realtime":
+		h.realtime(w, r, azure)
+	case "/v1/realtime/client_secrets":
+		h.clientSecrets(w, r)
+	default:
+		writeError(w, http.StatusNotFound, invalid("unknown_url", "", "Unknown request URL: %s %s. The simulator serves /v1/realtime, /openai/v1/realtime and the client_secrets below them.", r.Method, r.URL.Path))
 	}
-	h.realtime(w, r, azure)
+}
+
+// unauthorized answers a request without a key.
+func (h *Handler) unauthorized(w http.ResponseWriter) {
+	h.opts.Stats.Refused.Add(1)
+	writeError(w, http.StatusUnauthorized, invalid("missing_api_key", "", "You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY."))
 }
 
 // writeError answers a request with the provider's error object.
 func writeError(w http.ResponseWriter, status int, e *apiError) {
-	rest.Refuse(w, rest.OpenAI, &rest.Error{Status: status, Type: e.Type, Code: e.Code, Message: e.Message})
+	refused := &rest.Error{Status: status, Type: e.Type, Code: e.Code, Message: e.Message}
+	if e.Param != nil {
+		refused.Param = *e.Param
+	}
+	rest.Refuse(w, rest.OpenAI, refused)
 }
 
 // keyOf returns the key: from a header, or from a subprotocol for browsers.
@@ -59,8 +78,7 @@ func keyOf(r *http.Request) string {
 func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, azure bool) {
 	key := keyOf(r)
 	if key == "" {
-		h.opts.Stats.Refused.Add(1)
-		writeError(w, http.StatusUnauthorized, invalid("missing_api_key", "", "You didn't provide an API key. Send it in an Authorization header: Authorization: Bearer YOUR_KEY."))
+		h.unauthorized(w)
 		return
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
@@ -91,9 +109,9 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 		conv: conversation{held: &h.held},
 	}
 	defer c.conv.end()
-	no := refuseKey(key)
+	made, no := h.secrets.find(key, time.Now())
 	if no == nil {
-		no = c.open(r)
+		no = c.open(r, made)
 	}
 	if no != nil {
 		h.opts.Stats.Refused.Add(1)
@@ -107,8 +125,8 @@ func (h *Handler) serve(ws *wire.Conn, r *http.Request, key string, azure bool, 
 	log.Info("session ended", "responses", c.turn, "calls", c.calls, "tokens", c.used)
 }
 
-// open makes the session, or returns why it cannot.
-func (c *conn) open(r *http.Request) *refusal {
+// open makes the session, as made has it unless that is nil, or returns why it cannot.
+func (c *conn) open(r *http.Request, made *secret) *refusal {
 	q := r.URL.Query()
 	if strings.Contains(strings.ToLower(r.Header.Get("OpenAI-Beta")), "realtime=v1") {
 		return refuseBeta()
@@ -117,6 +135,9 @@ func (c *conn) open(r *http.Request) *refusal {
 		return refuseIntent(intent)
 	}
 	name := cmp.Or(q.Get("model"), q.Get("deployment")) // Azure also uses deployment
+	if name == "" && made != nil {
+		name = made.model
+	}
 	m, ok := findModel(name)
 	if !ok && c.azure && name != "" {
 		// Azure's model is the name of a deployment and can be anything.
@@ -128,6 +149,13 @@ func (c *conn) open(r *http.Request) *refusal {
 	c.model = m
 	c.sess = newSession("sess_"+c.ids.Base62(21), name, m, c.begun.Add(sessionLife(c.opts)))
 	c.conv.id = "conv_" + c.ids.Base62(21)
+	if made != nil && made.session != nil {
+		s, err := c.sess.update(made.session, updating{model: m, azure: c.azure})
+		if err != nil {
+			return &refusal{4000, err}
+		}
+		c.sess = s
+	}
 	c.in.configure(nil, c.sess)
 	return nil
 }

@@ -9,10 +9,10 @@ import (
 	"voicegw/sim/wire"
 )
 
-// OpenAIPaths matches the paths of an API of OpenAI: its own, that of Google's compatible
-// endpoint, and Azure's two, of which one names a deployment.
+// OpenAIPaths matches the paths of an API of OpenAI: those of its versions, and Azure's older ones, which name a
+// deployment.
 func OpenAIPaths(api string) *regexp.Regexp {
-	return regexp.MustCompile(`^/(?:v1(?:beta/openai)?|openai/v1|openai/deployments/([^/]+))/` + api + `$`)
+	return regexp.MustCompile(`^/(?:` + Versions(OpenAIAPI) + `|openai/deployments/([^/]+))/` + api + `$`)
 }
 
 // OpenAIHandle is a Handle that is also told the deployment in the path, which may be empty, and

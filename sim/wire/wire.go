@@ -120,6 +120,7 @@ type Stats struct {
 	Errors      atomic.Int64 // error events sent, or closes because of a client's mistake
 	Faults      atomic.Int64 // injected, of any kind
 	FaultsBy    FaultCounts  // the same by kind
+	Tokens      atomic.Int64 // ephemeral credentials made
 	Requests    atomic.Int64 // to chat, embeddings and images, answered or refused
 	Embedded    atomic.Int64 // texts
 	Images      atomic.Int64 // drawn
@@ -129,7 +130,7 @@ type Stats struct {
 type Key int
 
 // The classes of keys. A key is KeyOK unless it is empty or begins
-// with "invalid", "expired" or "quota" (after "sk-", in any case).
+// with "invalid", "expired" or "quota" (after "sk-", "ek_" or "auth_tokens/", in any case).
 const (
 	KeyOK Key = iota
 	KeyMissing
@@ -140,7 +141,10 @@ const (
 
 // ClassifyKey returns the class of a key.
 func ClassifyKey(key string) Key {
-	k := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(key)), "sk-")
+	k := strings.ToLower(strings.TrimSpace(key))
+	for _, prefix := range []string{"sk-", "ek_", "auth_tokens/"} {
+		k = strings.TrimPrefix(k, prefix)
+	}
 	switch {
 	case strings.TrimSpace(key) == "":
 		return KeyMissing
