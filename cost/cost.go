@@ -54,6 +54,11 @@ func (a Amount) Plus(b Amount) Amount {
 	return Amount{Micros: a.Micros.Plus(b.Micros), Unpriced: a.Unpriced + b.Unpriced, Estimated: a.Estimated + b.Estimated}
 }
 
+// Minus returns a without b.
+func (a Amount) Minus(b Amount) Amount {
+	return a.Plus(Amount{Micros: -b.Micros, Unpriced: -b.Unpriced, Estimated: -b.Estimated})
+}
+
 // mostTokens bounds each kind of token of one usage, so that no product of the calculation
 // overflows: eight kinds, each with this many tokens at mostPrice, fit into 63 bits.
 const mostTokens = 1_000_000_000
@@ -78,6 +83,15 @@ func (u Usage) Plus(v Usage) Usage {
 		CachedText: u.CachedText + v.CachedText, CachedAudio: u.CachedAudio + v.CachedAudio, CachedImage: u.CachedImage + v.CachedImage,
 		OutputText: u.OutputText + v.OutputText, OutputAudio: u.OutputAudio + v.OutputAudio,
 	}
+}
+
+// Minus returns u without v.
+func (u Usage) Minus(v Usage) Usage {
+	return u.Plus(Usage{
+		InputText: -v.InputText, InputAudio: -v.InputAudio, InputImage: -v.InputImage,
+		CachedText: -v.CachedText, CachedAudio: -v.CachedAudio, CachedImage: -v.CachedImage,
+		OutputText: -v.OutputText, OutputAudio: -v.OutputAudio,
+	})
 }
 
 // UsageOf returns what t is charged as.

@@ -39,6 +39,10 @@ type FromModel struct{ Event transport.Event }
 type Used struct {
 	Tokens transport.Tokens
 	Cost   cost.Amount
+	// Late means that they belong to a turn that has ended and was estimated. Estimate is what a Guessed
+	// has counted for it, and no Used yet has replaced.
+	Late     bool
+	Estimate cost.Amount
 }
 
 // UserSpeechStarted reports that the user began to speak, as the model or the gateway heard.

@@ -373,6 +373,9 @@ func (s State) Named(call string) bool { return s.calls.Named(call) }
 // Nudges returns how often a silent model was asked to answer, since this process has the session.
 func (s State) Nudges() int { return s.turns.nudges }
 
+// Responding reports whether a response of the model is under way.
+func (s State) Responding() bool { return s.response.underWay() }
+
 // Audible reports whether the user still has something to hear.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
 

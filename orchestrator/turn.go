@@ -402,7 +402,10 @@ func (m *machine) nudge(t *turn) {
 }
 
 func (m *machine) used(in Used) {
-	m.spending.amount = m.spending.amount.Plus(in.Cost)
+	m.spending.amount = m.spending.amount.Plus(in.Cost).Minus(in.Estimate)
+	if in.Late {
+		return
+	}
 	if m.turn == nil {
 		next := carried{in.Tokens, in.Cost}
 		if was := m.turns.carry; was != nil {

@@ -15,6 +15,35 @@ type talked struct {
 	speaks      bool // the user, since fromMS on the audio clock
 	fromMS      int64
 	bytes       int64 // of the model's audio that are counted
+	guess       *guess
+}
+
+// guess is the estimate of the latest turn, as long as the model may still report what that turn has used.
+// A report replaces it: what a turn has used is counted once.
+type guess struct {
+	turn    int
+	of      *link
+	counted cost.Sum // for the turn; zero once a report has replaced it
+	open    bool     // the turn's response was under way when the turn ended
+}
+
+// settle ends the time in which a report belongs to the latest turn: with the next response, or with the next
+// turn if the response was over when the turn ended.
+func (t *talked) settle(in orchestrator.Input, actions []orchestrator.Action) {
+	if t.guess == nil {
+		return
+	}
+	over := false
+	if m, ok := in.(orchestrator.FromModel); ok {
+		_, over = m.Event.(transport.ResponseStarted)
+	}
+	for _, a := range actions {
+		began, ok := a.(orchestrator.TurnStarted)
+		over = over || ok && !t.guess.open && began.Turn > t.guess.turn
+	}
+	if over {
+		t.guess = nil
+	}
 }
 
 // overhear counts what a step has taken and decided. The caller must hold mu.
@@ -83,9 +112,20 @@ func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded 
 	}
 	amount := s.opts.Prices.Cost(l.info().Model, time.Now(), usage)
 	amount.Estimated = 1
+	counted := cost.Sum{Amount: amount, Tokens: usage}
 	s.account.Used(amount, usage)
-	s.sum = s.sum.Plus(cost.Sum{Amount: amount, Tokens: usage})
+	s.sum = s.sum.Plus(counted)
 	s.guessed = s.guessed.Plus(amount)
+	t.guess = &guess{turn: ended.Turn, of: l, counted: counted, open: s.state.Responding()}
+	s.costs(ended.Turn, amount)
 	ended.Usage, ended.Cost = tokens, amount
 	return ended
+}
+
+// costs notes in the kept conversation by how much the cost of a turn differs from what it has. The caller must
+// hold mu.
+func (s *session) costs(turn int, more cost.Amount) {
+	if s.story.Costs(turn, more) {
+		s.keeper.Keep(s.story.SoFar())
+	}
 }

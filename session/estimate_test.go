@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"voicegw/auth"
 	"voicegw/cost"
@@ -108,4 +109,65 @@ func TestEstimatesCountForLimits(t *testing.T) {
 		}
 		c.expect(t, "session.ended budget")
 	})
+}
+
+// TestAReportReplacesAnEstimate: a turn ends before its model has reported anything, and is estimated. The report that
+// comes then replaces the estimate in every sum, and the next turn has only its own usage.
+func TestAReportReplacesAnEstimate(t *testing.T) {
+	reports := func(model *fakeConn, tokens int64) {
+		model.Emit(transport.Usage{Tokens: transport.Tokens{Input: tokens, InputText: tokens}})
+		synctest.Wait()
+	}
+	asks := func(c *testClient, text string) {
+		c.say(`{"type":"input.text","text":"` + text + `"}`)
+		synctest.Wait()
+	}
+	for name, first := range map[string]func(*testClient, *fakeConn){
+		"after the end": func(c *testClient, model *fakeConn) {
+			answers(c, model, "r1", "a1", "In Vienna.")
+			reports(model, 20)
+			asks(c, "1234")
+		},
+		"in two parts": func(c *testClient, model *fakeConn) {
+			answers(c, model, "r1", "a1", "In Vienna.")
+			reports(model, 15)
+			reports(model, 5)
+			asks(c, "1234")
+		},
+		"after the next question": func(c *testClient, model *fakeConn) {
+			model.Emit(transport.ResponseStarted{ID: "r1"}, transport.Transcript{Item: "a1", Role: transport.RoleAssistant, Text: "In Vienna.", Final: true})
+			model.EmitAudio("a1", make([]byte, 4800))
+			synctest.Wait()
+			asks(c, "1234")
+			reports(model, 20)
+			model.Emit(transport.ResponseDone{ID: "r1", Status: transport.ResponseInterrupted})
+			synctest.Wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st, m := estimates(t, orchestrator.Policy{})
+				c, model := st.started()
+				asks(c, "12345678")
+				first(c, model)
+				if u := c.last(t, "turn.ended")["usage"].(map[string]any); u["estimated"] != true {
+					t.Errorf("the first turn has used %v", u)
+				}
+				model.Emit(transport.ResponseStarted{ID: "r2"})
+				reports(model, 7)
+				answers(c, model, "r2", "a2", "Yes.")
+				if u := c.last(t, "turn.ended")["usage"].(map[string]any); u["estimated"] != nil || u["input_tokens"] != 7. || u["output_tokens"] != 0. {
+					t.Errorf("the second turn has used %v", u)
+				}
+				want := cost.Amount{Micros: 27}
+				if got := st.m.Sessions()[0].Cost; got != want {
+					t.Errorf("the session has cost %+v, want %+v", got, want)
+				}
+				days, _, err := m.Report(t.Context(), meter.Filter{First: time.Now(), Last: time.Now()})
+				if err != nil || len(days) != 1 || days[0].Amount != want || days[0].Tokens != (cost.Usage{InputText: 27}) {
+					t.Errorf("the meter has %+v, %v", days, err)
+				}
+			})
+		})
+	}
 }

@@ -509,6 +509,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 		s.lookAt(a)
 		s.carryOut(a)
 	}
+	s.talked.settle(in, actions)
 	s.note(in, actions)
 	s.observe(in, actions, now)
 	if guessed := s.guessed; guessed != (cost.Amount{}) {

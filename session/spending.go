@@ -65,12 +65,19 @@ func (s *session) watchSpending() {
 func (l *link) used(t transport.Tokens) {
 	s, tokens := l.s, cost.UsageOf(t)
 	l.reports.Store(true)
-	amount := s.opts.Prices.Cost(l.info().Model, time.Now(), tokens)
-	s.account.Used(amount, tokens)
+	in := orchestrator.Used{Tokens: t, Cost: s.opts.Prices.Cost(l.info().Model, time.Now(), tokens)}
 	s.mu.Lock()
-	s.sum = s.sum.Plus(cost.Sum{Amount: amount, Tokens: tokens})
+	if g := s.talked.guess; g != nil && g.of == l {
+		in.Late, in.Estimate = true, g.counted.Amount
+		tokens = tokens.Minus(g.counted.Tokens)
+		g.counted = cost.Sum{}
+		s.costs(g.turn, in.Cost.Minus(in.Estimate))
+	}
+	more := cost.Sum{Amount: in.Cost.Minus(in.Estimate), Tokens: tokens}
+	s.sum = s.sum.Plus(more)
 	s.mu.Unlock()
-	s.dispatch(orchestrator.Used{Tokens: t, Cost: amount})
+	s.account.Used(more.Amount, more.Tokens)
+	s.dispatch(in)
 }
 
 // ends counts a turn if the action ends one; its message tells a client that inspects the session what

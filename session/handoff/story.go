@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/internal/shorten"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
@@ -86,23 +87,38 @@ func (y *Story) SoFar() Said {
 	return y.Said(func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
 
-// spent notes what a turn has cost, and how long its answer took, at an entry that will stay: one
-// that has words or calls, if there is one.
+// spent notes what a turn has cost, and how long its answer took.
 func (y *Story) spent(a orchestrator.TurnEnded) {
-	var at *saying
+	y.Costs(a.Turn, a.Cost)
+	if at := y.lasting(a.Turn); at != nil && a.Latency != nil {
+		at.entry.LatencyMS = a.Latency.Total.Milliseconds()
+	}
+}
+
+// Costs notes that a turn has cost so much more than was noted, and reports whether the story has the turn.
+// An estimate that a report replaces may make it less.
+func (y *Story) Costs(turn int, more cost.Amount) bool {
+	if y == nil {
+		return false
+	}
+	at := y.lasting(turn)
+	if at == nil {
+		return false
+	}
+	at.entry.CostUSDMicros += int64(more.Micros)
+	at.entry.Unpriced += more.Unpriced
+	return true
+}
+
+// lasting returns an entry of a turn that will stay: one that has words or calls, if there is one; nil
+// without any.
+func (y *Story) lasting(turn int) (at *saying) {
 	for _, s := range slices.Backward(y.said) {
-		if s.entry.Turn == a.Turn && (at == nil || strings.TrimSpace(s.entry.Text) != "" || len(s.entry.Calls) > 0) {
+		if s.entry.Turn == turn && (at == nil || strings.TrimSpace(s.entry.Text) != "" || len(s.entry.Calls) > 0) {
 			at = s
 		}
 	}
-	if at == nil {
-		return
-	}
-	at.entry.CostUSDMicros += int64(a.Cost.Micros)
-	at.entry.Unpriced += a.Cost.Unpriced
-	if a.Latency != nil {
-		at.entry.LatencyMS = a.Latency.Total.Milliseconds()
-	}
+	return at
 }
 
 func (y *Story) note(a orchestrator.Action, at time.Time, queued func(item string) int64) {
