@@ -46,23 +46,26 @@ type Attempt struct {
 // turn or by its age, fills it again. It is a value without pointers and has no clock: equal arguments
 // give equal results.
 type Attempts struct {
-	within time.Duration
-	seed   uint16 // makes the pauses of sessions different
-
+	// Small, because every session has them.
+	seed    uint16  // makes the pauses of sessions different
+	seconds uint8   // how long a row may last
 	made    uint8   // attempts in the present row
 	failed  uint8   // failures of the present provider in that row
 	moved   bool    // the other provider was asked in that row
 	refuses [2]bool // the present and the other provider have refused for good in that row
 
-	// Small, because every session has them: nanoseconds since the Unix epoch, zero for none.
+	// In nanoseconds since the Unix epoch, zero for none.
 	since  int64 // when the present row began; zero if all is well
 	opened int64 // when the connection was opened; zero without one
 }
 
-// NewAttempts returns a budget. A row of failed attempts ends within that time. The seed should differ
+// within returns how long a row may last.
+func (a Attempts) within() time.Duration { return time.Duration(a.seconds) * time.Second }
+
+// NewAttempts returns a budget. A row of failed attempts ends within that time, in whole seconds up to 255. The seed should differ
 // between sessions.
 func NewAttempts(within time.Duration, seed uint16) Attempts {
-	return Attempts{within: within, seed: seed}
+	return Attempts{seconds: uint8(min((within+time.Second-1)/time.Second, 255)), seed: seed}
 }
 
 // open records a new connection.
@@ -100,7 +103,7 @@ func (a Attempts) due(at time.Time) time.Time {
 	switch {
 	case a.made == 0 || a.opened == 0:
 		return at
-	case a.since != 0 && a.lasted(at) >= a.within:
+	case a.since != 0 && a.lasted(at) >= a.within():
 		return opened.Add(provenAfter)
 	default:
 		return opened.Add(a.pause())
@@ -173,7 +176,7 @@ func (a *Attempts) next(at time.Time, f Loss, anew bool) Attempt {
 	if !row.Retry && !anew {
 		a.refuses[0] = true
 	}
-	left := a.within - a.lasted(at)
+	left := a.within() - a.lasted(at)
 	wait := max(a.pause(), f.After)
 	impatient := a.failed >= patientTries || f.Kind == transport.KindTimeout || wait > longestWish || wait > left
 	if f.Other && row.Elsewhere && !a.refuses[1] && (a.refuses[0] || impatient) {
