@@ -67,7 +67,7 @@ test("an agent from its first word to its end", async () => {
   await other.leave();
   await field("Description").fill("Mine");
   await console.press("Save", sheet);
-  await sheet.getByText("somebody has changed this agent").waitFor();
+  await sheet.getByText("someone else changed this agent").waitFor();
   await looks.take("agents-conflict");
   await console.press("Save mine over theirs", sheet);
   await sheet.getByText("Saved. New conversations have it.").waitFor();

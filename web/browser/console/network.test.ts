@@ -173,6 +173,32 @@ describe.concurrent("a call", () => {
     await gateway.close();
   });
 
+  test("goes on after a restart of the gateway during an outage: says what was lost, and counts turns on", async () => {
+    const gateway = await Gateway.open({ settings: { "limits.resume_grace": "0s" } });
+    const console = await ConsolePage.open(browser, gateway);
+    console.visitor.expect(/WebSocket connection to .* failed|Failed to load resource/);
+    await console.press("Start talking");
+    await console.says("Listening");
+    await console.type("My favourite colour is green.");
+    await console.line(/You said:.*green.*all I can say/s);
+    await console.now("Listening");
+    gateway.front.away = true;
+    gateway.front.cut();
+    await console.says("Reconnecting");
+    await gateway.kill();
+    await gateway.start();
+    gateway.front.away = false;
+    await console.press("Try now");
+    await console.line(/Reconnected\. The conversation continues in a new session\. Lost: what you said in the last \d+ s/);
+    await console.type("My favourite number is seven.");
+    await console.line(/You said:.*seven.*all I can say/s);
+    const latency = await console.tab("Latency");
+    await latency.getByText("Turn 2", { exact: true }).first().waitFor();
+    expect(await latency.getByText("Turn 1", { exact: true }).count()).toBe(1);
+    await console.leave();
+    await gateway.close();
+  });
+
   test("does not begin where the gateway is gone, and says so", async () => {
     const gateway = await Gateway.open();
     const console = await ConsolePage.open(browser, gateway);

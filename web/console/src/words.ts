@@ -99,7 +99,30 @@ export const EXAMPLES: readonly string[] = [
   "Book a design review tomorrow from 10:00 to 11:00 with ada@example.org",
 ];
 
-export const NEW_SESSION = "Reconnected. The conversation continues in a new session.";
+/** What a session that could not be resumed takes along. */
+export interface Lost {
+  /** For how long what the user said was not heard. */
+  readonly speechMs: number;
+  /** An answer was sounding, or owed. */
+  readonly answer: boolean;
+  readonly tools: number;
+  readonly questions: number;
+}
+
+/** The same session goes on after an outage that was longer than what is kept of the user's speech. */
+export const resumed = (unheardMs: number): string => `Reconnected. ${span(unheardMs)} of what you said was lost.`;
+
+/** The call goes on in another session: what of the old one is gone. */
+export function newSession({ speechMs, answer, tools, questions }: Lost): string {
+  const lost = [
+    speechMs === 0 ? "" : `what you said in the last ${span(Math.max(1000, speechMs))}`,
+    answer ? "the rest of the answer" : "",
+    tools === 0 ? "" : tools === 1 ? "the result of a running tool" : `the results of ${tools} running tools`,
+    questions === 0 ? "" : questions === 1 ? "an approval request" : `${questions} approval requests`,
+  ].filter((part) => part !== "");
+  return `Reconnected. The conversation continues in a new session. ${lost.length === 0 ? "Nothing was lost." : `Lost: ${lost.join(", ")}.`}`;
+}
+
 export const switched = ({ from, to, reason = "" }: { from: string; to: string; reason?: string }): string => `Switched from ${from} to ${to}${reason === "" ? "." : `: ${reason}`}`;
 export const GOES_ON = "The page was reloaded. The call continues.";
 export const MOVED = "The call moved to another tab and continues there.";
@@ -133,7 +156,7 @@ const ENDED: Readonly<Record<string, string>> = {
   server_shutdown: "The gateway is stopping. Start again in a moment.",
   tool_ended: "The voice agent said goodbye. You can start again.",
   blocked: "You are blocked for a while.",
-  idle: "Nobody talked for a while. You can start again.",
+  idle: "The call was idle for too long. You can start again.",
   moved: "It continues in another tab.",
   length_limit: "The call reached its maximum length. You can start again.",
   budget: "The spending limit of this call, or your limit for today, is reached.",
@@ -154,7 +177,7 @@ export function answeredIn(ms: number | null): string {
 /** The next try to connect, at a time in ms since the epoch. */
 export function nextTry({ attempt, at }: { attempt: number; at: number }, now: number): string {
   const left = Math.ceil((at - now) / 1000);
-  return left > 0 ? `Try ${attempt} in ${left} s.` : `Try ${attempt}, now.`;
+  return left > 0 ? `Reconnecting in ${left} s (attempt ${attempt}).` : `Reconnecting now (attempt ${attempt}).`;
 }
 
 /** What becomes of what the user says while the connection is restored. */

@@ -90,14 +90,14 @@ test("the button to talk is held by pointer or key, and let go when the focus le
 });
 
 test("while the connection is restored there is a countdown and a way to try at once", () => {
-  const retry = { attempt: 3, at: Date.now() + 1900 };
+  const retry = { attempt: 3, at: Date.now() + 1900, lostAt: Date.now() };
   const hint = (): string => find(".status-hint").textContent!;
   show({ ...OPEN, phase: "reconnecting", retry: { ...retry, keptUntil: Date.now() + 60_000 } });
-  assert.equal(hint(), "Try 3 in 2 s. What you say is kept.");
+  assert.equal(hint(), "Reconnecting in 2 s (attempt 3). What you say is kept.");
   show({ ...OPEN, phase: "reconnecting", retry: { ...retry, keptUntil: Date.now() - 5000 } });
-  assert.equal(hint(), "Try 3 in 2 s. What you say now is not heard.");
+  assert.equal(hint(), "Reconnecting in 2 s (attempt 3). What you say now is not heard.");
   show({ ...OPEN, phase: "reconnecting", microphone: "muted", retry: { ...retry, keptUntil: 0 } });
-  assert.equal(hint(), "Try 3 in 2 s.");
+  assert.equal(hint(), "Reconnecting in 2 s (attempt 3).");
   assert.ok([...document.querySelectorAll("button")].some((button) => button.textContent === "Try now"));
 });
 

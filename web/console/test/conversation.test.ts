@@ -193,9 +193,11 @@ test("a connection that was restored in a new session goes on below the old one"
   conversation.take(received("voice", said("i1", "assistant", "before", 1, { turn: 1 })));
   conversation.take(received("voice", { type: "tool.started", turn: 1, call_id: "call_1", tool: "kb_search" }));
   conversation.take(received("voice", { type: "confirmation.request", turn: 1, token: "cf_1", tool: "book", args: {}, args_source: "{}", preview: "Book it?", expires_at }));
+  conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m", label: "Desk" } }));
+  conversation.take(received("voice", { type: "speech.stopped", turn: 1, audio_ms: 900 }));
   conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 2000, lostMs: 500, resumable: true, error: new VoiceError("lost") } }));
   assert.equal(activity(conversation.voice), "reconnecting");
-  assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000, keptUntil: NOW + 1500 }, "two seconds are kept, and one half has passed");
+  assert.deepEqual(conversation.voice.retry, { attempt: 1, at: NOW + 2000, lostAt: NOW - 500, keptUntil: NOW + 1500 }, "two seconds are kept, and one half has passed");
   assert.ok(running(conversation.voice));
   conversation.take(started({ session_id: "voice-b" }, NOW + 3000));
   conversation.take(noticed({ name: "reconnected", event: { resumed: false, lostMs: 3000 } }));
@@ -203,10 +205,22 @@ test("a connection that was restored in a new session goes on below the old one"
   assert.deepEqual(kinds(conversation), ["to voice: taken", "utterance", "tool", "outcome", "remark", "utterance"]);
   assert.equal(last(conversation, "tool").state, "unfinished");
   assert.equal(last(conversation, "outcome").outcome, "unanswered");
+  assert.equal(
+    last(conversation, "remark").text,
+    "Reconnected. The conversation continues in a new session. Lost: what you said in the last 4 s, the rest of the answer, the result of a running tool, an approval request.",
+  );
   assert.equal(conversation.questions.list.length, 0);
   assert.equal(conversation.voice.retry, null);
   conversation.take(noticed({ name: "disconnected", event: BYE }, NOW + 10_000));
   assert.equal(last(conversation, "handoff").ms, 10_000, "the call began before the connection broke");
+});
+
+test("a new session in which nothing was lost says so", () => {
+  const conversation = inCall();
+  conversation.take(noticed({ name: "microphone", event: { state: "muted", deviceId: "m", label: "Desk" } }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 500, resumable: true, error: new VoiceError("lost") } }));
+  conversation.take(started({ session_id: "voice-b" }));
+  assert.equal(last(conversation, "remark").text, "Reconnected. The conversation continues in a new session. Nothing was lost.");
 });
 
 test("a session that is taken up again goes on as it was", () => {
@@ -218,6 +232,15 @@ test("a session that is taken up again goes on as it was", () => {
   conversation.take(noticed({ name: "reconnected", event: { resumed: true, lostMs: 300 } }));
   assert.equal(conversation.questions.list.length, 1);
   assert.deepEqual(kinds(conversation), ["to voice: taken"]);
+});
+
+test("a resumed session says how much of the user's speech was lost", () => {
+  const conversation = inCall();
+  conversation.take(noticed({ name: "microphone", event: { state: "live", deviceId: "m", label: "Desk" } }));
+  conversation.take(noticed({ name: "reconnecting", event: { attempt: 1, delayMs: 200, lostMs: 500, resumable: true, error: new VoiceError("lost") } }));
+  const { keptUntil } = conversation.voice.retry!;
+  conversation.take(started({ resumed: true }, keptUntil + 4000));
+  assert.equal(last(conversation, "remark").text, "Reconnected. 4 s of what you said was lost.");
 });
 
 test("a session that another gateway has taken over is as that one tells it", () => {

@@ -1,6 +1,7 @@
-import { VoiceSession, type ConnectOptions, type MicrophoneOptions, type VoiceError } from "@voicegw/client";
+import { VoiceSession, type ConnectOptions, type LocalEvents, type MicrophoneOptions, type VoiceError } from "@voicegw/client";
 import { NOTICED, type Noticed, type Told, type UnknownMessage } from "../model/feed.js";
 import { DEFAULTS, type Settings } from "../model/settings.js";
+import { TurnCount } from "../model/turncount.js";
 import type { Levels } from "./levels.js";
 
 /** What a call needs of the console. */
@@ -22,6 +23,8 @@ export interface Start {
   ticket?: string;
   /** The call goes on in which the page was loaded again, or no call goes on. */
   goesOn?: boolean;
+  /** How many turns the earlier sessions of that call had. */
+  turnsBefore?: number;
 }
 
 /** The session of a call, and what the user does in it. One at a time. */
@@ -29,6 +32,7 @@ export class Call {
   private current: VoiceSession | null = null;
   private microphone: MicrophoneOptions = {};
   private chosen: Settings = DEFAULTS;
+  private turns = new TurnCount();
 
   constructor(
     private readonly levels: Levels,
@@ -45,6 +49,11 @@ export class Call {
     return this.chosen;
   }
 
+  /** How many turns the sessions of the call before its newest one had. */
+  get turnsBefore(): number {
+    return this.turns.before;
+  }
+
   /** Begins a call, while none runs. From a click or key press: browsers start audio only then. */
   start(start: Start, settings: Settings): void {
     this.microphone = {
@@ -56,6 +65,7 @@ export class Call {
     session.speaker.volume = settings.volume;
     this.current = session;
     this.chosen = settings;
+    this.turns = new TurnCount(start.turnsBefore);
     if (start.muted === true) {
       session.microphone.mute(true);
     }
@@ -148,8 +158,12 @@ export class Call {
   private listen(session: VoiceSession, settings: Settings): void {
     const { happened, devices } = this.handlers;
     let first = true;
-    session.on("message", (message) => {
-      happened({ kind: "received", side: "voice", message });
+    session.on("message", (wire) => {
+      if (wire.type === "session.started" && !first && wire.resumed !== true) {
+        this.turns.renew();
+      }
+      const message = this.turns.count(wire);
+      happened({ kind: "received", side: "voice", message, ...(message === wire ? {} : { wire }) });
       // A session that was taken up again goes on, but for a page that knows nothing of it.
       if (message.type === "session.started" && (first || message.resumed !== true)) {
         first = false;
@@ -167,7 +181,8 @@ export class Call {
           this.current = null;
           this.levels.silence();
         }
-        happened({ kind: "noticed", side: "voice", ...({ name, event } as Noticed) });
+        const counted = name === "answered" || name === "latency" ? this.turns.count(event as LocalEvents["latency"]) : event;
+        happened({ kind: "noticed", side: "voice", ...({ name, event: counted } as Noticed) });
       });
     }
     session.on("uplink", ({ pcm, clockMs }) => happened({ kind: "uplink", side: "voice", pcm, rate: settings.inputRate, clockMs }));

@@ -230,7 +230,7 @@ export class Console {
     }
     this.change(() => this.conversation.goingOn(settings.turns === "pushToTalk", call ?? this.conversation.standing));
     const microphone = call?.microphone ?? "off";
-    this.call.start({ conversation: this.id, microphone: microphone !== "off", muted: microphone === "muted", goesOn: true }, settings);
+    this.call.start({ conversation: this.id, microphone: microphone !== "off", muted: microphone === "muted", goesOn: true, turnsBefore: call?.turnsBefore ?? 0 }, settings);
     this.session.value = this.call.session;
     return kept.sessionId;
   }
@@ -243,7 +243,7 @@ export class Console {
     }
     const { inputRate, outputRate, turns } = this.call.settings;
     const heard = microphone === "off" || microphone === "muted" ? microphone : "on";
-    keepCall({ ...this.conversation.standing, microphone: heard, settings: { inputRate, outputRate, turns } });
+    keepCall({ ...this.conversation.standing, turnsBefore: this.call.turnsBefore, microphone: heard, settings: { inputRate, outputRate, turns } });
     const shown = this.instruments.keep?.();
     if (shown !== undefined) {
       keepInstruments(shown);

@@ -44,6 +44,8 @@ export function forgetConversation(): void {
 export interface KeptCall extends Standing {
   /** What the user has done with the microphone: a muted one must not be heard after a reload. */
   readonly microphone: "on" | "muted" | "off";
+  /** How many turns the earlier sessions of the call had: see TurnCount. */
+  readonly turnsBefore: number;
   /** What must be as it was; the rest is the session's already. */
   readonly settings: Pick<Settings, "inputRate" | "outputRate" | "turns">;
 }
@@ -61,7 +63,7 @@ export function takeCall(): KeptCall | null {
     return null;
   }
   const { inputRate, outputRate, turns } = readSettings(JSON.stringify(value?.settings));
-  return { microphone, source, settings: { inputRate, outputRate, turns }, lines: readLines(value?.lines, source), length: readLength(value?.length) };
+  return { microphone, source, settings: { inputRate, outputRate, turns }, turnsBefore: number(value?.turnsBefore), lines: readLines(value?.lines, source), length: readLength(value?.length) };
 }
 
 /** What the instruments show of a call in which the page is loaded again. */

@@ -1,4 +1,4 @@
-import { gatewayError, type Disconnected, type ErrorMessage, type ServerMessage, type VoiceError } from "@voicegw/client";
+import { gatewayError, type Disconnected, type ErrorMessage, type ServerMessage, type SessionStarted, type VoiceError } from "@voicegw/client";
 import type { Happening, Side, Watcher } from "./feed.js";
 import { HeardCount } from "./heard.js";
 import type { Line } from "./lines.js";
@@ -43,10 +43,13 @@ export class Conversation implements Watcher {
     if (happening.kind === "uplink") {
       return;
     }
+    const before = this.voice;
     if (happening.side === "voice") {
       this.voice = afterVoice(this.voice, happening);
     }
-    if (happening.kind === "received") {
+    if (happening.kind === "received" && happening.message.type === "session.started") {
+      this.started(happening.message as SessionStarted, before, happening.wall);
+    } else if (happening.kind === "received") {
       this.received(happening.side, happening.message as ServerMessage, happening.wall);
     } else if (happening.kind === "noticed") {
       this.noticed(happening);
@@ -179,12 +182,6 @@ export class Conversation implements Watcher {
   private spoken(message: ServerMessage): void {
     const source = this.source.voice;
     switch (message.type) {
-      case "session.started":
-        if (message.resumed !== true || !this.inCall) {
-          return this.opened(message.resumed === true);
-        }
-        // What still runs is told again in a snapshot.
-        return message.snapshot === true ? this.transcript.settle(source) : undefined;
       case "speech.started":
         return this.transcript.hearing(source, message.turn);
       case "audio.end":
@@ -228,8 +225,32 @@ export class Conversation implements Watcher {
     }
   }
 
-  /** A session begins: another one, also where the connection broke in between, or that of the page before. */
-  private opened(goesOn: boolean): void {
+  private started(message: SessionStarted, before: VoiceState, wall: number): void {
+    if (message.resumed !== true || !this.inCall) {
+      this.opened(message.resumed === true, before, wall);
+      return;
+    }
+    if (message.snapshot === true) {
+      // What still runs is told again.
+      this.transcript.settle(this.source.voice);
+    }
+    const unheardMs = before.retry === null || before.microphone !== "live" ? 0 : wall - Math.max(before.retry.keptUntil, before.retry.lostAt);
+    if (unheardMs >= 1000) {
+      this.transcript.remark("voice", { text: words.resumed(unheardMs) });
+    }
+  }
+
+  /**
+   * A session begins: another one, also where the connection broke in between, or that of the page before. `before`
+   * is how the call stood until then.
+   */
+  private opened(goesOn: boolean, before: VoiceState, wall: number): void {
+    const lost = {
+      speechMs: before.retry !== null && before.microphone === "live" ? wall - before.retry.lostAt : 0,
+      answer: before.owed || before.sounding !== null,
+      tools: this.transcript.runningTools(this.source.voice),
+      questions: this.questions.list.filter(({ side }) => side === "voice").length,
+    };
     this.overByVoice();
     const again = this.inCall;
     this.inCall = true;
@@ -239,7 +260,7 @@ export class Conversation implements Watcher {
     }
     this.source.voice = { side: "voice", id: `voice-${++this.counted}` };
     if (again) {
-      this.transcript.remark("voice", { text: words.NEW_SESSION });
+      this.transcript.remark("voice", { text: words.newSession(lost) });
     } else if (this.taken === null) {
       this.transcript.handoff("voice", { state: "taken" });
     }

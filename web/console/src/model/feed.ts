@@ -32,7 +32,8 @@ export type Noticed = { [N in (typeof NOTICED)[number]]: { name: N; event: Local
 
 /** One thing that happened. `at` is performance.now() in ms, `wall` ms since the epoch. */
 export type Happening = { at: number; wall: number } & (
-  | { kind: "received"; side: Side; message: ServerMessage | UnknownMessage }
+  /** `wire` is the message as it came, where its turn has another number in the call than in its session. */
+  | { kind: "received"; side: Side; message: ServerMessage | UnknownMessage; wire?: ServerMessage | UnknownMessage }
   /** Tickets and tokens in it are stars. To the text agent, its type is "chat". */
   | { kind: "sent"; side: Side; message: UnknownMessage }
   | ({ kind: "noticed"; side: "voice" } & Noticed)

@@ -111,7 +111,7 @@ export class Log implements Watcher {
       return;
     }
     const json = JSON.stringify(this.secrets.mask(what.content));
-    const turn = what.content["turn"];
+    const turn = happening.kind === "received" ? (happening.message as { turn?: unknown }).turn : what.content["turn"];
     this.list.push({
       number: ++this.numbers,
       at: happening.at,
@@ -218,7 +218,7 @@ interface Content {
 function contentOf(happening: Happening): Content | null {
   switch (happening.kind) {
     case "received":
-      return { type: happening.message.type, direction: "in", content: happening.message as unknown as Record<string, unknown> };
+      return { type: happening.message.type, direction: "in", content: (happening.wire ?? happening.message) as unknown as Record<string, unknown> };
     case "sent":
       return { type: happening.message.type, direction: "out", content: happening.message };
     case "noticed":

@@ -243,6 +243,11 @@ export class Transcript {
     );
   }
 
+  /** How many tools of a source run. */
+  runningTools(source: Source): number {
+    return this.of("tool").filter((line) => line.state === "running" && within(source, line)).length;
+  }
+
   /** A source is over: nothing of it that is open will be finished. */
   settle(source: Source): void {
     this.unheard(source);

@@ -28,6 +28,8 @@ export interface Retry {
   readonly attempt: number;
   /** When the next try is made. */
   readonly at: number;
+  /** When the connection was lost. */
+  readonly lostAt: number;
   /** What is said until then is kept and heard afterwards; what is said later is lost, as far as anybody knows. */
   readonly keptUntil: number;
 }
@@ -240,7 +242,7 @@ function afterNoticed(state: VoiceState, noticed: Noticed, wall: number): VoiceS
 }
 
 function retryOf({ attempt, delayMs, lostMs, resumable }: LocalEvents["reconnecting"], wall: number): Retry {
-  return { attempt, at: wall + delayMs, keptUntil: resumable ? wall - lostMs + KEPT_MS : 0 };
+  return { attempt, at: wall + delayMs, lostAt: wall - lostMs, keptUntil: resumable ? wall - lostMs + KEPT_MS : 0 };
 }
 
 function afterState(state: VoiceState, event: SessionState): VoiceState {

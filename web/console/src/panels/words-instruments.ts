@@ -68,7 +68,7 @@ const REFUSAL: Readonly<Record<string, [text: string, title: string]>> = {
 const ANSWERED: Readonly<Record<string, Chip>> = {
   approved: { text: "you approved", tone: "good", title: "Exactly the arguments that you saw were run, as a separate call." },
   denied: { text: "you declined", tone: "plain", title: "Nothing was run." },
-  expired: { text: "expired", tone: "warn", title: "Nobody answered in time. Nothing was run." },
+  expired: { text: "expired", tone: "warn", title: "Not answered in time. Nothing was run." },
   lost: { text: "not answered", tone: "plain", title: "The session ended before the question was answered. Nothing was run." },
   unknown: { text: "ended unseen", tone: "plain", title: "The question ended while the connection was lost: answered, or too late. The calls below show what was run." },
   used: { text: "answered elsewhere", tone: "plain", title: "Somebody else had answered the question before." },
@@ -197,7 +197,7 @@ export function storyOf(call: Call, parts: readonly Segment[]): string[] {
 export const ACCESS = {
   shut: "Talking works. To look inside as well (arguments, answers, state, faults, a conversation from before), open the link that voicegw serve printed, or that voicegw console prints on the gateway's machine.",
   refused: "This link has been used, or is older than 15 minutes. Talking works; to look inside, open a new one: voicegw console prints it on the gateway's machine.",
-  ended: "The gateway was started again, or half a day has passed. Talking works; to look inside again, open a new link: voicegw console prints it on the gateway's machine.",
+  ended: "Your access has expired. Calls still work. To see the inside again, open a new link: run voicegw console on the gateway's machine.",
 } as const;
 
 export const TOOLS = {
