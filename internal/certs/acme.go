@@ -58,13 +58,14 @@ func (a *ACME) check() (problems Problems) {
 type manager struct {
 	certs *autocert.Manager
 
-	mu   sync.Mutex      // guards the following field
-	ends context.Context //nolint:containedctx // that of Run, for requests of autocert
+	mu      sync.Mutex        // guards the following fields
+	ends    context.Context   //nolint:containedctx // that of Run, for requests of autocert
+	reasons map[string]string // by host: why the authority has refused it
 }
 
 // newManager returns the manager for settings, and an order for each host.
 func newManager(a ACME, logger *slog.Logger) (*manager, map[string]*order) {
-	m := &manager{ends: context.Background()}
+	m := &manager{ends: context.Background(), reasons: map[string]string{}}
 	asks := bounded.Client(a.Client, bounded.Limits{Service: "the certificate authority", Bytes: 1 << 20, Whole: 30 * time.Second})
 	asks.Transport = ending{m, asks.Transport}
 	hosts := make([]string, len(a.Hosts))
@@ -104,7 +105,11 @@ func (e ending) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.manager.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(r.Context())
 	context.AfterFunc(ends, func() { cancel(context.Cause(ends)) })
-	return e.next.RoundTrip(r.WithContext(ctx)) //nolint:wrapcheck // it stands for next
+	resp, err := e.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it stands for next
+	}
+	return resp, e.manager.listen(resp)
 }
 
 // How long an order waits after a failure: at first, and at most. Let's Encrypt takes five failures an
@@ -139,11 +144,15 @@ func (o *order) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
+			if why := o.manager.reason(o.host); why != "" {
+				err = fmt.Errorf("%w: the authority says: %s", err, why)
+			}
 			o.logger.Error("a certificate could not be ordered", "host", o.host, "error", err, "again_in", retry)
 			o.set(nil, err)
 			wait, retry = retry, min(2*retry, retryMost)
 		default:
 			retry = retryFirst
+			o.manager.reason(o.host) // of a challenge before the one that has succeeded
 			o.set(c, nil)
 		}
 		select {

@@ -1,0 +1,91 @@
+package certs
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// answered is what an answer of the authority may say of a name that it has refused: an order (RFC 8555, section
+// 7.1.3), or an authorization (section 7.1.4), in which each challenge has its own error.
+type answered struct {
+	Identifier  identifier   `json:"identifier"`
+	Identifiers []identifier `json:"identifiers"`
+	Error       *refusal     `json:"error"`
+	Challenges  []struct {
+		Type  string   `json:"type"`
+		Error *refusal `json:"error"`
+	} `json:"challenges"`
+}
+
+type identifier struct {
+	Value string `json:"value"`
+}
+
+// refusal is a problem document (RFC 7807, section 3.1).
+type refusal struct {
+	Type   string `json:"type"`
+	Detail string `json:"detail"`
+}
+
+func (r refusal) String() string {
+	return strings.TrimPrefix(r.Type, "urn:ietf:params:acme:error:") + ": " + r.Detail
+}
+
+// reasonIn returns the host that an answer refuses, and why; empty if it refuses none.
+func reasonIn(body []byte) (host, why string) {
+	var a answered
+	if json.Unmarshal(body, &a) != nil {
+		return "", ""
+	}
+	host = a.Identifier.Value
+	if host == "" && len(a.Identifiers) > 0 {
+		host = a.Identifiers[0].Value
+	}
+	var reasons []string
+	if a.Error != nil {
+		reasons = append(reasons, a.Error.String())
+	}
+	for _, c := range a.Challenges {
+		if c.Error != nil {
+			reasons = append(reasons, c.Type+": "+c.Error.String())
+		}
+	}
+	if host == "" || len(reasons) == 0 {
+		return "", ""
+	}
+	return normal(host), strings.Join(reasons, "; ")
+}
+
+// listen notes why the authority refuses a host. autocert does not say it: it tries the next challenge, and then
+// reports that there is none left.
+func (m *manager) listen(resp *http.Response) error {
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		return nil
+	}
+	body, err := io.ReadAll(resp.Body) // it is bounded
+	if err := resp.Body.Close(); err != nil {
+		return err //nolint:wrapcheck // RoundTrip stands for the transport
+	}
+	if err != nil {
+		return err //nolint:wrapcheck // RoundTrip stands for the transport
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if host, why := reasonIn(body); why != "" {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.reasons[host] = why
+	}
+	return nil
+}
+
+// reason returns why the authority has refused a host since the last call; empty if it has not said.
+func (m *manager) reason(host string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	why := m.reasons[host]
+	delete(m.reasons, host)
+	return why
+}
