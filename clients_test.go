@@ -5,11 +5,15 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"net/http"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"voicegw/internal/bounded"
 )
 
 // mayConnect are the files outside of internal/bounded that may name what it takes the
@@ -176,4 +180,52 @@ func calledSDKs(file *ast.File, names map[string]string) []string {
 		return true
 	})
 	return found
+}
+
+// setsProxy says which files decide for a client of internal/bounded which proxy it uses, and why. All others use
+// that of the environment (docs/operations.md).
+var setsProxy = map[string]string{
+	"cluster/relay.go":    "other gateways are in the same network",
+	"webhook/endpoint.go": "checks the receiver's address before the proxy of the environment connects to it",
+}
+
+// TestOneProxyRule: every client uses the proxy of the environment, except for those that have a reason.
+func TestOneProxyRule(t *testing.T) {
+	if p := bounded.NewTransport().Proxy; reflect.ValueOf(p).Pointer() != reflect.ValueOf(http.ProxyFromEnvironment).Pointer() {
+		t.Error("internal/bounded does not use the proxy of the environment")
+	}
+	found := map[string]bool{}
+	for _, path := range sources(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			var set []ast.Expr
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				set = n.Lhs
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Proxy" {
+					found[path] = true
+				}
+			}
+			for _, e := range set {
+				if s, ok := e.(*ast.SelectorExpr); ok && s.Sel.Name == "Proxy" {
+					found[path] = true
+				}
+			}
+			return true
+		})
+	}
+	for path := range found {
+		if setsProxy[path] == "" {
+			t.Errorf("%s chooses a proxy; leave it to internal/bounded, or say in setsProxy why not", path)
+		}
+	}
+	for path := range setsProxy {
+		if !found[path] {
+			t.Errorf("%s is in setsProxy and chooses no proxy", path)
+		}
+	}
 }

@@ -70,6 +70,8 @@ func New(opts Options) (*Peers, error) {
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3},
 	}
 	transport := bounded.NewTransport()
+	// The other gateways are in the same network: no proxy is between them, and Relay dials without one as well.
+	transport.Proxy = nil
 	transport.DialContext, transport.TLSClientConfig, transport.DisableKeepAlives = dialer.DialContext, opts.TLS, true
 	client := bounded.Over(transport, bounded.Limits{Service: "another gateway", Bytes: maxHello, Whole: answerTime})
 	prompts := bounded.Over(transport, bounded.Limits{Service: "another gateway", Bytes: maxPrompt, Whole: answerTime})

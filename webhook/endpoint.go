@@ -52,25 +52,64 @@ type result struct {
 type poster struct {
 	// Fixed after newPoster.
 	Endpoint
-	client *http.Client
+	// direct connects to public addresses alone, unless Private is set. proxied connects to the proxy that proxy
+	// returns for a request.
+	direct, proxied *http.Client
+	proxy           func(*http.Request) (*url.URL, error)
 }
 
 func newPoster(e Endpoint) *poster {
 	if e.Timeout == 0 {
 		e.Timeout = 10 * time.Second
 	}
-	t := bounded.NewTransport()
-	// A proxy would connect to addresses that are not looked at here.
-	t.Proxy, t.MaxConnsPerHost = nil, workers
+	direct, proxied := bounded.NewTransport(), bounded.NewTransport()
+	p := &poster{Endpoint: e, direct: bounded.Unfollowed(direct), proxied: bounded.Unfollowed(proxied), proxy: proxied.Proxy}
+	direct.Proxy, direct.MaxConnsPerHost, proxied.MaxConnsPerHost = nil, workers, workers
 	dialer := &net.Dialer{Timeout: e.Timeout, Control: func(_, address string, _ syscall.RawConn) error {
-		return checkAddress(address, e.Private)
+		at, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return errAddress
+		}
+		return checkAddress(at.Addr(), e.Private)
 	}}
-	t.DialContext = dialer.DialContext
-	return &poster{Endpoint: e, client: bounded.Unfollowed(t)}
+	direct.DialContext = dialer.DialContext
+	proxied.Proxy = func(r *http.Request) (*url.URL, error) { return p.proxy(r) }
+	return p
 }
 
-// close closes the connections that nobody uses.
-func (p *poster) close() { p.client.CloseIdleConnections() }
+// close closes the connections that are idle.
+func (p *poster) close() {
+	p.direct.CloseIdleConnections()
+	p.proxied.CloseIdleConnections()
+}
+
+// lookupTime bounds how long a name is looked up whose address a proxy looks up again.
+const lookupTime = 2 * time.Second
+
+// clientFor returns the client for a request. The proxy looks a name up and connects, so that the address can only
+// be checked before: an address that this machine finds for the name must be a valid one. A name that this machine
+// cannot look up is left to the proxy.
+func (p *poster) clientFor(r *http.Request) (*http.Client, error) {
+	switch through, err := p.proxy(r); {
+	case err != nil:
+		return nil, err
+	case through == nil:
+		return p.direct, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), lookupTime)
+	defer cancel()
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", r.URL.Hostname())
+	var unknown *net.DNSError
+	if err != nil && !errors.As(err, &unknown) {
+		return nil, err
+	}
+	for _, ip := range addrs {
+		if err := checkAddress(ip, p.Private); err != nil {
+			return nil, err
+		}
+	}
+	return p.proxied, nil
+}
 
 // errAddress says that an endpoint's name leads to an address that it must not.
 var errAddress = errors.New("its address is not public, and private is not set")
@@ -85,12 +124,8 @@ var nobody = []netip.Prefix{
 
 // checkAddress refuses an address that is about to be connected to. By then its name has been looked up,
 // so that it makes no difference what the name means later.
-func checkAddress(address string, private bool) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return errAddress
-	}
-	ip := at.Addr().Unmap().WithZone("")
+func checkAddress(ip netip.Addr, private bool) error {
+	ip = ip.Unmap().WithZone("")
 	switch {
 	case ip.IsLinkLocalUnicast(), ip.IsMulticast(), ip.IsUnspecified():
 		return errAddress
@@ -113,7 +148,11 @@ func (p *poster) post(ctx context.Context, id string, body []byte) result {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "voicegw")
 	wire.Sign(req.Header, id, time.Now(), body, p.Secrets...)
-	resp, err := p.client.Do(req)
+	client, err := p.clientFor(req)
+	if err != nil {
+		return result{why: reason(err)}
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return result{why: reason(err)}
 	}
