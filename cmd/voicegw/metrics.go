@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"voicegw/audit"
+	"voicegw/internal/origin"
 	"voicegw/metrics"
 	"voicegw/transport"
 )
@@ -44,8 +47,24 @@ func (s *server) serveMetrics(ctx context.Context) (http.Handler, error) {
 		return h, nil
 	}
 	var err error
-	s.scrapes, err = openScrapes(ctx, s.cfg.Metrics.Listen, h, s.logger)
+	s.scrapes, err = openScrapes(ctx, s.cfg.Metrics.Listen, s.namedHosts(h), s.logger)
 	return nil, err
+}
+
+// namedHosts passes on the requests whose Host is an IP address, a name of this machine, or one of hosts. A web page
+// could give the address of the metrics a name of its own otherwise (DNS rebinding), but not an IP address.
+func (s *server) namedHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hosts, _, err := doors(s.caps.flags.Load(), nil, s.certified())
+		hosts.Listen = netip.IPv4Unspecified()
+		host, wrong := origin.ParseHost(r.Host)
+		if err := errors.Join(err, wrong); err != nil || !hosts.Allow(host) {
+			s.logger.Debug("a request for the metrics was refused because of its Host", "host", r.Host, "addr", r.RemoteAddr, "error", err)
+			http.Error(w, "This gateway does not answer to this Host; its operator can allow it (hosts).", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // certificateEnds returns when the certificate of each name ends; nothing without TLS.

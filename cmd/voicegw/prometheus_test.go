@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -44,7 +45,7 @@ func TestMetricsAddress(t *testing.T) {
 		t.Errorf("with the key: %d %v\n%s", resp.StatusCode, err, body)
 	}
 
-	own := start(t, "--set", "metrics.listen=127.0.0.1:0")
+	own := start(t, "--set", "metrics.listen=127.0.0.1:0", "--set", "hosts=gateway,*.pods.example")
 	at := own.logged("serving the metrics")["addr"].(string)
 	if code := own.status("/metrics"); code == http.StatusOK || code == http.StatusUnauthorized {
 		t.Errorf("the gateway's own address has metrics, too: %d", code)
@@ -52,6 +53,28 @@ func TestMetricsAddress(t *testing.T) {
 	there := &running{t: t, addr: at}
 	if code, body := there.fetch("/metrics"); code != http.StatusOK || !strings.Contains(string(body), `tools_version="`) {
 		t.Errorf("an address of its own: %d\n%s", code, body)
+	}
+	_, port, err := net.SplitHostPort(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{
+		"127.0.0.1:" + port: 200, "10.1.2.3:" + port: 200, "[fd00::1]:" + port: 200, "localhost": 200, "gateway:" + port: 200, "a.pods.example": 200,
+		"evil.example": 421, "evil.example:" + port: 421, "127.0.0.1.evil.example": 421, "0x7f000001": 421,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("the Host %s: %d, want %d", host, resp.StatusCode, want)
+		}
 	}
 	if code := there.status("/v1/tools"); code != http.StatusNotFound {
 		t.Errorf("the address of the metrics has other endpoints: %d", code)
