@@ -13,6 +13,41 @@ import (
 	"voicegw/session/handoff"
 )
 
+// TestSubprotocolsCarryNoTokens: of what may be shown in Authorization, only the operators' key and a console's
+// token count as a subprotocol, however short the others are.
+func TestSubprotocolsCarryNoTokens(t *testing.T) {
+	callers := everyCaller(t)
+	m, err := session.NewManager(sessionOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	server := New(Options{Sessions: m, Auth: callers.current})
+	srv := httptest.NewServer(server)
+	defer srv.Close()
+	console, _, _ := server.callers.console.exchange(server.ConsoleCode(), callers.current.Get(), time.Now())
+	short := tokenFor("a", "voice", nil)
+	if len(short) > protocol.MaxTicketBytes {
+		t.Fatalf("the token has %d bytes, and could not be shown", len(short))
+	}
+	for name, tc := range map[string]struct {
+		secret string
+		opens  bool
+	}{
+		"a console": {console, true}, "operators": {testKey, true}, "a token": {short, false}, "a key": {callers.secrets["key:voice"], false}, "an admin's key": {callers.secrets["key:admin"], false},
+	} {
+		c, err := protocol.Dial(t.Context(), srv.URL+"/v1/voice", protocol.DialOptions{Key: tc.secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(t, c, &protocol.Start{InputRate: 16000, OutputRate: 24000})
+		if _, started := hear(t, c).(*protocol.SessionStarted); started != tc.opens {
+			t.Errorf("%s opens a session: %t", name, started)
+		}
+		c.Abort()
+	}
+}
+
 // TestWhoMayInspect: a client that asks to look inside its session is let where it shows the
 // key or a console's token, or where its ticket says so. Everybody else may talk all the same.
 func TestWhoMayInspect(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"voicegw/auth"
+	"voicegw/auth/scope"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -32,9 +34,19 @@ type toolLine struct {
 	Versions []registry.Version `json:"versions,omitempty"`
 }
 
+// toolsFor returns the tools that a caller may know: those that conversations of its credentials have, or all if
+// it may look inside.
+func (s *Server) toolsFor(r *http.Request) *registry.Snapshot {
+	all, p := s.opts.Tools(), auth.From(r.Context())
+	if p.May(scope.Inspect) {
+		return all
+	}
+	return all.Permitted(p.Granted())
+}
+
 // tools lists the tools, those of ?mode=text or voice or all.
 func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
-	snapshot := s.opts.Tools()
+	snapshot := s.toolsFor(r)
 	tools := snapshot.All()
 	switch mode := spec.Mode(r.URL.Query().Get("mode")); mode {
 	case "":
@@ -56,7 +68,7 @@ func (s *Server) tools(w http.ResponseWriter, r *http.Request) {
 
 // tool shows one tool, its whole guide included.
 func (s *Server) tool(w http.ResponseWriter, r *http.Request) {
-	snapshot := s.opts.Tools()
+	snapshot := s.toolsFor(r)
 	id := r.PathValue("id")
 	t, ok := snapshot.Tool(id)
 	if !ok {

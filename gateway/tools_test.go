@@ -3,12 +3,18 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/auth"
+	"voicegw/auth/apikey"
+	"voicegw/auth/scope"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -68,6 +74,75 @@ func TestVersionsAreTold(t *testing.T) {
 	_, body := get(t, srv.URL+"/v1/tools")
 	if strings.Count(body, `"toolId":"look`) != 1 || !strings.Contains(body, `"versions":[{"id":"look_next","version":"2.0.0","share":10}]`) {
 		t.Errorf("%s", body)
+	}
+}
+
+// TestToolsOfTheCaller: a caller sees the tools that its conversations have: none that requires a scope which its
+// credentials lack. A caller that may look inside sees all.
+func TestToolsOfTheCaller(t *testing.T) {
+	object := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
+	open := registry.Entry{
+		Spec: spec.Spec{
+			ToolID: "open_door", Version: "1.0.0", Description: "A tool of a test.", Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
+			Idempotent: true, AllowedModes: []spec.Mode{spec.ModeText}, LatencyBudgetMS: 1000, Parameters: object,
+		},
+		Summary: "A tool of a test.", Guide: "# open_door\n", Forms: registry.Forms{OpenAI: object, OpenAIChat: object, Gemini: json.RawMessage(`{"type":"OBJECT"}`)},
+	}
+	staff := open
+	staff.ToolID, staff.Requires, staff.Guide = "staff_door", []string{"kb:staff"}, "# staff_door\n"
+	guests := staff
+	guests.ToolID, guests.Requires, guests.Availability, guests.Guide = "guests_door", nil, &spec.Availability{Scopes: []string{"kb:guests", "kb:staff"}}, "# guests_door\n"
+	done := registry.Bind(func(context.Context, registry.Call[json.RawMessage, struct{}]) (registry.Result, error) {
+		return registry.Result{}, nil
+	})
+	tools, err := registry.Load(registrytest.File(t, open, staff, guests), registry.Options{Handlers: map[string]registry.Handler{"open_door": done, "staff_door": done, "guests_door": done}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string]string{"operator": testKey, "nobody": "", "token": tokenFor("ada", "chat", nil), "staff's token": tokenFor("ada", "chat kb:staff", nil)}
+	o := auth.Options{OperatorKey: testKey, Issuers: []auth.Issuer{{
+		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: scope.Chat, Grants: []string{"kb:staff"}, Leeway: time.Second,
+	}}}
+	for name, k := range map[string]auth.Key{
+		"key": {Scopes: scope.Chat | scope.Voice | scope.Tickets}, "staff's key": {Scopes: scope.Voice, Grants: []string{"kb:staff"}}, "inspector": {Scopes: scope.Inspect},
+	} {
+		made := apikey.New()
+		k.ID, k.Name, k.Hash = made.ID(), "k", made.Hash()
+		o.Keys = append(o.Keys, k)
+		secrets[name] = made.Reveal()
+	}
+	for _, required := range []bool{true, false} {
+		if !required {
+			o.Keys, o.Issuers = nil, nil
+		}
+		who, err := auth.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer who.Close()
+		s := New(Options{Tools: tools.Snapshot, Auth: auth.Only(who)})
+		for name, secret := range secrets {
+			sees := slices.Contains([]string{"operator", "staff's token", "staff's key", "inspector"}, name)
+			switch {
+			case required && name == "nobody":
+				continue
+			case !required:
+				sees = name == "operator"
+			}
+			show := func(r *http.Request) { r.Header.Del("Authorization") }
+			if secret != "" {
+				show = bearer(secret)
+			}
+			for _, path := range []string{"/v1/tools", "/v1/tools?mode=text"} {
+				w := ask(s, "GET", path, show)
+				if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, `"open_door"`) || strings.Contains(text, `"staff_door"`) != sees || strings.Contains(text, `"guests_door"`) != sees {
+					t.Errorf("%s, credentials required %t, %s: %d, want the tool %t", name, required, path, w.Code, sees)
+				}
+			}
+			if w := ask(s, "GET", "/v1/tools/staff_door", show); (w.Code == http.StatusOK) != (sees && (name == "operator" || name == "inspector")) {
+				t.Errorf("%s, credentials required %t, its guide: %d", name, required, w.Code)
+			}
+		}
 	}
 }
 

@@ -2,13 +2,16 @@ package registry
 
 import "slices"
 
-// permits reports whether a conversation with these scopes has the tool.
+// permits reports whether a conversation with these scopes may have the tool: it has all that the tool requires, and
+// one of those of its availability.
 func (t *Tool) permits(scopes []string) bool {
+	if a := t.Availability; a != nil && len(a.Scopes) > 0 && !slices.ContainsFunc(a.Scopes, func(one string) bool { return slices.Contains(scopes, one) }) {
+		return false
+	}
 	return !slices.ContainsFunc(t.Requires, func(needed string) bool { return !slices.Contains(scopes, needed) })
 }
 
-// Permitted returns a snapshot of the same version without the tools that require a scope which is not
-// among these. The tools of the client and the built-in ones require none; if no other tool is left, there
+// Permitted returns a snapshot of the same version without the tools for which these scopes are not enough. The tools of the client and the built-in ones require none; if no other tool is left, there
 // are no built-in ones either, as with [Snapshot.Only]. A nil snapshot stays nil.
 func (s *Snapshot) Permitted(scopes []string) *Snapshot {
 	if s == nil || !slices.ContainsFunc(s.sorted, func(t *Tool) bool { return !t.permits(scopes) }) {
