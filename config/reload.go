@@ -86,7 +86,8 @@ func TakeOver(now, read *Config) (Takeover, error) {
 			t.Restart = append(t.Restart, told(key, now, read))
 			next.where[key] = cmp.Or(now.where[key], "default") + ", at the start"
 		default:
-			if f, ok := into[key]; ok && is.IsValid() {
+			// What Next shares with the configuration that was read is there already.
+			if f, ok := into[key]; ok && is.IsValid() && f.value.Addr() != is.Addr() {
 				f.value.Set(is)
 			}
 			t.Changed = append(t.Changed, told(key, now, read))
