@@ -62,6 +62,8 @@ type Request struct {
 	// Agent names the persona that answers, and goes on with the conversation. If it is empty, that is the
 	// conversation's own or, if no persona has that name any more, the default one.
 	Agent string
+	// TimeZone is the IANA name of the user's time zone; empty if it is not known.
+	TimeZone string
 	// Key is the ID of the principal whose credentials were shown; it may be empty. KeyMark and
 	// KeyExpires are its Mark and its end (auth.Principal), for voice sessions that come of the turn.
 	// Inspect means that the client may know what the turn costs; Inside that it is also shown

@@ -370,7 +370,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 	o := set.options
 	o.Model, o.Executor, o.Conversations, o.Answers = f.model, f.executor, f.kept, f.answers
 	o.Tools = r.Snapshot
-	o.Instructions = func(p *Persona, _ *registry.Snapshot, own mark.Mark) string {
+	o.Instructions = func(p *Persona, _ *registry.Snapshot, own mark.Mark, _ string) string {
 		return "You are a test. " + p.Instructions + own.Text()
 	}
 	o.Audit = f.record

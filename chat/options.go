@@ -62,9 +62,10 @@ type Options struct {
 	// Live returns the live values with which a turn's tools are filled; see registry.Snapshot.Fill. It
 	// may be nil, is called concurrently, and must not wait.
 	Live registry.LiveValues
-	// Instructions makes the system text from the persona, its tools and the mark. The text must explain
+	// Instructions makes the system text from the persona, its tools, the mark and the IANA name of the
+	// user's time zone, which is empty if it is not known. The text must explain
 	// the mark to the model: it stands before the gateway's own messages. Nil means no system text.
-	Instructions func(p *Persona, tools *registry.Snapshot, own mark.Mark) string
+	Instructions func(p *Persona, tools *registry.Snapshot, own mark.Mark, timeZone string) string
 	// Rules are the rules for tool calls. Rules.Mode is ignored: it is always text.
 	Rules policy.Rules
 	// Audit receives the records of tool calls, and must not block. Nil discards them.

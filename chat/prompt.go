@@ -18,7 +18,7 @@ import (
 func (t *turn) prompt() Prompt {
 	p := Prompt{User: userName(t.req.User.String()), Settings: t.req.Settings, MaxOutput: t.req.MaxOutput}
 	if t.a.opts.Instructions != nil {
-		p.Messages = append(p.Messages, Message{Role: RoleSystem, Text: t.a.opts.Instructions(t.persona, t.tools, t.mark)})
+		p.Messages = append(p.Messages, Message{Role: RoleSystem, Text: t.a.opts.Instructions(t.persona, t.tools, t.mark, t.req.TimeZone)})
 	}
 	before := t.req.History
 	if before == nil {

@@ -119,7 +119,7 @@ func (t *turn) used() protocol.Usage {
 // session describes the conversation to a tool.
 func (t *turn) session() registry.Session {
 	return registry.Session{
-		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.persona.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: spec.ModeText,
+		ID: "chat-" + t.conv.ID, UserID: t.req.User.String(), ConversationID: t.conv.ID, Agent: t.persona.Name, Vouched: t.req.Vouched, Scopes: t.req.Scopes, Mode: spec.ModeText, TimeZone: t.req.TimeZone,
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"voicegw/config/backend"
+	"voicegw/internal/zone"
 )
 
 func (l *loader) validateCalendar() {
@@ -48,7 +48,7 @@ func (l *loader) calendarBackend() {
 // calendarDetails checks the settings that every backend uses.
 func (l *loader) calendarDetails() {
 	c := l.config.Calendar
-	if _, err := time.LoadLocation(c.TimeZone); err != nil || c.TimeZone == "" || c.TimeZone == "Local" {
+	if _, err := zone.Load(c.TimeZone); err != nil {
 		l.bad("calendar.time_zone", "calendar.time_zone must be a name such as Europe/Berlin or UTC, not %s.", quote(c.TimeZone))
 	}
 	if a, err := mail.ParseAddress(c.Email); c.Email != "" && (err != nil || a.Address != c.Email) {

@@ -15,6 +15,7 @@ import (
 	"voicegw/auth/scope"
 	"voicegw/chat"
 	"voicegw/internal/user"
+	"voicegw/internal/zone"
 	"voicegw/protocol"
 )
 
@@ -39,6 +40,7 @@ type chatBody struct {
 	Scopes         []string          `json:"scopes"`
 	Confirmation   *chatConfirmation `json:"confirmation"`
 	Inspect        bool              `json:"inspect"`
+	TimeZone       string            `json:"time_zone"`
 }
 
 // chatMessage is a message of a conversation that the client keeps itself.
@@ -134,7 +136,7 @@ func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 // chatRequest turns a body into a turn, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	p := auth.From(r.Context())
-	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(scope.Inspect), Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
+	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(scope.Inspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
 	req.Inside = req.Inspect && body.Inspect
 	seen := &pictures{sees: s.opts.Chat.Sees()}
 	var no *wrongField
@@ -143,6 +145,11 @@ func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, 
 	}
 	if wrong := scopesProblem(body.Scopes); wrong != "" {
 		return req, wrong
+	}
+	if body.TimeZone != "" {
+		if _, err := zone.Load(body.TimeZone); err != nil {
+			return req, `time_zone must be an IANA name such as "Europe/Berlin".`
+		}
 	}
 	if c := body.Confirmation; c != nil {
 		if c.Token == "" || c.Approved == nil {

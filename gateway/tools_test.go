@@ -154,7 +154,7 @@ func TestToolsAreListed(t *testing.T) {
 			"calendar_create_event", "calendar_get_availability", "describe_tool", "end_voice_session", "extract_contacts", "ignore_user",
 			"image_draft_prompt", "image_generate", "kb_get", "kb_search", "start_voice_session",
 		},
-		"?mode=voice": {"describe_tool", "end_voice_session", "ignore_user", "kb_get", "kb_search"},
+		"?mode=voice": {"calendar_create_event", "describe_tool", "end_voice_session", "ignore_user", "kb_get", "kb_search"},
 		"?mode=text": {
 			"agent_create", "agent_delete", "agent_get", "agent_list", "agent_update",
 			"calendar_create_event", "calendar_get_availability", "describe_tool", "extract_contacts", "ignore_user",

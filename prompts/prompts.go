@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 //go:embed core.md
@@ -67,6 +68,10 @@ type Options struct {
 	Retrievals, TopK int
 	// SpokenConfirmation says that the user may approve an action aloud.
 	SpokenConfirmation bool
+	// Now is the time in the user's time zone: the text tells the model the date, the weekday and the
+	// zone. A zero time leaves them out. They are behind everything that a provider can cache for longer
+	// than a day.
+	Now time.Time
 	// Mark is the text with which the gateway's own messages to the model begin. Empty if the
 	// gateway sends no messages. It is at the end of the text, because it is different in each
 	// conversation and a provider can cache the text before it.
@@ -122,6 +127,9 @@ func Compose(o Options) string {
 	if len(o.Tools) > 0 {
 		parts = append(parts, toolList(o.Tools, o.RegistryVersion), loop)
 	}
+	if !o.Now.IsZero() {
+		parts = append(parts, today(o.Now))
+	}
 	if o.Mark != "" {
 		parts = append(parts, fmt.Sprintf(markRule, o.Mark))
 	}
@@ -132,6 +140,12 @@ func Compose(o Options) string {
 		}
 	}
 	return strings.Join(out, "\n\n") + "\n"
+}
+
+// today tells the model the date, the weekday and the user's time zone.
+func today(now time.Time) string {
+	return fmt.Sprintf("Today is %s. The user's time zone is %s (UTC%s). Times that the user says are local times in that zone. Give a tool a local time as 2026-11-30T10:00:00, without an offset, unless the tool asks for another form; it is taken as that zone's.",
+		now.Format("Monday, 2 January 2006"), now.Location(), now.Format("-07:00"))
 }
 
 // toolList lists the tools in the order of their ids, so that the same registry always

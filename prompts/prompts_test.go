@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -66,5 +67,24 @@ func TestWithoutToolsNothingIsSaidOfThem(t *testing.T) {
 		if text := Compose(Options{Mode: mode, RegistryVersion: "1.0.0"}); strings.Contains(text, "Your tools") || strings.Contains(text, "retrieval") {
 			t.Errorf("%s: a model without tools is told how to use them", mode)
 		}
+	}
+}
+
+// TestTheDateIsTold: the text names the date, the weekday and the user's zone, before the mark alone.
+func TestTheDateIsTold(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 29, 23, 30, 0, 0, time.UTC).In(berlin)
+	text := Compose(Options{Now: now, Mark: "m", Instructions: "Help."})
+	if want := "Today is Monday, 30 November 2026. The user's time zone is Europe/Berlin (UTC+01:00)."; !strings.Contains(text, want) {
+		t.Errorf("%q is missing in %s", want, text)
+	}
+	if strings.Index(text, "Today is") < strings.Index(text, "Help.") {
+		t.Error("the date stands before what a provider can cache for longer")
+	}
+	if text := Compose(Options{}); strings.Contains(text, "Today is") {
+		t.Errorf("a date is told that is not known: %s", text)
 	}
 }

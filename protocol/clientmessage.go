@@ -32,6 +32,8 @@ type Start struct {
 	// those of the session.
 	Resume *Resume     `json:"resume,omitempty"`
 	Client *ClientInfo `json:"client,omitempty"`
+	// TimeZone is the IANA name of the user's time zone, such as Europe/Berlin; empty if it is not known.
+	TimeZone string `json:"time_zone,omitempty"`
 	// Tools are tools that the client runs; see ToolCall. With Resume they count only if another gateway
 	// goes on with the session.
 	Tools []ClientTool `json:"tools,omitempty"`

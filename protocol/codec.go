@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"voicegw/internal/zone"
 	"voicegw/protocol/errcode"
 )
 
@@ -381,6 +382,11 @@ func checkStart(m *Start) error {
 	}
 	if len(m.Ticket) > MaxTicketBytes {
 		return invalid("ticket", "session.start: the field ticket is too long.")
+	}
+	if m.TimeZone != "" {
+		if _, err := zone.Load(m.TimeZone); err != nil {
+			return invalid("time_zone", "session.start: the field time_zone must be an IANA name such as \"Europe/Berlin\", not %s.", quoted(m.TimeZone))
+		}
 	}
 	return checkLength("session.start", "pending_request", m.PendingRequest)
 }

@@ -58,6 +58,9 @@ type Session struct {
 	Call string
 	// Now is the time of the call, UTC.
 	Now time.Time
+	// TimeZone is the IANA name of the user's time zone; empty if it is not known. A tool takes times
+	// without an offset as that zone's.
+	TimeZone string
 	// ToolsVersion is the version of the registry with which the call was prepared.
 	ToolsVersion string
 	// Phase is the stage of a voice session when the call began: "active", "ending" (a tool is

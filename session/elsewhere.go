@@ -184,7 +184,7 @@ func (s *session) record() store.SessionRecord {
 		ID: s.id, User: s.user.String(), Conversation: s.start.ConversationID, Provider: info.Provider, Model: info.Model, Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version,
 		StartedAt: s.startedAt, Origin: s.origin, ToolsVersion: s.toolsVersion(), Versions: s.tools.Load().Drawn(),
 		InputRate: s.start.InputRate, OutputRate: s.start.OutputRate, Manual: s.manual(), Voice: s.start.Voice, Inspect: s.inspect,
-		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(),
+		Vouched: s.vouched, Scopes: s.scopes, ClientID: s.clientID(), TimeZone: s.start.TimeZone,
 		Principal: who.ID, Entry: string(who.Kind), Mark: who.Mark, PrincipalExpires: who.Expires,
 	}
 	if longest := s.opts.Policy.MaxLength; longest > 0 {

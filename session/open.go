@@ -148,7 +148,7 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 func (m *Manager) setup(w *wish, provider string) transport.Setup {
 	instructions := w.agent.Instructions
 	if m.options().Instructions != nil {
-		instructions = m.options().Instructions(w.agent, w.tools, w.mark)
+		instructions = m.options().Instructions(w.agent, w.tools, w.mark, w.start.TimeZone)
 	}
 	model := w.agent.model(provider)
 	return transport.Setup{

@@ -37,10 +37,11 @@ type Options struct {
 	// Live returns the live values with which a session's tools are filled; see registry.Snapshot.Fill. It
 	// may be nil, is called concurrently, and must not wait.
 	Live registry.LiveValues
-	// Instructions makes a session's system text from its agent, its tools and its mark. The text must
+	// Instructions makes a session's system text from its agent, its tools, its mark and the IANA name of
+	// the user's time zone, which is empty if it is not known. The text must
 	// explain the mark to the model: it stands before the gateway's own messages. Nil means
 	// the agent's Instructions alone.
-	Instructions func(a *Agent, tools *registry.Snapshot, own mark.Mark) string
+	Instructions func(a *Agent, tools *registry.Snapshot, own mark.Mark, timeZone string) string
 	// Blocked returns until when a user is locked out; ok is false if the user is not. It is
 	// called once for each session.start, and may be called concurrently. Nil means that nobody
 	// is locked out.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -40,6 +41,7 @@ func startOf(r store.SessionRecord, back *startMessage) *startMessage {
 	start := &startMessage{
 		Provider: r.Provider, Agent: r.Agent, Voice: r.Voice, InputRate: r.InputRate, OutputRate: r.OutputRate,
 		TurnDetection: protocol.TurnDetectionServer, ConversationID: r.Conversation, Inspect: r.Inspect, Client: &protocol.ClientInfo{ID: r.ClientID},
+		TimeZone: cmp.Or(back.TimeZone, r.TimeZone),
 	}
 	if r.Manual {
 		start.TurnDetection = protocol.TurnDetectionClient

@@ -119,6 +119,10 @@ type session struct {
 	// muted is set when the session ends and the user is no longer listened to.
 	muted atomic.Bool
 
+	// modelHears means that the model reports where the user speaks: by its capabilities, or because it
+	// has done so. hearing guards it; it stands here because the space is free.
+	modelHears bool
+
 	// blockedUntil is set by a tool that locks the user out.
 	blockedUntil atomic.Pointer[time.Time]
 
@@ -143,7 +147,6 @@ type session struct {
 	earFrom    int64           // where the detector's clock began, ms
 	speechFrom int64           // where the detector heard the speech begin, ms
 	heardAt    time.Time       // when the orchestrator was last told that the user still speaks
-	modelHears bool            // the model reports where the user speaks: by its capabilities, or because it has done so
 	reportedMS int64           // where the model last reported the beginning of speech, ms
 
 	mu          sync.Mutex                    // guards the following fields

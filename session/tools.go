@@ -26,7 +26,7 @@ func (s *session) beginCalls() {
 	s.calls.Begin(s.opts.Executor, execute.Conversation{
 		Session: registry.Session{
 			ID: s.id, UserID: s.user.String(), ConversationID: s.start.ConversationID,
-			Agent: s.agent.Load().Name, Vouched: s.vouched, Scopes: s.scopes, Mode: spec.ModeVoice,
+			Agent: s.agent.Load().Name, Vouched: s.vouched, Scopes: s.scopes, Mode: spec.ModeVoice, TimeZone: s.start.TimeZone,
 		},
 		Capabilities: caps,
 		Tell:         s.tell,

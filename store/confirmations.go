@@ -38,6 +38,7 @@ type Confirmation struct {
 	Scopes          []string `json:"scopes,omitempty"`
 	Conversation    string   `json:"conversation,omitempty"`
 	Mode            string   `json:"mode,omitempty"`
+	TimeZone        string   `json:"time_zone,omitempty"` // the user's, in which the arguments are read
 	Tool            string   `json:"tool"`
 	ToolVersion     string   `json:"tool_version,omitempty"`
 	RegistryVersion string   `json:"registry_version,omitempty"`

@@ -80,11 +80,13 @@ type SessionRecord struct {
 	AgentVersion string `json:"agent_version,omitempty"`
 	// InputRate and OutputRate are those of the client's audio, in Hz. Manual says that the client
 	// reports when its user speaks. Voice is what was asked of the model, Inspect that the client may
-	// look inside, and ClientID the name that the client has given its user; each may be empty.
+	// look inside, ClientID the name that the client has given its user, and TimeZone the IANA name of the user's
+	// time zone; each may be empty.
 	InputRate  int    `json:"input_rate,omitempty"`
 	OutputRate int    `json:"output_rate,omitempty"`
 	Voice      string `json:"voice,omitempty"`
 	ClientID   string `json:"client_id,omitempty"`
+	TimeZone   string `json:"time_zone,omitempty"`
 	Manual     bool   `json:"manual,omitempty"`
 	Inspect    bool   `json:"inspect,omitempty"`
 	// Vouched says that a trusted caller has named the user, Scopes what it has granted.
@@ -114,7 +116,7 @@ type storedSession struct {
 var sessionFields = fieldsOf(storedSession{V: 1, SessionRecord: SessionRecord{
 	ID: "x", Node: "x", State: "x", Lost: true, User: "x", Conversation: "x", Provider: "x", Model: "x", Agent: "x",
 	EndsAt: time.Unix(1, 0), EndedAt: time.Unix(1, 0), TokenHashes: []string{"x"}, OldTokenHash: "x", OldTokenUntil: time.Unix(1, 0), Origin: "x", ToolsVersion: "x", Versions: map[string]string{"x": "x"}, AgentVersion: "x",
-	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
+	InputRate: 1, OutputRate: 1, Manual: true, Voice: "x", Inspect: true, ClientID: "x", TimeZone: "x", Vouched: true, Scopes: []string{"x"}, Principal: "x", Entry: "x", Mark: "x", PrincipalExpires: time.Unix(1, 0),
 }})
 
 // fieldsOf returns the names of the fields of a record that has no empty field.

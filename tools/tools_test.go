@@ -116,7 +116,7 @@ func TestContract(t *testing.T) {
 		"agent_delete": {spec.CategoryAction, spec.SideEffectsWrites, "text", 2000, true},
 
 		"calendar_get_availability": {spec.CategoryRetrieval, spec.SideEffectsReadOnly, "text", 1500, false},
-		"calendar_create_event":     {spec.CategoryAction, spec.SideEffectsWrites, "text", 3000, true},
+		"calendar_create_event":     {spec.CategoryAction, spec.SideEffectsWrites, "text voice", 3000, true},
 	}
 	got := map[string]contract{}
 	for _, tool := range load(t).All() {
@@ -223,7 +223,8 @@ func TestArguments(t *testing.T) {
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-12-02T00:00:00Z"}`, "", ""},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-12-02T00:00:01Z"}`, "VALIDATION", "/end_date"},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-01T00:00:00Z"}`, "VALIDATION", "/end_date"},
-		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00","end_date":"2026-11-02T00:00:00Z"}`, "VALIDATION", "/start_date"},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00","end_date":"2026-11-02T00:00:00Z"}`, "", ""},
+		{"calendar_get_availability", "text", `{"start_date":"2026-11-01","end_date":"2026-11-02T00:00:00Z"}`, "VALIDATION", "/start_date"},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01","end_date":"2026-11-02T00:00:00Z"}`, "VALIDATION", "/start_date"},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z"}`, "VALIDATION", "/end_date"},
 		{"calendar_get_availability", "text", `{"start_date":"2026-11-01T00:00:00Z","end_date":"2026-11-02T00:00:00Z","calendars":["primary","team","personal"],"min_duration_minutes":480}`, "", ""},
@@ -245,7 +246,7 @@ func TestArguments(t *testing.T) {
 		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","attendees":["a@b.cd"` + strings.Repeat(`,"a@b.cd"`, 50) + `]}`, "VALIDATION", "/attendees"},
 		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","attendees":["bob"]}`, "VALIDATION", "/attendees/0"},
 		{"calendar_create_event", "text", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z","calendar":"team"}`, "VALIDATION", "/calendar"},
-		{"calendar_create_event", "voice", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z"}`, "MODE_RESTRICTED", ""},
+		{"calendar_create_event", "voice", `{"title":"x","start_time":"2040-11-01T00:00:00Z","end_time":"2040-11-01T01:00:00Z"}`, "", ""},
 		{"extract_contacts", "text", `{"text":"` + long(20000) + `","default_region":"de"}`, "", ""},
 		{"extract_contacts", "text", `{"text":"` + long(20001) + `"}`, "VALIDATION", "/text"},
 		{"extract_contacts", "text", `{"text":""}`, "VALIDATION", "/text"},

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"voicegw/internal/zone"
 )
 
 // DeskOptions configure a [Desk].
 type DeskOptions struct {
-	// Zone is the zone of times in words; nil means UTC.
+	// Zone is the zone of times in words for users whose own is not known; nil means UTC.
 	Zone *time.Location
 	// MeetingURL is the link of video meetings for a backend that makes none itself. "{id}" in
 	// it is replaced by letters and digits that no other event has. Empty means no link.
@@ -36,8 +38,9 @@ func NewDesk(c Calendar, o DeskOptions) *Desk {
 	return &Desk{calendar: c, options: o}
 }
 
-// Zone returns the zone of the desk's words.
-func (d *Desk) Zone() *time.Location { return d.options.Zone }
+// Zone returns the zone in which a user's local times are read and times are put into words: the user's
+// own by its IANA name or, if that is empty or unknown, the desk's.
+func (d *Desk) Zone(users string) *time.Location { return zone.Or(users, d.options.Zone) }
 
 // Request asks when somebody is free.
 type Request struct {
@@ -48,6 +51,8 @@ type Request struct {
 	Details bool
 	// Least is the shortest free time that counts.
 	Least time.Duration
+	// Zone is the zone of Availability.Summary; nil means the desk's.
+	Zone *time.Location
 }
 
 // Availability is the answer to a [Request].
@@ -61,7 +66,7 @@ type Availability struct {
 	Missing []Missing
 	// Unread is how many events, or files of them, could not be read.
 	Unread int
-	// Summary describes the answer in words, in the desk's zone.
+	// Summary describes the answer in words, in the request's zone.
 	Summary string
 }
 
@@ -121,7 +126,7 @@ func (d *Desk) Availability(ctx context.Context, r Request) (Availability, error
 	})
 	a.Busy = merge(periods, within)
 	a.Free = gaps(a.Busy, within, r.Least)
-	a.Summary = summary(a, within, r.Least, d.options.Zone)
+	a.Summary = summary(a, within, r.Least, cmp.Or(r.Zone, d.options.Zone))
 	return a, nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"voicegw/client/turn"
 	"voicegw/internal/terminal"
+	"voicegw/internal/zone"
 	"voicegw/protocol"
 )
 
@@ -195,7 +196,7 @@ func (x *texting) note(name, text string) {
 
 // say sends a message and handles what follows from it: questions, and voice.
 func (x *texting) say(ctx context.Context, message string) error {
-	turns := []TextTurn{{Message: message}}
+	turns := []TextTurn{{Message: message, TimeZone: zone.Here()}}
 	for len(turns) > 0 {
 		asked, offer, err := x.turn(ctx, turns[0])
 		if err != nil {
@@ -204,7 +205,7 @@ func (x *texting) say(ctx context.Context, message string) error {
 		turns = turns[1:]
 		for _, q := range asked {
 			if approved, answered := x.decide(ctx, q); answered {
-				turns = append(turns, TextTurn{Confirmation: &TextAnswer{Token: q.Token, Approved: approved}})
+				turns = append(turns, TextTurn{TimeZone: zone.Here(), Confirmation: &TextAnswer{Token: q.Token, Approved: approved}})
 			}
 		}
 		if offer != nil {

@@ -94,9 +94,10 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestChatNamesItsAgentOnce: the first message names the agent. Later ones name none, or they would take the
+// TestChatNamesItsAgentOnce: each message names the time zone, and the first message names the agent. Later ones name none, or they would take the
 // conversation back from an agent to which it was handed over.
 func TestChatNamesItsAgentOnce(t *testing.T) {
+	t.Setenv("TZ", "Asia/Kolkata")
 	var bodies []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
@@ -112,7 +113,7 @@ func TestChatNamesItsAgentOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`{"message":"Hello","agent":"billing"}`, `{"conversation_id":"conv-1","message":"And now?"}`}
+	want := []string{`{"time_zone":"Asia/Kolkata","message":"Hello","agent":"billing"}`, `{"conversation_id":"conv-1","time_zone":"Asia/Kolkata","message":"And now?"}`}
 	if diff := cmp.Diff(want, bodies); diff != "" {
 		t.Error(diff)
 	}

@@ -10,6 +10,7 @@ import (
 	"voicegw/client/speech"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
+	"voicegw/internal/zone"
 	"voicegw/protocol"
 )
 
@@ -85,7 +86,8 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 	pending.Act = turn.Type
 	v := voice.Options{
 		Start: protocol.Start{
-			Ticket: o.Ticket, Provider: o.Provider, Agent: o.Agent, Voice: o.Voice, InputRate: o.InputRate, OutputRate: o.OutputRate,
+			TimeZone: zone.Here(),
+			Ticket:   o.Ticket, Provider: o.Provider, Agent: o.Agent, Voice: o.Voice, InputRate: o.InputRate, OutputRate: o.OutputRate,
 			Client: &protocol.ClientInfo{Name: "voicegw-talk"},
 		},
 		Pending: &pending, Goodbye: true, Words: func(index, _, _ int) voice.Words { return words[index] },

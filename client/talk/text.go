@@ -23,6 +23,7 @@ import (
 type TextTurn struct {
 	// ConversationID goes on with a conversation; empty begins one.
 	ConversationID string `json:"conversation_id,omitempty"`
+	TimeZone       string `json:"time_zone,omitempty"`
 	Message        string `json:"message,omitempty"`
 	// Agent answers and goes on with the conversation; empty leaves it to the conversation and the gateway.
 	Agent string `json:"agent,omitempty"`

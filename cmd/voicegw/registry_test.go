@@ -51,7 +51,7 @@ func TestVoiceInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := instructions(cfg, spec.ModeVoice, cfg.Agent.Instructions, budget(cfg.AgentBudget().Voice), tools.Snapshot(), mark.New())
+	text := instructions(cfg, spec.ModeVoice, cfg.Agent.Instructions, budget(cfg.AgentBudget().Voice), tools.Snapshot(), mark.New(), "")
 	for _, want := range []string{
 		"bicycle shop", tools.Snapshot().Version(), "**kb_search** (retrieval): Searches", "**describe_tool** (utility)", "begins with [voicegw:", "**end_voice_session**",
 	} {

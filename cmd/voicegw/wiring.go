@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"voicegw/config"
 	"voicegw/cost"
@@ -12,6 +13,7 @@ import (
 	"voicegw/internal/bounded"
 	"voicegw/internal/mark"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/zone"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
@@ -83,11 +85,12 @@ func voices(cfg *config.Config) map[string]string {
 }
 
 // instructions composes the system text of one mode for an agent's playbook and budget, with the tools of
-// a snapshot. It may be called concurrently.
-func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own mark.Mark) string {
+// a snapshot, and the date in the user's time zone (that of the calendar if the user's is not known). It
+// may be called concurrently.
+func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own mark.Mark, timeZone string) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
-		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(),
+		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(), Now: time.Now().In(zone.Or(timeZone, zone.Or(cfg.Calendar.TimeZone, time.UTC))),
 	}
 	if mode == spec.ModeVoice {
 		o.Mode, o.Behavior, o.SpokenConfirmation = prompts.Voice, string(cfg.Prompts.Voice.Data), cfg.Confirmation.Voice == config.ConfirmSpoken
@@ -133,8 +136,8 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Agents:      s.agents,
 		Tools:       s.tools.Snapshot,
 		Live:        s.live,
-		Instructions: func(a *session.Agent, tools *registry.Snapshot, own mark.Mark) string {
-			return instructions(cfg, spec.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own)
+		Instructions: func(a *session.Agent, tools *registry.Snapshot, own mark.Mark, timeZone string) string {
+			return instructions(cfg, spec.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own, timeZone)
 		},
 		Blocked:   s.caps.blocked,
 		Desk:      s.caps.handoff,

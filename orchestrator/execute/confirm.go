@@ -63,7 +63,7 @@ func (e *Executor) ask(j calls.Run, s registry.Session, q *calls.Recorded) error
 	p := j.Prepared
 	record := store.Confirmation{
 		Token: token, Reference: reference(token),
-		Session: s.ID, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID, Mode: string(p.Mode()),
+		Session: s.ID, User: s.UserID, Agent: s.Agent, Vouched: s.Vouched, Scopes: s.Scopes, Conversation: s.ConversationID, Mode: string(p.Mode()), TimeZone: s.TimeZone,
 		Tool: p.Tool().ToolID, ToolVersion: p.Tool().Version, RegistryVersion: p.RegistryVersion(),
 		Turn: j.Turn, Args: p.Args(), Preview: p.Preview(), IdempotencyKey: j.Keys.Idempotency, BusinessKey: j.Keys.Business, Message: j.Message,
 		CreatedAt: now, ExpiresAt: now.Add(e.opts.Life).Truncate(time.Millisecond),
@@ -238,7 +238,7 @@ func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.S
 		return p.Refuse(registry.NewError(registry.ErrorConflict, approval.ToolChanged(c.Tool, c.ToolVersion, p.Tool().Version))), p
 	}
 	session := registry.Session{
-		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(),
+		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(), TimeZone: c.TimeZone,
 	}
 	// The client may leave: an approved action is finished anyway.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -222,6 +222,9 @@ func (f *finder) formatted(format string, needed bool) (string, bool) {
 // that the input contains some of it.
 func (f *finder) inForm(format string) (v string, found bool) {
 	switch format {
+	case localDateTime:
+		v, found = f.inForm("date-time")
+		return strings.TrimSuffix(v, "Z"), found
 	case "date":
 		if d, ok := next(&f.dates); ok {
 			return d, true

@@ -26,13 +26,13 @@ func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 		{"Tell me about the robotics lab.", `call kb_search {"query":"the robotics lab","top_k":3}`},
 		{"Who knows about fonts?", `call kb_search {"query":"fonts","top_k":3}`},
 		{"Who can help me with a broken loom?", `call kb_search {"query":"a broken loom","top_k":3}`},
-		{"Am I free on 2026-12-01?", `call calendar_get_availability {"end_date":"2026-12-01T23:59:59Z","start_date":"2026-12-01T00:00:00Z"}`},
-		{"Am I free tomorrow?", `call calendar_get_availability {"end_date":"2026-11-21T23:59:59Z","start_date":"2026-11-21T00:00:00Z"}`},
-		{"When am I busy?", `call calendar_get_availability {"end_date":"2026-11-20T23:59:59Z","start_date":"2026-11-20T00:00:00Z"}`},
+		{"Am I free on 2026-12-01?", `call calendar_get_availability {"end_date":"2026-12-01T23:59:59","start_date":"2026-12-01T00:00:00"}`},
+		{"Am I free tomorrow?", `call calendar_get_availability {"end_date":"2026-11-21T23:59:59","start_date":"2026-11-21T00:00:00"}`},
+		{"When am I busy?", `call calendar_get_availability {"end_date":"2026-11-20T23:59:59","start_date":"2026-11-20T00:00:00"}`},
 		{"Book a design review on 2026-12-01 from 10:00 to 11:00 with ada@example.com.",
-			`call calendar_create_event {"attendees":["ada@example.com"],"end_time":"2026-12-01T11:00:00Z","start_time":"2026-12-01T10:00:00Z","title":"design review"}`},
+			`call calendar_create_event {"attendees":["ada@example.com"],"end_time":"2026-12-01T11:00:00","start_time":"2026-12-01T10:00:00","title":"design review"}`},
 		{"Schedule lunch tomorrow from 12:00 to 13:00 with bo@example.com",
-			`call calendar_create_event {"attendees":["bo@example.com"],"end_time":"2026-11-21T13:00:00Z","start_time":"2026-11-21T12:00:00Z","title":"lunch"}`},
+			`call calendar_create_event {"attendees":["bo@example.com"],"end_time":"2026-11-21T13:00:00","start_time":"2026-11-21T12:00:00","title":"lunch"}`},
 		{"Draw a lighthouse in the fog", `call image_generate {"prompt":"a lighthouse in the fog"}`},
 		{"Create an image of two cats", `call image_generate {"prompt":"two cats"}`},
 		{"What is this?\n[image]", `say I see an image. I am a simulator, so that is all I see.`},
@@ -85,7 +85,7 @@ func TestAQuestionChangesNothing(t *testing.T) {
 	}
 	said := `Create an event "Lunch" on 2026-12-01 12:00 until 2026-12-01 13:00`
 	want(t, Default().NewDialogue(1).Hear(Heard{Text: said}, c),
-		"heard "+said, `call calendar_create_event {"end_time":"2026-12-01T13:00:00Z","start_time":"2026-12-01T12:00:00Z","title":"Lunch"}`)
+		"heard "+said, `call calendar_create_event {"end_time":"2026-12-01T13:00:00","start_time":"2026-12-01T12:00:00","title":"Lunch"}`)
 }
 
 // A conversation that is handed over is answered as if its request had just been said.
@@ -96,9 +96,9 @@ func TestDefaultTakesAConversationOver(t *testing.T) {
 		"[voicegw:br5ln9h4grz7] That was the conversation so far. Do not greet, and do not ask what it is about. Answer this first:\ntell me about the robotics lab"
 	want(t, d.Hear(Heard{Text: text}, tools("kb_search")), "heard "+text, `call kb_search {"query":"the robotics lab","top_k":3}`)
 	want(t, d.Results([]Result{{"kb_search", `{"ok":true,"data":{"results":[{"title":"Robotics","snippet":"It is on the second floor."}]}}`}}, tools("kb_search")),
-		"say About the robotics lab, I found this. Robotics. It is on the second floor.")
+		"say About the robotics lab: I found one record: Robotics. It is on the second floor.")
 	want(t, d.Hear(Heard{Text: "What did we talk about?"}, tools("kb_search")), "heard What did we talk about?",
-		"say We talked about this. You said: Tell me about the robotics lab. I said: About the robotics lab, I found this. Robotics. It is on the second floor.")
+		"say We talked about this. You said: Tell me about the robotics lab. I said: About the robotics lab: I found one record: Robotics. It is on the second floor.")
 }
 
 // The model does not claim to have done what it has not done.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"voicegw/internal/zone"
 )
 
 // past is one earlier line of the conversation.
@@ -56,12 +58,23 @@ func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	if now.IsZero() {
 		now = today
 	}
+	now = now.In(zoneOf(c.Instructions))
 	v := maps.Clone(d.kept)
 	maps.Copy(v, map[string]string{
 		"utterance": strconv.Itoa(d.spoken), "seconds": fmt.Sprintf("%.1f", heard.Seconds()), "duration": inWords(heard),
-		"history": d.history(), "memory": memoryText(c.Memory), "today": now.UTC().Format(time.DateOnly), "tomorrow": now.UTC().AddDate(0, 0, 1).Format(time.DateOnly),
+		"history": d.history(), "memory": memoryText(c.Memory), "today": now.Format(time.DateOnly), "tomorrow": now.AddDate(0, 0, 1).Format(time.DateOnly),
 	})
 	return v
+}
+
+var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)
+
+// zoneOf returns the user's time zone, if the instructions name it; otherwise UTC.
+func zoneOf(instructions string) *time.Location {
+	if at := userZone.FindStringSubmatch(instructions); at != nil {
+		return zone.Or(at[1], time.UTC)
+	}
+	return time.UTC
 }
 
 // Replay records an input that was answered before, and its answer: the words

@@ -52,15 +52,18 @@ func judge(output string) outcome {
 func speakResults(rs []Result) string {
 	var parts []string
 	for _, r := range rs {
-		parts = append(parts, speakResult(r.Output))
+		parts = append(parts, speakResult(r.Name, r.Output))
 	}
 	return strings.Join(parts, " ")
 }
 
-func speakResult(output string) string {
+func speakResult(tool, output string) string {
 	o := judge(output)
 	if !o.ok {
 		return shorten(speakError(o), maxSpokenResult)
+	}
+	if text, ok := speakBuiltin(tool, o); ok {
+		return sentence(shorten(strings.Join(strings.Fields(text), " "), maxSpokenResult))
 	}
 	text := output
 	if o.value != nil {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ type property struct {
 type rawSchema struct {
 	Type        json.RawMessage   `json:"type"`
 	Format      string            `json:"format"`
+	Pattern     string            `json:"pattern"`
 	Description string            `json:"description"`
 	Enum        []any             `json:"enum"`
 	Const       any               `json:"const"`
@@ -58,7 +60,7 @@ func parseSchemaAt(raw json.RawMessage, depth int) schema {
 		return schema{}
 	}
 	s := schema{
-		kind: typeName(r.Type), format: r.Format, desc: r.Description, enum: r.Enum, def: r.Default,
+		kind: typeName(r.Type), format: formOf(r.Format, r.Pattern), desc: r.Description, enum: r.Enum, def: r.Default,
 		examples: r.Examples, min: r.Minimum, required: r.Required,
 	}
 	if r.Const != nil {
@@ -171,4 +173,18 @@ func (s schema) convert(text string) any {
 		}
 	}
 	return text
+}
+
+// localDateTime stands for times with or without an offset, for which JSON Schema has no format.
+const localDateTime = "local-date-time"
+
+// formOf returns the format of a text; a pattern that takes times is localDateTime.
+func formOf(format, pattern string) string {
+	if format != "" || pattern == "" {
+		return format
+	}
+	if re, err := regexp.Compile(pattern); err == nil && re.MatchString("2026-01-02T03:04:05Z") && !re.MatchString("text") {
+		return localDateTime
+	}
+	return ""
 }

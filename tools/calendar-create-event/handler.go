@@ -43,17 +43,17 @@ type Answer struct {
 
 // Check refuses an impossible event before a person is asked to approve it.
 func Check(_ context.Context, call registry.Call[Args, Needs]) error {
-	_, err := draftOf(call.Args, call.Session)
+	_, err := draftOf(call.Args, call.Session, call.Needs.Desk)
 	return err
 }
 
 // Execute makes the event.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
-	draft, err := draftOf(call.Args, call.Session)
+	desk, zone := call.Needs.Desk, call.Needs.Desk.Zone(call.Session.TimeZone)
+	draft, err := draftOf(call.Args, call.Session, desk)
 	if err != nil {
 		return registry.Result{}, err
 	}
-	desk := call.Needs.Desk
 	made, err := desk.Create(ctx, draft)
 	if err != nil {
 		return registry.Result{}, reply.Error(ctx, err)
@@ -61,7 +61,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 	e, created := made.Event, made.Created
 	answer := Answer{
 		Created: created, ID: e.ID, Title: e.Title, Start: reply.Time(e.Start), End: reply.Time(e.End),
-		Words: calendar.Words(calendar.Period{Start: e.Start, End: e.End}, desk.Zone()), TimeZone: desk.Zone().String(),
+		Words: calendar.Words(calendar.Period{Start: e.Start, End: e.End}, zone), TimeZone: zone.String(),
 		Attendees: append([]string{}, e.Attendees...), Invitations: e.Invitations, MeetingURL: e.MeetingURL,
 	}
 	if made.LookedUp {
@@ -103,13 +103,13 @@ var places = map[calendar.Field]string{
 }
 
 // draftOf reads the arguments. Its error names everything that is wrong.
-func draftOf(args Args, session registry.Session) (calendar.Draft, error) {
+func draftOf(args Args, session registry.Session, desk *calendar.Desk) (calendar.Draft, error) {
 	var problems []document.Problem
 	draft := calendar.Draft{Title: strings.TrimSpace(args.Title), Meeting: args.IncludeZoomLink, Now: session.Now}
 	read := func(f calendar.Field, text string) time.Time {
-		t, err := reply.ReadTime(text)
+		t, err := reply.ReadTime(text, desk.Zone(session.TimeZone))
 		if err != nil {
-			problems = append(problems, document.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00+01:00."})
+			problems = append(problems, document.Problem{Path: places[f], Message: "This is not a time; write it as 2026-11-23T09:00:00."})
 		}
 		return t
 	}

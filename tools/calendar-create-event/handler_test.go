@@ -154,7 +154,7 @@ func TestValidation(t *testing.T) {
 			a := args()
 			tc.change(&a)
 			_, err := run(t, f, a, calendar.DeskOptions{})
-			before := Check(t.Context(), registry.Call[Args, Needs]{Args: a, Session: registry.Session{UserID: "ada", Now: now}})
+			before := Check(t.Context(), registry.Call[Args, Needs]{Args: a, Needs: Needs{Desk: calendar.NewDesk(f, calendar.DeskOptions{})}, Session: registry.Session{UserID: "ada", Now: now}})
 			var e *registry.ToolError
 			if !errors.As(err, &e) || e.Type != registry.ErrorValidation || e.Retryable || len(f.Drafts()) > 0 {
 				t.Fatalf("%v, drafts %v", err, f.Drafts())

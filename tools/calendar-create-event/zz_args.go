@@ -6,10 +6,10 @@ package calendarcreateevent
 type Args struct {
 	// What the event is called. 1 to 200 characters.
 	Title string `json:"title"`
-	// When it begins, with the offset from UTC, such as 2026-11-23T09:00:00+01:00. Format
-	// date-time.
+	// When it begins: a local time of the user such as 2026-11-23T09:00:00, or one with an
+	// offset such as 2026-11-23T09:00:00+01:00.
 	StartTime string `json:"start_time"`
-	// When it ends, with the offset from UTC. Format date-time.
+	// When it ends, in the same form.
 	EndTime string `json:"end_time"`
 	// E-mail addresses of those to invite. Leave it out for an event of the user alone.
 	// Never guess an address. 1 to 50 items. Nil if absent.

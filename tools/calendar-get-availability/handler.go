@@ -70,7 +70,7 @@ const (
 
 // Execute asks the calendars.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
-	request, err := requestOf(call.Args)
+	request, err := requestOf(call.Args, call.Needs.Desk.Zone(call.Session.TimeZone))
 	if err != nil {
 		return registry.Result{}, err
 	}
@@ -80,8 +80,8 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		return registry.Result{}, reply.Error(ctx, err)
 	}
 	answer := Answer{
-		Summary: found.Summary, TimeZone: desk.Zone().String(),
-		Busy: reply.Of(found.Busy, maxPeriods, desk.Zone()), Free: reply.Of(found.Free, maxPeriods, desk.Zone()),
+		Summary: found.Summary, TimeZone: request.Zone.String(),
+		Busy: reply.Of(found.Busy, maxPeriods, request.Zone), Free: reply.Of(found.Free, maxPeriods, request.Zone),
 		MoreBusy: max(0, len(found.Busy)-maxPeriods), MoreFree: max(0, len(found.Free)-maxPeriods),
 		MoreEvents: max(0, len(found.Events)-maxEvents), Unread: found.Unread,
 	}
@@ -89,7 +89,7 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 		answer.Summary += " Not looked at: the calendars whose names are not valid."
 	}
 	for _, e := range found.Events[:min(maxEvents, len(found.Events))] {
-		answer.Events = append(answer.Events, eventOf(e, desk.Zone()))
+		answer.Events = append(answer.Events, eventOf(e, request.Zone))
 	}
 	for _, m := range found.Missing {
 		answer.Missing = append(answer.Missing, missingOf(ctx, m))
@@ -99,14 +99,14 @@ func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Res
 
 // requestOf reads the arguments. The schema has checked each; this names what is wrong with them
 // together.
-func requestOf(args Args) (calendar.Request, error) {
-	from, err1 := reply.ReadTime(args.StartDate)
-	to, err2 := reply.ReadTime(args.EndDate)
+func requestOf(args Args, zone *time.Location) (calendar.Request, error) {
+	from, err1 := reply.ReadTime(args.StartDate, zone)
+	to, err2 := reply.ReadTime(args.EndDate, zone)
 	var problems []document.Problem
 	bad := func(path, format string, a ...any) {
 		problems = append(problems, document.Problem{Path: path, Message: fmt.Sprintf(format, a...)})
 	}
-	const form = "Write it as 2026-11-23T09:00:00+01:00."
+	const form = "Write it as 2026-11-23T09:00:00."
 	if err1 != nil {
 		bad("/start_date", form)
 	}
@@ -125,7 +125,7 @@ func requestOf(args Args) (calendar.Request, error) {
 		e.Suggestion = "Correct the arguments and call calendar_get_availability again."
 		return calendar.Request{}, e
 	}
-	request := calendar.Request{From: from, To: to, Details: args.IncludeDetails, Least: time.Duration(args.MinDurationMinutes) * time.Minute}
+	request := calendar.Request{From: from, To: to, Zone: zone, Details: args.IncludeDetails, Least: time.Duration(args.MinDurationMinutes) * time.Minute}
 	for _, name := range args.Calendars {
 		request.Calendars = append(request.Calendars, calendar.Name(name))
 	}

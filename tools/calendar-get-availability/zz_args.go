@@ -4,11 +4,10 @@ package calendargetavailability
 
 // Args are the arguments of a call.
 type Args struct {
-	// From when on, with the offset from UTC, such as 2026-11-23T09:00:00+01:00. Format
-	// date-time.
+	// From when on: a local time of the user such as 2026-11-23T09:00:00, or one with an
+	// offset such as 2026-11-23T09:00:00+01:00.
 	StartDate string `json:"start_date"`
-	// Until when, with the offset from UTC; at most 31 days after start_date. Format
-	// date-time.
+	// Until when, in the same form; at most 31 days after start_date.
 	EndDate string `json:"end_date"`
 	// Which calendars to look at. Busy in one of them is busy. 1 to 3 items. Default:
 	// ["primary"].

@@ -4,6 +4,7 @@ package reply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -33,10 +34,20 @@ func Time(t time.Time) string {
 	return t.UTC().Format(timeForm)
 }
 
-// ReadTime reads an argument with the format date-time, in which RFC 3339 allows a small t and z,
-// and leap seconds. Go's own parser accepts neither.
-func ReadTime(text string) (time.Time, error) {
-	return time.Parse(time.RFC3339, strings.ToUpper(text))
+// ReadTime reads an argument that is a time: one of RFC 3339 with its offset, or a local time without
+// one, which is in the zone. RFC 3339 allows a small t and z, which Go's own parser does not accept. A local time that
+// a change of the clocks leaves out or repeats is read as [time.Date] does.
+func ReadTime(text string, zone *time.Location) (time.Time, error) {
+	text = strings.ToUpper(strings.TrimSpace(text))
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, form := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(form, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%.40q is not a time; write it as 2026-11-23T09:00:00", text)
 }
 
 // Period is a time in an answer.

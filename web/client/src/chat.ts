@@ -8,6 +8,7 @@
  */
 import { VoiceError, gatewayError, parseServerMessage, type ServerMessage } from "./index.js";
 import { parseServerSentEvents } from "./sse.js";
+import { localTimeZone } from "./timezone.js";
 
 export { parseServerSentEvents, type ServerSentEvent } from "./sse.js";
 
@@ -19,6 +20,8 @@ export interface ChatTurn {
   user?: string | undefined;
   agent?: string | undefined;
   message?: string | undefined;
+  /** The IANA name of the user's time zone. Without it, that of this machine: give the user's where this is a server. */
+  timeZone?: string | undefined;
   /** Shows everything about each call of a tool, as `inspect.call`, to whoever may look inside. */
   inspect?: boolean | undefined;
   /** Answers a confirmation.request, in place of a message. */
@@ -54,13 +57,13 @@ export async function* chat(url: string | URL, turn: ChatTurn, signal?: AbortSig
 }
 
 async function ask(url: string | URL, turn: ChatTurn, signal: AbortSignal | undefined, request: typeof fetch): Promise<ReadableStream<Uint8Array>> {
-  const { conversationId, ...rest } = turn;
+  const { conversationId, timeZone = localTimeZone(), ...rest } = turn;
   let response: Response;
   try {
     response = await request(url, {
       method: "POST",
       headers: { "content-type": "application/json", accept: "text/event-stream" },
-      body: JSON.stringify({ conversation_id: conversationId, ...rest }),
+      body: JSON.stringify({ conversation_id: conversationId, time_zone: timeZone, ...rest }),
       ...(signal && { signal }),
     });
   } catch (cause) {

@@ -39,6 +39,8 @@ export interface ConnectOptions {
   tools?: ClientTools;
   /** Who calls, for the gateway's logs. `id` is the user where the gateway has no other name. */
   client?: { name?: string; version?: string; id?: string };
+  /** The IANA name of the user's time zone, in which the agent takes dates and times. Default: this machine's. */
+  timeZone?: string;
   /**
    * Under which name this tab keeps what the session needs to go on when the page is loaded
    * again: in sessionStorage, cleared when the session ends. Default `session`; sessions that

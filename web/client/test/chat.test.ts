@@ -56,15 +56,15 @@ test("credentials come from the caller's own fetch", async () => {
 
 test("what is asked for is sent, and nothing else", async () => {
   answer(stream(DONE));
-  await all({ conversationId: "c-7", user: "ada", agent: undefined, message: "Hello" });
+  await all({ conversationId: "c-7", user: "ada", agent: undefined, message: "Hello", timeZone: "Asia/Kolkata" });
   assert.equal(asked?.url, "http://127.0.0.1:8080/v1/chat");
   assert.equal(asked.init.method, "POST");
   assert.deepEqual(asked.init.headers, { "content-type": "application/json", accept: "text/event-stream" });
-  assert.deepEqual(JSON.parse(asked.init.body as string), { conversation_id: "c-7", user: "ada", message: "Hello" });
+  assert.deepEqual(JSON.parse(asked.init.body as string), { conversation_id: "c-7", user: "ada", message: "Hello", time_zone: "Asia/Kolkata" });
 
   answer(stream(DONE));
   await all({ conversationId: "c-7", confirmation: { token: "cf_1", approved: false } });
-  assert.deepEqual(JSON.parse(asked.init.body as string), { conversation_id: "c-7", confirmation: { token: "cf_1", approved: false } });
+  assert.deepEqual(JSON.parse(asked.init.body as string), { conversation_id: "c-7", confirmation: { token: "cf_1", approved: false }, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone });
 });
 
 test("a stream without done has broken off, and what came is there", async () => {

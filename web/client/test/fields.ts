@@ -114,6 +114,7 @@ export const CLIENT_FIELDS = {
     turn_detection: true,
     pending_request: true,
     conversation_id: true,
+    time_zone: true,
     resume: { session_id: true, token: true, last_seq: true, audio: { item_id: true, received_ms: true }, input: { from_ms: true, to_ms: true } },
     inspect: true,
     client: { name: true, version: true, id: true },

@@ -88,6 +88,7 @@ describe("opening", () => {
       inspect: true,
       outputRate: 48000,
       client: { id: "ada" },
+      timeZone: "Asia/Kolkata",
     });
     await settle();
     assert.equal(FakeWebSocket.last.url, "wss://gateway.example.org/v1/voice");
@@ -105,6 +106,7 @@ describe("opening", () => {
         input_rate: 16000,
         output_rate: 48000,
         client: { name: "@voicegw/client", version: "0.0.0", id: "ada" },
+        time_zone: "Asia/Kolkata",
       },
     ]);
     assert.deepEqual(caller.opened, [undefined]);
@@ -353,7 +355,7 @@ describe("a connection that breaks", () => {
     FakeWebSocket.last.open();
     const [start] = FakeWebSocket.last.of("session.start");
     assert.deepEqual(start?.resume?.audio, { item_id: "item_3", received_ms: 1860 });
-    assert.deepEqual(Object.keys(start ?? {}).sort(), ["client", "input_rate", "output_rate", "resume", "type"], "the rest was settled when it was opened");
+    assert.deepEqual(Object.keys(start ?? {}).sort(), ["client", "input_rate", "output_rate", "resume", "time_zone", "type"], "the rest was settled when it was opened");
   });
 
   test("whose missed messages are kept no more is complete without them", async () => {

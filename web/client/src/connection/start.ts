@@ -1,5 +1,6 @@
 import type { ConnectOptions } from "../options.js";
 import type { SessionStart } from "../protocol/messages.js";
+import { localTimeZone } from "../timezone.js";
 import { declarations } from "../tools.js";
 
 /** What an earlier session can be taken up with. */
@@ -29,6 +30,7 @@ export function sessionStart(o: ConnectOptions, { ticket, resume, conversation, 
     turn_detection: o.turnDetection,
     inspect: o.inspect,
     client: { name: "@voicegw/client", version: CLIENT_VERSION, ...o.client },
+    time_zone: o.timeZone ?? localTimeZone(),
     tools: declarations(o.tools),
   } as const;
   if (resume !== undefined) {

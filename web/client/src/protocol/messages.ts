@@ -55,6 +55,8 @@ export interface SessionStart {
   /** Asks for inspect.* messages; the gateway may decline. */
   inspect?: boolean | undefined;
   client?: { name?: string; version?: string; id?: string };
+  /** The IANA name of the user's time zone: the date and the times of the conversation are in it. */
+  time_zone?: string | undefined;
   /** Tools that the client runs: see tool.call. */
   tools?: ToolDeclaration[] | undefined;
 }

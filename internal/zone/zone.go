@@ -1,0 +1,51 @@
+// Package zone reads the names of time zones that clients and operators give.
+package zone
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	_ "time/tzdata" // a container may have no zones of its own
+)
+
+// maxName is longer than every name in the IANA time zone database.
+const maxName = 64
+
+// Load returns the zone with a name of the IANA time zone database, such as Europe/Berlin or UTC. An
+// empty name and Local, which means something else on each machine, are errors.
+func Load(name string) (*time.Location, error) {
+	if name == "" || name == "Local" || len(name) > maxName {
+		return nil, fmt.Errorf("zone: %.*q is not an IANA time zone; write one such as Europe/Berlin or UTC", maxName, name)
+	}
+	found, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("zone: %q is not a known IANA time zone; write one such as Europe/Berlin or UTC", name)
+	}
+	return found, nil
+}
+
+// Here returns the IANA name of this machine's time zone, from TZ or /etc/localtime; empty if neither tells it.
+func Here() string {
+	name, set := os.LookupEnv("TZ")
+	if !set {
+		target, err := os.Readlink("/etc/localtime")
+		if err != nil {
+			return ""
+		}
+		_, name, _ = strings.Cut(target, "zoneinfo/")
+	}
+	name = strings.TrimPrefix(name, ":")
+	if _, err := Load(name); err != nil {
+		return ""
+	}
+	return name
+}
+
+// Or returns the zone with that name or, if the name is empty or unknown, the other zone.
+func Or(name string, other *time.Location) *time.Location {
+	if found, err := Load(name); err == nil {
+		return found
+	}
+	return other
+}

@@ -1,0 +1,23 @@
+package zone
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLoad(t *testing.T) {
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Asia/Calcutta", "Etc/GMT+5"} {
+		if found, err := Load(name); err != nil || found.String() != name {
+			t.Errorf("%s is %v, %v", name, found, err)
+		}
+	}
+	for _, name := range []string{"", "Local", "Mars/Olympus", "../../etc/passwd", "/etc/localtime", "+01:00", "Europe/Berlin\n", strings.Repeat("a", 65)} {
+		if found, err := Load(name); err == nil {
+			t.Errorf("%q is the zone %v", name, found)
+		}
+	}
+	if found := Or("nowhere", time.UTC); found != time.UTC {
+		t.Errorf("an unknown zone is %v", found)
+	}
+}

@@ -1,0 +1,192 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// fields is an object of a result.
+type fields map[string]any
+
+func (f fields) text(key string) string { s, _ := f[key].(string); return strings.TrimSpace(s) }
+
+func (f fields) list(key string) []fields {
+	entries, _ := f[key].([]any)
+	var out []fields
+	for _, e := range entries {
+		if m, ok := e.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// count is the length of a list of anything.
+func (f fields) count(key string) int { entries, _ := f[key].([]any); return len(entries) }
+
+// builtin has a sentence for the data of each of the gateway's own tools, by the tool's name. A model says
+// something about an answer, and does not read out its JSON.
+var builtin = map[string]func(fields) string{
+	"kb_search":                 func(f fields) string { return found(f.list("results"), "record", "title") },
+	"kb_get":                    speakRecords,
+	"calendar_get_availability": speakAvailability,
+	"calendar_create_event":     speakEvent,
+	"extract_contacts":          speakContacts,
+	"image_draft_prompt":        func(f fields) string { return found(f.list("variants"), "draft", "prompt") },
+	"image_generate":            speakImages,
+	"agent_list":                func(f fields) string { return found(f.list("agents"), "agent", "name") },
+	"agent_get":                 func(f fields) string { return "The agent is called " + orID(f) + ". " + f.text("description") },
+	"agent_create":              func(f fields) string { return "I have made the agent " + orID(f) },
+	"agent_update":              func(f fields) string { return "I have changed the agent " + orID(f) },
+	"agent_delete":              speakDeletion,
+	"ignore_user":               func(f fields) string { return f.text("farewell_message") },
+	"end_voice_session":         func(f fields) string { return f.text("farewell_message") },
+	"start_voice_session":       func(fields) string { return "You can go on by voice now" },
+}
+
+// speakBuiltin returns what a model says of a success of one of the gateway's own tools; false for any
+// other result.
+func speakBuiltin(tool string, o outcome) (string, bool) {
+	speak := builtin[tool]
+	data, ok := dataOf(o.value)
+	if speak == nil || !ok {
+		return "", false
+	}
+	text := strings.TrimSpace(speak(data))
+	if text == "" {
+		text = "That is done"
+	}
+	return text, true
+}
+
+// dataOf returns the data of an envelope, which a wire may have put into an object of its own.
+func dataOf(value any) (fields, bool) {
+	m, ok := value.(map[string]any)
+	for range 3 {
+		for _, wrapper := range []string{"output", "result", "data"} {
+			if inner, is := m[wrapper].(map[string]any); is {
+				if wrapper == "data" {
+					return inner, true
+				}
+				m = inner
+			}
+		}
+	}
+	_, enveloped := m["ok"]
+	return m, ok && !enveloped
+}
+
+// found says how many entries there are, and names the first ones by a field.
+func found(entries []fields, one, name string) string {
+	var names []string
+	for _, e := range entries {
+		if n := e.text(name); n != "" {
+			names = append(names, n)
+		}
+	}
+	switch {
+	case len(entries) == 0:
+		return "I found no " + one
+	case len(entries) == 1 && len(names) == 1:
+		return "I found one " + one + ": " + names[0]
+	default:
+		return fmt.Sprintf("I found %s %ss: %s", number(len(entries)), one, listed(names))
+	}
+}
+
+// listed names the first three, and says how many more there are.
+func listed(names []string) string {
+	const most = 3
+	if more := len(names) - most; more > 0 {
+		names = append(slices.Clone(names[:most]), number(more)+" more")
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func orID(f fields) string {
+	if name := f.text("name"); name != "" {
+		return name
+	}
+	return f.text("id")
+}
+
+func speakRecords(f fields) string {
+	records := f.list("records")
+	if len(records) == 0 {
+		return "There is no such record"
+	}
+	said := found(records, "record", "title")
+	if text := records[0].text("snippet"); text != "" && len(records) == 1 {
+		said = sentence(said) + " " + text
+	}
+	return said
+}
+
+// speakAvailability says the summary, which is in words already.
+func speakAvailability(f fields) string {
+	if summary := f.text("summary"); summary != "" {
+		return summary
+	}
+	return fmt.Sprintf("There are %s appointments", number(f.count("busy")))
+}
+
+func speakEvent(f fields) string {
+	said := "It is in the calendar"
+	if title := f.text("title"); title != "" {
+		said = title + " is in the calendar"
+	}
+	if when := f.text("words"); when != "" {
+		said += ": " + when
+	}
+	if made, is := f["created"].(bool); is && !made {
+		said += ". It was there already"
+	}
+	return said
+}
+
+func speakContacts(f fields) string {
+	var parts []string
+	for _, kind := range []struct{ key, one, name string }{
+		{"persons", "name", "name"}, {"emails", "e-mail address", "address"}, {"phones", "phone number", "e164"}, {"urls", "web address", "url"},
+	} {
+		entries := f.list(kind.key)
+		if len(entries) == 0 {
+			continue
+		}
+		plural := map[bool]string{true: "", false: "s"}[len(entries) == 1]
+		if kind.one == "e-mail address" || kind.one == "web address" {
+			plural = map[bool]string{true: "", false: "es"}[len(entries) == 1]
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.text(kind.name))
+		}
+		parts = append(parts, fmt.Sprintf("%s %s%s, %s", number(len(entries)), kind.one, plural, listed(names)))
+	}
+	if len(parts) == 0 {
+		return "I found no contacts in it"
+	}
+	return "I found " + strings.Join(parts, "; ")
+}
+
+func speakImages(f fields) string {
+	switch n := f.count("images"); n {
+	case 0:
+		return "There is no picture"
+	case 1:
+		return "Here is your picture"
+	default:
+		return fmt.Sprintf("Here are %s pictures", number(n))
+	}
+}
+
+func speakDeletion(f fields) string {
+	if stays, _ := f["stays"].(bool); stays {
+		return "The edit of the agent " + f.text("id") + " is gone, and the agent stays as it is configured"
+	}
+	return "The agent " + f.text("id") + " is deleted"
+}
