@@ -75,7 +75,8 @@ func inWords(text string, parts []Part) string {
 type ToolCall struct {
 	ID   string
 	Name string
-	// Args is what the model wrote: it should be a JSON object, but has not been checked.
+	// Args is what the model wrote: it should be a JSON object, but has not been checked. In a Prompt
+	// it is an object.
 	Args json.RawMessage
 	// Extra is the extra of the call, like Message.Extra.
 	Extra json.RawMessage

@@ -1,15 +1,18 @@
 package chat
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"voicegw/conversation"
 	"voicegw/prompts"
+	"voicegw/registry"
 	"voicegw/registry/spec"
 )
 
@@ -63,9 +66,26 @@ func (t *turn) marked(m Message) Message {
 	}
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
-		m.Calls[i].Args = t.mark.JSON(m.Calls[i].Args)
+		c := &m.Calls[i]
+		c.Name, c.Args = nameInHistory(c.Name), t.mark.JSON(registry.Decode(c.Args).Object())
 	}
 	return m
+}
+
+// maxNameInHistory is the longest name of a tool that Chat Completions take.
+const maxNameInHistory = 64
+
+// nameInHistory returns a called tool's name as providers accept it in a history (^[a-zA-Z0-9_-]{1,64}$): a model
+// may have written anything. The call's error tells it that there is no such tool.
+func nameInHistory(name string) string {
+	valid := func(r rune) rune {
+		if r == '_' || r == '-' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}
+	name = strings.Map(valid, name)
+	return cmp.Or(name[:min(len(name), maxNameInHistory)], "_")
 }
 
 // userName returns a name for a user that does not tell the provider who it is.

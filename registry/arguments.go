@@ -37,6 +37,19 @@ func Decode(raw json.RawMessage) Arguments {
 // are returned unchanged.
 func (a Arguments) Text() string { return a.text }
 
+// Object returns the arguments for the history of a conversation, which providers check: as they were
+// written if that is a JSON object without problems, and {} otherwise. The call's error tells the model
+// what was wrong. Escapes that stand for no character (a lone surrogate) are replaced.
+func (a Arguments) Object() json.RawMessage {
+	if _, ok := a.value.(map[string]any); !ok || len(a.problems) > 0 {
+		return json.RawMessage("{}")
+	}
+	if lower := bytes.ToLower(a.raw); bytes.Contains(lower, []byte(`\ud`)) {
+		return json.RawMessage(a.text)
+	}
+	return a.raw
+}
+
 // Value returns the argument called name: a string, a bool, a json.Number, nil, a []any or a
 // map[string]any. It is nil if the argument is missing. The caller must not change it.
 func (a Arguments) Value(name string) any {

@@ -150,11 +150,14 @@ func (a *answer) reply() chat.Reply {
 			a.delta(r.Text)
 		}
 	}
+	given := map[string]bool{}
 	for i, p := range a.calls {
-		if p.id == "" {
-			p.id = "call_" + strconv.Itoa(i) // the model needs an id for the answer
+		id := cmp.Or(p.id, "call_"+strconv.Itoa(i)) // the model needs an id for the answer
+		for given[id] {
+			id += "_" + strconv.Itoa(i) // one of its own for each call
 		}
-		r.Calls = append(r.Calls, chat.ToolCall{ID: p.id, Name: p.name, Args: json.RawMessage(p.args.String()), Extra: a.pack(p.extra)})
+		given[id] = true
+		r.Calls = append(r.Calls, chat.ToolCall{ID: id, Name: p.name, Args: json.RawMessage(p.args.String()), Extra: a.pack(p.extra)})
 	}
 	return r
 }

@@ -50,6 +50,10 @@ func TestAnswers(t *testing.T) {
 			body: stream(chunk(`{"content":"Hello"}`, "stop")),
 			want: chat.Reply{Text: "Hello"}, deltas: []string{"Hello"},
 		},
+		"two calls with one id": {
+			body: stream(call(`{"index":0,"id":"call_a","function":{"name":"a","arguments":"{}"}}`, `{"index":1,"id":"call_a","function":{"name":"b","arguments":"{}"}}`), chunk(`{}`, "tool_calls")),
+			want: chat.Reply{Calls: calls("call_a", "a", "{}", "call_a_1", "b", "{}")},
+		},
 		"usage in the last chunk with a choice": {
 			body: stream(text("Hi"), strings.Replace(chunk(`{}`, "stop"), `"choices"`, `"usage":{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4},"choices"`, 1)),
 			want: chat.Reply{Text: "Hi", Usage: chat.Usage{Input: 3, Output: 1}}, deltas: []string{"Hi"},

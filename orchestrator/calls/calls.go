@@ -167,7 +167,7 @@ func (c *Calls) Hand(at time.Time, in Called) (name string, record audit.Record,
 		return k.id, record, append(started, a)
 	}
 	var object map[string]json.RawMessage // only the client can check what is inside
-	if len(in.Args) > 0 && json.Unmarshal(in.Args, &object) != nil {
+	if len(in.Args) > 0 && (json.Unmarshal(in.Args, &object) != nil || object == nil) {
 		return k.id, record, append(started, c.refuse(k, registry.NewError(registry.ErrorValidation, toolerror.NotAnObject(k.tool)))...)
 	}
 	k.args = in.Args

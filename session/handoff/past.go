@@ -12,6 +12,7 @@ import (
 	"voicegw/internal/shorten"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -25,11 +26,11 @@ const (
 	maxPastOutput = 4 << 10
 )
 
-// pastTool returns what a story keeps of a finished call. Arguments that are invalid or too long
-// are left out: a provider wants JSON.
+// pastTool returns what a story keeps of a finished call. Arguments that are no object or too long
+// are left out: a provider wants an object.
 func pastTool(a orchestrator.ToolEnded) transport.PastTool {
-	p := transport.PastTool{Name: clip(a.Tool), Args: a.Written, OK: a.Envelope.OK}
-	if len(p.Args) > maxPastArgs || !json.Valid(p.Args) {
+	p := transport.PastTool{Name: clip(a.Tool), Args: registry.Decode(a.Written).Object(), OK: a.Envelope.OK}
+	if len(p.Args) > maxPastArgs {
 		p.Args = json.RawMessage("{}")
 	}
 	p.Output = json.RawMessage(shorten.To(string(a.Envelope.Encode()), maxPastOutput))

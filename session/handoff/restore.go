@@ -9,6 +9,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/redact"
 	"voicegw/orchestrator"
+	"voicegw/registry"
 	"voicegw/transport"
 )
 
@@ -164,7 +165,7 @@ func RestoreStory(of Said, entries []conversation.Entry, items []string, kept []
 		for i := range s.entry.Calls {
 			c := &s.entry.Calls[i]
 			if c.Envelope != nil {
-				t := transport.PastTool{Name: c.Tool, Args: c.Args, Output: unquoted(c.Envelope), OK: c.OK}
+				t := transport.PastTool{Name: c.Tool, Args: registry.Decode(c.Args).Object(), Output: unquoted(c.Envelope), OK: c.OK}
 				s.tools = append(s.tools, toldTool{c.ID, t})
 				y.bytes += len(t.Output)
 			}

@@ -1,0 +1,101 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"voicegw/protocol"
+	"voicegw/registry"
+)
+
+// TestHistoryIsValid: whatever a model writes as the arguments or the name of a call, the next request has an object
+// and a name that providers accept, and an answer that says what was wrong. So has the next turn.
+func TestHistoryIsValid(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
+	for _, tc := range []struct{ name, args, want, says string }{
+		{"look", ``, `{}`, ""},
+		{"look", `""`, `{}`, "object"},
+		{"look", `null`, `{}`, "object"},
+		{"look", `[]`, `{}`, "object"},
+		{"look", `[{"name":"x"}]`, `{}`, "object"},
+		{"look", `5`, `{}`, "object"},
+		{"look", `true`, `{}`, "object"},
+		{"look", `{"name":"x"}{"name":"y"}`, `{}`, "more after"},
+		{"look", `{"name":"x"`, `{}`, "JSON"},
+		{"look", `{'name':'x'}`, `{}`, "JSON"},
+		{"look", `{"name":"x","name":"y"}`, `{}`, "twice"},
+		{"look", `{"name":1e999}`, `{}`, "1e999"},
+		{"look", "{\"name\":\"\xff\"}", `{}`, "UTF-8"},
+		{"look", `{"name":"\ud800"}`, `{"name":"` + "\uFFFD" + `"}`, ""},
+		{"look", `{"name":"` + strings.Repeat("x", 70<<10) + `"}`, `{}`, "bytes"},
+		{"look", deep, `{}`, "deeper"},
+		{"look", strings.Repeat("[", 20000), `{}`, "deeper"},
+		{"look", ` {"name": "x"} `, ` {"name": "x"} `, ""},
+		{"", `{}`, `{}`, "no tool"},
+		{"look it up!", `{}`, `{}`, "no tool"},
+		{strings.Repeat("ü", 100), `{}`, `{}`, "no tool"},
+	} {
+		t.Run(fmt.Sprintf("%.20s %.20q", tc.name, tc.args), func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				f.say("Go", callsTools(nth(1), tc.name, tc.args), says("Done."))
+				calls := callsOf(t, f.last())
+				if len(calls) != 1 || string(calls[0].Args) != tc.want {
+					t.Fatalf("the model is told its call again as %.100q", calls)
+				}
+				answer := f.last().Messages[len(f.last().Messages)-1]
+				var env registry.Envelope
+				if err := json.Unmarshal([]byte(answer.Text), &env); err != nil || answer.CallID != calls[0].ID {
+					t.Fatalf("the answer is %q, %v", answer.Text, err)
+				}
+				if text := fmt.Sprintf("%+v", env.Error); tc.says != "" && (env.Error == nil || !strings.Contains(answer.Text, tc.says)) {
+					t.Errorf("the model is told %s, want it to contain %q", text, tc.says)
+				}
+				f.say("And?", says("Well."))
+				callsOf(t, f.last())
+			})
+		})
+	}
+}
+
+// callsOf returns the calls in the messages of a prompt, and checks that a provider accepts each.
+func callsOf(t *testing.T, p Prompt) (all []ToolCall) {
+	t.Helper()
+	name := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	for _, m := range p.Messages {
+		for _, c := range m.Calls {
+			var object map[string]any
+			if err := json.Unmarshal(c.Args, &object); err != nil || object == nil || !name.MatchString(c.Name) || c.ID == "" {
+				t.Errorf("a provider refuses the call %q %q %.100q", c.ID, c.Name, c.Args)
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// TestAClientsToolGetsAnObject: a call of a tool that the client runs, with anything but an object, is answered by the
+// gateway, and the client is not asked to run it.
+func TestAClientsToolGetsAnObject(t *testing.T) {
+	for _, args := range []string{`""`, `null`, `[]`, `7`, `{}{}`, `{"page":`} {
+		t.Run(args, func(t *testing.T) {
+			bubble(t, setting{}, func(t *testing.T, f *fixture) {
+				told, err := f.respond(t.Context(), asks(Message{Role: RoleUser, Text: "Show me Ada"}), callsTools("call_theirs", "open_page", args), says("I cannot."))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if handed := of[*protocol.ToolCall](told); len(handed) != 0 {
+					t.Errorf("the client is handed %+v", handed[0])
+				}
+				if calls := callsOf(t, f.last()); len(calls) != 1 {
+					t.Errorf("the model is told the calls %+v", calls)
+				}
+				if answer := f.last().Messages[len(f.last().Messages)-1]; !strings.Contains(answer.Text, "no JSON object") {
+					t.Errorf("the model is told %s", answer.Text)
+				}
+			})
+		})
+	}
+}
