@@ -199,6 +199,9 @@ func (c *configCheck) agents(tools *registry.Snapshot, transports map[string]tra
 			c.warnings = append(c.warnings, "the agent "+a.ID+", "+text)
 		}
 	}
+	for _, feature := range idleFeatures(c.cfg.Features, tools) {
+		c.warnings = append(c.warnings, "the feature "+feature+" is on, and no tool names it in its availability")
+	}
 	for _, unset := range tools.Unset() {
 		c.warnings = append(c.warnings, unset.String())
 	}

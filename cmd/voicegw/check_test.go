@@ -142,6 +142,7 @@ data_dir: data
 tls: {certificates: [{cert: ` + cert + `, key: ` + key + `}]}
 metrics: {listen: ` + r.addr + `}
 agents: {path: agents}
+features: [no-such-feature]
 providers: {openai: {api_key_file: openai}}
 store: {url: 'nats://nats.invalid:4222'}
 cluster: {listen: ` + r.addr + `, url: 'http://gateway-1:8090', secret: 0123456789abcdef0123456789abcdef0123456789abcdef}
@@ -158,6 +159,9 @@ traces: {enabled: true, endpoint: 'http://collector.invalid:4318/v1/traces'}
 	}
 	if !strings.Contains(printed, "warning: The environment variable VOICEGW_METRICS_KEY") {
 		t.Errorf("no warning about a variable that is no setting:\n%s", printed)
+	}
+	if !strings.Contains(printed, "warning: the feature no-such-feature is on") {
+		t.Errorf("no warning about a feature of no tool:\n%s", printed)
 	}
 	if after := tree(t, dir); !slices.Equal(before, after) {
 		t.Errorf("the check has made files: %q, before %q", after, before)

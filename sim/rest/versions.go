@@ -31,7 +31,6 @@ var versions = []struct {
 	{OpenAIAPI, "v1", "npm openai 7.59, Go openai-go 3.99, npm @openai/agents-realtime 0.20"},
 	{OpenAIAPI, "openai/v1", "the same at Azure"},
 	{OpenAIAPI, "v1beta/openai", "the same at Google's compatible endpoint"},
-	{OpenAIAPI, "v1/openai", "the same at Google's compatible endpoint, with the default version of npm @google/genai"},
 }
 
 // Versions returns a regular expression without groups that matches the versions of some APIs.
