@@ -23,7 +23,7 @@ import (
 )
 
 // mostSeries is how many series one gateway may make.
-const mostSeries = 3300
+const mostSeries = 3500
 
 // garbage is before everything that somebody outside of the program could have written.
 const garbage = "written-by-somebody-"

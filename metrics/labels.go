@@ -17,7 +17,7 @@ var (
 	entries  = []session.Entry{session.EntryOpen, session.EntryTicket, session.EntryKey, session.EntryToken, session.EntryTakeover}
 	statuses = []orchestrator.TurnStatus{orchestrator.TurnCompleted, orchestrator.TurnInterrupted, orchestrator.TurnFailed}
 	cutters  = []orchestrator.FlushReason{orchestrator.FlushUserSpeech, orchestrator.FlushUserText, orchestrator.FlushUserStop, orchestrator.FlushUserAction}
-	triggers = []orchestrator.LinkReason{orchestrator.LinkExpired, orchestrator.LinkBroken, orchestrator.LinkUnanswered, orchestrator.LinkMoving}
+	triggers = []orchestrator.LinkReason{orchestrator.LinkExpired, orchestrator.LinkBroken, orchestrator.LinkUnanswered, orchestrator.LinkMoving, orchestrator.LinkAgent, orchestrator.LinkFailing}
 	hows     = []orchestrator.LinkHow{orchestrator.LinkResumed, orchestrator.LinkReplayed, orchestrator.LinkFresh}
 	rotated  = append([]orchestrator.LinkHow{failed}, hows...)
 	returned = []string{session.ReturnedHere, session.ReturnedThere, session.ReturnedMoved, session.ReturnedTaken}
@@ -26,6 +26,7 @@ var (
 	asked    = []string{"required", "approved", "denied", "expired", "used"}
 	answered = asked[1:4]
 	failures = []orchestrator.Failure{
+		errcode.ProviderAuth, errcode.ProviderBusy, errcode.ProviderQuota, errcode.ProviderAnswer, errcode.ProviderUnavailable, errcode.ContentFilter, errcode.TooLong,
 		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureNotAvailable, orchestrator.FailureUnsent, orchestrator.FailureEnding,
 		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed), orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
 	}

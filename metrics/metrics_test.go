@@ -131,7 +131,7 @@ func TestEventsAreCounted(t *testing.T) {
 		session.Interrupted{By: orchestrator.FlushUserSpeech, After: 200 * time.Millisecond, HeardMS: 400, SentMS: 500},
 		session.Nudged{}, session.Rejected{Code: "audio_too_fast"}, session.Slow{},
 		session.Dialed{How: orchestrator.LinkFresh, Took: time.Second}, session.Dialed{Kind: transport.KindQuota},
-		session.Broken{Kind: transport.KindExpired, Code: "1001"}, session.Broken{Kind: transport.KindRetry, Code: "out of cheese"},
+		session.AnswerFailed{Kind: transport.KindRateLimit}, session.Broken{Kind: transport.KindExpired, Code: "1001"}, session.Broken{Kind: transport.KindRetry, Code: "out of cheese"},
 		session.Reported{Kind: transport.KindIgnore}, session.Skipped{Stats: transport.Stats{UnknownEvents: 3, MalformedEvents: 4}},
 		session.Relinked{Why: orchestrator.LinkExpired, How: orchestrator.LinkResumed, Gap: time.Second}, session.Relinked{Why: orchestrator.LinkBroken},
 		session.Ended{Reason: "idle", Lasted: time.Minute},
@@ -319,6 +319,7 @@ func TestToolsAreCounted(t *testing.T) {
 func TestTable(t *testing.T) {
 	m := newMetrics()
 	m.Observe("gemini", "gemini-live")(session.Broken{Kind: transport.KindRetry})
+	m.Observe("gemini", "gemini-live")(session.AnswerFailed{Kind: transport.KindRateLimit})
 	m.Observe("gemini", "gemini-live")(session.TurnOver{TurnEnded: orchestrator.TurnEnded{Cost: cost.Amount{Micros: 1}}})
 	m.Answered("GET /healthz", 200, time.Millisecond)
 	text, scraped := scrape(t, m, sources())

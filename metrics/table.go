@@ -105,6 +105,8 @@ var families = []Family{
 		Help: "Connections that ended although their session went on, by the kind of the error and, if it is a usual one, the provider's code."},
 	{Name: "provider_errors_total", Kind: Counter, Labels: []string{"provider", "kind"},
 		Help: "Errors that a model has reported and after which its connection went on, by kind. Clients are not shown those of the kind ignore, such as a refused truncation."},
+	{Name: "provider_answers_failed_total", Kind: Counter, Labels: []string{"provider", "kind"},
+		Help: "Answers of models that failed or were cut off, by the kind of the error (docs/providers.md)."},
 	{Name: "provider_events_skipped_total", Kind: Counter, Labels: []string{"provider", "why"},
 		Help: "Messages of models that meant nothing to the gateway: of an unknown type, or malformed."},
 	{Name: "rotations_total", Kind: Counter, Labels: []string{"provider", "trigger", "outcome"},

@@ -165,6 +165,8 @@ func (w *watcher) ofSession(e session.Event) {
 		w.m.counters["provider_closes_total"].WithLabelValues(w.provider, kindOf(e.Kind), usualCode(e.Code)).Inc()
 	case session.Reported:
 		w.reported.with(e.Kind.String()).Inc()
+	case session.AnswerFailed:
+		w.m.counters["provider_answers_failed_total"].WithLabelValues(w.provider, kindOf(e.Kind)).Inc()
 	case session.Skipped:
 		w.strange.Add(float64(e.UnknownEvents))
 		w.malformed.Add(float64(e.MalformedEvents))

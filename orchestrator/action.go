@@ -156,6 +156,9 @@ type Failed struct {
 	Turn      int
 	Failure   Failure
 	Retryable bool
+	// Kind is the cause if the model has failed, and After how long its provider asks to wait; zero for any other.
+	Kind  transport.Kind
+	After time.Duration
 	// Ref is the type of the client's message that was refused, where several get the same Failure; empty otherwise.
 	Ref string
 }

@@ -162,7 +162,11 @@ func (a *Attempts) Unanswered(at time.Time, f Loss) Attempt {
 		a.opened = at.UnixNano()
 	}
 	a.made = max(a.made, 1) // the same question is not asked again without a pause
-	return a.next(at, f, false)
+	try := a.next(at, f, false)
+	if try.Over {
+		a.refuses[0] = false // the provider has refused one answer: the connection may be replaced
+	}
+	return try
 }
 
 // next decides how to go on after a failure.

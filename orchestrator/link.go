@@ -298,7 +298,7 @@ func (m *machine) unlink(why LinkReason, try Attempt) {
 	m.cuts, m.response, m.work = nil, response{}, nil
 	m.calls.Unlinked()
 	if t := m.turn; t != nil && t.stage != done {
-		t.response, t.calls, t.stage = "", 0, answering
+		t.response, t.calls, t.stage, t.retryAt = "", 0, answering, time.Time{}
 		if t.cut != uncut {
 			t.stage = done
 		}

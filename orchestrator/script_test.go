@@ -390,7 +390,10 @@ func (w words) event() transport.Event {
 		return transport.ResponseStarted{ID: w.id("id")}
 	case "done":
 		ev := transport.ResponseDone{ID: w.id("id"), Status: transport.ResponseStatus(w.id("status"))}
-		if ev.Status == transport.ResponseFailed {
+		switch {
+		case w.has("kind"):
+			ev.Err = &transport.Error{Provider: "p", Op: "response", Kind: w.kind(), RetryAfter: w.ms("wait"), Err: errors.New("it failed")}
+		case ev.Status == transport.ResponseFailed:
 			ev.Err = &transport.Error{Provider: "p", Op: "response", Kind: transport.KindQuota, Err: errors.New("none left")}
 		}
 		return ev

@@ -71,6 +71,12 @@ func show(a Action) string {
 		return showRecord(a.Record)
 	case Failed:
 		line := fmt.Sprintf("Failed{Turn:%d Failure:%s Retryable:%t}", a.Turn, a.Failure, a.Retryable)
+		if a.Kind != 0 {
+			line += " kind=" + a.Kind.String()
+		}
+		if a.After > 0 {
+			line += fmt.Sprintf(" wait=%dms", a.After.Milliseconds())
+		}
 		if a.Ref != "" {
 			line += " ref=" + a.Ref
 		}

@@ -269,13 +269,14 @@ type turn struct {
 	cutAt    time.Time // if cutByUser
 	stopSent bool      // the model was asked to stop
 
-	told   string    // the gateway's own words that are to be answered, for a connection that has not heard them
-	given  bool      // the model has got a tool's result, and has not spoken since
-	queued int       // the turn began after that many connections had been given up, and before the next one
-	owedBy time.Time // when a turn that a lost connection has cut off fails; zero for any other
-	waited *Latency  // its latency, if the answer began at another process; nil otherwise
-	late   bool      // its first audio had to wait for the client, or another process began it: it has no latency
-	lost   bool      // a part of the answer was lost with the client's connection
+	told    string    // the gateway's own words that are to be answered, for a connection that has not heard them
+	given   bool      // the model has got a tool's result, and has not spoken since
+	retryAt time.Time // when a failed answer is asked for again; zero for any other
+	queued  int       // the turn began after that many connections had been given up, and before the next one
+	owedBy  time.Time // when a turn that a lost connection has cut off fails; zero for any other
+	waited  *Latency  // its latency, if the answer began at another process; nil otherwise
+	late    bool      // its first audio had to wait for the client, or another process began it: it has no latency
+	lost    bool      // a part of the answer was lost with the client's connection
 }
 
 // stage is how far the model's answer to a turn has got.
@@ -429,7 +430,7 @@ func (s State) WakeAt() time.Time {
 		sooner(latest(s.user.quietAt, s.workedUntil()))
 	}
 	if since := s.owedSince(); !since.IsZero() {
-		if s.turn.nudge != nudged && !s.user.speaks() {
+		if s.mayNudge() {
 			if s.turn.nudge == nudgeSoon {
 				sooner(s.afterWork(s.turn.nudgeAt))
 			}
@@ -438,6 +439,7 @@ func (s State) WakeAt() time.Time {
 		sooner(since.Add(s.policy.NoAnswerAfter))
 		sooner(s.turnFailsAt())
 	}
+	sooner(s.retryDue())
 	s.limitsDue(sooner)
 	s.linkDue(sooner)
 	sooner(s.switching.confirmBy)

@@ -239,7 +239,7 @@ func (m *machine) problem(ev transport.Problem) {
 	switch ev.Err.Kind {
 	case transport.KindIgnore:
 	default:
-		m.do(Failed{Turn: m.Turn(), Failure: FailureProvider, Retryable: ev.Err.Kind.Retryable()})
+		m.do(failedBy(m.Turn(), Loss{Kind: ev.Err.Kind, After: ev.Err.RetryAfter}))
 	}
 }
 
@@ -311,6 +311,7 @@ func (m *machine) end(reason EndReason) {
 //	how far a call is           | the same, and a few seconds   | the model is told
 //	a new connection            | LinkBack or LinkFailed        | the session bounds each attempt, and
 //	                            |                               | Attempts the number of them
+//	a failed answer             | the pause of its Attempt      | the model is asked for it again
 //	a turn that a lost          | its answer                    | linkPatience after the loss it fails
 //	connection has cut off      |                               |
 //
@@ -331,6 +332,7 @@ func (m *machine) tick() {
 	m.watchUnfinished()
 	m.watchSpeech()
 	m.watchSwitch()
+	m.watchFailed()
 	m.watchSpeechOwed()
 	m.line.settle(m.at)
 	m.watchUnended() // what has kept an item open may have ended just now
@@ -355,7 +357,7 @@ func (m *machine) watchSpeechOwed() {
 	if since.IsZero() {
 		return
 	}
-	mayNudge := m.turn.nudge != nudged && !m.user.speaks() // do not speak while the user is speaking
+	mayNudge := m.mayNudge()
 	if m.turn.nudge == nudgeSoon && !m.at.Before(m.afterWork(m.turn.nudgeAt)) && mayNudge {
 		m.nudge(m.turn)
 	}

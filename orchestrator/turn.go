@@ -318,8 +318,7 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 		return // it belongs to a turn that is over
 	}
 	switch {
-	case ev.Status == transport.ResponseFailed:
-		m.failTurn(FailureProvider, ev.Err != nil && ev.Err.Kind.Retryable())
+	case m.failed(t, ev):
 		return
 	case ev.Status == transport.ResponseInterrupted && m.user.voice == muted:
 		t.cut = uncut // the user hears the farewell, as far as it has come, to its end

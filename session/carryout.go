@@ -48,7 +48,7 @@ func (s *session) carryOut(a orchestrator.Action) {
 		s.tell(a.Message())
 		s.showCall(a)
 	case orchestrator.Failed:
-		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: wordsFor(a), Retryable: a.Retryable, Ref: a.Ref})
+		s.tellError(&protocol.Error{Header: inTurn(a.Turn), Code: string(a.Failure), Message: wordsFor(a), Retryable: a.Retryable, Ref: a.Ref, RetryAfterMS: a.After.Milliseconds()})
 	default:
 		if m := message(a); m != nil {
 			s.ends(a, m)
@@ -134,6 +134,9 @@ var contextWords = map[orchestrator.Failure]string{
 func wordsFor(a orchestrator.Failed) string {
 	if words := contextWords[a.Failure]; words != "" && a.Ref == orchestrator.OfContext {
 		return words
+	}
+	if a.Kind != 0 {
+		return a.Kind.Failure().Words
 	}
 	return failureWords[a.Failure]
 }

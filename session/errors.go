@@ -69,7 +69,8 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 // client.
 func clientsFault(code string) bool {
 	switch code {
-	case errcode.ProviderError, errcode.TranscriptionFailed, errcode.NoAnswer, errcode.StoreUnavailable:
+	case errcode.ProviderAuth, errcode.ProviderBusy, errcode.ProviderQuota, errcode.ProviderAnswer, errcode.ProviderUnavailable, errcode.ContentFilter,
+		errcode.ProviderError, errcode.TranscriptionFailed, errcode.NoAnswer, errcode.StoreUnavailable:
 		return false
 	}
 	return true

@@ -136,7 +136,7 @@ func TestRetryableOfErrors(t *testing.T) {
 				got[fmt.Sprint(m["code"], " ", m["retryable"])] = true
 			}
 		}
-		for _, want := range []string{"limit true", "audio_too_fast true", "unknown_type false", "provider_error false", "provider_error true"} {
+		for _, want := range []string{"limit true", "audio_too_fast true", "unknown_type false", "provider_error false", "provider_unavailable true"} {
 			if !got[want] {
 				t.Errorf("no error is %s; there are %v", want, got)
 			}

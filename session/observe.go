@@ -100,6 +100,8 @@ type (
 	// Reported tells that a model has reported an error after which its connection goes on. KindIgnore is for
 	// one that the client is not shown.
 	Reported struct{ Kind transport.Kind }
+	// AnswerFailed tells that an answer of a model has failed or was cut off.
+	AnswerFailed struct{ Kind transport.Kind }
 	// Skipped tells how many messages of a model meant nothing, when its connection is over.
 	Skipped struct{ transport.Stats }
 	// Relinked tells that a connection to a model was replaced, or, if How is empty, could not be. Gap is how
@@ -126,22 +128,23 @@ const (
 	ReturnedTaken = "taken_over" // its node is gone, and it goes on here
 )
 
-func (Refused) event()     {}
-func (Started) event()     {}
-func (Ended) event()       {}
-func (TurnOver) event()    {}
-func (Failed) event()      {}
-func (Interrupted) event() {}
-func (Nudged) event()      {}
-func (Rejected) event()    {}
-func (Slow) event()        {}
-func (Sound) event()       {}
-func (Dialed) event()      {}
-func (Broken) event()      {}
-func (Reported) event()    {}
-func (Skipped) event()     {}
-func (Relinked) event()    {}
-func (Returned) event()    {}
+func (Refused) event()      {}
+func (Started) event()      {}
+func (Ended) event()        {}
+func (TurnOver) event()     {}
+func (Failed) event()       {}
+func (Interrupted) event()  {}
+func (Nudged) event()       {}
+func (Rejected) event()     {}
+func (Slow) event()         {}
+func (Sound) event()        {}
+func (Dialed) event()       {}
+func (Broken) event()       {}
+func (Reported) event()     {}
+func (AnswerFailed) event() {}
+func (Skipped) event()      {}
+func (Relinked) event()     {}
+func (Returned) event()     {}
 
 // Reasons returns every Reason of an end or a refusal that has a name of its own in this package.
 // Other refusals have a code of package errcode.

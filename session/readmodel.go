@@ -48,8 +48,14 @@ func (l *link) event(ev transport.Event) {
 	default:
 		switch ev := ev.(type) {
 		case transport.Problem:
-			s.log().Info("the model reported a problem", "op", ev.Err.Op, "kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err.Err)
+			s.log().Log(context.Background(), ev.Err.Kind.Failure().Level, "the model reported a problem", "op", ev.Err.Op, "kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err.Err)
 			l.told(Reported{ev.Err.Kind})
+		case transport.ResponseDone:
+			if ev.Err != nil {
+				s.log().Log(context.Background(), ev.Err.Kind.Failure().Level, "the model's answer failed", "status", string(ev.Status),
+					"provider", l.info().Provider, "kind", ev.Err.Kind.String(), "code", ev.Err.Code, "error", ev.Err)
+				l.told(AnswerFailed{ev.Err.Kind})
+			}
 		case transport.TranscriptFailed:
 			s.log().Info("the provider could not write down what the user said", "code", ev.Err.Code)
 		}

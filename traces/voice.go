@@ -307,8 +307,7 @@ func (v *voice) failed(at time.Time, a orchestrator.Failed) {
 	about.text(keyError, string(a.Failure))
 	about.truth(keyRetryable, a.Retryable)
 	t.addEvent(event{at, eventError, about})
-	switch a.Failure {
-	case orchestrator.FailureNoAnswer, orchestrator.FailureProvider:
+	if a.Failure == orchestrator.FailureNoAnswer || a.Kind != 0 {
 		t.failed, t.facts.failed = string(a.Failure), true
 	}
 }

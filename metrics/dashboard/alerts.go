@@ -1,5 +1,11 @@
 package dashboard
 
+import (
+	"strings"
+
+	"voicegw/transport"
+)
+
 // Alert is one row of the table of alerts.
 type Alert struct {
 	Name string
@@ -71,6 +77,17 @@ func share(bad, all, badValues, allValues string) []Series {
 	return []Series{{bad, badValues}, {all, allValues}}
 }
 
+// kinds returns, as a regular expression, the kinds of failures that an alert counts.
+func kinds(of transport.Alert) string {
+	var all []string
+	for _, k := range transport.Kinds() {
+		if k.Failure().Alert == of {
+			all = append(all, k.String())
+		}
+	}
+	return strings.Join(all, "|")
+}
+
 // alerts is the table.
 var alerts = []Alert{
 	{Name: "VoicegwDown", Severity: "page", For: "1m",
@@ -113,13 +130,15 @@ var alerts = []Alert{
 		Bad:     share(`voicegw_turn_failures_total{provider="gemini",code="no_answer"}`, `voicegw_turns_total{provider="gemini",status="completed"}`, "0+5x60", "0+95x60"),
 		Good:    share(`voicegw_turn_failures_total{provider="gemini",code="no_answer"}`, `voicegw_turns_total{provider="gemini",status="completed"}`, "0+1x60", "0+99x60"), At: "30m"},
 	{Name: "VoicegwProviderDown", Severity: "page", For: "3m",
-		Expr:    `1 - sum by (provider) (rate(voicegw_provider_connects_total{outcome="ok"}[5m])) / sum by (provider) (rate(voicegw_provider_connects_total[5m])) > 0.2`,
-		Summary: "{{ $value | humanizePercentage }} of the attempts to connect with {{ $labels.provider }} fail.",
-		Runbook: "The panel of attempts tells the kind: `retry` is the network or the provider (see its status page; does the machine resolve and reach its host?), `auth` a key that is not accepted, `quota` credit that is used up, `invalid` a setting or a model's name that the provider does not know any more. Running sessions go on as long as their connection lasts, then with `providers.fallback`. Set one, or make another provider the default.",
+		Expr:    `1 - sum by (provider) (rate(voicegw_provider_connects_total{outcome="ok"}[5m])) / sum by (provider) (rate(voicegw_provider_connects_total[5m])) > 0.2 or sum by (provider) (rate(voicegw_provider_closes_total{kind=~"` + kinds(transport.AlertDown) + `"}[5m])) / sum by (provider) (rate(voicegw_provider_connects_total{outcome="ok"}[5m])) > 0.2 or sum by (provider) (rate(voicegw_provider_answers_failed_total{kind=~"` + kinds(transport.AlertDown) + `"}[5m])) / sum by (provider) (rate(voicegw_turns_total[5m])) > 0.2`,
+		Summary: "{{ $value | humanizePercentage }} of the connections to {{ $labels.provider }}, or of its answers, fail.",
+		Runbook: "The panels of attempts, of connections that broke and of answers that failed tell the kind: `retry` is the network or the provider (see its status page; does the machine resolve and reach its host?), `server` and `rate_limit` what the provider reports, `timeout` a provider that does not answer (the log names the missing event), `auth` a key that is not accepted, `quota` credit that is used up, `invalid` a setting or a model's name that the provider does not know any more. Running sessions go on as long as their connection lasts, then with `providers.fallback`. Set one, or make another provider the default.",
 		Bad:     share(`voicegw_provider_connects_total{provider="gemini",outcome="retry"}`, `voicegw_provider_connects_total{provider="gemini",outcome="ok"}`, "0+30x60", "0+70x60"),
 		Good:    share(`voicegw_provider_connects_total{provider="gemini",outcome="retry"}`, `voicegw_provider_connects_total{provider="gemini",outcome="ok"}`, "0+10x60", "0+90x60"), At: "20m"},
 	{Name: "VoicegwProviderRefusesKey", Severity: "page", For: "0m",
-		Expr:    `sum by (provider, outcome) (increase(voicegw_provider_connects_total{outcome=~"auth|quota"}[10m])) > 0`,
+		Expr: `sum by (provider, outcome) (increase(voicegw_provider_connects_total{outcome=~"` + kinds(transport.AlertKey) + `"}[10m])) > 0` +
+			` or sum by (provider, outcome) (label_replace(increase(voicegw_provider_answers_failed_total{kind=~"` + kinds(transport.AlertKey) + `"}[10m]), "outcome", "$1", "kind", "(.*)")) > 0` +
+			` or sum by (provider, outcome) (label_replace(increase(voicegw_provider_closes_total{kind=~"` + kinds(transport.AlertKey) + `"}[10m]), "outcome", "$1", "kind", "(.*)")) > 0`,
 		Summary: "{{ $labels.provider }} refuses this gateway's key: {{ $labels.outcome }}.",
 		Runbook: "`auth`: the key was revoked, or is not allowed to use the model. `quota`: the account has no credit, or too many conversations at once. No new session with this provider begins until that is mended at the provider. Meanwhile make another provider the default.",
 		Bad:     []Series{{`voicegw_provider_connects_total{provider="gemini",outcome="quota"}`, "0x5 1x20"}}, Good: []Series{{`voicegw_provider_connects_total{provider="gemini",outcome="quota"}`, "1x30"}}, At: "8m"},

@@ -116,6 +116,7 @@ var rows = []Row{
 		{Title: "Connections", Unit: "short", Queries: []Query{{`sum by (provider) (voicegw_provider_connections_active{@p})`, "{{provider}}"}}},
 		{Title: "Attempts to connect", Unit: "reqps", Queries: []Query{{rate("provider, outcome", "provider_connects_total", "@p") + " > 0", "{{provider}} {{outcome}}"}}},
 		{Title: "Time to connect, p95", Unit: "s", Queries: []Query{{`histogram_quantile(0.95, sum by (le, provider, how) (rate(voicegw_provider_connect_seconds_bucket{@p}[$__rate_interval])))`, "{{provider}} {{how}}"}}},
+		{Title: "Answers that failed", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("provider, kind", "provider_answers_failed_total", "@p") + " > 0", "{{provider}} {{kind}}"}}},
 		{Title: "Connections that broke", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("provider, kind, code", "provider_closes_total", "@p") + " > 0", "{{provider}} {{kind}} {{code}}"}}},
 		{Title: "Connections replaced", Unit: "reqps", MayBeEmpty: true, Queries: []Query{{rate("provider, trigger, outcome", "rotations_total", "@p") + " > 0", "{{provider}} {{trigger}}: {{outcome}}"}}},
 		{Title: "Without a connection, p95", Unit: "s", MayBeEmpty: true, Queries: []Query{{quantile("0.95", "rotation_gap_seconds", "trigger"), "{{trigger}}"}}},
