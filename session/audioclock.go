@@ -13,7 +13,7 @@ type audioClock struct {
 
 	mu     sync.Mutex // guards the following fields
 	bytes  int64
-	start  time.Time      // when the first sample came, moved later by each pause
+	start  time.Time      // when the first sample came, moved later by each pause longer than longestHole
 	until  time.Time      // until then nothing counts as a pause: audio for a late reader is on its way
 	origin time.Time      // when the first sample was read; marks count from it
 	marks  *[80]clockMark // a ring, allocated with the first sample
@@ -42,6 +42,13 @@ const (
 	longestLate = 2 * time.Minute
 )
 
+// longestHole is how much audio a client may send at once after a hole in the network, beside what may run ahead: what
+// it has recorded meanwhile. Over all its time it still sends no more than that beyond real time.
+const longestHole = 15 * time.Second
+
+// leastHole is how long no audio must come for what follows to count as recorded meanwhile.
+const leastHole = 500 * time.Millisecond
+
 // add records that n bytes were read, unless the client's audio would then be more than most
 // ahead of real time. It returns how far ahead it is or would be. The bytes arrived after since;
 // a zero since means that they arrived now. A late reader is not mistaken for a pause of the
@@ -66,8 +73,8 @@ func (c *audioClock) add(n int, since, now time.Time, most time.Duration) (ahead
 	if ahead > most {
 		return ahead, false
 	}
-	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n); pause > 0 && !now.Before(c.until) {
-		// A pause (mute, a hole in the network) does not earn the right to a burst.
+	if pause := since.Sub(c.start) - audio.Duration(c.rate, int(c.bytes)+n) - longestHole; pause > 0 && !now.Before(c.until) {
+		// A long pause, as of a muted microphone, does not earn the right to a longer burst.
 		c.start = c.start.Add(pause)
 	}
 	ahead = max(ahead, 0)

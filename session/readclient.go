@@ -87,7 +87,13 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 		s.complain(errcode.InvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
-	if ahead, ok := s.clock.add(len(pcm), since, s.opts.now(), s.opts.Limits.AudioAhead); !ok {
+	now := s.opts.now()
+	if last := s.clock.newest(); !last.IsZero() {
+		if hole := min(now.Sub(last), longestHole); hole > leastHole {
+			s.up.afterHole(audio.Bytes(s.linked.Load().info().InputRate, hole))
+		}
+	}
+	if ahead, ok := s.clock.add(len(pcm), since, now, s.opts.Limits.AudioAhead); !ok {
 		s.aheadBytes.Add(int64(len(pcm)))
 		s.tooFast(ahead)
 		return

@@ -29,6 +29,7 @@ type uplink struct {
 	words    int   // bytes of commands in entries
 	audio    int   // bytes of audio in entries
 	dropped  int64 // bytes of audio dropped
+	hole     int32 // bytes of audio that may come at once beside maxAudio
 	busy     bool  // somebody is sending: the writer, or the holder of a claim
 	held     bool  // nothing is sent, because there is no connection
 	inFront  bool  // commands go before what waits, at front
@@ -86,6 +87,13 @@ func (u *uplink) start() {
 	u.writer.Go(u.write)
 }
 
+// afterHole says that so many bytes of audio may come at once, because they were recorded in a hole of the network.
+func (u *uplink) afterHole(bytes int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.hole = int32(bytes) // at most longestHole
+}
+
 // pushAudio queues a copy of pcm. again says that it was sent before, to another process.
 func (u *uplink) pushAudio(pcm []byte, again bool) {
 	u.mu.Lock()
@@ -99,7 +107,7 @@ func (u *uplink) pushAudio(pcm []byte, again bool) {
 	if !again {
 		u.audio += len(pcm)
 	}
-	for u.audio > u.maxAudio {
+	for u.audio > u.maxAudio+int(u.hole) {
 		u.dropOldest()
 	}
 	u.start()

@@ -43,14 +43,17 @@ const (
 	longestPause = 8 * time.Second
 	// eagerPause is how long a gateway refuses those who have tried too often.
 	eagerPause = 10 * time.Second
-	// pingEvery is how often the gateway is told what has come; it answers.
+	// pingEvery is how often the gateway is told what has come; it answers. After askAfter without anything of it it
+	// is asked each askEvery.
 	pingEvery = 5 * time.Second
+	askAfter  = 2 * time.Second
+	askEvery  = time.Second
 	// silence is how long nothing comes of a connection before it counts as lost.
-	silence = 10 * time.Second
+	silence = 5 * time.Second
 	// movesApart is how long after a move the next one is followed without a pause.
 	movesApart = 30 * time.Second
-	// kept is how much of the microphone is kept while there is no connection.
-	kept = 2 * time.Second
+	// kept is how much of the microphone is kept while there is no connection: as much as a gateway takes at once.
+	kept = 15 * time.Second
 	// displaceTime is how long the gateway may take to close a connection that was replaced.
 	displaceTime = 10 * time.Second
 )
@@ -225,6 +228,11 @@ func (c *Conversation) giveUp(now time.Time, err error) {
 var errTooLong = errors.New("no attempt to come back succeeded in time")
 
 // errSilent is why a connection counts as lost that says nothing.
+// pingAt returns when the gateway is asked next whether it is there.
+func (w *way) pingAt() time.Time {
+	return earlier(w.pinged.Add(pingEvery), later(w.heard.Add(askAfter), w.pinged.Add(askEvery)))
+}
+
 var errSilent = fmt.Errorf("nothing has come for %s", silence)
 
 // errNoStart is why an attempt has failed that the gateway does not answer.
@@ -271,7 +279,7 @@ func (c *Conversation) tickOnline(now time.Time) {
 		c.loseAt(now, errSilent)
 		return
 	}
-	if now.Sub(w.pinged) >= pingEvery {
+	if !now.Before(w.pingAt()) {
 		c.ping(now)
 	}
 }
@@ -297,7 +305,7 @@ func (c *Conversation) nextOfWay() time.Time {
 	case w.token == "" || c.phase >= phaseLeaving:
 		return time.Time{}
 	default:
-		return earlier(w.pinged.Add(pingEvery), w.heard.Add(silence))
+		return earlier(w.pingAt(), w.heard.Add(silence))
 	}
 }
 

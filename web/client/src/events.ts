@@ -70,7 +70,7 @@ export interface LocalEvents {
   /**
    * The connection broke lostMs ago, with error; the try of that number (from 1) is made in
    * delayMs, or sooner. resumable: the same session may go on, and the newest
-   * 2 s of the user's speech are kept. Not told as long as nobody can notice: see the README, Reconnection.
+   * 15 s of the user's speech are kept. Not told as long as nobody can notice: see the README, Reconnection.
    */
   reconnecting: { attempt: number; delayMs: number; lostMs: number; resumable: boolean; error: VoiceError };
   /**

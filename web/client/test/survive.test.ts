@@ -130,14 +130,14 @@ describe("an outage that nobody can notice", () => {
     say({ type: "audio.start", seq: 6, turn: 1, item_id: "item_1", from_ms: 100 });
     FakeWebSocket.last.audio(4800);
     say({ type: "audio.end", seq: 7, turn: 1, item_id: "item_1", audio_ms: 200 });
-    await pass(5000);
+    await pass(4000);
     assert.deepEqual(told.types, []);
     assert.deepEqual(devices.calls, ["start 0 item_1", "audio 0 item_1 100", "start 0 item_1", "audio 0 item_1 100", "end 0 item_1"], "the queue goes on: no flush, no gap, no repeat");
     const { reconnects, resumes, unnoticed, lostMs, audioFramesKept, droppedOffline, gaps } = session.stats();
     assert.deepEqual({ reconnects, resumes, unnoticed, lostMs, audioFramesKept, droppedOffline, gaps }, { reconnects: 1, resumes: 1, unnoticed: 1, lostMs: 1999, audioFramesKept: 1, droppedOffline: 0, gaps: 2 });
   });
 
-  test("is told from two seconds on, when words of the user begin to be lost", async () => {
+  test("is told from two seconds on", async () => {
     const session = await open({ reconnect: { firstMs: 3000 } });
     const told = new Listener(session);
     FakeWebSocket.last.drop();
@@ -212,12 +212,12 @@ describe("an outage that nobody can notice", () => {
     assert.deepEqual(told.types, []);
   });
 
-  test("is told at once when the line had been dead for long: what was said then is lost", async () => {
+  test("is told at once when the line had been dead for long", async () => {
     const session = await open();
     const told = new Listener(session);
-    await pass(10_000);
+    await pass(5000);
     assert.deepEqual(told.types, ["state", "reconnecting"]);
-    assert.equal(told.of("reconnecting")[0]?.lostMs, 10_000);
+    assert.equal(told.of("reconnecting")[0]?.lostMs, 5000);
   });
 
   test("is told when another session has to go on", async () => {
@@ -264,7 +264,7 @@ describe("a session that is taken up", () => {
     FakeWebSocket.last.audio(4802);
     devices.speaker.played({ item: "0 item_1", playedMs: 40, done: false, at: 1 });
     assert.deepEqual(FakeWebSocket.last.of("playback"), [{ type: "playback", item_id: "item_1", played_ms: 40, done: false, received_ms: 100, seq: 2 }]);
-    await pass(5000);
+    await pass(2000);
     assert.deepEqual(FakeWebSocket.last.of("ping").map(({ seq }) => seq), [2]);
     FakeWebSocket.last.drop();
     await pass(250);
@@ -467,11 +467,11 @@ describe("a session that is taken up", () => {
       await comeBack({ input_ms: 240 }, () => frames(13, 14));
       assert.deepEqual(heard(), [13, 14], "all has arrived");
       frames(15, 20);
-      await comeBack({ input_ms: 280 }, () => frames(21, 118));
-      assert.deepEqual([heard()[0], heard().length, session.stats().droppedOffline], [19, 100, 4], "two seconds at most");
-      frames(119, 120);
-      await comeBack({}, () => frames(121, 121));
-      assert.deepEqual(heard(), [121], "a gateway that does not tell how much has arrived may have it all");
+      await comeBack({ input_ms: 280 }, () => frames(21, 768));
+      assert.deepEqual([heard()[0], heard().length, session.stats().droppedOffline], [19, 750, 4], "15 s at most");
+      frames(769, 770);
+      await comeBack({}, () => frames(771, 771));
+      assert.deepEqual(heard(), [771], "a gateway that does not tell how much has arrived may have it all");
     });
 
     test("presses the button again where that was lost on the way", async () => {
@@ -501,8 +501,8 @@ describe("a session that is taken up", () => {
       });
       assert.deepEqual(heard(), [true, 3, 4, false, 5, true, 6]);
       devices.microphone.activity(false);
-      await comeBack({ input_ms: 120 }, () => frames(7, 110));
-      assert.deepEqual([heard().slice(0, 2), heard().length], [[false, 11], 101], "however old it is");
+      await comeBack({ input_ms: 120 }, () => frames(7, 760));
+      assert.deepEqual([heard().slice(0, 2), heard().length], [[false, 11], 751], "however old it is");
     });
 
     test("keeps nothing of what was answered, and ten seconds at most", async () => {
@@ -556,7 +556,7 @@ describe("a session that is taken up", () => {
       assert.deepEqual(told.of("confirmation.ended"), [], "the rest of the snapshot may ask it");
       caughtUp(1011);
       assert.deepEqual(told.of("confirmation.ended").map((e) => [e.token, e.outcome]), [["cf_1", "unknown"]]);
-      await pass(5000);
+      await pass(2000);
       say({ type: "pong", seq: 1012, t: FakeWebSocket.last.of("ping")[1]!.t });
       assert.equal(told.of("confirmation.ended").length, 1);
       session.approve("cf_2");

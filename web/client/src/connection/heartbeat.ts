@@ -2,10 +2,11 @@ import { whenBack } from "./back.js";
 
 /** How often it is looked whether frames have come. */
 const LOOK_MS = 1000;
-/** Every so many looks the gateway is asked whether it is there. */
+/** Every so many looks the gateway is asked whether it is there, and at each look after SILENT_LOOKS without a frame. */
 const LOOKS_PER_PING = 5;
+const SILENT_LOOKS = 2;
 /** After so many looks without any frame between them, the connection is taken for lost. */
-const LOOKS_OF_SILENCE = 10;
+const LOOKS_OF_SILENCE = 5;
 
 /** What a heartbeat needs. */
 export interface Pulse {
@@ -62,7 +63,7 @@ export class Heartbeat {
     } else if (++this.#silent >= LOOKS_OF_SILENCE) {
       this.stop();
       this.#pulse.lost();
-    } else if (++this.#looks % LOOKS_PER_PING === 0) {
+    } else if (++this.#looks % LOOKS_PER_PING === 0 || this.#silent >= SILENT_LOOKS) {
       this.#pulse.ping();
     }
   }

@@ -1,24 +1,24 @@
 import type { UplinkFrame } from "../audio/worklets/messages.js";
-import { SPOKEN_MS, size, type Said } from "./spoken.js";
-
-/** So much of what was said without a connection is sent when the session goes on, in ms. */
-export const HELD_MS = 2000;
+import { size, type Said } from "./spoken.js";
 
 /**
- * What is said while there is no connection, after what was lost with the connection. The newest
- * two seconds of it are sent first when the session is taken up again, so that a short outage
- * cuts no word; all of it, ten seconds at most, where another gateway goes on with the session and needs what the user was saying.
+ * So much of what was said without a connection, and of what was lost with it, is sent when the session goes on, in ms:
+ * as much as a gateway takes at once.
+ */
+export const HELD_MS = 15_000;
+
+/**
+ * What is said while there is no connection, after what was lost with the connection. It is sent
+ * first when the session is taken up again, so that an outage cuts no word.
  */
 export class Held {
   readonly #most: number;
-  readonly #short: number;
   #frames: UplinkFrame[] = [];
   #bytes = 0;
 
   /** rate of the uplink in Hz. */
   constructor(rate: number) {
-    this.#most = (SPOKEN_MS * rate * 2) / 1000;
-    this.#short = (HELD_MS * rate * 2) / 1000;
+    this.#most = (HELD_MS * rate * 2) / 1000;
   }
 
   /** Keeps a frame, and returns how many older ones had to go for it. */
@@ -34,11 +34,11 @@ export class Held {
   }
 
   /**
-   * What is still worth being sent of what was sent and has not arrived: the newest of it that makes two
-   * seconds with what is kept, and each press of the button.
+   * What is still worth being sent of what was sent and has not arrived: the newest of it that makes HELD_MS
+   * with what is kept, and each press of the button.
    */
   beside(lost: readonly Said[]): Said[] {
-    let over = lost.reduce<number>((sum, one) => sum + size(one), this.#bytes - this.#short);
+    let over = lost.reduce<number>((sum, one) => sum + size(one), this.#bytes - this.#most);
     return lost.filter((one) => {
       const old = over > 0 && typeof one !== "boolean";
       over -= size(one);
@@ -51,19 +51,11 @@ export class Held {
     return this.#bytes;
   }
 
-  /**
-   * What is kept, oldest first: all of it where `all`, otherwise the newest two seconds, and how
-   * many older frames were not wanted. Nothing is kept afterwards.
-   */
-  take(all: boolean): { frames: UplinkFrame[]; unwanted: number } {
+  /** What is kept, oldest first. Nothing is kept afterwards. */
+  take(): UplinkFrame[] {
     const frames = this.#frames;
-    let unwanted = 0;
-    while (!all && this.#bytes > this.#short) {
-      this.#bytes -= frames[unwanted++]!.pcm.byteLength;
-    }
-    frames.splice(0, unwanted);
     this.#frames = [];
     this.#bytes = 0;
-    return { frames, unwanted };
+    return frames;
   }
 }

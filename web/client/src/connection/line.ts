@@ -142,7 +142,7 @@ export class Line {
 
   /**
    * One frame. While a session waits to be taken up again the
-   * newest two seconds are kept, for sendHeld. What is dropped is counted.
+   * newest 15 s are kept, for sendHeld. What is dropped is counted.
    */
   sendAudio(frame: UplinkFrame): "sent" | "slow" | "kept" | "offline" {
     if (this.#phase === "open" && this.#socket !== null) {
@@ -182,9 +182,8 @@ export class Line {
 
   /** Sends what was kept of the microphone, before anything newer; returns what was sent. */
   sendHeld(): UplinkFrame[] {
-    const { frames, unwanted } = this.#held.take(this.#asked);
+    const frames = this.#held.take();
     this.#asked = false;
-    this.#tally.droppedOffline += unwanted;
     this.#socket?.sendHeld(frames.map(({ pcm }) => pcm));
     frames.forEach((frame) => this.#spoken.sent(frame));
     this.#tally.audioFramesKept += frames.length;
@@ -308,7 +307,7 @@ export class Line {
     if (!started.resumed) {
       this.#order = new Order(this.#tally);
       this.#ended = 0;
-      this.#tally.droppedOffline += this.#held.take(true).frames.length;
+      this.#tally.droppedOffline += this.#held.take().length;
       this.#spoken.begin(0);
     } else {
       const lost = this.#spoken.resumed(started);

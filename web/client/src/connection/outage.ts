@@ -1,5 +1,7 @@
 import type { LocalEvents } from "../events.js";
-import { HELD_MS } from "./held.js";
+
+/** So long nobody notices an outage: what is queued sounds, and an answer may take as long. In ms. */
+const UNNOTICED_MS = 2000;
 
 /** A try to restore the connection, which has been gone since `since`, as performance.now(). */
 export interface Try extends Omit<LocalEvents["reconnecting"], "lostMs"> {
@@ -7,8 +9,8 @@ export interface Try extends Omit<LocalEvents["reconnecting"], "lostMs"> {
 }
 
 /**
- * A connection that is gone, and whether anybody has noticed. What is said for two seconds is
- * kept, and what is queued goes on sounding: an outage that is over by then did not exist for the
+ * A connection that is gone, and whether anybody has noticed. What is said meanwhile is
+ * kept, and what is queued goes on sounding: an outage that is over after two seconds did not exist for the
  * user, and nothing is told of it. As soon as something can be missed, it is told as it is.
  */
 export class Outage {
@@ -26,7 +28,7 @@ export class Outage {
   tried(next: Try, hidden: boolean): void {
     const now = performance.now();
     this.#newest = { ...next, dueAt: now + next.delayMs };
-    const left = HELD_MS - (now - next.since);
+    const left = UNNOTICED_MS - (now - next.since);
     if (this.#shown || !hidden || left <= 0) {
       this.#shown = true;
       this.#say(now);

@@ -1,6 +1,7 @@
 import { parseObject, parseServerMessage } from "../protocol/codec.js";
 import { SUBPROTOCOL, type ClientMessage, type ServerMessage } from "../protocol/messages.js";
 import { onBlocked } from "../policy.js";
+import { HELD_MS } from "./held.js";
 import type { Tally } from "../stats.js";
 
 /** How a connection ended. */
@@ -25,8 +26,10 @@ export interface SocketHandlers {
 
 // How much audio may wait for a slow line, and how long for a page that is held up. A line
 // that cannot carry more will not catch up, and the model should hear what is said now, not
-// what was said then.
+// what was said then. A line over which nothing goes for STALLED_MS is not slow: packets are
+// lost, and what waits goes when they pass again.
 const MAX_UNSENT_MS = 2000;
+const STALLED_MS = 500;
 
 /** "The user is done", to the gateway; other codes leave the session to be taken up again. */
 const DONE = 1000;
@@ -49,6 +52,9 @@ export class Socket {
   #opened = false;
   /** What was kept and sent at once may wait for the line beside what is said now, in bytes. */
   #burst = 0;
+  /** What waited after the last frame, in bytes, and when the line last took something, as Date.now(). */
+  #waited = 0;
+  #tookAt = Date.now();
 
   /** `back` says that it comes back to a session: a gateway that takes no new one accepts it all the same. */
   constructor(url: URL, key: string | undefined, back: boolean, tally: Tally, handlers: SocketHandlers) {
@@ -99,8 +105,14 @@ export class Socket {
       return "offline";
     }
     const waiting = this.#ws.bufferedAmount;
-    this.#burst = Math.min(this.#burst, waiting);
-    if (waiting - this.#burst > (MAX_UNSENT_MS * rate * 2) / 1000 || Date.now() - at > MAX_UNSENT_MS) {
+    const now = Date.now();
+    if (waiting < this.#waited || waiting === 0) {
+      this.#tookAt = now;
+    }
+    this.#waited = waiting;
+    const stalled = now - this.#tookAt >= STALLED_MS && waiting <= (HELD_MS * rate * 2) / 1000;
+    this.#burst = stalled ? waiting : Math.min(this.#burst, waiting);
+    if (waiting - this.#burst > (MAX_UNSENT_MS * rate * 2) / 1000 || now - at > MAX_UNSENT_MS) {
       this.#tally.droppedSlow++;
       return "slow";
     }
