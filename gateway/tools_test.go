@@ -99,7 +99,7 @@ func TestToolsOfTheCaller(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := map[string]string{"operator": testKey, "nobody": "", "token": tokenFor("ada", "chat", nil), "staff's token": tokenFor("ada", "chat kb:staff", nil)}
+	secrets := map[string]string{"operator": testKey, "no credentials": "", "token": tokenFor("ada", "chat", nil), "staff's token": tokenFor("ada", "chat kb:staff", nil)}
 	o := auth.Options{OperatorKey: testKey, Issuers: []auth.Issuer{{
 		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: scope.Chat, Grants: []string{"kb:staff"}, Leeway: time.Second,
 	}}}
@@ -124,7 +124,7 @@ func TestToolsOfTheCaller(t *testing.T) {
 		for name, secret := range secrets {
 			sees := slices.Contains([]string{"operator", "staff's token", "staff's key", "inspector"}, name)
 			switch {
-			case required && name == "nobody":
+			case required && name == "no credentials":
 				continue
 			case !required:
 				sees = name == "operator"
