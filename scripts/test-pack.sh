@@ -13,7 +13,8 @@ root=$PWD
 # Tools of the page, images and context took it from 17 to 18 KiB, errors that name their cause to 20 KiB.
 most=20480
 most_whole=25088
-most_element=2048
+# Names, mute, send and announced approvals took it from 2 to 3 KiB.
+most_element=3072
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

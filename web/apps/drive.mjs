@@ -84,7 +84,7 @@ async function talk(page, url) {
   await page.fill("#text", "Hello");
   await page.press("#text", "Enter");
   await state(/^speaking$/);
-  await page.locator("#lines", { hasText: /Hello\s*(assistant: )?\w+/ }).waitFor({ timeout: PATIENCE });
+  await page.locator("#lines", { hasText: /Hello\s*((assistant|Agent): )?\w+/ }).waitFor({ timeout: PATIENCE });
   const lines = await page.locator("#lines p").allInnerTexts();
   await page.click("#talk");
   await state(/^(client_ended|disconnected)$/);

@@ -4,7 +4,7 @@
  *     <script type="module" src="…/@voicegw/client/dist/element.js"></script>
  *     <voicegw-call url="wss://gateway.example.org/v1/voice" ticket-url="/ticket"></voicegw-call>
  */
-import { VoiceSession, type ConfirmationRequest, type ConnectOptions, type TranscriptMessage, type VoiceError } from "./index.js";
+import { VoiceSession, type AgentState, type ConfirmationRequest, type ConnectOptions, type Disconnected, type SessionStarted, type TranscriptMessage, type VoiceError } from "./index.js";
 
 /** The options that are attributes: texts, under their names with hyphens. */
 const ATTRIBUTES = ["url", "agent", "provider", "voice", "conversationId"] as const;
@@ -17,19 +17,67 @@ const UNSEEN = /[\u007f-\u009f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff
 
 const PAGE = `<style>
 :host { display: block; max-width: 30rem; font: inherit }
+button, input { font: inherit }
 #lines { max-height: 20rem; overflow: auto }
 form { display: flex; gap: .5em }
-#text { flex: 1; min-width: 0; font: inherit }
+#text { flex: 1; min-width: 0 }
 pre { white-space: pre-wrap; overflow-wrap: anywhere }
+#asked { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
 [hidden] { display: none }
 </style>
-<button id="talk" part="button"></button> <span id="state" part="state" role="status"></span>
-<div id="lines" part="lines" role="log"></div>
+<button id="talk" part="button talk"></button> <button id="mute" part="button mute" hidden></button> <span id="state" part="state" role="status"></span>
+<p id="error" part="error" role="alert" hidden></p>
+<div id="lines" part="lines" role="log" aria-live="off" tabindex="0"></div>
 <div id="questions" part="questions"></div>
-<form id="type" part="form" hidden><input id="text" part="text" autocomplete="off"></form>`;
+<p id="asked" role="alert"></p>
+<form id="type" part="form" hidden><input id="text" part="text" autocomplete="off"><button id="send" part="button send"></button></form>`;
 
 // On a server there are no elements, and the class is only a name there.
 const Base = (globalThis.HTMLElement ?? Object) as typeof HTMLElement;
+
+/** The attributes of the element, for JSX: what `connect` takes as texts, and the words that it shows. */
+export interface VoicegwCallAttributes {
+  url?: string;
+  agent?: string;
+  provider?: string;
+  voice?: string;
+  "conversation-id"?: string;
+  "ticket-url"?: string;
+  label?: string;
+  "label-end"?: string;
+  "label-mute"?: string;
+  "label-unmute"?: string;
+  "label-send"?: string;
+  "label-approve"?: string;
+  "label-decline"?: string;
+  "label-question"?: string;
+  "label-user"?: string;
+  "label-agent"?: string;
+  "label-lines"?: string;
+  placeholder?: string;
+}
+
+/** The events of the element, with those of every other one. */
+export interface VoicegwCallEventMap extends Omit<HTMLElementEventMap, "error"> {
+  connected: CustomEvent<SessionStarted>;
+  agentState: CustomEvent<AgentState>;
+  transcript: CustomEvent<TranscriptMessage>;
+  error: CustomEvent<VoiceError>;
+  disconnected: CustomEvent<Disconnected>;
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "voicegw-call": VoicegwCall;
+  }
+}
+
+export interface VoicegwCall {
+  addEventListener<K extends keyof VoicegwCallEventMap>(type: K, listener: (this: VoicegwCall, event: VoicegwCallEventMap[K]) => void, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | AddEventListenerOptions): void;
+  removeEventListener<K extends keyof VoicegwCallEventMap>(type: K, listener: (this: VoicegwCall, event: VoicegwCallEventMap[K]) => void, options?: boolean | EventListenerOptions): void;
+  removeEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | EventListenerOptions): void;
+}
 
 /** The element. Its attributes are read when a conversation begins; see the README. */
 export class VoicegwCall extends Base {
@@ -47,6 +95,11 @@ export class VoicegwCall extends Base {
     if (this.shadowRoot === null) {
       this.attachShadow({ mode: "open" }).innerHTML = PAGE;
       this.#part("talk").onclick = () => (this.#running ? void this.#session?.disconnect() : void this.connect());
+      this.#part("mute").onclick = () => {
+        const session = this.#session!;
+        session.muted = !session.muted;
+        this.#show();
+      };
       this.#part("type").onsubmit = (event) => {
         event.preventDefault();
         const text = this.#part<HTMLInputElement>("text");
@@ -80,22 +133,24 @@ export class VoicegwCall extends Base {
     this.#lines.clear();
     this.#part("lines").replaceChildren();
     this.#part("questions").replaceChildren();
+    this.#tell(undefined);
     for (const name of EVENTS) {
       session.on(name, (detail: unknown) => this.dispatchEvent(new CustomEvent(name, { detail })));
     }
     session.on("state", () => this.#show());
     session.on("agentState", () => this.#show());
+    session.on("microphone", () => this.#show());
     session.on("error", (error) => {
-      this.#show(error);
+      this.#tell(error);
       if (error.gatewayCode === "store_unavailable") {
         // Nothing was recorded: the same tokens work again.
         this.#part("questions").querySelectorAll("button").forEach((button) => (button.disabled = false));
       }
     });
-    session.on("disconnected", ({ error }) => this.#show(error));
+    session.on("disconnected", ({ error }) => error && this.#tell(error));
     session.on("transcript", (line) => this.#say(line));
     session.on("confirmation.request", (question) => this.#ask(session, question));
-    session.on("confirmation.ended", ({ token }) => this.#questionOf(token)?.remove());
+    session.on("confirmation.ended", ({ token }) => this.#settle(token));
     this.#show();
     // Why it could not be opened is told by `disconnected`, too.
     await session.open().catch(() => undefined);
@@ -109,24 +164,44 @@ export class VoicegwCall extends Base {
     return this.shadowRoot!.getElementById(id) as E;
   }
 
-  #show(error?: VoiceError): void {
+  /** A word of the page's own, or ours. */
+  #word(name: string, ours: string): string {
+    return this.getAttribute(name) ?? ours;
+  }
+
+  #tell(error: VoiceError | undefined): void {
+    const told = this.#part("error");
+    told.hidden = error === undefined;
+    told.textContent = error === undefined ? "" : `${error.message} ${error.advice}`;
+  }
+
+  #show(): void {
     if (this.shadowRoot === null) {
       return;
     }
     const running = this.#running;
-    this.#part("talk").textContent = this.getAttribute(running ? "label-end" : "label") ?? (running ? "Hang up" : "Talk");
-    this.#part("type").hidden = !running;
-    this.#part<HTMLInputElement>("text").placeholder = this.getAttribute("placeholder") ?? "Or type";
     const session = this.#session;
+    const microphone = running ? session!.microphone.state : "off";
+    const muted = microphone === "muted" || microphone === "silenced";
     const state = session?.state === "connected" ? session.agentState : (session?.state ?? "");
-    this.#part("state").textContent = error === undefined ? state : `${error.message} ${error.advice}`;
+    this.#part("talk").textContent = running ? this.#word("label-end", "Hang up") : this.#word("label", "Talk");
+    const mute = this.#part("mute");
+    mute.hidden = microphone !== "live" && !muted;
+    mute.textContent = session?.muted === true ? this.#word("label-unmute", "Unmute") : this.#word("label-mute", "Mute");
+    mute.setAttribute("part", muted ? "button mute muted" : "button mute");
+    this.#part("state").textContent = muted ? `${state}, muted` : state;
+    this.#part("state").setAttribute("part", `state ${state}`);
+    this.#part("type").hidden = !running;
+    this.#part("send").textContent = this.#word("label-send", "Send");
+    const hint = this.#word("placeholder", "Or type");
+    Object.assign(this.#part("text"), { placeholder: hint, ariaLabel: hint });
+    this.#part("lines").ariaLabel = this.#word("label-lines", "Conversation");
   }
 
   #say({ id, role, text }: TranscriptMessage): void {
     let line = this.#lines.get(id);
     if (line === undefined) {
-      line = Object.assign(document.createElement("p"), { className: role });
-      line.setAttribute("part", role);
+      line = piece("p", `line ${role}`, piece("b", "name", role === "user" ? this.#word("label-user", "You:") : this.#word("label-agent", "Agent:")), " ", piece("span", "words"));
       this.#lines.set(id, line);
       this.#part("lines").append(line);
       if (this.#lines.size > LINES) {
@@ -135,28 +210,59 @@ export class VoicegwCall extends Base {
         this.#lines.delete(oldest);
       }
     }
-    line.textContent = text;
+    line.lastElementChild!.textContent = text;
     line.scrollIntoView({ block: "nearest" });
   }
 
+  /** Shows what needs an approval and has it read out; the keyboard stays where it is. */
   #ask(session: VoiceSession, { token, tool, preview, args_source }: ConfirmationRequest): void {
-    const question = Object.assign(document.createElement("div"), { token });
-    question.setAttribute("part", "question");
     const answer = (approved: boolean): void => {
+      question.focus(); // a button that is off would lose the keyboard
       question.querySelectorAll("button").forEach((button) => (button.disabled = true));
       approved ? session.approve(token) : session.decline(token);
     };
     const button = (name: string, fallback: string, approved: boolean): HTMLElement =>
-      Object.assign(document.createElement("button"), { textContent: this.getAttribute(name) ?? fallback, onclick: () => answer(approved) });
-    const text = (tag: string, content: string): HTMLElement => Object.assign(document.createElement(tag), { textContent: visible(content) });
-    question.append(text("p", preview), text("pre", `${tool} ${args_source}`), button("label-approve", "Approve", true), button("label-decline", "Decline", false));
+      Object.assign(piece("button", `button ${approved ? "approve" : "decline"}`, this.#word(name, fallback)), { onclick: () => answer(approved) });
+    const question: HTMLElement = piece(
+      "div",
+      "question",
+      piece("p", "preview", visible(preview)),
+      piece("pre", "arguments", visible(`${tool} ${args_source}`)),
+      button("label-approve", "Approve", true),
+      " ",
+      button("label-decline", "Decline", false),
+    );
+    Object.assign(question, { token, tabIndex: -1, role: "group", ariaLabel: visible(preview) });
     this.#questionOf(token)?.remove();
     this.#part("questions").append(question);
+    this.#part("asked").textContent = `${this.#word("label-question", "Needs your approval:")} ${visible(preview)}`;
+  }
+
+  /** A question is over. The keyboard goes on to the next one, or to the first button. */
+  #settle(token: string): void {
+    const question = this.#questionOf(token);
+    const held = question?.contains(this.shadowRoot!.activeElement) === true;
+    question?.remove();
+    const next = this.#part("questions").querySelector<HTMLElement>("div");
+    if (next === null) {
+      this.#part("asked").textContent = "";
+    }
+    if (held) {
+      (next ?? this.#part("talk")).focus();
+    }
   }
 
   #questionOf(token: string): Element | undefined {
     return [...this.#part("questions").children].find((one) => (one as Element & { token: string }).token === token);
   }
+}
+
+/** An element that the page can style by the names of its part. */
+function piece(tag: string, part: string, ...content: (Node | string)[]): HTMLElement {
+  const made = document.createElement(tag);
+  made.setAttribute("part", part);
+  made.append(...content);
+  return made;
 }
 
 /** A ticket from the page's own backend, which says it as `{"ticket": …}`. */

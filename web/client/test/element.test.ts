@@ -55,10 +55,13 @@ test("one tag is a whole conversation", async () => {
   const line = { type: "transcript", role: "assistant", final: false, started_at: "2026-11-20T10:00:00.000Z" };
   gateway.say({ ...line, seq: 2, id: "a", text: "Good" });
   gateway.say({ ...line, seq: 3, id: "a", text: "<b>Good</b> day" });
-  assert.deepEqual([...part("lines").children].map((one) => [one.className, one.textContent]), [["assistant", "<b>Good</b> day"]]);
+  assert.deepEqual([...part("lines").children].map((one) => [one.getAttribute("part"), one.textContent]), [["line assistant", "Agent: <b>Good</b> day"]]);
+
+  gateway.say({ ...line, seq: 4, id: "u", role: "user", text: "Thanks" });
+  assert.equal(part("lines").lastElementChild!.textContent, "You: Thanks");
 
   part("talk").click();
-  gateway.say({ type: "session.ended", seq: 4, reason: "client_ended" });
+  gateway.say({ type: "session.ended", seq: 5, reason: "client_ended" });
   gateway.drop(1000);
   await settle();
   assert.deepEqual(told, ["connected", "client_ended"]);
@@ -74,6 +77,10 @@ test("a question is shown with everything, and answered once", async () => {
   const [shown] = [...part("questions").children] as [HTMLElement];
   assert.match(shown.textContent!, /Pay Bob\\u202e.*pay \{.*"to": "Bob\\u202e"/s);
   const [approve, decline] = [...shown.querySelectorAll("button")] as [HTMLButtonElement, HTMLButtonElement];
+  // Read out, with the keyboard where it is.
+  assert.deepEqual([part("asked").getAttribute("role"), part("asked").textContent], ["alert", "Needs your approval: Pay Bob\\u202e"]);
+  assert.equal(part("questions").contains(document.activeElement), false);
+  approve.focus();
   approve.click();
   decline.click();
   assert.deepEqual(gateway.of("confirmation.resolve"), [{ type: "confirmation.resolve", token: "cf_1", approved: true }]);
@@ -81,6 +88,51 @@ test("a question is shown with everything, and answered once", async () => {
   assert.equal(approve.disabled, false);
   gateway.say({ type: "confirmation.ended", seq: 4, token: "cf_1", tool: "pay", outcome: "approved" });
   assert.equal(part("questions").children.length, 0);
+  assert.equal(part("asked").textContent, "");
+});
+
+test("the keyboard goes from an answered question to the next one, then to the first button", async () => {
+  const { call, part } = embed();
+  part("talk").click();
+  const gateway = await open();
+  const question = { type: "confirmation.request", tool: "pay", args: {}, expires_at: "2026-11-20T10:00:00.000Z" };
+  gateway.say({ ...question, seq: 2, token: "cf_1", preview: "Pay Bob" });
+  gateway.say({ ...question, seq: 3, token: "cf_2", preview: "Pay Eve" });
+  const [first, second] = [...part("questions").children] as [HTMLElement, HTMLElement];
+  const held = (): Element | null => call.shadowRoot!.activeElement;
+  first.querySelector("button")!.focus();
+  first.querySelector("button")!.click();
+  assert.equal(held(), first);
+  gateway.say({ type: "confirmation.ended", seq: 4, token: "cf_1", tool: "pay", outcome: "approved" });
+  assert.equal(held(), second);
+  gateway.say({ type: "confirmation.ended", seq: 5, token: "cf_2", tool: "pay", outcome: "expired" });
+  assert.equal(held(), part("talk"));
+});
+
+test("Mute is there with a microphone, and says and shows what it has done", async () => {
+  const { call, part } = embed({ "label-unmute": "Speak" });
+  part("talk").click();
+  await open();
+  assert.equal(part("mute").hidden, true, "there is no microphone");
+  Object.defineProperty(call.session!.microphone, "state", { get: () => (call.session!.muted ? "muted" : "live") });
+  part("mute").click();
+  assert.deepEqual([call.session!.muted, part("mute").textContent, part("mute").getAttribute("part"), part("state").textContent], [true, "Speak", "button mute muted", "listening, muted"]);
+  part("mute").click();
+  assert.deepEqual([call.session!.muted, part("mute").textContent, part("mute").hidden, part("state").textContent], [false, "Mute", false, "listening"]);
+});
+
+test("an error is an alert of its own, and goes with the next call", async () => {
+  const { part } = embed();
+  part("talk").click();
+  const gateway = await open();
+  gateway.say({ type: "error", seq: 2, code: "no_answer", message: "The model gave no answer.", retryable: true });
+  assert.deepEqual([part("error").hidden, part("error").textContent], [false, "The model gave no answer. Trying again may help."]);
+  assert.equal(part("state").textContent, "listening");
+  part("talk").click();
+  gateway.drop(1000);
+  await settle();
+  part("talk").click();
+  assert.equal(part("error").hidden, true);
 });
 
 test("a ticket comes from the page's backend, for each connection", async () => {

@@ -244,6 +244,9 @@ describe("opening", () => {
     await settle();
     assert.equal(refused.failure.code, "ticket_failed");
     assert.equal(refused.failure.cause, cause);
+    const none = new Caller({ ticket: async () => ({}) as unknown as string });
+    await settle();
+    assert.equal(none.failure.code, "ticket_failed", "an answer without a ticket is not sent on");
     const silent = new Caller({ ticket: () => new Promise<string>(() => undefined) });
     await pass(15_000);
     assert.equal(silent.failure.code, "no_start");

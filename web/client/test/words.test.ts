@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, readdirSync } from "node:fs";
 import { afterEach, test, vi } from "vitest";
 import { VoiceError, closeError, gatewayError } from "../src/errors.js";
 import type { ErrorMessage } from "../src/protocol/messages.js";
@@ -82,4 +82,14 @@ test("docs/clients.md lists every code", () => {
   const table = page.slice(page.indexOf("## What went wrong"), page.indexOf("## If you write your own"));
   const cells = [...table.matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) => [...cell!.matchAll(/`(\w+)`/g)].map(([, code]) => code!));
   assert.deepEqual(cells.filter((code) => code !== "code").sort(), Object.keys(WORDS).sort());
+});
+
+test("every page and every snippet gets a ticket in the same way", () => {
+  const root = new URL("../../../", import.meta.url);
+  const pages = readdirSync(new URL("docs/", root)).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
+  const files = [...pages, "README.md", "web/README.md", "web/client/README.md", "web/react/README.md", "web/client/test/packed/use.ts", "web/console/src/model/snippet.ts"];
+  const ways = files.flatMap((name) => [...readFileSync(new URL(name, root), "utf8").matchAll(/ticket: .*fetch\("\/ticket".*/g)].map(([line]) => ({ name, line })));
+  const others = ways.filter(({ line }) => !line.startsWith('ticket: async () => (await (await fetch("/ticket", { method: "POST" })).json()).ticket'));
+  assert.deepEqual(others, []);
+  assert.equal(ways.length, 5);
 });

@@ -11,3 +11,4 @@ export { useVoiceSession, type VoiceCall, type VoiceControls } from "./call.js";
 export { useTranscript, type TranscriptLine } from "./transcript.js";
 export { useLevel } from "./level.js";
 export { useConfirmations, type Confirmation } from "./confirmations.js";
+export type { VoicegwCallAttributes } from "./element.js";

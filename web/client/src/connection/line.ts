@@ -272,7 +272,14 @@ export class Line {
 
   async #ticket(): Promise<string | undefined> {
     const { ticket } = this.#options;
-    return typeof ticket === "function" ? ticket() : ticket;
+    if (typeof ticket !== "function") {
+      return ticket;
+    }
+    const given: unknown = await ticket();
+    if (typeof given !== "string") {
+      throw new TypeError("the option ticket brought no text");
+    }
+    return given;
   }
 
   #onMessage(message: ServerMessage): void {

@@ -2,11 +2,12 @@
 import { Microphone, VoiceError, VoiceSession, connect, gatewayError, keptSession, listMicrophones, type AgentState, type ConnectOptions, type Disconnected, type KeptSession, type ServerMessage, type Stats, type TurnLatency } from "@voicegw/client";
 import { VoicegwCall } from "@voicegw/client/element";
 import { chat, parseServerSentEvents, type ChatTurn } from "@voicegw/client/chat";
+import type { JSX } from "react";
 import { useConfirmations, useLevel, useTranscript, useVoiceSession, type Confirmation, type TranscriptLine } from "@voicegw/react";
 
 const options: ConnectOptions = {
   url: new URL("wss://gateway.example.org/v1/voice"),
-  ticket: async () => (await fetch("/ticket")).text(),
+  ticket: async () => (await (await fetch("/ticket", { method: "POST" })).json()).ticket,
   inputRate: 16000,
   microphone: { echoCancellation: true },
   reconnect: { tries: 3 },
@@ -131,3 +132,15 @@ export async function embed(picture: Blob): Promise<void> {
   call.session?.sendContext("The user is looking at the picture that follows.");
   await call.session?.sendImage(picture);
 }
+
+/** The element of a page's own HTML has its types by its name. */
+export function listen(said: (text: string) => void): void {
+  const call = document.querySelector("voicegw-call");
+  call?.addEventListener("transcript", ({ detail }) => said(detail.text));
+  call?.addEventListener("error", ({ detail }) => said(detail.advice));
+  call?.addEventListener("disconnected", ({ detail }) => said(detail.reason));
+  void call?.connect();
+}
+
+/** And in JSX. */
+export const props: JSX.IntrinsicElements["voicegw-call"] = { url: "wss://gateway.example.org/v1/voice", "ticket-url": "/ticket", label: "Talk to us", "label-mute": "Quiet" };

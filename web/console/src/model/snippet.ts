@@ -73,9 +73,9 @@ function connectOptions(settings: Settings, page: string): ConnectOptions {
 function ticketLines({ agent, pendingRequest }: Settings): string[] {
   const body = { user: "…", ...(agent === "" ? {} : { agent }), ...(pendingRequest === "" ? {} : { pending_request: pendingRequest }) };
   return [
-    "// Your server asks the gateway for a ticket, with its key, and returns the ticket alone:",
+    "// Your server asks the gateway, with its key, and passes the answer on (docs/clients.md):",
     `// POST /v1/sessions ${JSON.stringify(body)}`,
-    'ticket: () => fetch("/ticket", { method: "POST" }).then((response) => response.text()),',
+    'ticket: async () => (await (await fetch("/ticket", { method: "POST" })).json()).ticket,',
   ];
 }
 

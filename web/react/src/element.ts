@@ -1,0 +1,13 @@
+// The element <voicegw-call> in JSX. Import "@voicegw/client/element" where it is used: that defines it.
+import type { VoicegwCall, VoicegwCallAttributes } from "@voicegw/client/element";
+import type * as React from "react";
+
+declare module "react" {
+  namespace JSX {
+    interface IntrinsicElements {
+      "voicegw-call": React.DetailedHTMLProps<React.HTMLAttributes<VoicegwCall>, VoicegwCall> & VoicegwCallAttributes;
+    }
+  }
+}
+
+export type { VoicegwCallAttributes };
