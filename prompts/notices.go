@@ -12,7 +12,7 @@ import (
 
 // NudgeNotice asks a model again that owes an answer and is silent. The model may still call tools:
 // the answer may need them.
-const NudgeNotice = "The user is waiting for your answer. Go on now with what they asked for."
+const NudgeNotice = "The user is waiting for an answer. Answer now."
 
 // WithoutTools follows a request for an answer in a turn that has used up its budget for tools.
 const WithoutTools = "No more tools may be called for this request. Answer with what you know."
