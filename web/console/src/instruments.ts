@@ -73,6 +73,7 @@ export class Instruments implements LastingWatcher {
     for (const watcher of this.watchers) {
       watcher.take(happening);
     }
+    this.faults.take(happening);
     if (happening.kind !== "uplink" && happening.kind !== "downlink") {
       this.show(isReport(happening) ? "logged" : "changed");
     }

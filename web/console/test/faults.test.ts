@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "vitest";
 import { Faults } from "../src/model/faults.js";
+import { faultEffect, faultEnd, watchFor } from "../src/panels/words-instruments.js";
+import buttons from "../../../sim/fault/button.go?raw";
+import kinds from "../../../sim/fault/action.go?raw";
+import { ended, received } from "./feed.js";
 
 const DELAY = { do: "delay", label: "Hold everything back", for: true };
 const DROP = { do: "drop", label: "Drop the connection", for: false };
@@ -73,4 +77,41 @@ test("the newest fifty are remembered", async () => {
     await faults.commit(DROP, "voice-1");
   }
   assert.deepEqual([faults.committed.value.length, faults.committed.value[0]!.number], [50, 80]);
+});
+
+test("a fault is shown from its start to its end, with its effects", async () => {
+  const { faults } = gateway(() => Response.json({ when: "now" }));
+  const shown = (): string[] => [...faults.committed.value[0]!.effects.map(faultEffect), faultEnd(faults.committed.value[0]!)];
+  faults.take(received(1, "provider.reconnecting", { reason: "lost" }));
+  await faults.commit(DROP, "voice-1");
+  assert.deepEqual(shown(), ["not over yet"], "what came before is no effect");
+  faults.take(received(2, "provider.reconnecting", { reason: "lost" }));
+  faults.take(received(3, "turn.ended", { turn: 1, status: "completed" }));
+  assert.equal(shown().at(-1), "not over yet", "the connection is still away");
+  faults.take(received(4, "provider.reconnected", { reason: "lost", lost_ms: 420, how: "replayed" }));
+  faults.take(received(5, "error", { code: "limit" }));
+  assert.deepEqual(shown(), [
+    "the gateway replaces the connection to the provider (lost)",
+    "a turn ended (completed)",
+    "connected again after 420 ms; the gateway has told it the conversation again",
+    "over: the connection to the provider is back",
+  ]);
+
+  const armed = gateway(() => Response.json({ when: "next_call" })).faults;
+  await armed.commit({ ...DROP, do: "duplicate_call" }, "voice-1");
+  armed.take(received(1, "turn.ended", { turn: 1, status: "completed" }));
+  assert.equal(faultEnd(armed.committed.value[0]!), "not over yet", "no tool was called");
+  armed.take(received(2, "tool.ended", { call_id: "c", tool: "kb_search", turn: 2, ok: true, duration_ms: 1, deduplicated: true }));
+  armed.take(received(3, "turn.ended", { turn: 2, status: "completed" }));
+  assert.equal(faultEnd(armed.committed.value[0]!), "over: a turn was answered after it");
+
+  await armed.commit(DROP, "voice-1");
+  armed.take(ended(9));
+  assert.equal(faultEnd(armed.committed.value[0]!), "over: the call has ended");
+  assert.equal(faultEnd({ ...armed.committed.value[0]!, result: "failed" }), "");
+});
+
+test("every fault that the simulator offers is explained", () => {
+  const offered = [...buttons.matchAll(/^\t\{(\w+), "/gm)].map(([, name]) => new RegExp(`\\b${name}\\s+(?:Kind\\s+)?= "(\\w+)"`).exec(kinds)?.[1]);
+  assert.ok(offered.length > 10 && offered.every((word) => word !== undefined && watchFor(word) !== ""), `${offered.filter((word) => watchFor(word ?? "") === "")}`);
 });

@@ -171,5 +171,5 @@ test("faults are there when a simulator is, and need a call", async () => {
   await click(named("button", /Drop the connection/));
   await click(named("button", /Hold everything back/));
   assert.deepEqual(committed, [["drop", "voice-1", 2000], ["delay", "voice-1", 700]]);
-  assert.ok(named("p", /this page goes on with the conversation/));
+  assert.ok(named("p", /opens another one in the same call/));
 });

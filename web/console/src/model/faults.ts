@@ -1,5 +1,7 @@
 // Makes the simulator behind the gateway commit a fault, where there is one.
 import { signal } from "@preact/signals";
+import type { ServerMessage } from "@voicegw/client";
+import type { Happening, Watcher } from "./feed.js";
 
 /** One that can be committed. `for`: it takes a duration, for_ms where nobody says another. */
 export interface Fault {
@@ -18,12 +20,28 @@ export interface Committed {
   /** asking: the gateway has not answered. failed: it refused, `why` says why. */
   readonly result: "asking" | "now" | "next_call" | "failed";
   readonly why: string;
+  /** What the call has shown since, oldest first. */
+  readonly effects: readonly Effect[];
+  /** How it ended: the connection is back, a turn was answered after it, or the call ended. Undefined while it goes on. */
+  readonly over: "restored" | "answered" | "ended" | undefined;
 }
+
+/** Something that a call has shown after a fault. */
+export interface Effect {
+  readonly wall: number;
+  readonly kind: "reconnecting" | "reconnected" | "error" | "tool" | "turn";
+  /** The reason, how it went on, the code, the tool's outcome, or the turn's status. */
+  readonly detail: string;
+  /** Of a connection that is back, how long it was away. */
+  readonly ms?: number;
+}
+
+const MAX_EFFECTS = 12;
 
 const MAX_COMMITTED = 50;
 
 /** The gateway's /v1/simulator. Addresses are relative to the page. */
-export class Faults {
+export class Faults implements Watcher {
   /** Null where no simulator is behind the gateway, or nobody may ask it. */
   readonly list = signal<readonly Fault[] | null>(null);
   /** Newest first. */
@@ -46,10 +64,35 @@ export class Faults {
   /** Commits one in the connection of a session to its provider. */
   async commit(fault: Fault, sessionId: string, forMs?: number): Promise<void> {
     const number = ++this.numbers;
-    const asked: Committed = { number, wall: Date.now(), fault, forMs: fault.for ? forMs : undefined, result: "asking", why: "" };
+    const asked: Committed = { number, wall: Date.now(), fault, forMs: fault.for ? forMs : undefined, result: "asking", why: "", effects: [], over: undefined };
     this.committed.value = [asked, ...this.committed.value].slice(0, MAX_COMMITTED);
     const done = await this.post(fault, sessionId, asked.forMs);
     this.committed.value = this.committed.value.map((known) => (known.number === number ? { ...known, ...done } : known));
+  }
+
+  take(happening: Happening): void {
+    if (happening.kind === "noticed" && happening.name === "disconnected") {
+      this.note(undefined, happening.wall);
+    } else if (happening.kind === "received" && happening.side === "voice") {
+      const effect = effectOf(happening.message as ServerMessage, happening.wall);
+      if (effect !== undefined) {
+        this.note(effect, happening.wall);
+      }
+    }
+  }
+
+  /** Something happened in the call, or it ended: it belongs to each fault that is not over. */
+  private note(effect: Effect | undefined, wall: number): void {
+    if (!this.committed.value.some(goesOn)) {
+      return;
+    }
+    this.committed.value = this.committed.value.map((fault) => {
+      if (!goesOn(fault)) {
+        return fault;
+      }
+      const effects = effect === undefined ? fault.effects : [...fault.effects, effect].slice(-MAX_EFFECTS);
+      return { ...fault, effects, over: effect === undefined ? "ended" : overBy(fault, effects, wall) };
+    });
   }
 
   private async post(fault: Fault, sessionId: string, forMs: number | undefined): Promise<Pick<Committed, "result" | "why">> {
@@ -68,6 +111,38 @@ export class Faults {
       return { result: "failed", why: error instanceof Error ? error.message : String(error) };
     }
   }
+}
+
+function goesOn({ result, over }: Committed): boolean {
+  return over === undefined && (result === "now" || result === "next_call");
+}
+
+function effectOf(message: ServerMessage, wall: number): Effect | undefined {
+  switch (message.type) {
+    case "provider.reconnecting":
+      return { wall, kind: "reconnecting", detail: message.reason ?? "" };
+    case "provider.reconnected":
+      return { wall, kind: "reconnected", detail: message.how ?? "", ms: message.lost_ms ?? 0 };
+    case "error":
+      return { wall, kind: "error", detail: message.code ?? "" };
+    case "tool.ended":
+      return { wall, kind: "tool", detail: message.deduplicated === true ? "repeated" : message.ok === false ? (message.error?.type ?? "failed") : "ok" };
+    case "turn.ended":
+      return { wall, kind: "turn", detail: message.status };
+    default:
+      return undefined;
+  }
+}
+
+/** A fault is over when the connection is back or, where none was replaced, when a turn after it was answered. */
+function overBy({ result, wall: began, forMs = 0 }: Committed, effects: readonly Effect[], wall: number): Committed["over"] {
+  const newest = effects.at(-1)!;
+  if (newest.kind === "reconnected") {
+    return "restored";
+  }
+  const away = effects.findLast(({ kind }) => kind === "reconnecting" || kind === "reconnected")?.kind === "reconnecting";
+  const due = result === "next_call" ? effects.some(({ kind }) => kind === "tool") : wall - began >= forMs;
+  return newest.kind === "turn" && newest.detail === "completed" && !away && due ? "answered" : undefined;
 }
 
 function isFault(value: unknown): value is Fault {

@@ -3,7 +3,7 @@ import { useId } from "preact/hooks";
 import type { Instruments } from "../instruments.js";
 import type { Committed, Fault } from "../model/faults.js";
 import type { View } from "./view.js";
-import { FAULTS, faultResult, timeOfDay, watchFor } from "./words-instruments.js";
+import { FAULTS, faultEffect, faultEnd, faultResult, timeOfDay, watchFor } from "./words-instruments.js";
 import "./faults.css";
 
 const LASTING = [300, 500, 1000, 2000, 5000, 10_000, 20_000];
@@ -50,6 +50,16 @@ function Result({ committed }: { committed: Committed }) {
   return (
     <>
       <span class="i-quiet">{timeOfDay(committed.wall).slice(0, 8)}</span> {committed.fault.label}: <span class={committed.result === "failed" ? "i-bad" : ""}>{faultResult(committed)}</span>
+      {faultEnd(committed) !== "" && (
+        <ol class="i-faults-effects">
+          {committed.effects.map((effect, i) => (
+            <li key={i}>
+              <span class="i-quiet">{timeOfDay(effect.wall).slice(0, 8)}</span> {faultEffect(effect)}
+            </li>
+          ))}
+          <li>{faultEnd(committed)}</li>
+        </ol>
+      )}
     </>
   );
 }

@@ -1,7 +1,7 @@
 // Every sentence that the instruments say.
 import type { TurnLatency } from "@voicegw/client";
 import type { Call, Segment } from "../model/calls.js";
-import type { Committed } from "../model/faults.js";
+import type { Committed, Effect } from "../model/faults.js";
 import type { Direction, Group } from "../model/log.js";
 import type { Part, Spent, Turn } from "../model/turns.js";
 import { dollars } from "../words.js";
@@ -407,22 +407,28 @@ export const FACT = {
 
 // Faults.
 
-/** What to watch for, by the fault's word. */
+/** The effect of each fault, by its word. */
 const WATCH: Readonly<Record<string, string>> = {
-  drop: "The provider's connection is dropped. Watch: the session ends with its reason, and this page goes on with the conversation in a new one.",
-  close: "The provider closes its connection with a code. Watch: the reason that the client is given, and a new session.",
-  goaway: "The provider announces that it will leave, and leaves. Watch: the announcement, then a new session of the same conversation.",
-  expire: "The provider's session reaches its longest time. Watch: the reason, then a new session of the same conversation.",
-  delay: "All that the provider sends is held for a while. Watch: the model's part of the next wait.",
-  silence: "The provider says nothing, and what was due is lost. Watch: the model is asked again, at last the turn fails with a reason.",
-  duplicate_call: "The next call comes twice. Watch: it runs once, and its repeat is answered from cache.",
-  late_call: "The next call comes after the turn has ended. Watch: it goes on with the budget of that turn.",
-  cancel_call: "The next call is taken back. Watch: no answer is given to it, and the audit says so.",
-  missing_id: "The next call has no id. Watch: it is recognised by what it asks for.",
-  malformed: "A frame is cut in the middle. Watch: it is counted, and the session goes on.",
-  unknown_event: "An event comes that nobody knows. Watch: nothing.",
-  quota: "The provider says that the quota is used up. Watch: the reason that the client is given.",
-  slow_read: "The provider reads slowly. Watch: what you say waits, and old audio is dropped rather than new.",
+  drop: "The provider's connection breaks without a word. The gateway opens another one in the same call and repeats what was not answered.",
+  close: "The provider closes its connection with a code. The gateway opens another one in the same call, unless the code says that trying again is useless.",
+  goaway: "The provider announces that it will close the connection, and then closes it. The gateway replaces the connection before that, if it can between two answers.",
+  expire: "The provider's session reaches its maximum length and ends. The gateway opens another one in the same call.",
+  delay: "Everything that the provider sends arrives late. The model's part of the next response time grows.",
+  silence: "Everything that the model says is lost for a while. The gateway asks again after 10 s, and the turn fails after 15 s if nothing has come.",
+  slow_read: "The provider reads slowly. Your audio waits in the gateway, which drops the oldest of it if too much waits.",
+  duplicate_call: "The next tool call is sent twice. It runs once, and both get the same answer.",
+  late_call: "The next tool call comes after its turn has ended. It still counts against that turn's budget.",
+  cancel_call: "The provider withdraws the next tool call. The model gets no answer to it, and the audit records that.",
+  missing_id: "The next tool call has no id. The gateway gives it one.",
+  malformed: "The provider sends a broken frame. The gateway ignores it, and the call goes on.",
+  unknown_event: "The provider sends an event of an unknown type. The gateway ignores it, and the call goes on.",
+  quota: "The provider reports that its quota is used up. The call shows the error.",
+  deaf: "The provider hears you, but does not answer on this connection again. The gateway asks again after 10 s, and the turn fails after 15 s if nothing has come.",
+  refuse_resume: "The provider refuses to resume the conversation the next time that its connection is replaced. The gateway then tells the new connection the conversation again.",
+  amnesia: "The provider accepts the next resumption, but has forgotten the conversation. The gateway notices that no answer comes and replaces the connection again.",
+  late_handle: "The provider sends the handles for resumption late. A connection that breaks meanwhile resumes from an older one.",
+  no_handle: "The provider sends no more handles for resumption. The gateway tells the next connection the conversation again.",
+  busy_handle: "The provider sends handles for resumption also during answers. Nothing changes in the call.",
 };
 
 export function watchFor(fault: string): string {
@@ -435,7 +441,41 @@ export const FAULTS = {
   lasting: "Duration",
   before: "Earlier faults",
   none: "No faults so far.",
+  goesOn: "not over yet",
 } as const;
+
+const FAULT_OVER: { [O in NonNullable<Committed["over"]>]: string } = {
+  restored: "over: the connection to the provider is back",
+  answered: "over: a turn was answered after it",
+  ended: "over: the call has ended",
+};
+
+const WENT_ON: Readonly<Record<string, string>> = {
+  resumed: "the provider remembers the conversation",
+  replayed: "the gateway has told it the conversation again",
+  fresh: "it knows nothing of the conversation",
+};
+
+/** One thing that the call has shown after a fault. */
+export function faultEffect({ kind, detail, ms = 0 }: Effect): string {
+  switch (kind) {
+    case "reconnecting":
+      return `the gateway replaces the connection to the provider (${detail})`;
+    case "reconnected":
+      return `connected again after ${duration(ms)}; ${WENT_ON[detail] ?? detail}`;
+    case "error":
+      return `error ${detail}`;
+    case "tool":
+      return detail === "ok" ? "a tool call succeeded" : detail === "repeated" ? "a repeated tool call got the first one's answer" : `a tool call failed (${detail})`;
+    case "turn":
+      return `a turn ended (${detail})`;
+  }
+}
+
+/** Whether a fault is over, and how; empty for one that was not triggered. */
+export function faultEnd({ result, over }: Committed): string {
+  return result === "asking" || result === "failed" ? "" : over === undefined ? FAULTS.goesOn : FAULT_OVER[over];
+}
 
 /** What became of a fault that was asked for. */
 export function faultResult({ result, why }: Committed): string {
