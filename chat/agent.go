@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/conversation"
+	"voicegw/internal/blank"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -111,6 +112,11 @@ type Request struct {
 
 // says reports whether the user says something in this turn, in words or images.
 func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
+
+// hasContent reports whether a person sees anything in the message: a text that is not blank, or an image.
+func (r Request) hasContent() bool {
+	return !blank.Is(r.Message) || slices.ContainsFunc(r.Parts, func(p Part) bool { return p.Image != "" || !blank.Is(p.Text) })
+}
 
 // hasImages reports whether there is an image anywhere in the request.
 func (r Request) hasImages() bool {
@@ -254,7 +260,7 @@ func (a *Agent) check(req Request) error {
 	case !a.opts.Vision && req.hasImages():
 		return fmt.Errorf("%w: the model sees no images", ErrMessage)
 	case !req.says() && len(req.History) > 0 && req.History[len(req.History)-1].Role == RoleTool:
-	case req.Confirmation == nil && len(req.Parts) == 0 && strings.TrimSpace(req.Message) == "":
+	case req.Confirmation == nil && !req.hasContent():
 		return fmt.Errorf("%w: the message is empty", ErrMessage)
 	case n > a.opts.MaxMessage:
 		return fmt.Errorf("%w: the message has %d characters, at most %d are taken", ErrMessage, n, a.opts.MaxMessage)

@@ -285,6 +285,7 @@ func TestRequests(t *testing.T) {
 			says string
 		}{
 			"empty":      {Request{Message: " \n"}, "empty"},
+			"unseen":     {Request{Message: "\u200b\u2060"}, "empty"},
 			"too long":   {Request{Message: "12345678901"}, "11 characters"},
 			"a wrong id": {Request{ConversationID: "a/b", Message: "x"}, "conversation_id"},
 			"a long id":  {Request{ConversationID: strings.Repeat("x", 129), Message: "x"}, "conversation_id"},

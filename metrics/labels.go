@@ -27,7 +27,7 @@ var (
 	answered = asked[1:4]
 	failures = []orchestrator.Failure{
 		errcode.ProviderAuth, errcode.ProviderBusy, errcode.ProviderQuota, errcode.ProviderAnswer, errcode.ProviderUnavailable, errcode.ContentFilter, errcode.TooLong,
-		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureNotAvailable, orchestrator.FailureUnsent, orchestrator.FailureEnding,
+		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureNoSpeech, orchestrator.FailureNotAvailable, orchestrator.FailureUnsent, orchestrator.FailureEnding,
 		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed), orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
 	}
 	rejections = []string{

@@ -181,6 +181,8 @@ const (
 	// FailureUnsent: there is no connection to the model, and what the user has sent is not kept. If Ref is OfContext,
 	// as much context waits for the model as may.
 	FailureUnsent Failure = "unsent"
+	// FailureNoSpeech: the push-to-talk button was only tapped. No turn has begun.
+	FailureNoSpeech Failure = "no_speech"
 	// FailureEnding: the session is ending and accepts nothing more.
 	FailureEnding Failure = "session_ending"
 )

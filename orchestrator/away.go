@@ -102,7 +102,7 @@ func (m *machine) clientBack(in ClientBack) {
 // watchAway ends a session whose client does not come back, and speech whose end it cannot report.
 func (m *machine) watchAway() {
 	if at := m.releasedAt(); !at.IsZero() && !m.at.Before(at) {
-		m.userActivity(UserActivity{AudioMS: m.user.earMS})
+		m.released(m.user.earMS, false) // how long it was held is not known
 	}
 	if at := m.goneAt(); !at.IsZero() && !m.at.Before(at) {
 		m.end(EndGone)

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"time"
 
+	"voicegw/internal/blank"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -137,7 +138,7 @@ func (s State) ending() bool { return s.phase == PhaseEnding }
 func (m *machine) began(in Began) {
 	m.phase = PhaseActive
 	switch {
-	case in.PendingRequest != "":
+	case !blank.Is(in.PendingRequest):
 		m.openUserTurn(m.at)
 		if in.Context == "" {
 			m.say("pending_request", in.PendingRequest)

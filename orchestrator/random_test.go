@@ -476,7 +476,7 @@ func (tk *talk) userActs() Input {
 	case 7:
 		return UserInterrupt{}
 	case 8:
-		return UserActivity{Active: tk.rng.IntN(2) == 0}
+		return UserActivity{Active: tk.rng.IntN(2) == 0, AudioMS: tk.at.Sub(epoch).Milliseconds()}
 	case 9:
 		return FromModel{transport.Transcript{Item: item, Role: transport.RoleUser, Text: "x"}}
 	default:
@@ -553,7 +553,7 @@ func (tk *talk) finish() {
 	}
 	tk.take(ClientBack{})
 	tk.watch.settled()
-	tk.take(UserActivity{}) // a button that is held is waited for
+	tk.take(UserActivity{AudioMS: tk.at.Sub(epoch).Milliseconds()}) // a button that is held is waited for
 	for _, it := range tk.state.line.items {
 		if more := it.unsent(); more > 0 {
 			tk.take(tk.sends(it.id, more)) // a client that takes nothing is disconnected

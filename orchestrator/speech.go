@@ -160,15 +160,33 @@ func (m *machine) userActivity(in UserActivity) {
 		m.send(transport.ActivityStart{})
 		return
 	}
-	if !m.user.speaks() {
+	if m.user.speaks() {
+		m.released(in.AudioMS, in.AudioMS-m.user.earMS < minPress.Milliseconds())
+	}
+}
+
+// minPress is how much audio must come while the push-to-talk button is held. A tap has less, and no word.
+const minPress = 200 * time.Millisecond
+
+// released handles the end of a push to talk at audioMS on the client's audio clock. tap means that no word
+// can have been said: no turn begins, and an answer that the press has not stopped is asked for again.
+func (m *machine) released(audioMS int64, tap bool) {
+	m.speechOver(m.at, false)
+	m.user.settled.stops(audioMS)
+	m.user.quietAt = m.at.Add(quietTime)
+	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: audioMS, EndMS: audioMS})
+	m.send(transport.ActivityEnd{Empty: tap})
+	if !tap {
+		m.openUserTurn(m.at)
 		return
 	}
-	m.speechOver(m.at, false)
-	m.user.settled.stops(in.AudioMS)
-	m.user.quietAt = m.at.Add(quietTime)
-	m.do(SpeechStopped{Turn: m.nextTurn(), AudioMS: in.AudioMS, EndMS: in.AudioMS})
-	m.send(transport.ActivityEnd{})
-	m.openUserTurn(m.at)
+	m.do(Failed{Failure: FailureNoSpeech})
+	if !m.caps.RespondNeeded && m.turn == nil {
+		m.stop.pending, m.stop.at = true, m.at // this model may answer what nobody has said
+	}
+	if t := m.turn; t != nil && t.stage != done && t.cut == uncut && !t.spoke && !m.calls.Owed(t.number) {
+		m.waitOn(t)
+	}
 }
 
 // userInterrupt handles the stop button.

@@ -272,12 +272,14 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 		return
 	}
 	m.response.begin(ev.ID)
-	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.speaks() && m.caps.SpeechEvents) {
-		// The user pressed stop before this answer began, and it cannot answer anything that they
+	if m.stop.pending && (!m.user.spokenAt.After(m.stop.at) || m.user.voice == pressing || m.user.speaks() && m.caps.SpeechEvents) {
+		// The user pressed stop, or only tapped the button for talking, before this answer began, and it cannot answer anything that they
 		// have said since.
 		m.stop.pending = false
 		m.response.hold()
-		m.cancel()
+		if m.user.voice != pressing { // the press has stopped it
+			m.cancel()
+		}
 		return
 	}
 	if m.lastWordSaid() {

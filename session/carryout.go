@@ -122,6 +122,7 @@ var failureWords = map[orchestrator.Failure]string{
 	orchestrator.Failure(calls.RefusedStore):   "Your answer could not be recorded and nothing was done; try again in a moment.",
 	orchestrator.FailureNotAvailable:           "The voice model of this session takes no images.",
 	orchestrator.FailureUnsent:                 "The voice model cannot be reached just now and has not got it; send it again.",
+	orchestrator.FailureNoSpeech:               "Nothing was said while the button was held; hold it while you speak.",
 	orchestrator.FailureEnding:                 "The session is ending and takes nothing more; start a new one.",
 }
 

@@ -20,10 +20,11 @@ type AudioPause struct{}
 type UserText struct{ Text string }
 
 // ActivityStart and ActivityEnd mark the start and end of the user's speech if
-// Setup.ManualActivity is set; the model answers after ActivityEnd.
+// Setup.ManualActivity is set; the model answers after ActivityEnd, unless Empty says that the user has
+// said nothing: then no answer is wanted, and the adapter drops the audio if it can.
 type (
 	ActivityStart struct{}
-	ActivityEnd   struct{}
+	ActivityEnd   struct{ Empty bool }
 )
 
 // Interrupt stops the model's answer, if Capabilities.Cancel is set.

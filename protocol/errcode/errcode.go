@@ -36,6 +36,7 @@ const (
 	Refused             = "refused"
 	SettingRefused      = "setting_refused"
 	NoAnswer            = "no_answer"
+	NoSpeech            = "no_speech"
 	Flooding            = "flooding"
 	Limit               = "limit"
 	Budget              = "budget"

@@ -47,6 +47,7 @@ var retries = map[string]Retry{
 	Refused:             Never,
 	SettingRefused:      Never,
 	NoAnswer:            Later,
+	NoSpeech:            Never,
 	Flooding:            Later,
 	Limit:               Later,
 	Budget:              Later,

@@ -44,7 +44,7 @@ func (c *conn) sendControl(cmd transport.Command) error {
 	case transport.ActivityStart:
 		return c.startActivity()
 	case transport.ActivityEnd:
-		return c.endActivity()
+		return c.endActivity(cmd)
 	case transport.Interrupt:
 		return c.cancel()
 	case transport.Image:
@@ -111,20 +111,20 @@ func (c *conn) startActivity() error {
 	return c.writeFrame(clearFrame(c.eventID(opBuffer)))
 }
 
-// endActivity commits the turn. The provider refuses to commit less than 100 ms of audio;
-// the caller gets that error, and no answer is requested.
-func (c *conn) endActivity() error {
+// endActivity commits the turn, or drops it if it is empty: the provider refuses to commit less than 100 ms of
+// audio.
+func (c *conn) endActivity(cmd transport.ActivityEnd) error {
 	if !c.manual {
 		return nil
 	}
 	enough := audio.MS(c.info.InputRate, int(c.upBytes)) >= minCommitMS
 	c.upBytes = 0
+	if cmd.Empty || !enough {
+		return c.writeFrame(clearFrame(c.eventID(opBuffer)))
+	}
 	c.changed()
 	if err := c.writeFrame(commitFrame(c.eventID(opBuffer))); err != nil {
 		return err
-	}
-	if !enough {
-		return nil
 	}
 	return c.respond(request{})
 }
