@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"voicegw/cluster"
 	"voicegw/gateway"
@@ -74,6 +75,28 @@ func (p *peers) open(s *server) {
 	p.serve(gateway.Listen(p.listener, s.loops), s.logger, "other gateways are not served any more")
 	s.logger.Info("serving other gateways", "addr", p.listener.Addr().String(), "url", s.cfg.Cluster.URL)
 }
+
+// check warns of an address or a secret with which the gateways cannot reach one another. The gateway serves all the same:
+// the others may not have started yet.
+func (p *peers) check(ctx context.Context, s *server) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	others, err := s.caps.store.Nodes().List(ctx)
+	if err != nil {
+		s.logger.Warn("the other gateways are not known yet and were not asked", "error", err)
+	}
+	for _, wrong := range p.carrier.Check(ctx, s.node.Node(), others) {
+		if ctx.Err() == nil {
+			s.logger.Warn("the gateways of this cluster cannot reach one another", "error", wrong)
+		}
+	}
+}
+
+// checkTime bounds the check of the cluster at the start.
+const checkTime = 30 * time.Second
 
 // close stops serving the others.
 func (p *peers) close() error {

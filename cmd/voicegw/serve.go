@@ -331,6 +331,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 		serving.Go(func() { s.certs.Run(watching) })
 	}
 	s.peers.open(s)
+	serving.Go(func() { s.peers.check(watching, s) })
 	services := s.cfg.Services()
 	warnOfEnds(s.logger, modelsInUse(s.cfg, s.sessions.Providers(), s.sim), time.Now())
 	s.logger.Info("serving", "addr", s.listener.Addr().String(), "version", versionOf(),
