@@ -35,7 +35,7 @@ export interface Retry {
 }
 
 /** How much of the user's speech the client library keeps, in ms. */
-const KEPT_MS = 2000;
+const KEPT_MS = 15_000;
 
 /** turn: the model going on makes it untrue. microphone, sound: these working again. call: nothing does. */
 type Subject = "turn" | "microphone" | "sound" | "call";
