@@ -69,6 +69,8 @@ export type VoiceErrorCode =
   | "ticket_failed"
   /** What was typed may not have arrived, or could not be kept until it can be sent. */
   | "unsent"
+  /** What was to be sent as typed has nothing that can be seen. */
+  | "empty"
   /** What was to be shown is no image, the model takes none, or there is no connection. */
   | "image"
   | "aborted"

@@ -27,6 +27,9 @@ import { Tools } from "./tools.js";
 /** A slow line is complained of so often at most. */
 const SLOW_EVERY_MS = 10_000;
 
+/** Finds something in a text that a person sees; the gateway's package blank decides alike. */
+const VISIBLE = /[^\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffd]/u;
+
 /** A conversation. Made by connect, or with new and open where its events are wanted from the first on. */
 export class VoiceSession extends Emitter<VoiceEvents> {
   readonly microphone: Microphone;
@@ -149,10 +152,17 @@ export class VoiceSession extends Emitter<VoiceEvents> {
 
   /**
    * A typed turn; it interrupts. Returns the id that its transcript will have. While there
-   * is no connection it is kept and sent afterwards. After the end it is nothing.
+   * is no connection it is kept and sent afterwards. After the end it is nothing. A text in which nothing can be seen
+   * begins no turn and interrupts nothing: the event `error` says so (`empty`).
    */
   sendText(text: string): string {
     const id = `typed-${this.#tab?.prefix ?? ""}${++this.#typed}`;
+    if (!VISIBLE.test(text)) {
+      if (!this.#over) {
+        this.#fail(new VoiceError("empty"));
+      }
+      return id;
+    }
     this.#items.stop();
     this.#agent.owe(!this.#over);
     this.#deliver({ type: "input.text", text, id });

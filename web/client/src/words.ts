@@ -49,6 +49,7 @@ export const WORDS: { readonly [C in VoiceErrorCode]: Words } = {
   moved: { message: "The conversation moved to another tab.", advice: "Continue in the other tab." },
   ticket: { message: "This ticket was already used.", advice: "Start again from your application." },
   ticket_failed: { message: "The page could not get a ticket.", advice: "Check that you are signed in, then start again." },
+  empty: { message: "There is nothing to send.", advice: "Type something first." },
   unsent: { message: "Your last message may not have arrived.", advice: "If there is no answer, send it again." },
   aborted: { message: "The conversation was ended.", advice: "You can start again." },
   protocol: { message: "The gateway's answer cannot be read.", advice: "Reload the page: it may be older than the gateway." },
@@ -73,6 +74,7 @@ const GATEWAY: Readonly<Record<string, Words>> = {
   ticket_origin: { message: "This ticket is for another site.", advice: "Start the call from the site that got it." },
   ticket_used: WORDS.ticket,
   ticket_expired: { message: "This ticket has expired.", advice: WORDS.ticket.advice },
+  no_speech: { message: "Nothing was said while the button was held.", advice: "Hold it while you speak." },
   confirmation_unknown: { message: "That request has expired.", advice: "Ask again, if you still want it." },
   conversation_busy: { message: "The last message is being answered.", advice: "Wait for the answer, then send it again." },
 };

@@ -352,6 +352,19 @@ describe("the end", () => {
 });
 
 describe("what is sent", () => {
+  test("a text in which nothing can be seen is not sent, interrupts nothing, and is told", async () => {
+    const session = await open();
+    const told = new Listener(session, "error", "sent");
+    for (const text of ["", " \n", "\u200b\u2060", "\u2800"]) {
+      session.sendText(text);
+    }
+    assert.deepEqual(told.of("error").map((e) => e.code), ["empty", "empty", "empty", "empty"]);
+    assert.deepEqual(FakeWebSocket.last.of("input.text"), []);
+    assert.deepEqual(devices.calls, []);
+    session.sendText("\u200b!");
+    assert.equal(FakeWebSocket.last.of("input.text").length, 1);
+  });
+
   test("a typed text has an id, and silences what sounds", async () => {
     const session = await open();
     assert.equal(session.sendText("Hello"), "typed-1");
