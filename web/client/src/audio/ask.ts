@@ -5,7 +5,7 @@ import type { MicrophoneOptions } from "../options.js";
  * Asks the browser for a microphone as a session does, for a test before a call. Throws a
  * VoiceError whose code and advice name the cause. The caller stops the stream's tracks.
  */
-export async function askMicrophone(options: MicrophoneOptions, deviceId: string | undefined = options.deviceId): Promise<MediaStream> {
+export async function askMicrophone(options: MicrophoneOptions, deviceId: string | undefined): Promise<MediaStream> {
   // Browsers hide mediaDevices from pages that came over plain http.
   if (!globalThis.isSecureContext || navigator.mediaDevices === undefined) {
     throw new VoiceError("insecure_page");

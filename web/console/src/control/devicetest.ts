@@ -34,7 +34,7 @@ export class DeviceTest {
     this.microphone.value = "asking";
     try {
       const { microphone, echoCancellation, noiseSuppression } = settings;
-      const stream = await askMicrophone({ echoCancellation, noiseSuppression, ...(microphone === "" ? {} : { deviceId: microphone }) });
+      const stream = await askMicrophone({ echoCancellation, noiseSuppression }, microphone === "" ? undefined : microphone);
       if (test !== this.tests) {
         end(stream);
         return;
