@@ -87,7 +87,7 @@ func TakeOver(now, read *Config) (Takeover, error) {
 			next.where[key] = cmp.Or(now.where[key], "default") + ", at the start"
 		default:
 			// What Next shares with the configuration that was read is there already.
-			if f, ok := into[key]; ok && is.IsValid() && f.value.Addr() != is.Addr() {
+			if f, ok := into[key]; ok && is.IsValid() && f.value.Addr().Pointer() != is.Addr().Pointer() {
 				f.value.Set(is)
 			}
 			t.Changed = append(t.Changed, told(key, now, read))

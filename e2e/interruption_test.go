@@ -86,7 +86,7 @@ func TestTalkedOver(t *testing.T) {
 					c := st.start(t, 16000)
 					c.say(&protocol.InputText{Text: "talk"})
 					item := waitFor[*protocol.AudioEnd](c).ItemID
-					time.Sleep(time.Second) // the turn is complete for the model
+					<-time.After(time.Second) // the turn is complete for the model
 					if reports {
 						c.say(&protocol.Playback{ItemID: item, PlayedMS: 700})
 					}

@@ -11,7 +11,6 @@ import (
 
 	"voicegw/client/turn"
 	"voicegw/internal/terminal"
-	"voicegw/internal/zone"
 	"voicegw/protocol"
 )
 
@@ -24,6 +23,8 @@ type ChatOptions struct {
 	// Agent answers the first message and goes on with the conversation; empty means the conversation's own agent
 	// or the gateway's default. Later messages name no agent, so that one agent can hand the user to another.
 	Agent string
+	// TimeZone is the user's IANA time zone; empty leaves it to the gateway.
+	TimeZone string
 	// User is the name of the user; empty leaves it to the gateway.
 	User string
 	// Messages are sent one after another. Without Messages, they are read line by line, from
@@ -196,7 +197,7 @@ func (x *texting) note(name, text string) {
 
 // say sends a message and handles what follows from it: questions, and voice.
 func (x *texting) say(ctx context.Context, message string) error {
-	turns := []TextTurn{{Message: message, TimeZone: zone.Here()}}
+	turns := []TextTurn{{Message: message, TimeZone: x.o.TimeZone}}
 	for len(turns) > 0 {
 		asked, offer, err := x.turn(ctx, turns[0])
 		if err != nil {
@@ -205,7 +206,7 @@ func (x *texting) say(ctx context.Context, message string) error {
 		turns = turns[1:]
 		for _, q := range asked {
 			if approved, answered := x.decide(ctx, q); answered {
-				turns = append(turns, TextTurn{TimeZone: zone.Here(), Confirmation: &TextAnswer{Token: q.Token, Approved: approved}})
+				turns = append(turns, TextTurn{TimeZone: x.o.TimeZone, Confirmation: &TextAnswer{Token: q.Token, Approved: approved}})
 			}
 		}
 		if offer != nil {

@@ -97,7 +97,6 @@ func TestShellQuote(t *testing.T) {
 // TestChatNamesItsAgentOnce: each message names the time zone, and the first message names the agent. Later ones name none, or they would take the
 // conversation back from an agent to which it was handed over.
 func TestChatNamesItsAgentOnce(t *testing.T) {
-	t.Setenv("TZ", "Asia/Kolkata")
 	var bodies []string
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		raw, _ := io.ReadAll(r.Body)
@@ -107,7 +106,7 @@ func TestChatNamesItsAgentOnce(t *testing.T) {
 	}))
 	defer srv.Close()
 	err := Chat(t.Context(), ChatOptions{
-		Client: &TextClient{BaseURL: srv.URL, Client: srv.Client()}, Agent: "billing", Messages: []string{"Hello", "And now?"},
+		Client: &TextClient{BaseURL: srv.URL, Client: srv.Client()}, Agent: "billing", TimeZone: "Asia/Kolkata", Messages: []string{"Hello", "And now?"},
 		In: strings.NewReader(""), Out: io.Discard, Complain: func(err error) { t.Error(err) },
 	})
 	if err != nil {

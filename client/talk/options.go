@@ -33,6 +33,8 @@ type Options struct {
 	// Provider, Agent and Voice are asked for in session.start; empty leaves them
 	// to the gateway.
 	Provider, Agent, Voice string
+	// TimeZone is the user's IANA time zone; empty leaves it to the gateway.
+	TimeZone string
 	// APIKey is shown when connecting, as a bearer token: an API key or a user's token. Empty means that
 	// nothing is shown.
 	APIKey string

@@ -10,7 +10,6 @@ import (
 	"voicegw/client/speech"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
-	"voicegw/internal/zone"
 	"voicegw/protocol"
 )
 
@@ -86,7 +85,7 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 	pending.Act = turn.Type
 	v := voice.Options{
 		Start: protocol.Start{
-			TimeZone: zone.Here(),
+			TimeZone: o.TimeZone,
 			Ticket:   o.Ticket, Provider: o.Provider, Agent: o.Agent, Voice: o.Voice, InputRate: o.InputRate, OutputRate: o.OutputRate,
 			Client: &protocol.ClientInfo{Name: "voicegw-talk"},
 		},

@@ -11,6 +11,7 @@ import (
 	"voicegw/audio"
 	"voicegw/client/operator"
 	"voicegw/client/talk"
+	"voicegw/internal/zone"
 )
 
 // chatFlags are the flags of chat.
@@ -32,13 +33,14 @@ type chatFlags struct {
 // Run holds a conversation in text with a running gateway.
 func (flags chatFlags) Run(ctx context.Context, p Process, parsed *kong.Context) error {
 	voice, err := voiceOptions(flags, parsed)
+	voice.TimeZone = zone.Here(p.Environ)
 	if err != nil {
 		return usage(err)
 	}
 	return p.ask(ctx, flags.operatorFlags, parsed, func(ctx context.Context, o *operator.Client) error {
 		voice.Client = clientWith(o.Trust)
 		return talk.Chat(ctx, talk.ChatOptions{
-			Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: clientWith(o.Trust)}, Conversation: flags.Conversation, Agent: flags.Agent, User: string(flags.User),
+			Client: &talk.TextClient{BaseURL: o.Base, APIKey: o.Key, Client: clientWith(o.Trust)}, Conversation: flags.Conversation, Agent: flags.Agent, TimeZone: voice.TimeZone, User: string(flags.User),
 			Messages: flags.Message, Approval: approval(flags.Approve, flags.Deny), OnByVoice: flags.Voice, Voice: voice, JSON: flags.JSON,
 			In: p.Stdin, Out: p.Stdout, Complain: func(err error) { p.complain("%v", err) },
 		})

@@ -25,9 +25,15 @@ func Load(name string) (*time.Location, error) {
 	return found, nil
 }
 
-// Here returns the IANA name of this machine's time zone, from TZ or /etc/localtime; empty if neither tells it.
-func Here() string {
-	name, set := os.LookupEnv("TZ")
+// Here returns the IANA name of this machine's time zone, from the variable TZ in environ ("TZ=Europe/Berlin") or, if it
+// is not set, from /etc/localtime; empty if neither tells it.
+func Here(environ []string) string {
+	name, set := "", false
+	for _, variable := range environ {
+		if value, is := strings.CutPrefix(variable, "TZ="); is {
+			name, set = value, true
+		}
+	}
 	if !set {
 		target, err := os.Readlink("/etc/localtime")
 		if err != nil {

@@ -21,3 +21,14 @@ func TestLoad(t *testing.T) {
 		t.Errorf("an unknown zone is %v", found)
 	}
 }
+
+// TestHere: TZ decides if it is set, also if it names no zone of the database.
+func TestHere(t *testing.T) {
+	for _, tt := range []struct{ tz, want string }{
+		{"TZ=Europe/Berlin", "Europe/Berlin"}, {"TZ=:America/New_York", "America/New_York"}, {"TZ=CET-1CEST", ""}, {"TZ=", ""}, {"TZ=Mars/Olympus", ""},
+	} {
+		if got := Here([]string{"HOME=/", tt.tz}); got != tt.want {
+			t.Errorf("%s gives %q, want %q", tt.tz, got, tt.want)
+		}
+	}
+}
