@@ -78,7 +78,7 @@ func TestHandoffExamples(t *testing.T) {
 			}
 			for _, want := range []string{
 				"user: When is the robotics lab open?\n", "handback: 1 turn over", "text user: I like robots.\n", "text assistant: Then see the lab.\n",
-				"voice user: When is the robotics lab open?\n", "voice assistant: I found this",
+				"voice user: When is the robotics lab open?\n", "voice assistant: I found one record",
 			} {
 				if !strings.Contains(out.String(), want) {
 					t.Errorf("%q is not in what it prints:\n%s%s", want, out.String(), complaints.String())

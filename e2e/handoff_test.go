@@ -101,7 +101,7 @@ func TestHandoff(t *testing.T) {
 			if m := waitFor[*protocol.Transcript](c); m.Role != "user" || m.Text != "When is the robotics lab open?" || m.Turn != 1 {
 				t.Errorf("the first words are %+v", m)
 			}
-			if ran := c.heard([]string{"kb_search"}, []string{"I found this"}); len(ran) != 1 {
+			if ran := c.heard([]string{"kb_search"}, []string{"I found one record"}); len(ran) != 1 {
 				t.Errorf("the tools %v ran", ran)
 			}
 			all := waitFor[*protocol.AudioEnd](c)
@@ -110,7 +110,7 @@ func TestHandoff(t *testing.T) {
 			waitFor[*protocol.TurnEnded](c)
 			c.say(&protocol.End{})
 			ended := waitFor[*protocol.SessionEnded](c)
-			if h := ended.Handback; h == nil || h.ConversationID != "c-7" || !strings.Contains(h.Summary, "I found this") || !strings.Contains(h.Summary, "kb_search") {
+			if h := ended.Handback; h == nil || h.ConversationID != "c-7" || !strings.Contains(h.Summary, "I found one record") || !strings.Contains(h.Summary, "kb_search") {
 				t.Errorf("handed back: %+v", h)
 			}
 			talk := st.conversation(t, "c-7")
@@ -163,7 +163,7 @@ func checkHandedBack(t testing.TB, talk conversation.Conversation, session strin
 		}
 	}
 	if len(story) != 4 || story[0] != "text user goodbye is what I say last" || story[1] != "text assistant Noted." ||
-		story[2] != "voice user When is the robotics lab open?" || !strings.HasPrefix(story[3], "voice assistant I found this") ||
+		story[2] != "voice user When is the robotics lab open?" || !strings.HasPrefix(story[3], "voice assistant I found one record") ||
 		!strings.HasSuffix(story[3], " [kb_search]") || talk.User != "ada" || talk.Turns != 2 {
 		t.Errorf("%s, %d turns:\n%s", talk.User, talk.Turns, strings.Join(story, "\n"))
 	}

@@ -86,10 +86,10 @@ func TestProviderRefuses(t *testing.T) {
 
 // refusals are the close codes with which each provider says that it will never take what it was
 // sent. After any other, the session goes on over another connection.
-var refusals = map[string][]int{"gemini": {1007}, "openai": {1007, 1008, 3000, 4000}}
+var refusals = map[string][]int{"gemini": {1007}, "openai": {1007, 3000, 4000}}
 
-// TestProviderCloses: a close code that says that nothing helps ends the session with 4002 and
-// words. After any other the turn is answered over another connection. Neither harms the gateway.
+// TestProviderCloses: a close code with which a provider refuses for good ends the session with 4001 and words. After
+// any other the turn is answered over another connection. Neither harms the gateway.
 func TestProviderCloses(t *testing.T) {
 	t.Parallel()
 	for _, provider := range providers {
@@ -107,7 +107,7 @@ faults:
 					return
 				}
 				got, told := c.ended()
-				if got != closecode.ProviderLost || len(told) == 0 || told[len(told)-1].Code != errcode.ProviderLost {
+				if got != closecode.ProviderUnavailable || len(told) == 0 || told[len(told)-1].Code != errcode.ProviderUnavailable {
 					t.Errorf("closed with %d after %v", got, told)
 				}
 				stillWorks(t, st)

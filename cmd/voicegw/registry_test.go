@@ -38,7 +38,7 @@ func TestToolsAreServed(t *testing.T) {
 		Version string
 		Tools   []struct{ ToolID string }
 	}
-	if err := json.Unmarshal(body, &list); err != nil || list.Version == "" || list.Version != version || len(list.Tools) != 5 {
+	if err := json.Unmarshal(body, &list); err != nil || list.Version == "" || list.Version != version || len(list.Tools) != 6 {
 		t.Errorf("the log says %v, HTTP %s, %v", version, body, err)
 	}
 }
