@@ -268,7 +268,7 @@ type dueAct struct {
 func (c *caller) visit() *visit {
 	v := &visit{caller: c, number: c.visits, habits: c.draw(), began: time.Now(), answers: map[string]func(){}, answered: map[string]*attached{}}
 	v.record = newRecord()
-	if !v.dial() {
+	if !v.dial(false) {
 		return v
 	}
 	defer c.crowd.links.forget(v.voice())

@@ -69,9 +69,9 @@ type attached struct {
 
 // dial opens a connection and lets its reader run. A gateway that has just been killed refuses it; then
 // the next one is tried.
-func (v *visit) dial() bool {
+func (v *visit) dial(back bool) bool {
 	for since := time.Now(); ; <-time.After(20 * time.Millisecond) {
-		conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client})
+		conn, err := protocol.Dial(context.Background(), v.caller.url, protocol.DialOptions{Client: v.caller.crowd.client, Back: back})
 		if err != nil && v.caller.routed().troubled() && v.caller.crowd.pulse.between(since, time.Now()) < chaosPatience {
 			continue
 		}
@@ -259,7 +259,7 @@ func (v *visit) back() {
 	if v.outage.how == lossReload {
 		v.forgotten = true
 	}
-	if !v.dial() {
+	if !v.dial(true) {
 		v.over = true
 		return
 	}

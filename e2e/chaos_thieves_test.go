@@ -77,7 +77,7 @@ func (v *visit) thief() {
 
 // breakIn tries to come in, over a network that works.
 func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
-	conn, err := protocol.Dial(context.Background(), "http://"+c.door.Addr()+"/v1/voice", protocol.DialOptions{Client: c.client})
+	conn, err := protocol.Dial(context.Background(), "http://"+c.door.Addr()+"/v1/voice", protocol.DialOptions{Client: c.client, Back: true})
 	if err != nil {
 		return // a gateway was killed just now; whoever cannot connect steals nothing
 	}
@@ -114,7 +114,7 @@ func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 // afterwards, and the other one is told that it has.
 func (v *visit) twin(r *protocol.Resume) {
 	first := v.at
-	if !v.dial() {
+	if !v.dial(true) {
 		v.become(first)
 		return
 	}

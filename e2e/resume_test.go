@@ -49,7 +49,7 @@ type comer struct {
 func (c *comer) dial(start *protocol.Start) {
 	c.t.Helper()
 	var err error
-	if c.conn, err = protocol.Dial(context.Background(), c.url, protocol.DialOptions{}); err != nil {
+	if c.conn, err = protocol.Dial(context.Background(), c.url, protocol.DialOptions{Back: start.Resume != nil}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(c.conn.Abort)

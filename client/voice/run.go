@@ -29,7 +29,8 @@ type Conn interface {
 type Link struct {
 	Conn Conn
 	// Dial opens another connection, for a conversation that comes back after a loss (Options.Return);
-	// not needed for others. It must return soon after ctx has ended.
+	// not needed for others. It must return soon after ctx has ended. It should set protocol.DialOptions.Back, or a
+	// gateway that takes no new session may refuse it with 503.
 	Dial func(ctx context.Context) (Conn, error)
 	// Answers delivers the lines that a person types to answer tools' questions; may be nil. Closing
 	// it means that nobody types any more; Run does not wait for that.

@@ -49,7 +49,7 @@ func (r *running) asked(method, path, body string, header ...string) (*http.Resp
 // speaksWith begins a session with an agent.
 func speaksWith(t *testing.T, addr, agent string) (*protocol.Conn, protocol.SessionStarted) {
 	t.Helper()
-	c := dial(t, addr)
+	c := dial(t, addr, false)
 	say(t, c, &protocol.Start{InputRate: 24000, OutputRate: 24000, Agent: agent})
 	var began protocol.SessionStarted
 	next(t, c, "session.started", &began)

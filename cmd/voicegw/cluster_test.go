@@ -13,10 +13,10 @@ import (
 	"voicegw/protocol"
 )
 
-// dial opens a connection of voicegw.v1.
-func dial(t *testing.T, addr string) *protocol.Conn {
+// dial opens a connection of voicegw.v1. back says in the handshake that it is to come back to a session.
+func dial(t *testing.T, addr string, back bool) *protocol.Conn {
 	t.Helper()
-	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Client: &http.Client{Transport: &http.Transport{}}})
+	c, err := protocol.Dial(t.Context(), "ws://"+addr+"/v1/voice", protocol.DialOptions{Back: back, Client: &http.Client{Transport: &http.Transport{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func dial(t *testing.T, addr string) *protocol.Conn {
 // visit opens a connection of voicegw.v1 and sends session.start.
 func visit(t *testing.T, addr string, back *protocol.Resume) *protocol.Conn {
 	t.Helper()
-	c := dial(t, addr)
+	c := dial(t, addr, back != nil)
 	say(t, c, &protocol.Start{InputRate: 24000, OutputRate: 24000, Resume: back})
 	return c
 }

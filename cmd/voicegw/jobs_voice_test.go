@@ -174,7 +174,7 @@ func (v *reportingByVoice) serve() *child {
 
 // calls begins a session of a conversation, or of none.
 func (v *reportingByVoice) calls(talk string) *mover {
-	c := &mover{t: v.t, conn: dial(v.t, v.addr)}
+	c := &mover{t: v.t, conn: dial(v.t, v.addr, false)}
 	say(v.t, c.conn, &protocol.Start{InputRate: 24000, OutputRate: 24000, ConversationID: talk})
 	c.begun(false)
 	return c

@@ -193,7 +193,7 @@ func (c *talker) call(ctx context.Context) {
 		ConnectTime: callerReturns, GoodbyeTime: callerGoodbye, Patience: callerPatience,
 		Buffers: []time.Duration{200 * time.Millisecond},
 	}
-	conn, err := c.dial(ctx)
+	conn, err := c.dial(ctx, false)
 	if err != nil {
 		c.complain("it could not connect: %v", err)
 		c.ended()
@@ -203,7 +203,7 @@ func (c *talker) call(ctx context.Context) {
 	c.mu.Lock()
 	c.talk = talk
 	c.mu.Unlock()
-	talk.Run(ctx, voice.Link{Conn: conn, Dial: c.dial})
+	talk.Run(ctx, voice.Link{Conn: conn, Dial: func(ctx context.Context) (voice.Conn, error) { return c.dial(ctx, true) }})
 	c.ended()
 }
 
@@ -213,10 +213,10 @@ func (c *talker) ended() {
 	c.over = true
 }
 
-func (c *talker) dial(ctx context.Context) (voice.Conn, error) {
+func (c *talker) dial(ctx context.Context, back bool) (voice.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, callerReturns)
 	defer cancel()
-	return protocol.Dial(ctx, c.crowd.site.url(), protocol.DialOptions{Client: c.crowd.client})
+	return protocol.Dial(ctx, c.crowd.site.url(), protocol.DialOptions{Client: c.crowd.client, Back: back})
 }
 
 func (c *talker) complain(format string, args ...any) {
