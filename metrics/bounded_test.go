@@ -128,7 +128,7 @@ func anything(r *rand.Rand) session.Event {
 		session.TurnOver{TurnEnded: orchestrator.TurnEnded{Status: status, Usage: tokens, Cost: amount, Latency: &orchestrator.Latency{Total: took}}},
 		session.Failed{Code: pick(r, failures...)},
 		session.Interrupted{By: pick(r, cutters...), After: took, HeardMS: 1, SentMS: 2},
-		session.Nudged{}, session.Slow{},
+		session.Charged{Cost: amount.Micros}, session.Nudged{}, session.Slow{},
 		session.Rejected{Code: pick(r, rejections...)},
 		session.Sound{Up: took, Down: took},
 		session.Dialed{How: pick(r, hows...), Kind: transport.Kind(r.IntN(256)), Took: took},

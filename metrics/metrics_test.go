@@ -120,7 +120,7 @@ func expect(t *testing.T, text string, lines ...string) {
 func TestEventsAreCounted(t *testing.T) {
 	m := newMetrics()
 	g := m.Observe("gemini", "gemini-live")
-	m.Observe("openai", "gpt-realtime-2.1")(session.TurnOver{TurnEnded: orchestrator.TurnEnded{Cost: cost.Amount{Micros: 4_000_000}}})
+	m.Observe("openai", "gpt-realtime-2.1")(session.Charged{Cost: 4_000_000})
 	for _, e := range []session.Event{
 		session.Started{Entry: session.EntryTicket, Waited: time.Second, Identified: time.Second, Connected: time.Second, Total: 3 * time.Second},
 		session.TurnOver{TurnEnded: orchestrator.TurnEnded{Status: orchestrator.TurnCompleted, Cost: cost.Amount{Unpriced: 1},
@@ -320,7 +320,7 @@ func TestTable(t *testing.T) {
 	m := newMetrics()
 	m.Observe("gemini", "gemini-live")(session.Broken{Kind: transport.KindRetry})
 	m.Observe("gemini", "gemini-live")(session.AnswerFailed{Kind: transport.KindRateLimit})
-	m.Observe("gemini", "gemini-live")(session.TurnOver{TurnEnded: orchestrator.TurnEnded{Cost: cost.Amount{Micros: 1}}})
+	m.Observe("gemini", "gemini-live")(session.Charged{Cost: 1})
 	m.Answered("GET /healthz", 200, time.Millisecond)
 	text, scraped := scrape(t, m, sources())
 	seen := map[string]bool{}

@@ -86,7 +86,7 @@ var families = []Family{
 	{Name: "tokens_total", Kind: Counter, Labels: []string{"provider", "model", "direction", "modality", "cached"},
 		Help: "Tokens of voice turns. What a provider counts in no modality has the modality other."},
 	{Name: "cost_usd_total", Kind: Counter, Labels: []string{"provider", "model"},
-		Help: "What voice turns have cost, in US dollars, by the table of prices; a model without a price is not here."},
+		Help: "What voice sessions have cost, in US dollars, by the table of prices; a model without a price is not here."},
 	{Name: "cost_day_budget_usd", Kind: Gauge, read: func(s *Sources, add emit) { add(s.DayBudget()) },
 		Help: "What all gateways together are meant to cost a day, in US dollars (prices.day_budget); 0 if nothing is said."},
 	{Name: "turns_estimated_total", Kind: Counter, Labels: []string{"provider", "model"},

@@ -127,6 +127,8 @@ func (w *watcher) take(e session.Event) {
 		if e.Took > 0 {
 			w.m.returns.with(e.Outcome).Observe(e.Took.Seconds())
 		}
+	case session.Charged:
+		w.m.counters["cost_usd_total"].WithLabelValues(w.provider, w.model).Add(e.Cost.Dollars())
 	case session.TurnOver:
 		w.turn(e)
 	case session.Sound:
@@ -209,11 +211,8 @@ func (w *watcher) turn(e session.TurnOver) {
 	}
 }
 
-// pay counts what a turn has cost. A model without a price has no series, instead of one that says 0.
+// pay counts a turn whose cost is a guess or is not known.
 func (w *watcher) pay(e session.TurnOver) {
-	if e.Cost.Micros > 0 {
-		w.m.counters["cost_usd_total"].WithLabelValues(w.provider, w.model).Add(e.Cost.Micros.Dollars())
-	}
 	if e.Cost.Estimated > 0 {
 		w.estimated.Inc()
 	}

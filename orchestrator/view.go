@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"encoding/json"
 
+	"voicegw/cost"
 	"voicegw/orchestrator/policy"
 )
 
@@ -21,6 +22,8 @@ type View struct {
 	Awaiting, Questions, Notices int
 	// AudioOff and TranscriptOff: a tool has switched these off.
 	AudioOff, TranscriptOff bool
+	// Spent is what the session has cost so far.
+	Spent cost.Amount
 
 	// What the open turn has used, and what it may use; both are zero between turns.
 	used   policy.Account
@@ -33,6 +36,7 @@ func (s State) View() View {
 		Turn: s.Turn(), Phase: s.phase, Speaking: s.user.speaks(), Responding: s.response.underWay(), Muted: s.user.voice == muted,
 		Questions: s.calls.Questions(), Awaiting: s.calls.Awaited(), Notices: len(s.notices),
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript,
+		Spent: s.Spent(),
 	}
 	if s.turn != nil {
 		v.used, v.budget = s.calls.Book().Account(), s.calls.Book().Budget()

@@ -55,6 +55,8 @@ type InspectState struct {
 	// Budget is what the current turn has used of its budget, as in InspectCall.Record.
 	Budget  json.RawMessage `json:"budget,omitempty"`
 	Notices int             `json:"notices"`
+	// Cost is what the session has cost so far, in all its turns and between them.
+	Cost Cost `json:"cost"`
 }
 
 // InspectSuppressed is a capability that a tool has turned off.

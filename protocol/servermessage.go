@@ -171,7 +171,7 @@ type Usage struct {
 	Cost *Cost `json:"cost,omitempty"`
 }
 
-// Cost is what a turn has cost: money is counted in micro-dollars.
+// Cost is what a turn or a session has cost: money is counted in micro-dollars.
 type Cost struct {
 	USDMicros int64 `json:"usd_micros"`
 	// Unpriced is how many of the model's reports of usage could not be priced. They are not in

@@ -39,6 +39,8 @@ type remembered struct {
 	// Used is what the session has used in the process that has written this, and in those before that have died;
 	// nil if an older version of the program has written it.
 	Used *cost.Sum `json:"used,omitempty"`
+	// Unplaced is what the session has cost that no entry of the conversation has yet.
+	Unplaced cost.Amount `json:"unplaced,omitzero"`
 }
 
 // keepsCheckpoints reports whether another process could go on with the session. The caller must hold
@@ -153,7 +155,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	used.VoiceMS += (now.Sub(s.startedAt) - s.elsewhere).Milliseconds()
 	was.Used = &used
 	history, items, dropped := s.story.History()
-	was.Items = items
+	was.Items, was.Unplaced = items, s.story.Unplaced(memory.Cost, history)
 	state, err := json.Marshal(was)
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it

@@ -115,6 +115,7 @@ func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded 
 	counted := cost.Sum{Amount: amount, Tokens: usage}
 	s.account.Used(amount, usage)
 	s.sum = s.sum.Plus(counted)
+	s.charge(l, amount)
 	s.guessed = s.guessed.Plus(amount)
 	t.guess = &guess{turn: ended.Turn, of: l, counted: counted, open: s.state.Responding()}
 	s.costs(ended.Turn, amount)
@@ -126,6 +127,6 @@ func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded 
 // hold mu.
 func (s *session) costs(turn int, more cost.Amount) {
 	if s.story.Costs(turn, more) {
-		s.keeper.Keep(s.story.SoFar())
+		s.keeper.Keep(s.story.SoFar(s.state.Spent().Plus(more)))
 	}
 }

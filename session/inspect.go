@@ -30,7 +30,7 @@ func (s *session) showState() {
 		Header: inTurn(v.Turn), Phase: string(v.Phase), Speaking: v.Speaking, Responding: v.Responding,
 		Awaiting: v.Awaiting, Questions: v.Questions, Muted: v.Muted,
 		Suppressed: protocol.InspectSuppressed{Audio: v.AudioOff, Transcript: v.TranscriptOff},
-		Budget:     v.Budget(), Notices: v.Notices,
+		Budget:     v.Budget(), Notices: v.Notices, Cost: protocol.Cost{USDMicros: int64(v.Spent.Micros), Unpriced: v.Spent.Unpriced},
 	})
 }
 

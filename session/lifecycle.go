@@ -27,7 +27,7 @@ type Over struct {
 	CloseCode int
 	At        time.Time
 	Turns     int
-	Cost      cost.Sum
+	Cost      cost.Amount // of the whole session, on every gateway that has had it
 }
 
 // tellOf tells of a session; over is nil for one that has begun.

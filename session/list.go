@@ -28,8 +28,7 @@ type Running struct {
 	Phase orchestrator.Phase
 	// Away means that the client's connection is lost, and that the client may come back.
 	Away bool
-	// Cost is what the session has cost so far. If another gateway had the session before, what it cost
-	// there is not in it.
+	// Cost is what the session has cost so far, on every gateway that has had it.
 	Cost cost.Amount
 	// ModelAddr is the gateway's own address on the connection to the model, as host:port, which
 	// identifies the connection at the other end. It is empty if the connection is closed or the
@@ -97,7 +96,7 @@ func (s *session) running() Running {
 	r := Running{
 		ID: s.id, User: s.user.String(), Agent: s.agent.Load().Name, AgentVersion: s.agent.Load().Version, ConversationID: s.start.ConversationID,
 		Provider: info.Provider, Model: info.Model, StartedAt: s.startedAt, Turn: s.state.Turns(), Phase: s.state.Phase(), Away: s.attached.Load() == nil,
-		Principal: s.principal.Value(), Cost: s.sum.Amount,
+		Principal: s.principal.Value(), Cost: s.state.Spent(),
 	}
 	if !s.isOver() {
 		r.ModelAddr = info.LocalAddr

@@ -232,7 +232,7 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 	s.tellFollower(ended)
 	s.mu.Unlock()
 	if !cause.moved() {
-		m.tellOf(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: s.turns(), Cost: sum})
+		m.tellOf(s, entry, &Over{Reason: cause.Reason, CloseCode: int(cause.Close), At: time.Now(), Turns: s.turns(), Cost: s.running().Cost})
 	}
 	s.happened(ended)
 	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),

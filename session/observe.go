@@ -6,6 +6,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/auth"
+	"voicegw/cost"
 	"voicegw/orchestrator"
 	"voicegw/transport"
 )
@@ -62,6 +63,8 @@ type (
 		Reason string
 		Lasted time.Duration
 	}
+	// Charged tells that the session has cost so much more, in a turn or outside any.
+	Charged struct{ Cost cost.Micros }
 	// TurnOver tells that a turn has ended.
 	TurnOver struct{ orchestrator.TurnEnded }
 	// Failed tells that the client was to be told of an error that does not end the session.
@@ -131,6 +134,7 @@ const (
 func (Refused) event()      {}
 func (Started) event()      {}
 func (Ended) event()        {}
+func (Charged) event()      {}
 func (TurnOver) event()     {}
 func (Failed) event()       {}
 func (Interrupted) event()  {}

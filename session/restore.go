@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -61,7 +62,7 @@ func (s *session) restore(at *restoring) {
 	l.gone = true
 	l.seenOver()
 	var newer []conversation.Entry
-	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.was.Items, at.kept, c.Dropped)
+	s.story, newer = handoff.RestoreStory(s.said(), c.History, at.was.Items, at.kept, c.Dropped, at.was.State.Cost.Minus(at.was.Unplaced))
 	at.was.State = caughtUp(at.was.State, newer)
 	seq := c.Seq
 	if at.back != nil {
@@ -94,6 +95,7 @@ func (s *session) restore(at *restoring) {
 // at the end of each turn, and the checkpoint at most once a second.
 func caughtUp(m orchestrator.Memory, newer []conversation.Entry) orchestrator.Memory {
 	for _, e := range newer {
+		m.Cost = m.Cost.Plus(cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced})
 		m.Turn = max(m.Turn, e.Turn)
 		if e.Role != conversation.RoleAssistant || e.Turn < max(m.Turn, 1) || m.Answered != nil && m.Answered.Number == e.Turn {
 			continue

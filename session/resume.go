@@ -143,6 +143,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	s.seat.move(a)
 	s.down.attach(at.gen)
 	s.welcome(at.gen, safe)
+	s.shown = nil // a page that was loaded again knows nothing of it
 	s.showState()
 	s.wind()
 	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.snapshot,

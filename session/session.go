@@ -171,9 +171,10 @@ type session struct {
 	nudges  int
 	spokeAt time.Time
 	// sum is what the session has used in this process, and in those before that have died.
-	sum     cost.Sum
-	talked  talked
-	guessed cost.Amount // what estimate has counted since the last step
+	sum       cost.Sum
+	uncharged cost.Micros // of sum, what Charged has not told yet; below zero after an estimate that was too high
+	talked    talked
+	guessed   cost.Amount // what estimate has counted since the last step
 
 	follower Followed // what follows the session
 
@@ -354,7 +355,7 @@ func (s *session) told() handoff.Said {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	return s.story.Said(func(item string) (heard, queued int64, ok bool) {
+	return s.story.Said(s.state.Spent(), func(item string) (heard, queued int64, ok bool) {
 		heard, ok = s.state.Heard(item, now)
 		return heard, s.queuedMS(item), ok
 	})
@@ -499,7 +500,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 	}
 	next, actions := orchestrator.Step(s.state, now, in)
 	if s.story.Note(in, actions, now, s.queuedMS) {
-		s.keeper.Keep(s.story.SoFar())
+		s.keeper.Keep(s.story.SoFar(next.Spent()))
 	}
 	s.state = next
 	s.overhear(in, actions)

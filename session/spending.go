@@ -75,9 +75,19 @@ func (l *link) used(t transport.Tokens) {
 	}
 	more := cost.Sum{Amount: in.Cost.Minus(in.Estimate), Tokens: tokens}
 	s.sum = s.sum.Plus(more)
+	s.charge(l, more.Amount)
 	s.mu.Unlock()
 	s.account.Used(more.Amount, more.Tokens)
 	s.dispatch(in)
+}
+
+// charge tells the observer what the session has cost more. A report that is lower than its estimate is
+// taken off what comes next. The caller must hold mu.
+func (s *session) charge(l *link, more cost.Amount) {
+	if s.uncharged = s.uncharged.Plus(more.Micros); s.uncharged > 0 {
+		l.told(Charged{Cost: s.uncharged})
+		s.uncharged = 0
+	}
 }
 
 // ends counts a turn if the action ends one; its message tells a client that inspects the session what

@@ -13,6 +13,7 @@ import (
 	"voicegw/audit"
 	"voicegw/auth"
 	"voicegw/auth/scope"
+	"voicegw/conversation"
 	"voicegw/cost"
 	"voicegw/meter"
 	"voicegw/meter/metertest"
@@ -269,6 +270,58 @@ func TestSessionsOfAUser(t *testing.T) {
 		synctest.Wait()
 		if st.adaSpeaks(t, adaStarts).client.isOver() {
 			t.Error("the place was not given back")
+		}
+	})
+}
+
+// TestACallHasOneCost: usage that comes after the last turn is in the list, in what an inspecting client sees, in the
+// metrics, in what is told at the end, and in the conversation.
+func TestACallHasOneCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		desk, told := &keepsDesk{}, new(ends)
+		var metered cost.Micros
+		st := newStage(t, hearing, func(o *Options) {
+			told.into(o, prices(t, "fake-model"))
+			o.Desk = desk
+			o.Observe = func(string, string) func(Event) {
+				return func(e Event) {
+					if c, ok := e.(Charged); ok {
+						metered += c.Cost
+					}
+				}
+			}
+			if fake, ok := o.Transports["fake"].(*fakeModel); ok {
+				fake.Info.Model = "fake-model"
+			}
+		})
+		c := st.enter(startWith(`,"inspect":true,"conversation_id":"conv_1","client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = scope.Inspect | scope.Voice })
+		s := &spender{t: t, client: c, model: st.fake.Accept(t)}
+		s.client.say(`{"type":"input.text","text":"hello"}`)
+		synctest.Wait()
+		s.answer(100)
+		s.model.Emit(transport.Usage{Tokens: transport.Tokens{Output: 7, OutputText: 7}})
+		synctest.Wait()
+		if got := st.m.Sessions()[0].Cost.Micros; got != 107 {
+			t.Errorf("the list has %d", got)
+		}
+		if shown := c.last(t, "inspect.state")["cost"].(map[string]any); shown["usd_micros"] != 107. {
+			t.Errorf("the client is shown %v", shown)
+		}
+		c.say(`{"type":"session.end"}`)
+		synctest.Wait()
+		pass(5 * time.Second)
+		synctest.Wait()
+		over, _ := told.told()
+		if len(over) != 1 || over[0].Over.Cost.Micros != 107 {
+			t.Errorf("at the end is told %+v", over)
+		}
+		if metered != 107 {
+			t.Errorf("the metrics have %d", metered)
+		}
+		kept := conversation.New("c-1", "ada", "", time.Now())
+		kept.Join(time.Now(), desk.last.Entries...)
+		if got := kept.Digest().CostUSDMicros; got != 107 {
+			t.Errorf("the conversation has %d", got)
 		}
 	})
 }

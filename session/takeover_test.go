@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/conversation"
 	"voicegw/orchestrator"
 	"voicegw/protocol/closecode"
 	"voicegw/store"
@@ -333,6 +334,53 @@ func TestAClientThatIsGoneTakesNothing(t *testing.T) {
 		r.read(-1)
 		if rec := f.record(r.id); rec.Epoch != 2 || !r.resumed[len(r.resumed)-1] {
 			t.Errorf("the client did not come back: the record is %+v", rec)
+		}
+	})
+}
+
+// TestATakenOverCallHasOneCost: what was used after the last turn before the gateway died is in the list and in the
+// conversation of the next one, once.
+func TestATakenOverCallHasOneCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, desk, table := newShelf(), &keepsDesk{}, prices(t, "fake-model")
+		priced := func(o *Options) {
+			o.Desk, o.Prices = desk, table
+			if fake, ok := o.Transports["fake"].(*fakeModel); ok {
+				fake.Info.Model = "fake-model"
+			}
+		}
+		uses := func(model *fakeConn, tokens int64) {
+			model.Emit(transport.Usage{Tokens: transport.Tokens{Output: tokens, OutputText: tokens}})
+			synctest.Wait()
+		}
+		r, model := beginsAtWith(t, f.stage(t, "a", remembering, priced), adaStart)
+		r.conn.say(`{"type":"input.text","text":"where is Ada"}`)
+		synctest.Wait()
+		uses(model, 100)
+		answers(r.conn, model, "r1", "a1", "In Vienna.")
+		uses(model, 7)
+		pass(5 * time.Second) // a checkpoint is written
+		r.read(-1)
+		f.kill("a")
+
+		r.st = f.stage(t, "b", remembering, priced)
+		r.comeBack(r.position())
+		next := r.st.fake.Accept(t)
+		synctest.Wait()
+		uses(next, 20)
+		r.conn.say(`{"type":"input.text","text":"where is Bo"}`)
+		synctest.Wait()
+		answers(r.conn, next, "r2", "a2", "In Oslo.")
+		uses(next, 3)
+		if got := r.st.m.Sessions()[0].Cost.Micros; got != 130 {
+			t.Errorf("the list has %d", got)
+		}
+		r.conn.say(`{"type":"session.end"}`)
+		pass(5 * time.Second)
+		kept := conversation.New("conv_1", "ada", "", time.Now())
+		kept.Join(time.Now(), desk.last.Entries...)
+		if got := kept.Digest().CostUSDMicros; got != 130 {
+			t.Errorf("the conversation has %d", got)
 		}
 	})
 }

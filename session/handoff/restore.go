@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"voicegw/conversation"
+	"voicegw/cost"
 	"voicegw/internal/redact"
 	"voicegw/orchestrator"
 	"voicegw/registry"
@@ -48,6 +49,14 @@ func (y *Story) History() (entries []conversation.Entry, items []string, dropped
 
 // maxItems is of how many of the newest entries a checkpoint has the items that have said them.
 const maxItems = 16
+
+// Unplaced returns how much of what the session has cost, spent, belongs to none of the entries of History.
+func (y *Story) Unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
+	if y == nil {
+		return cost.Amount{}
+	}
+	return y.unplaced(spent, entries)
+}
 
 // Draft returns what the user said last if not all its words are known; nil otherwise, and for a nil
 // Story.
@@ -135,9 +144,14 @@ func unquoted(envelope json.RawMessage) json.RawMessage {
 // RestoreStory returns the story of a session that another process has run: entries and items are what
 // History has returned there, dropped how many older ones there were. kept are the entries that the
 // conversation has of the session; what only these have was said as well, and newer has those of them
-// that are not older than entries, with the session's turns.
-func RestoreStory(of Said, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int) (y *Story, newer []conversation.Entry) {
+// that are not older than entries, with the session's turns. placed is what all entries of the session had
+// cost there, those that have gone included.
+func RestoreStory(of Said, entries []conversation.Entry, items []string, kept []conversation.Entry, dropped int, placed cost.Amount) (y *Story, newer []conversation.Entry) {
 	y = NewStory(of)
+	gone := placed
+	for _, e := range entries {
+		gone = gone.Minus(costOf(e))
+	}
 	var all []timed
 	for i, e := range entries {
 		one := timed{Entry: e}
@@ -155,8 +169,11 @@ func RestoreStory(of Said, entries []conversation.Entry, items []string, kept []
 		all = append(all, timed{Entry: k})
 		if len(entries) == 0 || k.At.After(entries[0].At) {
 			newer = append(newer, k)
+		} else {
+			gone = gone.Minus(costOf(k))
 		}
 	}
+	y.gone = cost.Amount{Micros: max(gone.Micros, 0), Unpriced: max(gone.Unpriced, 0)}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) })
 	y.dropped = dropped
 	for _, e := range all {

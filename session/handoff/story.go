@@ -26,8 +26,9 @@ type Story struct {
 	said    []*saying // in the order in which they became known
 	bytes   int       // of the texts
 	dropped int
-	ended   int       // the last turn that has ended
-	until   time.Time // the newest time of an entry, also of one that has gone since
+	ended   int         // the last turn that has ended
+	gone    cost.Amount // of the entries that have gone
+	until   time.Time   // the newest time of an entry, also of one that has gone since
 }
 
 // NewStory returns the story of a session, of which nothing was said yet.
@@ -82,9 +83,9 @@ func (y *Story) Note(in orchestrator.Input, actions []orchestrator.Action, at ti
 }
 
 // SoFar returns what was said until now as if all audio that has come will be heard, for a session
-// that goes on; empty for a nil Story.
-func (y *Story) SoFar() Said {
-	return y.Said(func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
+// that goes on and has cost spent; empty for a nil Story.
+func (y *Story) SoFar(spent cost.Amount) Said {
+	return y.Said(spent, func(string) (heardMS, queuedMS int64, ok bool) { return 0, 0, false })
 }
 
 // spent notes what a turn has cost, and how long its answer took.
@@ -105,9 +106,29 @@ func (y *Story) Costs(turn int, more cost.Amount) bool {
 	if at == nil {
 		return false
 	}
-	at.entry.CostUSDMicros += int64(more.Micros)
-	at.entry.Unpriced += more.Unpriced
+	charge(&at.entry, more)
 	return true
+}
+
+// charge adds to what an entry has cost.
+func charge(e *conversation.Entry, more cost.Amount) {
+	e.CostUSDMicros += int64(more.Micros)
+	e.Unpriced += more.Unpriced
+}
+
+// costOf returns what an entry has cost.
+func costOf(e conversation.Entry) cost.Amount {
+	return cost.Amount{Micros: cost.Micros(e.CostUSDMicros), Unpriced: e.Unpriced}
+}
+
+// unplaced returns what a session that has cost spent has used in no turn of the entries: after the last
+// turn, between two, or in a turn without words.
+func (y *Story) unplaced(spent cost.Amount, entries []conversation.Entry) cost.Amount {
+	rest := spent.Minus(y.gone)
+	for _, e := range entries {
+		rest = rest.Minus(costOf(e))
+	}
+	return cost.Amount{Micros: max(rest.Micros, 0), Unpriced: max(rest.Unpriced, 0)}
 }
 
 // lasting returns an entry of a turn that will stay: one that has words or calls, if there is one; nil
@@ -276,21 +297,26 @@ func (y *Story) bound() {
 		for _, t := range y.said[0].tools {
 			y.bytes -= len(t.Output)
 		}
+		y.gone = y.gone.Plus(costOf(y.said[0].entry))
 		y.said[0] = nil
 		y.said = y.said[1:]
 		y.dropped++
 	}
 }
 
-// Said returns what was said until now; empty for a nil Story. sounding returns, for an item that
+// Said returns what was said until now; empty for a nil Story. The entries cost what the session has
+// cost so far, spent: the newest one has what belongs to no turn. sounding returns, for an item that
 // is still being played, how much of it was heard and how much audio of it has come, in ms.
-func (y *Story) Said(sounding func(item string) (heardMS, queuedMS int64, ok bool)) Said {
+func (y *Story) Said(spent cost.Amount, sounding func(item string) (heardMS, queuedMS int64, ok bool)) Said {
 	if y == nil {
 		return Said{}
 	}
 	said := y.of
 	said.Until = y.until
 	said.Entries = y.entries(sounding)
+	if n := len(said.Entries); n > 0 {
+		charge(&said.Entries[n-1], y.unplaced(spent, said.Entries))
+	}
 	return said
 }
 
@@ -342,8 +368,7 @@ func joined(entries []timed) []timed {
 		if n := len(out); n > 0 && e.Role == conversation.RoleAssistant && e.Turn == out[n-1].Turn &&
 			len(e.Calls) == 0 && len(out[n-1].Calls) > 0 && out[n-1].Text == "" {
 			out[n-1].Text, out[n-1].Interrupted, out[n-1].item = e.Text, e.Interrupted, e.item
-			out[n-1].CostUSDMicros += e.CostUSDMicros
-			out[n-1].Unpriced += e.Unpriced
+			charge(&out[n-1].Entry, costOf(e.Entry))
 			out[n-1].LatencyMS = max(out[n-1].LatencyMS, e.LatencyMS)
 			continue
 		}

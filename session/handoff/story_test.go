@@ -125,7 +125,7 @@ func TestStoryHasWhatThePageTold(t *testing.T) {
 		t.Errorf("another process is told %v", lines(entries))
 	}
 	c := conversation.New("c-1", "ada", "", noon)
-	c.Append(noon, l.SoFar().Entries...)
+	c.Append(noon, l.SoFar(cost.Amount{}).Entries...)
 	if brief := c.Brief(1000); !strings.Contains(brief, "Page: order 42") || c.Told("ABC234") || c.Turns != 1 {
 		t.Errorf("told in %d turns: %s", c.Turns, brief)
 	}
@@ -143,7 +143,7 @@ func TestStoryKeepsWhatATurnHasCost(t *testing.T) {
 	l.said(7, 3, transport.RoleAssistant, "o3", "I did not hear you.")
 	l.at(8, orchestrator.TurnEnded{Turn: 3, Cost: cost.Amount{Micros: 300}})
 	c := conversation.New("c-1", "ada", "", time.Now())
-	c.Append(time.Now(), l.SoFar().Entries...)
+	c.Append(time.Now(), l.SoFar(cost.Amount{}).Entries...)
 	if got := c.Digest(); got.CostUSDMicros != 1500 || got.Unpriced != 1 {
 		t.Errorf("%+v", got.Spent)
 	}

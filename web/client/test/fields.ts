@@ -98,6 +98,7 @@ export const SERVER_FIELDS = {
     muted: true,
     suppressed: { audio: true, transcript: true },
     budget: true,
+    cost: { usd_micros: true, unpriced: true },
   },
   "inspect.intent": { ...numbered, intent: true, applied: true, why: true },
 } satisfies ByType<ServerMessage>;

@@ -79,7 +79,7 @@ test("after a snapshot only the turn that is told again is open", () => {
   assert.deepEqual(turns.list.map(({ turn, status, startedAt }) => [turn, status, startedAt]), [[1, "unfinished", 1000], [2, "running", 2000]]);
 });
 
-test("what a call has used is the sum of its turns, and of no other call's", () => {
+test("a call has used the tokens of its turns and costs what the gateway says, and no other call's", () => {
   const usage = (input_tokens: number, more: object = {}): object => ({ input_tokens, output_tokens: 10, input: {}, output: {}, ...more });
   const end = (at: number, turn: number, used: object): Happening => received(at, "turn.ended", { turn, status: "completed", usage: used });
   const turns = watched(opened(0));
@@ -91,8 +91,13 @@ test("what a call has used is the sum of its turns, and of no other call's", () 
   assert.equal(turns.spent, null, "a new call has used nothing");
   turns.take(end(30, 1, usage(100, { cost: { usd_micros: 1200 } })));
   turns.take(end(40, 2, usage(200, { estimated: true, cost: { usd_micros: 300, unpriced: 1 } })));
-  assert.deepEqual([turns.ofThisCall, turns.spent], [2, { input_tokens: 300, output_tokens: 20, estimated: true, cost: { usd_micros: 1500, unpriced: 1 } }]);
-  assert.equal(usedByCall(2, turns.spent!), "This call: 2 turns, about 300 tokens in, 20 out, $0.0015 and a part without a known price");
+  turns.take(received(50, "inspect.state", { phase: "active", cost: { usd_micros: 1500 } }));
+  turns.take(received(60, "inspect.state", { phase: "active", cost: { usd_micros: 1700, unpriced: 1 } })); // more is reported after the last turn
+  assert.deepEqual([turns.ofThisCall, turns.spent], [2, { input_tokens: 300, output_tokens: 20, estimated: true, cost: { usd_micros: 1700, unpriced: 1 } }]);
+  assert.equal(usedByCall(2, turns.spent!), "This call: 2 turns, about 300 tokens in, 20 out, $0.0017 and a part without a known price");
+  turns.take(opened(70));
+  turns.take(end(80, 1, usage(1)));
+  assert.equal(turns.spent?.cost, undefined, "the cost of the call before is not this one's");
   assert.equal(used({ input_tokens: 1, output_tokens: 2, cost: { usd_micros: 0, unpriced: 1 } }), "1 token in, 2 out, price unknown");
   assert.equal(used({ input_tokens: 1, output_tokens: 2, cost: { usd_micros: 0 } }), "1 token in, 2 out, $0.0000");
 });

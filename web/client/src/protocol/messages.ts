@@ -575,6 +575,8 @@ export interface InspectState extends Numbered {
   suppressed: { audio: boolean; transcript: boolean };
   /** The open turn's account; absent between turns. */
   budget?: Record<string, unknown>;
+  /** What the session has cost so far, in all its turns and between them. */
+  cost?: Usage["cost"];
 }
 
 /** An intent that a tool returned, applied or refused. Only with inspect. */

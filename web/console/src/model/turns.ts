@@ -45,6 +45,8 @@ export class Turns implements Watcher {
   /** Oldest first. */
   list: readonly Turn[] = [];
   private session = 0;
+  /** What the newest call has cost, as the gateway tells it everywhere: usage after the last turn included. */
+  private cost: Usage["cost"];
   /** What was kept is of a session that has not gone on yet. */
   private waiting = false;
 
@@ -64,6 +66,7 @@ export class Turns implements Watcher {
       case "opened":
         this.settle();
         this.session++;
+        this.cost = undefined;
         this.waiting = false;
         break;
       case "anew":
@@ -105,13 +108,15 @@ export class Turns implements Watcher {
   /** What the newest call has used so far; null before the first turn that has. */
   get spent(): Spent | null {
     const used = this.list.flatMap(({ session, usage }) => (session === this.session && usage !== undefined ? [usage] : []));
-    return used.length === 0 ? null : used.reduce<Spent>(plus, { input_tokens: 0, output_tokens: 0 });
+    return used.length === 0 ? null : used.reduce<Spent>(plus, { input_tokens: 0, output_tokens: 0, ...(this.cost === undefined ? {} : { cost: this.cost }) });
   }
 
   private received(message: ServerMessage, at: number): void {
     if (message.type === "session.started" && message.snapshot === true) {
       // A turn that is still open is told again.
       this.settle();
+    } else if (message.type === "inspect.state") {
+      this.cost = message.cost;
     } else if (message.type === "turn.started" && message.turn !== undefined) {
       this.change(message.turn, at, ({ status }) => ({ status: status === "unfinished" ? "running" : status }));
     } else if (message.type === "turn.ended" && message.turn !== undefined) {
@@ -180,13 +185,12 @@ function told(parts: Turn["parts"], latency: Latency): Partial<Turn> {
   };
 }
 
+/** The tokens of a turn added to those before; the cost stays that of the call. */
 function plus(a: Spent, b: Spent): Spent {
-  const costs = [a.cost, b.cost].filter((cost) => cost !== undefined);
-  const sum = (of: (cost: NonNullable<Usage["cost"]>) => number): number => costs.reduce((all, cost) => all + of(cost), 0);
   return {
+    ...a,
     input_tokens: a.input_tokens + b.input_tokens,
     output_tokens: a.output_tokens + b.output_tokens,
     ...(a.estimated === true || b.estimated === true ? { estimated: true } : {}),
-    ...(costs.length === 0 ? {} : { cost: { usd_micros: sum((cost) => cost.usd_micros), unpriced: sum((cost) => cost.unpriced ?? 0) } }),
   };
 }
