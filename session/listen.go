@@ -66,15 +66,21 @@ func (s *session) earPauses() {
 	s.earFrom += end
 }
 
-// modelReports records that the model reports where the user speaks, whatever its capabilities say, and
-// that they begin at ms of the client's audio clock. How long that speech lasts counts from now.
-func (s *session) modelReports(ms int64) {
+// speechStart returns where on the client's audio clock the speech began that the model reports on a link
+// whose clock began at offsetMS. It records that the model reports where the user speaks, whatever its
+// capabilities say. How long that speech lasts counts from now.
+func (s *session) speechStart(offsetMS int64, ev transport.SpeechStarted) int64 {
 	s.hearing.Lock()
 	defer s.hearing.Unlock()
-	s.modelHears, s.reportedMS = true, ms
+	ms := offsetMS + ev.AudioMS
 	if s.ear != nil {
+		if last, _ := s.ear.LastMS(); ev.Late && s.ear.Speaking() {
+			ms = min(ms, s.earFrom+last) // a short word may be over before its report comes
+		}
 		s.ear.Recount()
 	}
+	s.modelHears, s.reportedMS = true, ms
+	return ms
 }
 
 // edgeSlack is by how many ms two detectors may differ about the end of the same sound.

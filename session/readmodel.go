@@ -28,8 +28,7 @@ func (l *link) event(ev transport.Event) {
 	case transport.AudioDone:
 		l.audioDone(ev.Item)
 	case transport.SpeechStarted:
-		at := l.offsetMS + ev.AudioMS
-		s.modelReports(at)
+		at := s.speechStart(l.offsetMS, ev)
 		s.take(l, orchestrator.UserSpeechStarted{Item: ev.Item, AudioMS: at, At: s.clock.when(at, time.Now())})
 	case transport.SpeechStopped:
 		s.take(l, s.speechEnd(l.offsetMS, ev))

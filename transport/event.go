@@ -79,6 +79,9 @@ type SpeechStarted struct {
 	// AudioMS is where speech begins on the audio clock: milliseconds of audio sent since
 	// the connection was opened, including padding as the provider counts it.
 	AudioMS int64
+	// Late means that the provider states no position: AudioMS is where the audio sent before the
+	// report ends, and the speech began earlier.
+	Late bool
 }
 
 // SpeechStopped reports that the user has stopped speaking.

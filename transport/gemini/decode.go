@@ -54,7 +54,7 @@ type (
 	voiceActivity struct {
 		VoiceActivityType genai.VoiceActivityType `json:"voiceActivityType"`
 		Type              genai.VoiceActivityType `json:"type"`
-		AudioOffset       duration                `json:"audioOffset"`
+		AudioOffset       string                  `json:"audioOffset"` // a duration; "0s" is a position, empty is none
 	}
 
 	// duration is a text such as "9.5s", or zero for any other value. The SDK's types that contain
@@ -428,7 +428,7 @@ func (c *conn) decodeRest(keys map[string]json.RawMessage) {
 		case "voiceActivityDetectionSignal":
 			var m genai.VoiceActivityDetectionSignal
 			if c.parse(raw, &m) {
-				c.activity(m.VADSignalType == genai.VADSignalTypeSos, m.VADSignalType == genai.VADSignalTypeEos, c.heardMS())
+				c.activityNow(m.VADSignalType == genai.VADSignalTypeSos, m.VADSignalType == genai.VADSignalTypeEos)
 			}
 		default:
 			if !turnKeys[key] {
@@ -452,19 +452,24 @@ func (c *conn) decodeActivity(raw json.RawMessage) {
 		return
 	}
 	kind := cmp.Or(m.VoiceActivityType, m.Type)
-	ms := c.heardMS()
-	if m.AudioOffset > 0 {
-		ms = time.Duration(m.AudioOffset).Milliseconds()
+	start, end := kind == genai.VoiceActivityTypeActivityStart, kind == genai.VoiceActivityTypeActivityEnd
+	offset, err := time.ParseDuration(m.AudioOffset)
+	if err != nil || offset < 0 {
+		c.activityNow(start, end)
+		return
 	}
-	c.activity(kind == genai.VoiceActivityTypeActivityStart, kind == genai.VoiceActivityTypeActivityEnd, ms)
+	c.activity(start, end, offset.Milliseconds(), false)
 }
+
+// activityNow emits a report of speech that states no position.
+func (c *conn) activityNow(start, end bool) { c.activity(start, end, c.heardMS(), true) }
 
 // heardMS is the position on the audio clock of a report that states none.
 func (c *conn) heardMS() int64 { return c.sent.Load() / bytesPerMS }
 
 // activity emits a report of speech.
-func (c *conn) activity(start, end bool, ms int64) {
+func (c *conn) activity(start, end bool, ms int64, late bool) {
 	if start || end {
-		c.dialog.activity(start, ms)
+		c.dialog.activity(start, ms, late)
 	}
 }

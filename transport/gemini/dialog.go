@@ -439,15 +439,15 @@ func (d *dialog) status(is genai.InteractionStatus, turnOver bool) {
 	}
 }
 
-// activity handles a report about the user's speech, at ms on the audio clock. Two
-// kinds of messages report the same fact; the second report is dropped.
-func (d *dialog) activity(started bool, ms int64) {
+// activity handles a report about the user's speech, at ms on the audio clock; late means that the report
+// states no position. Two kinds of messages report the same fact; the second report is dropped.
+func (d *dialog) activity(started bool, ms int64, late bool) {
 	if started == d.speaking {
 		return
 	}
 	d.speaking = started
 	if started {
-		d.emit(transport.SpeechStarted{AudioMS: ms})
+		d.emit(transport.SpeechStarted{AudioMS: ms, Late: late})
 		return
 	}
 	d.emit(transport.SpeechStopped{AudioMS: ms, EndMS: ms})

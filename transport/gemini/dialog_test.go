@@ -272,7 +272,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				`{"voiceActivity":{"type":"ACTIVITY_END","audioOffset":"2.750s"}}`,
 				`{"voiceActivityDetectionSignal":{"vadSignalType":"VAD_SIGNAL_TYPE_EOS"}}`,
 			},
-			want: []string{"SpeechStarted {Item: AudioMS:1200}", "SpeechStopped {Item: AudioMS:2750 EndMS:2750}"},
+			want: []string{"SpeechStarted {Item: AudioMS:1200 Late:false}", "SpeechStopped {Item: AudioMS:2750 EndMS:2750}"},
 		},
 		{
 			name:     "a turn that was refused before it said anything",

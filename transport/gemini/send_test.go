@@ -172,16 +172,28 @@ func TestOpenCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestReportsOfSpeechWithoutAPlaceGetOurs: the end of the audio sent so far.
-func TestReportsOfSpeechWithoutAPlaceGetOurs(t *testing.T) {
-	p := newProvider(t)
-	c, peer := p.connect(transport.Setup{})
-	if err := c.Send(context.Background(), &transport.AudioIn{PCM: make([]byte, 320*bytesPerMS)}); err != nil {
-		t.Fatal(err)
-	}
-	peer.next()
-	peer.send(`{"voiceActivityDetectionSignal":{"vadSignalType":"VAD_SIGNAL_TYPE_SOS"}}`)
-	if got := recv(t, c, 1)[0]; got != "SpeechStarted {Item: AudioMS:320}" {
-		t.Errorf("got %s", got)
+// TestReportsOfSpeechWithoutAPositionGetOurs: a report without a position, or with one that is none, is
+// placed at the end of the audio sent so far. The first sample is a position.
+func TestReportsOfSpeechWithoutAPositionGetOurs(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"voiceActivityDetectionSignal":{"vadSignalType":"VAD_SIGNAL_TYPE_SOS"}}`:  "SpeechStarted {Item: AudioMS:320 Late:true}",
+		`{"voiceActivity":{"type":"ACTIVITY_START"}}`:                               "SpeechStarted {Item: AudioMS:320 Late:true}",
+		`{"voiceActivity":{"type":"ACTIVITY_START","audioOffset":null}}`:            "SpeechStarted {Item: AudioMS:320 Late:true}",
+		`{"voiceActivity":{"type":"ACTIVITY_START","audioOffset":"soon"}}`:          "SpeechStarted {Item: AudioMS:320 Late:true}",
+		`{"voiceActivity":{"type":"ACTIVITY_START","audioOffset":{"seconds":"1"}}}`: "SpeechStarted {Item: AudioMS:320 Late:true}",
+		`{"voiceActivity":{"type":"ACTIVITY_START","audioOffset":"-1s"}}`:           "SpeechStarted {Item: AudioMS:320 Late:true}",
+		`{"voiceActivity":{"type":"ACTIVITY_START","audioOffset":"0s"}}`:            "SpeechStarted {Item: AudioMS:0 Late:false}",
+		`{"voiceActivity":{"type":"ACTIVITY_START","audioOffset":"0.100s"}}`:        "SpeechStarted {Item: AudioMS:100 Late:false}",
+	} {
+		p := newProvider(t)
+		c, peer := p.connect(transport.Setup{})
+		if err := c.Send(context.Background(), &transport.AudioIn{PCM: make([]byte, 320*bytesPerMS)}); err != nil {
+			t.Fatal(err)
+		}
+		peer.next()
+		peer.send(message)
+		if got := recv(t, c, 1)[0]; got != want {
+			t.Errorf("%s brought %s, want %s", message, got, want)
+		}
 	}
 }
