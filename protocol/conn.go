@@ -200,6 +200,12 @@ func (c *Conn) Ready() bool { return c.ws.Ready() }
 // be called concurrently.
 func (c *Conn) Gone() bool { return c.ws.Gone() }
 
+// KeepAlive keeps a silent connection open, and reports whether the other side still answers. Call
+// it at a fixed interval, from one goroutine at a time; it does not wait. See ws.Conn.KeepAlive.
+func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
+	return c.ws.KeepAlive(pingAfter, lostAfter)
+}
+
 // WriteAudio sends PCM16 as one binary frame. The slice belongs to the caller again
 // when WriteAudio returns.
 func (c *Conn) WriteAudio(pcm []byte) error {

@@ -164,6 +164,9 @@ func (c *testClient) Gone() bool {
 	return c.over || c.gone
 }
 
+// KeepAlive implements Client: a client in a test is never silent.
+func (c *testClient) KeepAlive(int, int) bool { return true }
+
 // Ready implements Client: false while writes are stalled.
 func (c *testClient) Ready() bool {
 	c.mu.Lock()

@@ -199,5 +199,6 @@ func (noClient) WriteAudio([]byte) error                  { return errNoClient }
 func (noClient) WriteText([]byte) error                   { return errNoClient }
 func (noClient) Ready() bool                              { return true }
 func (noClient) Gone() bool                               { return true }
+func (noClient) KeepAlive(int, int) bool                  { return true }
 func (noClient) Close(websocket.StatusCode, string) error { return nil }
 func (noClient) Abort()                                   {}

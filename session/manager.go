@@ -55,6 +55,7 @@ type Manager struct {
 	lost   int             // how many sessions no node ran when EndLost looked last
 
 	blockWatch *time.Timer // fires the next check of blocks; nil if no client is away
+	keepAlive  *time.Timer // fires the next checkClients; nil if no session runs
 }
 
 // NewManager returns a Manager. It refuses options with which no session could run.
@@ -253,6 +254,7 @@ func (m *Manager) snapshot() *registry.Snapshot {
 func (m *Manager) note(s *session) {
 	m.mu.Lock()
 	m.sessions[s.id] = s
+	m.watchClients()
 	m.mu.Unlock()
 	if ctx := m.ctx(); ctx.Err() != nil {
 		s.end(causeOf(context.Cause(ctx))) // endAll may not have seen it

@@ -39,6 +39,7 @@ type Client interface {
 	WriteText(message []byte) error
 	Ready() bool
 	Gone() bool
+	KeepAlive(pingAfter, lostAfter int) bool
 	Close(code websocket.StatusCode, reason string) error
 	Abort()
 }

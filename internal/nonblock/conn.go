@@ -37,6 +37,7 @@ type Conn struct {
 	pending  []byte     // accepted by Write, but not yet by the kernel
 	most     int        // pending bytes at which Write fails; 0: it waits instead
 	draining bool       // the drainer runs, or the loop writes the pending bytes
+	moved    bool       // pending bytes have left since Moved was called
 	err      error      // the first failure of a write; final
 	closed   bool       // Close was called
 }
@@ -125,6 +126,15 @@ func (c *Conn) Gone() bool {
 	return err == nil && hungUp(raw)
 }
 
+// Moved reports whether bytes that were pending have left since Moved was last called.
+func (c *Conn) Moved() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	moved := c.moved
+	c.moved = false
+	return moved
+}
+
 // Full reports that a Write may wait for the peer.
 func (c *Conn) Full() bool {
 	c.mu.Lock()
@@ -202,8 +212,9 @@ func (c *Conn) drain() {
 		c.pending = nil
 		c.room.Broadcast()
 		c.mu.Unlock()
-		_, err := c.Conn.Write(batch)
+		n, err := c.Conn.Write(batch)
 		c.mu.Lock()
+		c.moved = c.moved || n > 0
 		if c.err == nil {
 			c.err = err
 		}

@@ -208,6 +208,7 @@ func (w *watched) flush() {
 	}
 	n, err := w.write(c.pending)
 	c.pending = append(c.pending[:0], c.pending[n:]...)
+	c.moved = c.moved || n > 0
 	if c.err == nil {
 		c.err = err
 	}

@@ -45,6 +45,7 @@ type Conn struct {
 	heard   atomic.Bool // Notify was called
 	flooded atomic.Bool // nothing more is read; see ErrFlood
 	closed  atomic.Bool
+	watch   watch
 	gone    atomic.Pointer[chan struct{}] // closed with the connection, for a Close that waits; nil if none does
 }
 

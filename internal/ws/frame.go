@@ -126,6 +126,7 @@ func (c *Conn) put(opcode byte, frame []byte) error {
 		err = c.under.MakeRoom(len(frame)) // here, and not in TLS: see there
 	}
 	if err == nil {
+		c.watch.spoke()
 		_, err = c.stream.Write(frame)
 	}
 	if err != nil && c.closed.Load() {

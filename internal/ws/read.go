@@ -75,16 +75,16 @@ func (c *Conn) fill() error {
 	case c.direct:
 		n, err := c.under.ReadInto(in)
 		in.w += n
-		return ended(n, err)
+		return c.ended(n, err)
 	case in.block == nil:
 		// Nothing is there: wait for the first bytes with as small a buffer as possible.
 		n, err := c.readRecord(in.tiny[:])
 		in.put(in.tiny[:max(n, 0)])
-		return ended(n, err)
+		return c.ended(n, err)
 	}
 	n, err := c.readRecord(in.take())
 	in.w += n
-	return ended(n, err)
+	return c.ended(n, err)
 }
 
 // readRecord reads from TLS: at most what one record holds. A record costs the other side as much
@@ -120,13 +120,14 @@ func (c *Conn) tryFill() (err error) {
 		}
 	}
 	c.share.bytes += n
-	return ended(n, err)
+	return c.ended(n, err)
 }
 
-// ended returns the error of a read that got n bytes.
-func ended(n int, err error) error {
+// ended notes that n bytes have come, and returns the error of the read that got them.
+func (c *Conn) ended(n int, err error) error {
 	switch {
 	case n > 0:
+		c.watch.heard()
 		return nil // the error will be returned again
 	case err == nil || errors.Is(err, io.EOF):
 		return io.ErrUnexpectedEOF // the end is unexpected without a close frame
