@@ -154,7 +154,9 @@ test("both agents are in one conversation, whose name outlives a reload", async 
   session().disconnect();
   console.write("Hello");
   await vi.waitFor(() => assert.equal(console.text.value.phase, "ready"));
-  assert.deepEqual(posted, [{ conversation_id: conversationId, inspect: true, message: "Hello" }]);
+  assert.deepEqual(posted, [
+    { conversation_id: conversationId, inspect: true, message: "Hello", time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone },
+  ]);
 
   answers[`v1/conversations/${conversationId}`] = () => Response.json({ entries: [{ at: new Date(NOW).toISOString(), side: "text", role: "user", text: "Hello" }] });
   const again = newConsole();

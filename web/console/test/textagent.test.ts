@@ -5,6 +5,8 @@ import type { VoiceError } from "@voicegw/client";
 import type { Told } from "../src/model/feed.js";
 import { TextAgent } from "../src/control/textagent.js";
 
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** A request of the page's, and the way to answer it. */
 interface Request {
   body: { conversation_id?: string; message?: string; confirmation?: { token: string; approved: boolean } };
@@ -72,7 +74,7 @@ test("one message at a time is answered", async () => {
   assert.ok(text.say("c", "Hello"));
   assert.ok(!text.say("c", "And?"), "while the first is answered");
   const first = await request(0);
-  assert.deepEqual(first.body, { conversation_id: "c", message: "Hello", inspect: true });
+  assert.deepEqual(first.body, { conversation_id: "c", message: "Hello", inspect: true, time_zone: ZONE });
   first.say({ type: "text.delta", item_id: "t", text: "Good" });
   first.done();
   await logged("answered well");
@@ -89,7 +91,7 @@ test("the answer to a question waits for its turn, and its token stands in no lo
   assert.equal(requests.length, 1);
   first.done();
   const second = await request(1);
-  assert.deepEqual(second.body, { conversation_id: "c", confirmation: { token: "cf_secret", approved: true }, inspect: true });
+  assert.deepEqual(second.body, { conversation_id: "c", confirmation: { token: "cf_secret", approved: true }, inspect: true, time_zone: ZONE });
   second.done();
   (await request(2)).done();
   await logged("answered well cf_other");
@@ -125,6 +127,6 @@ test("leaving a conversation forgets what waits in it", async () => {
   text.leave();
   await logged("answered well");
   text.say("d", "Hello");
-  assert.deepEqual((await request(1)).body, { conversation_id: "d", message: "Hello", inspect: true });
+  assert.deepEqual((await request(1)).body, { conversation_id: "d", message: "Hello", inspect: true, time_zone: ZONE });
   assert.equal(requests.length, 2);
 });
