@@ -207,9 +207,9 @@ func (s *session) observe(in orchestrator.Input, actions []orchestrator.Action, 
 	if spoke, ok := in.(orchestrator.UserSpeechStarted); ok {
 		s.spokeAt = spoke.At
 	}
-	nudged := s.state.Nudges() != s.nudges
+	nudged := int32(s.state.Nudges()) != s.nudges
 	if nudged {
-		s.nudges = s.state.Nudges()
+		s.nudges = int32(s.state.Nudges())
 		s.happened(Nudged{})
 	}
 	if s.follower.Take != nil {

@@ -124,6 +124,9 @@ type session struct {
 	// has done so. hearing guards it; it stands here because the space is free.
 	modelHears bool
 
+	// nudges is how many nudges the observer was told of. mu guards it; the space is free here, too.
+	nudges int32
+
 	// blockedUntil is set by a tool that locks the user out.
 	blockedUntil atomic.Pointer[time.Time]
 
@@ -166,10 +169,8 @@ type session struct {
 	way         *way               // to another link; nil while the session keeps its link
 	shown       *orchestrator.View // the view that an inspecting client got last; nil before the first
 
-	// What the observer was told: how much audio, how many nudges. spokeAt is when the user began to
-	// speak last.
+	// What the observer was told: how much audio. spokeAt is when the user began to speak last.
 	sounded sounded
-	nudges  int
 	spokeAt time.Time
 	// sum is what the session has used in this process, and in those before that have died.
 	sum       cost.Sum

@@ -377,6 +377,7 @@ func TestATakenOverCallHasOneCost(t *testing.T) {
 		}
 		r.conn.say(`{"type":"session.end"}`)
 		pass(5 * time.Second)
+		synctest.Wait()
 		kept := conversation.New("conv_1", "ada", "", time.Now())
 		kept.Join(time.Now(), desk.last.Entries...)
 		if got := kept.Digest().CostUSDMicros; got != 130 {

@@ -9,7 +9,7 @@ type watch struct {
 
 	// Used only by KeepAlive.
 	quiet, silent uint8 // calls in a row without anything written, or read
-	asked         bool  // since it fell silent, the other side has had a ping to answer or bytes to acknowledge
+	asked         bool  // since it fell silent, the other side has had a ping to answer
 }
 
 // spoke and heard note that bytes are written, and that bytes have been read. They run for each
@@ -45,8 +45,7 @@ func (c *Conn) KeepAlive(pingAfter, lostAfter int) bool {
 	} else if int(w.quiet) < pingAfter {
 		w.quiet++
 	}
-	w.asked = w.asked || !ready
-	if int(w.silent) >= lostAfter && w.asked {
+	if int(w.silent) >= lostAfter && (w.asked || !ready) {
 		return false
 	}
 	if (int(w.quiet) >= pingAfter || int(w.silent) >= pingAfter && !w.asked) && c.tryPing() {

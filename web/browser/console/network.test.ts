@@ -57,6 +57,8 @@ describe.concurrent("a call", () => {
     expect(console.hasSaid("Reconnecting")).toBe(false);
     await visitor.pass(200);
     await console.says("Reconnecting");
+    await console.call.getByText("What you say is kept.").waitFor();
+    await visitor.pass(14_000);
     await console.call.getByText("What you say now is not heard.").waitFor();
     expect([await lamp.getAttribute("data-state"), await lamp.innerText()]).toEqual(["reconnecting", "Reconnecting"]);
     gateway.front.away = false;
