@@ -64,7 +64,7 @@ describe.concurrent("the test of the devices", () => {
   test("says what to do where the microphone is blocked, and hears once it is allowed", async () => {
     const { console, test, close } = await settings({ microphone: false });
     await console.press("Test the microphone", test);
-    await console.shows(test, "The microphone is blocked. Allow it in the address bar.");
+    await console.shows(test, "The microphone is blocked. Allow it in the address bar, then turn it on again.");
     await console.visitor.allow(true);
     await console.press("Test the microphone", test);
     await console.shows(test, "You are heard.");
