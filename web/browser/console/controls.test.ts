@@ -164,7 +164,7 @@ describe.concurrent("without a voice", () => {
     await console.line("What can I do for you?");
     await console.press("Start talking");
     const visit = await gateway.welcome();
-    await console.call.getByText("This page's address is not secure.").waitFor();
+    await console.call.getByText("This page's address is not secure").waitFor();
     await console.type("Hello");
     await visit.next("input.text");
     visit.send({ type: "transcript", turn: 1, id: "a1", role: "assistant", text: "Good day.", final: true, started_at: new Date().toISOString() });

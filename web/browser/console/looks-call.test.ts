@@ -183,6 +183,7 @@ describe.concurrent("a call", () => {
     const visit = await gateway.welcome();
     await console.says("Listening");
     gateway.refusing = 503;
+    console.visitor.expect(/Failed to load resource: .* 503/); // the page asks why a handshake failed
     visit.cut();
     await console.says("Reconnecting");
     await console.visitor.stopTime();

@@ -105,20 +105,15 @@ describe.concurrent("a connection that is cut for three seconds", () => {
     return { gateway, page, said, before: visit.heard(), after: again.heard(), stats: await stats() };
   }
 
-  test("while the user speaks loses what is older than two seconds, and nothing else", async () => {
+  test("while the user speaks costs no word, and the page says that it was away", async () => {
     const { gateway, page, said, before, after, stats } = await cutWhileSpeaking(3000);
     const { lostMs } = await page.next("reconnected");
-    expect(stats.droppedOffline).toBeGreaterThan(0);
-    expect(stats.audioFramesKept).toBe(100);
-    const first = likeness(before, said.subarray(0, 16000), 16000);
-    const from = before.length + stats.droppedOffline * FRAME - first.begins + 1600;
-    const second = likeness(after, said.subarray(from), 16000);
-    console.log(`gone for ${lostMs} ms, lost ${stats.droppedOffline * 20} ms: correlation ${first.correlation.toFixed(4)} before, ${second.correlation.toFixed(4)} after (${((said.length - from) / 16000).toFixed(1)} s)`);
-    expect(first.correlation).toBeGreaterThan(0.98);
-    expect(second.correlation).toBeGreaterThan(0.98);
-    // The first sample that is compared lies 100 ms behind what was kept.
-    expect(Math.abs(second.begins - 1600), "samples between what the page says that it has lost and what is missing").toBeLessThan(FRAME);
-    expect(second.lostMs, "between what was kept and what was said then").toBeLessThan(100);
+    const alike = likeness(Int16Array.from([...before, ...after]), said, 16000);
+    console.log(`gone for ${lostMs} ms: correlation ${alike.correlation.toFixed(4)}, lost ${alike.lostMs.toFixed(0)} ms, kept ${stats.audioFramesKept * 20} ms`);
+    expect(alike.correlation).toBeGreaterThan(0.98);
+    expect(alike.lostMs).toBeLessThan(100);
+    expect(stats.droppedOffline).toBe(0);
+    expect(stats.audioFramesKept).toBeGreaterThan(100);
     await page.leave();
     await gateway.close();
   });
