@@ -2,7 +2,7 @@
 # script in scripts/.
 
 .DEFAULT_GOAL := help
-.PHONY: help image run build tools test lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck vulndb third-party clean
+.PHONY: help image run build tools test count lint fmt unit model chaos cluster damage load rotations soak fuzz stress bench bench-floods bench-traces bench-compare bench-web web test-clients newer vulncheck vulndb third-party clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ tools: build ## Check the tools in tools/ and build them into bin/voicegw
 
 test: ## All that CI runs: lint, tests with the race detector, fuzzing what changed, client tests
 	./scripts/test
+
+count: ## The size of the code and the docs, and the limits
+	@go run ./scripts/count
 
 lint: ## Formatting and the pinned linters
 	./scripts/lint
