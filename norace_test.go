@@ -15,7 +15,7 @@ import (
 // norace is the command of scripts/test-norace.sh: the names that it looks for in those of tests, and the packages.
 var norace = regexp.MustCompile(`\ngo test .* -run '([^']+)' \\\n\t(.*)\n$`)
 
-// TestWhatTheRaceDetectorLeavesOutRuns: each test that asks internal/race whether the race detector is on, to
+// TestWhatTheRaceDetectorLeavesOutRuns: each test that asks internal/testutil whether the race detector is on, to
 // skip itself or some of its cases, is run without the detector by scripts/test-norace.sh; and whatever the
 // script names belongs to such a test.
 func TestWhatTheRaceDetectorLeavesOutRuns(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWhatTheRaceDetectorLeavesOutRuns(t *testing.T) {
 	}
 }
 
-// asksForRaceDetector returns the tests of a file that use the package internal/race.
+// asksForRaceDetector returns the tests of a file that ask for the race detector.
 func asksForRaceDetector(t *testing.T, file string) (tests []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -66,7 +66,7 @@ func asksForRaceDetector(t *testing.T, file string) (tests []string) {
 				return true
 			}
 			x, ok := s.X.(*ast.Ident)
-			asks = asks || ok && x.Name == "race" && (s.Sel.Name == "Enabled" || s.Sel.Name == "Sample")
+			asks = asks || ok && x.Name == "testutil" && (s.Sel.Name == "RaceEnabled" || s.Sel.Name == "SampleUnderRace")
 			return true
 		})
 		if asks {

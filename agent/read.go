@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/internal/shorten"
 	"voicegw/internal/strict"
+	"voicegw/internal/textutil"
 	"voicegw/registry/document"
 )
 
@@ -255,7 +255,7 @@ func (d *Draft) budget(n *yaml.Node, what string, b *Budget) {
 }
 
 // clip bounds what a problem repeats of a document.
-func clip(s string) string { return shorten.To(s, 80) }
+func clip(s string) string { return textutil.Shorten(s, 80) }
 
 // quoted lists names for a problem.
 func quoted(names []string, most int) string {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // lineOf is a record's line.
@@ -65,7 +65,7 @@ func idsOf(t *testing.T, path string) ([]string, Report) {
 // nextMS waits until two full files get different names.
 func nextMS(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
-	await.True(t, "the next ms", func() bool { return time.Now().Truncate(time.Millisecond).After(now) })
+	testutil.WaitUntil(t, "the next ms", func() bool { return time.Now().Truncate(time.Millisecond).After(now) })
 }
 
 // compressFull compresses the full files, as somebody may who collects them.
@@ -144,7 +144,7 @@ func TestKeep(t *testing.T) {
 		nextMS(t)
 		write(t, f, i, i+1)
 	}
-	await.True(t, "the removal", func() bool { names, err := Files(path); return err == nil && len(names) == 3 })
+	testutil.WaitUntil(t, "the removal", func() bool { names, err := Files(path); return err == nil && len(names) == 3 })
 	ids, _ := idsOf(t, path)
 	same(t, "the audit", ids, calls(5, 8))
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/registry"
 )
 
@@ -151,7 +151,7 @@ func calls(from, to int) []string {
 
 func mustClose(t *testing.T, l *Log) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.WaitLimit)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {
 		t.Error(err)

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"voicegw/conversation"
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -115,7 +115,7 @@ func (r Request) says() bool { return r.Message != "" || len(r.Parts) > 0 }
 
 // hasContent reports whether a person sees anything in the message: a text that is not blank, or an image.
 func (r Request) hasContent() bool {
-	return !blank.Is(r.Message) || slices.ContainsFunc(r.Parts, func(p Part) bool { return p.Image != "" || !blank.Is(p.Text) })
+	return !textutil.IsBlank(r.Message) || slices.ContainsFunc(r.Parts, func(p Part) bool { return p.Image != "" || !textutil.IsBlank(p.Text) })
 }
 
 // hasImages reports whether there is an image anywhere in the request.

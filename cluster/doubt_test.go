@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/store"
@@ -92,7 +92,7 @@ func TestATakeoverInDoubtIsSettled(t *testing.T) {
 			t.Cleanup(n.Close)
 			hash := sha256.Sum256([]byte("the token"))
 			p := first.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000})
-			await.Closed(t, "the session is entered", p.Written())
+			testutil.WaitClosed(t, "the session is entered", p.Written())
 			if tc.given {
 				if err := p.Give(t.Context(), store.Checkpoint{Turn: 3}); err != nil {
 					t.Fatal(err)
@@ -103,7 +103,7 @@ func TestATakeoverInDoubtIsSettled(t *testing.T) {
 				t.Fatalf("the session was taken, %v", err)
 			}
 			var taken *session.Taken
-			await.True(t, "the session is taken", func() bool {
+			testutil.WaitUntil(t, "the session is taken", func() bool {
 				is, err := n.Take(t.Context(), visitor)
 				if err != nil && !errors.Is(err, session.ErrElsewhere) {
 					t.Fatalf("the client is told %v", err)
@@ -139,7 +139,7 @@ func TestASessionThatCannotGoOnIsGivenBack(t *testing.T) {
 	t.Cleanup(n.Close)
 	hash := sha256.Sum256([]byte("the token"))
 	p := first.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000})
-	await.Closed(t, "the session is entered", p.Written())
+	testutil.WaitClosed(t, "the session is entered", p.Written())
 	visitor := session.Visitor{Start: &protocol.Start{InputRate: 16000, OutputRate: 24000, Resume: &protocol.Resume{SessionID: "voice-1", Token: "the token"}}}
 	taken, err := n.Take(t.Context(), visitor)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestASessionThatCannotGoOnIsGivenBack(t *testing.T) {
 	if err := taken.Place.Return(late); err == nil {
 		t.Fatal("it was given back although the store has not answered")
 	}
-	await.True(t, "the session is taken again", func() bool {
+	testutil.WaitUntil(t, "the session is taken again", func() bool {
 		is, err := n.Take(t.Context(), visitor)
 		if err != nil && !errors.Is(err, session.ErrElsewhere) {
 			t.Fatalf("the client is told %v", err)
@@ -172,11 +172,11 @@ func TestGivenUpInDoubt(t *testing.T) {
 			address := strings.TrimPrefix(startNATS(t).ClientURL(), "nats://")
 			first, kept := nodeAt(t, address)
 			other, _ := nodeAt(t, address)
-			first.keepTime = await.Limit
+			first.keepTime = testutil.WaitLimit
 			hash := sha256.Sum256([]byte("the token"))
 			p := first.newPlace(store.SessionRecord{ID: "voice-1", User: "ada", State: store.SessionLive, TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000}, nil)
 			p.Update(func(*store.SessionRecord) {})
-			await.Closed(t, "the session is entered", p.Written())
+			testutil.WaitClosed(t, "the session is entered", p.Written())
 			p.mu.Lock()
 			owned, record := p.owned, p.record()
 			p.mu.Unlock()
@@ -215,7 +215,7 @@ func TestLostWhileItIsGivenUp(t *testing.T) {
 	n, _ := nodeAt(t, address)
 	p := n.newPlace(store.SessionRecord{ID: "voice-1", User: "ada", State: store.SessionLive}, nil)
 	p.Update(func(*store.SessionRecord) {})
-	await.Closed(t, "the session is entered", p.Written())
+	testutil.WaitClosed(t, "the session is entered", p.Written())
 	p.WhenLost(func() { t.Error("somebody is told beside the caller") })
 	p.mu.Lock()
 	p.writing = make(chan struct{}) // a write that the store does not answer
@@ -223,7 +223,7 @@ func TestLostWhileItIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	given := make(chan error, 1)
 	go func() { given <- p.Give(ctx, store.Checkpoint{Turn: 3}) }()
-	await.True(t, "it is being given up", func() bool {
+	testutil.WaitUntil(t, "it is being given up", func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.over

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/store"
@@ -54,7 +54,7 @@ func TestAClientThatIsGoneIsNotCarried(t *testing.T) {
 			conn := make(chan *protocol.Conn, 1)
 			holds := func(string) bool {
 				if tc.leavesAsking {
-					await.True(t, "the client is gone", (<-conn).Gone)
+					testutil.WaitUntil(t, "the client is gone", (<-conn).Gone)
 				}
 				return true
 			}
@@ -73,7 +73,7 @@ func TestAClientThatIsGoneIsNotCarried(t *testing.T) {
 				}
 				conn <- c
 				if tc.leavesFor {
-					k.asked = func() { await.True(t, "the client is gone", c.Gone) }
+					k.asked = func() { testutil.WaitUntil(t, "the client is gone", c.Gone) }
 				}
 				resume := &protocol.Resume{SessionID: "voice-1", Token: "t"}
 				carried <- n.Carry(context.WithoutCancel(r.Context()), session.Visitor{Addr: netip.MustParseAddr("192.0.2.7"), Origin: "https://a.example", Start: &protocol.Start{InputRate: 24000, OutputRate: 24000, Resume: resume}}, c)
@@ -90,7 +90,7 @@ func TestAClientThatIsGoneIsNotCarried(t *testing.T) {
 				if is == leaves || came.Load() > 0 == leaves {
 					t.Errorf("it was carried: %t; the owner has seen %d", is, came.Load())
 				}
-			case <-time.After(await.Limit):
+			case <-time.After(testutil.WaitLimit):
 				t.Fatal("the client still waits")
 			}
 			n.Close()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/session"
 	"voicegw/store"
 )
@@ -20,7 +20,7 @@ func TestLostSessions(t *testing.T) {
 	two, _ := nodeAt(t, direct)
 	for n, id := range map[*Node]string{gone: "voice-1", one: "voice-2"} {
 		p := n.Enter(store.SessionRecord{ID: id, User: "ada"})
-		await.Closed(t, "the session is entered", p.Written())
+		testutil.WaitClosed(t, "the session is entered", p.Written())
 		p.Note(store.Checkpoint{At: time.Now(), Turn: 3})
 		if err := p.Keep(t.Context()); err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestLostSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found session.Lost
-	await.True(t, "the session is lost", func() bool {
+	testutil.WaitUntil(t, "the session is lost", func() bool {
 		lost, err := two.Lost(t.Context())
 		if err != nil || len(lost) != 1 || lost[0].Ended || lost[0].Record.ID != "voice-1" {
 			return false

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/internal/await"
 	"voicegw/internal/faultproxy"
+	"voicegw/internal/testutil"
 	"voicegw/session"
 	"voicegw/store"
 )
@@ -29,9 +29,9 @@ func TestARecordKeepsItsState(t *testing.T) {
 		r, err = kept.Directory().Find(t.Context(), "voice-1")
 		return r
 	}
-	await.True(t, "the session is entered", func() bool { return found().ID != "" })
+	testutil.WaitUntil(t, "the session is entered", func() bool { return found().ID != "" })
 	p.Update(func(r *store.SessionRecord) { r.TokenHashes = []string{"hash"} })
-	await.True(t, "its token is written", func() bool { return len(found().TokenHashes) == 1 || err != nil })
+	testutil.WaitUntil(t, "its token is written", func() bool { return len(found().TokenHashes) == 1 || err != nil })
 	if r := found(); err != nil || r.State != store.SessionLive || r.Node != is.Node().ID || r.Epoch != 1 {
 		t.Errorf("the record is %+v, %v", r, err)
 	}
@@ -104,7 +104,7 @@ func TestWritten(t *testing.T) {
 	}
 	written := func(what string, p session.Place, hashes int) {
 		t.Helper()
-		await.Closed(t, what+" is written", p.Written())
+		testutil.WaitClosed(t, what+" is written", p.Written())
 		if r, err := kept.Directory().Find(t.Context(), "voice-1"); err != nil || len(r.TokenHashes) != hashes {
 			t.Errorf("%s is said to be written, and the record is %+v, %v", what, r, err)
 		}
@@ -122,7 +122,7 @@ func TestWritten(t *testing.T) {
 	default:
 	}
 	do(faultproxy.Command{Do: faultproxy.Heal})
-	await.Closed(t, "the first record is written", first)
+	testutil.WaitClosed(t, "the first record is written", first)
 	written("what was changed meanwhile", p, 2)
 	for i := range 20 {
 		p.Update(another)
@@ -132,7 +132,7 @@ func TestWritten(t *testing.T) {
 	p.Update(another)
 	waits := p.Written()
 	p.Leave()
-	await.Closed(t, "nobody waits", waits)
-	await.Closed(t, "nobody waits later", p.Written())
+	testutil.WaitClosed(t, "nobody waits", waits)
+	testutil.WaitClosed(t, "nobody waits later", p.Written())
 	do(faultproxy.Command{Do: faultproxy.Heal})
 }

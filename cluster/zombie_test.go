@@ -13,8 +13,8 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/internal/await"
 	"voicegw/internal/faultproxy"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/store"
@@ -32,7 +32,7 @@ func startNATS(t *testing.T) *natsserver.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(await.Limit) {
+	if !s.ReadyForConnections(testutil.WaitLimit) {
 		t.Fatal("the NATS server does not start")
 	}
 	return s
@@ -71,12 +71,12 @@ func TestAZombieNode(t *testing.T) {
 	p := zombie.Enter(store.SessionRecord{ID: "voice-1", User: "ada", TokenHashes: []string{hex.EncodeToString(hash[:])}, InputRate: 16000, OutputRate: 24000})
 	var lost atomic.Bool
 	p.WhenLost(func() { lost.Store(true) })
-	await.True(t, "the session is entered", func() bool {
+	testutil.WaitUntil(t, "the session is entered", func() bool {
 		_, err := kept.Directory().Find(t.Context(), "voice-1")
 		return err == nil
 	})
 	p.Note(store.Checkpoint{At: time.Now(), Turn: 3})
-	await.True(t, "the checkpoint is written", func() bool {
+	testutil.WaitUntil(t, "the checkpoint is written", func() bool {
 		c, err := kept.Checkpoints().Load(t.Context(), "voice-1")
 		return err == nil && c.Turn == 3
 	})
@@ -91,7 +91,7 @@ func TestAZombieNode(t *testing.T) {
 		InputRate: 16000, OutputRate: 24000, Resume: &protocol.Resume{SessionID: "voice-1", Token: "the token", LastSeq: 1},
 	}}
 	var taken *session.Taken
-	await.True(t, "the other node has taken the session", func() bool {
+	testutil.WaitUntil(t, "the other node has taken the session", func() bool {
 		sure := p.Sure()
 		is, err := other.Take(t.Context(), visitor)
 		switch {
@@ -119,17 +119,17 @@ func TestAZombieNode(t *testing.T) {
 	if err := proxy.Do(faultproxy.Command{Do: faultproxy.Heal}); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the zombie knows that the session is lost", lost.Load)
+	testutil.WaitUntil(t, "the zombie knows that the session is lost", lost.Load)
 	if p.Sure() {
 		t.Error("a node is sure of a session that it has lost")
 	}
 	p.Note(store.Checkpoint{At: time.Now(), Turn: 99})
-	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
+	ctx, cancel := context.WithTimeout(t.Context(), testutil.WaitLimit)
 	defer cancel()
 	if err := p.Give(ctx, store.Checkpoint{At: time.Now(), Turn: 99}); err == nil {
 		t.Error("a session was given up that another node has")
 	}
-	await.True(t, "the next owner's checkpoint is written", func() bool {
+	testutil.WaitUntil(t, "the next owner's checkpoint is written", func() bool {
 		c, err := kept.Checkpoints().Load(t.Context(), "voice-1")
 		if err == nil && c.Turn == 99 {
 			t.Fatal("the zombie has written a checkpoint")

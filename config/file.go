@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/internal/misspelt"
+	"voicegw/internal/textutil"
 )
 
 // parseFile reads a YAML file into the configuration. It walks the nodes itself,
@@ -118,7 +118,7 @@ func (w walker) unknown(prefix string, key *yaml.Node, names []string) {
 		w.problem(key, "%s %s", prefix+key.Value, text)
 		return
 	}
-	meant := misspelt.Nearest(key.Value, names)
+	meant := textutil.Nearest(key.Value, names)
 	if meant != "" {
 		meant = prefix + meant
 	} else {

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"voicegw/config/setting"
-	"voicegw/internal/misspelt"
+	"voicegw/internal/textutil"
 	"voicegw/transport"
 	"voicegw/transport/wires"
 )
@@ -212,7 +212,7 @@ func (l *loader) readEnv() {
 	}
 	for name := range vars {
 		if strings.HasPrefix(name, envPrefix) && !known[name] && !serviceLink(name) {
-			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw and was ignored.%s", name, didYouMean(misspelt.Nearest(name, slices.Sorted(maps.Keys(known))))))
+			l.warnings = append(l.warnings, fmt.Sprintf("The environment variable %s is not a setting of voicegw and was ignored.%s", name, didYouMean(textutil.Nearest(name, slices.Sorted(maps.Keys(known))))))
 		}
 	}
 	slices.Sort(l.warnings)
@@ -240,7 +240,7 @@ func (l *loader) readFlags() {
 			continue
 		}
 		if _, ok := l.fields[f.Key]; !ok {
-			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(misspelt.Nearest(f.Key, l.keys)))
+			l.problems.add(f.Name, "There is no setting %s.%s", quote(f.Key), didYouMean(textutil.Nearest(f.Key, l.keys)))
 			continue
 		}
 		l.set(f.Name, f.Key, f.Value)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"voicegw/config/setting"
-	"voicegw/internal/misspelt"
+	"voicegw/internal/textutil"
 	"voicegw/transport"
 )
 
@@ -193,7 +193,7 @@ func (l *loader) settleProviders() {
 			continue
 		case w == nil:
 			l.bad(prefix+"wire", "%swire must be one of %s, not %s.%s",
-				prefix, strings.Join(known, ", "), quote(p.Wire), didYouMean(misspelt.Nearest(p.Wire, known)))
+				prefix, strings.Join(known, ", "), quote(p.Wire), didYouMean(textutil.Nearest(p.Wire, known)))
 			continue
 		}
 		for _, setting := range l.wireSettings() {
@@ -211,7 +211,7 @@ func (l *loader) settleProviders() {
 
 // nearestProvider returns the setting that was probably meant by a provider's name.
 func nearestProvider(name string, known []string) string {
-	if meant := misspelt.Nearest(name, known); meant != "" {
+	if meant := textutil.Nearest(name, known); meant != "" {
 		return providersPrefix + meant
 	}
 	return ""

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"voicegw/config/setting"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/transport/wires"
 )
 
@@ -278,7 +278,7 @@ func TestPairs(t *testing.T) {
 	var of sync.WaitGroup
 	rows := make([][]string, len(keys))
 	for i, reloads := range keys {
-		if !Reloads(reloads) || race.Enabled && i%8 != 0 {
+		if !Reloads(reloads) || testutil.RaceEnabled && i%8 != 0 {
 			continue
 		}
 		of.Go(func() {
@@ -292,7 +292,7 @@ func TestPairs(t *testing.T) {
 		})
 	}
 	of.Wait()
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		return
 	}
 	got := strings.Join(slices.Compact(slices.Concat(rows...)), "\n") + "\n"

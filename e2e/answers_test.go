@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -66,7 +66,7 @@ func (tp *tap) answers(t testing.TB) []given {
 func (tp *tap) waitAnswers(t testing.TB, many int) []given {
 	t.Helper()
 	var got []given
-	await.True(t, "the answers of the tools", func() bool {
+	testutil.WaitUntil(t, "the answers of the tools", func() bool {
 		got = tp.answers(t)
 		return len(got) >= many
 	})

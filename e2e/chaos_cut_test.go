@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"voicegw/gateway"
-	"voicegw/internal/await"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/testutil"
 )
 
 // cutter holds connections, to be closed all at once.
@@ -151,6 +151,6 @@ func TestACutReachesWhatALoopWatches(t *testing.T) {
 			t.Errorf("the peer got %q, %v", said, err)
 		}
 	}()
-	await.Closed(t, "the peer's connection", ended)
+	testutil.WaitClosed(t, "the peer's connection", ended)
 	c.close()
 }

@@ -17,9 +17,9 @@ import (
 	"voicegw/audit"
 	"voicegw/cluster"
 	"voicegw/gateway"
-	"voicegw/internal/await"
 	"voicegw/internal/faultproxy"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
 	"voicegw/registry"
@@ -143,7 +143,7 @@ func (ch *chaos) openNATS() {
 	}
 	s.Start()
 	ch.nats = s
-	if !s.ReadyForConnections(await.Limit) {
+	if !s.ReadyForConnections(testutil.WaitLimit) {
 		ch.t.Fatal("the NATS server does not start")
 	}
 }
@@ -166,7 +166,7 @@ func (ch *chaos) newNode() (*chaosNode, error) {
 // patiently does what a store that answers too late has refused again, as a service manager would.
 func patiently(do func() error) error {
 	for began := time.Now(); ; {
-		if err := do(); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > await.Limit {
+		if err := do(); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > testutil.WaitLimit {
 			return err
 		}
 	}

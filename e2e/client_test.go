@@ -14,13 +14,13 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
 // patience is how long a story waits for its next event before it says what it has waited
 // for. It is no bound: what does not come at all is what it is there for.
-const patience = await.Limit
+const patience = testutil.WaitLimit
 
 // happening is one thing that came from the gateway, in order.
 type happening struct {

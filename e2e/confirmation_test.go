@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
@@ -308,7 +308,7 @@ func TestApprovalByTheAPI(t *testing.T) {
 		later := c.proposed(t)
 		c.say(&protocol.End{})
 		c.ended()
-		await.True(t, "the session is over", func() bool { return st.manager.Running() == 0 })
+		testutil.WaitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
 		a := post(later.Token, `,"approved":true`, http.StatusOK)
 		env, _ := a["envelope"].(map[string]any)
 		if a["told"] != false || env["ok"] != true {

@@ -21,8 +21,7 @@ import (
 	"voicegw/audio/audiotest"
 	"voicegw/auth"
 	"voicegw/gateway"
-	"voicegw/internal/pipenet"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -177,8 +176,8 @@ func converse(t *testing.T, wire string, tm *tamperer, questions ...string) (ans
 		}
 		provider := sim.New(o)
 		var served sync.WaitGroup
-		serve := func(h http.Handler) (*pipenet.Listener, *http.Client) {
-			l := pipenet.Listen()
+		serve := func(h http.Handler) (*testutil.PipeListener, *http.Client) {
+			l := testutil.ListenPipe()
 			srv := &http.Server{Handler: h, ConnContext: gateway.ConnContext}
 			served.Go(func() { _ = srv.Serve(l) })
 			tr := &http.Transport{DialContext: l.Dial, DisableKeepAlives: true}
@@ -406,7 +405,7 @@ func TestFieldsOfOtherTypes(t *testing.T) {
 			t.Logf("%d changes; seed %d", len(changes), seed)
 			rand.New(rand.NewPCG(seed, 0)).Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 			if os.Getenv("FIELDS") != "all" {
-				changes = changes[:min(race.Sample(fieldSample), len(changes))]
+				changes = changes[:min(testutil.SampleUnderRace(fieldSample), len(changes))]
 			}
 			for _, c := range changes {
 				judge(t, wire, c.field, c.by)

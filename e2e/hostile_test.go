@@ -30,7 +30,7 @@ import (
 	"voicegw/client/talk"
 	"voicegw/internal/bounded"
 	loadprocess "voicegw/internal/process"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/transport"
 	"voicegw/transport/gemini"
@@ -317,7 +317,7 @@ func chatAttacks() []attack {
 // answers that do not stop; each ends with an error that says why, and takes little
 // memory. go test ./e2e -run TestHostileAnswers -v prints how much.
 func TestHostileAnswers(t *testing.T) {
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		t.Skip("the race detector keeps memory of its own, and reads these answers for minutes; scripts/test-norace.sh runs this test without it")
 	}
 	clients := []struct {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
 	"voicegw/registry"
@@ -48,7 +48,7 @@ func killedInTheMiddle(t *testing.T, tp *tap, set processSetting) {
 	first := startProcess(t, tp, holding)
 	first.startAs(t, "ada").say(&protocol.InputText{Text: "book noon"})
 	const done = `book {"name":"Ada","time":"noon"}`
-	await.True(t, "the side effect", func() bool { return slices.Contains(first.effects(t), done) })
+	testutil.WaitUntil(t, "the side effect", func() bool { return slices.Contains(first.effects(t), done) })
 	first.kill(t)
 
 	second := startProcess(t, tp, set)
@@ -164,7 +164,7 @@ func killedBeforeTheAnswer(t *testing.T, tp *tap, set processSetting) {
 	c := first.startAs(t, "ada")
 	asked := c.proposed(t)
 	c.resolve(asked.Token, true)
-	await.True(t, "the payment", func() bool { return slices.Contains(first.effects(t), "pay "+paid) })
+	testutil.WaitUntil(t, "the payment", func() bool { return slices.Contains(first.effects(t), "pay "+paid) })
 	first.kill(t)
 
 	second := startProcess(t, tp, set)

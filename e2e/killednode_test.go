@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -25,7 +25,7 @@ func natsServer(t *testing.T) (url string) {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(await.Limit) {
+	if !s.ReadyForConnections(testutil.WaitLimit) {
 		t.Fatal("the NATS server does not start")
 	}
 	return s.ClientURL()
@@ -98,7 +98,7 @@ func TestKilledNodeKeepsWhatWasSpoken(t *testing.T) {
 					t.Errorf("%s: %s", text, m.Error)
 				}
 				// It is there while the call goes on.
-				await.True(t, "what was said is kept", func() bool {
+				testutil.WaitUntil(t, "what was said is kept", func() bool {
 					status, _ := second.http(t, http.MethodGet, "/v1/conversations/c-7", "")
 					return status == http.StatusOK && len(users(second.conversation(t, "c-7"))) == i+1
 				})

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/store"
 )
 
@@ -228,7 +228,7 @@ func TestKilledInAMessage(t *testing.T) {
 				}()
 				switch at {
 				case inTheTool:
-					await.True(t, "the effect", func() bool { return slices.Equal(first.effects(t), want.before) })
+					testutil.WaitUntil(t, "the effect", func() bool { return slices.Equal(first.effects(t), want.before) })
 				case afterTheAnswer:
 					if err := <-answered; err != nil {
 						t.Fatal(err)
@@ -294,7 +294,7 @@ func TestKilledWhileAMessageAsks(t *testing.T) {
 			}()
 			<-model.reached
 			was := ""
-			await.True(t, "the question", func() bool { was = tokens.FindString(told.String()); return was != "" })
+			testutil.WaitUntil(t, "the question", func() bool { was = tokens.FindString(told.String()); return was != "" })
 			first.kill(t)
 			<-over
 
@@ -337,7 +337,7 @@ func TestApprovedInTheFirstTurn(t *testing.T) {
 	}()
 	<-model.reached
 	token := ""
-	await.True(t, "the question", func() bool { token = tokens.FindString(told.String()); return token != "" })
+	testutil.WaitUntil(t, "the question", func() bool { token = tokens.FindString(told.String()); return token != "" })
 	if status, body := st.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+token+`","approved":true}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -377,7 +377,7 @@ func TestKilledBeforeItWasTold(t *testing.T) {
 			t.Error("the approval was answered by a killed gateway")
 		}
 	}()
-	await.True(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
+	testutil.WaitUntil(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
 	first.kill(t)
 	<-over
 

@@ -13,7 +13,7 @@ import (
 
 	"voicegw/client/talk"
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator/execute"
 	"voicegw/protocol"
 	"voicegw/store"
@@ -63,9 +63,9 @@ func TestKilledAfterAnApproval(t *testing.T) {
 			var done []string
 			if story.begun {
 				done = []string{"pay " + paid}
-				await.True(t, "the payment", func() bool { return slices.Equal(first.effects(t), done) })
+				testutil.WaitUntil(t, "the payment", func() bool { return slices.Equal(first.effects(t), done) })
 			} else {
-				await.True(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
+				testutil.WaitUntil(t, "the approval", func() bool { return strings.Contains(first.said.String(), heldMark) })
 			}
 			first.kill(t)
 			if err := <-answered; err == nil {
@@ -117,7 +117,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	c := first.startAs(t, "ada")
 	asked := c.proposed(t)
 	c.resolve(asked.Token, true)
-	await.True(t, "the first payment", func() bool { return len(first.records(t, "pay")) == 2 })
+	testutil.WaitUntil(t, "the first payment", func() bool { return len(first.records(t, "pay")) == 2 })
 	w := first.wrote(t, talk.TextTurn{Message: "pay"})
 	token := only[*protocol.ConfirmationRequest](t, w).Token
 	first.wrote(t, talk.TextTurn{ConversationID: w.done.ConversationID, Confirmation: &talk.TextAnswer{Token: token, Approved: true}})

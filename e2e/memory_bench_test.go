@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -136,7 +136,7 @@ func BenchmarkSessionMemory(b *testing.B) {
 // keep (docs/capacity.md), and what beginning one allocates. On a busy machine a session also holds
 // audio that waits, which only adds; so the smallest figure of a few measurements counts.
 func TestASessionStaysSmall(t *testing.T) {
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		t.Skip("the race detector keeps memory of its own; scripts/test-norace.sh runs this test without it")
 	}
 	const tries = 5

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
@@ -240,7 +240,7 @@ func TestBadClients(t *testing.T) {
 	t.Run("vanishes", func(t *testing.T) {
 		c := st.start(t, 16000)
 		c.conn.Abort()
-		await.True(t, "the session is over", func() bool { return st.manager.Running() == 0 })
+		testutil.WaitUntil(t, "the session is over", func() bool { return st.manager.Running() == 0 })
 	})
 	t.Run("stops reading", func(t *testing.T) {
 		slow := newStack(t, "gemini", setting{limits: session.Limits{SlowClient: time.Second}, speed: 50, firstAudioMS: 10})
@@ -267,7 +267,7 @@ func TestBadClients(t *testing.T) {
 				break
 			}
 		}
-		await.True(t, "the slow client is gone", func() bool { return slow.manager.Running() == 0 })
+		testutil.WaitUntil(t, "the slow client is gone", func() bool { return slow.manager.Running() == 0 })
 		stillWorks(t, slow)
 	})
 }

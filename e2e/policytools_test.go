@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/registry"
 	"voicegw/registry/adapter"
 	"voicegw/registry/registrytest"
@@ -235,7 +235,7 @@ func (s *stage) runs(tool string) []string {
 // before the goroutine of its tool has noticed.
 func (s *stage) waitStops(t testing.TB, tool string, times int) {
 	t.Helper()
-	await.True(t, tool+" was stopped", func() bool { return s.stops(tool) == times })
+	testutil.WaitUntil(t, tool+" was stopped", func() bool { return s.stops(tool) == times })
 }
 
 // stops is how many runs of a tool were stopped.

@@ -12,7 +12,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/gateway"
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -119,7 +119,7 @@ func newProgressing(t *testing.T, wire, model string) *progressing {
 
 // inMemory serves h, and returns a client that reaches it.
 func inMemory(t *testing.T, h http.Handler) *http.Client {
-	l := pipenet.Listen()
+	l := testutil.ListenPipe()
 	srv := &http.Server{Handler: h, ConnContext: gateway.ConnContext}
 	var served sync.WaitGroup
 	served.Go(func() { _ = srv.Serve(l) })

@@ -15,10 +15,10 @@ import (
 	"voicegw/audit"
 	"voicegw/auth"
 	"voicegw/gateway"
-	"voicegw/internal/await"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/session"
 	"voicegw/sim"
@@ -207,7 +207,7 @@ func newSim(t testing.TB, set setting) http.Handler {
 	s := sim.New(opts)
 	t.Cleanup(func() {
 		// Close waits for ten seconds, which closing a connection may take whose peer does not answer.
-		await.True(t, "the simulator's connections have ended", func() bool { return s.Close() == nil })
+		testutil.WaitUntil(t, "the simulator's connections have ended", func() bool { return s.Close() == nil })
 	})
 	return s
 }

@@ -14,8 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/await"
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 )
 
 // tap stands between the gateway and the provider and keeps what the gateway
@@ -55,7 +54,7 @@ func newServer(h http.Handler, timed bool) (*httptest.Server, *http.Client) {
 		return srv, http.DefaultClient
 	}
 	_ = srv.Listener.Close()
-	in := pipenet.Listen()
+	in := testutil.ListenPipe()
 	srv.Listener = in
 	return srv, &http.Client{Transport: &http.Transport{DialContext: in.Dial, DisableKeepAlives: true}}
 }
@@ -168,7 +167,7 @@ func (tp *tap) note(data []byte) {
 func (tp *tap) wait(t testing.TB, what string, fits func(map[string]any) bool) map[string]any {
 	t.Helper()
 	var found map[string]any
-	await.True(t, "the gateway says "+what+" to the provider", func() bool {
+	testutil.WaitUntil(t, "the gateway says "+what+" to the provider", func() bool {
 		all := tp.all()
 		i := slices.IndexFunc(all, fits)
 		if i >= 0 {

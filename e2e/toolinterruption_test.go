@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"voicegw/audit"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/registry"
@@ -249,7 +249,7 @@ rules:
 		c := st.startAs(t, "ada")
 		c.say(&protocol.InputText{Text: "go"})
 		c.toolsStarted(2)
-		await.True(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
+		testutil.WaitUntil(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
 		c.say(&protocol.End{})
 		if code, told := c.ended(); code != closecode.Done || len(told) != 0 {
 			t.Errorf("closed with %d after %v", code, told)

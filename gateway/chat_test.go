@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/chat"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/session"
@@ -414,7 +414,7 @@ func TestClientLeaves(t *testing.T) {
 			t.Errorf("%q, %v", line, err)
 		}
 		leave()
-		if err := await.Next(t, "the turn's end", ended); err == nil {
+		if err := testutil.WaitNext(t, "the turn's end", ended); err == nil {
 			t.Error("the turn ended by itself")
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)

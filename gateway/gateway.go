@@ -19,7 +19,7 @@ import (
 	"voicegw/internal/origin"
 	"voicegw/internal/overload"
 	"voicegw/internal/seldom"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 	"voicegw/meter"
 	"voicegw/protocol"
@@ -391,7 +391,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 }
 
 // clip bounds what an answer or the log repeats of a request.
-func clip(s string) string { return shorten.To(s, 80) }
+func clip(s string) string { return textutil.Shorten(s, 80) }
 
 // connKey is the key under which ConnContext keeps a connection.
 type connKey struct{}

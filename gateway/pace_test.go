@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"voicegw/chat"
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -23,7 +23,7 @@ import (
 func serving(t *testing.T, a *fakeAgent, listen func(net.Listener) net.Listener) (dial func() net.Conn) {
 	t.Helper()
 	s, _ := chatServer(t, a, nil)
-	ln := pipenet.Listen()
+	ln := testutil.ListenPipe()
 	srv := &http.Server{Handler: s, ConnContext: ConnContext, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	served := make(chan struct{})
 	go func() {

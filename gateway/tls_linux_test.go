@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"voicegw/internal/await"
 	"voicegw/internal/nonblock"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -35,7 +35,7 @@ func TestSessionsOverTLSAreOnTheFastPath(t *testing.T) {
 		dial()
 	}
 	// One of each fake model is left.
-	await.True(t, "no connection has a goroutine", func() bool { return runtime.NumGoroutine() < before+more+more/4 })
+	testutil.WaitUntil(t, "no connection has a goroutine", func() bool { return runtime.NumGoroutine() < before+more+more/4 })
 	say(t, first, &protocol.Ping{T: 1})
 	if m, ok := hear(t, first).(*protocol.Pong); !ok {
 		t.Errorf("the first session was answered %+v", m)

@@ -7,7 +7,7 @@ import (
 
 	"voicegw/auth"
 	"voicegw/cost"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/store"
 )
 
@@ -39,7 +39,7 @@ func TestOnAStore(t *testing.T) {
 	}
 	a, b := begin("a"), begin("b")
 	sa, sb := enter(t, a, ada), enter(t, b, ada)
-	await.True(t, "a knows of both sessions", func() bool {
+	testutil.WaitUntil(t, "a knows of both sessions", func() bool {
 		third, no := a.Enter(ada, false)
 		if no == nil {
 			third.Leave()
@@ -55,7 +55,7 @@ func TestOnAStore(t *testing.T) {
 	sa.Used(spend(600), cost.Usage{OutputText: 6})
 	sb.Used(spend(400), cost.Usage{OutputText: 4})
 	for name, m := range map[string]*Meter{"a": a, "b": b} {
-		await.True(t, name+" refuses", func() bool { no := m.Allows(ada); return no != nil && no.Limit == LimitUserCost })
+		testutil.WaitUntil(t, name+" refuses", func() bool { no := m.Allows(ada); return no != nil && no.Limit == LimitUserCost })
 	}
 	sa.Leave()
 	sb.Leave()

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -429,7 +429,7 @@ func (d *dialogue) mayLose() bool {
 func TestEverythingSaidIsAnswered(t *testing.T) {
 	for name, caps := range map[string]transport.Capabilities{"hearing": capsHearing, "deaf": capsDeaf, "stopped": capsStopped} {
 		t.Run(name, func(t *testing.T) {
-			many := race.Sample(*dialogues)
+			many := testutil.SampleUnderRace(*dialogues)
 			if testing.Short() {
 				many /= 10
 			}

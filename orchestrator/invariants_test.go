@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -16,7 +16,7 @@ import (
 // TestStepIsPure: the same arguments give the same results, and the state given
 // is left as it was (invariant 7).
 func TestStepIsPure(t *testing.T) {
-	for i := range race.Sample(40) {
+	for i := range testutil.SampleUnderRace(40) {
 		seed := uint64(i)
 		tk := newTalk(t, seed, uint8(seed))
 		tk.twice = true
@@ -46,7 +46,7 @@ func FuzzConversation(f *testing.F) {
 
 // TestRandomConversations holds thousands of them.
 func TestRandomConversations(t *testing.T) {
-	many := race.Sample(1500)
+	many := testutil.SampleUnderRace(1500)
 	if testing.Short() {
 		many = 150
 	}
@@ -57,7 +57,7 @@ func TestRandomConversations(t *testing.T) {
 
 // TestRandomTakeovers holds conversations with which other processes go on again and again.
 func TestRandomTakeovers(t *testing.T) {
-	many := race.Sample(640)
+	many := testutil.SampleUnderRace(640)
 	if testing.Short() {
 		many = 64
 	}

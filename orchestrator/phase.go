@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -138,7 +138,7 @@ func (s State) ending() bool { return s.phase == PhaseEnding }
 func (m *machine) began(in Began) {
 	m.phase = PhaseActive
 	switch {
-	case !blank.Is(in.PendingRequest):
+	case !textutil.IsBlank(in.PendingRequest):
 		m.openUserTurn(m.at)
 		if in.Context == "" {
 			m.say("pending_request", in.PendingRequest)

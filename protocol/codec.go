@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 	"voicegw/internal/zone"
 	"voicegw/protocol/errcode"
 )
@@ -254,7 +254,7 @@ func check(m ClientMessage, data []byte) error {
 	case *Start:
 		return checkStart(m)
 	case *InputText:
-		if blank.Is(m.Text) {
+		if textutil.IsBlank(m.Text) {
 			return invalid("text", "input.text: the field text is empty.")
 		}
 		return checkLength("input.text", "text", m.Text)
@@ -285,7 +285,7 @@ func check(m ClientMessage, data []byte) error {
 
 // checkContext refuses a text that is empty or too long. Bytes count: they are kept until the model is silent.
 func checkContext(m *InputContext) error {
-	if blank.Is(m.Text) {
+	if textutil.IsBlank(m.Text) {
 		return invalid("text", "input.context: the field text is empty.")
 	}
 	if n := len(m.Text); n > MaxContextBytes {

@@ -17,7 +17,7 @@ import (
 	recordings "voicegw/client/speech"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -104,7 +104,7 @@ func newCrossing(t *testing.T, wire string, seed uint64) (x *crossing, stop func
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider, listener := sim.New(sim.Options{Seed: seed, Scenario: script}), pipenet.Listen()
+	provider, listener := sim.New(sim.Options{Seed: seed, Scenario: script}), testutil.ListenPipe()
 	srv := &http.Server{Handler: provider}
 	var served sync.WaitGroup
 	served.Go(func() { _ = srv.Serve(listener) })

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"voicegw/audio/audiotest"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/session/handoff"
@@ -88,7 +88,7 @@ func walkDown(s *session, ev *transport.AudioOut) {
 // TestAudioPathAllocatesNothing holds for both directions, with and without
 // resampling, in the steady state.
 func TestAudioPathAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
 	}
 	for _, rates := range [][2]int{{16000, 24000}, {48000, 48000}, {44100, 8000}} {

@@ -8,7 +8,7 @@ import (
 	"voicegw/conversation"
 	"voicegw/cost"
 	"voicegw/internal/redact"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
@@ -180,7 +180,7 @@ const (
 func trim(m *orchestrator.Memory) {
 	for i := range m.Notices {
 		if len(m.Notices[i].Text) > maxKeptNotice {
-			m.Notices[i].Text = shorten.To(m.Notices[i].Text, maxKeptNotice)
+			m.Notices[i].Text = textutil.Shorten(m.Notices[i].Text, maxKeptNotice)
 		}
 	}
 	for i, r := range m.Unsent {

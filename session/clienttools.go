@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
@@ -69,7 +69,7 @@ func declared(i int, d protocol.ClientTool) (*registry.Tool, *Cause) {
 // undeclared refuses a declaration because of the part at path.
 func undeclared(i int, path, message string) *Cause {
 	field := fmt.Sprintf("tools[%d]%s", i, strings.ReplaceAll(path, "/", "."))
-	return wrongField(clip(field), "is not accepted: %s", shorten.To(message, 400))
+	return wrongField(clip(field), "is not accepted: %s", textutil.Shorten(message, 400))
 }
 
 // clientCalls are the calls that the session's client runs. It is a capability of tools.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"voicegw/internal/nonblock"
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )
@@ -42,12 +42,12 @@ func (c *tap) Write(p []byte) (int, error) {
 // tapped connects clients to a Manager through the gateway's real connections.
 type tapped struct {
 	t  *testing.T
-	ln *pipenet.Listener
+	ln *testutil.PipeListener
 }
 
 func newTapped(t *testing.T, st *stage) *tapped {
 	t.Helper()
-	ln := pipenet.Listen()
+	ln := testutil.ListenPipe()
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := protocol.Accept(w, r, protocol.AcceptOptions{})
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"voicegw/internal/quota"
 	"voicegw/internal/seldom"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/transport"
@@ -293,4 +293,4 @@ func clientName(start *startMessage) string {
 }
 
 // clip bounds text from a client that goes into the log.
-func clip(s string) string { return shorten.To(s, 64) }
+func clip(s string) string { return textutil.Shorten(s, 64) }

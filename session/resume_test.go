@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/protocol/closecode"
 	"voicegw/transport"
@@ -628,7 +628,7 @@ func TestCallsRunOnWithoutAClient(t *testing.T) {
 // once, cost at most 256 MB, whatever the models go on saying. Those that were lost last keep their
 // audio.
 func TestAThousandAwayInMidAnswer(t *testing.T) {
-	if race.Enabled || testing.Short() {
+	if testutil.RaceEnabled || testing.Short() {
 		t.Skip("it takes 200 MB")
 	}
 	heap := func() int64 {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts/toolerror"
@@ -123,6 +123,6 @@ func (m *Manager) SwitchAgent(id, agent, reason string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrAgent, err)
 	}
-	s.dispatch(orchestrator.SwitchAgent{Agent: next, Reason: shorten.To(reason, registry.MaxReason)})
+	s.dispatch(orchestrator.SwitchAgent{Agent: next, Reason: textutil.Shorten(reason, registry.MaxReason)})
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // agentID is an id that no other test uses.
@@ -130,12 +130,12 @@ func TestAgentsOfThreeNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		await.True(t, "all nodes see it", func() bool { return sees(document) })
+		testutil.WaitUntil(t, "all nodes see it", func() bool { return sees(document) })
 		known, worst = revision, max(worst, time.Since(began))
 	}
 	if _, err := nodes[0].Agents().Remove(t.Context(), "billing", known); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "all nodes see that it is gone", func() bool { return sees("") })
+	testutil.WaitUntil(t, "all nodes see that it is gone", func() bool { return sees("") })
 	t.Logf("an edit is seen by all of three nodes after %v at most", worst)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // renewedAlone takes a lease of a conversation, and lets nobody have it until it was renewed
@@ -36,7 +36,7 @@ func renewedAlone(t *testing.T, c *Conversations, id string) bool {
 		other, err := c.Lease(t.Context(), id, time.Second)
 		if err == nil {
 			other.Release()
-			await.Closed(t, "the holder is told that its lease is lost", lost)
+			testutil.WaitClosed(t, "the holder is told that its lease is lost", lost)
 			return false
 		}
 		if !errors.Is(err, ErrBusy) {

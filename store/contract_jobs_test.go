@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // newJob is a job of a test, under a name that no other test uses.
@@ -185,13 +185,13 @@ func TestJobsOfThreeNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await.Closed(t, "the other node is told", changed)
-	await.True(t, "the other node sees it", func() bool { _, ok := listedJob(two, job.ID); return ok })
+	testutil.WaitClosed(t, "the other node is told", changed)
+	testutil.WaitUntil(t, "the other node sees it", func() bool { _, ok := listedJob(two, job.ID); return ok })
 	job.State = JobCancelled
 	if _, err := two.Jobs().Save(context.Background(), job); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the first node sees the change", func() bool { got, _ := listedJob(one, job.ID); return got.State == JobCancelled })
+	testutil.WaitUntil(t, "the first node sees the change", func() bool { got, _ := listedJob(one, job.ID); return got.State == JobCancelled })
 	if _, err := one.Jobs().Save(t.Context(), job); !errors.Is(err, ErrChanged) {
 		t.Errorf("over what the other node has written: %v", err)
 	}

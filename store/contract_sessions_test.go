@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // join makes the process of a store a node until the end of the test.
@@ -63,7 +63,7 @@ func testNodes(t *testing.T, s *Store) {
 		t.Errorf("an address that is no URL: %v", err)
 	}
 	m.Drain()
-	await.True(t, "the others know of the drain", func() bool {
+	testutil.WaitUntil(t, "the others know of the drain", func() bool {
 		all, err := s.Nodes().List(t.Context())
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%+v, %v", all, err)
@@ -212,7 +212,7 @@ func testTakeRace(t *testing.T, s *Store) {
 		if owner == nil {
 			t.Fatal("nobody has it")
 		}
-		await.Closed(t, "the owner of before is told", lost)
+		testutil.WaitClosed(t, "the owner of before is told", lost)
 		if before.Sure() || !owner.Sure() {
 			t.Error("the one of before is sure of it, or the new one is not")
 		}
@@ -399,9 +399,9 @@ func testCheckpoints(t *testing.T, s *Store) {
 		t.Errorf("without room for its history: %v", err)
 	}
 	c.Remove(id)
-	await.True(t, "it is removed", func() bool { _, err := c.Load(t.Context(), id); return errors.Is(err, ErrUnknown) })
+	testutil.WaitUntil(t, "it is removed", func() bool { _, err := c.Load(t.Context(), id); return errors.Is(err, ErrUnknown) })
 	c.Note(checkpoint(id, 1))
-	await.True(t, "a noted one is written", func() bool { _, err := c.Load(t.Context(), id); return err == nil })
+	testutil.WaitUntil(t, "a noted one is written", func() bool { _, err := c.Load(t.Context(), id); return err == nil })
 }
 
 // testCheckpointFenced: a node that has lost a session does not overwrite the checkpoint of the node that has it now,
@@ -426,7 +426,7 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// The directory still says that the session is this node's: the doubt was wrong.
-	await.True(t, "the owner is sure again", before.Sure)
+	testutil.WaitUntil(t, "the owner is sure again", before.Sure)
 	found, err := s.Directory().Find(t.Context(), r.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -446,7 +446,7 @@ func testCheckpointFenced(t *testing.T, s *Store) {
 	if err := c.Save(t.Context(), checkpoint(r.ID, 1)); !errors.Is(err, ErrFenced) {
 		t.Errorf("of the epoch before: %v", err)
 	}
-	await.Closed(t, "the owner of before is told", lost)
+	testutil.WaitClosed(t, "the owner of before is told", lost)
 	// A write that is fenced tells its writer no revision with which the next one would succeed.
 	id, known := key(t, rand.Text()), uint64(0)
 	if _, err := c.write(t.Context(), id, &Checkpoint{SessionID: id, Epoch: 2}, 0); err != nil {

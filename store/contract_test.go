@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // settles fails the test if what is read of a stream is not what is wanted. In a cluster it waits for that: a stream
@@ -25,7 +25,7 @@ func settles[T any](t *testing.T, s *Store, what string, want T, read func() T) 
 	t.Helper()
 	got := read()
 	if s.o.Replicas > 1 && !cmp.Equal(want, got) {
-		await.True(t, what, func() bool {
+		testutil.WaitUntil(t, what, func() bool {
 			got = read()
 			return cmp.Equal(want, got)
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/cost"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // testUsage: each process writes its own record of a day, over its older one, and all are read.
@@ -82,7 +82,7 @@ func testUsageTold(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 	}
-	await.True(t, "what is told is heard", func() bool { tell("a"); return count("a") > 0 })
+	testutil.WaitUntil(t, "what is told is heard", func() bool { tell("a"); return count("a") > 0 })
 	stop()
 	again, err := u.Hear(func(data []byte) {
 		mu.Lock()
@@ -93,7 +93,7 @@ func testUsageTold(t *testing.T, s *Store) {
 		t.Fatal(err)
 	}
 	defer again()
-	await.True(t, "a second listener hears", func() bool { tell("b"); return count("again b") > 0 })
+	testutil.WaitUntil(t, "a second listener hears", func() bool { tell("b"); return count("again b") > 0 })
 	if n := count("b"); n > 0 {
 		t.Errorf("a listener that has stopped heard %d", n)
 	}

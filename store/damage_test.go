@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 )
 
 // damageEnv makes TestDamage run all its cases instead of a sample.
@@ -255,7 +255,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyFolder(t, closed, o.Dir)
-	every, part := 20, 100/race.Sample(100) // under the race detector one case in ten of the sample runs
+	every, part := 20, 100/testutil.SampleUnderRace(100) // under the race detector one case in ten of the sample runs
 	if os.Getenv(damageEnv) != "" {
 		every, part = 1, 1
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // twoNodes are two nodes on one cluster.
@@ -174,7 +174,7 @@ func TestATakenSession(t *testing.T) {
 			}
 			m.found()
 		}
-		await.Closed(t, "the owner of before is told", lost)
+		testutil.WaitClosed(t, "the owner of before is told", lost)
 		if owner.Sure() {
 			t.Error("it is sure of the session still")
 		}
@@ -190,7 +190,7 @@ func TestANodeThatIsNotHeard(t *testing.T) {
 	m.is.Answers = false
 	m.mu.Unlock()
 	m.poke()
-	await.True(t, "the others know that it cannot be asked", func() bool {
+	testutil.WaitUntil(t, "the others know that it cannot be asked", func() bool {
 		is, err := b.Nodes().Find(t.Context(), a.nodes.own())
 		return err == nil && !is.Answers
 	})

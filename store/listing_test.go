@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // keptTalk saves a conversation in which a user has said something.
@@ -54,7 +54,7 @@ func awaitTitles(t *testing.T, s *Store, user string, want ...string) {
 			t.Logf("the list is %q", got)
 		}
 	}()
-	await.True(t, fmt.Sprintf("the list of %q is %q", user, want), func() bool {
+	testutil.WaitUntil(t, fmt.Sprintf("the list of %q is %q", user, want), func() bool {
 		got = listedTitles(t, s, user, 2)
 		return slices.Equal(got, want)
 	})
@@ -108,7 +108,7 @@ func TestAListLacksWhatIsNoLongerKept(t *testing.T) {
 			awaitTitles(t, s, "ada", c.Digest().Title) // from now on the list follows
 		}
 	}
-	await.True(t, "the newest is listed", func() bool {
+	testutil.WaitUntil(t, "the newest is listed", func() bool {
 		p, err := s.Conversations().List(t.Context(), Query{Most: 9})
 		return err == nil && len(p.Lines) > 0 && p.Lines[0].ID == "c-3"
 	})

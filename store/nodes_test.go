@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // TestHandoffBetweenNodes: a lease, a ticket and a running voice session of one node
@@ -65,7 +65,7 @@ func TestLeaseOfADeadNode(t *testing.T) {
 	a.conn.Close() // as if its network had died
 	<-told
 	var held Held
-	await.True(t, "the lease is free", func() bool {
+	testutil.WaitUntil(t, "the lease is free", func() bool {
 		held, err = b.Conversations().Lease(t.Context(), "c1", time.Minute)
 		return err == nil
 	})

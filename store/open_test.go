@@ -14,8 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 )
 
 // TestReopen: everything is there when a folder is opened again.
@@ -90,7 +89,7 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	nobody, err := freeport.Addr()
+	nobody, err := testutil.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +258,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	if err := s.Blocks().Block(t.Context(), "ada", time.Now().Add(300*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the block ends", func() bool {
+	testutil.WaitUntil(t, "the block ends", func() bool {
 		_, ok := s.Blocks().Blocked("ada")
 		list := s.Blocks().List()
 		return !ok && len(list) == 0
@@ -267,7 +266,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 	if was, err := s.Blocks().Unblock(t.Context(), "ada"); was || err != nil {
 		t.Errorf("unblocking one whose block has ended: %t %v", was, err)
 	}
-	await.True(t, "the entry is forgotten", func() bool {
+	testutil.WaitUntil(t, "the entry is forgotten", func() bool {
 		_, fresh := reserve(t, l, "done")
 		return fresh
 	})
@@ -286,7 +285,7 @@ func TestBlocksAreBounded(t *testing.T) {
 	if err := block("c", time.Hour); !errors.Is(err, ErrFull) {
 		t.Errorf("the third user: %v", err)
 	}
-	await.True(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })
+	testutil.WaitUntil(t, "a block that has ended makes room", func() bool { return block("c", time.Hour) == nil })
 	if _, ok := s.Blocks().Blocked("b"); !ok {
 		t.Error("a block that runs was forgotten")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // blockedOn says whether a store shuts user out.
@@ -31,11 +31,11 @@ func TestNodesSeeEachOther(t *testing.T) {
 	if err := a.Blocks().Block(t.Context(), "ada", time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the other node sees the block", func() bool { return blockedOn(t, b, "ada") })
+	testutil.WaitUntil(t, "the other node sees the block", func() bool { return blockedOn(t, b, "ada") })
 	if was, err := b.Blocks().Unblock(t.Context(), "ada"); !was || err != nil {
 		t.Errorf("unblocked: %t %v", was, err)
 	}
-	await.True(t, "the first node sees its end", func() bool { return !blockedOn(t, a, "ada") })
+	testutil.WaitUntil(t, "the first node sees its end", func() bool { return !blockedOn(t, a, "ada") })
 	if !openedLater(t, address, a) {
 		t.Error("a node that comes later does not know a block at once")
 	}
@@ -155,18 +155,18 @@ func TestServerStops(t *testing.T) {
 	if was, err := other.Blocks().Unblock(t.Context(), "bob"); !was || err != nil {
 		t.Errorf("unblocked: %t %v", was, err)
 	}
-	await.True(t, "the store is there again", func() bool { return s.Ready(t.Context()) == nil })
+	testutil.WaitUntil(t, "the store is there again", func() bool { return s.Ready(t.Context()) == nil })
 	if err := s.Ledger().Finish(t.Context(), e, json.RawMessage(`{}`)); err != nil {
 		t.Error(err)
 	}
 	if _, fresh := reserve(t, s.Ledger(), "during"); !fresh {
 		t.Error("what could not be sent was stored later all the same")
 	}
-	await.True(t, "what another node did meanwhile is seen", func() bool { return !blockedOn(t, s, "bob") && blockedOn(t, s, "ada") })
+	testutil.WaitUntil(t, "what another node did meanwhile is seen", func() bool { return !blockedOn(t, s, "bob") && blockedOn(t, s, "ada") })
 	if err := other.Blocks().Block(t.Context(), "dora", time.Now().Add(time.Hour)); err != nil {
 		t.Error(err)
 	}
-	await.True(t, "and what it does from now on", func() bool { return blockedOn(t, s, "dora") })
+	testutil.WaitUntil(t, "and what it does from now on", func() bool { return blockedOn(t, s, "dora") })
 }
 
 // TestClusterLosesServers: of three servers one after another goes down; with two left nothing is lost and nothing fails, with one left it is

@@ -12,9 +12,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 )
 
 // openTest opens a store that is closed at the end of the test.
@@ -40,7 +39,7 @@ func openTest(t testing.TB, o Options) *Store {
 // tests of outages end.
 func patient(o Options) Options {
 	if o.Dir != "" {
-		setDefault(&o.Wait, await.Limit)
+		setDefault(&o.Wait, testutil.WaitLimit)
 	}
 	return o
 }
@@ -54,7 +53,7 @@ func testLog(t testing.TB) *slog.Logger {
 func startServer(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	s := begin(t, o)
-	if !s.ReadyForConnections(await.Limit) {
+	if !s.ReadyForConnections(testutil.WaitLimit) {
 		t.Fatal("the server does not start")
 	}
 	return s
@@ -88,7 +87,7 @@ func startCluster(t testing.TB) (all []*server.Server, urls string) {
 	// JetStream wants the routes before it starts, so the ports are chosen first.
 	var routes []*url.URL
 	for range 3 {
-		addr, err := freeport.Addr()
+		addr, err := testutil.FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +101,7 @@ func startCluster(t testing.TB) (all []*server.Server, urls string) {
 		}))
 	}
 	for _, s := range all {
-		if !s.ReadyForConnections(await.Limit) {
+		if !s.ReadyForConnections(testutil.WaitLimit) {
 			t.Fatal("the cluster does not start")
 		}
 		urls += "," + s.ClientURL()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // TestLateWriter: whoever wrote a block and is slow to say so does not bring it back
@@ -49,7 +49,7 @@ func TestForgottenWhileAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await.True(t, "the watch has seen both", func() bool {
+	testutil.WaitUntil(t, "the watch has seen both", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.followed == 2
@@ -63,7 +63,7 @@ func TestForgottenWhileAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.blocks.mirror.back <- struct{}{}
-	await.True(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
+	testutil.WaitUntil(t, "the old block goes", func() bool { return !blockedOn(t, s, "ada") })
 	if !blockedOn(t, s, "bob") {
 		t.Error("a block that this node has just recorded is gone")
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"voicegw/cost"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/transport"
 )
 
@@ -19,7 +19,7 @@ const (
 )
 
 // clipped returns at most mostWords bytes of a text.
-func clipped(s string) string { return shorten.To(s, mostWords) }
+func clipped(s string) string { return textutil.Shorten(s, mostWords) }
 
 // answer is a model's answer: a response of a voice model, or a completion of a chat model.
 type answer struct {

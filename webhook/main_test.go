@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/store"
 	"voicegw/webhook/wire"
 )
@@ -141,7 +141,7 @@ func sending(t *testing.T, q Queue, logger *slog.Logger, all ...Endpoint) *Sende
 
 func closed(t *testing.T, s *Sender) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.WaitLimit)
 	defer cancel()
 	if err := s.Close(ctx); err != nil {
 		t.Error(err)

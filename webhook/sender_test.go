@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/store"
 	"voicegw/webhook/wire"
 )
@@ -38,7 +38,7 @@ func TestDelivered(t *testing.T) {
 	}
 	slices.Sort(want)
 	for name, r := range map[string]*receiver{"one": one, "two": two} {
-		await.True(t, "all have come", func() bool { return len(r.got(t)) == 5 && s.Stats()[name].Delivered == 5 })
+		testutil.WaitUntil(t, "all have come", func() bool { return len(r.got(t)) == 5 && s.Stats()[name].Delivered == 5 })
 		if got := slices.Sorted(slices.Values(r.got(t))); !slices.Equal(got, want) {
 			t.Errorf("%s got %q, want %q", name, got, want)
 		}
@@ -93,8 +93,8 @@ func TestTroubleOfOne(t *testing.T) {
 			s := sending(t, q, slog.New(slog.NewTextHandler(&text, nil)), slow, good.endpoint(t, "good"))
 			e := happened(t, 1)
 			s.Tell(e)
-			await.True(t, "the other has it", func() bool { return len(good.got(t)) == 1 })
-			await.True(t, "it is settled", func() bool {
+			testutil.WaitUntil(t, "the other has it", func() bool { return len(good.got(t)) == 1 })
+			testutil.WaitUntil(t, "it is settled", func() bool {
 				done, later := q.settled()
 				return len(done)+len(later) == 2
 			})
@@ -128,7 +128,7 @@ func TestPrivateAddresses(t *testing.T) {
 		e.Private, e.URL = false, address
 		s := sending(t, q, nil, e)
 		s.Tell(happened(t, 1))
-		await.True(t, "it is settled", func() bool { done, later := q.settled(); return len(done)+len(later) == 1 })
+		testutil.WaitUntil(t, "it is settled", func() bool { done, later := q.settled(); return len(done)+len(later) == 1 })
 		if got := r.got(t); len(got) > 0 {
 			t.Errorf("%s was connected to", address)
 		}
@@ -163,7 +163,7 @@ func TestRestart(t *testing.T) {
 	s := New(Options{Queue: first.Webhooks(), Endpoints: []Endpoint{r.endpoint(t, "one")}})
 	e := happened(t, 1)
 	s.Tell(e)
-	await.True(t, "an attempt fails", func() bool { return s.Stats()["one"].Failed == 1 })
+	testutil.WaitUntil(t, "an attempt fails", func() bool { return s.Stats()["one"].Failed == 1 })
 	late := happened(t, 2)
 	s.Tell(late) // and is kept by Close
 	closed(t, s)
@@ -173,7 +173,7 @@ func TestRestart(t *testing.T) {
 	tried := len(r.got(t))
 	well.Store(true)
 	again := sending(t, opened(t, store.Options{Dir: dir, Sync: store.SyncInterval}).Webhooks(), nil, r.endpoint(t, "one"))
-	await.True(t, "both arrive", func() bool { return again.Stats()["one"].Delivered == 2 })
+	testutil.WaitUntil(t, "both arrive", func() bool { return again.Stats()["one"].Delivered == 2 })
 	if got := r.got(t)[tried:]; len(got) != 2 || !slices.Contains(got, e.ID) || !slices.Contains(got, late.ID) {
 		t.Errorf("%q came, want %s and %s", got, e.ID, late.ID)
 	}
@@ -188,7 +188,7 @@ func TestTwoNodes(t *testing.T) {
 	for n := range many {
 		[]*Sender{a, b}[n%2].Tell(happened(t, n))
 	}
-	await.True(t, "all have arrived", func() bool { return a.Stats()["one"].Delivered+b.Stats()["one"].Delivered == many })
+	testutil.WaitUntil(t, "all have arrived", func() bool { return a.Stats()["one"].Delivered+b.Stats()["one"].Delivered == many })
 	got := slices.Sorted(slices.Values(r.got(t)))
 	if len(got) != many || len(slices.Compact(got)) != many {
 		t.Errorf("%d came, %d different ones", len(got), len(slices.Compact(got)))
@@ -256,7 +256,7 @@ func TestReconfigure(t *testing.T) {
 	stays, goes, comes := newReceiver(t, nil), newReceiver(t, nil), newReceiver(t, nil)
 	s := sending(t, keep, nil, stays.endpoint(t, "stays"), goes.endpoint(t, "goes"))
 	s.Tell(happened(t, 1))
-	await.True(t, "both have it", func() bool { return len(stays.got(t))+len(goes.got(t)) == 2 })
+	testutil.WaitUntil(t, "both have it", func() bool { return len(stays.got(t))+len(goes.got(t)) == 2 })
 	changed := stays.endpoint(t, "stays")
 	changed.Secrets = []wire.Secret{secret(t, oldKey)}
 	stays.mu.Lock()
@@ -264,7 +264,7 @@ func TestReconfigure(t *testing.T) {
 	stays.mu.Unlock()
 	s.Reconfigure([]Endpoint{changed, comes.endpoint(t, "comes")})
 	s.Tell(happened(t, 2))
-	await.True(t, "both have it", func() bool { return len(stays.got(t)) == 2 && len(comes.got(t)) == 1 })
+	testutil.WaitUntil(t, "both have it", func() bool { return len(stays.got(t)) == 2 && len(comes.got(t)) == 1 })
 	if got := goes.got(t); len(got) != 1 {
 		t.Errorf("the one that is gone got %q", got)
 	}
@@ -295,7 +295,7 @@ func TestGivenUp(t *testing.T) {
 	e := happened(t, 1)
 	e.At = time.Now().Add(-store.WebhookLife)
 	s.Tell(e)
-	await.True(t, "it is given up", func() bool { return s.Stats()["one"].GivenUp == 1 })
+	testutil.WaitUntil(t, "it is given up", func() bool { return s.Stats()["one"].GivenUp == 1 })
 	if done, later := q.settled(); len(done) != 1 || len(later) > 0 {
 		t.Errorf("done %q, later %v", done, later)
 	}

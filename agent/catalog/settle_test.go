@@ -13,8 +13,8 @@ import (
 
 	"voicegw/agent"
 	"voicegw/agent/catalog"
-	"voicegw/internal/await"
 	"voicegw/internal/strict"
+	"voicegw/internal/testutil"
 	"voicegw/store"
 )
 
@@ -34,7 +34,7 @@ func storesOfNodes(t testing.TB, n int) (stores []*store.Store) {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	if !s.ReadyForConnections(await.Limit) {
+	if !s.ReadyForConnections(testutil.WaitLimit) {
 		t.Fatal("the server does not start")
 	}
 	for range n {
@@ -56,7 +56,7 @@ func BenchmarkSeenOnThreeNodes(b *testing.B) {
 	var nodes []*catalog.Catalog
 	for _, s := range stores {
 		c := catalog.New(catalog.Options{Default: agent.Agent{ID: "default"}, World: w, Edits: s.Agents()})
-		await.True(b, "the node has all agents", func() bool { return len(c.Snapshot().All()) == 1001 })
+		testutil.WaitUntil(b, "the node has all agents", func() bool { return len(c.Snapshot().All()) == 1001 })
 		nodes = append(nodes, c)
 	}
 	var worst time.Duration
@@ -94,7 +94,7 @@ func TestEditIsSeenOnAllNodes(t *testing.T) {
 		}
 		seen = is(made.Tag())
 		for k, c := range nodes {
-			await.True(t, "a node sees the edit", func() bool {
+			testutil.WaitUntil(t, "a node sees the edit", func() bool {
 				e, ok := c.Snapshot().Get("desk")
 				return ok && e.Tag() == made.Tag() && e.Playbook == made.Playbook
 			})
@@ -127,7 +127,7 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 			}
 			seen = is(was.Tag())
 		}
-		await.True(t, "the other node sees the target", func() bool { _, ok := nodes[1].Snapshot().Get(target); return ok })
+		testutil.WaitUntil(t, "the other node sees the target", func() bool { _, ok := nodes[1].Snapshot().Get(target); return ok })
 		var both sync.WaitGroup
 		var deleted, switched error
 		both.Go(func() { deleted = nodes[0].Delete(t.Context(), target, is(made.Tag())) })
@@ -146,7 +146,7 @@ func TestDeletedAndSwitchedToAtOnce(t *testing.T) {
 			switches++
 		}
 		for n, node := range nodes {
-			await.True(t, fmt.Sprintf("node %d agrees", n), func() bool {
+			testutil.WaitUntil(t, fmt.Sprintf("node %d agrees", n), func() bool {
 				now := node.Snapshot()
 				_, there := now.Get(target)
 				e, ok := now.Get(from)

@@ -12,8 +12,8 @@ import (
 
 	"voicegw/agent"
 	"voicegw/agent/catalog"
-	"voicegw/internal/misspelt"
 	"voicegw/internal/strict"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -166,7 +166,7 @@ func (o *stock) known(ids []string) (valid []string, invalid []registry.InvalidN
 			continue
 		}
 		reason := "is not a tool"
-		if meant := misspelt.Nearest(id, names); meant != "" {
+		if meant := textutil.Nearest(id, names); meant != "" {
 			reason += "; perhaps " + meant + " is meant"
 		}
 		invalid = append(invalid, registry.InvalidName{Name: id, Reason: reason})
@@ -215,7 +215,7 @@ func noAgent(id string, now *catalog.Snapshot) error {
 		for _, a := range now.All() {
 			ids = append(ids, a.ID)
 		}
-		if meant := misspelt.Nearest(id, ids); meant != "" {
+		if meant := textutil.Nearest(id, ids); meant != "" {
 			e.Suggestion = "Perhaps " + meant + " is meant. " + e.Suggestion
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 )
 
 // Field is a part of a [Draft].
@@ -96,7 +96,7 @@ func (d Draft) timeProblems() []Problem {
 
 // isBlank says whether s has nothing that a person could read.
 func isBlank(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return blank.Seen(r) && unicode.In(r, unicode.L, unicode.N, unicode.S) })
+	return !strings.ContainsFunc(s, func(r rune) bool { return textutil.IsVisible(r) && unicode.In(r, unicode.L, unicode.N, unicode.S) })
 }
 
 // turns says whether r changes the writing direction of a title and of the text around it,

@@ -20,7 +20,7 @@ import (
 
 	"voicegw/chat"
 	"voicegw/internal/bounded"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/transport"
 )
 
@@ -314,7 +314,7 @@ func (c *Client) words(said, instead string) error {
 	if key := c.options.APIKey; key != "" {
 		said = strings.ReplaceAll(said, key, "…")
 	}
-	return errors.New(shorten.To(said, maxSaid))
+	return errors.New(textutil.Shorten(said, maxSaid))
 }
 
 // maxSaid bounds what an error repeats of a provider's answer, in bytes.

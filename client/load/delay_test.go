@@ -14,7 +14,7 @@ import (
 	"voicegw/client/load/script"
 	"voicegw/client/voice"
 	"voicegw/gateway"
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/session"
 	"voicegw/sim"
@@ -27,7 +27,7 @@ import (
 
 // timedStack is a stack in a bubble: a network in memory, and a clock that only waiting
 // moves. What a report says there is what the code does, and not what the machine did.
-type timedStack struct{ front *pipenet.Listener }
+type timedStack struct{ front *testutil.PipeListener }
 
 // newTimedStack starts one whose model waits for firstAudio before it speaks. faults is a
 // fault script; empty means no faults.
@@ -44,7 +44,7 @@ func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faul
 		}
 	}
 	model := sim.New(o)
-	back := pipenet.Listen()
+	back := testutil.ListenPipe()
 	modelServer := &http.Server{Handler: model}
 	modelServed := make(chan error, 1)
 	go func() { modelServed <- modelServer.Serve(back) }()
@@ -63,7 +63,7 @@ func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faul
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := &timedStack{front: pipenet.Listen()}
+	st := &timedStack{front: testutil.ListenPipe()}
 	srv := &http.Server{Handler: gateway.New(gateway.Options{Sessions: m}), ConnContext: gateway.ConnContext}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(gateway.Listen(st.front, nil)) }()

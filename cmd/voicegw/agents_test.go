@@ -14,8 +14,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
 )
@@ -186,7 +185,7 @@ func TestAgentsOfThreeGateways(t *testing.T) {
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	gateways := make([]*running, 3)
 	for i := range gateways {
-		addr, err := freeport.Addr()
+		addr, err := testutil.FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +208,7 @@ func TestAgentsOfThreeGateways(t *testing.T) {
 		}
 		version, began := versionAt(gateways[i]), time.Now()
 		for _, r := range gateways {
-			await.True(t, "all gateways have it", func() bool { return versionAt(r) == version })
+			testutil.WaitUntil(t, "all gateways have it", func() bool { return versionAt(r) == version })
 		}
 		t.Logf("all of three gateways told of an edit after %v", time.Since(began))
 		return version
@@ -226,7 +225,7 @@ func TestAgentsOfThreeGateways(t *testing.T) {
 	var moving protocol.SessionMoving
 	seq := next(t, c, "session.moving", &moving)
 	var back protocol.SessionStarted
-	await.True(t, "the client comes back", func() bool {
+	testutil.WaitUntil(t, "the client comes back", func() bool {
 		c2 := visit(t, gateways[2].addr, &protocol.Resume{SessionID: began.SessionID, Token: began.ResumeToken, LastSeq: seq})
 		f, err := c2.Read()
 		return err == nil && json.Unmarshal(f.Data, &back) == nil && back.Resumed

@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"voicegw/audit"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/registry"
 )
 
 // waitFor waits until a program has said something.
 func waitFor(t *testing.T, c *console, text string) {
 	t.Helper()
-	await.True(t, "it says "+text, func() bool { return strings.Contains(c.String(), text) })
+	testutil.WaitUntil(t, "it says "+text, func() bool { return strings.Contains(c.String(), text) })
 }
 
 // TestAuditFollows: the last lines that there are, then each as it comes, through a
@@ -35,7 +35,7 @@ func TestAuditFollows(t *testing.T) {
 	for _, tool := range []string{"first", "second", "third"} {
 		put(tool, false)
 	}
-	await.True(t, "three records are written", func() bool { return log.Stats().Lines.Written == 3 })
+	testutil.WaitUntil(t, "three records are written", func() bool { return log.Stats().Lines.Written == 3 })
 	var out, complaints console
 	signals, exit := make(chan os.Signal, 1), make(chan int, 1)
 	go func() {

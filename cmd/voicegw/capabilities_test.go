@@ -20,7 +20,7 @@ import (
 	"voicegw/config"
 	"voicegw/config/backend"
 	"voicegw/config/setting"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/registry"
 	"voicegw/store"
@@ -75,7 +75,7 @@ func TestEmbeddingsAreUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		await.True(t, "all vectors are made", func() bool {
+		testutil.WaitUntil(t, "all vectors are made", func() bool {
 			held, err := caps.kb.Held(t.Context())
 			for _, h := range held {
 				if !h.Complete {

@@ -8,8 +8,7 @@ import (
 	"github.com/coder/websocket"
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -89,7 +88,7 @@ func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	gateways := make([]*running, 2)
 	for i := range gateways {
-		addr, err := freeport.Addr()
+		addr, err := testutil.FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +108,7 @@ func TestAClientReachesItsSessionThroughAnotherGateway(t *testing.T) {
 
 	var back protocol.SessionStarted
 	var c2 *protocol.Conn
-	await.True(t, "the directory has the session", func() bool {
+	testutil.WaitUntil(t, "the directory has the session", func() bool {
 		c2 = visit(t, second.addr, &protocol.Resume{SessionID: began.SessionID, Token: began.ResumeToken, LastSeq: seq})
 		f, err := c2.Read()
 		return err == nil && json.Unmarshal(f.Data, &back) == nil && back.Resumed

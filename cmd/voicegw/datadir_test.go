@@ -14,7 +14,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 func TestDataDir(t *testing.T) {
@@ -92,7 +92,7 @@ func TestStoreElsewhere(t *testing.T) {
 	}
 	nats.Shutdown()
 	nats.WaitForShutdown()
-	await.True(t, "it is not ready", func() bool { return r.readiness() == "unavailable" })
+	testutil.WaitUntil(t, "it is not ready", func() bool { return r.readiness() == "unavailable" })
 	if got := r.status("/healthz"); got != http.StatusOK {
 		t.Errorf("GET /healthz: %d", got)
 	}
@@ -107,7 +107,7 @@ func TestStoreElsewhere(t *testing.T) {
 	}
 
 	startNATS(t, options)
-	await.True(t, "it is ready again", func() bool { return r.readiness() == "ready" })
+	testutil.WaitUntil(t, "it is ready again", func() bool { return r.readiness() == "ready" })
 }
 
 func startNATS(t *testing.T, options *natsserver.Options) *natsserver.Server {

@@ -19,8 +19,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/auth/apikey"
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -89,7 +88,7 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 	write(before, adminsKey)
 	var gateways [2]*running
 	for i := range gateways {
-		addr, err := freeport.Addr()
+		addr, err := testutil.FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +169,7 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 		}
 		n := 0
 		for _, r := range gateways {
-			await.True(t, "the configuration was read again", func() bool { return strings.Count(r.err.String(), `"the configuration was read again"`) >= reloads })
+			testutil.WaitUntil(t, "the configuration was read again", func() bool { return strings.Count(r.err.String(), `"the configuration was read again"`) >= reloads })
 			n += strings.Count(r.err.String(), "a session ends, because the credentials")
 		}
 		if n != ends {
@@ -221,7 +220,7 @@ func TestWithdrawnSignerEndsSessions(t *testing.T) {
 		return protocol.DialOptions{Header: http.Header{"Authorization": {"Bearer " + token(n)}}}
 	}
 	var goes *protocol.Conn
-	await.True(t, "the keys of the issuer are there", func() bool { goes = speaks(t, r.addr, "", bearer(0)); return goes != nil })
+	testutil.WaitUntil(t, "the keys of the issuer are there", func() bool { goes = speaks(t, r.addr, "", bearer(0)); return goes != nil })
 	current.Store(1)
 	stays := speaks(t, r.addr, "", bearer(1)) // its kid is not known, so the keys are fetched
 	if stays == nil {

@@ -12,8 +12,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"voicegw/client/operator"
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 )
@@ -105,7 +104,7 @@ func pair(t *testing.T, args ...string) (first, second *running) {
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	var both [2]*running
 	for i := range both {
-		addr, err := freeport.Addr()
+		addr, err := testutil.FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +125,7 @@ func TestSignalMovesSessions(t *testing.T) {
 	carried := moves(t, first.addr)
 	carried.conn.Abort()
 	first.logged("client lost")
-	await.True(t, "the client is carried", func() bool {
+	testutil.WaitUntil(t, "the client is carried", func() bool {
 		// The directory has the session a moment after it has begun.
 		c := visit(t, second.addr, &protocol.Resume{SessionID: carried.id, Token: carried.token, LastSeq: carried.seq})
 		carried.conn = c
@@ -146,7 +145,7 @@ func TestSignalMovesSessions(t *testing.T) {
 	first.signals <- syscall.SIGTERM
 	first.logged("draining")
 	say(t, hungUp.conn, &protocol.End{})
-	await.True(t, "the gateway is not ready", func() bool { return first.readiness() == "draining" })
+	testutil.WaitUntil(t, "the gateway is not ready", func() bool { return first.readiness() == "draining" })
 	late := dial(t, first.addr, true) // without back, 503 may come in the handshake
 	say(t, late, &protocol.Start{InputRate: 24000, OutputRate: 24000})
 	if code, last := closedWith(late); code != int(closecode.ServerLeaving) {

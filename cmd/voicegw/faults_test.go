@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/protocol/errcode"
 )
@@ -103,7 +103,7 @@ func (c *caller) ask(text string) { c.say(&protocol.InputText{Text: text}) }
 // hear waits for a message of a type.
 func hear[M protocol.ServerMessage](c *caller) (m M) {
 	c.t.Helper()
-	late := time.After(await.Limit)
+	late := time.After(testutil.WaitLimit)
 	for {
 		select {
 		case got, open := <-c.got:
@@ -210,7 +210,7 @@ func (c *caller) counted(name string) any {
 	c.say(&protocol.End{})
 	c.over()
 	var value any
-	await.True(c.t, "the log has a line of the session's end", func() bool {
+	testutil.WaitUntil(c.t, "the log has a line of the session's end", func() bool {
 		for line := range strings.SplitSeq(c.r.err.String(), "\n") {
 			var fields map[string]any
 			if strings.Contains(line, c.id) && json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == "session ended" {
@@ -249,7 +249,7 @@ func survives(c *caller, _ string) {
 // next turn has its answer.
 func isReplaced(c *caller, wire string) {
 	c.t.Helper()
-	await.True(c.t, "the model's connection was replaced", func() bool {
+	testutil.WaitUntil(c.t, "the model's connection was replaced", func() bool {
 		for line := range strings.SplitSeq(c.r.err.String(), "\n") {
 			if strings.Contains(line, c.id) && strings.Contains(line, "the model's connection was replaced") {
 				return true

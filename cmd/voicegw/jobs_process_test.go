@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -158,7 +158,7 @@ func TestJobOfAKilledGateway(t *testing.T) {
 			if got := model.last(); !strings.Contains(got, "The report is being made.") || !strings.Contains(got, `job-`) {
 				t.Errorf("the model was told at once: %s", got)
 			}
-			await.True(t, "the work begins", func() bool { return len(attempts()) == 1 })
+			testutil.WaitUntil(t, "the work begins", func() bool { return len(attempts()) == 1 })
 			if leaves {
 				first.signal(syscall.SIGTERM)
 				first.exits()
@@ -167,7 +167,7 @@ func TestJobOfAKilledGateway(t *testing.T) {
 			}
 
 			second := serve()
-			await.True(t, "the work begins again", func() bool { return len(attempts()) == 2 })
+			testutil.WaitUntil(t, "the work begins again", func() bool { return len(attempts()) == 2 })
 			say("Is it done?")
 			if strings.Contains(model.last(), "has ended") {
 				t.Errorf("the model was told of an end too early: %s", model.last())

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"voicegw/audit"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -91,14 +91,14 @@ func TestJobOfAKilledVoiceSession(t *testing.T) {
 			if said := caller.answered(); said != "It is being made." {
 				t.Errorf("the model said %q at once", said)
 			}
-			await.True(t, "the work begins", func() bool { return v.attempts(t) == 1 })
+			testutil.WaitUntil(t, "the work begins", func() bool { return v.attempts(t) == 1 })
 			first.kill()
 
 			second := v.serve()
 			if c.returns {
 				caller.comesBack(v.addr)
 			}
-			await.True(t, "the work begins again", func() bool { return v.attempts(t) == 2 })
+			testutil.WaitUntil(t, "the work begins again", func() bool { return v.attempts(t) == 2 })
 			v.finish(t)
 			second.logged("job ended")
 			if !c.returns {

@@ -16,7 +16,7 @@ import (
 
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // signer is an identity provider with one key.
@@ -99,7 +99,7 @@ func TestKeysFileIsWatched(t *testing.T) {
 	}
 
 	second.publish(t, keys)
-	await.True(t, "the new key counts", func() bool { return status(second) < 400 })
+	testutil.WaitUntil(t, "the new key counts", func() bool { return status(second) < 400 })
 	if got := status(first); got != http.StatusUnauthorized {
 		t.Errorf("the old key gets %d", got)
 	}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"voicegw/internal/await"
 	"voicegw/internal/operatorkey"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
 )
@@ -41,7 +41,7 @@ func TestALostSessionEndsAfterARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, "the session is over", func() bool {
+	testutil.WaitUntil(t, "the session is over", func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/v1/sessions/"+began.SessionID, nil)
 		if err != nil {
 			t.Fatal(err)

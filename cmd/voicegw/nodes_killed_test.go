@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // TestNodesKilled: one of three gateways is killed with SIGKILL, in the middle of what tools
@@ -41,7 +41,7 @@ func TestNodesKilled(t *testing.T) {
 func (s *site) inTheMiddle(cr *crowd, of []*talker) {
 	s.t.Helper()
 	before := s.world.deeds(s.t)
-	await.True(s.t, "a tool of the gateway is at work\n"+cr.String(), func() bool {
+	testutil.WaitUntil(s.t, "a tool of the gateway is at work\n"+cr.String(), func() bool {
 		for key, d := range s.world.deeds(s.t) {
 			if _, old := before[key]; !old && d[0].Tool == toolLinger && slices.ContainsFunc(of, func(c *talker) bool { return c.session() == d[0].Session }) {
 				return true

@@ -15,8 +15,7 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 )
 
 // natsName is the name under which this test binary is a NATS server.
@@ -51,7 +50,7 @@ func natsProgram() {
 		panic(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(await.Limit) {
+	if !s.ReadyForConnections(testutil.WaitLimit) {
 		panic("the NATS server does not start")
 	}
 	fmt.Fprintln(os.Stderr, natsReady)
@@ -90,7 +89,7 @@ const clusterSize = 3
 func freeAddrs(t *testing.T, n int) (addrs []string) {
 	t.Helper()
 	for range n {
-		a, err := freeport.Addr()
+		a, err := testutil.FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +175,7 @@ func (n *natsCluster) connect(do func(nats.JetStreamContext) error) error {
 func (n *natsCluster) works() {
 	n.t.Helper()
 	const probe = "PROBE"
-	await.True(n.t, "the NATS cluster works", func() bool {
+	testutil.WaitUntil(n.t, "the NATS cluster works", func() bool {
 		return n.connect(func(js nats.JetStreamContext) error {
 			_, err := js.AddStream(&nats.StreamConfig{Name: probe, Subjects: []string{"probe"}, Replicas: clusterSize, Storage: nats.MemoryStorage})
 			if err == nil {
@@ -199,7 +198,7 @@ func (n *natsCluster) dirs() (dirs []string) {
 // leader is the server that leads the stream of a bucket. It waits until there is one.
 func (n *natsCluster) leader(bucket string) (i int) {
 	n.t.Helper()
-	await.True(n.t, bucket+" has a leader", func() bool {
+	testutil.WaitUntil(n.t, bucket+" has a leader", func() bool {
 		i = -1
 		_ = n.connect(func(js nats.JetStreamContext) error {
 			info, err := js.StreamInfo("KV_" + bucket)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // TestNodesStoreAway: the leader of the store's cluster is killed, and then all its servers.
@@ -40,7 +40,7 @@ func TestNodesStoreAway(t *testing.T) {
 	allGoOn("without the store", away)
 	cut := cutAll()
 	for _, c := range cr.talkers {
-		await.True(t, fmt.Sprintf("client %d has tried to come back\n%s", c.n, cr), func() bool {
+		testutil.WaitUntil(t, fmt.Sprintf("client %d has tried to come back\n%s", c.n, cr), func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return c.over || c.tries > 0 && c.tried.After(cut) || len(c.returns) > 0 && c.returns[len(c.returns)-1].lost.After(cut)

@@ -14,9 +14,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"voicegw/internal/await"
-	"voicegw/internal/race"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 )
 
 // child is a program in a process of its own: this test binary under another name, which TestMain knows.
@@ -67,7 +66,7 @@ func startChild(t *testing.T, name string, env []string, args ...string) *child 
 // gateways, three servers and the models would need three times the processor. Two gateways in one process
 // are under it in e2e's TestChaos, and gateways of few sessions here.
 var plainSelf = sync.OnceValues(func() (string, error) {
-	if !race.Enabled {
+	if !testutil.RaceEnabled {
 		return os.Executable()
 	}
 	dir, err := os.MkdirTemp("", "voicegw-plain-")
@@ -154,7 +153,7 @@ func (c *child) kill() {
 // exits waits until the process has ended, and returns its exit code.
 func (c *child) exits() int {
 	c.t.Helper()
-	await.Closed(c.t, c.name+" ends", c.ended)
+	testutil.WaitClosed(c.t, c.name+" ends", c.ended)
 	return c.code
 }
 
@@ -182,7 +181,7 @@ func (c *child) lines(message string) (all []map[string]any) {
 // logged waits for a line of its log.
 func (c *child) logged(message string) {
 	c.t.Helper()
-	await.True(c.t, c.name+" logs "+message, func() bool {
+	testutil.WaitUntil(c.t, c.name+" logs "+message, func() bool {
 		if len(c.lines(message)) > 0 {
 			return true
 		}

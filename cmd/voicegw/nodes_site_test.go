@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/internal/await"
 	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 )
 
 // site is three gateways with one store, behind a balancer: each gateway and each server of the store is
@@ -100,7 +100,7 @@ func (s *site) place(i int, o siteOptions) {
 // serves waits until a gateway serves; false if one of its ports is taken.
 func (s *site) serves(n *node) (does bool) {
 	s.t.Helper()
-	await.True(s.t, "a gateway serves", func() bool {
+	testutil.WaitUntil(s.t, "a gateway serves", func() bool {
 		does = len(n.lines("serving")) > 0
 		if n.over() && !strings.Contains(n.said.String(), "address already in use") {
 			s.t.Fatalf("a gateway has ended with %d:\n%s", n.code, n.said)
@@ -191,7 +191,7 @@ func (s *site) known(n int) {
 		if g.over() {
 			continue
 		}
-		await.True(s.t, fmt.Sprintf("gateway %d lists %d sessions", i+1, n), func() bool {
+		testutil.WaitUntil(s.t, fmt.Sprintf("gateway %d lists %d sessions", i+1, n), func() bool {
 			list, err := s.sessions(i)
 			running := slices.DeleteFunc(list, func(l listed) bool { return l.NodeGone })
 			return err == nil && len(running) == n

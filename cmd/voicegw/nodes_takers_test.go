@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/store"
@@ -56,7 +56,7 @@ func (s *site) open() *store.Store {
 // noted waits until a session's checkpoint says so much.
 func (l left) noted(t *testing.T, kept *store.Store) {
 	t.Helper()
-	await.True(t, l.id+" has a checkpoint of its first turn", func() bool {
+	testutil.WaitUntil(t, l.id+" has a checkpoint of its first turn", func() bool {
 		c, err := kept.Checkpoints().Load(t.Context(), l.id)
 		return err == nil && strings.Contains(fmt.Sprint(c.History), "turquoise") && strings.Contains(fmt.Sprint(c.History), "Noted")
 	})
@@ -148,7 +148,7 @@ func TestNodesTwoTakers(t *testing.T) {
 	}
 	meeting.Wait()
 	for _, l := range all {
-		await.True(t, l.id+" is over", func() bool {
+		testutil.WaitUntil(t, l.id+" is over", func() bool {
 			r, err := kept.Directory().Find(t.Context(), l.id)
 			if err == nil && r.Epoch != 2 {
 				t.Errorf("%s has epoch %d, so it was taken %d times", l.id, r.Epoch, r.Epoch-1)
@@ -177,7 +177,7 @@ func (l left) twoCome(t *testing.T, s *site) {
 		}()
 	}
 	close(begin)
-	a, b := await.Next(t, "one", ends), await.Next(t, "the other", ends)
+	a, b := testutil.WaitNext(t, "one", ends), testutil.WaitNext(t, "the other", ends)
 	if a.answer == "" {
 		a, b = b, a
 	}
@@ -192,7 +192,7 @@ func (l left) twoCome(t *testing.T, s *site) {
 			ga, gb = gb, ga
 		}
 		a.leave()
-		await.Next(t, "the end", ga)
+		testutil.WaitNext(t, "the end", ga)
 	} else {
 		a.leave()
 		a.gone()

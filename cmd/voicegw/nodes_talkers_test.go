@@ -15,7 +15,7 @@ import (
 	"voicegw/client/speech"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -387,7 +387,7 @@ func (c *talker) answered(since time.Time) (n int) {
 // on any more; it returns how many did.
 func (cr *crowd) goOn(t *testing.T, since time.Time, n int) (went int) {
 	t.Helper()
-	await.True(t, fmt.Sprintf("everybody has %d more answers\n%s", n, cr), func() bool {
+	testutil.WaitUntil(t, fmt.Sprintf("everybody has %d more answers\n%s", n, cr), func() bool {
 		went = 0
 		over := 0
 		for _, c := range cr.talkers {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/client/turn"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // The stories of several gateways are this size by default; make cluster has them larger.
@@ -48,7 +48,7 @@ func TestNodesCutClients(t *testing.T) {
 	for through := range s.gateways {
 		s.balancer.only(through)
 		lost := s.balancer.lose()
-		await.True(t, "speech is lost", func() bool { return lost(someSpeech) >= len(cr.talkers)/4 })
+		testutil.WaitUntil(t, "speech is lost", func() bool { return lost(someSpeech) >= len(cr.talkers)/4 })
 		cut := time.Now()
 		for i := range s.gateways {
 			s.balancer.cut(i)
@@ -89,7 +89,7 @@ func TestNodesCutClients(t *testing.T) {
 func (cr *crowd) areBack(t *testing.T, since time.Time) {
 	t.Helper()
 	for _, c := range cr.talkers {
-		await.True(t, fmt.Sprintf("client %d is back\n%s", c.n, cr), func() bool {
+		testutil.WaitUntil(t, fmt.Sprintf("client %d is back\n%s", c.n, cr), func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return c.over || len(c.returns) > 0 && c.returns[len(c.returns)-1].lost.After(since)

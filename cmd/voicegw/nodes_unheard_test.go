@@ -13,7 +13,7 @@ import (
 	"voicegw/audio"
 	"voicegw/client/speech"
 	"voicegw/conversation"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/store"
 )
@@ -126,7 +126,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 		}
 	}
 	for _, h := range all { // OpenAI may know the user's words after the answer to them
-		await.True(t, h.left.id+" has a checkpoint of its question and the answer", func() bool {
+		testutil.WaitUntil(t, h.left.id+" has a checkpoint of its question and the answer", func() bool {
 			c, err := kept.Checkpoints().Load(t.Context(), h.left.id)
 			asked := strings.Contains(string(c.State), spokenWords) || slices.ContainsFunc(c.History, func(e conversation.Entry) bool { return e.Text == spokenWords })
 			return err == nil && asked && strings.Contains(string(c.State), `"ended":true`)
@@ -146,7 +146,7 @@ func TestNodesUnheardAnswer(t *testing.T) {
 		}
 	}
 	for _, h := range all {
-		await.True(t, h.left.id+" is over", func() bool {
+		testutil.WaitUntil(t, h.left.id+" is over", func() bool {
 			r, err := kept.Directory().Find(t.Context(), h.left.id)
 			return err == nil && r.State == store.SessionOver
 		})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // TestNodesZombie: one of three gateways is stopped with SIGSTOP, in the middle of what tools do,
@@ -23,12 +23,12 @@ func TestNodesZombie(t *testing.T) {
 	began := time.Now()
 	zombie.signal(syscall.SIGSTOP)
 	// A balancer ends the connections to a gateway that does not answer any more.
-	await.True(t, "the balancer passes it over", func() bool { return !s.balancer.backends[stopped].is() })
+	testutil.WaitUntil(t, "the balancer passes it over", func() bool { return !s.balancer.backends[stopped].is() })
 	s.balancer.cut(stopped)
 	went := cr.goOn(t, began, 2)
 	before := s.doneBy(zombie)
 	zombie.signal(syscall.SIGCONT)
-	await.True(t, "it gives its sessions up", func() bool {
+	testutil.WaitUntil(t, "it gives its sessions up", func() bool {
 		list, err := s.sessions(stopped)
 		own := 0
 		for _, l := range list {

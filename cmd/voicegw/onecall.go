@@ -15,8 +15,8 @@ import (
 	"voicegw/audit"
 	"voicegw/backends/agentdesk"
 	"voicegw/config"
-	"voicegw/internal/misspelt"
 	"voicegw/internal/terminal"
+	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
@@ -124,7 +124,7 @@ func (c *oneCall) selection(rules *policy.Rules) (registry.Selection, error) {
 		c.agent = policy.Agent{Name: name}
 	default:
 		hint := ""
-		if meant := misspelt.Nearest(name, c.agents.Names()); meant != "" {
+		if meant := textutil.Nearest(name, c.agents.Names()); meant != "" {
 			hint = ", did you mean " + meant + "?"
 		}
 		return sel, fmt.Errorf("--agent: there is no agent %q%s; there are %s", name, hint, strings.Join(c.agents.Names(), ", "))

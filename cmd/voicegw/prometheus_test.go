@@ -17,8 +17,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 	"voicegw/metrics/dashboard"
 )
 
@@ -91,7 +90,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	r := start(t, "--set", "metrics.listen=127.0.0.1:0", "--set", "limits.new_per_second=100")
 	p := startPrometheus(t, program, r.logged("serving the metrics")["addr"].(string))
-	await.True(t, "Prometheus has read the gateway", func() bool { return p.ask(t, `sum(scrape_samples_scraped)`).has() })
+	testutil.WaitUntil(t, "Prometheus has read the gateway", func() bool { return p.ask(t, `sum(scrape_samples_scraped)`).has() })
 
 	// What increases does so between two readings, and a busy machine leaves out readings: callers come
 	// until everything has been seen.
@@ -121,7 +120,7 @@ func TestPrometheus(t *testing.T) {
 					p.ask(t, expr)
 					continue
 				}
-				await.True(t, "data for "+panel.Title+": "+expr, func() bool { return p.ask(t, expr).has() })
+				testutil.WaitUntil(t, "data for "+panel.Title+": "+expr, func() bool { return p.ask(t, expr).has() })
 			}
 		}
 	}
@@ -131,7 +130,7 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	for _, rule := range dashboard.Records() {
-		await.True(t, "data for "+rule.Name, func() bool { return p.ask(t, rule.Name).has() })
+		testutil.WaitUntil(t, "data for "+rule.Name, func() bool { return p.ask(t, rule.Name).has() })
 	}
 	for _, a := range dashboard.Alerts() {
 		p.ask(t, a.Expr)
@@ -169,7 +168,7 @@ func startPrometheus(t *testing.T, program, target string) prometheus {
 			t.Fatal(err)
 		}
 	}
-	addr, err := freeport.Addr()
+	addr, err := testutil.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +187,7 @@ func startPrometheus(t *testing.T, program, target string) prometheus {
 		}
 	})
 	p := prometheus{"http://" + addr}
-	await.True(t, "Prometheus is ready", func() bool {
+	testutil.WaitUntil(t, "Prometheus is ready", func() bool {
 		code, _, err := p.get(t, "/-/ready", nil)
 		return err == nil && code == http.StatusOK
 	})
@@ -278,7 +277,7 @@ func (p prometheus) healthy(t *testing.T) {
 	t.Helper()
 	type rule struct{ Name, Health, LastError string }
 	var rules []rule
-	await.True(t, "every rule was evaluated", func() bool {
+	testutil.WaitUntil(t, "every rule was evaluated", func() bool {
 		_, body, err := p.get(t, "/api/v1/rules", nil)
 		var found struct {
 			Data struct{ Groups []struct{ Rules []rule } }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"voicegw/config"
-	"voicegw/internal/misspelt"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/build"
 )
@@ -84,7 +84,7 @@ func checkRequired(ids []string, tools *registry.Snapshot) error {
 			known = append(known, t.ToolID)
 		}
 		hint := ""
-		if meant := misspelt.Nearest(id, known); meant != "" {
+		if meant := textutil.Nearest(id, known); meant != "" {
 			hint = " Did you mean " + meant + "?"
 		}
 		problems = append(problems, config.Problem{

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"voicegw/auth/apikey"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -98,7 +98,7 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the session of a key that stays has ended: %v", err)
 	}
-	await.True(t, "it answers", func() bool {
+	testutil.WaitUntil(t, "it answers", func() bool {
 		frame, err := goesOn.Read()
 		if err != nil {
 			t.Fatalf("the session of a key that stays has ended: %v", err)
@@ -185,7 +185,7 @@ func TestReloadByAnOperator(t *testing.T) {
 		select {
 		case key := <-keys:
 			return key
-		case <-time.After(await.Limit):
+		case <-time.After(testutil.WaitLimit):
 			t.Fatal("the provider was not asked")
 			return ""
 		}
@@ -334,7 +334,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		r.reloads <- syscall.SIGHUP
 		two.Wait()
 	}
-	await.True(t, "sessions begin", func() bool { return talked.Load() > 0 })
+	testutil.WaitUntil(t, "sessions begin", func() bool { return talked.Load() > 0 })
 	stop()
 	busy.Wait()
 }

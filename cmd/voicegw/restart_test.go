@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/registry/registrytest"
@@ -52,7 +52,7 @@ func TestSessionsGoOnAfterARestart(t *testing.T) {
 			}
 
 			second := serve()
-			await.True(t, "the client comes back", func() bool {
+			testutil.WaitUntil(t, "the client comes back", func() bool {
 				c = visit(t, addr, &protocol.Resume{SessionID: began.SessionID, Token: began.ResumeToken, LastSeq: seq})
 				return seen(c, "session.started", &back)
 			})

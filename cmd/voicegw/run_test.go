@@ -16,9 +16,9 @@ import (
 
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/internal/await"
 	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/protocol/closecode"
 	"voicegw/registry/registrytest"
@@ -86,7 +86,7 @@ func startIn(t *testing.T, environ []string, args ...string) *running {
 		r.exit <- Run(ctx, Process{
 			Args: args, Stdin: strings.NewReader(""), Environ: environ,
 			Stdout: &r.out, Stderr: secrettest.Watch(secrettest.Log, &r.err), Signals: r.signals, Reloads: r.reloads, sweeps: r.sweeps, Registry: func() ([]byte, error) { return tools, nil },
-			leaving: await.Limit, // what is left to end after a second signal does so, however slow the disk is
+			leaving: testutil.WaitLimit, // what is left to end after a second signal does so, however slow the disk is
 		})
 	}()
 	t.Cleanup(func() {
@@ -106,7 +106,7 @@ func (r *running) logged(message string) map[string]any {
 	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(await.Limit); ; {
+	for deadline := time.After(testutil.WaitLimit); ; {
 		for line := range strings.SplitSeq(r.err.String(), "\n") {
 			var fields map[string]any
 			if json.Unmarshal([]byte(line), &fields) == nil && fields["msg"] == message {
@@ -129,7 +129,7 @@ func (r *running) ended() int {
 	select {
 	case code := <-r.exit:
 		return code
-	case <-time.After(await.Limit):
+	case <-time.After(testutil.WaitLimit):
 		r.t.Fatalf("the program does not end:\n%s", r.err.String())
 		return -1
 	}
@@ -212,7 +212,7 @@ func TestServesAndStops(t *testing.T) {
 			t.Errorf("GET %s: %d, want %d", path, got, want)
 		}
 	}
-	await.True(t, "it is ready", func() bool { return r.readiness() == "ready" })
+	testutil.WaitUntil(t, "it is ready", func() bool { return r.readiness() == "ready" })
 	r.signals <- syscall.SIGTERM
 	if code := r.ended(); code != exitOK {
 		t.Errorf("exit code %d\n%s", code, r.err.String())

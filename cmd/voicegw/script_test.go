@@ -21,11 +21,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"voicegw/audio"
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
 	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
+	"voicegw/internal/testutil"
 	"voicegw/registry/registrytest"
 	"voicegw/sim/voice"
 )
@@ -130,14 +129,14 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // freeAddr sets a variable to an address on loopback that nobody listens on, nor will
 // before the script does, again and again.
 func freeAddr(ts *testscript.TestScript, _ bool, args []string) {
-	addr, err := freeport.Addr()
+	addr, err := testutil.FreeAddr()
 	ts.Check(err)
 	ts.Setenv(args[0], addr)
 }
 
 // ready waits until a URL answers 200.
 func ready(ts *testscript.TestScript, _ bool, args []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), testutil.WaitLimit)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

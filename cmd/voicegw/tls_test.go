@@ -21,8 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 )
 
 // certificate writes a certificate for 127.0.0.1 and its key.
@@ -62,7 +61,7 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 // through, and a certificate that is renewed is shown without a restart.
 func TestServeOverTLS(t *testing.T) {
 	certFile, keyFile, _ := certificate(t)
-	listen, err := freeport.Addr()
+	listen, err := testutil.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +109,7 @@ func TestServeOverTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await.True(t, "the renewed certificate is shown", func() bool { return shown() != before })
+	testutil.WaitUntil(t, "the renewed certificate is shown", func() bool { return shown() != before })
 }
 
 // TestCertificatesAreChecked before anything is served, all at once.
@@ -143,7 +142,7 @@ func TestSimulatorOverTLS(t *testing.T) {
 		})
 	}()
 	url := regexp.MustCompile(`Gemini +base URL +(https://[0-9.:]+)`)
-	await.True(t, "a base URL is told", func() bool { return url.MatchString(r.out.String()) })
+	testutil.WaitUntil(t, "a base URL is told", func() bool { return url.MatchString(r.out.String()) })
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get(url.FindStringSubmatch(r.out.String())[1] + "/healthz")

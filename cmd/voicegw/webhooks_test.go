@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
@@ -109,7 +109,7 @@ func TestWebhooks(t *testing.T) {
 	}
 	arrived := func(want int) []map[string]any {
 		t.Helper()
-		await.True(t, fmt.Sprint(want, " events"), func() bool { types, _, _ := receiver.got(); return len(types) >= want })
+		testutil.WaitUntil(t, fmt.Sprint(want, " events"), func() bool { types, _, _ := receiver.got(); return len(types) >= want })
 		_, data, bad := receiver.got()
 		if bad > 0 || len(data) != want {
 			t.Errorf("%d events came, %d were signed wrongly", len(data), bad)
@@ -140,7 +140,7 @@ func TestWebhooks(t *testing.T) {
 
 	receiver.set(secondHookKey, http.StatusInternalServerError)
 	talk(r)
-	await.True(t, "attempts fail", func() bool { return strings.Contains(r.err.String(), "an event was not delivered") })
+	testutil.WaitUntil(t, "attempts fail", func() bool { return strings.Contains(r.err.String(), "an event was not delivered") })
 	r.signals <- syscall.SIGTERM
 	if code := r.ended(); code != exitOK {
 		t.Fatalf("it ended with %d", code)

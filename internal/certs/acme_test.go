@@ -16,8 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/internal/await"
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 )
 
 // pebble is the test authority of Let's Encrypt, and its version.
@@ -46,7 +45,7 @@ func startPebble(t *testing.T) (directory string, client *http.Client, root func
 	var ports [2]string
 	for i := range ports {
 		var err error
-		if ports[i], err = freeport.Addr(); err != nil {
+		if ports[i], err = testutil.FreeAddr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +86,7 @@ func startPebble(t *testing.T) (directory string, client *http.Client, root func
 		return io.ReadAll(resp.Body)
 	}
 	directory = "https://" + ports[0] + "/dir"
-	await.True(t, "pebble answers", func() bool { _, err := get(directory); return err == nil })
+	testutil.WaitUntil(t, "pebble answers", func() bool { _, err := get(directory); return err == nil })
 	return directory, client, func() *x509.Certificate {
 		text, err := get("https://" + ports[1] + "/roots/0")
 		if err != nil {
@@ -171,7 +170,7 @@ func TestNoOrderByStrangers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.Run(ctx) })
-	await.True(t, "the order has failed", func() bool {
+	testutil.WaitUntil(t, "the order has failed", func() bool {
 		o := s.orders["voice.example.com"]
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -201,7 +200,7 @@ func TestNoOrderByStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	running.Go(func() { s.Run(ctx) })
-	await.Next(t, "a request that hangs", hung)
+	testutil.WaitNext(t, "a request that hangs", hung)
 	cancel()
 	running.Wait()
 }

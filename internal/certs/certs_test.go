@@ -28,7 +28,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -326,11 +326,11 @@ func TestFilesThatChange(t *testing.T) {
 			}
 			for n := range int64(3) {
 				renew(dir, n+2)
-				await.True(t, "the next certificate is shown", func() bool { return serial() == n+2 })
+				testutil.WaitUntil(t, "the next certificate is shown", func() bool { return serial() == n+2 })
 			}
 			writeFile(t, filepath.Join(dir, "tls.crt"), []byte("broken"))
 			writeFile(t, filepath.Join(dir, "x"), nil) // behind the link nothing is watched
-			await.True(t, "the broken one is logged", func() bool { return strings.Contains(log.String(), "no certificate in PEM form") })
+			testutil.WaitUntil(t, "the broken one is logged", func() bool { return strings.Contains(log.String(), "no certificate in PEM form") })
 			if got := serial(); got != 4 {
 				t.Errorf("certificate %d is shown, want the last good one", got)
 			}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // refusingAuthority is an authority (RFC 8555) that cannot reach the host.
@@ -80,7 +80,7 @@ func TestReasonIsLogged(t *testing.T) {
 		defer mu.Unlock()
 		return text.String()
 	}
-	await.True(t, "the order has failed", func() bool { return strings.Contains(said(), "could not be ordered") })
+	testutil.WaitUntil(t, "the order has failed", func() bool { return strings.Contains(said(), "could not be ordered") })
 	if !strings.Contains(said(), "the authority says: tls-alpn-01: connection: 192.0.2.1: Connection refused") {
 		t.Errorf("the log says %s", said())
 	}

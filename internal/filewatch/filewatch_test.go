@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 	defer stop()
 	reads := func(want string) {
 		t.Helper()
-		await.True(t, "it reads "+want, func() bool {
+		testutil.WaitUntil(t, "it reads "+want, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return seen == want

@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/internal/misspelt"
+	"voicegw/internal/textutil"
 )
 
 // MaxBytes is the largest file that is read.
@@ -323,7 +323,7 @@ func Join(words []string) string {
 
 // Near returns " (did you mean …?)" if one of words is similar to word, otherwise "".
 func Near(word string, words []string) string {
-	best := misspelt.Nearest(word, words)
+	best := textutil.Nearest(word, words)
 	if best == "" {
 		return ""
 	}

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/internal/nonblock"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -685,7 +685,7 @@ func TestReadyFollowsTheNetwork(t *testing.T) {
 
 // TestAudioAllocatesNothing in the steady state, on either side.
 func TestAudioAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool drop what it is given")
 	}
 	client, server := settings[0].connect(t, Options{})

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"voicegw/internal/misspelt"
+	"voicegw/internal/textutil"
 )
 
 // Show writes a value so that a person or a model recognises it, in about 60 characters.
@@ -49,7 +49,7 @@ func Describe(v any) string {
 // DidYouMean returns the end of a sentence, "; did you mean …?", with the nearest of the known names; empty if
 // none is near.
 func DidYouMean(name string, known []string) string {
-	best := misspelt.Nearest(name, known)
+	best := textutil.Nearest(name, known)
 	if best == "" {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/internal/mark"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
 	"voicegw/registry"
@@ -33,7 +33,7 @@ func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 	if len(p.Args) > maxPastArgs {
 		p.Args = json.RawMessage("{}")
 	}
-	p.Output = json.RawMessage(shorten.To(string(a.Envelope.Encode()), maxPastOutput))
+	p.Output = json.RawMessage(textutil.Shorten(string(a.Envelope.Encode()), maxPastOutput))
 	return p
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/cost"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
@@ -411,4 +411,4 @@ func heardOf(text string, heardMS, audioMS int64) string {
 }
 
 // clip bounds the name of a tool, which the model has made up.
-func clip(s string) string { return shorten.To(s, 64) }
+func clip(s string) string { return textutil.Shorten(s, 64) }

@@ -13,7 +13,7 @@ import (
 	"github.com/gorilla/websocket"
 	"google.golang.org/genai"
 
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
@@ -264,7 +264,7 @@ rules:
 		t.Fatal(err)
 	}
 	// The client closes without a word; the server sees it when it reads.
-	await.True(t, "the old connection is closed", func() bool { return o.h.opts.Stats.Open.Load() == 0 })
+	testutil.WaitUntil(t, "the old connection is closed", func() bool { return o.h.opts.Stats.Open.Load() == 0 })
 	s = o.connect(models()[0], again)
 	sendSpeech(t, s, "And once more, please.", 1200*time.Millisecond)
 	if a := receive(t, s, nil); a.said != "This is the second." {

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/audio"
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
@@ -91,7 +91,7 @@ func bubble(t *testing.T, o wire.Options, test func(*rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		o.Group, o.Stats = &wire.Group{}, &wire.Stats{}
-		l := pipenet.Listen()
+		l := testutil.ListenPipe()
 		r := &rig{t: t, h: New(o), stats: o.Stats}
 		srv := &http.Server{Handler: r.h}
 		var work sync.WaitGroup

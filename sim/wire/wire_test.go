@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
-	"voicegw/internal/pipenet"
+	"voicegw/internal/testutil"
 	"voicegw/sim/fault"
 )
 
@@ -93,7 +93,7 @@ func TestGroup(t *testing.T) {
 func serve(t *testing.T, o ConnOptions, handle func(*Conn), client func(*websocket.Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := pipenet.Listen()
+		l := testutil.ListenPipe()
 		var work sync.WaitGroup
 		over := make(chan struct{})
 		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -22,7 +22,7 @@ type Needs struct {
 // Nobody is told of a block that could not be recorded.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	farewell := strings.TrimSpace(call.Args.FarewellMessage)
-	if blank.Is(farewell) {
+	if textutil.IsBlank(farewell) {
 		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/farewell_message", Message: "Give the last words to the user."}}, "The farewell_message is blank.")
 	}
 	duration := time.Duration(call.Args.DurationSeconds) * time.Second

@@ -5,7 +5,7 @@ import (
 	"context"
 	"strings"
 
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -17,7 +17,7 @@ type Needs struct{}
 // smaller count are the first ones of a larger count.
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	idea := strings.TrimRight(strings.Join(strings.Fields(call.Args.Idea), " "), ".,;:!")
-	if blank.Is(idea) {
+	if textutil.IsBlank(idea) {
 		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/idea", Message: "Say what the image shows."}}, "The idea is blank.")
 	}
 	answer := Output{Variants: make([]OutputVariantsItem, call.Args.Count)}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"voicegw/backends/image"
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/document"
 )
@@ -48,7 +48,7 @@ type Answer struct {
 // Execute makes the images and shows them. A call that fails shows nothing.
 func Execute(ctx context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	prompt := strings.TrimSpace(call.Args.Prompt)
-	if blank.Is(prompt) {
+	if textutil.IsBlank(prompt) {
 		return registry.Result{}, registry.Invalid([]document.Problem{{Path: "/prompt", Message: "Say what the image shows."}}, "The prompt is blank.")
 	}
 	request := image.Request{Prompt: prompt, Count: int(call.Args.Count), User: userName(call.Session.UserID)}

@@ -14,7 +14,7 @@ import (
 	"voicegw/backends/kb/access"
 	"voicegw/backends/kb/evidence"
 	"voicegw/backends/kb/named"
-	"voicegw/internal/blank"
+	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
@@ -101,7 +101,7 @@ func (r *request) bad(path, format string, a ...any) {
 func queryOf(args Args) *request {
 	r := &request{query: kb.Query{Text: strings.TrimSpace(args.Query), Namespaces: []kb.Namespace{kb.Namespace(args.Namespace)}, Limit: int(args.TopK)}}
 	q := &r.query
-	if blank.Is(q.Text) {
+	if textutil.IsBlank(q.Text) {
 		r.bad("/query", "The query is blank; give the words to look for.")
 	}
 	f := args.Filters
@@ -184,7 +184,7 @@ func splitAlternatives(query string, all []string) (valid []string, invalid []In
 		text = strings.Join(strings.Fields(text), " ")
 		reason := ""
 		switch {
-		case blank.Is(text):
+		case textutil.IsBlank(text):
 			reason = "is blank"
 		case utf8.RuneCountInString(text) > maxWording:
 			reason = fmt.Sprintf("is longer than %d characters", maxWording)

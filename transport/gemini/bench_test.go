@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/audio"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -113,7 +113,7 @@ func TestDecodingAndEncodingAudioAllocatesNothing(t *testing.T) {
 // TestRelayingAudioAllocatesNothing goes through the socket: read, decode, encode,
 // write. The server echoes one fixed message for each that it gets.
 func TestRelayingAudioAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		t.Skip("the race detector makes sync.Pool forget buffers")
 	}
 	c := echoConn(t, []byte(audioMessage(benchPCM(4800), "")))

@@ -9,14 +9,14 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/internal/nonblock"
-	"voicegw/internal/race"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
 // TestDownAllocatesNothing counts allocations of both ends of the socket while audio
 // comes down, the scripted provider's included: it sends frames made before.
 func TestDownAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, n := range []int{960, 4800, 12000} {
@@ -78,7 +78,7 @@ func TestDownAllocatesNothing(t *testing.T) {
 
 // TestUpAllocatesNothing is the same for the user's audio.
 func TestUpAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if testutil.RaceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	for _, n := range []int{960, 4800} {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	wait "voicegw/internal/await"
+	"voicegw/internal/testutil"
 	"voicegw/transport"
 )
 
@@ -126,7 +126,7 @@ func connectToSilence(t *testing.T, h Harness, first string) {
 	if !transport.KindOf(err).Retryable() || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Connect: %v, want a retryable *Error that wraps the deadline", err)
 	}
-	wait.True(t, "the connection is closed", func() bool { return h.open.Load() == 0 })
+	testutil.WaitUntil(t, "the connection is closed", func() bool { return h.open.Load() == 0 })
 }
 
 // testConnectContext ends Connect's context and then continues the conversation.

@@ -10,8 +10,7 @@ import (
 
 	"voicegw/backends/kb"
 	"voicegw/backends/kb/internal/words"
-	"voicegw/internal/misspelt"
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 )
 
 // Unresolved is what nothing was found for.
@@ -87,7 +86,7 @@ func nearPerson(text string, people []kb.Person) string {
 		}
 	}
 	for _, form := range []string{Key(text), strings.ToLower(strings.TrimPrefix(text, "@"))} {
-		if best := misspelt.Nearest(form, keys); best != "" {
+		if best := textutil.Nearest(form, keys); best != "" {
 			return "; perhaps " + listed([]kb.Person{known[best]}) + " is meant"
 		}
 	}
@@ -113,7 +112,7 @@ func Categories(given, known []string) (names []string, unresolved []Unresolved)
 			continue
 		}
 		reason := "is not a known category"
-		switch best := misspelt.Nearest(key, keys); {
+		switch best := textutil.Nearest(key, keys); {
 		case best != "":
 			reason += fmt.Sprintf("; perhaps %q is meant", byKey[best][0])
 		case len(keys) == 0:
@@ -185,4 +184,4 @@ func unique(values []string) []string {
 	return out
 }
 
-func clip(s string) string { return shorten.To(s, 80) }
+func clip(s string) string { return textutil.Shorten(s, 80) }

@@ -20,7 +20,7 @@ import (
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/source"
-	"voicegw/internal/await"
+	"voicegw/internal/testutil"
 )
 
 // folder is a source over real files, with an index.
@@ -118,7 +118,7 @@ func newFolder(t *testing.T, files map[string]string, change func(*folder, *sour
 // until waits for a change after which the index holds these titles.
 func (f *folder) until(titles ...string) source.Change {
 	f.t.Helper()
-	limit := time.NewTimer(await.Limit)
+	limit := time.NewTimer(testutil.WaitLimit)
 	defer limit.Stop()
 	for {
 		select {

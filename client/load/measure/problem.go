@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"voicegw/internal/shorten"
+	"voicegw/internal/textutil"
 )
 
 // Kind is a kind of problem.
@@ -51,7 +51,7 @@ const maxWhat = 600
 
 // Problem notes that something went wrong.
 func (c *Collector) Problem(p Problem) {
-	p.What = shorten.To(p.What, maxWhat)
+	p.What = textutil.Shorten(p.What, maxWhat)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kinds[p.Kind]++

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/internal/misspelt"
+	"voicegw/internal/textutil"
 )
 
 // Threshold is a limit that a run must keep: "fail if first_audio_p95>1200ms".
@@ -53,7 +53,7 @@ func ParseThreshold(text string) (Threshold, error) {
 }
 
 func near(name string) string {
-	if n := misspelt.Nearest(name, names()); n != "" {
+	if n := textutil.Nearest(name, names()); n != "" {
 		return fmt.Sprintf(" (did you mean %s?)", n)
 	}
 	return ""

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/freeport"
+	"voicegw/internal/testutil"
 )
 
 // kind is a relay that can be measured.
@@ -153,7 +153,7 @@ func (p pair) nginx() string {
 }
 
 func startNginx(b *bench, to upstream) (*relay, error) {
-	addr, err := freeport.Addr()
+	addr, err := testutil.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func startGateway(b *bench, to upstream) (*relay, error) {
 // startBuild starts the program as it is shipped, except for the file that lets the bench look
 // inside (scripts/bench/probe).
 func startBuild(b *bench, program string, to upstream) (*relay, error) {
-	addr, err := freeport.Addr()
+	addr, err := testutil.FreeAddr()
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package freeport
+package testutil
 
 import (
 	"net"
@@ -11,7 +11,7 @@ import (
 func TestAddr(t *testing.T) {
 	seen := map[string]bool{}
 	for range 50 {
-		addr, err := Addr()
+		addr, err := FreeAddr()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestAddr(t *testing.T) {
 	}
 	// All the way round: those that are still listened on are passed over.
 	next.Add(-50)
-	if addr, err := Addr(); err != nil || seen[addr] {
+	if addr, err := FreeAddr(); err != nil || seen[addr] {
 		t.Errorf("%s is in use, %v", addr, err)
 	}
 }

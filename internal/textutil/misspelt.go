@@ -1,16 +1,12 @@
-// Package misspelt finds the word that somebody probably meant, for the hints at the end of
-// errors about unknown names.
-package misspelt
+package textutil
 
 import "strings"
 
-// maxWord is the longest word, in bytes, that is compared: typing errors occur in words, not in
-// texts.
+// maxWord is the longest word, in bytes, that is compared.
 const maxWord = 64
 
-// Nearest returns the one of known that word is probably a misspelling of, or "" if none is
-// near: at most three letters to add, drop or change, or a quarter of a long word, and no more
-// than half of a short one. Case does not matter. Of two that are equally near it returns the
+// Nearest returns the known word that word probably misspells, or "" if none is near: at most three letters differ, or a
+// quarter of a long word, and no more than half of a short one. It ignores case. Of equally near words it returns the
 // first.
 func Nearest(word string, known []string) string {
 	if len(word) > maxWord {

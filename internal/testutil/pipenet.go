@@ -1,6 +1,4 @@
-// Package pipenet is a network in memory, so that tests run a whole HTTP server and its
-// WebSocket clients under the fake clock of testing/synctest.
-package pipenet
+package testutil
 
 import (
 	"context"
@@ -8,21 +6,20 @@ import (
 	"sync"
 )
 
-// Listener is a net.Listener whose connections come from Dial. It is made and used
-// inside one bubble.
-type Listener struct {
+// PipeListener is a net.Listener in memory, for servers and clients in a bubble of testing/synctest.
+type PipeListener struct {
 	conns chan net.Conn // from Dial to Accept; never closed
 	done  chan struct{} // closed by Close, for both sides
 	once  sync.Once
 }
 
-// Listen makes a listener.
-func Listen() *Listener {
-	return &Listener{conns: make(chan net.Conn), done: make(chan struct{})}
+// ListenPipe returns a new listener.
+func ListenPipe() *PipeListener {
+	return &PipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
 // Accept waits for a Dial.
-func (l *Listener) Accept() (net.Conn, error) {
+func (l *PipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
@@ -32,16 +29,16 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 // Close refuses later dials. It may be called more than once.
-func (l *Listener) Close() error {
+func (l *PipeListener) Close() error {
 	l.once.Do(func() { close(l.done) })
 	return nil
 }
 
 // Addr returns a fixed name.
-func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+func (l *PipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
 // Dial connects; it has the form of http.Transport.DialContext.
-func (l *Listener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (l *PipeListener) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	server, client := net.Pipe()
 	select {
 	case l.conns <- server:

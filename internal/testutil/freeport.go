@@ -1,9 +1,4 @@
-// Package freeport finds ports of this machine for tests that must know the port before
-// they listen on it, or that listen on it twice.
-//
-// A port that the system has chosen may be given to the next connection as soon as it is
-// closed. These lie outside the range that systems choose from.
-package freeport
+package testutil
 
 import (
 	"fmt"
@@ -25,9 +20,10 @@ var next atomic.Int64
 
 func init() { next.Store(rand.Int64N(many)) }
 
-// Addr returns an address on 127.0.0.1 (host:port) without a listener, another one with each
-// call. It may be called concurrently.
-func Addr() (string, error) {
+// FreeAddr returns an address on 127.0.0.1 (host:port) that is free, a new one with each call, for tests that must know
+// the port before they listen. Ports chosen by the system may be reused at once; these are outside its range. It may be
+// called concurrently.
+func FreeAddr() (string, error) {
 	var err error
 	for range many {
 		addr := net.JoinHostPort("127.0.0.1", strconv.FormatInt(first+next.Add(1)%many, 10))

@@ -1,4 +1,4 @@
-package await
+package testutil
 
 import (
 	"fmt"
@@ -36,14 +36,14 @@ func failing(t *testing.T, wait func(testing.TB)) string {
 // TestWhatHappensIsAwaited: however long it takes, up to the limit.
 func TestWhatHappensIsAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late, ch, end := time.Now().Add(Limit-time.Second), make(chan int), make(chan int)
-		True(t, "it is late", func() bool { return !time.Now().Before(late) })
-		time.AfterFunc(Limit-time.Second, func() { ch <- 7 })
-		if got := Next(t, "a number", ch); got != 7 {
+		late, ch, end := time.Now().Add(WaitLimit-time.Second), make(chan int), make(chan int)
+		WaitUntil(t, "it is late", func() bool { return !time.Now().Before(late) })
+		time.AfterFunc(WaitLimit-time.Second, func() { ch <- 7 })
+		if got := WaitNext(t, "a number", ch); got != 7 {
 			t.Errorf("got %d", got)
 		}
-		time.AfterFunc(Limit-time.Second, func() { close(end) })
-		Closed(t, "the end", end)
+		time.AfterFunc(WaitLimit-time.Second, func() { close(end) })
+		WaitClosed(t, "the end", end)
 	})
 }
 
@@ -58,11 +58,11 @@ func TestWhatNeverHappensIsTold(t *testing.T) {
 		want string
 		at   time.Duration
 	}{
-		"never true":       {func(t testing.TB) { True(t, "snow", func() bool { return false }) }, "it never happened: snow", Limit},
-		"nothing comes":    {func(t testing.TB) { Next(t, "snow", make(chan int)) }, "it never came: snow", Limit},
-		"the sender ended": {func(t testing.TB) { Next(t, "snow", closed) }, "the channel is closed: snow", 0},
-		"no end":           {func(t testing.TB) { Closed(t, "snow", make(chan int)) }, "it never ended: snow", Limit},
-		"a value":          {func(t testing.TB) { Closed(t, "snow", full) }, "7 came instead of the end: snow", 0},
+		"never true":       {func(t testing.TB) { WaitUntil(t, "snow", func() bool { return false }) }, "it never happened: snow", WaitLimit},
+		"nothing comes":    {func(t testing.TB) { WaitNext(t, "snow", make(chan int)) }, "it never came: snow", WaitLimit},
+		"the sender ended": {func(t testing.TB) { WaitNext(t, "snow", closed) }, "the channel is closed: snow", 0},
+		"no end":           {func(t testing.TB) { WaitClosed(t, "snow", make(chan int)) }, "it never ended: snow", WaitLimit},
+		"a value":          {func(t testing.TB) { WaitClosed(t, "snow", full) }, "7 came instead of the end: snow", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package shorten
+package textutil
 
 import "testing"
 
@@ -11,7 +11,7 @@ func TestTo(t *testing.T) {
 		{"", 0, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"abc", 0, "…"},
 		{"aé", 3, "aé"}, {"aéb", 3, "aé…"}, {"aéb", 2, "a…"}, {"😀😀", 7, "😀…"},
 	} {
-		if got := To(tc.text, tc.most); got != tc.want {
+		if got := Shorten(tc.text, tc.most); got != tc.want {
 			t.Errorf("%q to %d bytes: %q, want %q", tc.text, tc.most, got, tc.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package misspelt
+package textutil
 
 import (
 	"strings"

@@ -1,0 +1,53 @@
+// Package testutil has helpers for tests: waiting for events, free ports, a network in memory, and the race detector.
+package testutil
+
+import (
+	"testing"
+	"time"
+)
+
+// WaitLimit is how long the Wait functions wait before they fail the test. It is far longer than any event takes on a
+// busy machine.
+const WaitLimit = 3 * time.Minute
+
+// WaitUntil calls happened every 5 ms, on the caller's goroutine, until it returns true. Prefer a channel where one
+// exists.
+func WaitUntil(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	limit := time.After(WaitLimit)
+	for !happened() {
+		select {
+		case <-limit:
+			t.Fatalf("it never happened: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// WaitNext returns the next value of a channel. It fails the test if the channel is closed.
+func WaitNext[T any](t testing.TB, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case v, open := <-from:
+		if !open {
+			t.Fatalf("the channel is closed: %s", what)
+		}
+		return v
+	case <-time.After(WaitLimit):
+		t.Fatalf("it never came: %s", what)
+		panic("unreachable")
+	}
+}
+
+// WaitClosed waits until a channel is closed. It fails the test if a value arrives.
+func WaitClosed[T any](t testing.TB, what string, ch <-chan T) {
+	t.Helper()
+	select {
+	case v, open := <-ch:
+		if open {
+			t.Fatalf("%v came instead of the end: %s", v, what)
+		}
+	case <-time.After(WaitLimit):
+		t.Fatalf("it never ended: %s", what)
+	}
+}
