@@ -8,7 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"voicegw/internal/redact"
+	"voicegw/internal/logging"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -61,7 +61,7 @@ func encode(r *Record, a Arguments) []byte {
 	bound(&bounded)
 	bounded.Args = a.render(r.Args)
 	if line, err := marshal(bounded); err == nil && len(line) <= MaxLine {
-		return redact.Tokens(line) // a model may write one as an argument
+		return logging.Tokens(line) // a model may write one as an argument
 	}
 	// Only the raw JSON and the numbers in it can be invalid or that long.
 	bounded.Args, bounded.Budget, bounded.Clamped, bounded.NoteData = nil, nil, nil, nil

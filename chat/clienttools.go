@@ -14,7 +14,6 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/registry/toolname"
 	"voicegw/store"
@@ -101,7 +100,7 @@ func (t *turn) handOver(ctx context.Context) *protocol.Error {
 	defer cancel()
 	if _, err := t.a.opts.Conversations.Save(ctx, c, 0); err != nil {
 		t.a.opts.Logger.Error("a turn that waits for the client's tools could not be kept", "conversation_id", t.conv.ID, "error", err)
-		return &protocol.Error{Code: errcode.StoreUnavailable, Message: "What was done so far could not be kept, so your tools are not called; try again soon.", Retryable: true}
+		return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "What was done so far could not be kept, so your tools are not called; try again soon.", Retryable: true}
 	}
 	for _, r := range t.byClient {
 		t.audit(r)

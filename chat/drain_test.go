@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 )
 
@@ -104,7 +103,7 @@ func TestDrainEndsWhatTakesTooLong(t *testing.T) {
 					t.Fatal(first.err)
 				}
 				failed := of[*protocol.Error](first.told)
-				if len(failed) != 1 || failed[0].Code != errcode.Draining || !failed[0].Retryable || first.told.done().Status != protocol.DoneFailed {
+				if len(failed) != 1 || failed[0].Code != protocol.CodeDraining || !failed[0].Retryable || first.told.done().Status != protocol.DoneFailed {
 					t.Errorf("told are %+v, %+v", failed, first.told.done())
 				}
 				if e := f.conversation("conv").Entries; len(e) == 0 || e[0].Text != "First" || len(f.kept.taken) != 0 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/transport"
 )
 
@@ -29,7 +28,7 @@ func TestTurnsAreObserved(t *testing.T) {
 		})
 		want := []TurnOver{
 			{Status: protocol.DoneCompleted, Took: time.Second, First: 300 * time.Millisecond, Usage: Usage{Input: 10, Output: 2}},
-			{Status: protocol.DoneFailed, Code: errcode.ProviderUnavailable},
+			{Status: protocol.DoneFailed, Code: protocol.CodeProviderUnavailable},
 		}
 		if len(told) != 2 || told[0] != want[0] || told[1] != want[1] {
 			t.Errorf("what was told is %+v and not %+v", told, want)

@@ -94,7 +94,7 @@ type Options struct {
 type TurnOver struct {
 	// Status is protocol.DoneCompleted or protocol.DoneFailed.
 	Status string
-	// Code is the code of the error that the client was told of, one of package errcode; empty without
+	// Code is the code of the error that the client was told of, one of the codes of package protocol; empty without
 	// one.
 	Code string
 	// Took is how long the attempt took, and First how long until its first piece of text; zero if

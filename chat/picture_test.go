@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/transport"
 )
 
@@ -135,11 +134,11 @@ func TestImageThatTheProviderRefuses(t *testing.T) {
 		kind  transport.Kind
 		want  string
 	}{
-		"Invalid image_url":         {image, transport.KindInvalid, errcode.SettingRefused},
-		"The Image is broken":       {image, transport.KindInvalid, errcode.SettingRefused},
-		"Something else":            {image, transport.KindInvalid, errcode.ProviderError},
-		"Image service unavailable": {image, transport.KindRetry, errcode.ProviderUnavailable},
-		"no image here":             {nil, transport.KindInvalid, errcode.ProviderError},
+		"Invalid image_url":         {image, transport.KindInvalid, protocol.CodeSettingRefused},
+		"The Image is broken":       {image, transport.KindInvalid, protocol.CodeSettingRefused},
+		"Something else":            {image, transport.KindInvalid, protocol.CodeProviderError},
+		"Image service unavailable": {image, transport.KindRetry, protocol.CodeProviderUnavailable},
+		"no image here":             {nil, transport.KindInvalid, protocol.CodeProviderError},
 	} {
 		bubble(t, setting{options: Options{Vision: true}}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Look", Parts: c.parts}, fails(c.kind, words))

@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/internal/redact"
+	"voicegw/internal/logging"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/store"
 )
 
@@ -237,7 +236,7 @@ func (a *Agent) write(ctx context.Context, id identity, rec *record) error {
 		short.Rounds, short.events = nil, nil
 		if rec.Done {
 			short.events = []protocol.ServerMessage{
-				&protocol.Error{Code: errcode.StoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
+				&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "This message was answered before, and the answer was too long to be kept. What it did was done once."},
 				&protocol.Done{ConversationID: rec.Conversation, Status: protocol.DoneFailed},
 			}
 		}
@@ -285,7 +284,7 @@ func (r *record) encode() ([]byte, error) {
 		out.Events = append(out.Events, raw)
 	}
 	data, err := json.Marshal(out)
-	return redact.Tokens(data), err
+	return logging.Tokens(data), err
 }
 
 // decodeRecord parses the result of encode.

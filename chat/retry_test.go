@@ -16,7 +16,6 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/store"
 	"voicegw/transport"
@@ -305,7 +304,7 @@ func TestNothingIsDoneUnrecorded(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
 		f.answers.fail = store.ErrUnavailable
 		told := f.say("Book", callsTools(nth(1), "book", `{"name":"a"}`))
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != errcode.StoreUnavailable || len(f.ran()) != 0 {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || len(f.ran()) != 0 {
 			t.Errorf("%s, ran %v", told.types(), f.ran())
 		}
 		f.answers.fail = nil

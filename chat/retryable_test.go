@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/transport"
 )
 
@@ -18,8 +17,8 @@ func TestRetryableOfTroubles(t *testing.T) {
 		}
 	}
 	for _, told := range all {
-		switch retry := errcode.RetryOf(told.Code); {
-		case retry == 0, retry == errcode.Later && !told.Retryable, retry == errcode.Never && told.Retryable:
+		switch retry := protocol.RetryOf(told.Code); {
+		case retry == 0, retry == protocol.RetryLater && !told.Retryable, retry == protocol.RetryNever && told.Retryable:
 			t.Errorf("%s is retryable %t, and the table has %d", told.Code, told.Retryable, retry)
 		}
 	}

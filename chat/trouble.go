@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/transport"
 )
 
@@ -19,7 +18,7 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 		case errors.Is(cause, errTurnTime):
 			return noAnswer()
 		case errors.Is(cause, errDraining):
-			return &protocol.Error{Code: errcode.Draining, Message: "The gateway is shutting down and could not finish this answer; send the message again, and another gateway goes on with it.", Retryable: true}
+			return &protocol.Error{Code: protocol.CodeDraining, Message: "The gateway is shutting down and could not finish this answer; send the message again, and another gateway goes on with it.", Retryable: true}
 		}
 		return nil
 	}
@@ -30,10 +29,10 @@ func (t *turn) modelFailed(ctx context.Context, err error) *protocol.Error {
 	// The provider's own words may contain keys, accounts and addresses, so they go only to the log.
 	told := protocol.Error{Code: row.Code, Message: row.Words, Retryable: row.Later, RetryAfterMS: failed.RetryAfter.Milliseconds()}
 	if name := t.settingOf(failed); name != "" {
-		told = protocol.Error{Code: errcode.SettingRefused, Message: "The model does not take " + name + " as it stands in the request.", Ref: name}
+		told = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model does not take " + name + " as it stands in the request.", Ref: name}
 	}
 	if failed.Kind == transport.KindInvalid && failed.Err != nil && t.req.hasImages() && strings.Contains(strings.ToLower(failed.Err.Error()), "image") {
-		told = protocol.Error{Code: errcode.SettingRefused, Message: "The model's provider does not take an image of the request, or cannot load it from its address.", Ref: "messages"}
+		told = protocol.Error{Code: protocol.CodeSettingRefused, Message: "The model's provider does not take an image of the request, or cannot load it from its address.", Ref: "messages"}
 	}
 	return &told
 }
@@ -55,5 +54,5 @@ func (t *turn) settingOf(failed *ModelError) string {
 
 // refused returns what the client is told if the model refused to answer without a word.
 func refused() *protocol.Error {
-	return &protocol.Error{Code: errcode.Refused, Message: "The model refused to answer; say it in other words."}
+	return &protocol.Error{Code: protocol.CodeRefused, Message: "The model refused to answer; say it in other words."}
 }

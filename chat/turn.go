@@ -16,7 +16,6 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -149,7 +148,7 @@ func (t *turn) answer(ctx context.Context) (protocol.ServerMessage, error) {
 	used := t.used()
 	if err := t.keep(); err != nil {
 		t.a.opts.Logger.Error("a conversation could not be kept", "conversation_id", t.conv.ID, "error", err)
-		t.emit(&protocol.Error{Code: errcode.StoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
+		t.emit(&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "What was said could not be kept; the next message will not know of it.", Retryable: true})
 		status = protocol.DoneFailed
 	} else {
 		t.told(ctx, open.approvals)
@@ -337,7 +336,7 @@ func (t *turn) announce(ctx context.Context, r *round) *protocol.Error {
 		return nil
 	}
 	t.a.opts.Logger.Error("it could not be recorded what a message is about to do, and nothing was done", "conversation_id", t.conv.ID, "error", err)
-	return &protocol.Error{Code: errcode.StoreUnavailable, Message: "It could not be recorded what is to be done, so nothing was done; try again soon.", Retryable: true}
+	return &protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "It could not be recorded what is to be done, so nothing was done; try again soon.", Retryable: true}
 }
 
 // goOn makes the calls of a round that have no answer yet, and adds them all to the turn. done
@@ -366,7 +365,7 @@ func (t *turn) goOn(ctx context.Context, n int) (done bool, failure *protocol.Er
 
 // noAnswer is the error of a turn without an answer.
 func noAnswer() *protocol.Error {
-	return &protocol.Error{Code: errcode.NoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
+	return &protocol.Error{Code: protocol.CodeNoAnswer, Message: "The model gave no answer; say it again, please.", Retryable: true}
 }
 
 // answered takes a reply without calls. If it is empty, the model is asked once more.

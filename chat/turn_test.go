@@ -14,7 +14,6 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/store"
 	"voicegw/transport"
@@ -80,7 +79,7 @@ func TestEmptyAnswer(t *testing.T) {
 		}
 		told = f.say("And?", says(" "), says(""))
 		errs := of[*protocol.Error](told)
-		if len(errs) != 1 || errs[0].Code != errcode.NoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
+		if len(errs) != 1 || errs[0].Code != protocol.CodeNoAnswer || !errs[0].Retryable || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s: %+v", told.types(), errs)
 		}
 		// What failed in one conversation is told in no other: messages are not shared.
@@ -118,7 +117,7 @@ func TestRefusal(t *testing.T) {
 			t.Error(told.types())
 		}
 		told := f.say("Do it", refuses(""))
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != errcode.Refused || e[0].Retryable {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeRefused || e[0].Retryable {
 			t.Errorf("%s %+v", told.types(), e)
 		}
 	})
@@ -148,7 +147,7 @@ func TestRounds(t *testing.T) {
 		if n := len(f.model.prompts); n != 12 || !f.last().ToolsOff {
 			t.Errorf("the model was asked %d times, tools off %v", n, f.last().ToolsOff)
 		}
-		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != errcode.NoAnswer || told.done().Status != protocol.DoneFailed {
+		if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s", told.types())
 		}
 		if n := len(f.ran()); n != 10 {
@@ -161,17 +160,17 @@ func TestRounds(t *testing.T) {
 // provider's; what was done before it stays in the conversation.
 func TestModelFails(t *testing.T) {
 	for kind, want := range map[transport.Kind]protocol.Error{
-		transport.KindAuth:       {Code: errcode.ProviderAuth},
-		transport.KindInvalid:    {Code: errcode.ProviderError},
-		transport.KindUnreadable: {Code: errcode.ProviderAnswer},
-		transport.KindQuota:      {Code: errcode.ProviderQuota},
-		transport.KindTooLong:    {Code: errcode.TooLong},
-		transport.KindFiltered:   {Code: errcode.ContentFilter},
-		transport.KindRateLimit:  {Code: errcode.ProviderBusy, Retryable: true},
-		transport.KindRetry:      {Code: errcode.ProviderUnavailable, Retryable: true},
-		transport.KindServer:     {Code: errcode.ProviderUnavailable, Retryable: true},
-		200:                      {Code: errcode.ProviderError},                        // a kind that has no words yet
-		0:                        {Code: errcode.ProviderUnavailable, Retryable: true}, // no ModelError
+		transport.KindAuth:       {Code: protocol.CodeProviderAuth},
+		transport.KindInvalid:    {Code: protocol.CodeProviderError},
+		transport.KindUnreadable: {Code: protocol.CodeProviderAnswer},
+		transport.KindQuota:      {Code: protocol.CodeProviderQuota},
+		transport.KindTooLong:    {Code: protocol.CodeTooLong},
+		transport.KindFiltered:   {Code: protocol.CodeContentFilter},
+		transport.KindRateLimit:  {Code: protocol.CodeProviderBusy, Retryable: true},
+		transport.KindRetry:      {Code: protocol.CodeProviderUnavailable, Retryable: true},
+		transport.KindServer:     {Code: protocol.CodeProviderUnavailable, Retryable: true},
+		200:                      {Code: protocol.CodeProviderError},                        // a kind that has no words yet
+		0:                        {Code: protocol.CodeProviderUnavailable, Retryable: true}, // no ModelError
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			bubble(t, setting{}, func(t *testing.T, f *fixture) {
@@ -225,7 +224,7 @@ func TestTurnTime(t *testing.T) {
 				if took := time.Since(began); took != 10*time.Second {
 					t.Errorf("it took %s", took)
 				}
-				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != errcode.NoAnswer || told.done().Status != protocol.DoneFailed {
+				if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != protocol.CodeNoAnswer || told.done().Status != protocol.DoneFailed {
 					t.Errorf("%s", told.types())
 				}
 				if len(f.conversation("conv").Entries) == 0 {
@@ -313,7 +312,7 @@ func TestStoreFails(t *testing.T) {
 		f.kept.before = func(int) error { return store.ErrUnavailable }
 		told := f.say("Hello", says("Hi."))
 		e := of[*protocol.Error](told)
-		if len(e) != 1 || e[0].Code != errcode.StoreUnavailable || told.done().Status != protocol.DoneFailed {
+		if len(e) != 1 || e[0].Code != protocol.CodeStoreUnavailable || told.done().Status != protocol.DoneFailed {
 			t.Errorf("%s", told.types())
 		}
 		f.kept.kept = map[string][]byte{"conv": []byte("{")}
@@ -373,8 +372,8 @@ func TestOwnHistory(t *testing.T) {
 func TestSettingsOfTheClient(t *testing.T) {
 	hot := map[string]json.RawMessage{"temperature": json.RawMessage(`2`)}
 	for words, want := range map[[2]string]string{
-		{"temperature", "x"}: errcode.SettingRefused, {"", "'temperature' is not supported"}: errcode.SettingRefused,
-		{"tools", "the temperature"}: errcode.ProviderError, {"", "x"}: errcode.ProviderError,
+		{"temperature", "x"}: protocol.CodeSettingRefused, {"", "'temperature' is not supported"}: protocol.CodeSettingRefused,
+		{"tools", "the temperature"}: protocol.CodeProviderError, {"", "x"}: protocol.CodeProviderError,
 	} {
 		bubble(t, setting{}, func(t *testing.T, f *fixture) {
 			told, err := f.respond(t.Context(), Request{Message: "Go", Settings: hot, MaxOutput: 5}, callsTools(nth(1), "look", `{}`), func(context.Context, Prompt, func(string)) (Reply, error) {
@@ -388,7 +387,7 @@ func TestSettingsOfTheClient(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == errcode.SettingRefused) {
+			if e := of[*protocol.Error](told); len(e) != 1 || e[0].Code != want || (e[0].Ref == "temperature") != (want == protocol.CodeSettingRefused) {
 				t.Errorf("%v: %+v", words, e)
 			}
 		})

@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"voicegw/internal/redact"
+	"voicegw/internal/logging"
 	"voicegw/prompts"
 )
 
@@ -109,12 +109,12 @@ func (c *Conversation) repeats(e Entry) bool {
 // add puts entries at the end.
 func (c *Conversation) add(entries []Entry) {
 	for _, e := range entries {
-		e.At, e.Text = e.At.UTC(), shorten(redact.Tokens(e.Text), MaxText)
-		e.Extra = redact.Tokens(e.Extra)
+		e.At, e.Text = e.At.UTC(), shorten(logging.Tokens(e.Text), MaxText)
+		e.Extra = logging.Tokens(e.Extra)
 		e.Calls = slices.Clone(e.Calls)
 		for i := range e.Calls {
 			call := &e.Calls[i]
-			call.Args, call.Envelope, call.Extra = redact.Tokens(call.Args), redact.Tokens(call.Envelope), redact.Tokens(call.Extra)
+			call.Args, call.Envelope, call.Extra = logging.Tokens(call.Args), logging.Tokens(call.Envelope), logging.Tokens(call.Extra)
 		}
 		c.Entries = append(c.Entries, e)
 		c.Turns = max(c.Turns, e.Turn)

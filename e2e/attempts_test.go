@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 )
 
 // closesYoung lets the connections to a wire from one number to another close as soon as they are set up.
@@ -60,7 +60,7 @@ func TestNoticeOnEveryConnection(t *testing.T) {
 				}
 				began := time.Now()
 				code, told := c.ended()
-				if code != closecode.ProviderLost || len(told) != 1 || told[0].Code != "provider_lost" {
+				if code != protocol.CloseProviderLost || len(told) != 1 || told[0].Code != "provider_lost" {
 					t.Errorf("%s left: closed %d, told %+v", left, code, told)
 				}
 				given, _ := st.links(t)

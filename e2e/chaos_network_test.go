@@ -12,7 +12,6 @@ import (
 
 	"voicegw/internal/faultproxy"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // chaosGrace is how long the gateway of the chaos test keeps a session for its client.
@@ -133,8 +132,8 @@ func (v *visit) hangUp() {
 			}
 		}
 		a.work.Wait()
-		moved := a.code == closecode.Moving || a.code == closecode.ServerLeaving
-		if a.left && a.code != closecode.ResumedElsewhere && !moved && a.code > 0 && v.reason == "" && v.refusedAt.IsZero() {
+		moved := a.code == protocol.CloseMoving || a.code == protocol.CloseServerLeaving
+		if a.left && a.code != protocol.CloseResumedElsewhere && !moved && a.code > 0 && v.reason == "" && v.refusedAt.IsZero() {
 			v.complain("the connection that was left ended with %d", a.code)
 		}
 	}
@@ -168,7 +167,7 @@ func (v *visit) lose(o outage) {
 		v.lastFrame = time.Time{} // the gap that follows is the network's
 	case lossReload:
 		at := v.at
-		at.work.Go(func() { _ = at.conn.Close(closecode.ServerLeaving, "reload") }) // the gateway need not answer
+		at.work.Go(func() { _ = at.conn.Close(protocol.CloseServerLeaving, "reload") }) // the gateway need not answer
 	case lossRoam:
 		v.at.leave()
 		v.holes += v.early
@@ -205,7 +204,7 @@ func (v *visit) lost() bool {
 		v.lostTimes = append(v.lostTimes, v.losingAt)
 		v.awayAs(outage{how: lossGateway, away: 20 * time.Millisecond})
 		v.outages[string(lossGateway)]++
-	case v.code == closecode.ResumedElsewhere && time.Since(v.stray) < chaosPatience:
+	case v.code == protocol.CloseResumedElsewhere && time.Since(v.stray) < chaosPatience:
 		// The newest tab has the session. Here the gateway that passed it on had not noticed yet that it was gone.
 		v.refusedAt = time.Now()
 		return false
@@ -228,7 +227,7 @@ func (v *visit) awayAs(o outage) {
 // was killed, be it the one that the connection leads to or the one that has the session.
 func (v *visit) byGateway() bool {
 	owner := v.caller.crowd.links.owner(v.session)
-	return v.code == closecode.Moving || v.at.node.troubled() || owner != nil && owner.troubled()
+	return v.code == protocol.CloseMoving || v.at.node.troubled() || owner != nil && owner.troubled()
 }
 
 // turnedAway is called when a connection on which the caller was coming back is over. It tries again,
@@ -237,7 +236,7 @@ func (v *visit) turnedAway() bool {
 	v.mention("%.3f turned away by %s with %d", time.Since(v.began).Seconds(), v.at.node.name, v.code)
 	v.holes += 4 // what began that connection, if its session has got so far, is not sent again
 	waited := v.caller.crowd.pulse.between(v.lostAt, time.Now())
-	if v.reason != "" || v.code >= closecode.BadProtocol || waited > hushPatience {
+	if v.reason != "" || v.code >= protocol.CloseBadProtocol || waited > hushPatience {
 		v.refusedAt = time.Now()
 		return false
 	}

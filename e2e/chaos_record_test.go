@@ -11,7 +11,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // record is what a client has seen of its session, and what it has to complain of.
@@ -169,7 +168,7 @@ func (v *visit) take(h happening) {
 		if t := v.turns[m.Turn]; t != nil {
 			t.failed = true
 		}
-		if m.Code == errcode.Internal {
+		if m.Code == protocol.CodeInternal {
 			v.complain("the gateway reported an internal error: %s", m.Message)
 		}
 	case *protocol.Unknown:

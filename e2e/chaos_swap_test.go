@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 )
 
 // maxGap is the largest gap inside an item that a planned replacement may make.
@@ -122,7 +122,7 @@ func (e *evidence) overtalked(f *findings, v *visit) {
 func (e *evidence) refusals(f *findings) {
 	const promise = "a client may come back"
 	for _, v := range e.visits {
-		if v.refusedAt.IsZero() || v.code == closecode.ResumedElsewhere && !v.stray.IsZero() {
+		if v.refusedAt.IsZero() || v.code == protocol.CloseResumedElsewhere && !v.stray.IsZero() {
 			continue
 		}
 		end, over := e.log.ended[v.session]

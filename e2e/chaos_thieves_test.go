@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // theft is with what somebody tries to come to a session that is not theirs (S6).
@@ -96,7 +95,7 @@ func (c *crowd) breakIn(g *gang, way theft, start *protocol.Start) {
 	for {
 		f, err := conn.Read()
 		if err != nil {
-			if code := protocol.CloseStatus(err); code != closecode.Ticket && code != closecode.Limit && code != closecode.Moving && code != closecode.ServerLeaving && code > 0 {
+			if code := protocol.CloseStatus(err); code != protocol.CloseTicket && code != protocol.CloseLimit && code != protocol.CloseMoving && code != protocol.CloseServerLeaving && code > 0 {
 				g.complain("a thief with %s was turned away with %d", way, code)
 			}
 			return
@@ -157,7 +156,7 @@ func (v *visit) twin(r *protocol.Resume) {
 		}
 		// If it was not displaced, but its gateway has ended, its token is good until the other tab is in. A gateway
 		// that is killed before that has displaced it in vain.
-		if m, ok := h.msg.(*protocol.SessionStarted); ok && loser.code == closecode.ResumedElsewhere {
+		if m, ok := h.msg.(*protocol.SessionStarted); ok && loser.code == protocol.CloseResumedElsewhere {
 			v.displacing = m.ResumeToken
 		}
 	}
@@ -168,7 +167,7 @@ func (v *visit) twin(r *protocol.Resume) {
 		v.stray = time.Now()
 	}
 	loser.left, v.twins = true, v.twins+1
-	if loser.code == closecode.Ticket {
+	if loser.code == protocol.CloseTicket {
 		loser.left = false // the session is over, and the other one will be told so too
 	}
 	v.holes += 4 // what began the loser's connection is not sent again

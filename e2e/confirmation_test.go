@@ -12,7 +12,6 @@ import (
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 )
 
@@ -94,7 +93,7 @@ func TestApproval(t *testing.T) {
 	overBothWires(t, setting{scenario: payRules}, func(t *testing.T, provider string, st *stack, tools *stage) {
 		c := st.start(t, 16000)
 		c.resolve("cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ", true)
-		c.refused(errcode.ConfirmationUnknown)
+		c.refused(protocol.CodeConfirmationUnknown)
 		asked := c.proposed(t)
 		if asked.Tool != "pay" || asked.Preview != "Pay 5 to Bob" || string(asked.Args) != paid || time.Until(asked.ExpiresAt.Time) < 4*time.Minute {
 			t.Errorf("the user was asked %+v", asked)
@@ -128,9 +127,9 @@ func TestApproval(t *testing.T) {
 		st.tap.waitAnswers(t, 2)
 
 		c.resolve(asked.Token, true)
-		c.refused(errcode.ConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		c.resolve(asked.Token, false)
-		c.refused(errcode.ConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		tools.ran(t, "pay", 1)
 		records := st.audit.wait(t, "pay", 3)
 		if r := records[0]; r.Confirmation != "required" || r.OK || r.ErrorType != registry.ErrorConfirmationRequired {
@@ -159,8 +158,8 @@ func TestNoApproval(t *testing.T) {
 		outcome, told, code string
 		life                time.Duration
 	}{
-		{"denied", "declined", errcode.ConfirmationUsed, 0},
-		{"expired", "not answer in time", errcode.ConfirmationExpired, 700 * time.Millisecond},
+		{"denied", "declined", protocol.CodeConfirmationUsed, 0},
+		{"expired", "not answer in time", protocol.CodeConfirmationExpired, 700 * time.Millisecond},
 	} {
 		t.Run(tc.outcome, func(t *testing.T) {
 			overBothWires(t, setting{scenario: payRules, life: tc.life}, func(t *testing.T, provider string, st *stack, tools *stage) {
@@ -196,9 +195,9 @@ func TestTokenOfAnotherSession(t *testing.T) {
 		c, thief := st.startAs(t, "ada"), st.startAs(t, "ada")
 		asked := c.proposed(t)
 		thief.resolve(asked.Token, true)
-		thief.refused(errcode.ConfirmationUnknown)
+		thief.refused(protocol.CodeConfirmationUnknown)
 		thief.resolve(asked.Token, false)
-		thief.refused(errcode.ConfirmationUnknown)
+		thief.refused(protocol.CodeConfirmationUnknown)
 		tools.ran(t, "pay", 0)
 		c.resolve(asked.Token, true)
 		waitFor[*protocol.ConfirmationEnded](c)
@@ -302,7 +301,7 @@ func TestApprovalByTheAPI(t *testing.T) {
 		}
 		post(asked.Token, `,"approved":true`, http.StatusConflict)
 		c.resolve(asked.Token, true)
-		c.refused(errcode.ConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		tools.ran(t, "pay", 1)
 
 		later := c.proposed(t)
@@ -366,7 +365,7 @@ func TestSpokenApproval(t *testing.T) {
 			t.Errorf("the payment is audited as %+v", r)
 		}
 		c.resolve(asked.Token, true)
-		c.refused(errcode.ConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 
 		second := c.proposed(t)
 		p := c.typed("no")
@@ -374,7 +373,7 @@ func TestSpokenApproval(t *testing.T) {
 			t.Errorf("the declined one ended with %+v", e)
 		}
 		c.resolve(second.Token, true)
-		c.refused(errcode.ConfirmationUsed)
+		c.refused(protocol.CodeConfirmationUsed)
 		tools.ran(t, "pay", 1)
 
 		third := c.proposed(t)

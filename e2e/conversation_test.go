@@ -8,7 +8,6 @@ import (
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // phrase is a second and a half of speech with the silence that ends it.
@@ -42,7 +41,7 @@ rules:
 				c.say(&protocol.InputText{Text: "and tomorrow?", ID: "mine"})
 				heardTurn(c, 2, "and tomorrow?", "You typed it.")
 				c.say(&protocol.End{})
-				if code, told := c.ended(); code != closecode.Done || len(told) != 0 {
+				if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				st.manager.Close()

@@ -13,7 +13,6 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 const (
@@ -85,7 +84,7 @@ func benchFlood(b *testing.B, provider string, f flood, lasting time.Duration) {
 				case err != nil && time.Now().Before(until):
 					b.Error(err)
 					return
-				case code == closecode.Limit, code == closecode.ProviderLost, f.deaf:
+				case code == protocol.CloseLimit, code == protocol.CloseProviderLost, f.deaf:
 					ended.Add(1)
 				}
 			}

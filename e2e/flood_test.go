@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // TestFloodsSilenceNobody: while two clients flood the gateway with frames of one kind after
@@ -23,7 +22,7 @@ func TestFloodsSilenceNobody(t *testing.T) {
 				for range 2 {
 					flooders.Go(func() {
 						code, err := f.run(st.url, nil)
-						if err != nil || (code != closecode.Limit && !f.deaf) {
+						if err != nil || (code != protocol.CloseLimit && !f.deaf) {
 							t.Errorf("%s ended with %d, %v", f.name, code, err)
 						}
 					})

@@ -8,7 +8,6 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 )
 
@@ -127,7 +126,7 @@ func killedWhileAsking(t *testing.T, tp *tap, set processSetting) {
 	second := startProcess(t, tp, set)
 	c := second.startAs(t, "ada")
 	c.resolve(asked.Token, true)
-	c.refused(errcode.ConfirmationUnknown) // it is another session's
+	c.refused(protocol.CodeConfirmationUnknown) // it is another session's
 	status, body := second.http(t, http.MethodPost, "/v1/confirmations", `{"token":"`+asked.Token+`","approved":true}`)
 	var answer struct {
 		Outcome  string

@@ -12,7 +12,6 @@ import (
 
 	"voicegw/audio/audiotest"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // linkFault is what goes wrong with the connection to the model in the middle of a conversation that
@@ -144,7 +143,7 @@ func TestLossStorm(t *testing.T) {
 		c := st.start(t, 16000)
 		began := time.Now()
 		code, told := c.ended()
-		if code != closecode.ProviderLost {
+		if code != protocol.CloseProviderLost {
 			t.Errorf("closed %d", code)
 		}
 		if len(told) != 1 || told[0].Code != "provider_lost" || !told[0].Retryable {

@@ -14,8 +14,6 @@ import (
 	"voicegw/internal/testutil"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
 	"voicegw/session"
 )
 
@@ -27,7 +25,7 @@ func stillWorks(t *testing.T, st *stack) {
 	c.say(&protocol.Ping{T: 1})
 	waitFor[*protocol.Pong](c)
 	c.say(&protocol.End{})
-	if code, _ := c.ended(); code != closecode.Done {
+	if code, _ := c.ended(); code != protocol.CloseDone {
 		t.Errorf("the session after it closed with %d", code)
 	}
 }
@@ -73,7 +71,7 @@ func TestProviderRefuses(t *testing.T) {
 				c := st.connect(t)
 				c.say(&protocol.Start{InputRate: 16000, OutputRate: 24000})
 				code, told := c.ended()
-				if code != closecode.ProviderUnavailable || len(told) != 1 || told[0].Code != errcode.ProviderUnavailable {
+				if code != protocol.CloseProviderUnavailable || len(told) != 1 || told[0].Code != protocol.CodeProviderUnavailable {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				if tc.reason != "" && !strings.Contains(st.log.String(), tc.reason) {
@@ -107,7 +105,7 @@ faults:
 					return
 				}
 				got, told := c.ended()
-				if got != closecode.ProviderUnavailable || len(told) == 0 || told[len(told)-1].Code != errcode.ProviderUnavailable {
+				if got != protocol.CloseProviderUnavailable || len(told) == 0 || told[len(told)-1].Code != protocol.CodeProviderUnavailable {
 					t.Errorf("closed with %d after %v", got, told)
 				}
 				stillWorks(t, st)
@@ -193,7 +191,7 @@ func TestModelSaysNothing(t *testing.T) {
 			c.say(&protocol.InputText{Text: "hello?"})
 			for {
 				h := c.next()
-				if e, ok := h.msg.(*protocol.Error); ok && e.Code == errcode.NoAnswer {
+				if e, ok := h.msg.(*protocol.Error); ok && e.Code == protocol.CodeNoAnswer {
 					break
 				}
 			}
@@ -215,12 +213,12 @@ func TestBadClients(t *testing.T) {
 		do   func(t *testing.T, c *client)
 		code websocket.StatusCode
 	}{
-		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, closecode.BadProtocol},
-		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, closecode.BadProtocol},
+		{"sends audio first", func(t *testing.T, c *client) { c.speak(16000, make([]byte, 640)) }, protocol.CloseBadProtocol},
+		{"sends no JSON", func(t *testing.T, c *client) { mustWrite(t, c, "hello") }, protocol.CloseBadProtocol},
 		{"sends 5 MB", func(_ *testing.T, c *client) {
 			// It is closed in the middle of it, so that the write may fail.
 			_ = c.conn.WriteAudio(make([]byte, 5<<20))
-		}, closecode.TooBig},
+		}, protocol.CloseTooBig},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := st.connect(t)
@@ -232,8 +230,8 @@ func TestBadClients(t *testing.T) {
 		})
 	}
 	t.Run("says nothing", func(t *testing.T) {
-		if code, _ := hurried.connect(t).ended(); code != closecode.StartTimeout {
-			t.Errorf("closed with %d, want %d", code, closecode.StartTimeout)
+		if code, _ := hurried.connect(t).ended(); code != protocol.CloseStartTimeout {
+			t.Errorf("closed with %d, want %d", code, protocol.CloseStartTimeout)
 		}
 		stillWorks(t, st)
 	})

@@ -13,7 +13,6 @@ import (
 	"voicegw/internal/faultproxy"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // shortAnswer is an answer of less than 10 s: the gateway holds so much that no client has acknowledged, and
@@ -196,14 +195,14 @@ func TestComesBackToTheByte(t *testing.T) {
 				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Finish}) },
 				func() error { return p.Do(faultproxy.Command{Do: faultproxy.BlackHole}) },
 				func() error { return p.Do(faultproxy.Command{Do: faultproxy.Reset, Way: faultproxy.ToTarget}) },
-				func() error { return c.conn.Close(closecode.ServerLeaving, "a page that is reloaded") },
+				func() error { return c.conn.Close(protocol.CloseServerLeaving, "a page that is reloaded") },
 				func() error { return nil }, // the same session from elsewhere, while this connection is fine
-				func() error { return c.conn.Close(closecode.SlowClient, "") },
+				func() error { return c.conn.Close(protocol.CloseSlowClient, "") },
 			} {
 				if err := c.hears((i + 1) * 30_000); err != nil {
 					t.Fatal(err)
 				}
-				if err := breaks(); err != nil && websocket.CloseStatus(err) != closecode.ServerLeaving {
+				if err := breaks(); err != nil && websocket.CloseStatus(err) != protocol.CloseServerLeaving {
 					t.Log("closing:", err) // the gateway need not answer
 				}
 				c.back()

@@ -6,7 +6,6 @@ import (
 	"voicegw/audit"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/registry"
 )
 
@@ -251,7 +250,7 @@ rules:
 		c.toolsStarted(2)
 		testutil.WaitUntil(t, "both tools have begun", func() bool { return len(tools.runs("book"))+len(tools.runs("slow_stoppable")) == 2 })
 		c.say(&protocol.End{})
-		if code, told := c.ended(); code != closecode.Done || len(told) != 0 {
+		if code, told := c.ended(); code != protocol.CloseDone || len(told) != 0 {
 			t.Errorf("closed with %d after %v", code, told)
 		}
 		stopped := st.audit.wait(t, "slow_stoppable", 1)[0]

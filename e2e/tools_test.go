@@ -27,8 +27,6 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -251,8 +249,8 @@ rules:
 				}
 				hearFarewell(c, farewell, reason)
 				code, told := c.ended()
-				if !tc.blocked && (code != closecode.Done || len(told) != 0) ||
-					tc.blocked && (code != closecode.Blocked || len(told) != 1 || told[0].Code != errcode.Blocked) {
+				if !tc.blocked && (code != protocol.CloseDone || len(told) != 0) ||
+					tc.blocked && (code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked) {
 					t.Errorf("closed with %d after %v", code, told)
 				}
 				if last := c.seen[len(c.seen)-2].msg; !isEnded(last, reason) {
@@ -276,7 +274,7 @@ rules:
 				refused := st.connect(t)
 				refused.say(&protocol.Start{InputRate: 16000, OutputRate: 24000, Client: &protocol.ClientInfo{ID: "mallory"}})
 				code, told = refused.ended()
-				if code != closecode.Blocked || len(told) != 1 || told[0].Code != errcode.Blocked ||
+				if code != protocol.CloseBlocked || len(told) != 1 || told[0].Code != protocol.CodeBlocked ||
 					told[0].Until.UnixMilli() != timeouts[0].TimeoutUntil {
 					t.Errorf("closed with %d after %+v", code, told)
 				}

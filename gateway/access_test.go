@@ -23,7 +23,6 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // TestEveryRouteHasARow: each route that there is has one row, each row a route, and a route without
@@ -267,7 +266,7 @@ func TestWhoMaySpeak(t *testing.T) {
 				want = "401"
 			case ticket != "" || callers.scopes[name]&(scope.Voice|scope.Admin) != 0:
 			case name == "nobody":
-				want = fmt.Sprint(int(closecode.Ticket))
+				want = fmt.Sprint(int(protocol.CloseTicket))
 			default:
 				want = "403"
 			}

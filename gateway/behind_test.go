@@ -13,8 +13,6 @@ import (
 	"voicegw/internal/nonblock"
 	"voicegw/internal/overload"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
 	"voicegw/session"
 )
 
@@ -69,8 +67,8 @@ func TestBehindLetsClientsBack(t *testing.T) {
 		code string
 		end  websocket.StatusCode
 	}{
-		"a new session": {nil, errcode.Limit, closecode.TryLater},
-		"a wrong token": {&protocol.Resume{SessionID: was.SessionID, Token: "wrong"}, errcode.ResumeRefused, closecode.Ticket},
+		"a new session": {nil, protocol.CodeLimit, protocol.CloseTryLater},
+		"a wrong token": {&protocol.Resume{SessionID: was.SessionID, Token: "wrong"}, protocol.CodeResumeRefused, protocol.CloseTicket},
 	} {
 		c, told := begin(tc.back)
 		if e, ok := told.(*protocol.Error); !ok || e.Code != tc.code {
@@ -147,7 +145,7 @@ func TestOverloadedTakesNobody(t *testing.T) {
 		}
 	}
 	over.Store(&overload.State{Reason: overload.Memory, Since: since})
-	if refused, ok := begin(nil).(*protocol.Error); !ok || refused.Code != errcode.Limit {
+	if refused, ok := begin(nil).(*protocol.Error); !ok || refused.Code != protocol.CodeLimit {
 		t.Errorf("a new session: %+v", refused)
 	}
 	if back, ok := begin(&protocol.Resume{SessionID: was.SessionID, Token: was.ResumeToken}).(*protocol.SessionStarted); !ok || !back.Resumed {

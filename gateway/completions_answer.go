@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // completion turns the messages of a turn into one answer in the form of Chat Completions.
@@ -53,7 +52,7 @@ func (c *completion) take(m protocol.ServerMessage) {
 	case *protocol.TurnUsage:
 		c.usage = m.Usage
 	case *protocol.Error:
-		if m.Code == errcode.Refused { // in this API an answer too: one that is withheld
+		if m.Code == protocol.CodeRefused { // in this API an answer too: one that is withheld
 			c.refused, c.refusal = true, m.Message
 			return
 		}

@@ -19,7 +19,6 @@ import (
 	"voicegw/chat"
 	"voicegw/internal/user"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // hello is the least request.
@@ -282,11 +281,11 @@ func TestCompletionTroubles(t *testing.T) {
 			t.Errorf("%s: %v", code, h)
 		}
 	}
-	if got := troubleOf(&protocol.Error{Code: errcode.SettingRefused, Ref: "seed"}); got.param != "seed" {
+	if got := troubleOf(&protocol.Error{Code: protocol.CodeSettingRefused, Ref: "seed"}); got.param != "seed" {
 		t.Errorf("%+v", got)
 	}
 	// Clients tell these two apart by the type: one passes, the other does not.
-	if busy, quota := openaiTroubles[errcode.ProviderBusy], openaiTroubles[errcode.ProviderQuota]; busy.kind != "rate_limit_error" || quota.kind != "insufficient_quota" {
+	if busy, quota := openaiTroubles[protocol.CodeProviderBusy], openaiTroubles[protocol.CodeProviderQuota]; busy.kind != "rate_limit_error" || quota.kind != "insufficient_quota" {
 		t.Errorf("%+v %+v", busy, quota)
 	}
 	if got := troubleOf(&protocol.Error{Code: "new", Retryable: true}); got.status != 503 {
@@ -301,7 +300,7 @@ func TestCompletionRefused(t *testing.T) {
 		do   []protocol.ServerMessage
 		says string
 	}{
-		"without words":     {[]protocol.ServerMessage{&protocol.Error{Code: errcode.Refused, Message: "It refused."}}, `"refusal":"It refused."`},
+		"without words":     {[]protocol.ServerMessage{&protocol.Error{Code: protocol.CodeRefused, Message: "It refused."}}, `"refusal":"It refused."`},
 		"ended by a filter": {[]protocol.ServerMessage{&protocol.TextDelta{Text: "First"}, &protocol.TextDone{Text: "First", Refused: true}}, `"content":"First"`},
 	} {
 		for _, body := range []string{hello, `{"stream":true,` + hello[1:]} {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // openaiTrouble is how an error of a turn is reported in the form of Chat Completions.
@@ -23,18 +22,18 @@ type openaiTrouble struct {
 // know those. An API key that the provider refuses is the gateway's and not the client's, so
 // it is not a 401. docs/chat.md has this table (TestTroublesStandInTheDocs).
 var openaiTroubles = map[string]openaiTrouble{
-	errcode.ProviderBusy:        {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", ""},
-	errcode.ProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},
-	errcode.TooLong:             {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "messages"},
-	errcode.ContentFilter:       {http.StatusBadRequest, "invalid_request_error", "content_filter", "messages"},
-	errcode.SettingRefused:      {http.StatusBadRequest, "invalid_request_error", "unsupported_value", ""},
-	errcode.ProviderAuth:        {http.StatusBadGateway, "server_error", errcode.ProviderAuth, ""},
-	errcode.ProviderAnswer:      {http.StatusBadGateway, "server_error", errcode.ProviderAnswer, ""},
-	errcode.ProviderError:       {http.StatusBadGateway, "server_error", errcode.ProviderError, ""},
-	errcode.ProviderUnavailable: {http.StatusServiceUnavailable, "server_error", errcode.ProviderUnavailable, ""},
-	errcode.NoAnswer:            {http.StatusServiceUnavailable, "server_error", errcode.NoAnswer, ""},
-	errcode.Draining:            {http.StatusServiceUnavailable, "server_error", errcode.Draining, ""},
-	errcode.StoreUnavailable:    {http.StatusServiceUnavailable, "server_error", errcode.StoreUnavailable, ""},
+	protocol.CodeProviderBusy:        {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", ""},
+	protocol.CodeProviderQuota:       {http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", ""},
+	protocol.CodeTooLong:             {http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "messages"},
+	protocol.CodeContentFilter:       {http.StatusBadRequest, "invalid_request_error", "content_filter", "messages"},
+	protocol.CodeSettingRefused:      {http.StatusBadRequest, "invalid_request_error", "unsupported_value", ""},
+	protocol.CodeProviderAuth:        {http.StatusBadGateway, "server_error", protocol.CodeProviderAuth, ""},
+	protocol.CodeProviderAnswer:      {http.StatusBadGateway, "server_error", protocol.CodeProviderAnswer, ""},
+	protocol.CodeProviderError:       {http.StatusBadGateway, "server_error", protocol.CodeProviderError, ""},
+	protocol.CodeProviderUnavailable: {http.StatusServiceUnavailable, "server_error", protocol.CodeProviderUnavailable, ""},
+	protocol.CodeNoAnswer:            {http.StatusServiceUnavailable, "server_error", protocol.CodeNoAnswer, ""},
+	protocol.CodeDraining:            {http.StatusServiceUnavailable, "server_error", protocol.CodeDraining, ""},
+	protocol.CodeStoreUnavailable:    {http.StatusServiceUnavailable, "server_error", protocol.CodeStoreUnavailable, ""},
 }
 
 // troubleOf returns the row of an error.

@@ -15,10 +15,10 @@ import (
 
 	"voicegw/auth"
 	"voicegw/auth/scope"
+	"voicegw/internal/logging"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
 	"voicegw/internal/overload"
-	"voicegw/internal/seldom"
 	"voicegw/internal/textutil"
 	"voicegw/internal/user"
 	"voicegw/meter"
@@ -125,7 +125,7 @@ type Server struct {
 	live    atomic.Pointer[Settings]
 	routes  routes
 	callers *callers
-	seldom  *seldom.Log
+	seldom  *logging.Throttle
 	turns   *turns
 	big     *bigBodies
 
@@ -137,7 +137,7 @@ type Server struct {
 // New returns a Server.
 func New(opts Options) *Server {
 	opts.Logger = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
-	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: seldom.New(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
+	s := &Server{opts: opts, callers: newCallers(opts.Auth), seldom: logging.NewThrottle(opts.Logger), turns: newTurns(opts.Turns), big: newBigBodies()}
 	s.Reconfigure(Settings{Hosts: opts.Hosts, Origins: opts.Origins, GuardCompletions: opts.GuardCompletions, Prices: opts.Prices, Turns: opts.Turns})
 	s.forPages("GET", voicePath, s.voice) // a page may read why its WebSocket does not open
 	s.forPages("GET", "/v1/providers", s.providers)

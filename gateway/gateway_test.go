@@ -19,7 +19,6 @@ import (
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/session"
 	"voicegw/transport"
 )
@@ -147,7 +146,7 @@ func TestSessionOverASocket(t *testing.T) {
 	if ended, ok := hear(t, c).(*protocol.SessionEnded); !ok || ended.Reason != "client_ended" {
 		t.Errorf("the gateway answered %+v", ended)
 	}
-	if _, err := c.Read(); protocol.CloseStatus(err) != closecode.Done {
+	if _, err := c.Read(); protocol.CloseStatus(err) != protocol.CloseDone {
 		t.Errorf("closed with %v", err)
 	}
 	m.Close()
@@ -196,7 +195,7 @@ func TestHundredConnectionsFromOneAddress(t *testing.T) {
 				defer mu.Unlock()
 				open = append(open, c)
 			case *protocol.Error:
-				if _, err := c.Read(); told.Code != "limit" || protocol.CloseStatus(err) != closecode.Limit {
+				if _, err := c.Read(); told.Code != "limit" || protocol.CloseStatus(err) != protocol.CloseLimit {
 					t.Errorf("refused with %+v, %v", told, err)
 				}
 				c.Abort()
@@ -250,7 +249,7 @@ func TestSilentHandshakesOverSockets(t *testing.T) {
 					left.Go(func() {
 						for {
 							if _, err := c.Read(); err != nil {
-								if protocol.CloseStatus(err) == closecode.TryLater {
+								if protocol.CloseStatus(err) == protocol.CloseTryLater {
 									told.Add(1)
 								}
 								c.Abort()

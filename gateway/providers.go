@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"voicegw/internal/modelend"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 )
 
 // providerLine is a provider in the answer of GET /v1/providers.
@@ -41,7 +41,7 @@ func (s *Server) unknownAgent(w http.ResponseWriter, name string) {
 	if len(names) > mostNamed {
 		there += " and more"
 	}
-	problem(w, http.StatusNotFound, errcode.UnknownAgent, "There is no agent "+strconv.Quote(clip(name))+" here; there is "+there+".")
+	problem(w, http.StatusNotFound, protocol.CodeUnknownAgent, "There is no agent "+strconv.Quote(clip(name))+" here; there is "+there+".")
 }
 
 // providers lists what a client may ask for.

@@ -16,7 +16,6 @@ import (
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/session/handoff"
@@ -201,7 +200,7 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User, shape errorShape,
 	}
 	until, blocked := s.opts.Blocked(who)
 	if blocked {
-		told := shape(http.StatusForbidden, errcode.Blocked, message)
+		told := shape(http.StatusForbidden, protocol.CodeBlocked, message)
 		told["until"] = until.UTC().Format(timeForm)
 		answer(w, http.StatusForbidden, map[string]any{"error": told})
 	}
@@ -212,7 +211,7 @@ func (s *Server) shutOut(w http.ResponseWriter, who user.User, shape errorShape,
 func (s *Server) notInvited(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, store.ErrVoiceActive):
-		problem(w, http.StatusConflict, errcode.VoiceActive, "A voice session of this conversation is running; it must end first.")
+		problem(w, http.StatusConflict, protocol.CodeVoiceActive, "A voice session of this conversation is running; it must end first.")
 	case errors.Is(err, handoff.ErrTaken):
 		problem(w, http.StatusConflict, "conversation_taken", "The conversation is another user's; leave conversation_id out, or take another one.")
 	case errors.Is(err, store.ErrFull):

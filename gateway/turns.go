@@ -11,7 +11,7 @@ import (
 	"voicegw/config/defaults"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 )
 
 // TurnLimits bound the messages of text conversations. A zero field means its default.
@@ -122,7 +122,7 @@ func (s *Server) enterChat(w http.ResponseWriter, r *http.Request, who user.User
 // refuseDraining answers a message that comes too late.
 func refuseDraining(w http.ResponseWriter, shape errorShape) {
 	retryAfter(w, 5*time.Second)
-	refuse(w, shape, http.StatusServiceUnavailable, errcode.Draining, "The gateway is shutting down; ask another one.")
+	refuse(w, shape, http.StatusServiceUnavailable, protocol.CodeDraining, "The gateway is shutting down; ask another one.")
 }
 
 // share is the part of all messages that one address or one user may have.

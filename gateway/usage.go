@@ -12,7 +12,7 @@ import (
 	"voicegw/cost"
 	"voicegw/internal/user"
 	"voicegw/meter"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 )
 
 // Usage counts what users and keys use; *meter.Meter implements it and documents each method.
@@ -38,9 +38,9 @@ func (s *Server) spent(w http.ResponseWriter, r *http.Request, who user.User, sh
 func (s *Server) limited(w http.ResponseWriter, r *http.Request, no *meter.Refusal, shape errorShape) {
 	s.seldom.Info("refused by a limit", no.Limit, "addr", s.clientAddr(r).String(), "route", r.Pattern)
 	limitHeaders(w.Header(), no)
-	told := shape(http.StatusTooManyRequests, errcode.Limit, "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment.")
+	told := shape(http.StatusTooManyRequests, protocol.CodeLimit, "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment.")
 	if no.Day() {
-		told = shape(http.StatusTooManyRequests, errcode.Budget, "What you may use is used up for now; come back later.")
+		told = shape(http.StatusTooManyRequests, protocol.CodeBudget, "What you may use is used up for now; come back later.")
 		told["until"] = time.Now().Add(no.RetryIn).UTC().Format(timeForm)
 	}
 	answer(w, http.StatusTooManyRequests, map[string]any{"error": told})

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/internal/seldom"
+	"voicegw/internal/logging"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -68,7 +68,7 @@ type Options struct {
 type Runner struct {
 	// Fixed after New.
 	opts   Options
-	seldom *seldom.Log
+	seldom *logging.Throttle
 	ctx    func() context.Context // of every attempt
 	stop   context.CancelCauseFunc
 	poke   chan struct{} // holds one request to look for jobs; never closed
@@ -99,7 +99,7 @@ func New(o Options) *Runner {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancelCause(context.Background())
 	r := &Runner{
-		opts: o, seldom: seldom.New(o.Logger), ctx: func() context.Context { return ctx }, stop: stop,
+		opts: o, seldom: logging.NewThrottle(o.Logger), ctx: func() context.Context { return ctx }, stop: stop,
 		poke: make(chan struct{}, 1), running: map[string]*attempt{},
 	}
 	r.work.Go(func() { r.watch(ctx) })

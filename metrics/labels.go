@@ -5,7 +5,7 @@ import (
 
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 	"voicegw/registry/spec"
 	"voicegw/session"
 	"voicegw/store"
@@ -26,13 +26,13 @@ var (
 	asked    = []string{"required", "approved", "denied", "expired", "used"}
 	answered = asked[1:4]
 	failures = []orchestrator.Failure{
-		errcode.ProviderAuth, errcode.ProviderBusy, errcode.ProviderQuota, errcode.ProviderAnswer, errcode.ProviderUnavailable, errcode.ContentFilter, errcode.TooLong,
+		protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer, protocol.CodeProviderUnavailable, protocol.CodeContentFilter, protocol.CodeTooLong,
 		orchestrator.FailureNoAnswer, orchestrator.FailureProvider, orchestrator.FailureTranscription, orchestrator.FailureNoSpeech, orchestrator.FailureNotAvailable, orchestrator.FailureUnsent, orchestrator.FailureEnding,
 		orchestrator.Failure(calls.RefusedUnknown), orchestrator.Failure(calls.RefusedUsed), orchestrator.Failure(calls.RefusedExpired), orchestrator.Failure(calls.RefusedStore),
 	}
 	rejections = []string{
-		errcode.InvalidMessage, errcode.UnknownType, errcode.InvalidAudio, errcode.AudioTooFast, errcode.AlreadyStarted,
-		errcode.ConfirmationUnknown, errcode.ConfirmationUsed, errcode.ConfirmationExpired, errcode.SessionEnding, errcode.TooLong,
+		protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeInvalidAudio, protocol.CodeAudioTooFast, protocol.CodeAlreadyStarted,
+		protocol.CodeConfirmationUnknown, protocol.CodeConfirmationUsed, protocol.CodeConfirmationExpired, protocol.CodeSessionEnding, protocol.CodeTooLong,
 	}
 	kinds = transport.Kinds()[1:] // but for KindIgnore
 )
@@ -45,7 +45,7 @@ const failed orchestrator.LinkHow = "failed"
 
 // refusals are the reasons for which a connection gets no session.
 func refusals() []string {
-	return append(session.Reasons(), errcode.InvalidMessage, errcode.UnknownType, errcode.NotStarted, errcode.NotAvailable, errcode.UnknownProvider, errcode.UnknownAgent)
+	return append(session.Reasons(), protocol.CodeInvalidMessage, protocol.CodeUnknownType, protocol.CodeNotStarted, protocol.CodeNotAvailable, protocol.CodeUnknownProvider, protocol.CodeUnknownAgent)
 }
 
 // resumeOutcomes are what may come of coming back.

@@ -8,7 +8,6 @@ import (
 	"voicegw/auth"
 	"voicegw/chat"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // texts counts the turns of the text agent. Everything in it is fixed.
@@ -26,8 +25,8 @@ const (
 
 // textCodes are the codes of errors that end a turn in text.
 var textCodes = []string{
-	errcode.ProviderAuth, errcode.ProviderError, errcode.ProviderBusy, errcode.ProviderQuota, errcode.ProviderUnavailable, errcode.ProviderAnswer,
-	errcode.TooLong, errcode.ContentFilter, errcode.SettingRefused, errcode.NoAnswer, errcode.Draining, errcode.StoreUnavailable, errcode.Limit, errcode.Internal,
+	protocol.CodeProviderAuth, protocol.CodeProviderError, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderUnavailable, protocol.CodeProviderAnswer,
+	protocol.CodeTooLong, protocol.CodeContentFilter, protocol.CodeSettingRefused, protocol.CodeNoAnswer, protocol.CodeDraining, protocol.CodeStoreUnavailable, protocol.CodeLimit, protocol.CodeInternal,
 }
 
 func (m *Metrics) newTexts() texts {

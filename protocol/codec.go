@@ -12,13 +12,12 @@ import (
 
 	"voicegw/internal/textutil"
 	"voicegw/internal/zone"
-	"voicegw/protocol/errcode"
 )
 
 // MessageError describes what is wrong with a message from the other side, in words for
 // the author of that program.
 type MessageError struct {
-	// Code is one of the Error codes: errcode.InvalidMessage or errcode.UnknownType.
+	// Code is one of the Error codes: [CodeInvalidMessage] or [CodeUnknownType].
 	Code string
 	// Field is the wrong field; empty if the whole message is wrong.
 	Field string
@@ -30,7 +29,7 @@ type MessageError struct {
 func (e *MessageError) Error() string { return e.Message }
 
 func invalid(field, format string, args ...any) *MessageError {
-	return &MessageError{Code: errcode.InvalidMessage, Field: field, Message: fmt.Sprintf(format, args...)}
+	return &MessageError{Code: CodeInvalidMessage, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
 var clientTypes = map[string]func() ClientMessage{
@@ -103,7 +102,7 @@ func ParseClient(data []byte) (ClientMessage, error) {
 	}
 	newMessage, ok := clientTypes[typ]
 	if !ok {
-		return nil, &MessageError{Code: errcode.UnknownType, Field: "type",
+		return nil, &MessageError{Code: CodeUnknownType, Field: "type",
 			Message: fmt.Sprintf("There is no message of type %s; the types are %s.", quoted(typ), knownClientTypes)}
 	}
 	m := newMessage()

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"voicegw/protocol/errcode"
 )
 
 // TestClientMessagesRoundTrip: what a client encodes, the gateway reads.
@@ -92,7 +90,7 @@ func TestToolMessagesOnTheWire(t *testing.T) {
 			`{"type":"confirmation.ended","seq":9,"turn":3,"token":"cf_1","tool":"pay","outcome":"expired"}`},
 		{&ToolEnded{CallID: "call_1", Tool: "kb_search", OK: true, DurationMS: 2, Deduplicated: true, Clamped: json.RawMessage(`{"top_k":{"requested":10,"applied":3}}`)},
 			`{"type":"tool.ended","seq":9,"call_id":"call_1","tool":"kb_search","ok":true,"duration_ms":2,"deduplicated":true,"clamped":{"top_k":{"requested":10,"applied":3}}}`},
-		{&Error{Code: errcode.Blocked, Message: "m", Until: at}, `{"type":"error","seq":9,"code":"blocked","message":"m","retryable":false,"until":"2026-01-02T03:04:05.678Z"}`},
+		{&Error{Code: CodeBlocked, Message: "m", Until: at}, `{"type":"error","seq":9,"code":"blocked","message":"m","retryable":false,"until":"2026-01-02T03:04:05.678Z"}`},
 	} {
 		got, err := EncodeServer(9, tc.m)
 		if err != nil || string(got) != tc.want {

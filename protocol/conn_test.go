@@ -11,8 +11,6 @@ import (
 
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
-
-	"voicegw/protocol/closecode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,7 +66,7 @@ func TestTooBigCloses1009(t *testing.T) {
 	if _, err := server.Read(); !TooBig(err) {
 		t.Errorf("the gateway read %v", err)
 	}
-	if _, err := client.Read(); CloseStatus(err) != closecode.TooBig {
+	if _, err := client.Read(); CloseStatus(err) != CloseTooBig {
 		t.Errorf("the client read %v", err)
 	}
 }
@@ -82,9 +80,9 @@ func TestCloseTellsTheCode(t *testing.T) {
 		read <- err
 	}()
 	closed := make(chan error, 1)
-	go func() { closed <- server.Close(closecode.Idle, "idle") }()
+	go func() { closed <- server.Close(CloseIdle, "idle") }()
 	_, err := client.Read()
-	if CloseStatus(err) != closecode.Idle || !strings.Contains(err.Error(), "idle") {
+	if CloseStatus(err) != CloseIdle || !strings.Contains(err.Error(), "idle") {
 		t.Errorf("the client read %v", err)
 	}
 	if err := <-closed; err != nil {

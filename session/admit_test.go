@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 )
 
 // arrive lets a client from addr in, who says text first; nothing where it is empty.
@@ -48,7 +48,7 @@ func TestPlaces(t *testing.T) {
 		early.say(startText)
 		synctest.Wait()
 		early.expect(t, "error limit")
-		early.ended(t, closecode.Limit)
+		early.ended(t, protocol.CloseLimit)
 		begin(other)
 		begin(other)
 		if _, err := st.m.Admit(other.Next(), Coming{}); err != ErrFull {
@@ -57,7 +57,7 @@ func TestPlaces(t *testing.T) {
 		late.say(startText)
 		synctest.Wait()
 		late.expect(t, "error limit")
-		late.ended(t, closecode.TryLater)
+		late.ended(t, protocol.CloseTryLater)
 		if n := st.m.Running(); n != 5 {
 			t.Errorf("%d sessions run", n)
 		}
@@ -140,7 +140,7 @@ func TestSilentHandshakesKeepNobodyOut(t *testing.T) {
 						continue
 					}
 					c.expect(t, "error limit")
-					c.ended(t, closecode.TryLater)
+					c.ended(t, protocol.CloseTryLater)
 					if i > len(silent)-10 {
 						t.Errorf("%d, one of the newest, had to leave", i)
 					}
@@ -227,10 +227,10 @@ func TestWhoWaitsDoesNotHoldADrain(t *testing.T) {
 		synctest.Wait()
 		late.say(startText)
 		synctest.Wait()
-		late.ended(t, closecode.ServerLeaving)
+		late.ended(t, protocol.CloseServerLeaving)
 		c.say(`{"type":"session.end"}`)
 		<-drained
-		silent.ended(t, closecode.ServerLeaving)
+		silent.ended(t, protocol.CloseServerLeaving)
 		if ctx.Err() != nil {
 			t.Error("it waited for the whole time")
 		}

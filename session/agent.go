@@ -11,8 +11,7 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/policy"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -150,7 +149,7 @@ func (m *Manager) noAgent(name string) *Cause {
 	if len(names) > mostNamed {
 		there += " and more"
 	}
-	return refusal(closecode.UnknownTarget, errcode.UnknownAgent, "There is no agent %q here; there is %s.", clip(name), there)
+	return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownAgent, "There is no agent %q here; there is %s.", clip(name), there)
 }
 
 // choose gives a guest the agent that it has asked for, and the agent's tools. The session keeps both.
@@ -160,7 +159,7 @@ func (m *Manager) choose(g *guest) *Cause {
 	case a == nil:
 		return m.noAgent(g.start.Agent)
 	case a.Provider != "" && g.start.Provider != "" && g.start.Provider != a.Provider:
-		return refusal(closecode.UnknownTarget, errcode.UnknownProvider, "The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
+		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The agent %q speaks with the provider %q alone; leave provider out.", a.Name, a.Provider)
 	}
 	g.agent = a
 	return nil

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 
 	"voicegw/orchestrator/policy"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/toolname"
@@ -230,7 +230,7 @@ func TestAgentThatIsNotThere(t *testing.T) {
 		} {
 			client := st.connect(start)
 			synctest.Wait()
-			client.ended(t, closecode.UnknownTarget)
+			client.ended(t, protocol.CloseUnknownTarget)
 			if m := client.last(t, "error"); m["message"] != want {
 				t.Errorf("the client was told %v", m)
 			}

@@ -8,8 +8,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/orchestrator"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -35,8 +34,8 @@ func (c *Cause) Error() string { return c.Reason }
 
 // retryable reports whether trying again later may help; it goes into the error message.
 func (c *Cause) retryable() bool {
-	if r := errcode.RetryOf(c.Code); r != errcode.Says {
-		return r == errcode.Later
+	if r := protocol.RetryOf(c.Code); r != protocol.RetryDepends {
+		return r == protocol.RetryLater
 	}
 	return c.Reason != causeRefused.Reason // the operator must look into it
 }
@@ -44,105 +43,105 @@ func (c *Cause) retryable() bool {
 // The causes whose words are fixed; refusal makes those whose words vary. docs/protocol.md lists them; a test
 // compares.
 var (
-	causeHungUp = &Cause{Reason: "client_ended", Close: closecode.Done}
-	causeGone   = &Cause{Reason: "client_gone", Close: closecode.Done}
+	causeHungUp = &Cause{Reason: "client_ended", Close: protocol.CloseDone}
+	causeGone   = &Cause{Reason: "client_gone", Close: protocol.CloseDone}
 	// causeLeft is for a client whose page went away: it may come back, like one that is gone.
-	causeLeft = &Cause{Reason: "client_ended", Close: closecode.Done}
+	causeLeft = &Cause{Reason: "client_ended", Close: protocol.CloseDone}
 	// causeText and causeOperator end a session whose client is away, and any session.
-	causeText     = &Cause{Reason: "text_continues", Close: closecode.Done}
-	causeOperator = &Cause{Reason: "operator_ended", Close: closecode.Done}
+	causeText     = &Cause{Reason: "text_continues", Close: protocol.CloseDone}
+	causeOperator = &Cause{Reason: "operator_ended", Close: protocol.CloseDone}
 
 	// The causes about coming back. causeElsewhere is for the older connection.
-	causeElsewhere = &Cause{Reason: "resumed_elsewhere", Close: closecode.ResumedElsewhere}
-	causeResume    = &Cause{Reason: errcode.ResumeRefused, Close: closecode.Ticket,
-		Code: errcode.ResumeRefused, Message: "There is no such session to come back to, or this client may not; start a new one."}
-	causeResumes = &Cause{Reason: "too_many_resumes", Close: closecode.Limit,
-		Code: errcode.Limit, Message: "Too many attempts to come back to this session; wait a moment."}
+	causeElsewhere = &Cause{Reason: "resumed_elsewhere", Close: protocol.CloseResumedElsewhere}
+	causeResume    = &Cause{Reason: protocol.CodeResumeRefused, Close: protocol.CloseTicket,
+		Code: protocol.CodeResumeRefused, Message: "There is no such session to come back to, or this client may not; start a new one."}
+	causeResumes = &Cause{Reason: "too_many_resumes", Close: protocol.CloseLimit,
+		Code: protocol.CodeLimit, Message: "Too many attempts to come back to this session; wait a moment."}
 	// causeMoving is for a client that goes on with its session once it connects again: here or on
 	// another node. It ends a session that was given up. causeTaken ends one that another node has
 	// taken.
-	causeMoving    = &Cause{Reason: "moving", Close: closecode.Moving}
-	causeUnreached = &Cause{Reason: "moving", Close: closecode.Moving}
-	causeTaken     = &Cause{Reason: "taken_over", Close: closecode.Moving}
+	causeMoving    = &Cause{Reason: "moving", Close: protocol.CloseMoving}
+	causeUnreached = &Cause{Reason: "moving", Close: protocol.CloseMoving}
+	causeTaken     = &Cause{Reason: "taken_over", Close: protocol.CloseMoving}
 
-	causeIdle   = &Cause{Reason: "idle", Close: closecode.Idle}
-	causeLength = &Cause{Reason: "length_limit", Close: closecode.Length}
+	causeIdle   = &Cause{Reason: "idle", Close: protocol.CloseIdle}
+	causeLength = &Cause{Reason: "length_limit", Close: protocol.CloseLength}
 	// causeLapsed ends a session whose client's credentials have ended.
-	causeLapsed = &Cause{Reason: "credentials_expired", Close: closecode.Ticket}
+	causeLapsed = &Cause{Reason: "credentials_expired", Close: protocol.CloseTicket}
 
-	causeTool = &Cause{Reason: "tool_ended", Close: closecode.Done}
+	causeTool = &Cause{Reason: "tool_ended", Close: protocol.CloseDone}
 
-	causeShutdown = &Cause{Reason: "server_shutdown", Close: closecode.ServerLeaving}
+	causeShutdown = &Cause{Reason: "server_shutdown", Close: protocol.CloseServerLeaving}
 
-	causeSlow = &Cause{Reason: "slow_client", Close: closecode.SlowClient}
+	causeSlow = &Cause{Reason: "slow_client", Close: protocol.CloseSlowClient}
 
-	causeTooBig = &Cause{Reason: "message_too_big", Close: closecode.TooBig,
-		Code: errcode.InvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
-	causeFlood = &Cause{Reason: "flooding", Close: closecode.Limit,
-		Code: errcode.Flooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more frames than a client may send; the session ends."}
+	causeTooBig = &Cause{Reason: "message_too_big", Close: protocol.CloseTooBig,
+		Code: protocol.CodeInvalidMessage, Message: "The message was larger than this gateway takes (64 KiB unless it says otherwise)."}
+	causeFlood = &Cause{Reason: "flooding", Close: protocol.CloseLimit,
+		Code: protocol.CodeFlooding, Message: "There were more than 20 errors within 10 seconds, or 200 in all, or more frames than a client may send; the session ends."}
 
 	// The causes for a client that gets no place.
-	causeFull = &Cause{Reason: "full", Close: closecode.TryLater,
-		Code: errcode.Limit, Message: "The gateway is full; try again in a moment."}
-	causeBehind = &Cause{Reason: "behind", Close: closecode.TryLater,
-		Code: errcode.Limit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
-	causeTooMany = &Cause{Reason: "too_many_sessions", Close: closecode.Limit,
-		Code: errcode.Limit, Message: "Too many sessions from your address; end one, or try again in a moment."}
+	causeFull = &Cause{Reason: "full", Close: protocol.CloseTryLater,
+		Code: protocol.CodeLimit, Message: "The gateway is full; try again in a moment."}
+	causeBehind = &Cause{Reason: "behind", Close: protocol.CloseTryLater,
+		Code: protocol.CodeLimit, Message: "The gateway has as much to do as it can and takes no new session; try again in a moment."}
+	causeTooMany = &Cause{Reason: "too_many_sessions", Close: protocol.CloseLimit,
+		Code: protocol.CodeLimit, Message: "Too many sessions from your address; end one, or try again in a moment."}
 	// causeCrowd and causeSpent are for a user or a key whose limit is reached. causeUsedUp ends a
 	// session: what it may cost itself may be used up, or what its user or key may use.
-	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: closecode.Limit,
-		Code: errcode.Limit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment."}
-	causeSpent = &Cause{Reason: "budget", Close: closecode.Limit,
-		Code: errcode.Budget, Message: "What you may use is used up for now; come back later."}
-	causeUsedUp = &Cause{Reason: "budget", Close: closecode.Limit,
-		Code: errcode.Budget, Message: "What this conversation may use is used up; start a new one, unless that is refused."}
-	causeCrowded = &Cause{Reason: "crowded_out", Close: closecode.TryLater,
-		Code: errcode.Limit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
+	causeCrowd = &Cause{Reason: "too_many_of_yours", Close: protocol.CloseLimit,
+		Code: protocol.CodeLimit, Message: "You have as many sessions as you may, or begin them too fast; end one, or try again in a moment."}
+	causeSpent = &Cause{Reason: "budget", Close: protocol.CloseLimit,
+		Code: protocol.CodeBudget, Message: "What you may use is used up for now; come back later."}
+	causeUsedUp = &Cause{Reason: "budget", Close: protocol.CloseLimit,
+		Code: protocol.CodeBudget, Message: "What this conversation may use is used up; start a new one, unless that is refused."}
+	causeCrowded = &Cause{Reason: "crowded_out", Close: protocol.CloseTryLater,
+		Code: protocol.CodeLimit, Message: "Too many connections wait for their session.start; connect again and send it at once."}
 
 	// causeBlocked is for a user who is locked out; blocked adds until when.
-	causeBlocked = &Cause{Reason: "blocked", Close: closecode.Blocked,
-		Code: errcode.Blocked, Message: "You are shut out for a while; come back later."}
+	causeBlocked = &Cause{Reason: "blocked", Close: protocol.CloseBlocked,
+		Code: protocol.CodeBlocked, Message: "You are shut out for a while; come back later."}
 
-	causeStartTimeout = &Cause{Reason: "start_timeout", Close: closecode.StartTimeout,
-		Code: errcode.StartTimeout, Message: "No session.start came in time: it must be the first message."}
+	causeStartTimeout = &Cause{Reason: "start_timeout", Close: protocol.CloseStartTimeout,
+		Code: protocol.CodeStartTimeout, Message: "No session.start came in time: it must be the first message."}
 
 	// The causes about a ticket.
-	causeTicketMissing = &Cause{Reason: errcode.TicketMissing, Close: closecode.Ticket,
-		Code: errcode.TicketMissing, Message: "This gateway lets nobody in without a ticket; get one from the program that invites you, and send it in session.start."}
-	causeTicketWrong = &Cause{Reason: errcode.TicketWrong, Close: closecode.Ticket,
-		Code: errcode.TicketWrong, Message: "There is no such ticket; ask for a new one."}
-	causeTicketsDiffer = &Cause{Reason: errcode.TicketWrong, Close: closecode.Ticket,
-		Code: errcode.TicketWrong, Message: "The ticket in session.start is another one than that in the list of subprotocols; send one, or the same."}
-	causeTicketOrigin = &Cause{Reason: errcode.TicketOrigin, Close: closecode.Ticket,
-		Code: errcode.TicketOrigin, Message: "The ticket was made for pages of another origin; use it there, or ask for one for this origin."}
-	causeTicketUsed = &Cause{Reason: errcode.TicketUsed, Close: closecode.TicketUsed,
-		Code: errcode.TicketUsed, Message: "The ticket was used already, or a newer one has replaced it; ask for a new one."}
-	causeTicketLate = &Cause{Reason: errcode.TicketExpired, Close: closecode.TicketUsed,
-		Code: errcode.TicketExpired, Message: "The ticket has expired; ask for a new one, and use it at once."}
-	causeVoiceActive = &Cause{Reason: errcode.VoiceActive, Close: closecode.TicketUsed,
-		Code: errcode.VoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
+	causeTicketMissing = &Cause{Reason: protocol.CodeTicketMissing, Close: protocol.CloseTicket,
+		Code: protocol.CodeTicketMissing, Message: "This gateway lets nobody in without a ticket; get one from the program that invites you, and send it in session.start."}
+	causeTicketWrong = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
+		Code: protocol.CodeTicketWrong, Message: "There is no such ticket; ask for a new one."}
+	causeTicketsDiffer = &Cause{Reason: protocol.CodeTicketWrong, Close: protocol.CloseTicket,
+		Code: protocol.CodeTicketWrong, Message: "The ticket in session.start is another one than that in the list of subprotocols; send one, or the same."}
+	causeTicketOrigin = &Cause{Reason: protocol.CodeTicketOrigin, Close: protocol.CloseTicket,
+		Code: protocol.CodeTicketOrigin, Message: "The ticket was made for pages of another origin; use it there, or ask for one for this origin."}
+	causeTicketUsed = &Cause{Reason: protocol.CodeTicketUsed, Close: protocol.CloseTicketUsed,
+		Code: protocol.CodeTicketUsed, Message: "The ticket was used already, or a newer one has replaced it; ask for a new one."}
+	causeTicketLate = &Cause{Reason: protocol.CodeTicketExpired, Close: protocol.CloseTicketUsed,
+		Code: protocol.CodeTicketExpired, Message: "The ticket has expired; ask for a new one, and use it at once."}
+	causeVoiceActive = &Cause{Reason: protocol.CodeVoiceActive, Close: protocol.CloseTicketUsed,
+		Code: protocol.CodeVoiceActive, Message: "Another voice session of this conversation is running; end that one first."}
 	// causeVoiceLost ends a session that may no longer be the only one of its conversation.
-	causeVoiceLost = &Cause{Reason: errcode.VoiceLost, Close: closecode.VoiceLost,
-		Code: errcode.VoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of the conversation; start again with a new ticket."}
+	causeVoiceLost = &Cause{Reason: protocol.CodeVoiceLost, Close: protocol.CloseVoiceLost,
+		Code: protocol.CodeVoiceLost, Message: "The gateway can no longer make sure that this is the only voice session of the conversation; start again with a new ticket."}
 	// causeNotYours is about a conversation that belongs to another user.
-	causeNotYours = &Cause{Reason: errcode.UnknownConversation, Close: closecode.UnknownTarget,
-		Code: errcode.UnknownConversation, Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
-	causeStore = &Cause{Reason: errcode.StoreUnavailable, Close: closecode.Internal,
-		Code: errcode.StoreUnavailable, Message: "The gateway cannot look up who you are at the moment; try again soon."}
+	causeNotYours = &Cause{Reason: protocol.CodeUnknownConversation, Close: protocol.CloseUnknownTarget,
+		Code: protocol.CodeUnknownConversation, Message: "There is no such conversation of yours; start without conversation_id, or with a new one."}
+	causeStore = &Cause{Reason: protocol.CodeStoreUnavailable, Close: protocol.CloseInternal,
+		Code: protocol.CodeStoreUnavailable, Message: "The gateway cannot look up who you are at the moment; try again soon."}
 
-	causeUnavailable = &Cause{Reason: "provider_unavailable", Close: closecode.ProviderUnavailable,
-		Code: errcode.ProviderUnavailable, Message: "The voice model cannot be reached at the moment; try again soon."}
-	causeRefused = &Cause{Reason: "provider_refused", Close: closecode.ProviderUnavailable,
-		Code: errcode.ProviderUnavailable, Message: "The voice model does not accept this gateway's request; its operator must look into it."}
-	causeLost = &Cause{Reason: "provider_lost", Close: closecode.ProviderLost,
-		Code: errcode.ProviderLost, Message: "The connection to the voice model was lost; start again."}
-	causeExpired = &Cause{Reason: "provider_expired", Close: closecode.ProviderLost,
-		Code: errcode.ProviderLost, Message: "The voice model's session reached its longest duration; start again."}
-	causeStalled = &Cause{Reason: "provider_stalled", Close: closecode.ProviderLost,
-		Code: errcode.ProviderLost, Message: "The voice model has stopped taking in messages; start again."}
+	causeUnavailable = &Cause{Reason: "provider_unavailable", Close: protocol.CloseProviderUnavailable,
+		Code: protocol.CodeProviderUnavailable, Message: "The voice model cannot be reached at the moment; try again soon."}
+	causeRefused = &Cause{Reason: "provider_refused", Close: protocol.CloseProviderUnavailable,
+		Code: protocol.CodeProviderUnavailable, Message: "The voice model does not accept this gateway's request; its operator must look into it."}
+	causeLost = &Cause{Reason: "provider_lost", Close: protocol.CloseProviderLost,
+		Code: protocol.CodeProviderLost, Message: "The connection to the voice model was lost; start again."}
+	causeExpired = &Cause{Reason: "provider_expired", Close: protocol.CloseProviderLost,
+		Code: protocol.CodeProviderLost, Message: "The voice model's session reached its longest duration; start again."}
+	causeStalled = &Cause{Reason: "provider_stalled", Close: protocol.CloseProviderLost,
+		Code: protocol.CodeProviderLost, Message: "The voice model has stopped taking in messages; start again."}
 
-	causeInternal = &Cause{Reason: "internal", Close: closecode.Internal,
-		Code: errcode.Internal, Message: "Something went wrong in the gateway; start again."}
+	causeInternal = &Cause{Reason: "internal", Close: protocol.CloseInternal,
+		Code: protocol.CodeInternal, Message: "Something went wrong in the gateway; start again."}
 )
 
 // causes lists the table for its test.
@@ -162,7 +161,7 @@ func refusal(close websocket.StatusCode, code, format string, args ...any) *Caus
 
 // wrongField refuses a session.start because of a field; format goes on after the field's name.
 func wrongField(field, format string, args ...any) *Cause {
-	c := refusal(closecode.BadProtocol, errcode.InvalidMessage, "session.start: the field "+field+" "+format, args...)
+	c := refusal(protocol.CloseBadProtocol, protocol.CodeInvalidMessage, "session.start: the field "+field+" "+format, args...)
 	c.Field = field
 	return c
 }

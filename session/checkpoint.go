@@ -7,7 +7,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/cost"
-	"voicegw/internal/redact"
+	"voicegw/internal/logging"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
@@ -160,7 +160,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
 	}
-	c := store.Checkpoint{At: now.UTC(), Seq: s.down.lastSeq(), Turn: memory.Turn, Earlier: redact.Tokens(s.before), State: redact.Tokens(state), Handle: handle, HandleFresh: handle != ""}
+	c := store.Checkpoint{At: now.UTC(), Seq: s.down.lastSeq(), Turn: memory.Turn, Earlier: logging.Tokens(s.before), State: logging.Tokens(state), Handle: handle, HandleFresh: handle != ""}
 	if handle == "" {
 		c.Handle, c.HandleFresh = s.state.Handle()
 	}

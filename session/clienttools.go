@@ -13,8 +13,6 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 )
 
@@ -30,7 +28,7 @@ func (m *Manager) declare(g *guest) *Cause {
 	}
 	switch most := m.options().Limits.ClientTools; {
 	case most < 0:
-		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway does not let clients declare tools; start without the field tools.")
+		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway does not let clients declare tools; start without the field tools.")
 	case len(list) > most:
 		return wrongField("tools", "has %d tools; this gateway takes at most %d.", len(list), most)
 	}
@@ -162,13 +160,13 @@ func (c *clientCalls) answered(r *protocol.ToolResult) bool {
 func (s *session) toolResult(m *protocol.ToolResult) {
 	switch {
 	case s.byClient == nil:
-		s.complain(errcode.InvalidMessage, "type", "tool.result needs a session that was started with tools.")
+		s.complain(protocol.CodeInvalidMessage, "type", "tool.result needs a session that was started with tools.")
 		return
 	case len(m.Result) > registry.MaxClientData:
-		s.complain(errcode.InvalidMessage, "result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the answer is too long.", len(m.Result), registry.MaxClientData)
+		s.complain(protocol.CodeInvalidMessage, "result", "tool.result: the field result has %d bytes; at most %d are accepted. The model was told that the answer is too long.", len(m.Result), registry.MaxClientData)
 	}
 	if !s.byClient.answered(m) && !s.wasCalled(m.CallID) {
-		s.complain(errcode.InvalidMessage, "call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
+		s.complain(protocol.CodeInvalidMessage, "call_id", "tool.result: no tool.call of this session has the call_id %q.", clip(m.CallID))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/transport"
@@ -273,7 +272,7 @@ func TestDeclarationsAreChecked(t *testing.T) {
 				if e["code"] != "invalid_message" || e["ref"] != tc.ref || !strings.Contains(fmt.Sprint(e["message"]), tc.says) {
 					t.Errorf("it is refused with %v", e)
 				}
-				c.ended(t, closecode.BadProtocol)
+				c.ended(t, protocol.CloseBadProtocol)
 				if len(st.fake.Setups()) != 0 {
 					t.Error("a model was connected")
 				}

@@ -11,7 +11,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/execute/executetest"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
 	"voicegw/transport"
@@ -358,7 +358,7 @@ func TestConfirmActionIsDeclared(t *testing.T) {
 				}
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
-				c.ended(t, closecode.Done)
+				c.ended(t, protocol.CloseDone)
 			})
 		})
 	}

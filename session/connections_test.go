@@ -13,7 +13,6 @@ import (
 
 	"voicegw/internal/nonblock"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/transport"
 )
 
@@ -65,12 +64,12 @@ var endings = map[string]struct {
 }{
 	"the client says so": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		write(t, client, `{"type":"session.end"}`)
-	}, int(closecode.Done)},
+	}, int(protocol.CloseDone)},
 	"the client is gone": {func(_ *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
 		client.Abort()
 	}, 0},
 	"the client says goodbye": {func(t *testing.T, _ *stage, client *protocol.Conn, _ *fakeConn) {
-		if err := client.Close(closecode.Done, ""); err != nil {
+		if err := client.Close(protocol.CloseDone, ""); err != nil {
 			t.Error(err)
 		}
 	}, 0},
@@ -80,13 +79,13 @@ var endings = map[string]struct {
 				return // it has been told
 			}
 		}
-	}, int(closecode.Limit)},
+	}, int(protocol.CloseLimit)},
 	"the model is lost": {func(_ *testing.T, _ *stage, _ *protocol.Conn, model *fakeConn) {
 		model.FailRecv(scriptedError("recv", transport.KindRetry))
-	}, int(closecode.ProviderLost)},
+	}, int(protocol.CloseProviderLost)},
 	"the gateway ends it": {func(_ *testing.T, st *stage, _ *protocol.Conn, _ *fakeConn) {
 		st.m.Close()
-	}, int(closecode.ServerLeaving)},
+	}, int(protocol.CloseServerLeaving)},
 }
 
 func write(t *testing.T, client *protocol.Conn, text string) {

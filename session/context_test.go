@@ -10,7 +10,6 @@ import (
 	"voicegw/conversation"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/session/handoff"
 	"voicegw/transport"
 )
@@ -160,14 +159,14 @@ func TestContextThatWaitsAtTheEnd(t *testing.T) {
 				if !moves {
 					st.m.End(c.last(t, "session.started")["session_id"].(string))
 					synctest.Wait()
-					c.ended(t, closecode.Done)
+					c.ended(t, protocol.CloseDone)
 					if n := inAll(desk.last); n != 1 {
 						t.Errorf("the conversation has it %d times: %+v", n, desk.last.Entries)
 					}
 					return
 				}
 				st.drain(4 * time.Second)()
-				c.ended(t, closecode.Moving)
+				c.ended(t, protocol.CloseMoving)
 				kept, _ := desk.newest()
 				given := all.of(0).given
 				if len(given) != 1 || !strings.Contains(string(given[0].State), `"contexts":["order 43"]`) || inAll(kept) != 0 {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/store"
 )
 
@@ -91,11 +91,11 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 		if len(there.got) != 0 {
 			t.Errorf("a client that was carried got %v here", there.got)
 		}
-		nowhere.ended(t, closecode.Ticket)
+		nowhere.ended(t, protocol.CloseTicket)
 
 		for text, code := range map[string]websocket.StatusCode{
-			resume("voice-there"): closecode.Moving, // its node has just given it up
-			`{"type":"session.start","input_rate":16000,"output_rate":24000}`: closecode.Ticket,
+			resume("voice-there"): protocol.CloseMoving, // its node has just given it up
+			`{"type":"session.start","input_rate":16000,"output_rate":24000}`: protocol.CloseTicket,
 		} {
 			c := newTestClient()
 			c.say(text)
@@ -121,7 +121,7 @@ func TestSessionsOfOtherNodes(t *testing.T) {
 // TestATokenIsRefusedOnlyIfItIsInvalid: a session is on its way between two other nodes for long: nobody
 // takes its client, who is to try again. One whose token opens no session is told so at once.
 func TestATokenIsRefusedOnlyIfItIsInvalid(t *testing.T) {
-	for err, code := range map[error]websocket.StatusCode{ErrElsewhere: closecode.Moving, ErrNoSession: closecode.Ticket} {
+	for err, code := range map[error]websocket.StatusCode{ErrElsewhere: protocol.CloseMoving, ErrNoSession: protocol.CloseTicket} {
 		t.Run(err.Error(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := comingBack(t, func(o *Options) { o.Cluster = &onTheWay{err: err} })

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // The number of errors that a client gets is bounded; otherwise its flood would cause another one.
@@ -69,8 +68,8 @@ func (g *errorGate) pass(code string, now time.Time) (v verdict, first bool) {
 // client.
 func clientsFault(code string) bool {
 	switch code {
-	case errcode.ProviderAuth, errcode.ProviderBusy, errcode.ProviderQuota, errcode.ProviderAnswer, errcode.ProviderUnavailable, errcode.ContentFilter,
-		errcode.ProviderError, errcode.TranscriptionFailed, errcode.NoAnswer, errcode.StoreUnavailable:
+	case protocol.CodeProviderAuth, protocol.CodeProviderBusy, protocol.CodeProviderQuota, protocol.CodeProviderAnswer, protocol.CodeProviderUnavailable, protocol.CodeContentFilter,
+		protocol.CodeProviderError, protocol.CodeTranscriptionFailed, protocol.CodeNoAnswer, protocol.CodeStoreUnavailable:
 		return false
 	}
 	return true
@@ -95,8 +94,8 @@ func (s *session) tellError(m *protocol.Error) {
 		}
 		return
 	}
-	if r := errcode.RetryOf(m.Code); r != errcode.Says {
-		m.Retryable = r == errcode.Later
+	if r := protocol.RetryOf(m.Code); r != protocol.RetryDepends {
+		m.Retryable = r == protocol.RetryLater
 	}
 	s.tell(m)
 }

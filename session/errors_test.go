@@ -10,8 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -49,10 +48,10 @@ func TestSlowErrorsEndASession(t *testing.T) {
 		}
 		pass(3 * time.Second)
 		synctest.Wait()
-		c.ended(t, closecode.Limit)
-		c.onlyTheEnd(t, errcode.Flooding)
+		c.ended(t, protocol.CloseLimit)
+		c.onlyTheEnd(t, protocol.CodeFlooding)
 		codes := errorsIn(c.log())
-		if len(codes) != sessionErrors+1 || !slices.Contains(codes, errcode.UnknownType) || !slices.Contains(codes, errcode.ConfirmationUnknown) {
+		if len(codes) != sessionErrors+1 || !slices.Contains(codes, protocol.CodeUnknownType) || !slices.Contains(codes, protocol.CodeConfirmationUnknown) {
 			t.Errorf("the client was told %d errors", len(codes))
 		}
 	})
@@ -67,12 +66,12 @@ func TestNoErrorsAfterTheEnd(t *testing.T) {
 		s := st.only()
 		s.end(causeFlood)
 		for range 50 {
-			s.complain(errcode.Limit, "", "Too many.")
-			s.complain(errcode.AudioTooFast, "", "Too fast.")
+			s.complain(protocol.CodeLimit, "", "Too many.")
+			s.complain(protocol.CodeAudioTooFast, "", "Too fast.")
 		}
 		pass(3 * time.Second)
 		synctest.Wait()
-		c.onlyTheEnd(t, errcode.Flooding)
+		c.onlyTheEnd(t, protocol.CodeFlooding)
 		if codes := errorsIn(c.log()); len(codes) != 1 {
 			t.Errorf("the errors are %v", codes)
 		}
@@ -155,11 +154,11 @@ func TestRetryableOfCauses(t *testing.T) {
 		if c.Code == "" {
 			continue
 		}
-		retry := errcode.RetryOf(c.Code)
-		if retry == 0 || retry == errcode.Later && !c.retryable() || retry == errcode.Never && c.retryable() {
+		retry := protocol.RetryOf(c.Code)
+		if retry == 0 || retry == protocol.RetryLater && !c.retryable() || retry == protocol.RetryNever && c.retryable() {
 			t.Errorf("%s: retryable %t, and the table has %d for %s", c.Reason, c.retryable(), retry, c.Code)
 		}
-		again := c.Close == closecode.ServerLeaving || c.Close == closecode.Internal || c.Close == closecode.TryLater || c.Close >= 4000 && c.Close < 4500
+		again := c.Close == protocol.CloseServerLeaving || c.Close == protocol.CloseInternal || c.Close == protocol.CloseTryLater || c.Close >= 4000 && c.Close < 4500
 		if again != c.retryable() && !except[c.Reason] {
 			t.Errorf("%s: retryable %t, and the close code %d says the opposite", c.Reason, c.retryable(), c.Close)
 		}
@@ -170,7 +169,7 @@ func TestRetryableOfCauses(t *testing.T) {
 }
 
 // TestProtocolPageSaysWhatMayHelpLater: the table of errors in docs/protocol.md has each code
-// once, with what errcode.RetryOf says.
+// once, with what protocol.RetryOf says.
 func TestProtocolPageSaysWhatMayHelpLater(t *testing.T) {
 	page, err := os.ReadFile("../docs/protocol.md")
 	if err != nil {
@@ -178,7 +177,7 @@ func TestProtocolPageSaysWhatMayHelpLater(t *testing.T) {
 	}
 	_, table, _ := strings.Cut(string(page), "\n## Errors\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	words := map[string]errcode.Retry{"no": errcode.Never, "yes": errcode.Later, "depends": errcode.Says}
+	words := map[string]protocol.Retry{"no": protocol.RetryNever, "yes": protocol.RetryLater, "depends": protocol.RetryDepends}
 	seen := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\| (\\w+) \\|").FindAllStringSubmatch(table, -1) {
 		for _, code := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
@@ -186,18 +185,18 @@ func TestProtocolPageSaysWhatMayHelpLater(t *testing.T) {
 				t.Errorf("docs/protocol.md has %s twice", code[1])
 			}
 			seen[code[1]] = true
-			if want := errcode.RetryOf(code[1]); words[row[2]] == 0 || words[row[2]] != want {
+			if want := protocol.RetryOf(code[1]); words[row[2]] == 0 || words[row[2]] != want {
 				t.Errorf("docs/protocol.md says %q of %s, the table has %d", row[2], code[1], want)
 			}
 		}
 	}
-	source, err := os.ReadFile("../protocol/errcode/errcode.go")
+	source, err := os.ReadFile("../protocol/errcode.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, code := range regexp.MustCompile(`(?m)^\t\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
-		if !seen[code[1]] || errcode.RetryOf(code[1]) == 0 {
-			t.Errorf("%s is missing in docs/protocol.md or in the table of package errcode", code[1])
+		if !seen[code[1]] || protocol.RetryOf(code[1]) == 0 {
+			t.Errorf("%s is missing in docs/protocol.md or in the table of protocol/retry.go", code[1])
 		}
 		delete(seen, code[1])
 	}

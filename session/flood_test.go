@@ -10,8 +10,6 @@ import (
 
 	"voicegw/auth/scope"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
 	"voicegw/transport"
 )
 
@@ -64,8 +62,8 @@ func TestFloodsOfMessagesEnd(t *testing.T) {
 				}
 				pass(3 * time.Second)
 				synctest.Wait()
-				c.onlyTheEnd(t, errcode.Flooding)
-				c.ended(t, closecode.Limit)
+				c.onlyTheEnd(t, protocol.CodeFlooding)
+				c.ended(t, protocol.CloseLimit)
 				if n := len(errorsIn(c.log())); n > floodErrors+1 {
 					t.Errorf("%d errors answered the flood of %d", n, sent)
 				}
@@ -278,6 +276,6 @@ func TestHugeCallEnds(t *testing.T) {
 		synctest.Wait()
 		pass(time.Second)
 		c.expect(t, "error provider_lost", "session.ended provider_lost")
-		c.ended(t, closecode.ProviderLost)
+		c.ended(t, protocol.CloseProviderLost)
 	})
 }

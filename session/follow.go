@@ -5,7 +5,7 @@ import (
 
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 )
 
 // Follow is told of each session that begins, or could not through no fault of its client's, and returns what is told of its steps. It may
@@ -52,7 +52,7 @@ type Step struct {
 
 // faulty reports whether a session could not begin through no fault of its client's.
 func (c *Cause) faulty() bool {
-	return c.Close == closecode.ProviderUnavailable || c.Close == closecode.Internal
+	return c.Close == protocol.CloseProviderUnavailable || c.Close == protocol.CloseInternal
 }
 
 // unfollowed tells whoever follows that a session could not begin, if that was not the client's fault.

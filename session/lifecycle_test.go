@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 )
 
 // TestLifecycle: a session is told of when it has begun and when it is over, with the same names.
@@ -28,7 +28,7 @@ func TestLifecycle(t *testing.T) {
 		pass(3 * time.Second)
 		c.say(`{"type":"session.end"}`)
 		synctest.Wait()
-		c.ended(t, closecode.Done)
+		c.ended(t, protocol.CloseDone)
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
@@ -40,7 +40,7 @@ func TestLifecycle(t *testing.T) {
 		if told[0] != told[1] || told[0].SessionID == "" || told[0].Provider != "fake" || told[0].Entry != EntryOpen || told[0].Agent == "" {
 			t.Errorf("%+v, then %+v", told[0], told[1])
 		}
-		if lasted := over.At.Sub(told[0].Began); over.Reason != "client_ended" || over.CloseCode != int(closecode.Done) || lasted != 3*time.Second {
+		if lasted := over.At.Sub(told[0].Began); over.Reason != "client_ended" || over.CloseCode != int(protocol.CloseDone) || lasted != 3*time.Second {
 			t.Errorf("%+v after %v", over, lasted)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 	"voicegw/audit"
 	"voicegw/cost"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -96,7 +96,7 @@ func TestASessionThatNoNodeRunsEnds(t *testing.T) {
 				}
 				r.st = f.stage(t, "d", remembering, nil)
 				r.comeBack(r.position())
-				r.conn.ended(t, closecode.Ticket)
+				r.conn.ended(t, protocol.CloseTicket)
 			})
 		})
 	}

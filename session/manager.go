@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"voicegw/internal/logging"
 	"voicegw/internal/quota"
-	"voicegw/internal/seldom"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -30,7 +30,7 @@ type Manager struct {
 	cancel context.CancelCauseFunc
 	tries  tries
 	places *quota.Quota[netip.Addr]
-	seldom *seldom.Log
+	seldom *logging.Throttle
 	// closeIdle and closeEmpty close the channels below, once.
 	closeIdle, closeEmpty func()
 	// breakers has an entry for each provider.
@@ -68,7 +68,7 @@ func NewManager(opts Options) (*Manager, error) {
 	m := &Manager{
 		places:  quota.New[netip.Addr](quota.Options{AtOnce: opts.Limits.PerAddress, PerSecond: opts.Limits.NewPerSecond}),
 		waiting: quota.NewRoom[netip.Addr](opts.Limits.Waiting, opts.Limits.WaitingPerAddress),
-		seldom:  seldom.New(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}), taking: make(map[string]bool),
+		seldom:  logging.NewThrottle(opts.Logger), sessions: make(map[string]*session), admitted: make(map[*Admission]struct{}), taking: make(map[string]bool),
 		idle: make(chan struct{}), empty: make(chan struct{}),
 	}
 	m.now.Store(&opts)

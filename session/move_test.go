@@ -19,7 +19,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/store"
@@ -164,7 +163,7 @@ func TestDrainMovesSessions(t *testing.T) {
 		took := st.drain(30 * time.Second)()
 		for i, c := range clients {
 			c.expect(t, "session.started", "session.moving draining")
-			c.ended(t, closecode.Moving)
+			c.ended(t, protocol.CloseMoving)
 			if c.count("session.ended") != 0 {
 				t.Errorf("session %d was told that it is over", i)
 			}
@@ -206,7 +205,7 @@ func TestMoveWaitsForTheAnswer(t *testing.T) {
 		}
 		wait()
 		c.expect(t, "audio.end a1", "turn.ended completed", "session.moving draining")
-		c.ended(t, closecode.Moving)
+		c.ended(t, protocol.CloseMoving)
 		if given := all.of(0).given; len(given) != 1 || given[0].Turn != 1 || given[0].Seq < 5 {
 			t.Errorf("it was given up with %+v", given)
 		}
@@ -225,7 +224,7 @@ func TestMoveIsForced(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		st.drain(30 * time.Second)()
-		c.ended(t, closecode.Moving)
+		c.ended(t, protocol.CloseMoving)
 		if after := all.of(0).at.Sub(began); after != 27*time.Second {
 			t.Errorf("it left after %s", after)
 		}
@@ -248,7 +247,7 @@ func TestNothingHappensWhileASessionIsGivenUp(t *testing.T) {
 		}
 		close(all.stall)
 		wait()
-		c.ended(t, closecode.Moving)
+		c.ended(t, protocol.CloseMoving)
 		if c.count("turn.started") != 0 || len(all.of(0).given) != 1 {
 			t.Errorf("the client was told %q, and the session given up %d times", c.log(), len(all.of(0).given))
 		}
@@ -263,9 +262,9 @@ func TestEndedWhileItIsGiven(t *testing.T) {
 		told string
 		code websocket.StatusCode
 	}{
-		"an operator":     {func(m *Manager, _ *testClient, id string) bool { return m.End(id) }, "session.ended operator_ended", closecode.Done},
-		"the client":      {func(_ *Manager, c *testClient, _ string) bool { c.say(`{"type":"session.end"}`); return true }, "session.ended client_ended", closecode.Done},
-		"nobody, in time": {func(*Manager, *testClient, string) bool { return false }, "session.moving draining", closecode.Moving},
+		"an operator":     {func(m *Manager, _ *testClient, id string) bool { return m.End(id) }, "session.ended operator_ended", protocol.CloseDone},
+		"the client":      {func(_ *Manager, c *testClient, _ string) bool { c.say(`{"type":"session.end"}`); return true }, "session.ended client_ended", protocol.CloseDone},
+		"nobody, in time": {func(*Manager, *testClient, string) bool { return false }, "session.moving draining", protocol.CloseMoving},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -324,7 +323,7 @@ func TestMoveFails(t *testing.T) {
 			t.Errorf("the drain took %s", took)
 		}
 		c.expect(t, "turn.ended completed", "session.ended server_shutdown")
-		c.ended(t, closecode.ServerLeaving)
+		c.ended(t, protocol.CloseServerLeaving)
 		if tries := all.of(0).tries; tries < 2 {
 			t.Errorf("the session was offered %d times", tries)
 		}
@@ -346,7 +345,7 @@ func TestMovedBeforeItIsKnown(t *testing.T) {
 		close(all.stall)
 		wait()
 		c.expect(t, "session.moving draining")
-		c.ended(t, closecode.Moving)
+		c.ended(t, protocol.CloseMoving)
 		if p := all.of(0); c.count("turn.started") != 0 || p.tries != 1 || p.ended {
 			t.Errorf("it was tried %d times, its record is over: %t, and the client was told %q", p.tries, p.ended, c.log())
 		}
@@ -373,7 +372,7 @@ func TestMoveWhileTheModelIsAway(t *testing.T) {
 			time.AfterFunc(9500*time.Millisecond, func() { close(release) })
 			wait()
 			c.expect(t, "provider.reconnecting", "session.moving draining")
-			c.ended(t, closecode.Moving)
+			c.ended(t, protocol.CloseMoving)
 			if p := all.of(0); len(p.given) != 1 || p.at.Sub(began).Truncate(time.Second) != 9*time.Second {
 				t.Errorf("it was given up %d times, after %s", len(p.given), p.at.Sub(began))
 			}
@@ -427,9 +426,9 @@ func TestTheNextOwnerHasTheConversation(t *testing.T) {
 				close(all.stall)
 				wait()
 				if refuse == nil {
-					c.ended(t, closecode.Moving)
+					c.ended(t, protocol.CloseMoving)
 				} else {
-					c.ended(t, closecode.VoiceLost)
+					c.ended(t, protocol.CloseVoiceLost)
 				}
 			})
 		})
@@ -446,7 +445,7 @@ func TestUnsureSessionsStay(t *testing.T) {
 		all.places[0].sure = false
 		all.mu.Unlock()
 		st.drain(10 * time.Second)()
-		c.ended(t, closecode.ServerLeaving)
+		c.ended(t, protocol.CloseServerLeaving)
 		if n := all.of(0).tries; n != 0 || st.fake.Attempts() != 1 {
 			t.Errorf("it was offered %d times, and had %d connections", n, st.fake.Attempts())
 		}
@@ -477,7 +476,7 @@ func TestSessionsThatCannotMove(t *testing.T) {
 				wait()
 				model.WaitClosed(t)
 				c.expect(t, "session.started", "session.ended server_shutdown")
-				c.ended(t, closecode.ServerLeaving)
+				c.ended(t, protocol.CloseServerLeaving)
 			})
 		})
 	}
@@ -508,9 +507,9 @@ func TestAwaySessionsMoveAtOnce(t *testing.T) {
 		if c.count("error") != 0 {
 			t.Errorf("the client was told %q", c.log())
 		}
-		c.ended(t, closecode.ServerLeaving)
+		c.ended(t, protocol.CloseServerLeaving)
 		wait()
-		other.ended(t, closecode.Moving)
+		other.ended(t, protocol.CloseMoving)
 	})
 }
 
@@ -531,7 +530,7 @@ func TestComingBackToASessionThatHasLeft(t *testing.T) {
 		if c.count("error") != 0 {
 			t.Errorf("the client was told %q", c.log())
 		}
-		c.ended(t, closecode.ServerLeaving)
+		c.ended(t, protocol.CloseServerLeaving)
 		// It has left after a client had found it, and before the client is let in.
 		s, late := r.st.only(), newTestClient()
 		for token, want := range map[string]*Cause{r.token: causeMoving, "another": causeResume} {
@@ -554,7 +553,7 @@ func TestComingBackWhileASessionIsGivenUp(t *testing.T) {
 		wait := r.st.drain(30 * time.Second)
 		early := r.dial(r.start(""), "")
 		synctest.Wait()
-		early.ended(t, closecode.Moving)
+		early.ended(t, protocol.CloseMoving)
 		if early.count("") != 0 {
 			t.Errorf("it was told %q", early.log())
 		}
@@ -593,7 +592,7 @@ func TestALostSessionEnds(t *testing.T) {
 		synctest.Wait()
 		model.WaitClosed(t)
 		c.expect(t, "turn.ended completed", "session.moving taken_over")
-		c.ended(t, closecode.Moving)
+		c.ended(t, protocol.CloseMoving)
 		if back, now := desk.back(), desk.times(); back != 0 || now != kept {
 			t.Errorf("the conversation was handed back %d times, and written %d times after the loss", back, now-kept)
 		}
@@ -624,7 +623,7 @@ func TestAMovedConversationIsKept(t *testing.T) {
 		model.Emit(transport.AudioDone{Item: "a1"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
 		synctest.Wait()
 		st.drain(20 * time.Second)()
-		c.ended(t, closecode.Moving)
+		c.ended(t, protocol.CloseMoving)
 		newest, at := desk.newest()
 		if len(newest.Entries) != 2 || newest.Entries[1].Text != "In Vienna." || at.After(all.of(0).at) || desk.back() != 0 {
 			t.Errorf("%s after the move the conversation was %+v, handed back %d times", at.Sub(all.of(0).at), newest.Entries, desk.back())
@@ -656,7 +655,7 @@ func callCutOff(t *testing.T, slow bool) {
 		c, model := tl.talk()
 		resolve(c, tl.asksToPay(c, model, "u1"), true)
 		tl.drain(30 * time.Second)()
-		c.ended(t, closecode.Moving)
+		c.ended(t, protocol.CloseMoving)
 		if n := len(tl.payments()); n != 1 {
 			t.Errorf("it was paid %d times", n)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"voicegw/internal/user"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 )
 
 // TestNamesAreChecked: a client.id that is no name is refused at session.start, with a
@@ -24,7 +24,7 @@ func TestNamesAreChecked(t *testing.T) {
 					st := newStage(t, hearing, desk.give)
 					c := st.connect(startWith(ticket + `,"client":{"id":"` + id + `"}`))
 					synctest.Wait()
-					c.ended(t, closecode.BadProtocol)
+					c.ended(t, protocol.CloseBadProtocol)
 					m := c.last(t, "error")
 					if text, _ := m["message"].(string); m["code"] != "invalid_message" || m["ref"] != "client.id" || !strings.Contains(text, "client.id") {
 						t.Errorf("the client was told %v", m)
@@ -72,7 +72,7 @@ func TestNobodyOwnsAShortID(t *testing.T) {
 					t.Errorf("entered: %t", entered)
 				}
 				if !tc.ok {
-					c.ended(t, closecode.BadProtocol)
+					c.ended(t, protocol.CloseBadProtocol)
 				}
 			})
 		})

@@ -79,8 +79,8 @@ type (
 	}
 	// Nudged tells that a silent model was asked to answer.
 	Nudged struct{}
-	// Rejected tells that the client was to be told that something it sent is wrong. Code is one of package
-	// errcode.
+	// Rejected tells that the client was to be told that something it sent is wrong. Code is one of the codes of
+	// package protocol.
 	Rejected struct{ Code string }
 	// Slow tells that a client has fallen too far behind, and lost its connection.
 	Slow struct{}
@@ -151,7 +151,7 @@ func (Relinked) event()     {}
 func (Returned) event()     {}
 
 // Reasons returns every Reason of an end or a refusal that has a name of its own in this package.
-// Other refusals have a code of package errcode.
+// Other refusals have a code of package package protocol.
 func Reasons() []string {
 	var all []string
 	for _, c := range causes() {

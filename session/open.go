@@ -15,8 +15,6 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -81,18 +79,18 @@ func (m *Manager) readStart(a *Admission, c Client) (*startMessage, *Cause) {
 		return nil, gone(err)
 	}
 	if f.Audio {
-		return nil, refusal(closecode.BadProtocol, errcode.NotStarted, "Audio came before session.start; the first frame must be session.start.")
+		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "Audio came before session.start; the first frame must be session.start.")
 	}
 	msg, err := protocol.ParseClient(f.Data)
 	var bad *protocol.MessageError
 	if errors.As(err, &bad) {
-		cause := refusal(closecode.BadProtocol, bad.Code, "%s", bad.Message)
+		cause := refusal(protocol.CloseBadProtocol, bad.Code, "%s", bad.Message)
 		cause.Field = bad.Field
 		return nil, cause
 	}
 	start, ok := msg.(*startMessage)
 	if !ok {
-		return nil, refusal(closecode.BadProtocol, errcode.NotStarted, "The first message must be session.start.")
+		return nil, refusal(protocol.CloseBadProtocol, protocol.CodeNotStarted, "The first message must be session.start.")
 	}
 	return start, m.checkStart(start)
 }
@@ -130,7 +128,7 @@ func startCause(ctx context.Context) *Cause {
 func (m *Manager) checkStart(start *startMessage) *Cause {
 	if start.Resume != nil {
 		if m.options().Policy.ResumeGrace <= 0 {
-			return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway does not let clients come back to a session; start a new one without the field resume.")
+			return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway does not let clients come back to a session; start a new one without the field resume.")
 		}
 		return nil
 	}
@@ -138,7 +136,7 @@ func (m *Manager) checkStart(start *startMessage) *Cause {
 		return cause
 	}
 	if _, ok := m.options().Transports[start.Provider]; start.Provider != "" && !ok {
-		return refusal(closecode.UnknownTarget, errcode.UnknownProvider, "The provider %q is not configured here; there is %s.",
+		return refusal(protocol.CloseUnknownTarget, protocol.CodeUnknownProvider, "The provider %q is not configured here; there is %s.",
 			clip(start.Provider), strings.Join(slices.Sorted(maps.Keys(m.options().Transports)), ", "))
 	}
 	return nil

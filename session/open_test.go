@@ -10,7 +10,6 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/transport"
 )
 
@@ -64,7 +63,7 @@ func TestNoStartInTime(t *testing.T) {
 		pass(11 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error start_timeout")
-		c.ended(t, closecode.StartTimeout)
+		c.ended(t, protocol.CloseStartTimeout)
 	})
 }
 
@@ -78,9 +77,9 @@ func TestConnectingIsTriedAgain(t *testing.T) {
 		close    websocket.StatusCode // 0: the session starts
 	}{
 		{transport.KindRetry, 2, 3, 0},
-		{transport.KindRetry, 1000, 6, closecode.ProviderUnavailable},
-		{transport.KindAuth, 1, 1, closecode.ProviderUnavailable},
-		{transport.KindInvalid, 1, 1, closecode.ProviderUnavailable},
+		{transport.KindRetry, 1000, 6, protocol.CloseProviderUnavailable},
+		{transport.KindAuth, 1, 1, protocol.CloseProviderUnavailable},
+		{transport.KindInvalid, 1, 1, protocol.CloseProviderUnavailable},
 	} {
 		t.Run(fmt.Sprint(tc.kind, tc.refusals), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -112,7 +111,7 @@ func TestConnectingTimesOut(t *testing.T) {
 		pass(11 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error provider_unavailable")
-		c.ended(t, closecode.ProviderUnavailable)
+		c.ended(t, protocol.CloseProviderUnavailable)
 	})
 }
 
@@ -174,7 +173,7 @@ func TestFloodEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		c.expect(t, "error flooding", "session.ended flooding")
-		c.ended(t, closecode.Limit)
+		c.ended(t, protocol.CloseLimit)
 	})
 }
 
@@ -220,7 +219,7 @@ func TestAudioThatNeverSlowsDown(t *testing.T) {
 			}
 		}
 		c.expect(t, "error audio_too_fast", "error flooding", "session.ended flooding")
-		c.ended(t, closecode.Limit)
+		c.ended(t, protocol.CloseLimit)
 	})
 }
 
@@ -242,7 +241,7 @@ func TestDrain(t *testing.T) {
 		pass(10 * time.Second)
 		leaves.say(`{"type":"session.end"}`)
 		synctest.Wait()
-		leaves.ended(t, closecode.Done)
+		leaves.ended(t, protocol.CloseDone)
 		if stays.isOver() {
 			t.Fatal("a running session was ended before the deadline")
 		}
@@ -250,6 +249,6 @@ func TestDrain(t *testing.T) {
 			t.Errorf("draining took %v, want 30 s", took)
 		}
 		stays.expect(t, "session.ended server_shutdown")
-		stays.ended(t, closecode.ServerLeaving)
+		stays.ended(t, protocol.CloseServerLeaving)
 	})
 }

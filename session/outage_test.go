@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -119,7 +119,7 @@ func TestFirstConnectionHangs(t *testing.T) {
 				t.Errorf("%d attempts", n)
 			}
 			c.expect(t, "error provider_unavailable")
-			c.ended(t, closecode.ProviderUnavailable)
+			c.ended(t, protocol.CloseProviderUnavailable)
 		})
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/session/handoff"
 	"voicegw/store"
 )
@@ -83,7 +82,7 @@ func TestATicketIsNeeded(t *testing.T) {
 		c := st.enter(startWith(""), func(a *Admission) { a.TicketNeeded = true })
 		synctest.Wait()
 		c.expect(t, "error ticket_missing")
-		c.ended(t, closecode.Ticket)
+		c.ended(t, protocol.CloseTicket)
 	})
 }
 
@@ -150,7 +149,7 @@ func TestAnotherPrincipalDoesNotComeBack(t *testing.T) {
 				}
 			} else {
 				back.expect(t, "error resume_refused")
-				back.ended(t, closecode.Ticket)
+				back.ended(t, protocol.CloseTicket)
 			}
 			if n := len(st.m.Sessions()); n != 1 {
 				t.Errorf("%s: %d sessions", name, n)

@@ -10,8 +10,6 @@ import (
 	"voicegw/audio"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
 )
 
 // clientFrame takes one frame, which arrived after the time since; zero means that it arrived now.
@@ -47,15 +45,15 @@ func (s *session) clientFrame(f protocol.Frame, since time.Time) {
 }
 
 func (s *session) tooMany() {
-	s.complain(errcode.Limit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
+	s.complain(protocol.CodeLimit, "", "Too many messages: the limit is %d units a second, and typed text takes the most units; this one was dropped.", controlRate)
 }
 
 // gone returns the cause for an error of the client's connection.
 func gone(err error) *Cause {
 	switch protocol.CloseStatus(err) {
-	case closecode.Done:
+	case protocol.CloseDone:
 		return causeHungUp
-	case closecode.ServerLeaving:
+	case protocol.CloseServerLeaving:
 		return causeLeft
 	}
 	switch {
@@ -78,13 +76,13 @@ func (s *session) clientAudio(pcm []byte, since time.Time) {
 	rate := s.start.InputRate
 	switch n := len(pcm); {
 	case n == 0:
-		s.complain(errcode.InvalidAudio, "", "The audio frame is empty.")
+		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is empty.")
 		return
 	case n%audio.BytesPerSample != 0:
-		s.complain(errcode.InvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
+		s.complain(protocol.CodeInvalidAudio, "", "The audio frame has %d bytes; PCM16 needs an even number. It was dropped.", n)
 		return
 	case n > audio.Bytes(rate, protocol.MaxFrameMS*time.Millisecond):
-		s.complain(errcode.InvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
+		s.complain(protocol.CodeInvalidAudio, "", "The audio frame is %d ms long; at most %d ms are taken. It was dropped.", audio.MS(rate, n), protocol.MaxFrameMS)
 		return
 	}
 	now := s.opts.now()
@@ -130,7 +128,7 @@ func (s *session) tooFast(ahead time.Duration) {
 	if time.Since(s.tooFastAt) < tooFastEvery {
 		return
 	}
-	s.complain(errcode.AudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
+	s.complain(protocol.CodeAudioTooFast, "", "The audio is %d ms ahead of real time; at most %d ms are taken. Frames dropped since the last such error: %d.",
 		ahead.Milliseconds(), s.opts.Limits.AudioAhead.Milliseconds(), s.dropped)
 	s.tooFastAt, s.dropped = time.Now(), 0
 }
@@ -143,7 +141,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	case *protocol.InputImage:
 		data, err := m.File()
 		if err != nil { // ParseClient has read it before
-			s.complain(errcode.InvalidMessage, "data", "%v", err)
+			s.complain(protocol.CodeInvalidMessage, "data", "%v", err)
 			return
 		}
 		s.dispatch(orchestrator.UserImage{MIME: m.MIME, Data: data})
@@ -151,7 +149,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 		s.dispatch(orchestrator.UserContext{Text: m.Text})
 	case *protocol.InputActivity:
 		if !s.manual() {
-			s.complain(errcode.InvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
+			s.complain(protocol.CodeInvalidMessage, "type", "input.activity needs a session that was started with turn_detection \"client\".")
 			return
 		}
 		s.dispatch(orchestrator.UserActivity{Active: m.Active, AudioMS: s.clock.ms()})
@@ -166,7 +164,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 		s.down.acknowledged(m.Seq)
 		s.tell(&protocol.Pong{T: m.T})
 	case *protocol.Start:
-		s.complain(errcode.AlreadyStarted, "", "The session has already started; session.start comes once, first.")
+		s.complain(protocol.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")
 	case *protocol.ConfirmationResolve:
 		s.dispatch(orchestrator.ConfirmationAnswer{Token: m.Token, Approved: m.Approved})
 	case *protocol.ToolResult:

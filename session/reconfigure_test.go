@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -37,13 +37,13 @@ func TestReconfigure(t *testing.T) {
 		}
 		pass(2 * time.Minute)
 		synctest.Wait()
-		second.ended(t, closecode.Length)
+		second.ended(t, protocol.CloseLength)
 		if n := st.m.Running(); n != 1 {
 			t.Errorf("%d sessions run", n)
 		}
 		first.say(`{"type":"session.end"}`)
 		synctest.Wait()
-		first.ended(t, closecode.Done)
+		first.ended(t, protocol.CloseDone)
 	})
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"voicegw/orchestrator"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/transport"
 )
 
@@ -359,7 +358,7 @@ func TestABacklogIsKeptForAClientThatComesBack(t *testing.T) {
 		answer(model, 1, pcm[:48*2000])
 		model.Emit(&transport.AudioOut{Item: "a2", PCM: pcm[48*2000:]}, transport.AudioDone{Item: "a2"})
 		synctest.Wait()
-		r.conn.ended(t, closecode.SlowClient)
+		r.conn.ended(t, protocol.CloseSlowClient)
 		r.comeBack(r.position())
 		r.read(-1)
 		r.sameAudio("a1", pcm[:48*2000])

@@ -16,7 +16,7 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/internal/user"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -84,7 +84,7 @@ func losesAtRandom(t *testing.T, rng *rand.Rand) {
 	}
 	r.conn.say(`{"type":"session.end"}`)
 	synctest.Wait()
-	r.conn.ended(t, closecode.Done)
+	r.conn.ended(t, protocol.CloseDone)
 }
 
 // acknowledge tells the gateway what the client has.
@@ -259,7 +259,7 @@ func TestTokens(t *testing.T) {
 		t.Helper()
 		c := r.dial(text, origin)
 		synctest.Wait()
-		c.ended(t, closecode.Ticket)
+		c.ended(t, protocol.CloseTicket)
 		if m := c.last(t, "error"); m["code"] != "resume_refused" || m["retryable"] != false {
 			t.Errorf("%s: %v", what, m)
 		}
@@ -308,9 +308,9 @@ func TestTooManyTries(t *testing.T) {
 				c := r.dial(text, "")
 				synctest.Wait()
 				if i < maxTries {
-					c.ended(t, closecode.Ticket)
+					c.ended(t, protocol.CloseTicket)
 				} else {
-					c.ended(t, closecode.Limit)
+					c.ended(t, protocol.CloseLimit)
 				}
 			}
 		}
@@ -330,7 +330,7 @@ func TestNewestConnectionWins(t *testing.T) {
 		r.read(-1)
 		older := r.conn
 		r.comeBack("")
-		older.ended(t, closecode.ResumedElsewhere)
+		older.ended(t, protocol.CloseResumedElsewhere)
 		older.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		r.conn.say(`{"type":"input.text","text":"still here"}`)
@@ -408,7 +408,7 @@ func TestStuckClientMayComeBack(t *testing.T) {
 		pcm := speech(48*4000, 1)
 		answer(model, 1, pcm)
 		pass(6 * time.Second)
-		r.conn.ended(t, closecode.SlowClient)
+		r.conn.ended(t, protocol.CloseSlowClient)
 		r.comeBack(r.position())
 		r.read(-1)
 		r.sameAudio("a1", pcm)
@@ -500,7 +500,7 @@ func TestFullGatewayLetsClientsBack(t *testing.T) {
 		r.lose()
 		c := r.dial(startText, "")
 		synctest.Wait()
-		c.ended(t, closecode.TryLater)
+		c.ended(t, protocol.CloseTryLater)
 		drained := make(chan error)
 		ctx, stop := contextWithTimeout(20 * time.Second)
 		defer stop()
@@ -508,7 +508,7 @@ func TestFullGatewayLetsClientsBack(t *testing.T) {
 		synctest.Wait()
 		c = r.dial(startText, "")
 		synctest.Wait()
-		c.ended(t, closecode.ServerLeaving)
+		c.ended(t, protocol.CloseServerLeaving)
 		r.comeBack("")
 		r.read(-1)
 		if len(r.resumed) != 2 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 )
 
 // comer is one of several clients that come to a session at once.
@@ -62,7 +62,7 @@ func (r *returning) refuses(what, token string) {
 	r.t.Helper()
 	c := r.dial(r.with(token), r.origin)
 	synctest.Wait()
-	if code := c.closedWith(); code != closecode.Ticket {
+	if code := c.closedWith(); code != protocol.CloseTicket {
 		r.t.Errorf("%s was let in, or refused with %d", what, code)
 	}
 }
@@ -96,13 +96,13 @@ func TestManyClientsWithOneToken(t *testing.T) {
 			for i := range comers {
 				c := &comers[i]
 				switch code := c.conn.closedWith(); {
-				case c.first != "session.started" && (c.first != "" || code != closecode.ResumedElsewhere):
+				case c.first != "session.started" && (c.first != "" || code != protocol.CloseResumedElsewhere):
 					t.Errorf("a client got %q first, and was closed with %d", c.first, code)
 				case code == 0 && winner != nil:
 					t.Fatal("two clients have the session")
 				case code == 0:
 					winner = c
-				case code != closecode.ResumedElsewhere:
+				case code != protocol.CloseResumedElsewhere:
 					t.Errorf("a client was closed with %d", code)
 				}
 			}
@@ -155,7 +155,7 @@ func TestOldAndNewTokenAtOnce(t *testing.T) {
 				if in := c.first == "session.started"; in != mine {
 					t.Errorf("the client with the newest token: %v; was let in: %v", mine, in)
 				}
-				if code := c.conn.closedWith(); !mine && code != closecode.Ticket {
+				if code := c.conn.closedWith(); !mine && code != protocol.CloseTicket {
 					t.Errorf("an old token was refused with %d", code)
 				}
 			}
@@ -210,7 +210,7 @@ func TestComingBackWhileItEnds(t *testing.T) {
 						switch {
 						case s.isOver() && code == 0:
 							t.Errorf("a client waits for a session that is over: %v", c.conn.log())
-						case c.first == "" && code != closecode.ResumedElsewhere || c.first == "session.started" && code == closecode.Ticket:
+						case c.first == "" && code != protocol.CloseResumedElsewhere || c.first == "session.started" && code == protocol.CloseTicket:
 							t.Errorf("a client got %v, and was closed with %d", c.conn.log(), code)
 						}
 					}

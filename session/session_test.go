@@ -20,7 +20,7 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/transport"
 )
 
@@ -131,7 +131,7 @@ func TestTurnIsCarried(t *testing.T) {
 		synctest.Wait()
 		c.expect(t, "session.started", "speech.started", "speech.stopped", "turn.started", "audio.start a1",
 			"audio", "audio", "audio", "audio.end a1", "turn.ended completed", "session.ended client_ended")
-		c.ended(t, closecode.Done)
+		c.ended(t, protocol.CloseDone)
 		if c.bytes != 12000 {
 			t.Errorf("the client got %d bytes of 12000", c.bytes)
 		}
@@ -352,7 +352,7 @@ func TestBacklogIsBounded(t *testing.T) {
 		close(c.stall) // it reads again: it can be told
 		synctest.Wait()
 		c.expect(t, "session.ended slow_client")
-		c.ended(t, closecode.SlowClient)
+		c.ended(t, protocol.CloseSlowClient)
 	})
 }
 
@@ -385,7 +385,7 @@ func TestStalledModelDropsOldAudio(t *testing.T) {
 		pass(20 * time.Second)
 		synctest.Wait()
 		c.expect(t, "error provider_lost", "session.ended provider_stalled")
-		c.ended(t, closecode.ProviderLost)
+		c.ended(t, protocol.CloseProviderLost)
 	})
 }
 
@@ -396,9 +396,9 @@ func TestModelEndsByKind(t *testing.T) {
 		code, reason string
 		close        websocket.StatusCode
 	}{
-		{transport.KindRetry, "provider_lost", "provider_lost", closecode.ProviderLost}, {transport.KindExpired, "provider_lost", "provider_expired", closecode.ProviderLost},
-		{transport.KindServer, "provider_lost", "provider_lost", closecode.ProviderLost},
-		{transport.KindQuota, "provider_unavailable", "provider_refused", closecode.ProviderUnavailable}, {transport.KindInvalid, "provider_unavailable", "provider_refused", closecode.ProviderUnavailable},
+		{transport.KindRetry, "provider_lost", "provider_lost", protocol.CloseProviderLost}, {transport.KindExpired, "provider_lost", "provider_expired", protocol.CloseProviderLost},
+		{transport.KindServer, "provider_lost", "provider_lost", protocol.CloseProviderLost},
+		{transport.KindQuota, "provider_unavailable", "provider_refused", protocol.CloseProviderUnavailable}, {transport.KindInvalid, "provider_unavailable", "provider_refused", protocol.CloseProviderUnavailable},
 	} {
 		t.Run(tc.kind.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

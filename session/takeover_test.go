@@ -13,7 +13,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/orchestrator"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/store"
 	"voicegw/transport"
 )
@@ -103,7 +103,7 @@ func TestABehindGatewayLetsClientsBack(t *testing.T) {
 			r.st.behind = true
 			fresh := r.st.connect(startText)
 			synctest.Wait()
-			fresh.ended(t, closecode.TryLater)
+			fresh.ended(t, protocol.CloseTryLater)
 			r.comeBack(r.position())
 			synctest.Wait()
 			r.read(-1)
@@ -178,7 +178,7 @@ func TestStrangersTakeNothing(t *testing.T) {
 			c := r.dial(one.start, one.origin)
 			synctest.Wait()
 			c.expect(t, "error resume_refused")
-			c.ended(t, closecode.Ticket)
+			c.ended(t, protocol.CloseTicket)
 			if after := f.record(r.id); !reflect.DeepEqual(after, before) {
 				t.Errorf("%s changes the record from %+v to %+v", name, before, after)
 			}
@@ -223,7 +223,7 @@ func TestTwoTakers(t *testing.T) {
 			code := c.code
 			c.mu.Unlock()
 			// The same node may have let a second connection of the client take the first one's place.
-			if code != closecode.Moving && code != closecode.ResumedElsewhere {
+			if code != protocol.CloseMoving && code != protocol.CloseResumedElsewhere {
 				t.Errorf("a client was closed with %d: %q", code, c.log())
 			}
 		}
@@ -274,7 +274,7 @@ func TestTakeoverWithoutAModel(t *testing.T) {
 		synctest.Wait()
 		r.read(-1)
 		r.conn.expect(t, "session.started", "provider.reconnecting", "session.moving provider_unavailable")
-		r.conn.ended(t, closecode.Moving)
+		r.conn.ended(t, protocol.CloseMoving)
 		if rec := f.record(r.id); rec.State != store.SessionMoving || rec.Epoch != 2 {
 			t.Errorf("the record is %+v", rec)
 		}

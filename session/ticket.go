@@ -14,8 +14,7 @@ import (
 	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/meter"
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/handoff"
 	"voicegw/store"
@@ -84,7 +83,7 @@ func (m *Manager) identify(a *Admission, g *guest) *Cause {
 	defer cancel()
 	switch {
 	case secret != "" && m.options().Desk == nil:
-		return refusal(closecode.BadProtocol, errcode.NotAvailable, "This gateway takes no tickets; start without the field ticket.")
+		return refusal(protocol.CloseBadProtocol, protocol.CodeNotAvailable, "This gateway takes no tickets; start without the field ticket.")
 	case secret != "":
 		return m.redeem(ctx, secret, a, g)
 	case m.options().TicketRequired, a.TicketNeeded:

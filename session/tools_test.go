@@ -13,7 +13,7 @@ import (
 
 	"voicegw/audio/audiotest"
 	"voicegw/orchestrator/policy"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -343,7 +343,7 @@ func TestToolsAreAwaited(t *testing.T) {
 				asked(model, "work", "c1", "c2", "c3", "c4", "c5", "c6")
 				c.say(`{"type":"session.end"}`)
 				synctest.Wait()
-				c.ended(t, closecode.Done) // the client does not wait for tools
+				c.ended(t, protocol.CloseDone) // the client does not wait for tools
 				if over := st.m.Running() == 0; over == tc.waits {
 					t.Errorf("the session is over: %t, want %t", over, !tc.waits)
 				}
@@ -398,7 +398,7 @@ func TestToolsEndWithTheProgram(t *testing.T) {
 		}
 		// The executor stops what still runs when the grace is over, and does not wait for it.
 		synctest.Wait()
-		c.ended(t, closecode.ServerLeaving)
+		c.ended(t, protocol.CloseServerLeaving)
 		if r := audited.byCall(t)["call_1"]; r.OK || r.NotDelivered != "session_over" {
 			t.Errorf("audited: %+v", r)
 		}

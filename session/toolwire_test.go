@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"voicegw/audio/audiotest"
-	"voicegw/protocol/closecode"
+	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/transport"
@@ -151,7 +151,7 @@ func TestToolFinishesAfterItsClient(t *testing.T) {
 // TestFarewellIsHeard: from the moment in which a tool ends the session the user is not
 // heard any more, what they say flushes nothing, and the session ends with the last word.
 func TestFarewellIsHeard(t *testing.T) {
-	for tool, close := range map[string]int{"bye": int(closecode.Done), "ban": int(closecode.Blocked)} {
+	for tool, close := range map[string]int{"bye": int(protocol.CloseDone), "ban": int(protocol.CloseBlocked)} {
 		t.Run(tool, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
 				c, model := tl.talk()
@@ -218,7 +218,7 @@ func TestFarewellThatIsNeverHeard(t *testing.T) {
 		pass(time.Millisecond)
 		synctest.Wait()
 		c.expect(t, "error blocked", "session.ended blocked")
-		c.ended(t, closecode.Blocked)
+		c.ended(t, protocol.CloseBlocked)
 	})
 }
 
@@ -230,7 +230,7 @@ func TestShutOutUserHangsUp(t *testing.T) {
 		c.say(`{"type":"session.end"}`)
 		synctest.Wait()
 		c.expect(t, "timeout", "session.ended client_ended")
-		c.ended(t, closecode.Done)
+		c.ended(t, protocol.CloseDone)
 	})
 }
 

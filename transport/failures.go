@@ -60,7 +60,7 @@ type Failure struct {
 	// Retry means that another attempt with the same provider may succeed. Elsewhere means that
 	// another provider may do better (providers.fallback).
 	Retry, Elsewhere bool
-	// Code is the error code of package errcode that a client gets for a failed answer, Words is the
+	// Code is the error code of package protocol that a client gets for a failed answer, Words is the
 	// message for the user, and Later means that the user may try the same again. Empty Code: the
 	// client gets no error.
 	Code, Words string

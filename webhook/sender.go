@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/internal/seldom"
+	"voicegw/internal/logging"
 	"voicegw/store"
 	"voicegw/webhook/wire"
 )
@@ -82,7 +82,7 @@ type Sender struct {
 	// Fixed after New.
 	queue  Queue
 	logger *slog.Logger
-	seldom *seldom.Log
+	seldom *logging.Throttle
 	told   chan wire.Event // from Tell to keep; dropped if it is full; never closed
 	ending chan struct{}   // closed by Close
 	end    context.CancelFunc
@@ -105,7 +105,7 @@ func New(o Options) *Sender {
 		told: make(chan wire.Event, mostTold), ending: make(chan struct{}), end: end, ctx: func() context.Context { return ctx },
 		lines: map[string]*line{},
 	}
-	s.seldom = seldom.New(s.logger)
+	s.seldom = logging.NewThrottle(s.logger)
 	s.Reconfigure(o.Endpoints)
 	s.keeping.Go(s.keep)
 	return s

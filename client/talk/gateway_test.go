@@ -8,7 +8,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // gateway is a small gateway without a clock or a socket: it hears speech by its
@@ -110,7 +109,7 @@ func (g *gateway) hearAudio(frame []byte) {
 	g.stretch++
 	g.speech = true
 	if g.hangsUp != "" {
-		g.send(&protocol.Error{Code: errcode.Internal, Message: g.hangsUp})
+		g.send(&protocol.Error{Code: protocol.CodeInternal, Message: g.hangsUp})
 		g.gone = true
 		return
 	}
@@ -195,7 +194,7 @@ func (g *gateway) resolve(m *protocol.ConfirmationResolve) {
 	g.resolved = append(g.resolved, *m)
 	if g.forgets > 0 {
 		g.forgets--
-		g.send(&protocol.Error{Code: errcode.StoreUnavailable, Message: "It could not be recorded.", Retryable: true})
+		g.send(&protocol.Error{Code: protocol.CodeStoreUnavailable, Message: "It could not be recorded.", Retryable: true})
 		return
 	}
 	outcome := "denied"
@@ -211,7 +210,7 @@ func (g *gateway) finish() {
 	switch {
 	case g.keepsTurn, g.saysBye:
 	case g.fails:
-		g.send(&protocol.Error{Code: errcode.ProviderError, Message: "The model is ill."})
+		g.send(&protocol.Error{Code: protocol.CodeProviderError, Message: "The model is ill."})
 		g.endTurn("failed")
 	default:
 		g.endTurn("completed")

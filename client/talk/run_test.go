@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 func TestMain(m *testing.M) {
@@ -81,7 +80,7 @@ func serve(t *testing.T, g *gateway) string {
 		}
 		close(stop)
 		ticking.Wait()
-		_ = conn.Close(closecode.Internal, "test")
+		_ = conn.Close(protocol.CloseInternal, "test")
 		conn.Abort()
 	}))
 	t.Cleanup(func() { server.Close(); running.Wait() })

@@ -6,7 +6,6 @@ import (
 
 	"voicegw/client/turn"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // hearAudio takes a binary frame.
@@ -352,13 +351,13 @@ func (c *Conversation) hearToolEnded(now time.Time, m *protocol.ToolEnded) {
 
 func (c *Conversation) hearError(now time.Time, m *protocol.Error) {
 	c.lastError = m
-	if m.Code == errcode.AudioTooFast || m.Code == errcode.InvalidAudio {
+	if m.Code == protocol.CodeAudioTooFast || m.Code == protocol.CodeInvalidAudio {
 		c.spoken.doubt() // the gateway has not counted a frame
 	}
 	if x := c.About(m.Turn); x != nil {
 		x.Codes = note(x.Codes, m.Code)
 	}
-	if m.Code == errcode.StoreUnavailable {
+	if m.Code == protocol.CodeStoreUnavailable {
 		c.unrecorded(now)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"voicegw/audio"
 	"voicegw/client/turn"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // Return is how a conversation comes back to its session after its connection was lost.
@@ -151,7 +150,7 @@ func (c *Conversation) comesBack(now time.Time, err error) bool {
 	switch {
 	case w.state != online:
 		c.again(now, err)
-	case protocol.CloseStatus(err) == closecode.Moving:
+	case protocol.CloseStatus(err) == protocol.CloseMoving:
 		c.loseByMove(now, err)
 	default:
 		w.act = ""
@@ -186,7 +185,7 @@ func (c *Conversation) loseByMove(now time.Time, err error) {
 // mayHelp reports whether connecting again may help after an error of reading.
 func mayHelp(err error) bool {
 	code := protocol.CloseStatus(err)
-	return code != closecode.Done && code != closecode.Policy && code != closecode.TooBig && code < closecode.BadProtocol
+	return code != protocol.CloseDone && code != protocol.ClosePolicy && code != protocol.CloseTooBig && code < protocol.CloseBadProtocol
 }
 
 // loseAt records that the connection is gone.
@@ -209,7 +208,7 @@ func (c *Conversation) again(now time.Time, err error) {
 	w := &c.way
 	w.state, w.start = away, nil
 	pause := c.pause(w.tries + 1)
-	if protocol.CloseStatus(err) == closecode.Limit {
+	if protocol.CloseStatus(err) == protocol.CloseLimit {
 		pause = eagerPause
 	}
 	w.dialAt = now.Add(pause)
@@ -370,8 +369,8 @@ func (c *Conversation) displaced(now time.Time, err error) {
 	}
 	c.way.replaced = time.Time{}
 	c.observer.Happened(now, Event{Kind: Displaced, X: c.cur, Err: err})
-	if code := protocol.CloseStatus(err); code != closecode.ResumedElsewhere {
-		c.tellText(now, Violation, c.cur, fmt.Sprintf("a connection that another one has replaced ended with %v, not with close code %d", err, closecode.ResumedElsewhere))
+	if code := protocol.CloseStatus(err); code != protocol.CloseResumedElsewhere {
+		c.tellText(now, Violation, c.cur, fmt.Sprintf("a connection that another one has replaced ended with %v, not with close code %d", err, protocol.CloseResumedElsewhere))
 	}
 }
 

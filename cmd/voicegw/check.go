@@ -18,7 +18,7 @@ import (
 	"voicegw/config"
 	"voicegw/config/backend"
 	"voicegw/config/setting"
-	"voicegw/internal/redact"
+	"voicegw/internal/logging"
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/store"
@@ -28,7 +28,7 @@ import (
 // checkConfig loads the configuration as Run does and checks it. It prints every problem, without secrets.
 // It opens no port, asks no other server and changes no file.
 func (flags serveFlags) checkConfig(ctx context.Context, p Process, cfg *config.Config, warnings []string, err error) error {
-	fence := redact.New()
+	fence := logging.NewRedactor()
 	if err == nil {
 		fence.Know(append(cfg.Secrets(), p.traceSecrets(cfg)...)...)
 		c := &configCheck{p: p, cfg: cfg, logger: slog.New(slog.DiscardHandler)}

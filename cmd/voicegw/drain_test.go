@@ -14,7 +14,6 @@ import (
 	"voicegw/client/operator"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 )
 
 // mover is a client whose session moves.
@@ -62,7 +61,7 @@ func (c *mover) isMoved() {
 	c.t.Helper()
 	var m protocol.SessionMoving
 	c.seq = next(c.t, c.conn, "session.moving", &m)
-	if code, last := closedWith(c.conn); m.Reason != "draining" || code != int(closecode.Moving) {
+	if code, last := closedWith(c.conn); m.Reason != "draining" || code != int(protocol.CloseMoving) {
 		c.t.Errorf("told %+v, then closed with %d after %s", m, code, last)
 	}
 }
@@ -148,7 +147,7 @@ func TestSignalMovesSessions(t *testing.T) {
 	testutil.WaitUntil(t, "the gateway is not ready", func() bool { return first.readiness() == "draining" })
 	late := dial(t, first.addr, true) // without back, 503 may come in the handshake
 	say(t, late, &protocol.Start{InputRate: 24000, OutputRate: 24000})
-	if code, last := closedWith(late); code != int(closecode.ServerLeaving) {
+	if code, last := closedWith(late); code != int(protocol.CloseServerLeaving) {
 		t.Errorf("a new session: closed with %d after %s", code, last)
 	}
 	for _, c := range append(callers, carried) {
@@ -170,7 +169,7 @@ func TestSecondSignalEndsADrain(t *testing.T) {
 	r.signals <- syscall.SIGTERM
 	first.isMoved() // the other one would wait for six hours
 	r.signals <- syscall.SIGTERM
-	if code, last := closedWith(second.conn); code != int(closecode.ServerLeaving) {
+	if code, last := closedWith(second.conn); code != int(protocol.CloseServerLeaving) {
 		t.Errorf("closed with %d after %s", code, last)
 	}
 	if code := r.ended(); code != exitOK {

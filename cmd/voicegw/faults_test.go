@@ -13,7 +13,6 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
-	"voicegw/protocol/errcode"
 )
 
 // panelScenario answers in words, and calls a tool for a user who asks for it.
@@ -336,7 +335,7 @@ var panel = []struct {
 		}
 	}, func(c *caller, _ string) {
 		c.ask("hello")
-		if m := hear[*protocol.Error](c); m.Code != errcode.ProviderQuota {
+		if m := hear[*protocol.Error](c); m.Code != protocol.CodeProviderQuota {
 			c.t.Errorf("%+v", m)
 		}
 		if end := c.answered(); end.Status != "failed" {

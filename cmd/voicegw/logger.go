@@ -7,7 +7,7 @@ import (
 
 	"github.com/lmittmann/tint"
 
-	"voicegw/internal/redact"
+	"voicegw/internal/logging"
 	"voicegw/internal/terminal"
 )
 
@@ -15,13 +15,13 @@ import (
 type programLog struct {
 	logger *slog.Logger
 	level  *slog.LevelVar
-	fence  redact.Redactor // what it does not write
+	fence  logging.Redactor // what it does not write
 }
 
 // newLog makes the logger, with the configured level and format. It does not write the secrets given, nor
 // anything that has the form of one.
 func newLog(w io.Writer, level, format string, secrets ...string) programLog {
-	l := programLog{level: new(slog.LevelVar), fence: redact.New(secrets...)}
+	l := programLog{level: new(slog.LevelVar), fence: logging.NewRedactor(secrets...)}
 	l.level.Set(levelOf(level))
 	_, isTerminal := terminal.Width(w)
 	if format == "json" || format == "auto" && !isTerminal {

@@ -11,7 +11,6 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/store"
 )
 
@@ -201,7 +200,7 @@ func (l left) twoCome(t *testing.T, s *site) {
 		t.Errorf("%s: one was told %+v, the other %+v", l.id, a.tried, b.tried)
 	}
 	switch b.code {
-	case closecode.ResumedElsewhere, closecode.Moving, closecode.Ticket, closecode.TryLater:
+	case protocol.CloseResumedElsewhere, protocol.CloseMoving, protocol.CloseTicket, protocol.CloseTryLater:
 	default:
 		t.Errorf("%s: the other one ended with %+v", l.id, b.tried)
 	}

@@ -12,8 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"voicegw/protocol/closecode"
-	"voicegw/protocol/errcode"
+	"voicegw/protocol"
 )
 
 // The buckets of the store that say which gateway runs which session, and what another one needs to go on
@@ -39,7 +38,7 @@ func TestNodesNewerRecords(t *testing.T) {
 	}{{sessionsBucket, inDirectory}, {checkpointsBucket, inCheckpoint}} {
 		wrote := s.makeNewer(newer.bucket, newer.of.id)
 		got, gone, leave := newer.of.comeBack(t, s.gateways[1].addr)
-		if got.in || got.code < 1000 || got.told.Code == "" && got.code != closecode.Moving {
+		if got.in || got.code < 1000 || got.told.Code == "" && got.code != protocol.CloseMoving {
 			t.Errorf("%s: whoever comes back is told %+v", newer.bucket, got)
 		}
 		leave() // if it is in
@@ -87,7 +86,7 @@ func TestNodesOlderProgram(t *testing.T) {
 	}
 	t.Logf("%d sessions ran on the older program, %d of all go on", len(theirs), went)
 	for _, c := range theirs {
-		if refused := strings.Contains(strings.Join(c.complaints(), "\n"), errcode.ResumeRefused); c.isOver() && !refused {
+		if refused := strings.Contains(strings.Join(c.complaints(), "\n"), protocol.CodeResumeRefused); c.isOver() && !refused {
 			t.Errorf("client %d of the older gateway has not gone on, and was not told to start again: %v", c.n, c.complaints())
 		}
 	}

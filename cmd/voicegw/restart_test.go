@@ -9,7 +9,6 @@ import (
 
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/registry/registrytest"
 )
 
@@ -41,7 +40,7 @@ func TestSessionsGoOnAfterARestart(t *testing.T) {
 				first.signal(syscall.SIGTERM)
 				var moving protocol.SessionMoving
 				seq = next(t, c, "session.moving", &moving)
-				if _, err := c.Read(); protocol.CloseStatus(err) != closecode.Moving {
+				if _, err := c.Read(); protocol.CloseStatus(err) != protocol.CloseMoving {
 					t.Errorf("the connection closed with %v", err)
 				}
 				if code := first.exits(); code != exitOK {

@@ -20,7 +20,6 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
-	"voicegw/protocol/closecode"
 	"voicegw/registry/registrytest"
 )
 
@@ -240,7 +239,7 @@ func TestFirstSignalLetsSessionsGoOn(t *testing.T) {
 	if err := conn.WriteText(end); err != nil {
 		t.Fatalf("the session has ended: %v", err)
 	}
-	if code, last := closedWith(conn); code != int(closecode.Done) {
+	if code, last := closedWith(conn); code != int(protocol.CloseDone) {
 		t.Errorf("closed with %d after %s", code, last)
 	}
 	if code := r.ended(); code != exitOK {
@@ -264,7 +263,7 @@ func TestDrainEnds(t *testing.T) {
 				r.signals <- syscall.SIGINT
 			}
 			code, last := closedWith(conn)
-			if code != int(closecode.ServerLeaving) || !strings.Contains(last, "server_shutdown") {
+			if code != int(protocol.CloseServerLeaving) || !strings.Contains(last, "server_shutdown") {
 				t.Errorf("closed with %d after %s", code, last)
 			}
 			if code := r.ended(); code != exitOK {

@@ -8,7 +8,7 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/cost"
-	"voicegw/internal/redact"
+	"voicegw/internal/logging"
 	"voicegw/orchestrator"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -36,11 +36,11 @@ func (y *Story) History() (entries []conversation.Entry, items []string, dropped
 		}
 	}
 	for i := range entries {
-		entries[i].Text = redact.Tokens(entries[i].Text)
+		entries[i].Text = logging.Tokens(entries[i].Text)
 		for j := range entries[i].Calls { // a copy of the story's
 			c := &entries[i].Calls[j]
 			if t, ok := answers[c.ID]; ok {
-				c.Args, c.Envelope = redact.Tokens(t.Args), quoted(redact.Tokens(t.Output))
+				c.Args, c.Envelope = logging.Tokens(t.Args), quoted(logging.Tokens(t.Output))
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func (y *Story) Draft() *conversation.Entry {
 			return nil
 		}
 		e := s.entry
-		e.Text = redact.Tokens(e.Text)
+		e.Text = logging.Tokens(e.Text)
 		return &e
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"voicegw/internal/bounded"
-	"voicegw/internal/seldom"
+	"voicegw/internal/logging"
 	"voicegw/internal/ws"
 	"voicegw/transport"
 )
@@ -28,7 +28,7 @@ type Transport struct {
 	ep     endpoint
 	client *http.Client
 	redact redactor
-	seldom *seldom.Log
+	seldom *logging.Throttle
 }
 
 var _ transport.Transport = (*Transport)(nil)
@@ -53,7 +53,7 @@ func New(opts Options) (*Transport, error) {
 		opts.Logger.Warn("provider_not_encrypted", "provider", opts.Name, "host", ep.url.Host,
 			"mend", "use https in the base URL: the API key crosses the network readable")
 	}
-	return &Transport{opts: opts, ep: ep, client: client, redact: redactor{opts.APIKey}, seldom: seldom.New(opts.Logger)}, nil
+	return &Transport{opts: opts, ep: ep, client: client, redact: redactor{opts.APIKey}, seldom: logging.NewThrottle(opts.Logger)}, nil
 }
 
 // Name implements transport.Transport.

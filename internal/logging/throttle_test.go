@@ -1,4 +1,4 @@
-package seldom
+package logging
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func (c *console) take() (all []string) {
 func TestAFloodIsTwoLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out console
-		l := New(slog.New(slog.NewTextHandler(&out, nil)))
+		l := NewThrottle(slog.New(slog.NewTextHandler(&out, nil)))
 		lines := out.take
 		for i := range 1000 {
 			l.Info("refused", "full", "addr", i)
@@ -51,7 +51,7 @@ func TestAFloodIsTwoLines(t *testing.T) {
 		if got := lines(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("at once: %q", got)
 		}
-		<-time.After(Window)
+		<-time.After(ThrottleWindow)
 		synctest.Wait()
 		if got := lines(); fmt.Sprint(got) != "[msg=refused reason=full more=999 within_ms=10000\n]" {
 			t.Errorf("after a window: %q", got)
@@ -60,7 +60,7 @@ func TestAFloodIsTwoLines(t *testing.T) {
 		if got := lines(); len(got) != 0 {
 			t.Errorf("the flood goes on, and is told anew: %q", got)
 		}
-		<-time.After(2 * Window)
+		<-time.After(2 * ThrottleWindow)
 		synctest.Wait()
 		if got := lines(); fmt.Sprint(got) != "[msg=refused reason=full more=1 within_ms=10000\n]" {
 			t.Errorf("at the end: %q", got)

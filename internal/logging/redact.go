@@ -1,8 +1,4 @@
-// Package redact keeps secrets out of what a program logs.
-//
-// It is a second line of defence: nothing should pass a secret to a logger. But errors of
-// libraries quote whole addresses, keys included, and a provider's answer may repeat a header.
-package redact
+package logging
 
 import (
 	"context"
@@ -27,15 +23,15 @@ type Redactor struct {
 	known *atomic.Pointer[strings.Replacer]
 }
 
-// New returns a Redactor that knows these secrets, and the forms that secrets have here and at
+// NewRedactor returns a Redactor that knows these secrets, and the forms that secrets have here and at
 // the providers. Known secrets of fewer than 8 bytes are ignored.
-func New(known ...string) Redactor {
+func NewRedactor(known ...string) Redactor {
 	r := Redactor{new(atomic.Pointer[strings.Replacer])}
 	r.Know(known...)
 	return r
 }
 
-// Know replaces the secrets that New was given.
+// Know replaces the secrets that NewRedactor was given.
 func (r Redactor) Know(known ...string) {
 	known = slices.Clone(known)
 	var pairs []string

@@ -1,4 +1,4 @@
-package redact
+package logging
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func split(sentence string) (text string, hidden []string) {
 // TestNoSecretIsWritten: wherever it stands in a record, by each of the handlers that the
 // program has.
 func TestNoSecretIsWritten(t *testing.T) {
-	r := New("the configured one", "short")
+	r := NewRedactor("the configured one", "short")
 	for _, sentence := range secrets {
 		text, hidden := split(sentence)
 		for name, log := range map[string]func(*slog.Logger){
@@ -84,7 +84,7 @@ func (t text2) String() string { return string(t) }
 // TestSecretNames: an attribute that is called a secret is one.
 func TestSecretNames(t *testing.T) {
 	var out bytes.Buffer
-	slog.New(New().Handler(slog.NewTextHandler(&out, nil))).Info("x", "ticket", "opaque", "token", []byte("opaque"), slog.Group("g", "password", "opaque"))
+	slog.New(NewRedactor().Handler(slog.NewTextHandler(&out, nil))).Info("x", "ticket", "opaque", "token", []byte("opaque"), slog.Group("g", "password", "opaque"))
 	if strings.Contains(out.String(), "opaque") || strings.Count(out.String(), Mask) != 3 {
 		t.Error(&out)
 	}
@@ -104,7 +104,7 @@ func TestTheRestStays(t *testing.T) {
 		return a
 	}}
 	log(slog.New(slog.NewJSONHandler(&plain, drop)))
-	log(slog.New(New("short").Handler(slog.NewJSONHandler(&fenced, drop))))
+	log(slog.New(NewRedactor("short").Handler(slog.NewJSONHandler(&fenced, drop))))
 	if plain.String() != fenced.String() {
 		t.Errorf("it was %sand is %s", &plain, &fenced)
 	}
@@ -115,7 +115,7 @@ func FuzzText(f *testing.F) {
 	for _, s := range secrets {
 		f.Add(s)
 	}
-	r := New("the configured one")
+	r := NewRedactor("the configured one")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(r.Text(text+"the configured one"+text), "the configured one") {
 			t.Fatal(text)
@@ -125,7 +125,7 @@ func FuzzText(f *testing.F) {
 
 // TestKnow: secrets that come later are not written either, by loggers that were made before.
 func TestKnow(t *testing.T) {
-	r := New("the-first-secret")
+	r := NewRedactor("the-first-secret")
 	var out bytes.Buffer
 	log := slog.New(r.Handler(slog.NewTextHandler(&out, nil))).With("a", 1)
 	r.Know("the-second-secret", "the-first-secret")
