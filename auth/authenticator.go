@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -24,8 +22,8 @@ import (
 type Key struct {
 	// ID is the part of the key by which it is found, Name its name in the configuration.
 	ID, Name string
-	Hash     apikey.Hash
-	Scopes   scope.Set
+	Hash     KeyHash
+	Scopes   Scopes
 	// Grants are its scopes for tools: each is a [scope.ValidGrant].
 	Grants []string
 	// User is the only user for whom the key speaks; zero for a key that is bound to none.
@@ -58,7 +56,7 @@ type Options struct {
 // concurrently.
 type Authenticator struct {
 	// Fixed after New.
-	operator        apikey.Hash
+	operator        KeyHash
 	operatorMark    string             // empty if there is no operators' key
 	keys            map[string]Key     // by id
 	issuers         map[string]*issuer // by the claim iss
@@ -78,7 +76,7 @@ func New(o Options) (*Authenticator, error) {
 		keys: map[string]Key{}, issuers: map[string]*issuer{}, enforceExpiry: o.EnforceExpiry,
 	}
 	for _, k := range o.Keys {
-		if _, twice := a.keys[k.ID]; twice || !apikey.ValidID(k.ID) {
+		if _, twice := a.keys[k.ID]; twice || !ValidKeyID(k.ID) {
 			return nil, fmt.Errorf("auth: the key %s has an id that is invalid, or another key's: %.40q", k.Name, k.ID)
 		}
 		a.keys[k.ID] = k
@@ -100,7 +98,7 @@ func New(o Options) (*Authenticator, error) {
 		if o.Exposed {
 			kind = KindOpen
 		}
-		a.unauthenticated = Principal{Kind: kind, ID: string(kind), Scopes: scope.Voice | scope.Chat}
+		a.unauthenticated = Principal{Kind: kind, ID: string(kind), Scopes: ScopeVoice | ScopeChat}
 	}
 	return a, nil
 }
@@ -168,7 +166,7 @@ func (a *Authenticator) Check(ctx context.Context, secret string) (Principal, er
 	if a.isOperator(secret) {
 		return a.operators(), nil
 	}
-	if strings.HasPrefix(secret, apikey.Prefix) {
+	if strings.HasPrefix(secret, Prefix) {
 		return a.checkKey(secret, time.Now())
 	}
 	if len(a.issuers) > 0 && strings.Count(secret, ".") == 2 {
@@ -186,13 +184,13 @@ func (a *Authenticator) isOperator(secret string) bool {
 
 // operators returns the principal of the operators' key.
 func (a *Authenticator) operators() Principal {
-	return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: scope.All, Mark: a.operatorMark}
+	return Principal{Kind: KindOperator, ID: string(KindOperator), Scopes: AllScopes, Mark: a.operatorMark}
 }
 
 // checkKey finds a key by its id. A key that does not exist is compared as well, and with the same
 // answer, so that nobody learns which ids there are.
 func (a *Authenticator) checkKey(text string, now time.Time) (Principal, error) {
-	shown, err := apikey.Parse(text)
+	shown, err := ParseAPIKey(text)
 	if err != nil {
 		return Principal{}, &RefusedError{Reason: ReasonForm, Err: err}
 	}
@@ -219,7 +217,7 @@ func (k Key) principal() Principal {
 // little of the hash to try secrets against.
 const markBytes = 8
 
-func mark(h apikey.Hash) string { return hex.EncodeToString(h[:markBytes]) }
+func mark(h KeyHash) string { return hex.EncodeToString(h[:markBytes]) }
 
 // slowMark is the mark of a secret that a person may have chosen: each guess costs 10,000 rounds of SHA-256
 // (PBKDF2, RFC 8018, section 5.2). It is empty for an empty secret.
@@ -275,7 +273,7 @@ func (a *Authenticator) Find(id string) (p Principal, ok bool) {
 		return a.operators(), a.HasOperators()
 	case KindConsole:
 		by, known := a.Find(cmp.Or(rest, string(KindOperator))) // an older version has not recorded who it was
-		return ConsoleOf(by), known && by.May(scope.Admin)
+		return ConsoleOf(by), known && by.May(ScopeAdmin)
 	case KindLocal, KindOpen:
 		return a.unauthenticated, a.unauthenticated.ID == id
 	}
@@ -303,11 +301,11 @@ func (a *Authenticator) Revoked(p Principal) bool {
 
 // opensWith returns the scopes of which a principal of a kind needs one to go on with what it has begun: a voice
 // session, or a ticket, which a tool of a conversation in text may have made as well.
-func opensWith(k Kind) scope.Set {
+func opensWith(k Kind) Scopes {
 	if k == KindTicket {
-		return scope.Tickets | scope.Voice | scope.Chat
+		return ScopeTickets | ScopeVoice | ScopeChat
 	}
-	return scope.Voice
+	return ScopeVoice
 }
 
 // signs reports whether the issuer of a principal still has the key that signed its token, as far as it is

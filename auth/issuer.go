@@ -17,7 +17,6 @@ import (
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
 
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -53,7 +52,7 @@ type Issuer struct {
 	// means that a token has all of Scopes.
 	ScopesClaim string
 	// Scopes and Grants are the most that a token can have. Each of Grants is a [scope.ValidGrant].
-	Scopes scope.Set
+	Scopes Scopes
 	Grants []string
 	// Leeway is how much the clocks may differ.
 	Leeway time.Duration
@@ -284,14 +283,14 @@ func (i *issuer) user(claims jwt.MapClaims) (user.User, error) {
 
 // access returns the scopes of a token, and its grants in the form of Principal.Grants. Words that are
 // neither here are another service's.
-func (i *issuer) access(claims jwt.MapClaims) (scope.Set, string) {
+func (i *issuer) access(claims jwt.MapClaims) (Scopes, string) {
 	if i.ScopesClaim == "" {
 		return i.Scopes, strings.Join(i.Grants, " ")
 	}
-	var set scope.Set
+	var set Scopes
 	var held []string
 	add := func(word string) {
-		if s, ok := scope.Parse(word); ok {
+		if s, ok := ParseScope(word); ok {
 			set |= s
 		}
 		held = append(held, word)

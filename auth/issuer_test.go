@@ -21,7 +21,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -125,7 +124,7 @@ func valid(changes map[string]any) map[string]any {
 func theIssuer(keys ...map[string]any) Issuer {
 	return Issuer{
 		Name: "example", Issuer: "https://id.example", Audience: []string{"other", "voicegw"}, KeySet: published(keys...),
-		ScopesClaim: "scope", Scopes: scope.Voice | scope.Chat, Leeway: 30 * time.Second, Owner: "team", Limits: Limits{Sessions: 2},
+		ScopesClaim: "scope", Scopes: ScopeVoice | ScopeChat, Leeway: 30 * time.Second, Owner: "team", Limits: Limits{Sessions: 2},
 	}
 }
 
@@ -223,7 +222,7 @@ func TestTokens(t *testing.T) {
 		})
 	}
 	p, err := a.Check(t.Context(), plain(map[string]any{"scope": "admin voice openid"}))
-	want := Principal{Kind: KindJWT, ID: "jwt:example:ada", Name: "example", User: user.Must("ada"), Owner: "team", Scopes: scope.Voice, Limits: Limits{Sessions: 2}}
+	want := Principal{Kind: KindJWT, ID: "jwt:example:ada", Name: "example", User: user.Must("ada"), Owner: "team", Scopes: ScopeVoice, Limits: Limits{Sessions: 2}}
 	if want.Expires, want.Mark = p.Expires, p.Mark; p.Mark == "" || err != nil || p != want || p.Expires.IsZero() || time.Until(p.Expires) > time.Hour {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -250,14 +249,14 @@ func TestScopesOfTokens(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim string
 		held  any
-		want  scope.Set
+		want  Scopes
 	}{
-		"words":              {"scope", "chat  admin voice x", scope.Voice | scope.Chat},
-		"a list":             {"permissions", []string{"chat", "metrics"}, scope.Chat},
-		"a list with others": {"permissions", []any{"chat", 7, nil}, scope.Chat},
+		"words":              {"scope", "chat  admin voice x", ScopeVoice | ScopeChat},
+		"a list":             {"permissions", []string{"chat", "metrics"}, ScopeChat},
+		"a list with others": {"permissions", []any{"chat", 7, nil}, ScopeChat},
 		"none":               {"scope", nil, 0},
 		"an object":          {"scope", map[string]any{"voice": true}, 0},
-		"no claim is asked":  {"", "nothing", scope.Voice | scope.Chat},
+		"no claim is asked":  {"", "nothing", ScopeVoice | ScopeChat},
 	} {
 		key := newSigner(t, "d", "EdDSA")
 		i := theIssuer(key.jwk())

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -21,8 +19,8 @@ const (
 )
 
 // keyOf returns the description of a key.
-func keyOf(k apikey.Key, change func(*Key)) Key {
-	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: scope.Voice | scope.Chat | scope.Tickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
+func keyOf(k APIKey, change func(*Key)) Key {
+	out := Key{ID: k.ID(), Name: "backend", Hash: k.Hash(), Scopes: ScopeVoice | ScopeChat | ScopeTickets, Owner: "team", Limits: Limits{MinutesPerDay: 5}}
 	if change != nil {
 		change(&out)
 	}
@@ -33,19 +31,19 @@ func keyOf(k apikey.Key, change func(*Key)) Key {
 // learns only that it does not open.
 func TestKeysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		key, bound, ending, other := apikey.New(), apikey.New(), apikey.New(), apikey.New()
+		key, bound, ending, other := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
 		end := time.Now().Add(time.Hour)
 		a := newAuth(t, Options{OperatorKey: "0123456789abcdef", Keys: []Key{
 			keyOf(key, nil), keyOf(bound, func(k *Key) { k.User = user.Must("ada") }), keyOf(ending, func(k *Key) { k.Expires = end }),
 		}})
-		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: scope.Voice | scope.Chat | scope.Tickets, Mark: key.Hash().String()[:16], Limits: Limits{MinutesPerDay: 5}}
+		want := Principal{Kind: KindKey, ID: "key:" + key.ID(), Name: "backend", Owner: "team", Scopes: ScopeVoice | ScopeChat | ScopeTickets, Mark: key.Hash().String()[:16], Limits: Limits{MinutesPerDay: 5}}
 		if p, err := a.Check(t.Context(), key.Reveal()); err != nil || p != want || p.Self().String() != "key:"+key.ID() || !p.Names() {
 			t.Errorf("%+v, %v", p, err)
 		}
 		if p, err := a.Check(t.Context(), bound.Reveal()); err != nil || p.Self() != user.Must("ada") || p.Names() {
 			t.Errorf("%+v, %v", p, err)
 		}
-		if p, err := a.Check(t.Context(), "0123456789abcdef"); err != nil || p.Kind != KindOperator || p.Scopes != scope.All || !p.Self().IsZero() {
+		if p, err := a.Check(t.Context(), "0123456789abcdef"); err != nil || p.Kind != KindOperator || p.Scopes != AllScopes || !p.Self().IsZero() {
 			t.Errorf("%+v, %v", p, err)
 		}
 		wrong := key.Reveal()[:13] + other.Reveal()[13:]
@@ -71,13 +69,13 @@ func TestKeysOpen(t *testing.T) {
 // TestWhoNeedsNothing: without keys and issuers whoever comes may talk and write; with one of them,
 // nobody without credentials may anything.
 func TestWhoNeedsNothing(t *testing.T) {
-	key := apikey.New()
+	key := NewAPIKey()
 	for name, tc := range map[string]struct {
 		o    Options
 		want Principal
 	}{
-		"on this machine":    {Options{OperatorKey: "0123456789abcdef"}, Principal{Kind: KindLocal, ID: "local", Scopes: scope.Voice | scope.Chat}},
-		"for everybody":      {Options{Exposed: true}, Principal{Kind: KindOpen, ID: "open", Scopes: scope.Voice | scope.Chat}},
+		"on this machine":    {Options{OperatorKey: "0123456789abcdef"}, Principal{Kind: KindLocal, ID: "local", Scopes: ScopeVoice | ScopeChat}},
+		"for everybody":      {Options{Exposed: true}, Principal{Kind: KindOpen, ID: "open", Scopes: ScopeVoice | ScopeChat}},
 		"with a key":         {Options{Keys: []Key{keyOf(key, nil)}}, Principal{}},
 		"with a key, afar":   {Options{Keys: []Key{keyOf(key, nil)}, Exposed: true}, Principal{}},
 		"with an issuer":     {Options{Issuers: []Issuer{theIssuer(newSigner(t, "d", "EdDSA").jwk())}}, Principal{}},
@@ -100,7 +98,7 @@ func TestWhoNeedsNothing(t *testing.T) {
 // TestAdmits: which of those who were let in would be refused after another configuration has come.
 func TestAdmits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stays, goes, ends, moves, again := apikey.New(), apikey.New(), apikey.New(), apikey.New(), apikey.New()
+		stays, goes, ends, moves, again := NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey(), NewAPIKey()
 		ada, eve := user.Must("ada"), user.Must("eve")
 		issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
 		before := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
@@ -119,7 +117,7 @@ func TestAdmits(t *testing.T) {
 			"local":                                  {Kind: KindLocal, ID: "local"},
 			"an unknown kind":                        {Kind: "x", ID: "x"},
 		}
-		for name, k := range map[string]apikey.Key{"stays": stays, "goes": goes, "ends": ends, "moves": moves, "is another": again} {
+		for name, k := range map[string]APIKey{"stays": stays, "goes": goes, "ends": ends, "moves": moves, "is another": again} {
 			p, err := before.Check(t.Context(), k.Reveal())
 			if err != nil {
 				t.Fatal(err)
@@ -129,8 +127,8 @@ func TestAdmits(t *testing.T) {
 		let["a ticket of one that is another"] = Principal{Kind: KindTicket, ID: "key:" + again.ID(), Mark: let["is another"].Mark, User: ada}
 		let["an issuer that is another"] = Principal{Kind: KindJWT, ID: "jwt:example:ada", Mark: "0102030405060708", User: ada}
 		after := newAuth(t, Options{OperatorKey: "0123456789abcdef", Issuers: []Issuer{issuer}, Keys: []Key{
-			keyOf(stays, func(k *Key) { k.Scopes = scope.Voice }), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = eve }),
-			keyOf(again, func(k *Key) { k.Hash = apikey.New().Hash() }), // the id is used again
+			keyOf(stays, func(k *Key) { k.Scopes = ScopeVoice }), keyOf(ends, func(k *Key) { k.Expires = time.Now().Add(time.Minute) }), keyOf(moves, func(k *Key) { k.User = eve }),
+			keyOf(again, func(k *Key) { k.Hash = NewAPIKey().Hash() }), // the id is used again
 		}})
 		gone := func(a *Authenticator) string {
 			var names []string
@@ -172,7 +170,7 @@ func TestAdmits(t *testing.T) {
 // TestLapses: a session ends with its credentials only if that is wanted; the end of a key is the configured
 // one, that of a token its own.
 func TestLapses(t *testing.T) {
-	key, soon, late := apikey.New(), time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
+	key, soon, late := NewAPIKey(), time.Unix(1000, 0).UTC(), time.Unix(2000, 0).UTC()
 	issuer := theIssuer(newSigner(t, "d", "EdDSA").jwk())
 	let := map[string]Principal{
 		"a key":           {Kind: KindKey, ID: "key:" + key.ID(), Expires: soon},
@@ -195,7 +193,7 @@ func TestLapses(t *testing.T) {
 // TestGrants: what tools may read for a key or for a token: what the configuration and, of a token, its
 // issuer have given it.
 func TestGrants(t *testing.T) {
-	key, signer := apikey.New(), newSigner(t, "d", "EdDSA")
+	key, signer := NewAPIKey(), newSigner(t, "d", "EdDSA")
 	issuer := theIssuer(signer.jwk())
 	issuer.Grants = []string{"kb:staff", "kb:hr", "calendar.write"}
 	a := newAuth(t, Options{Issuers: []Issuer{issuer}, Keys: []Key{keyOf(key, func(k *Key) { k.Grants = []string{"kb:staff"} })}})
@@ -215,16 +213,16 @@ func TestGrants(t *testing.T) {
 		t.Errorf("without a claim: %q, %v", p.Grants, err)
 	}
 	for text, want := range map[string]string{"voice kb:staff kb:staff": "voice kb:staff", "kb:a calendar.write https://x.example/y": "kb:a calendar.write https://x.example/y", "kb:": "", ":kb": "", "calendar_write": "", "kb:ä": "", "voice kb:x y": "", "kb:" + strings.Repeat("x", 62): ""} {
-		scopes, grants, err := scope.ParseAccess(strings.Fields(text))
+		scopes, grants, err := ParseAccess(strings.Fields(text))
 		if got := strings.TrimSpace(scopes.String() + " " + strings.Join(grants, " ")); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}
-	many := make([]string, scope.MostGrants+1)
+	many := make([]string, MostGrants+1)
 	for i := range many {
 		many[i] = "kb:" + strconv.Itoa(i)
 	}
-	if _, _, err := scope.ParseAccess(many); err == nil {
+	if _, _, err := ParseAccess(many); err == nil {
 		t.Error("too many are taken")
 	}
 }
@@ -287,7 +285,7 @@ func FuzzBearer(f *testing.F) {
 // FuzzCheck: no text opens a gateway whose keys it does not hold, and none stops it.
 func FuzzCheck(f *testing.F) {
 	a, err := New(Options{OperatorKey: "0123456789abcdef", Keys: []Key{{ID: "0123abcd", Name: "a"}}, Issuers: []Issuer{{
-		Name: "example", Issuer: "i", Audience: []string{"voicegw"}, Secret: []byte(strings.Repeat("k", MinSecret)), Scopes: scope.All,
+		Name: "example", Issuer: "i", Audience: []string{"voicegw"}, Secret: []byte(strings.Repeat("k", MinSecret)), Scopes: AllScopes,
 	}}})
 	if err != nil {
 		f.Fatal(err)

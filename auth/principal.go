@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -39,7 +38,7 @@ type Principal struct {
 	User user.User
 	// Owner says who is responsible for the principal, in the operator's words; it may be empty.
 	Owner  string
-	Scopes scope.Set
+	Scopes Scopes
 	// Grants are its scopes for tools, as words between spaces: [Principal.Granted] has them as a list.
 	Grants string
 	// Mark tells apart credentials that have had one ID: API keys with the same id, operators' keys, and issuers
@@ -73,7 +72,7 @@ func (p Principal) Unauthenticated() bool {
 }
 
 // May reports whether p has at least one of the scopes, or [Admin], which has all.
-func (p Principal) May(any scope.Set) bool { return p.Scopes&(any|scope.Admin) != 0 }
+func (p Principal) May(any Scopes) bool { return p.Scopes&(any|ScopeAdmin) != 0 }
 
 // Granted returns the scopes for tools that p brings with it, such as kb:staff; nil if it brings no such scope.
 func (p Principal) Granted() []string {
@@ -85,7 +84,7 @@ func (p Principal) Granted() []string {
 
 // Names reports whether p may name the user for whom it speaks. A principal that is bound to a user
 // never may.
-func (p Principal) Names() bool { return p.User.IsZero() && p.May(scope.Tickets) }
+func (p Principal) Names() bool { return p.User.IsZero() && p.May(ScopeTickets) }
 
 // Self returns the user that p is when it names none: its User, or for an API key that is bound to no
 // user a user that stands for the key. It is zero for the other kinds, which are told apart by
@@ -99,7 +98,7 @@ func (p Principal) Self() user.User {
 
 // ConsoleOf returns the principal of a console that by has opened. It may do everything, and ends with by.
 func ConsoleOf(by Principal) Principal {
-	return Principal{Kind: KindConsole, ID: string(KindConsole) + ":" + by.ID, Scopes: scope.All, Mark: by.Mark, Expires: by.Expires}
+	return Principal{Kind: KindConsole, ID: string(KindConsole) + ":" + by.ID, Scopes: AllScopes, Mark: by.Mark, Expires: by.Expires}
 }
 
 // contextKey is the key under which With keeps a principal.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -16,14 +15,14 @@ func TestWhatAPrincipalMay(t *testing.T) {
 		voice, names bool
 	}{
 		"nobody":            {Principal{}, false, false},
-		"voice":             {Principal{Scopes: scope.Voice}, true, false},
-		"another scope":     {Principal{Scopes: scope.All &^ (scope.Voice | scope.Admin | scope.Tickets)}, false, false},
-		"a server":          {Principal{Scopes: scope.Tickets}, false, true},
-		"admin":             {Principal{Scopes: scope.Admin}, true, true},
-		"a user":            {Principal{Scopes: scope.Tickets | scope.Voice, User: ada}, true, false},
-		"a user with admin": {Principal{Scopes: scope.Admin, User: ada}, true, false},
+		"voice":             {Principal{Scopes: ScopeVoice}, true, false},
+		"another scope":     {Principal{Scopes: AllScopes &^ (ScopeVoice | ScopeAdmin | ScopeTickets)}, false, false},
+		"a server":          {Principal{Scopes: ScopeTickets}, false, true},
+		"admin":             {Principal{Scopes: ScopeAdmin}, true, true},
+		"a user":            {Principal{Scopes: ScopeTickets | ScopeVoice, User: ada}, true, false},
+		"a user with admin": {Principal{Scopes: ScopeAdmin, User: ada}, true, false},
 	} {
-		if tc.p.May(scope.Voice) != tc.voice || tc.p.May(scope.Voice|scope.Metrics) != (tc.voice || tc.p.Scopes&scope.Metrics != 0) || tc.p.Names() != tc.names {
+		if tc.p.May(ScopeVoice) != tc.voice || tc.p.May(ScopeVoice|ScopeMetrics) != (tc.voice || tc.p.Scopes&ScopeMetrics != 0) || tc.p.Names() != tc.names {
 			t.Errorf("%s: %+v", name, tc.p)
 		}
 		if tc.p.IsZero() != (name == "nobody") {
@@ -34,7 +33,7 @@ func TestWhatAPrincipalMay(t *testing.T) {
 
 // TestTheContextHasThePrincipal: the nearest one, or nobody.
 func TestTheContextHasThePrincipal(t *testing.T) {
-	p := Principal{Kind: KindKey, ID: "key:abc", Scopes: scope.Voice}
+	p := Principal{Kind: KindKey, ID: "key:abc", Scopes: ScopeVoice}
 	ctx := With(context.Background(), p)
 	if From(ctx) != p || From(With(ctx, Principal{})) != (Principal{}) || From(context.Background()) != (Principal{}) {
 		t.Errorf("%+v", From(ctx))

@@ -8,8 +8,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -18,7 +16,7 @@ import (
 func derived(by Principal) map[string]Principal {
 	console := ConsoleOf(by)
 	ticket := func(of Principal) Principal {
-		return Principal{Kind: KindTicket, ID: of.ID, Mark: of.Mark, Expires: of.Expires, User: user.Must("bob"), Scopes: scope.Voice}
+		return Principal{Kind: KindTicket, ID: of.ID, Mark: of.Mark, Expires: of.Expires, User: user.Must("bob"), Scopes: ScopeVoice}
 	}
 	return map[string]Principal{"itself": by, "a ticket": ticket(by), "a console": console, "a console's ticket": ticket(console)}
 }
@@ -26,11 +24,11 @@ func derived(by Principal) map[string]Principal {
 // TestDerivedAccessEnds: whatever credentials have opened ends with them, whatever has become of them; and nothing
 // ends because of what other credentials have become, or because an issuer has one more key.
 func TestDerivedAccessEnds(t *testing.T) {
-	key, first, next := apikey.New(), newSigner(t, "1", "EdDSA"), newSigner(t, "2", "EdDSA")
+	key, first, next := NewAPIKey(), newSigner(t, "1", "EdDSA"), newSigner(t, "2", "EdDSA")
 	secret := []byte("0123456789abcdef0123456789abcdef")
 	issuer := func(change func(*Issuer)) []Issuer {
 		i := theIssuer(first.jwk())
-		i.Scopes |= scope.Admin
+		i.Scopes |= ScopeAdmin
 		if change != nil {
 			change(&i)
 		}
@@ -41,7 +39,7 @@ func TestDerivedAccessEnds(t *testing.T) {
 	}
 	admin := func(change func(*Key)) []Key {
 		return []Key{keyOf(key, func(k *Key) {
-			k.Scopes = scope.Admin
+			k.Scopes = ScopeAdmin
 			if change != nil {
 				change(k)
 			}
@@ -62,16 +60,16 @@ func TestDerivedAccessEnds(t *testing.T) {
 		"the operators' key goes":      {Options{OperatorKey: "0123456789abcdef"}, Options{Keys: admin(nil)}, "0123456789abcdef", all},
 		"an admin's key stays":         {Options{Keys: admin(nil), OperatorKey: "0123456789abcdef"}, Options{Keys: admin(nil), OperatorKey: "fedcba9876543210"}, key.Reveal(), nil},
 		"an admin's key goes":          {Options{Keys: admin(nil)}, Options{OperatorKey: "0123456789abcdef"}, key.Reveal(), all},
-		"an admin's key changes":       {Options{Keys: admin(nil)}, Options{Keys: admin(func(k *Key) { k.Hash = apikey.New().Hash() })}, key.Reveal(), all},
+		"an admin's key changes":       {Options{Keys: admin(nil)}, Options{Keys: admin(func(k *Key) { k.Hash = NewAPIKey().Hash() })}, key.Reveal(), all},
 		"an admin's key has expired":   {Options{Keys: admin(nil)}, Options{Keys: admin(func(k *Key) { k.Expires = time.Now().Add(-time.Second) })}, key.Reveal(), all},
-		"an admin is one no more":      {Options{Keys: admin(nil)}, Options{Keys: admin(func(k *Key) { k.Scopes = scope.Voice | scope.Tickets })}, key.Reveal(), []string{"a console", "a console's ticket"}},
-		"an admin may only see":        {Options{Keys: admin(nil)}, Options{Keys: admin(func(k *Key) { k.Scopes = scope.Inspect })}, key.Reveal(), all},
+		"an admin is one no more":      {Options{Keys: admin(nil)}, Options{Keys: admin(func(k *Key) { k.Scopes = ScopeVoice | ScopeTickets })}, key.Reveal(), []string{"a console", "a console's ticket"}},
+		"an admin may only see":        {Options{Keys: admin(nil)}, Options{Keys: admin(func(k *Key) { k.Scopes = ScopeInspect })}, key.Reveal(), all},
 		"an issuer stays":              {Options{Issuers: issuer(nil)}, Options{Issuers: issuer(nil)}, tokenOf(first), nil},
 		"an issuer has one more key":   {Options{Issuers: issuer(nil)}, Options{Issuers: issuer(func(i *Issuer) { i.KeySet = published(first.jwk(), next.jwk()) })}, tokenOf(first), nil},
 		"an issuer has other keys":     {Options{Issuers: issuer(nil)}, Options{Issuers: issuer(func(i *Issuer) { i.KeySet = published(next.jwk()) })}, tokenOf(first), all},
 		"an issuer goes":               {Options{Issuers: issuer(nil)}, Options{Keys: admin(nil)}, tokenOf(first), all},
 		"an issuer is another":         {Options{Issuers: issuer(nil)}, Options{Issuers: issuer(func(i *Issuer) { i.Issuer = "https://di.example" })}, tokenOf(first), all},
-		"its users are admins no more": {Options{Issuers: issuer(nil)}, Options{Issuers: issuer(func(i *Issuer) { i.Scopes = scope.Voice })}, tokenOf(first), []string{"a console", "a console's ticket"}},
+		"its users are admins no more": {Options{Issuers: issuer(nil)}, Options{Issuers: issuer(func(i *Issuer) { i.Scopes = ScopeVoice })}, tokenOf(first), []string{"a console", "a console's ticket"}},
 		"an issuer's secret stays":     {Options{Issuers: bySecret(secret)}, Options{Issuers: bySecret(secret)}, signed(secret), nil},
 		"an issuer's secret changes":   {Options{Issuers: bySecret(secret)}, Options{Issuers: bySecret([]byte("another secret of 32 bytes or so"))}, signed(secret), all},
 	} {

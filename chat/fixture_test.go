@@ -18,12 +18,12 @@ import (
 
 	"voicegw/audit"
 	"voicegw/conversation"
-	"voicegw/internal/mark"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -370,7 +370,7 @@ func newFixture(t testing.TB, set setting) *fixture {
 	o := set.options
 	o.Model, o.Executor, o.Conversations, o.Answers = f.model, f.executor, f.kept, f.answers
 	o.Tools = r.Snapshot
-	o.Instructions = func(p *Persona, _ *registry.Snapshot, own mark.Mark, _ string) string {
+	o.Instructions = func(p *Persona, _ *registry.Snapshot, own prompts.Mark, _ string) string {
 		return "You are a test. " + p.Instructions + own.Text()
 	}
 	o.Audit = f.record

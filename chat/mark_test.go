@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"voicegw/conversation"
-	"voicegw/internal/mark"
+	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -31,7 +31,7 @@ func TestMarkOfAConversation(t *testing.T) {
 
 // wholePrompt is a turn of a conversation in which text has come in by every entrance there
 // is, and what the model would be given.
-func wholePrompt(text string) (mark.Mark, []Message) {
+func wholePrompt(text string) (prompts.Mark, []Message) {
 	quoted, _ := json.Marshal(text) // a string: it cannot fail
 	env := registry.Envelope{OK: true, Data: quoted}
 	failed := registry.Envelope{Error: &registry.Error{Type: registry.ErrorPermanent, Message: text}}
@@ -45,7 +45,7 @@ func wholePrompt(text string) (mark.Mark, []Message) {
 		{Side: conversation.SideVoice, Turn: number, Role: conversation.RoleUser, Text: text},
 		{Side: conversation.SideVoice, Turn: number, Role: conversation.RoleAssistant, Text: text, Interrupted: true},
 	}}
-	own := mark.For([]byte("0123456789abcdef"), "c")
+	own := prompts.MarkFor([]byte("0123456789abcdef"), "c")
 	a := &Agent{opts: Options{}.withDefaults()}
 	t := &turn{a: a, conv: kept, mark: own}
 	t.said(text, []Part{{Text: text}, {Image: "https://example.com/x"}})

@@ -10,10 +10,10 @@ import (
 	"voicegw/config/defaults"
 	"voicegw/conversation"
 	"voicegw/cost"
-	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -65,7 +65,7 @@ type Options struct {
 	// Instructions makes the system text from the persona, its tools, the mark and the IANA name of the
 	// user's time zone, which is empty if it is not known. The text must explain
 	// the mark to the model: it stands before the gateway's own messages. Nil means no system text.
-	Instructions func(p *Persona, tools *registry.Snapshot, own mark.Mark, timeZone string) string
+	Instructions func(p *Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
 	// Rules are the rules for tool calls. Rules.Mode is ignored: it is always text.
 	Rules policy.Rules
 	// Audit receives the records of tool calls, and must not block. Nil discards them.

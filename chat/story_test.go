@@ -8,11 +8,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls/callstest"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/execute/executetest"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -60,7 +60,7 @@ func newTextPlayer(t *testing.T) *textPlayer {
 	t.Cleanup(executor.Close)
 	agent, err := New(Options{
 		Model: p, Executor: executor, Conversations: &memory{}, Answers: &answersKept{}, Rules: callstest.Rules(spec.ModeText),
-		Tools: func() *registry.Snapshot { return tools }, Instructions: func(*Persona, *registry.Snapshot, mark.Mark, string) string { return "" },
+		Tools: func() *registry.Snapshot { return tools }, Instructions: func(*Persona, *registry.Snapshot, prompts.Mark, string) string { return "" },
 	})
 	if err != nil {
 		t.Fatal(err)

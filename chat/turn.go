@@ -11,7 +11,6 @@ import (
 	"voicegw/audit"
 	"voicegw/conversation"
 	"voicegw/cost"
-	"voicegw/internal/mark"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
@@ -31,7 +30,7 @@ type turn struct {
 	number  int
 	persona *Persona           // who answers, as it was when that began
 	tools   *registry.Snapshot // the persona's; nil if there are no tools
-	mark    mark.Mark          // the mark before the gateway's own words to the model
+	mark    prompts.Mark       // the mark before the gateway's own words to the model
 	emit    Emit               // may be called concurrently
 	runs    *execute.Runner
 	// results carries results from the executor's goroutines to this one, at most one for each
@@ -74,7 +73,7 @@ const maxResults = 256
 
 // newTurn returns the turn of a message, or continues the one that rec has begun.
 func (a *Agent) newTurn(req Request, c *conversation.Conversation, m *message, rec *record) *turn {
-	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: mark.For(a.markKey[:], c.ID), results: make(chan calls.Input, maxResults),
+	t := &turn{a: a, m: m, req: req, conv: c, number: c.Turns + 1, mark: prompts.MarkFor(a.markKey[:], c.ID), results: make(chan calls.Input, maxResults),
 		rec: rec, resumed: rec.Turn > 0, usage: rec.Usage, billed: rec.Usage, made: map[string]int{}, answers: map[string]registry.Envelope{}, handed: map[string]bool{}, anew: map[string]bool{}}
 	if kept := rec.keptIn(c); kept > 0 {
 		if kept == c.Turns {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -33,10 +32,10 @@ type Hello struct {
 // principal is a client's auth.Principal as nodes tell each other: what decides whether it may come
 // back to a session.
 type principal struct {
-	Kind   auth.Kind `json:"kind"`
-	ID     string    `json:"id"`
-	User   string    `json:"user,omitempty"`
-	Scopes scope.Set `json:"scopes"`
+	Kind   auth.Kind   `json:"kind"`
+	ID     string      `json:"id"`
+	User   string      `json:"user,omitempty"`
+	Scopes auth.Scopes `json:"scopes"`
 	// Mark and Expires are missing from what an older version says.
 	Mark    string    `json:"mark,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`

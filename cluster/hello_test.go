@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -16,9 +15,9 @@ import (
 func TestWhoIsCarried(t *testing.T) {
 	for name, p := range map[string]auth.Principal{
 		"nobody":    {},
-		"a user":    {Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: scope.Voice | scope.Inspect, Mark: "0102030405060708", Expires: time.Unix(2000, 0).UTC()},
-		"a key":     {Kind: auth.KindKey, ID: "key:0123abcd", Scopes: scope.Voice | scope.Tickets},
-		"a console": {Kind: auth.KindConsole, ID: "console", Scopes: scope.All},
+		"a user":    {Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: auth.ScopeVoice | auth.ScopeInspect, Mark: "0102030405060708", Expires: time.Unix(2000, 0).UTC()},
+		"a key":     {Kind: auth.KindKey, ID: "key:0123abcd", Scopes: auth.ScopeVoice | auth.ScopeTickets},
+		"a console": {Kind: auth.KindConsole, ID: "console", Scopes: auth.AllScopes},
 	} {
 		header, err := Hello{SessionID: "voice-1", Start: []byte(`{}`), Addr: netip.MustParseAddr("192.0.2.7"), Principal: tell(p)}.encode()
 		if err != nil {

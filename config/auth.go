@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/config/setting"
 	"voicegw/internal/user"
 )
@@ -114,15 +112,15 @@ func (a Auth) Options() (keys []auth.Key, issuers []auth.Issuer) {
 	for _, name := range slices.Sorted(maps.Keys(a.Keys)) {
 		k := a.Keys[name]
 		out := auth.Key{ID: k.ID, Name: name, Owner: k.Owner, Limits: k.Limits.options()}
-		out.Hash, _ = apikey.ParseHash(k.SHA256)
-		out.Scopes, out.Grants, _ = scope.ParseAccess(k.Scopes)
+		out.Hash, _ = auth.ParseKeyHash(k.SHA256)
+		out.Scopes, out.Grants, _ = auth.ParseAccess(k.Scopes)
 		out.User, _ = parseUser(k.User)
 		out.Expires, _ = parseEnd(k.Expires)
 		keys = append(keys, out)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.JWT)) {
 		i := a.JWT[name]
-		scopes, grants, _ := scope.ParseAccess(i.Scopes)
+		scopes, grants, _ := auth.ParseAccess(i.Scopes)
 		issuers = append(issuers, auth.Issuer{
 			Name: name, Issuer: i.Issuer, Audience: i.Audience, Algorithms: i.Algs,
 			JWKS: i.JWKSURL, Discover: i.Discovery, KeySet: i.KeysFile.Data, Secret: []byte(i.HSSecret.Reveal()),
@@ -183,10 +181,10 @@ func (l *loader) validateAuth() {
 }
 
 func (l *loader) validateKey(prefix string, k *AuthKey) {
-	if !apikey.ValidID(k.ID) {
+	if !auth.ValidKeyID(k.ID) {
 		l.wrong(prefix+"id", "must be the 8 characters of the key behind vgk_; voicegw keys new and voicegw keys hash print them")
 	}
-	if _, err := apikey.ParseHash(k.SHA256); err != nil {
+	if _, err := auth.ParseKeyHash(k.SHA256); err != nil {
 		l.wrong(prefix+"sha256", err.Error())
 	}
 	l.validateScopes(prefix+"scopes", k.Scopes)
@@ -282,14 +280,14 @@ func (l *loader) validateApart(name, other string) {
 }
 
 func (l *loader) validateScopes(key string, names []string) {
-	if scopes, _, err := scope.ParseAccess(names); err != nil {
+	if scopes, _, err := auth.ParseAccess(names); err != nil {
 		l.bad(key, "%s: %v.", key, err)
 	} else if scopes == 0 {
 		is := "is missing"
 		if len(names) > 0 {
 			is = "holds only scopes for tools, which open no endpoint"
 		}
-		l.wrong(key, is+"; name what it opens, of "+strings.Join(scope.Names(), ", "))
+		l.wrong(key, is+"; name what it opens, of "+strings.Join(auth.ScopeNames(), ", "))
 	}
 }
 

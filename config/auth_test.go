@@ -10,8 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 )
 
@@ -101,25 +99,25 @@ auth:
 	if !c.Auth.Enabled() {
 		t.Error("it is not enabled")
 	}
-	hash, err := apikey.ParseHash(aHash)
+	hash, err := auth.ParseKeyHash(aHash)
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys, issuers := c.Auth.Options()
 	same := cmp.Comparer(func(a, b user.User) bool { return a == b })
 	if diff := cmp.Diff([]auth.Key{
-		{ID: "0123abcd", Name: "backend", Hash: hash, Scopes: scope.Chat | scope.Tickets, Grants: []string{"kb:staff"}, Owner: "team", Expires: time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC),
+		{ID: "0123abcd", Name: "backend", Hash: hash, Scopes: auth.ScopeChat | auth.ScopeTickets, Grants: []string{"kb:staff"}, Owner: "team", Expires: time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC),
 			Limits: auth.Limits{Sessions: 3, NewPerSecond: 0.5, MinutesPerDay: 90, CostPerDay: 12.5}},
-		{ID: "4e5f6a7b", Name: "kiosk", Hash: hash, Scopes: scope.Voice, User: user.Must("Kiosk"), Owner: "shop", Expires: time.Date(2027, 1, 31, 11, 0, 0, 0, time.UTC)},
-		{ID: "aaaaaaaa", Name: "my-own", Hash: hash, Scopes: scope.Admin},
+		{ID: "4e5f6a7b", Name: "kiosk", Hash: hash, Scopes: auth.ScopeVoice, User: user.Must("Kiosk"), Owner: "shop", Expires: time.Date(2027, 1, 31, 11, 0, 0, 0, time.UTC)},
+		{ID: "aaaaaaaa", Name: "my-own", Hash: hash, Scopes: auth.ScopeAdmin},
 	}, keys, same); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]auth.Issuer{
 		{Name: "idp", Issuer: "https://id.example", Audience: []string{"voicegw"}, Discover: true, UserClaim: "sub", UserPrefix: "idp:", ScopesClaim: "scope",
-			Scopes: scope.Voice | scope.Chat, Leeway: 30 * time.Second},
+			Scopes: auth.ScopeVoice | auth.ScopeChat, Leeway: 30 * time.Second},
 		{Name: "shared", Issuer: "mine", Audience: []string{"a", "b"}, Secret: []byte("0123456789abcdef0123456789abcdef"), Algorithms: []string{"HS512"}, Type: "at+jwt",
-			UserClaim: "email", UserPrefix: "mine:", Scopes: scope.Voice | scope.Inspect, Grants: []string{"kb:hr"}, Leeway: time.Minute, Limits: auth.Limits{Sessions: 2}},
+			UserClaim: "email", UserPrefix: "mine:", Scopes: auth.ScopeVoice | auth.ScopeInspect, Grants: []string{"kb:hr"}, Leeway: time.Minute, Limits: auth.Limits{Sessions: 2}},
 	}, issuers, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/auth/scope"
+	"voicegw/auth"
 )
 
 // The patterns and paths that more than one place names; completionsPath is another one.
@@ -23,7 +23,7 @@ type access struct {
 	pattern string
 	// scopes are those of which one is enough; empty means that everybody may use the route, and that
 	// credentials are not looked at.
-	scopes scope.Set
+	scopes auth.Scopes
 	// free says that the route needs no credentials as long as no key and no issuer is configured.
 	free bool
 }
@@ -32,43 +32,43 @@ type access struct {
 // that has no row cannot be registered. OPTIONS, which browsers ask before a request of a page
 // (CORS), is for everybody.
 var accesses = []access{
-	{pattern: voicePattern, scopes: scope.Voice, free: true}, // a ticket or a resume token opens it as well
-	{pattern: "GET /v1/providers", scopes: scope.Voice | scope.Chat | scope.Tickets | scope.Inspect, free: true},
-	{pattern: "GET /v1/tools", scopes: scope.Voice | scope.Chat | scope.Inspect, free: true},
-	{pattern: "GET /v1/tools/{id}", scopes: scope.Inspect, free: true},
-	{pattern: "POST /v1/chat", scopes: scope.Chat, free: true},
-	{pattern: "POST " + completionsPath, scopes: scope.Chat, free: true},
-	{pattern: "GET " + modelsPath, scopes: scope.Chat, free: true},
-	{pattern: "GET " + modelsPath + "/{id...}", scopes: scope.Chat, free: true},
-	{pattern: "POST " + sessionsPath, scopes: scope.Tickets | scope.Voice}, // voice alone: for the caller itself
-	{pattern: "GET " + sessionsPath, scopes: scope.Inspect},
-	{pattern: "GET /v1/sessions/{id}", scopes: scope.Inspect},
-	{pattern: "GET /v1/sessions/{id}/prompt", scopes: scope.Inspect},
-	{pattern: "DELETE /v1/sessions/{id}", scopes: scope.Admin},
-	{pattern: "POST /v1/sessions/{id}/agent", scopes: scope.Admin},
-	{pattern: "GET " + conversationsPath, scopes: scope.Inspect},
-	{pattern: "GET " + conversationsPath + "/{id}", scopes: scope.Inspect},
-	{pattern: "GET /v1/usage", scopes: scope.Inspect},
-	{pattern: "GET " + agentsPath, scopes: scope.Inspect},
-	{pattern: "GET " + agentsPath + "/{id}", scopes: scope.Inspect},
-	{pattern: "POST " + agentsPath, scopes: scope.Admin},
-	{pattern: "PUT " + agentsPath + "/{id}", scopes: scope.Admin},
-	{pattern: "PATCH " + agentsPath + "/{id}", scopes: scope.Admin},
-	{pattern: "DELETE " + agentsPath + "/{id}", scopes: scope.Admin},
-	{pattern: "POST /v1/confirmations", scopes: scope.Confirm},
-	{pattern: "GET /v1/approvals", scopes: scope.Admin},
-	{pattern: "GET " + jobsPath, scopes: scope.Voice | scope.Chat | scope.Inspect}, // without inspect only one's own
-	{pattern: "GET " + jobsPath + "/{id}", scopes: scope.Voice | scope.Chat | scope.Inspect},
-	{pattern: "DELETE " + jobsPath + "/{id}", scopes: scope.Voice | scope.Chat | scope.Admin},
-	{pattern: "GET /v1/blocks", scopes: scope.Admin},
-	{pattern: "DELETE /v1/blocks/{user}", scopes: scope.Admin},
-	{pattern: "GET /v1/simulator", scopes: scope.Admin},
-	{pattern: "POST /v1/simulator/faults", scopes: scope.Admin},
-	{pattern: "POST /v1/drain", scopes: scope.Admin},
-	{pattern: "GET /v1/drain", scopes: scope.Admin},
-	{pattern: "POST /v1/admin/reload", scopes: scope.Admin},
-	{pattern: metricsPattern, scopes: scope.Metrics},
-	{pattern: "POST /v1/console/codes", scopes: scope.Admin}, // not by a console's token: see consoleCode
+	{pattern: voicePattern, scopes: auth.ScopeVoice, free: true}, // a ticket or a resume token opens it as well
+	{pattern: "GET /v1/providers", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets | auth.ScopeInspect, free: true},
+	{pattern: "GET /v1/tools", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect, free: true},
+	{pattern: "GET /v1/tools/{id}", scopes: auth.ScopeInspect, free: true},
+	{pattern: "POST /v1/chat", scopes: auth.ScopeChat, free: true},
+	{pattern: "POST " + completionsPath, scopes: auth.ScopeChat, free: true},
+	{pattern: "GET " + modelsPath, scopes: auth.ScopeChat, free: true},
+	{pattern: "GET " + modelsPath + "/{id...}", scopes: auth.ScopeChat, free: true},
+	{pattern: "POST " + sessionsPath, scopes: auth.ScopeTickets | auth.ScopeVoice}, // voice alone: for the caller itself
+	{pattern: "GET " + sessionsPath, scopes: auth.ScopeInspect},
+	{pattern: "GET /v1/sessions/{id}", scopes: auth.ScopeInspect},
+	{pattern: "GET /v1/sessions/{id}/prompt", scopes: auth.ScopeInspect},
+	{pattern: "DELETE /v1/sessions/{id}", scopes: auth.ScopeAdmin},
+	{pattern: "POST /v1/sessions/{id}/agent", scopes: auth.ScopeAdmin},
+	{pattern: "GET " + conversationsPath, scopes: auth.ScopeInspect},
+	{pattern: "GET " + conversationsPath + "/{id}", scopes: auth.ScopeInspect},
+	{pattern: "GET /v1/usage", scopes: auth.ScopeInspect},
+	{pattern: "GET " + agentsPath, scopes: auth.ScopeInspect},
+	{pattern: "GET " + agentsPath + "/{id}", scopes: auth.ScopeInspect},
+	{pattern: "POST " + agentsPath, scopes: auth.ScopeAdmin},
+	{pattern: "PUT " + agentsPath + "/{id}", scopes: auth.ScopeAdmin},
+	{pattern: "PATCH " + agentsPath + "/{id}", scopes: auth.ScopeAdmin},
+	{pattern: "DELETE " + agentsPath + "/{id}", scopes: auth.ScopeAdmin},
+	{pattern: "POST /v1/confirmations", scopes: auth.ScopeConfirm},
+	{pattern: "GET /v1/approvals", scopes: auth.ScopeAdmin},
+	{pattern: "GET " + jobsPath, scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect}, // without inspect only one's own
+	{pattern: "GET " + jobsPath + "/{id}", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeInspect},
+	{pattern: "DELETE " + jobsPath + "/{id}", scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeAdmin},
+	{pattern: "GET /v1/blocks", scopes: auth.ScopeAdmin},
+	{pattern: "DELETE /v1/blocks/{user}", scopes: auth.ScopeAdmin},
+	{pattern: "GET /v1/simulator", scopes: auth.ScopeAdmin},
+	{pattern: "POST /v1/simulator/faults", scopes: auth.ScopeAdmin},
+	{pattern: "POST /v1/drain", scopes: auth.ScopeAdmin},
+	{pattern: "GET /v1/drain", scopes: auth.ScopeAdmin},
+	{pattern: "POST /v1/admin/reload", scopes: auth.ScopeAdmin},
+	{pattern: metricsPattern, scopes: auth.ScopeMetrics},
+	{pattern: "POST /v1/console/codes", scopes: auth.ScopeAdmin}, // not by a console's token: see consoleCode
 	{pattern: "POST /v1/console/login"},
 	{pattern: "GET /v1/images/{id}"}, // the address is a secret
 	{pattern: "/v1/confirmations/{token...}"},

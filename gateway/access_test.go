@@ -17,8 +17,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
@@ -80,7 +78,7 @@ func TestAccessIsDocumented(t *testing.T) {
 	if len(told) > 0 {
 		t.Errorf("docs/authentication.md has rows for what is no route: %v", slices.Sorted(maps.Keys(told)))
 	}
-	for _, name := range scope.Names() {
+	for _, name := range auth.ScopeNames() {
 		if !strings.Contains(string(page), "\n| `"+name+"` |") {
 			t.Errorf("docs/authentication.md does not tell of the scope %s", name)
 		}
@@ -108,7 +106,7 @@ func tokenFor(who, scopes string, change func(jwt.MapClaims)) string {
 type callersOf struct {
 	current *auth.Current
 	secrets map[string]string
-	scopes  map[string]scope.Set // of those whose credentials are right
+	scopes  map[string]auth.Scopes // of those whose credentials are right
 }
 
 // everyCaller makes a gateway's credentials: a key for each scope, users with tokens, operators, and
@@ -117,23 +115,23 @@ func everyCaller(t *testing.T) callersOf {
 	t.Helper()
 	c := callersOf{secrets: map[string]string{"nobody": "", "operator": testKey}}
 	o := auth.Options{OperatorKey: testKey, Issuers: []auth.Issuer{{
-		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: scope.All, Leeway: time.Second,
+		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: auth.AllScopes, Leeway: time.Second,
 	}}}
 	add := func(name string, k auth.Key) {
-		key := apikey.New()
+		key := auth.NewAPIKey()
 		k.ID, k.Name, k.Hash = key.ID(), "k", key.Hash()
 		o.Keys = append(o.Keys, k)
 		c.secrets[name] = key.Reveal()
 	}
-	for _, name := range scope.Names() {
-		scope, _ := scope.Parse(name)
+	for _, name := range auth.ScopeNames() {
+		scope, _ := auth.ParseScope(name)
 		add("key:"+name, auth.Key{Scopes: scope})
 		c.secrets["user:"+name] = tokenFor("ada", name, nil)
 	}
-	add("key of ada", auth.Key{Scopes: scope.Voice | scope.Chat, User: user.Must("ada")})
-	add("wrong: a key that has ended", auth.Key{Scopes: scope.All, Expires: time.Unix(1, 0)})
+	add("key of ada", auth.Key{Scopes: auth.ScopeVoice | auth.ScopeChat, User: user.Must("ada")})
+	add("wrong: a key that has ended", auth.Key{Scopes: auth.AllScopes, Expires: time.Unix(1, 0)})
 	c.secrets["user without scopes"] = tokenFor("ada", "openid", nil)
-	stranger := apikey.New().Reveal()
+	stranger := auth.NewAPIKey().Reveal()
 	c.secrets["wrong: a key of elsewhere"] = stranger
 	c.secrets["wrong: another secret"] = c.secrets["key:admin"][:13] + stranger[13:]
 	c.secrets["wrong: nonsense"] = "nonsense"
@@ -154,7 +152,7 @@ func everyCaller(t *testing.T) callersOf {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Close)
-	c.current, c.scopes = auth.Only(a), map[string]scope.Set{}
+	c.current, c.scopes = auth.Only(a), map[string]auth.Scopes{}
 	for name, secret := range c.secrets {
 		if p, err := a.Check(t.Context(), secret); err == nil {
 			c.scopes[name] = p.Scopes
@@ -217,7 +215,7 @@ func TestWhoMayWhat(t *testing.T) {
 func expected(a access, name string, callers callersOf) int {
 	scopes := callers.scopes[name]
 	switch {
-	case a.public(), scopes&(a.scopes|scope.Admin) != 0:
+	case a.public(), scopes&(a.scopes|auth.ScopeAdmin) != 0:
 		return 0
 	case name == "nobody" || strings.HasPrefix(name, "wrong"):
 		return http.StatusUnauthorized
@@ -264,7 +262,7 @@ func TestWhoMaySpeak(t *testing.T) {
 			switch {
 			case strings.HasPrefix(name, "wrong"):
 				want = "401"
-			case ticket != "" || callers.scopes[name]&(scope.Voice|scope.Admin) != 0:
+			case ticket != "" || callers.scopes[name]&(auth.ScopeVoice|auth.ScopeAdmin) != 0:
 			case name == "nobody":
 				want = fmt.Sprint(int(protocol.CloseTicket))
 			default:

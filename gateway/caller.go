@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/internal/quota"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -255,7 +254,7 @@ func (no *wrongName) answer(w http.ResponseWriter, shape errorShape) {
 // user has nothing to do with others, unless it may do everything. It is zero for other callers.
 func mine(ctx context.Context) user.User {
 	p := auth.From(ctx)
-	if p.May(scope.Admin) {
+	if p.May(auth.ScopeAdmin) {
 		return user.User{}
 	}
 	return p.User

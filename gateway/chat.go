@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/chat"
 	"voicegw/internal/user"
 	"voicegw/internal/zone"
@@ -136,7 +135,7 @@ func (s *Server) reachable(r *http.Request, m protocol.ServerMessage) {
 // chatRequest turns a body into a turn, or says what is wrong with it.
 func (s *Server) chatRequest(r *http.Request, body chatBody) (req chat.Request, wrong string) {
 	p := auth.From(r.Context())
-	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(scope.Inspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
+	req = chat.Request{ConversationID: body.ConversationID, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(auth.ScopeInspect), TimeZone: body.TimeZone, Scopes: grantsOf(r, body.Scopes), Origin: pageOf(r), Parent: parentOf(r)}
 	req.Inside = req.Inspect && body.Inspect
 	seen := &pictures{sees: s.opts.Chat.Sees()}
 	var no *wrongField
@@ -189,7 +188,7 @@ func messageID(r *http.Request, field string) (id, wrong string) {
 // trusted servers may speak to the model with the weight of system text.
 func instructs(r *http.Request, req chat.Request) (wrong string) {
 	i := slices.IndexFunc(req.History, func(m chat.Message) bool { return m.Role == chat.RoleSystem })
-	if i < 0 || auth.From(r.Context()).May(scope.Tickets) {
+	if i < 0 || auth.From(r.Context()).May(auth.ScopeTickets) {
 		return ""
 	}
 	return "messages[" + strconv.Itoa(i) + "].role is system or developer, and only operators instruct the model. " +

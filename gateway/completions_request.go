@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/chat"
 )
 
@@ -313,7 +312,7 @@ func (s *Server) completionsRequest(r *http.Request, q *completionsQuery) (chat.
 		return chat.Request{}, &wrongField{"scopes", "invalid_message", wrong}
 	}
 	p := auth.From(r.Context())
-	req := chat.Request{User: who, Vouched: known, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(scope.Inspect), Scopes: grantsOf(r, q.scopes), Origin: pageOf(r), Parent: parentOf(r), MaxOutput: q.maxOutput,
+	req := chat.Request{User: who, Vouched: known, Key: p.ID, KeyMark: p.Mark, KeyExpires: p.Expires, Inspect: p.May(auth.ScopeInspect), Scopes: grantsOf(r, q.scopes), Origin: pageOf(r), Parent: parentOf(r), MaxOutput: q.maxOutput,
 		Tools: q.tools, ToolChoice: q.choice, Parallel: q.parallel}
 	if len(q.settings) > 0 {
 		req.Settings = q.settings

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 )
 
 // granted is what the console's endpoints answer.
@@ -140,9 +138,9 @@ func wait(d time.Duration) { <-time.After(d) }
 // TestConsoleEndsWithItsKey: codes and tokens of a console end with the credentials with which they were made, and
 // not after them.
 func TestConsoleEndsWithItsKey(t *testing.T) {
-	admin, other := apikey.New(), apikey.New()
-	entry := func(k apikey.Key, expires time.Time) auth.Key {
-		return auth.Key{ID: k.ID(), Name: "admin", Hash: k.Hash(), Scopes: scope.Admin, Expires: expires}
+	admin, other := auth.NewAPIKey(), auth.NewAPIKey()
+	entry := func(k auth.APIKey, expires time.Time) auth.Key {
+		return auth.Key{ID: k.ID(), Name: "admin", Hash: k.Hash(), Scopes: auth.ScopeAdmin, Expires: expires}
 	}
 	who := func(operator string, keys ...auth.Key) *auth.Authenticator {
 		a, err := auth.New(auth.Options{OperatorKey: operator, Keys: keys})

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/internal/logging"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
@@ -263,13 +262,13 @@ func (s *Server) voice(w http.ResponseWriter, r *http.Request) {
 	}
 	upgraded(client)
 	admission.Ticket, admission.Origin, admission.Anonymous = conn.Ticket(), pageOf(r), s.nameless(r)
-	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(scope.Voice), parentOf(r)
+	admission.Principal, admission.TicketNeeded, admission.Parent = p, !p.May(auth.ScopeVoice), parentOf(r)
 	s.opts.Sessions.Start(admission, conn)
 }
 
 // refusedByLimit returns the limit that refuses every session of a caller. A ticket is another's.
 func (s *Server) refusedByLimit(r *http.Request, p auth.Principal) *meter.Refusal {
-	if !p.May(scope.Voice) || protocol.OffersTicket(r.Header) {
+	if !p.May(auth.ScopeVoice) || protocol.OffersTicket(r.Header) {
 		return nil
 	}
 	return s.opts.Sessions.Refuses(p)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/protocol"
 	"voicegw/store"
 )
@@ -68,7 +67,7 @@ func jobLineOf(j store.Job) jobLine {
 
 // jobsOf returns the user whose jobs the caller may see or end; empty means everybody's. all is the scope
 // for that. ok is false if the request is answered.
-func jobsOf(w http.ResponseWriter, r *http.Request, all scope.Set) (who string, ok bool) {
+func jobsOf(w http.ResponseWriter, r *http.Request, all auth.Scopes) (who string, ok bool) {
 	p := auth.From(r.Context())
 	if only := mine(r.Context()); !only.IsZero() {
 		return only.String(), true
@@ -82,7 +81,7 @@ func jobsOf(w http.ResponseWriter, r *http.Request, all scope.Set) (who string, 
 
 // listJobs lists jobs: the caller's own, or those of ?user= and ?conversation_id=.
 func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
-	only, ok := jobsOf(w, r, scope.Inspect)
+	only, ok := jobsOf(w, r, auth.ScopeInspect)
 	if !ok {
 		return
 	}
@@ -104,7 +103,7 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) {
 
 // job returns the job of a request, or answers it. A job of somebody else is as unknown as one that does not
 // exist.
-func (s *Server) job(w http.ResponseWriter, r *http.Request, all scope.Set) (j store.Job, ok bool) {
+func (s *Server) job(w http.ResponseWriter, r *http.Request, all auth.Scopes) (j store.Job, ok bool) {
 	only, ok := jobsOf(w, r, all)
 	if !ok {
 		return j, false
@@ -124,14 +123,14 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, all scope.Set) (j s
 
 // showJob shows a job with its result.
 func (s *Server) showJob(w http.ResponseWriter, r *http.Request) {
-	if j, ok := s.job(w, r, scope.Inspect); ok {
+	if j, ok := s.job(w, r, auth.ScopeInspect); ok {
 		answer(w, http.StatusOK, jobLineOf(j))
 	}
 }
 
 // cancelJob ends a job that is under way.
 func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) {
-	j, ok := s.job(w, r, scope.Admin)
+	j, ok := s.job(w, r, auth.ScopeAdmin)
 	if !ok {
 		return
 	}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/backends/image"
 	"voicegw/conversation"
 	"voicegw/internal/user"
@@ -192,13 +190,13 @@ func TestTicketsForOneself(t *testing.T) {
 func TestServersSpeakForMany(t *testing.T) {
 	callers := everyCaller(t)
 	o := auth.Options{}
-	add := func(scopes scope.Set) (secret, id string) {
-		k := apikey.New()
+	add := func(scopes auth.Scopes) (secret, id string) {
+		k := auth.NewAPIKey()
 		o.Keys = append(o.Keys, auth.Key{ID: k.ID(), Name: "k", Hash: k.Hash(), Scopes: scopes})
 		return k.Reveal(), "key:" + k.ID()
 	}
-	server, _ := add(scope.Chat | scope.Tickets)
-	plain, self := add(scope.Chat)
+	server, _ := add(auth.ScopeChat | auth.ScopeTickets)
+	plain, self := add(auth.ScopeChat)
 	both, err := auth.New(o)
 	if err != nil {
 		t.Fatal(err)

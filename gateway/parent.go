@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/internal/traceparent"
 )
 
@@ -15,7 +14,7 @@ import (
 func parentOf(r *http.Request) traceparent.Parent {
 	p := auth.From(r.Context())
 	given := r.Header.Values(traceparent.Header)
-	if len(given) != 1 || !p.May(scope.Inspect) && p.Kind != auth.KindLocal {
+	if len(given) != 1 || !p.May(auth.ScopeInspect) && p.Kind != auth.KindLocal {
 		return traceparent.Parent{}
 	}
 	parent, _ := traceparent.Parse(given[0]) // one that is not valid is ignored, as the specification wants it

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/internal/traceparent"
 )
 
@@ -20,12 +19,12 @@ func TestParentOf(t *testing.T) {
 		header []string
 		want   string
 	}{
-		{"an operator", auth.Principal{Kind: auth.KindOperator, Scopes: scope.Admin}, []string{aParent}, aParent},
-		{"a key that may look inside", auth.Principal{Kind: auth.KindKey, Scopes: scope.Chat | scope.Inspect}, []string{aParent}, aParent},
-		{"this machine", auth.Principal{Kind: auth.KindLocal, Scopes: scope.Voice | scope.Chat}, []string{aParent}, aParent},
-		{"a key that may not", auth.Principal{Kind: auth.KindKey, Scopes: scope.Voice | scope.Chat | scope.Tickets}, []string{aParent}, ""},
-		{"a user", auth.Principal{Kind: auth.KindJWT, Scopes: scope.Voice | scope.Chat}, []string{aParent}, ""},
-		{"anybody", auth.Principal{Kind: auth.KindOpen, Scopes: scope.Voice | scope.Chat}, []string{aParent}, ""},
+		{"an operator", auth.Principal{Kind: auth.KindOperator, Scopes: auth.ScopeAdmin}, []string{aParent}, aParent},
+		{"a key that may look inside", auth.Principal{Kind: auth.KindKey, Scopes: auth.ScopeChat | auth.ScopeInspect}, []string{aParent}, aParent},
+		{"this machine", auth.Principal{Kind: auth.KindLocal, Scopes: auth.ScopeVoice | auth.ScopeChat}, []string{aParent}, aParent},
+		{"a key that may not", auth.Principal{Kind: auth.KindKey, Scopes: auth.ScopeVoice | auth.ScopeChat | auth.ScopeTickets}, []string{aParent}, ""},
+		{"a user", auth.Principal{Kind: auth.KindJWT, Scopes: auth.ScopeVoice | auth.ScopeChat}, []string{aParent}, ""},
+		{"anybody", auth.Principal{Kind: auth.KindOpen, Scopes: auth.ScopeVoice | auth.ScopeChat}, []string{aParent}, ""},
 		{"nobody", auth.Principal{}, []string{aParent}, ""},
 		{"nonsense", auth.Principal{Kind: auth.KindLocal}, []string{"00-xyz"}, ""},
 		{"two of them", auth.Principal{Kind: auth.KindLocal}, []string{aParent, aParent}, ""},

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"voicegw/internal/modelend"
 	"voicegw/protocol"
+	"voicegw/transport"
 )
 
 // providerLine is a provider in the answer of GET /v1/providers.
@@ -19,7 +19,7 @@ type providerLine struct {
 	Voice     string   `json:"voice"`
 	Simulated bool     `json:"simulated"`
 	// Ends is the announced end of the model, if there is one.
-	Ends *modelend.End `json:"ends,omitempty"`
+	Ends *transport.ModelEnd `json:"ends,omitempty"`
 }
 
 // offered lists all that a client may ask for.
@@ -52,7 +52,7 @@ func (s *Server) providers(w http.ResponseWriter, _ *http.Request) {
 		if line.Voices == nil {
 			line.Voices = []string{}
 		}
-		if end, announced := modelend.Of(p.Model); announced {
+		if end, announced := transport.EndOfModel(p.Model); announced {
 			line.Ends = &end
 		}
 		line.Simulated = s.opts.Simulator != nil && s.opts.Simulator.Simulates(p.Name)

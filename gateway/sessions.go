@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/conversation"
 	"voicegw/internal/traceparent"
 	"voicegw/internal/user"
@@ -127,7 +126,7 @@ func forSelf(r *http.Request, body *sessionBody) *wrongName {
 	if from := pageOf(r); from != "" {
 		body.Origin = from
 	}
-	body.Inspect = body.Inspect && p.May(scope.Inspect)
+	body.Inspect = body.Inspect && p.May(auth.ScopeInspect)
 	return nil
 }
 

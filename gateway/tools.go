@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -38,7 +37,7 @@ type toolLine struct {
 // it may look inside.
 func (s *Server) toolsFor(r *http.Request) *registry.Snapshot {
 	all, p := s.opts.Tools(), auth.From(r.Context())
-	if p.May(scope.Inspect) {
+	if p.May(auth.ScopeInspect) {
 		return all
 	}
 	return all.Permitted(p.Granted())

@@ -13,8 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -101,12 +99,12 @@ func TestToolsOfTheCaller(t *testing.T) {
 	}
 	secrets := map[string]string{"operator": testKey, "no credentials": "", "token": tokenFor("ada", "chat", nil), "staff's token": tokenFor("ada", "chat kb:staff", nil)}
 	o := auth.Options{OperatorKey: testKey, Issuers: []auth.Issuer{{
-		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: scope.Chat, Grants: []string{"kb:staff"}, Leeway: time.Second,
+		Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope", Scopes: auth.ScopeChat, Grants: []string{"kb:staff"}, Leeway: time.Second,
 	}}}
 	for name, k := range map[string]auth.Key{
-		"key": {Scopes: scope.Chat | scope.Voice | scope.Tickets}, "staff's key": {Scopes: scope.Voice, Grants: []string{"kb:staff"}}, "inspector": {Scopes: scope.Inspect},
+		"key": {Scopes: auth.ScopeChat | auth.ScopeVoice | auth.ScopeTickets}, "staff's key": {Scopes: auth.ScopeVoice, Grants: []string{"kb:staff"}}, "inspector": {Scopes: auth.ScopeInspect},
 	} {
-		made := apikey.New()
+		made := auth.NewAPIKey()
 		k.ID, k.Name, k.Hash = made.ID(), "k", made.Hash()
 		o.Keys = append(o.Keys, k)
 		secrets[name] = made.Reveal()

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 	"voicegw/cost"
 	"voicegw/meter"
 	"voicegw/meter/metertest"
@@ -131,9 +129,9 @@ func TestUsageSince(t *testing.T) {
 // TestUsedUpAtTheHandshake: a key that has used up what it may is refused before the upgrade, and whoever
 // comes with a ticket or with another key is not. A client that has a session to come back to is let in.
 func TestUsedUpAtTheHandshake(t *testing.T) {
-	spent, fresh := apikey.New(), apikey.New()
+	spent, fresh := auth.NewAPIKey(), auth.NewAPIKey()
 	in, err := auth.New(auth.Options{Keys: []auth.Key{
-		{ID: spent.ID(), Name: "spent", Hash: spent.Hash(), Scopes: scope.Voice}, {ID: fresh.ID(), Name: "fresh", Hash: fresh.Hash(), Scopes: scope.Voice},
+		{ID: spent.ID(), Name: "spent", Hash: spent.Hash(), Scopes: auth.ScopeVoice}, {ID: fresh.ID(), Name: "fresh", Hash: fresh.Hash(), Scopes: auth.ScopeVoice},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +164,7 @@ func TestUsedUpAtTheHandshake(t *testing.T) {
 	srv, _ := startOf(t, opts, func(o *Options) { o.Auth = auth.Only(in) })
 	who := meter.Who{User: "key:" + spent.ID(), Key: "key:" + spent.ID()}
 	m.Turn(who, cost.Amount{Micros: 1_000_000}, cost.Usage{})
-	show := func(key apikey.Key) http.Header { return http.Header{"Authorization": {"Bearer " + key.Reveal()}} }
+	show := func(key auth.APIKey) http.Header { return http.Header{"Authorization": {"Bearer " + key.Reveal()}} }
 	if got := speaks(t, srv, protocol.DialOptions{Header: show(spent)}); got != "429" {
 		t.Errorf("the key that is used up: %s", got)
 	}

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
-	"voicegw/auth/scope"
 )
 
 // TestWhoGrantsScopes: scopes, and the name of a user, count from whoever shows the key
@@ -90,11 +88,11 @@ func TestSessionScopes(t *testing.T) {
 // TestCredentialsGrant: what credentials bring for tools counts at every door, for whoever shows them, beside
 // what a server names; nobody else has it.
 func TestCredentialsGrant(t *testing.T) {
-	key := apikey.New()
+	key := auth.NewAPIKey()
 	in, err := auth.New(auth.Options{OperatorKey: testKey,
-		Keys: []auth.Key{{ID: key.ID(), Name: "k", Hash: key.Hash(), Scopes: scope.Chat | scope.Tickets | scope.Voice, Grants: []string{"kb:staff"}}},
+		Keys: []auth.Key{{ID: key.ID(), Name: "k", Hash: key.Hash(), Scopes: auth.ScopeChat | auth.ScopeTickets | auth.ScopeVoice, Grants: []string{"kb:staff"}}},
 		Issuers: []auth.Issuer{{Name: "tests", Issuer: "tests", Audience: []string{"voicegw"}, Secret: tokenSecret, ScopesClaim: "scope",
-			Scopes: scope.Chat | scope.Voice, Grants: []string{"kb:hr"}}}})
+			Scopes: auth.ScopeChat | auth.ScopeVoice, Grants: []string{"kb:hr"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"voicegw/internal/mark"
 	"voicegw/orchestrator/calls"
+	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden conversations")
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // testMark is the mark of the gateway's own words in the conversations of these tests.
-var testMark = mark.For([]byte("golden conversations"), "tests")
+var testMark = prompts.MarkFor([]byte("golden conversations"), "tests")
 
 // TestGoldenConversations replays the conversations of testdata. Each is prose
 // that says what it pins, a script of inputs at their times in ms, and the actions

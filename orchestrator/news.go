@@ -3,7 +3,7 @@ package orchestrator
 import (
 	"time"
 
-	"voicegw/prompts/working"
+	"voicegw/prompts"
 	"voicegw/transport"
 )
 
@@ -40,6 +40,6 @@ func (m *machine) takeNews() {
 		return
 	}
 	for _, n := range m.calls.TakeNews(m.at) {
-		m.do(Command{transport.AddItem{Item: transport.PastUser{Text: m.mark.Notice(working.Progress(n.Tool, n.Text, n.Fraction))}}})
+		m.do(Command{transport.AddItem{Item: transport.PastUser{Text: m.mark.Notice(prompts.Progress(n.Tool, n.Text, n.Fraction))}}})
 	}
 }

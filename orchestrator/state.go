@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"voicegw/cost"
-	"voicegw/internal/mark"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/transport"
@@ -101,7 +101,7 @@ type State struct {
 
 	// Fixed after NewState.
 	policy    *Rules
-	mark      mark.Mark // the mark before the gateway's own words to this model
+	mark      prompts.Mark // the mark before the gateway's own words to this model
 	startedAt time.Time
 
 	phase      Phase
@@ -344,7 +344,7 @@ const (
 // and these tools; tools is nil if the session has none. own is the mark that the model's prompt
 // declares to be the gateway's: Step puts it before its own words to the model, and removes it
 // from all other text that goes there.
-func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapshot, own mark.Mark, now time.Time) State {
+func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapshot, own prompts.Mark, now time.Time) State {
 	l := link{tries: NewAttempts(linkPatience, uint16(now.UnixNano()/int64(time.Microsecond)))}
 	l.tries.open(now)
 	return State{

@@ -1,17 +1,7 @@
-// Package prompts holds every sentence that the gateway tells a model: the text with which a
-// model is set up (prompts.go and the files beside it), the notices between turns
-// (notices.go), the texts about the earlier conversation (history.go), the tools that the
-// gateway declares itself (builtin.go), and, in the packages toolerror and approval, the
-// errors that a model gets in the place of a tool's answer.
-//
-// Three kinds of words are elsewhere. A tool's own words, which are its description,
-// its guide and its handler's answers, are in the tool's folder and in the packages that the
-// handler uses. Package registry/schema describes what is wrong with the value of an argument,
-// because the authors of tools read the same words. Texts for a person are beside the code
-// that shows them.
-//
-// A user's words never belong in the text of the setup: a pending request and the
-// history of a conversation go to the model as turns.
+// Package prompts has every sentence that the gateway itself says to a model: instructions (prompts.go), notices between
+// turns (notices.go), the earlier conversation (history.go), built-in tools (builtin.go), and errors of tool calls
+// (package toolerror). Texts that tools write are in the tools' folders; texts for a person are in the code that shows
+// them.
 package prompts
 
 import (

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/auth/scope"
+	"voicegw/auth"
 	"voicegw/protocol"
 	"voicegw/transport"
 )
@@ -142,7 +142,7 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					a.Principal.Scopes = scope.Inspect
+					a.Principal.Scopes = auth.ScopeInspect
 					c := newTestClient()
 					c.say(strings.Replace(startText, "}", fmt.Sprintf(`,"inspect":%t}`, inspect), 1))
 					st.m.Start(a, c)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"voicegw/audit"
-	"voicegw/auth/scope"
+	"voicegw/auth"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 )
@@ -12,7 +12,7 @@ import (
 // mayInspect reports whether a client may see the inside of its session: it has asked to, and
 // either its connection or its ticket allows it.
 func (g *guest) mayInspect(a *Admission, ticket bool) bool {
-	return g.start.Inspect && (a.Principal.May(scope.Inspect) || ticket)
+	return g.start.Inspect && (a.Principal.May(auth.ScopeInspect) || ticket)
 }
 
 // showState sends the session's state to a client that inspects it, if the state has changed. The

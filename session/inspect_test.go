@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audit"
-	"voicegw/auth/scope"
+	"voicegw/auth"
 	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -120,7 +120,7 @@ func TestWhoLooksInside(t *testing.T) {
 				}
 				c := st.enter(text, func(a *Admission) {
 					if tc.connection {
-						a.Principal.Scopes = scope.Inspect
+						a.Principal.Scopes = auth.ScopeInspect
 					}
 					if tc.with {
 						a.Ticket = secret
@@ -150,7 +150,7 @@ func TestInspectedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := &audits{}
 		st := inspectStage(t, records, nil)
-		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = scope.Inspect })
+		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = auth.ScopeInspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		callTool(model, "1", "act", ``)
@@ -222,7 +222,7 @@ func decoded(t *testing.T, v any) any {
 func TestInspectedWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil)
-		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = scope.Inspect })
+		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = auth.ScopeInspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		for i := range 5 {
@@ -241,7 +241,7 @@ func TestInspectedWaiting(t *testing.T) {
 func TestInspectedIntents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil, registry.SuppressAudio(false), registry.EndVoiceSession(registry.EndAfterCurrentTurn), registry.EndVoiceSession(registry.EndAfterFarewellSpoken))
-		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = scope.Inspect })
+		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = auth.ScopeInspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		callTool(model, "1", "act", `{}`)
@@ -268,7 +268,7 @@ func TestInspectedIntents(t *testing.T) {
 func TestInspectedState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := inspectStage(t, &audits{}, nil, registry.SuppressAudio(true))
-		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = scope.Inspect })
+		c := st.enter(startWith(`,"inspect":true`), func(a *Admission) { a.Principal.Scopes = auth.ScopeInspect })
 		model := st.fake.Accept(t)
 		synctest.Wait()
 		model.Emit(transport.SpeechStarted{Item: "u1", AudioMS: 10}, transport.SpeechStopped{Item: "u1", AudioMS: 200, EndMS: 150})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/internal/mark"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -18,7 +18,7 @@ func TestTheMarkThatThePromptNames(t *testing.T) {
 		desk := &counter{before: "User: hello"}
 		st := newStage(t, hearing, func(o *Options) {
 			desk.give(o)
-			o.Instructions = func(_ *Agent, _ *registry.Snapshot, own mark.Mark, _ string) string { return own.Text() }
+			o.Instructions = func(_ *Agent, _ *registry.Snapshot, own prompts.Mark, _ string) string { return own.Text() }
 		})
 		var marks []string
 		for range 2 {

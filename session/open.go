@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -53,7 +53,7 @@ func (m *Manager) open(a *Admission, g *guest) (transport.Conn, *Cause) {
 		return nil, cause
 	}
 	g.provider = m.instead(m.providerOf(&g.wish), g.start.Provider != "")
-	g.mark = mark.New()
+	g.mark = prompts.NewMark()
 	if !m.breakers[g.provider].allows(time.Now()) {
 		return nil, causeUnavailable
 	}

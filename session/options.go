@@ -8,11 +8,11 @@ import (
 	"voicegw/audit"
 	"voicegw/config/defaults"
 	"voicegw/cost"
-	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/meter"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/execute"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -41,7 +41,7 @@ type Options struct {
 	// the user's time zone, which is empty if it is not known. The text must
 	// explain the mark to the model: it stands before the gateway's own messages. Nil means
 	// the agent's Instructions alone.
-	Instructions func(a *Agent, tools *registry.Snapshot, own mark.Mark, timeZone string) string
+	Instructions func(a *Agent, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
 	// Blocked returns until when a user is locked out; ok is false if the user is not. It is
 	// called once for each session.start, and may be called concurrently. Nil means that nobody
 	// is locked out.

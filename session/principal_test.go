@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/internal/user"
 	"voicegw/meter"
 	"voicegw/orchestrator"
@@ -22,15 +21,15 @@ import (
 
 // The principals of these tests.
 var (
-	tokenOfAda = auth.Principal{Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: scope.Voice}
-	tokenOfEve = auth.Principal{Kind: auth.KindJWT, ID: "jwt:x:eve", User: user.Must("eve"), Scopes: scope.Voice}
-	keyOfAda   = auth.Principal{Kind: auth.KindKey, ID: "key:aaaaaaaa", User: user.Must("ada"), Scopes: scope.Voice}
-	plainKey   = auth.Principal{Kind: auth.KindKey, ID: "key:bbbbbbbb", Scopes: scope.Voice}
-	otherKey   = auth.Principal{Kind: auth.KindKey, ID: "key:cccccccc", Scopes: scope.Voice}
-	serverKey  = auth.Principal{Kind: auth.KindKey, ID: "key:dddddddd", Scopes: scope.Voice | scope.Tickets}
-	operator   = auth.Principal{Kind: auth.KindOperator, ID: "operator", Scopes: scope.All}
-	aConsole   = auth.Principal{Kind: auth.KindConsole, ID: "console", Scopes: scope.All}
-	local      = auth.Principal{Kind: auth.KindLocal, ID: "local", Scopes: scope.Voice | scope.Chat}
+	tokenOfAda = auth.Principal{Kind: auth.KindJWT, ID: "jwt:x:ada", User: user.Must("ada"), Scopes: auth.ScopeVoice}
+	tokenOfEve = auth.Principal{Kind: auth.KindJWT, ID: "jwt:x:eve", User: user.Must("eve"), Scopes: auth.ScopeVoice}
+	keyOfAda   = auth.Principal{Kind: auth.KindKey, ID: "key:aaaaaaaa", User: user.Must("ada"), Scopes: auth.ScopeVoice}
+	plainKey   = auth.Principal{Kind: auth.KindKey, ID: "key:bbbbbbbb", Scopes: auth.ScopeVoice}
+	otherKey   = auth.Principal{Kind: auth.KindKey, ID: "key:cccccccc", Scopes: auth.ScopeVoice}
+	serverKey  = auth.Principal{Kind: auth.KindKey, ID: "key:dddddddd", Scopes: auth.ScopeVoice | auth.ScopeTickets}
+	operator   = auth.Principal{Kind: auth.KindOperator, ID: "operator", Scopes: auth.AllScopes}
+	aConsole   = auth.Principal{Kind: auth.KindConsole, ID: "console", Scopes: auth.AllScopes}
+	local      = auth.Principal{Kind: auth.KindLocal, ID: "local", Scopes: auth.ScopeVoice | auth.ScopeChat}
 )
 
 // TestCredentialsSayWhoSpeaks: whatever a client calls itself, it is who its credentials say; only who
@@ -90,7 +89,7 @@ func TestATicketIsNeeded(t *testing.T) {
 // opens neither a session that runs here nor one whose node is gone, and says nothing of it.
 func TestAnotherPrincipalDoesNotComeBack(t *testing.T) {
 	none := auth.Principal{}
-	ticket := auth.Principal{Kind: auth.KindTicket, ID: serverKey.ID, User: user.Must("ada"), Scopes: scope.Voice}
+	ticket := auth.Principal{Kind: auth.KindTicket, ID: serverKey.ID, User: user.Must("ada"), Scopes: auth.ScopeVoice}
 	for name, tc := range map[string]struct {
 		began, visitor auth.Principal
 		ok             bool

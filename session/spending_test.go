@@ -12,7 +12,6 @@ import (
 
 	"voicegw/audit"
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/conversation"
 	"voicegw/cost"
 	"voicegw/meter"
@@ -198,7 +197,7 @@ func TestSessionCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
 		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) {
-			a.Principal = auth.Principal{Kind: auth.KindKey, ID: "key:1", Scopes: scope.Inspect | scope.Voice | scope.Tickets}
+			a.Principal = auth.Principal{Kind: auth.KindKey, ID: "key:1", Scopes: auth.ScopeInspect | auth.ScopeVoice | auth.ScopeTickets}
 		})
 		s := &spender{t: t, client: c, model: st.fake.Accept(t)}
 		for i, tokens := range []int64{799, 1, 150, 50} {
@@ -294,7 +293,7 @@ func TestACallHasOneCost(t *testing.T) {
 				fake.Info.Model = "fake-model"
 			}
 		})
-		c := st.enter(startWith(`,"inspect":true,"conversation_id":"conv_1","client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = scope.Inspect | scope.Voice })
+		c := st.enter(startWith(`,"inspect":true,"conversation_id":"conv_1","client":{"id":"ada"}`), func(a *Admission) { a.Principal.Scopes = auth.ScopeInspect | auth.ScopeVoice })
 		s := &spender{t: t, client: c, model: st.fake.Accept(t)}
 		s.client.say(`{"type":"input.text","text":"hello"}`)
 		synctest.Wait()

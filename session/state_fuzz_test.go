@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/mark"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/prompts"
 	"voicegw/protocol"
 )
 
@@ -49,7 +49,7 @@ func FuzzStoredState(f *testing.F) {
 		}
 		unseal(was.State.Calls.Questions, was.Questions, "voice-1", "token")
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		s := orchestrator.NewState(remembering, orchestrator.NewRules(orchestrator.Policy{Relink: true, ResumeGrace: time.Minute}), nil, mark.Of(was.Mark), now)
+		s := orchestrator.NewState(remembering, orchestrator.NewRules(orchestrator.Policy{Relink: true, ResumeGrace: time.Minute}), nil, prompts.MarkOf(was.Mark), now)
 		was.State, _ = was.State.Heard(orchestrator.Received{Item: "a1", MS: 1000, Seq: 10})
 		s, _ = orchestrator.Step(s, now, orchestrator.Restored{Memory: was.State, StartedAt: now, Epoch: 2})
 		s, _ = orchestrator.Step(s, now.Add(time.Second), orchestrator.UserText{Text: "hello"})

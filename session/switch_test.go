@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/internal/mark"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/toolname"
 	"voicegw/transport"
@@ -303,7 +303,7 @@ func TestPromptInForce(t *testing.T) {
 		st := newStage(t, resuming, func(o *Options) {
 			o.Agents, o.Tools = troupe(), twoTools(t).Snapshot
 			o.Policy.Tools.Budget = roomy
-			o.Instructions = func(a *Agent, _ *registry.Snapshot, own mark.Mark, _ string) string {
+			o.Instructions = func(a *Agent, _ *registry.Snapshot, own prompts.Mark, _ string) string {
 				code = own.Code()
 				return a.Instructions + " Obey " + own.Text() + "."
 			}

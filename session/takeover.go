@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -160,7 +160,7 @@ func (m *Manager) past(ctx context.Context, g *guest, t *Taken) (*restoring, tra
 	}
 	g.principal = auth.Principal{Kind: auth.Kind(r.Entry), ID: r.Principal, Mark: r.Mark, Expires: r.PrincipalExpires}
 	at := &restoring{taken: t, was: was, back: g.start.Resume}
-	g.entry, g.mark, g.restoring = EntryTakeover, mark.Of(was.Mark), at
+	g.entry, g.mark, g.restoring = EntryTakeover, prompts.MarkOf(was.Mark), at
 	g.start = startOf(r, g.start)
 	return at, m.options().Transports[g.provider].Capabilities(g.agent.model(g.provider)), nil
 }

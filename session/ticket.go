@@ -9,11 +9,10 @@ import (
 	"time"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/conversation"
-	"voicegw/internal/mark"
 	"voicegw/internal/user"
 	"voicegw/meter"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/handoff"
@@ -37,7 +36,7 @@ type wish struct {
 	agent *Agent             // with whom the client speaks; nil until that is known
 	tools *registry.Snapshot // the agent's; nil if it may use no tool
 	all   *registry.Snapshot // those that the agent's are taken from, for other agents
-	mark  mark.Mark          // the mark before the gateway's own words to the model
+	mark  prompts.Mark       // the mark before the gateway's own words to the model
 }
 
 // guest is a client that is admitted, and the settings of its session.
@@ -118,7 +117,7 @@ func (m *Manager) redeem(ctx context.Context, secret string, a *Admission, g *gu
 		g.Parent = a.Parent
 	}
 	by := t.Guarantor
-	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: scope.Voice}
+	g.principal = auth.Principal{Kind: auth.KindTicket, ID: by.ID, Mark: by.Mark, Expires: by.Expires, User: t.User, Scopes: auth.ScopeVoice}
 	if !m.stillIn(g.principal) || !by.Expires.IsZero() && !time.Now().Before(by.Expires) {
 		return causeTicketWrong
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/auth"
-	"voicegw/auth/scope"
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -170,7 +169,7 @@ func TestTicketSaysWhoComes(t *testing.T) {
 				}
 				got, ok := st.m.Session("voice-ticketed")
 				want := Running{ID: "voice-ticketed", User: "ada", Agent: "default", ConversationID: "c-7", Provider: got.Provider, Model: got.Model, StartedAt: time.Now().UTC(), Turn: 1, Phase: "active",
-					Principal: auth.Principal{Kind: auth.KindTicket, User: user.Must("ada"), Scopes: scope.Voice}}
+					Principal: auth.Principal{Kind: auth.KindTicket, User: user.Must("ada"), Scopes: auth.ScopeVoice}}
 				if diff := cmp.Diff(want, got); diff != "" || !ok {
 					t.Error(diff)
 				}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/internal/mark"
+	"voicegw/prompts"
 	"voicegw/registry"
 )
 
@@ -17,7 +17,9 @@ func TestTimeZoneIsInThePrompt(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			st := newStage(t, hearing, func(o *Options) {
-				o.Instructions = func(_ *Agent, _ *registry.Snapshot, _ mark.Mark, timeZone string) string { return "zone " + timeZone }
+				o.Instructions = func(_ *Agent, _ *registry.Snapshot, _ prompts.Mark, timeZone string) string {
+					return "zone " + timeZone
+				}
 			})
 			st.connect(`{"type":"session.start","input_rate":16000,"output_rate":24000` + tt.field + `}`)
 			if got := st.fake.Accept(t).setup.Instructions; got != tt.want {

@@ -16,9 +16,9 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
 
-	"voicegw/internal/mark"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -108,7 +108,7 @@ func begin(t *testing.T, tr *Traces, o session.Opening) *talk {
 	o.Came, o.Started, o.Known, o.Begun = epoch.Add(-time.Second), epoch.Add(-300*time.Millisecond), epoch.Add(-200*time.Millisecond), epoch
 	caps := transport.Capabilities{SpeechEvents: true, Truncate: true, Cancel: true, RespondNeeded: true, ToolsOff: true, History: transport.HistoryItems}
 	k := &talk{t: t, now: epoch, followed: tr.Voice(o)}
-	k.state = orchestrator.NewState(caps, orchestrator.NewRules(orchestrator.Policy{Relink: true, NudgeAfter: 10 * time.Second}), toolbox(t), mark.New(), epoch)
+	k.state = orchestrator.NewState(caps, orchestrator.NewRules(orchestrator.Policy{Relink: true, NudgeAfter: 10 * time.Second}), toolbox(t), prompts.NewMark(), epoch)
 	k.does(0, orchestrator.Began{})
 	return k
 }

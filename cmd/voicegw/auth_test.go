@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"voicegw/auth"
-	"voicegw/auth/apikey"
 	"voicegw/config"
 	"voicegw/config/setting"
 )
@@ -13,7 +12,7 @@ import (
 // configuration; everybody else has none.
 func TestLimitsOfPrincipals(t *testing.T) {
 	t.Parallel()
-	key := apikey.New()
+	key := auth.NewAPIKey()
 	cfg := config.Default()
 	cfg.Auth.Keys["web"] = &config.AuthKey{ID: key.ID(), SHA256: key.Hash().String(), Scopes: []string{"voice"}, Limits: config.AuthLimits{Sessions: 3, CostPerDay: 1.5}}
 	cfg.Auth.JWT["idp"] = &config.AuthIssuer{

@@ -7,8 +7,8 @@ import (
 	"voicegw/chat"
 	"voicegw/chat/completions"
 	"voicegw/config"
-	"voicegw/internal/mark"
 	"voicegw/orchestrator/execute"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -79,7 +79,7 @@ func (s *server) newChat(executor *execute.Executor) (*chat.Agent, error) {
 	return chat.New(chat.Options{
 		Model: &s.models.text, Executor: executor, Conversations: s.caps.store.Conversations(), Approvals: s.caps.store.Approvals(), Answers: s.caps.store.Answers(), Jobs: s.jobs, Persona: chat.Persona{Name: cfg.Agent.Name, Instructions: cfg.Agent.Instructions}, Personas: s.agents.persona, Vision: vision(cfg, options.Model),
 		Tools: s.tools.Snapshot, Live: s.live,
-		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own mark.Mark, timeZone string) string {
+		Instructions: func(p *chat.Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 			return instructions(cfg, spec.ModeText, p.Instructions, p.Budget.Or(budget(cfg.AgentBudget().Text)), tools, own, timeZone)
 		},
 		Rules: textRules(cfg),

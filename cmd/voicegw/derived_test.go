@@ -18,7 +18,7 @@ import (
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
-	"voicegw/auth/apikey"
+	"voicegw/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
@@ -76,7 +76,7 @@ func TestDerivedAccessEndsWithItsKey(t *testing.T) {
 	t.Parallel()
 	nats := startNATS(t, &natsserver.Options{Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
-	admin := apikey.New()
+	admin := auth.NewAPIKey()
 	adminsKey := fmt.Sprintf("auth:\n  keys:\n    admin: {id: %q, sha256: %q, scopes: [admin]}\n", admin.ID(), admin.Hash())
 	write := func(operator string, keys string) {
 		t.Helper()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/auth/apikey"
+	"voicegw/auth"
 	"voicegw/config"
 )
 
@@ -34,7 +34,7 @@ type keysHashFlags struct{ keyFlags }
 
 // Run makes a key.
 func (flags keysNewFlags) Run(p Process, _ *kong.Context) error {
-	key := apikey.New()
+	key := auth.NewAPIKey()
 	settings, err := flags.settings(key)
 	if err != nil {
 		return usage(err)
@@ -52,7 +52,7 @@ func (flags keysHashFlags) Run(p Process, _ *kong.Context) error {
 	if err != nil {
 		return fmt.Errorf("the key cannot be read: %w", err)
 	}
-	key, err := apikey.Parse(strings.TrimSpace(string(text)))
+	key, err := auth.ParseAPIKey(strings.TrimSpace(string(text)))
 	if err != nil {
 		return usage(err)
 	}
@@ -64,7 +64,7 @@ func (flags keysHashFlags) Run(p Process, _ *kong.Context) error {
 }
 
 // settings returns the settings of a key as YAML, after they have been checked as those of a file.
-func (flags keyFlags) settings(key apikey.Key) (string, error) {
+func (flags keyFlags) settings(key auth.APIKey) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "auth:\n  keys:\n    %s:\n      id: %q\n      sha256: %q\n      scopes: [%s]\n", flags.Name, key.ID(), key.Hash(), strings.Join(flags.Scopes, ", "))
 	for _, optional := range []struct{ name, value string }{{"user", flags.User}, {"owner", flags.Owner}, {"expires", flags.Expires}} {

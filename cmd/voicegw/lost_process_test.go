@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"voicegw/internal/operatorkey"
+	"voicegw/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 	"voicegw/registry/registrytest"
@@ -37,7 +37,7 @@ func TestALostSessionEndsAfterARestart(t *testing.T) {
 	first.kill()
 
 	second := serve()
-	key, err := operatorkey.Read(dir)
+	key, err := auth.ReadOperatorKey(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

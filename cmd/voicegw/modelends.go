@@ -8,8 +8,8 @@ import (
 	imagegenai "voicegw/backends/image/genai"
 	imageopenai "voicegw/backends/image/openai"
 	"voicegw/config"
-	"voicegw/internal/modelend"
 	"voicegw/session"
+	"voicegw/transport"
 )
 
 // modelInUse is a model that this gateway uses, and the setting that names it.
@@ -40,7 +40,7 @@ func modelsInUse(cfg *config.Config, providers []session.Provider, sim *simulato
 // warnOfEnds warns of models whose end has been announced.
 func warnOfEnds(logger *slog.Logger, models []modelInUse, now time.Time) {
 	for _, m := range models {
-		end, announced := modelend.Of(m.model)
+		end, announced := transport.EndOfModel(m.model)
 		if !announced {
 			continue
 		}

@@ -8,8 +8,8 @@ import (
 
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/internal/modelend"
 	"voicegw/session"
+	"voicegw/transport"
 )
 
 // TestEndsAreWarnedOf: each kind of model that is configured and has an announced end is
@@ -56,7 +56,7 @@ func TestNoDefaultHasAnAnnouncedEnd(t *testing.T) {
 		models := modelsInUse(cfg, []session.Provider{{Name: provider, Model: model}}, nil)
 		seen := 0
 		for _, m := range models {
-			if end, announced := modelend.Of(m.model); announced {
+			if end, announced := transport.EndOfModel(m.model); announced {
 				t.Errorf("%s is %s, which ends on %s", m.setting, m.model, end.Date)
 			}
 			if m.model != "" {

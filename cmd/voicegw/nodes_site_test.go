@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"voicegw/internal/operatorkey"
+	"voicegw/auth"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 )
@@ -157,7 +157,7 @@ type listed struct {
 // sessions asks a gateway for the sessions of all.
 func (s *site) sessions(i int) (list []listed, err error) {
 	n := s.gateways[i]
-	key, err := operatorkey.Read(n.dir)
+	key, err := auth.ReadOperatorKey(n.dir)
 	if err != nil {
 		return nil, err
 	}

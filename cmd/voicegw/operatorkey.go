@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"net/url"
 
+	"voicegw/auth"
 	"voicegw/config"
-	"voicegw/internal/operatorkey"
 	"voicegw/internal/origin"
 )
 
@@ -26,7 +26,7 @@ func (p Process) localKey(base string, cfg *config.Config) (string, error) {
 	if err != nil || dir == "" {
 		return "", nil // without the folder there is no key
 	}
-	key, err := operatorkey.Read(dir)
+	key, err := auth.ReadOperatorKey(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -43,5 +43,5 @@ func (s *server) operatorsKey(cfg *config.Config) (string, error) {
 		s.logger.Warn("nobody can use the endpoints for operators: there is no api_key, and no data folder to keep one in")
 		return "", nil
 	}
-	return operatorkey.Own(s.dataDir)
+	return auth.OwnOperatorKey(s.dataDir)
 }

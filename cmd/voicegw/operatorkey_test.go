@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/auth"
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/internal/operatorkey"
 )
 
 // TestLocalKeyIsForThisMachine: what the data folder holds is shown to nobody else, whatever
@@ -17,7 +17,7 @@ import (
 func TestLocalKeyIsForThisMachine(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir = setting.Path(t.TempDir())
-	key, err := operatorkey.Own(string(cfg.DataDir))
+	key, err := auth.OwnOperatorKey(string(cfg.DataDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +84,12 @@ func TestTheKeyOfTheFirstStart(t *testing.T) {
 // TestABrokenKeyKeepsItFromStarting: with words that say which file.
 func TestABrokenKeyKeepsItFromStarting(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, operatorkey.File), []byte("half"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, auth.OperatorKeyFile), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, err console
 	code := Run(t.Context(), Process{Args: []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--log-format", "json"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err})
-	if code != exitFailure || !strings.Contains(err.String(), operatorkey.File) || !strings.Contains(err.String(), "remove it") {
+	if code != exitFailure || !strings.Contains(err.String(), auth.OperatorKeyFile) || !strings.Contains(err.String(), "remove it") {
 		t.Errorf("%d %s", code, err.String())
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"voicegw/config"
-	"voicegw/internal/mark"
+	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -51,7 +51,7 @@ func TestVoiceInstructions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := instructions(cfg, spec.ModeVoice, cfg.Agent.Instructions, budget(cfg.AgentBudget().Voice), tools.Snapshot(), mark.New(), "")
+	text := instructions(cfg, spec.ModeVoice, cfg.Agent.Instructions, budget(cfg.AgentBudget().Voice), tools.Snapshot(), prompts.NewMark(), "")
 	for _, want := range []string{
 		"bicycle shop", tools.Snapshot().Version(), "**kb_search** (retrieval): Searches", "**describe_tool** (utility)", "begins with [voicegw:", "**end_voice_session**",
 	} {

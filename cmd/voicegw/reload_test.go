@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/auth/apikey"
+	"voicegw/auth"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
 )
 
 // settingsOf writes a configuration that knows some keys, and perhaps more.
-func settingsOf(t *testing.T, file, more string, keys ...apikey.Key) {
+func settingsOf(t *testing.T, file, more string, keys ...auth.APIKey) {
 	t.Helper()
 	text := more + "auth:\n  keys:\n"
 	for _, key := range keys {
@@ -38,10 +38,10 @@ func settingsOf(t *testing.T, file, more string, keys ...apikey.Key) {
 func TestReload(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
-	kept, revoked, late := apikey.New(), apikey.New(), apikey.New()
+	kept, revoked, late := auth.NewAPIKey(), auth.NewAPIKey(), auth.NewAPIKey()
 	settingsOf(t, file, "", kept, revoked)
 	r := start(t, "--config", file)
-	opens := func(key apikey.Key) *protocol.Conn {
+	opens := func(key auth.APIKey) *protocol.Conn {
 		t.Helper()
 		conn, err := protocol.Dial(t.Context(), "ws://"+r.addr+"/v1/voice", protocol.DialOptions{Header: http.Header{"Authorization": {"Bearer " + key.Reveal()}}})
 		if err != nil {
@@ -291,7 +291,7 @@ func TestReloadKeepsTheLastCredential(t *testing.T) {
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "voicegw.yaml")
-	key := apikey.New()
+	key := auth.NewAPIKey()
 	settingsOf(t, file, "", key)
 	r := start(t, "--config", file, "--set", "limits.exempt_loopback=true")
 	ctx, stop := context.WithCancel(t.Context())

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/auth"
 	"voicegw/config"
 	"voicegw/config/setting"
-	"voicegw/internal/operatorkey"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
@@ -57,7 +57,7 @@ type running struct {
 // key is the one that operators show to it.
 func (r *running) key() string {
 	r.t.Helper()
-	key, err := operatorkey.Read(r.dataDir)
+	key, err := auth.ReadOperatorKey(r.dataDir)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"voicegw/audio"
-	"voicegw/internal/operatorkey"
+	"voicegw/auth"
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/testutil"
@@ -97,7 +97,7 @@ func TestScripts(t *testing.T) {
 // checkFolders looks for secrets in the data folders of a script: those with a key.
 func checkFolders(t *testing.T, dir string) {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Name() == operatorkey.File {
+		if err == nil && entry.Name() == auth.OperatorKeyFile {
 			secrettest.CheckFolder(t, filepath.Dir(path))
 		}
 		return err

@@ -11,7 +11,6 @@ import (
 	"voicegw/cost"
 	"voicegw/gateway"
 	"voicegw/internal/bounded"
-	"voicegw/internal/mark"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/zone"
 	"voicegw/orchestrator/execute"
@@ -87,7 +86,7 @@ func voices(cfg *config.Config) map[string]string {
 // instructions composes the system text of one mode for an agent's playbook and budget, with the tools of
 // a snapshot, and the date in the user's time zone (that of the calendar if the user's is not known). It
 // may be called concurrently.
-func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own mark.Mark, timeZone string) string {
+func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
 		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(), Now: time.Now().In(zone.Or(timeZone, zone.Or(cfg.Calendar.TimeZone, time.UTC))),
@@ -136,7 +135,7 @@ func (s *server) sessionOptions(executor *execute.Executor) session.Options {
 		Agents:      s.agents,
 		Tools:       s.tools.Snapshot,
 		Live:        s.live,
-		Instructions: func(a *session.Agent, tools *registry.Snapshot, own mark.Mark, timeZone string) string {
+		Instructions: func(a *session.Agent, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 			return instructions(cfg, spec.ModeVoice, a.Instructions, a.Budget.Or(budget(cfg.AgentBudget().Voice)), tools, own, timeZone)
 		},
 		Blocked:   s.caps.blocked,

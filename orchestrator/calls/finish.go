@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"voicegw/orchestrator/policy"
-	"voicegw/prompts/approval"
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -193,9 +192,9 @@ func (c *Calls) overtaken(k *call) registry.Envelope {
 	words := toolerror.Overtaken(k.tool)
 	switch first := c.find(k.into); {
 	case k.state == asking:
-		words = approval.OvertakenQuestion(k.tool)
+		words = toolerror.OvertakenQuestion(k.tool)
 	case k.approval != nil || first != nil && first.put():
-		words = approval.Overtaken()
+		words = toolerror.OvertakenApproved()
 	}
 	e := registry.NewError(registry.ErrorConflict, words)
 	e.PartialSideEffects = k.prepared != nil && k.state != asking && k.prepared.Tool().SideEffects == spec.SideEffectsWrites

@@ -3,7 +3,6 @@ package calls
 import (
 	"encoding/json"
 
-	"voicegw/prompts/approval"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/toolname"
@@ -53,7 +52,7 @@ func (c *Calls) Nested(in Nested) []Action {
 	case p.Tool().ByClient() || in.Tool == toolname.AgentSwitch:
 		do.Refused = refused(p, registry.ErrorPermanent, toolerror.NotByTools(in.Tool))
 	case k.approval == nil && c.book.Confirms(p):
-		do.Refused = refused(p, registry.ErrorConfirmationRequired, approval.NeededWithin(in.Tool, in.Caller))
+		do.Refused = refused(p, registry.ErrorConfirmationRequired, toolerror.ApprovalNeededWithin(in.Tool, in.Caller))
 	}
 	if do.Refused != nil {
 		do.Refused.Meta.DurationMS = 0

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"voicegw/prompts"
-	"voicegw/prompts/approval"
 	"voicegw/prompts/toolerror"
 
 	"voicegw/audit"
@@ -56,7 +55,7 @@ func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	k.prepares(p)
 	c.open = append(c.open, k)
 	if c.rules.MaxQuestions > 0 && waiting >= c.rules.MaxQuestions {
-		full := registry.NewError(registry.ErrorRateLimit, approval.TooManyQuestions())
+		full := registry.NewError(registry.ErrorRateLimit, toolerror.TooManyQuestions())
 		full.Retryable = false
 		return c.finish(k.id, c.book.Refuse(k.tool, full))
 	}
@@ -175,7 +174,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 		}
 		do := []Action{Refused{Why: RefusedStore, Known: true}}
 		if spoken != nil {
-			do = append(do, c.refuse(*spoken, registry.NewError(registry.ErrorTransient, approval.AnswerNotRecorded()))...)
+			do = append(do, c.refuse(*spoken, registry.NewError(registry.ErrorTransient, toolerror.AnswerNotRecorded()))...)
 		}
 		return do
 	}
@@ -204,7 +203,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 	if spoken == nil {
 		return do
 	}
-	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent, approval.NotGiven(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
+	env := c.book.Refuse(q.tool, registry.NewError(registry.ErrorPermanent, toolerror.ApprovalNotGiven(OutcomeNotice(q.tool, q.question.reference, in.Outcome))))
 	return append(do, c.answer(spoken, env, false))
 }
 
@@ -255,7 +254,7 @@ func (c *Calls) approve(at time.Time, k call, a Approved) []Action {
 		return c.queue(at, k, a.Prepared)
 	case a.Asked != "":
 		k.args = a.Args
-		return c.refuse(k, registry.NewError(registry.ErrorConflict, approval.ToolChanged(a.Tool, a.Asked, c.version(a.Tool))))
+		return c.refuse(k, registry.NewError(registry.ErrorConflict, toolerror.ToolChanged(a.Tool, a.Asked, c.version(a.Tool))))
 	}
 	c.move(&k, running)
 	k.args = a.Args
@@ -291,14 +290,14 @@ func (c *Calls) confirmAction(k call, spokenAt time.Time) []Action {
 	reference, _ := args.Value("reference").(string)
 	approved, said := args.Value("approved").(bool)
 	if reference == "" || !said {
-		return refuse(registry.ErrorValidation, approval.ConfirmActionArguments())
+		return refuse(registry.ErrorValidation, toolerror.ConfirmActionArguments())
 	}
 	q := c.first(func(o *call) bool { return o.put() && o.question.reference == reference })
 	switch {
 	case q == nil || q.state == resolving:
-		return refuse(registry.ErrorNotFound, approval.NoSuchQuestion())
+		return refuse(registry.ErrorNotFound, toolerror.NoSuchQuestion())
 	case approved && !q.question.putAt.Before(spokenAt):
-		return refuse(registry.ErrorConfirmationRequired, approval.UserHasNotSpoken())
+		return refuse(registry.ErrorConfirmationRequired, toolerror.UserHasNotSpoken())
 	}
 	c.move(q, resolving)
 	c.move(&k, joined)

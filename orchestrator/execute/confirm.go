@@ -12,7 +12,6 @@ import (
 	"voicegw/internal/secretwatch"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls"
-	"voicegw/prompts/approval"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -235,7 +234,7 @@ func (e *Executor) RunStored(ctx context.Context, call string, tools *registry.S
 		return *refused, nil
 	}
 	if p.Tool().Version != c.ToolVersion || string(p.Args()) != string(c.Args) {
-		return p.Refuse(registry.NewError(registry.ErrorConflict, approval.ToolChanged(c.Tool, c.ToolVersion, p.Tool().Version))), p
+		return p.Refuse(registry.NewError(registry.ErrorConflict, toolerror.ToolChanged(c.Tool, c.ToolVersion, p.Tool().Version))), p
 	}
 	session := registry.Session{
 		ID: c.Session, UserID: c.User, ConversationID: c.Conversation, Agent: c.Agent, Vouched: c.Vouched, Scopes: c.Scopes, Mode: p.Mode(), Turn: c.Turn, Now: time.Now().UTC(), TimeZone: c.TimeZone,

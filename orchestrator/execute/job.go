@@ -8,8 +8,8 @@ import (
 
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/policy"
+	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
-	"voicegw/prompts/working"
 	"voicegw/registry"
 	"voicegw/store"
 )
@@ -103,7 +103,7 @@ func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) regis
 	case err == nil:
 		return jobNow(stored, j)
 	case errors.Is(err, store.ErrUnknown): // it ended so long ago that the store has dropped it
-		stored.Data, _ = json.Marshal(jobAnswer{Job: stored.Meta.Job, State: "ended", Message: working.JobForgotten})
+		stored.Data, _ = json.Marshal(jobAnswer{Job: stored.Meta.Job, State: "ended", Message: prompts.JobForgotten})
 	default:
 		e.opts.Logger.Warn("a job cannot be read", "tool", stored.Meta.Tool, "job", stored.Meta.Job, "error", err)
 		stored.Fail(registry.NewError(registry.ErrorTransient, toolerror.JobUnread()))
@@ -113,7 +113,7 @@ func (e *Executor) repeated(ctx context.Context, stored registry.Envelope) regis
 
 // jobNow makes a repeated answer that of the job as it is now: its result if it has ended.
 func jobNow(env registry.Envelope, j store.Job) registry.Envelope {
-	answer := jobAnswer{Job: j.ID, State: string(j.State), Progress: j.Progress, Message: working.JobUnderWay}
+	answer := jobAnswer{Job: j.ID, State: string(j.State), Progress: j.Progress, Message: prompts.JobUnderWay}
 	switch j.State {
 	case store.JobDone, store.JobFailed:
 		var result registry.Envelope
@@ -121,9 +121,9 @@ func jobNow(env registry.Envelope, j store.Job) registry.Envelope {
 			result.Meta = env.Meta
 			return result
 		}
-		answer.Message = working.JobForgotten
+		answer.Message = prompts.JobForgotten
 	case store.JobCancelled:
-		answer.Message = working.JobCancelled
+		answer.Message = prompts.JobCancelled
 	case store.JobWaiting, store.JobRunning:
 	}
 	env.Data, _ = json.Marshal(answer) // texts, a time and a finite number: it cannot fail

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/prompts/approval"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/toolname"
 )
@@ -17,9 +17,9 @@ const ConfirmAction = toolname.ConfirmAction
 // must approve. spoken means that the user may agree aloud.
 func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
 	tool := p.Tool().ToolID
-	words := approval.Needed(tool)
+	words := toolerror.ApprovalNeeded(tool)
 	if spoken {
-		words = approval.NeededAloud(tool, ConfirmAction, reference)
+		words = toolerror.ApprovalNeededAloud(tool, ConfirmAction, reference)
 	}
 	e := registry.NewError(registry.ErrorConfirmationRequired, words)
 	e.Details, _ = json.Marshal(map[string]string{"reference": reference}) // only strings: it cannot fail
@@ -32,5 +32,5 @@ func Question(p *registry.Prepared, token, reference string, expires time.Time, 
 
 // NotAsked returns the answer to a call whose question could not be recorded.
 func NotAsked(p *registry.Prepared) registry.Envelope {
-	return p.Refuse(registry.NewError(registry.ErrorTransient, approval.CouldNotAsk()))
+	return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.CouldNotAskForApproval()))
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/config/defaults"
-	"voicegw/prompts/approval"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 )
 
@@ -54,9 +54,9 @@ func (b *Book) AskedEnough(tool string, asking []string) *registry.Error {
 	most := b.rules.Questions.withDefaults()
 	switch {
 	case total >= most.Total:
-		return registry.NewError(registry.ErrorBudgetExceeded, approval.AskedTooOften(total, tool))
+		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.ApprovalAskedTooOften(total, tool))
 	case over >= most.PerTool && lately:
-		return registry.NewError(registry.ErrorBudgetExceeded, approval.AskedTooOftenAbout(over, tool))
+		return registry.NewError(registry.ErrorBudgetExceeded, toolerror.ApprovalAskedTooOftenAbout(over, tool))
 	default:
 		return nil
 	}

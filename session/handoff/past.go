@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/conversation"
-	"voicegw/internal/mark"
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
@@ -41,7 +40,7 @@ func pastTool(a orchestrator.ToolEnded) transport.PastTool {
 // user said, what they heard, and each call with its answer; empty for a nil Story. own is the mark
 // before the gateway's own words, which is removed from everybody else's. Words that still sound
 // count as heard, because the user will have heard them.
-func (y *Story) Past(own mark.Mark, lasted time.Duration) []transport.Past {
+func (y *Story) Past(own prompts.Mark, lasted time.Duration) []transport.Past {
 	if y == nil {
 		return nil
 	}
@@ -80,7 +79,7 @@ func entriesOf(said []*saying) (entries []conversation.Entry) {
 }
 
 // past returns one saying as a model is told it.
-func (s *saying) past(own mark.Mark) (past []transport.Past) {
+func (s *saying) past(own prompts.Mark) (past []transport.Past) {
 	one := *s
 	one.cutText()
 	for _, t := range one.tools {

@@ -12,9 +12,9 @@ import (
 
 	"voicegw/conversation"
 	"voicegw/cost"
-	"voicegw/internal/mark"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
+	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/transport"
@@ -112,7 +112,7 @@ func TestStoryHasWhatThePageTold(t *testing.T) {
 	if diff := cmp.Diff([]string{`1 1 user "What do"`, `2 0 context "order 42 (reference ABC234)"`}, l.lines()); diff != "" {
 		t.Error(diff)
 	}
-	own := mark.New()
+	own := prompts.NewMark()
 	past := l.Past(own, time.Second)
 	if len(past) != 2 {
 		t.Fatalf("the model is told %v", past)

@@ -1,4 +1,4 @@
-package modelend
+package transport
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestOf(t *testing.T) {
 		"publishers/google/models/imagen-4.0-generate-001": "2026-06-24", "imagen-4.0-fast-generate-001": "2026-06-24",
 		"gemini-3.8-live": "", "gemini-3.1-flash-live-preview": "", "my-deployment": "", "": "",
 	} {
-		end, known := Of(model)
+		end, known := EndOfModel(model)
 		if known != (want != "") || end.Date != want {
 			t.Errorf("%q ends on %q, want %q", model, end.Date, want)
 		}
@@ -24,18 +24,18 @@ func TestOf(t *testing.T) {
 // TestRowsAreWhole: each row has a day, a source, and a successor that has no announced
 // end itself.
 func TestRowsAreWhole(t *testing.T) {
-	for _, r := range rows {
+	for _, r := range modelEnds {
 		if _, err := time.Parse(time.DateOnly, r.Date); err != nil || r.Source == "" || r.Successor == "" {
-			t.Errorf("%s: %+v, %v", r.names, r.End, err)
+			t.Errorf("%s: %+v, %v", r.names, r.ModelEnd, err)
 		}
-		if end, known := Of(r.Successor); known {
+		if end, known := EndOfModel(r.Successor); known {
 			t.Errorf("%s: its successor %s ends on %s", r.names, r.Successor, end.Date)
 		}
 	}
 }
 
 func TestPast(t *testing.T) {
-	end := End{Date: "2027-01-20"}
+	end := ModelEnd{Date: "2027-01-20"}
 	if end.Past(time.Date(2027, 1, 19, 23, 59, 59, 0, time.UTC)) || !end.Past(time.Date(2027, 1, 20, 0, 0, 0, 0, time.UTC)) {
 		t.Error("the end is not on its day")
 	}

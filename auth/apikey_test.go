@@ -1,4 +1,4 @@
-package apikey
+package auth
 
 import (
 	"crypto/sha256"
@@ -8,19 +8,13 @@ import (
 	"testing"
 )
 
-// aKey is an API key.
-const (
-	aSecret = "q1vXH0c9y2bA7eLkPZ5sTnRwUjMdGfKoIxCuV8B4N6g"
-	aKey    = "vgk_0123abcd_" + aSecret
-)
-
 // TestKeys: one that was made is read again; what is not exactly of that form is no key, and what
 // could be guessed is invalid, too.
 func TestKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for range 100 {
-		k := New()
-		again, err := Parse(k.Reveal())
+		k := NewAPIKey()
+		again, err := ParseAPIKey(k.Reveal())
 		if err != nil || again != k || seen[k.ID()] || len(k.Reveal()) != 56 {
 			t.Fatalf("%v is read as %v, %v", k, again, err)
 		}
@@ -29,13 +23,13 @@ func TestKeys(t *testing.T) {
 		if k.Hash().String() != hex.EncodeToString(sum[:]) {
 			t.Errorf("%s: its hash is %s", k, k.Hash())
 		}
-		for _, printed := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k), fmt.Sprintf("%s", []Key{k})} {
+		for _, printed := range []string{fmt.Sprint(k), fmt.Sprintf("%+v", k), fmt.Sprintf("%#v", k), fmt.Sprintf("%q", k), fmt.Sprintf("%s", []APIKey{k})} {
 			if strings.Contains(printed, k.Reveal()[13:]) {
 				t.Errorf("it is printed: %s", printed)
 			}
 		}
 	}
-	if k, err := Parse(aKey); err != nil || k.ID() != "0123abcd" {
+	if k, err := ParseAPIKey(aKey); err != nil || k.ID() != "0123abcd" {
 		t.Errorf("%v, %v", k, err)
 	}
 	for name, text := range map[string]string{
@@ -59,7 +53,7 @@ func TestKeys(t *testing.T) {
 		"a password, often":       "vgk_0123abcd_" + strings.Repeat("Passw0rd", 6)[:42] + "A",
 		"letters that look alike": strings.Replace(aKey, "e", "е", 1),
 	} {
-		if k, err := Parse(text); err == nil || k != (Key{}) || strings.Contains(err.Error(), aSecret[:20]) {
+		if k, err := ParseAPIKey(text); err == nil || k != (APIKey{}) || strings.Contains(err.Error(), aSecret[:20]) {
 			t.Errorf("%s: %v, %v", name, k, err)
 		}
 	}
@@ -67,14 +61,14 @@ func TestKeys(t *testing.T) {
 
 // TestHashes: 64 digits and nothing else.
 func TestHashes(t *testing.T) {
-	h := New().Hash()
+	h := NewAPIKey().Hash()
 	for _, text := range []string{h.String(), strings.ToUpper(h.String())} {
-		if again, err := ParseHash(text); err != nil || again != h {
+		if again, err := ParseKeyHash(text); err != nil || again != h {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	for _, text := range []string{"", h.String()[1:], h.String() + "00", h.String()[:63] + "g", "sha256:" + h.String()} {
-		if _, err := ParseHash(text); err == nil {
+		if _, err := ParseKeyHash(text); err == nil {
 			t.Errorf("%q is a hash", text)
 		}
 	}
@@ -86,14 +80,14 @@ func FuzzParse(f *testing.F) {
 	f.Add("vgk_0123abcd_" + strings.Repeat("A", 43))
 	f.Add("vgk__")
 	f.Fuzz(func(t *testing.T, text string) {
-		k, err := Parse(text)
+		k, err := ParseAPIKey(text)
 		if err != nil {
 			if strings.Contains(err.Error(), text) && len(text) > 8 {
 				t.Errorf("the error repeats %q", text)
 			}
 			return
 		}
-		if k.Reveal() != text || len(text) != 56 || !ValidID(k.ID()) || strings.Contains(k.String(), text[13:]) {
+		if k.Reveal() != text || len(text) != 56 || !ValidKeyID(k.ID()) || strings.Contains(k.String(), text[13:]) {
 			t.Errorf("%q is read as %v", text, k)
 		}
 	})

@@ -1,7 +1,4 @@
-// Package operatorkey is the key for operators that a gateway makes itself where none is
-// configured: a file in its data folder, which the gateway and the commands of the same user
-// read.
-package operatorkey
+package auth
 
 import (
 	"crypto/rand"
@@ -18,8 +15,8 @@ import (
 	"voicegw/internal/secretwatch"
 )
 
-// File is the name of the key's file in the data folder.
-const File = "operators.key"
+// OperatorKeyFile is the name of the key's file in the data folder.
+const OperatorKeyFile = "operators.key"
 
 // size is how much chance is in the key, in bytes.
 const size = 32
@@ -27,15 +24,15 @@ const size = 32
 // form is what the file holds.
 var form = regexp.MustCompile(`^([0-9a-f]{64})\n?$`)
 
-// ErrUnusable is wrapped where the file is there and cannot be used.
-var ErrUnusable = errors.New("the operators' key cannot be used")
+// ErrOperatorKeyUnusable is wrapped where the file is there and cannot be used.
+var ErrOperatorKeyUnusable = errors.New("the operators' key cannot be used")
 
-// Read reads the key of a data folder. The error wraps fs.ErrNotExist if the file is missing,
-// or ErrUnusable. No error holds the key.
-func Read(dir string) (string, error) {
-	name := filepath.Join(dir, File)
+// ReadOperatorKey reads the key of a data folder. The error wraps fs.ErrNotExist if the file is missing,
+// or ErrOperatorKeyUnusable. No error holds the key.
+func ReadOperatorKey(dir string) (string, error) {
+	name := filepath.Join(dir, OperatorKeyFile)
 	refuse := func(format string, args ...any) (string, error) {
-		return "", fmt.Errorf("%w: %s %w", ErrUnusable, name, fmt.Errorf(format, args...))
+		return "", fmt.Errorf("%w: %s %w", ErrOperatorKeyUnusable, name, fmt.Errorf(format, args...))
 	}
 	// What is not a plain file is not opened: a pipe would wait for ever.
 	switch info, err := os.Lstat(name); {
@@ -72,18 +69,18 @@ func bare(err error) error {
 	return err
 }
 
-// Own returns the key of a data folder, and makes it if the file is missing. Of several
+// OwnOperatorKey returns the key of a data folder, and makes it if the file is missing. Of several
 // processes that make it at once one wins, and all return that one's. The key is on the disk
 // when it returns.
-func Own(dir string) (string, error) {
-	key, err := Read(dir)
+func OwnOperatorKey(dir string) (string, error) {
+	key, err := ReadOperatorKey(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
 	if err := makeKey(dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("%w: %s cannot be made: %w; configure an api_key, or make the data folder writable", ErrUnusable, filepath.Join(dir, File), err)
+		return "", fmt.Errorf("%w: %s cannot be made: %w; configure an api_key, or make the data folder writable", ErrOperatorKeyUnusable, filepath.Join(dir, OperatorKeyFile), err)
 	}
-	return Read(dir)
+	return ReadOperatorKey(dir)
 }
 
 // makeKey writes a new key. The file is complete when it gets its name, and takes nobody
@@ -97,7 +94,7 @@ func makeKey(dir string) (err error) {
 	key := hex.EncodeToString(raw)
 	secretwatch.Made(secretwatch.OperatorsKey, key)
 	// Its mode is 0600, whatever the umask.
-	f, err := os.CreateTemp(dir, File+".*")
+	f, err := os.CreateTemp(dir, OperatorKeyFile+".*")
 	if err != nil {
 		return err
 	}
@@ -106,7 +103,7 @@ func makeKey(dir string) (err error) {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(f.Name(), filepath.Join(dir, File)); err != nil {
+	if err := os.Link(f.Name(), filepath.Join(dir, OperatorKeyFile)); err != nil {
 		return err
 	}
 	return syncFolder(dir)

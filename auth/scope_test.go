@@ -1,4 +1,4 @@
-package scope
+package auth
 
 import (
 	"strings"
@@ -7,21 +7,21 @@ import (
 
 // TestScopesHaveNames: each scope has one name, by which it is found again.
 func TestScopesHaveNames(t *testing.T) {
-	all := All.Names()
+	all := AllScopes.Names()
 	if len(all) != len(inOrder) {
 		t.Fatalf("%v, want %v", all, inOrder)
 	}
 	for _, name := range all {
-		one, err := ParseAll([]string{name})
+		one, err := ParseScopes([]string{name})
 		if err != nil || one.String() != name {
 			t.Errorf("%s is parsed as %q, %v", name, one, err)
 		}
 	}
-	if set, err := ParseAll([]string{"chat", "voice", "chat"}); err != nil || set != Voice|Chat || set.String() != "voice chat" {
+	if set, err := ParseScopes([]string{"chat", "voice", "chat"}); err != nil || set != ScopeVoice|ScopeChat || set.String() != "voice chat" {
 		t.Errorf("%q, %v", set, err)
 	}
 	for _, wrong := range []string{"", "Voice", "voices", "*", "admin " + strings.Repeat("x", 99)} {
-		if set, err := ParseAll([]string{"voice", wrong}); err == nil || set != 0 || !strings.Contains(err.Error(), "metrics") || len(err.Error()) > 200 {
+		if set, err := ParseScopes([]string{"voice", wrong}); err == nil || set != 0 || !strings.Contains(err.Error(), "metrics") || len(err.Error()) > 200 {
 			t.Errorf("%.20q: %q, %v", wrong, set, err)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package scope names what a principal may do at a gateway: a small set of scopes, and grants that say
-// which tools it has and what they may read for it. Its functions may be called concurrently.
-package scope
+package auth
 
 import (
 	"fmt"
@@ -8,31 +6,31 @@ import (
 	"strings"
 )
 
-// Set is a set of scopes. The zero Set is empty.
-type Set uint8
+// Scopes is a set of scopes. The zero Scopes is empty.
+type Scopes uint8
 
 // The scopes. docs/authentication.md says what each of them opens.
 const (
-	Voice   Set = 1 << iota // speak
-	Chat                    // write
-	Tickets                 // make tickets for any user, and name the user of a message
-	Inspect                 // look inside sessions and conversations
-	Confirm                 // answer confirmations
-	Admin                   // everything
-	Metrics                 // read the metrics
+	ScopeVoice   Scopes = 1 << iota // speak
+	ScopeChat                       // write
+	ScopeTickets                    // make tickets for any user, and name the user of a message
+	ScopeInspect                    // look inside sessions and conversations
+	ScopeConfirm                    // answer confirmations
+	ScopeAdmin                      // everything
+	ScopeMetrics                    // read the metrics
 )
 
-// All has each scope.
-const All = Metrics<<1 - 1
+// AllScopes has each scope.
+const AllScopes = ScopeMetrics<<1 - 1
 
 // inOrder has the names of the scopes, in the order of their bits.
 var inOrder = []string{"voice", "chat", "tickets", "inspect", "confirm", "admin", "metrics"}
 
-// Names returns the names of all scopes.
-func Names() []string { return append([]string(nil), inOrder...) }
+// ScopeNames returns the names of all scopes.
+func ScopeNames() []string { return append([]string(nil), inOrder...) }
 
-// Parse returns the scope with that name; ok is false if no scope has it.
-func Parse(name string) (scope Set, ok bool) {
+// ParseScope returns the scope with that name; ok is false if no scope has it.
+func ParseScope(name string) (scope Scopes, ok bool) {
 	for i, known := range inOrder {
 		if name == known {
 			return 1 << i, true
@@ -41,12 +39,12 @@ func Parse(name string) (scope Set, ok bool) {
 	return 0, false
 }
 
-// ParseAll returns the set of the named scopes. The error names the first one that does not
+// ParseScopes returns the set of the named scopes. The error names the first one that does not
 // exist, and those that do.
-func ParseAll(names []string) (Set, error) {
-	var set Set
+func ParseScopes(names []string) (Scopes, error) {
+	var set Scopes
 	for _, name := range names {
-		scope, ok := Parse(name)
+		scope, ok := ParseScope(name)
 		if !ok {
 			return 0, fmt.Errorf("there is no scope %.40q; there are %s", name, strings.Join(inOrder, ", "))
 		}
@@ -79,7 +77,7 @@ func alphanumeric(r rune) bool {
 
 // ParseAccess returns what a list of scopes opens, and its grants. The error names the first word that
 // is neither, or says that there are too many grants.
-func ParseAccess(words []string) (scopes Set, grants []string, err error) {
+func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
 	var names []string
 	for _, word := range words {
 		switch {
@@ -92,14 +90,14 @@ func ParseAccess(words []string) (scopes Set, grants []string, err error) {
 	if len(grants) > MostGrants {
 		return 0, nil, fmt.Errorf("it has %d scopes for tools; at most %d are taken", len(grants), MostGrants)
 	}
-	if scopes, err = ParseAll(names); err != nil {
+	if scopes, err = ParseScopes(names); err != nil {
 		return 0, nil, fmt.Errorf("%w, and those for tools, which have a . : or / inside", err)
 	}
 	return scopes, grants, nil
 }
 
-// Names returns the names of the scopes in s, in a fixed order.
-func (s Set) Names() []string {
+// ScopeNames returns the names of the scopes in s, in a fixed order.
+func (s Scopes) Names() []string {
 	var names []string
 	for i, name := range inOrder {
 		if s&(1<<i) != 0 {
@@ -110,4 +108,4 @@ func (s Set) Names() []string {
 }
 
 // String returns the names, separated by spaces.
-func (s Set) String() string { return strings.Join(s.Names(), " ") }
+func (s Scopes) String() string { return strings.Join(s.Names(), " ") }

@@ -1,4 +1,4 @@
-package operatorkey
+package auth
 
 import (
 	"errors"
@@ -15,14 +15,14 @@ import (
 // make it at once have the same one.
 func TestOwn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadOperatorKey(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before: %v", err)
 	}
 	keys := make([]string, 8)
 	var all sync.WaitGroup
 	for i := range keys {
 		all.Go(func() {
-			key, err := Own(dir)
+			key, err := OwnOperatorKey(dir)
 			if err != nil {
 				t.Error(err)
 			}
@@ -35,14 +35,14 @@ func TestOwn(t *testing.T) {
 			t.Fatalf("the keys are %q", keys)
 		}
 	}
-	info, err := os.Stat(filepath.Join(dir, File))
+	info, err := os.Stat(filepath.Join(dir, OperatorKeyFile))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("the folder holds %v, %v", left, err)
 	}
-	if other, err := Own(t.TempDir()); err != nil || other == keys[0] {
+	if other, err := OwnOperatorKey(t.TempDir()); err != nil || other == keys[0] {
 		t.Errorf("another folder's key: %v", err)
 	}
 }
@@ -78,10 +78,10 @@ func TestFilesThatAreRefused(t *testing.T) {
 				t.Skip("modes are Unix's")
 			}
 			dir := t.TempDir()
-			if err := tc.make(filepath.Join(dir, File)); err != nil {
+			if err := tc.make(filepath.Join(dir, OperatorKeyFile)); err != nil {
 				t.Fatal(err)
 			}
-			for _, read := range []func(string) (string, error){Read, Own} {
+			for _, read := range []func(string) (string, error){ReadOperatorKey, OwnOperatorKey} {
 				key, err := read(dir)
 				if tc.word == "" {
 					if err != nil || key != good {
@@ -89,7 +89,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 					}
 					continue
 				}
-				if !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), tc.word) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "5ec2e7") || key != "" {
+				if !errors.Is(err, ErrOperatorKeyUnusable) || !strings.Contains(err.Error(), tc.word) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "5ec2e7") || key != "" {
 					t.Errorf("%v", err)
 				}
 			}

@@ -1,11 +1,4 @@
-// Package mark makes the mark that only the gateway's own words to a model carry, and removes it
-// from all other words.
-//
-// A prompt says which messages come from the gateway: those that begin with the mark. Anybody
-// could type a fixed mark. So each conversation has a random one, and the mark's code is removed
-// from every text from elsewhere (users, histories, pages, tools' results), however it is
-// spelled.
-package mark
+package prompts
 
 import (
 	"bytes"
@@ -32,28 +25,28 @@ const (
 	codeLength = 12
 )
 
-// New returns a random mark.
-func New() Mark {
+// NewMark returns a random mark.
+func NewMark() Mark {
 	var random [codeLength]byte
 	rand.Read(random[:]) // it never fails: crypto/rand ends the program instead
 	return fromBytes(random[:])
 }
 
-// For is the mark of the conversation with that name: the same for the same key and name, and
+// MarkFor is the mark of the conversation with that name: the same for the same key and name, and
 // unknown to everybody without the key. The key must be at least 16 random bytes.
-func For(key []byte, name string) Mark {
+func MarkFor(key []byte, name string) Mark {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(name))
 	return fromBytes(h.Sum(nil)[:codeLength])
 }
 
-// Code returns the mark in the form that Of reads. It is a secret of the conversation.
+// Code returns the mark in the form that MarkOf reads. It is a secret of the conversation.
 func (m Mark) Code() string { return m.code }
 
-// Of returns the mark whose code this is, or a new one if it is no code of a mark.
-func Of(code string) Mark {
+// MarkOf returns the mark whose code this is, or a new one if it is no code of a mark.
+func MarkOf(code string) Mark {
 	if len(code) != codeLength || strings.Trim(code, alphabet) != "" {
-		return New()
+		return NewMark()
 	}
 	return Mark{code}
 }

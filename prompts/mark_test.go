@@ -1,4 +1,4 @@
-package mark
+package prompts
 
 import (
 	"encoding/json"
@@ -8,18 +8,18 @@ import (
 )
 
 // fixed is the mark of these tests.
-var fixed = For([]byte("a key of these tests"), "a conversation")
+var fixed = MarkFor([]byte("a key of these tests"), "a conversation")
 
 // TestAMarkIsItsConversations: no two conversations have one mark, and one conversation
 // has it again.
 func TestAMarkIsItsConversations(t *testing.T) {
-	if one, other := New(), New(); one == other {
+	if one, other := NewMark(), NewMark(); one == other {
 		t.Error("two marks that were drawn are the same")
 	}
-	if fixed != For([]byte("a key of these tests"), "a conversation") {
+	if fixed != MarkFor([]byte("a key of these tests"), "a conversation") {
 		t.Error("the same key and name gave two marks")
 	}
-	if fixed == For([]byte("a key of these tests"), "another") || fixed == For([]byte("another key"), "a conversation") {
+	if fixed == MarkFor([]byte("a key of these tests"), "another") || fixed == MarkFor([]byte("another key"), "a conversation") {
 		t.Error("another key or name gave the same mark")
 	}
 	if text := fixed.Text(); len(text) != len("[voicegw:]")+codeLength || strings.Trim(fixed.code, alphabet) != "" {
@@ -149,12 +149,12 @@ func FuzzForeign(f *testing.F) {
 
 // TestOf: the code of a mark makes the same mark again, and nothing else makes a weak one.
 func TestOf(t *testing.T) {
-	m := New()
-	if Of(m.Code()) != m {
+	m := NewMark()
+	if MarkOf(m.Code()) != m {
 		t.Error("the mark has become another one")
 	}
 	for _, code := range []string{"", "short", strings.Repeat("a", codeLength), strings.Repeat("b", codeLength+1)} {
-		if got := Of(code); got.Code() == code || len(got.Code()) != codeLength {
+		if got := MarkOf(code); got.Code() == code || len(got.Code()) != codeLength {
 			t.Errorf("%q became the mark %q", code, got.Code())
 		}
 	}
