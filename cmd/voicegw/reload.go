@@ -15,7 +15,7 @@ import (
 	"voicegw/auth"
 	"voicegw/config"
 	"voicegw/gateway"
-	"voicegw/internal/sdnotify"
+	"voicegw/internal/process"
 	"voicegw/internal/terminal"
 )
 
@@ -81,8 +81,8 @@ func (r *reloader) run(ctx context.Context, signals <-chan os.Signal) {
 func (r *reloader) reload() (gateway.Reloaded, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.manager.tell(sdnotify.Reloading)
-	defer r.manager.tell(sdnotify.Ready)
+	r.manager.tell(process.ServiceReloading)
+	defer r.manager.tell(process.ServiceReady)
 	cfg, warnings, err := r.read()
 	if err != nil {
 		return r.refuse(err)

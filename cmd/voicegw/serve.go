@@ -24,11 +24,10 @@ import (
 	"voicegw/cost"
 	"voicegw/gateway"
 	"voicegw/internal/certs"
-	"voicegw/internal/debugserver"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/origin"
 	"voicegw/internal/overload"
-	"voicegw/internal/sdnotify"
+	"voicegw/internal/process"
 	"voicegw/internal/terminal"
 	"voicegw/jobs"
 	"voicegw/meter"
@@ -94,7 +93,7 @@ func (flags serveFlags) Run(ctx context.Context, p Process, parsed *kong.Context
 // openDebug serves profiles and a few numbers on an address of this machine.
 func openDebug(ctx context.Context, address string, sessions func() int, logger *slog.Logger) (*beside, error) {
 	b, err := listenBeside(ctx, address, "profiles", &http.Server{
-		Handler: debugserver.Handler(versionOf(), sessions), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
+		Handler: process.DebugHandler(versionOf(), sessions), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w; choose another address with --debug-listen", address, err)
@@ -347,7 +346,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	serving.Go(func() { again.run(watching, asked) })
 	serving.Go(func() { s.sessions.EndLost(watching) })
 	serving.Go(func() { again.watchKeyFiles(watching) })
-	manager.tell(sdnotify.Ready)
+	manager.tell(process.ServiceReady)
 
 	var err error
 	select {
@@ -356,7 +355,7 @@ func (s *server) run(ctx context.Context, p Process, again *reloader) error {
 	case err = <-failed:
 		err = fmt.Errorf("the server has stopped: %w", err)
 	}
-	manager.tell(sdnotify.Stopping)
+	manager.tell(process.ServiceStopping)
 	err = errors.Join(err, s.leave(p, func() error {
 		unwatch()
 		serving.Wait()

@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
-	"voicegw/internal/sdnotify"
+	"voicegw/internal/process"
 )
 
 // serviceManager tells the service manager how the gateway is. A manager that cannot be told is a
 // warning: the gateway serves all the same.
 type serviceManager struct {
 	s       *server
-	manager sdnotify.Manager
+	manager process.ServiceManager
 }
 
 func (s *server) serviceManager(p Process) serviceManager {
-	manager, err := sdnotify.FromEnvironment(p.Environ)
+	manager, err := process.FindServiceManager(p.Environ)
 	if err != nil {
 		s.logger.Warn("service manager", "error", err)
 	}
@@ -39,7 +39,7 @@ func (m serviceManager) watchdog(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		m.s.sessions.Running() // waits for the lock of all sessions
-		m.tell(sdnotify.Alive)
+		m.tell(process.ServiceAlive)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

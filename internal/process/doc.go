@@ -1,4 +1,3 @@
-// Package process reads what a process on this machine takes: CPU, memory, threads and
-// descriptors from /proc, which Linux alone has, and what a Go program tells of itself at
-// its debug address.
+// Package process reports the resources of a process (from /proc on Linux, and from the debug address of a Go program),
+// serves that debug address, and notifies the service manager.
 package process

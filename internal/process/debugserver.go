@@ -1,6 +1,4 @@
-// Package debugserver serves profiles and a few numbers of the running program, to this
-// machine alone.
-package debugserver
+package process
 
 import (
 	"encoding/json"
@@ -10,13 +8,12 @@ import (
 	"runtime/debug"
 
 	"voicegw/internal/origin"
-	"voicegw/internal/process"
 )
 
-// Handler answers what an operator wants to know of the running program: profiles, and a few numbers. sessions
-// counts the sessions that run; any number of goroutines may call it at once. pprof's own registration with
-// http.DefaultServeMux is not used: nothing serves that.
-func Handler(version string, sessions func() int) http.Handler {
+// DebugHandler serves profiles and a few numbers of this program. sessions
+// returns the number of running sessions and may be called concurrently. pprof also registers its handlers with
+// http.DefaultServeMux, which nothing serves.
+func DebugHandler(version string, sessions func() int) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
@@ -65,7 +62,7 @@ func serveVars(w http.ResponseWriter, r *http.Request, version string, sessions 
 		Version: version, Sessions: sessions(), Goroutines: runtime.NumGoroutine(),
 		HeapInuse: m.HeapInuse, HeapAlloc: m.HeapAlloc, StackInuse: m.StackInuse, Sys: m.Sys, GCs: m.NumGC, FDs: -1,
 	}
-	if u, err := process.Read(0); err == nil {
+	if u, err := Read(0); err == nil {
 		v.RSS, v.Threads, v.FDs = u.RSS, u.Threads, u.FDs
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -1,7 +1,4 @@
-// Package sdnotify tells the service manager that started the program how the program is: ready,
-// stopping, alive. The protocol is that of sd_notify(3) and sd_watchdog_enabled(3) of systemd 252,
-// read on 2026-11-25: datagrams to the socket that NOTIFY_SOCKET names.
-package sdnotify
+package process
 
 import (
 	"fmt"
@@ -14,23 +11,23 @@ import (
 
 // The states that a program tells of itself.
 const (
-	Ready     = "READY=1"
-	Reloading = "RELOADING=1" // until it is Ready again
-	Stopping  = "STOPPING=1"
-	Alive     = "WATCHDOG=1"
+	ServiceReady     = "READY=1"
+	ServiceReloading = "RELOADING=1" // until it is ServiceReady again
+	ServiceStopping  = "STOPPING=1"
+	ServiceAlive     = "WATCHDOG=1"
 )
 
-// Manager is the service manager. The zero value is a program that no manager has started: it tells
+// ServiceManager is the service manager. The zero value is a program that no manager has started: it tells
 // nobody anything. Its methods may be called concurrently.
-type Manager struct {
+type ServiceManager struct {
 	socket   string
 	watchdog time.Duration
 }
 
-// FromEnvironment returns the manager that the environment, a list of NAME=VALUE, speaks of. The
+// FindServiceManager returns the manager that the environment, a list of NAME=VALUE, speaks of. The
 // error names a variable that the program cannot use; the manager tells what it can all the same.
-func FromEnvironment(environ []string) (Manager, error) {
-	var m Manager
+func FindServiceManager(environ []string) (ServiceManager, error) {
+	var m ServiceManager
 	var every, pid string
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
@@ -61,12 +58,12 @@ func FromEnvironment(environ []string) (Manager, error) {
 	return m, nil
 }
 
-// WatchdogInterval is how often the manager must be told Alive: half of the time after which it
+// WatchdogInterval is how often the manager must be told ServiceAlive: half of the time after which it
 // believes the program dead. Zero means never.
-func (m Manager) WatchdogInterval() time.Duration { return m.watchdog / 2 }
+func (m ServiceManager) WatchdogInterval() time.Duration { return m.watchdog / 2 }
 
-// Tell sends states, such as Ready, in one message. Without a manager it does nothing.
-func (m Manager) Tell(states ...string) error {
+// Tell sends states, such as ServiceReady, in one message. Without a manager it does nothing.
+func (m ServiceManager) Tell(states ...string) error {
 	if m.socket == "" {
 		return nil
 	}

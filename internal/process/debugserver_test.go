@@ -1,4 +1,4 @@
-package debugserver
+package process
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 // TestTheDebugListener answers on this machine's names alone, and tells what is held.
 func TestTheDebugListener(t *testing.T) {
-	d := httptest.NewServer(Handler("v1", func() int { return 3 }))
+	d := httptest.NewServer(DebugHandler("v1", func() int { return 3 }))
 	defer d.Close()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(path string) string {
@@ -57,7 +57,7 @@ func TestTheDebugListenerKnowsOnlyThisMachine(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/debug/vars", nil)
 		r.Host = host
 		w := httptest.NewRecorder()
-		Handler("v1", func() int { return 0 }).ServeHTTP(w, r)
+		DebugHandler("v1", func() int { return 0 }).ServeHTTP(w, r)
 		if w.Code != want {
 			t.Errorf("%q: %d, want %d", host, w.Code, want)
 		}

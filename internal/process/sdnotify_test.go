@@ -1,4 +1,4 @@
-package sdnotify_test
+package process_test
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/internal/sdnotify"
+	"voicegw/internal/process"
 )
 
 func TestTheManagerHears(t *testing.T) {
@@ -19,11 +19,11 @@ func TestTheManagerHears(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	m, err := sdnotify.FromEnvironment([]string{"HOME=/", "NOTIFY_SOCKET=" + socket})
+	m, err := process.FindServiceManager([]string{"HOME=/", "NOTIFY_SOCKET=" + socket})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Tell(sdnotify.Ready, sdnotify.Alive); err != nil {
+	if err := m.Tell(process.ServiceReady, process.ServiceAlive); err != nil {
 		t.Fatal(err)
 	}
 	got := make([]byte, 200)
@@ -34,21 +34,21 @@ func TestTheManagerHears(t *testing.T) {
 }
 
 func TestWithoutAManagerNothingIsTold(t *testing.T) {
-	m, err := sdnotify.FromEnvironment([]string{"WATCHDOG_USEC=1000000"})
+	m, err := process.FindServiceManager([]string{"WATCHDOG_USEC=1000000"})
 	if err != nil || m.WatchdogInterval() != 0 {
 		t.Errorf("interval %v, error %v", m.WatchdogInterval(), err)
 	}
-	if err := m.Tell(sdnotify.Ready); err != nil {
+	if err := m.Tell(process.ServiceReady); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAManagerThatIsGoneIsAnError(t *testing.T) {
-	m, err := sdnotify.FromEnvironment([]string{"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "gone")})
+	m, err := process.FindServiceManager([]string{"NOTIFY_SOCKET=" + filepath.Join(t.TempDir(), "gone")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Tell(sdnotify.Stopping); err == nil || !strings.Contains(err.Error(), sdnotify.Stopping) {
+	if err := m.Tell(process.ServiceStopping); err == nil || !strings.Contains(err.Error(), process.ServiceStopping) {
 		t.Errorf("error %v, want one that names the state", err)
 	}
 }
@@ -71,7 +71,7 @@ func TestEnvironment(t *testing.T) {
 		"an abstract socket":      {environ: []string{"NOTIFY_SOCKET=@manager", "WATCHDOG_USEC=2000000"}, every: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := sdnotify.FromEnvironment(test.environ)
+			m, err := process.FindServiceManager(test.environ)
 			if (err != nil) != (test.wrong != "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
 				t.Errorf("error %v, want one about %q", err, test.wrong)
 			}
