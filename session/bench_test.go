@@ -80,7 +80,7 @@ func walkDown(s *session, ev *transport.AudioOut) {
 			return
 		}
 		if e.frame != nil {
-			e.frame.free()
+			e.frame.Free()
 		}
 	}
 }

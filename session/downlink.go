@@ -70,7 +70,7 @@ type outgoing struct {
 type downEntry struct {
 	text  []byte
 	seq   int64 // the seq inside text
-	frame *frame
+	frame *audio.Frame
 	item  string             // the item of the frame, or of end
 	opens bool               // a message of kind repeats announces an item
 	end   *protocol.AudioEnd // the message that text encodes
@@ -222,7 +222,7 @@ func (d *downlink) written(gen int, e downEntry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if gen == d.gen && !d.away {
-		d.wrote(e.item, len(e.frame.pcm))
+		d.wrote(e.item, len(e.frame.PCM))
 	}
 }
 
@@ -291,10 +291,10 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 		return true
 	}
 	n := len(d.entries)
-	if o.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.extend(pcm, d.joined()) {
+	if o.start != nil || n == d.head || d.entries[n-1].item != item || !d.entries[n-1].frame.Extend(pcm, d.joined()) {
 		e := downEntry{frame: d.newFrame(pcm), item: item, text: o.start}
 		d.entries = append(d.entries, e)
-		d.bytes += e.frame.size() + cap(e.text)
+		d.bytes += e.frame.Size() + cap(e.text)
 		if o.start != nil {
 			o.start = nil
 			d.waiting++
@@ -313,11 +313,11 @@ func (d *downlink) pushAudio(item string, pcm []byte) bool {
 
 // newFrame returns a frame with a copy of pcm. One that waits for a client that is away takes no
 // more memory than its audio.
-func (d *downlink) newFrame(pcm []byte) *frame {
+func (d *downlink) newFrame(pcm []byte) *audio.Frame {
 	if d.away {
-		return &frame{pcm: append(make([]byte, 0, len(pcm)), pcm...)}
+		return &audio.Frame{PCM: append(make([]byte, 0, len(pcm)), pcm...)}
 	}
-	return newFrame(pcm)
+	return audio.NewFrame(pcm)
 }
 
 // joined returns how much audio may be joined to one frame, in bytes.
@@ -412,11 +412,11 @@ func (d *downlink) drop(which func(item string) bool, keepEnds bool) (unheard bo
 			continue
 		}
 		if e.frame != nil {
-			n := len(e.frame.pcm)
+			n := len(e.frame.PCM)
 			d.audio -= n
-			d.bytes -= e.frame.size()
+			d.bytes -= e.frame.Size()
 			d.flushed += int64(n)
-			e.frame.free()
+			e.frame.Free()
 			if e.announces() {
 				whole = append(whole, e.item)
 			}
@@ -464,7 +464,7 @@ func (d *downlink) lose() {
 	d.mu.Lock()
 	for _, e := range d.entries[d.head:] {
 		if e.frame != nil {
-			e.frame.free()
+			e.frame.Free()
 		}
 	}
 	d.entries, d.head, d.audio, d.words, d.bytes, d.waiting = nil, 0, 0, 0, 0, 0
@@ -499,8 +499,8 @@ func (d *downlink) pop(gen int) (e downEntry, ok bool) {
 	d.entries[d.head] = downEntry{}
 	d.head++
 	if e.frame != nil {
-		d.audio -= len(e.frame.pcm)
-		d.bytes -= e.frame.size()
+		d.audio -= len(e.frame.PCM)
+		d.bytes -= e.frame.Size()
 	}
 	if e.text != nil {
 		d.words -= cap(e.text)
@@ -509,7 +509,7 @@ func (d *downlink) pop(gen int) (e downEntry, ok bool) {
 		e = d.numbered(e)
 	}
 	if e.frame != nil {
-		d.held.audio(e.item, e.frame.pcm)
+		d.held.audio(e.item, e.frame.PCM)
 	}
 	if d.head > 64 && d.head*2 > len(d.entries) {
 		n := copy(d.entries, d.entries[d.head:])

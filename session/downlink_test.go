@@ -163,3 +163,9 @@ func TestLeftForTheClient(t *testing.T) {
 		t.Errorf("of a flushed item: %q; %d items are remembered", got, len(l.items))
 	}
 }
+
+func newDownlink(most downBounds, write func(gen int)) *downlink {
+	d := new(downlink)
+	d.begin(most, write)
+	return d
+}

@@ -192,9 +192,3 @@ func newUplink(maxAudio, maxFrame int, write func()) *uplink {
 	u.begin(maxAudio, maxFrame, write)
 	return u
 }
-
-func newDownlink(most downBounds, write func(gen int)) *downlink {
-	d := new(downlink)
-	d.begin(most, write)
-	return d
-}

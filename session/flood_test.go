@@ -179,7 +179,7 @@ func held(d *downlink) int {
 	for _, e := range d.entries[d.head:] {
 		n += cap(e.text)
 		if e.frame != nil {
-			n += cap(e.frame.pcm)
+			n += cap(e.frame.PCM)
 		}
 	}
 	return n
@@ -210,7 +210,7 @@ func TestTinyAudioWaitsInLargeFrames(t *testing.T) {
 	}
 	n := 0
 	for _, e := range u.entries {
-		n += cap(e.frame.pcm)
+		n += cap(e.frame.PCM)
 	}
 	t.Logf("%d KiB are held for %d KiB of audio", n>>10, u.audio>>10)
 	if n > 4*160_000 || u.audio > 160_000 {

@@ -50,7 +50,7 @@ type lookback struct {
 
 // stretch is a piece of audio in pooled frames, oldest first.
 type stretch struct {
-	frames []*frame
+	frames []*audio.Frame
 	bytes  int
 }
 
@@ -97,31 +97,31 @@ func loud(pcm []byte) bool {
 // If all sessions together would have more than room bytes, the stretch is dropped: audio with a hole is of
 // no use. The caller must hold mu, as for drop.
 func (l *lookback) add(c *stretch, pcm []byte, most time.Duration, room int64) {
-	if n := len(c.frames); n == 0 || !c.frames[n-1].extend(pcm, frameCap) {
-		f := newFrame(pcm)
-		if l.all.Add(int64(f.size())) > room {
-			l.all.Add(-int64(f.size()))
-			f.free()
+	if n := len(c.frames); n == 0 || !c.frames[n-1].Extend(pcm, audio.FrameCap) {
+		f := audio.NewFrame(pcm)
+		if l.all.Add(int64(f.Size())) > room {
+			l.all.Add(-int64(f.Size()))
+			f.Free()
 			l.drop(c)
 			return
 		}
 		c.frames = append(c.frames, f)
 	}
 	c.bytes += len(pcm)
-	for len(c.frames) > 1 && c.bytes-len(c.frames[0].pcm) >= audio.Bytes(l.rate, most) {
+	for len(c.frames) > 1 && c.bytes-len(c.frames[0].PCM) >= audio.Bytes(l.rate, most) {
 		f := c.frames[0]
-		c.bytes -= len(f.pcm)
+		c.bytes -= len(f.PCM)
 		c.frames = append(c.frames[:0], c.frames[1:]...)
-		l.all.Add(-int64(f.size()))
-		f.free()
+		l.all.Add(-int64(f.Size()))
+		f.Free()
 	}
 }
 
 // drop forgets a stretch.
 func (l *lookback) drop(c *stretch) {
 	for _, f := range c.frames {
-		l.all.Add(-int64(f.size()))
-		f.free()
+		l.all.Add(-int64(f.Size()))
+		f.Free()
 	}
 	*c = stretch{}
 }
@@ -176,12 +176,12 @@ func (l *lookback) ms() int64 {
 }
 
 // take returns what is kept, oldest first, and forgets it. The frames belong to the caller.
-func (l *lookback) take() []*frame {
+func (l *lookback) take() []*audio.Frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := append(l.words.frames, l.sound.frames...)
 	for _, f := range all {
-		l.all.Add(-int64(f.size()))
+		l.all.Add(-int64(f.Size()))
 	}
 	l.words, l.sound = stretch{}, stretch{}
 	return all
@@ -210,10 +210,10 @@ func (l *lookback) resample(r *audio.Resampler, rate int) {
 	for _, c := range []*stretch{&l.words, &l.sound} {
 		c.bytes = 0
 		for i, f := range c.frames {
-			c.frames[i] = newFrame(r.Process(nil, f.pcm))
-			l.all.Add(int64(c.frames[i].size() - f.size()))
-			c.bytes += len(c.frames[i].pcm)
-			f.free()
+			c.frames[i] = audio.NewFrame(r.Process(nil, f.PCM))
+			l.all.Add(int64(c.frames[i].Size() - f.Size()))
+			c.bytes += len(c.frames[i].PCM)
+			f.Free()
 		}
 	}
 }

@@ -169,14 +169,14 @@ func TestLookbackIsBounded(t *testing.T) {
 	l.answered()
 	kept(0, 0)
 
-	all.Store(lookAll - 2*frameCap)
+	all.Store(lookAll - 2*audio.FrameCap)
 	l.speaks(false)
 	hears(noise, time.Minute)
-	if used, had := all.Load(), audio.Bytes(16000, time.Minute); used > lookAll || used < lookAll-3*frameCap {
+	if used, had := all.Load(), audio.Bytes(16000, time.Minute); used > lookAll || used < lookAll-3*audio.FrameCap {
 		t.Errorf("of %d bytes, all sessions together keep %d; they may keep %d", had, used, lookAll)
 	}
 	l.forget()
-	if all.Load() != lookAll-2*frameCap {
+	if all.Load() != lookAll-2*audio.FrameCap {
 		t.Error("not everything is forgotten")
 	}
 }

@@ -314,7 +314,7 @@ func (w *rewinder) message(e sentEntry) {
 	}
 	again := downEntry{text: e.text, seq: e.seq, opens: e.item != "", kind: repeats}
 	if it := w.d.held.endedAt(e.seq); it != nil { // less of the item may be sent again than the end says
-		again.item, again.end = it.id, &protocol.AudioEnd{Header: inTurn(it.turn), ItemID: it.id, AudioMS: it.whole / w.d.perMS()}
+		again.item, again.end = it.id, &protocol.AudioEnd{Header: protocol.Header{Turn: it.turn}, ItemID: it.id, AudioMS: it.whole / w.d.perMS()}
 	} else if e.end != nil {
 		again.text = w.lostEnd(e)
 	}
@@ -353,8 +353,8 @@ func (d *downlink) count(e downEntry) {
 		d.bytes += cap(e.text)
 	}
 	if e.frame != nil {
-		d.audio += len(e.frame.pcm)
-		d.bytes += e.frame.size()
+		d.audio += len(e.frame.PCM)
+		d.bytes += e.frame.Size()
 	}
 }
 
@@ -384,7 +384,7 @@ func (d *downlink) endAgain(last int64, has *protocol.ResumeAudio, snapshot bool
 
 // insertEnd puts an audio.end into the queue. The caller must hold mu.
 func (d *downlink) insertEnd(at int, item string, turn int, ms int64) {
-	m := &protocol.AudioEnd{Header: inTurn(turn), ItemID: item, AudioMS: ms}
+	m := &protocol.AudioEnd{Header: protocol.Header{Turn: turn}, ItemID: item, AudioMS: ms}
 	text, err := protocol.EncodeServer(0, m)
 	if err != nil {
 		return // it holds strings and numbers only
@@ -398,7 +398,7 @@ func (d *downlink) insertEnd(at int, item string, turn int, ms int64) {
 func (w *rewinder) audio(it *heldItem, from, to int64) {
 	for from < to {
 		n := min(int64(w.d.most.frame), to-from)
-		e := downEntry{item: it.id, frame: &frame{pcm: it.read(make([]byte, 0, n), from, from+n)}}
+		e := downEntry{item: it.id, frame: &audio.Frame{PCM: it.read(make([]byte, 0, n), from, from+n)}}
 		if w.current != it.id {
 			e.text, e.kind = w.announcement(it.id, it.turn, from), lead
 		}
@@ -411,7 +411,7 @@ func (w *rewinder) audio(it *heldItem, from, to int64) {
 // continues.
 func (w *rewinder) announcement(item string, turn int, from int64) []byte {
 	w.current = item
-	m := &protocol.AudioStart{Header: inTurn(turn), ItemID: item, FromMS: from / w.d.perMS()}
+	m := &protocol.AudioStart{Header: protocol.Header{Turn: turn}, ItemID: item, FromMS: from / w.d.perMS()}
 	text, err := protocol.EncodeServer(0, m)
 	if err != nil {
 		return nil // it holds strings and numbers only
@@ -524,4 +524,11 @@ func (d *downlink) attach(gen int) {
 	d.gen, d.away, d.back, d.busy = gen, false, false, false
 	d.charge()
 	d.run()
+}
+
+// goOnAfter begins with the seq after last. A client that has a lower one gets a snapshot.
+func (d *downlink) goOnAfter(last int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seq, d.held.lost = last, last
 }

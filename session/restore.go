@@ -287,10 +287,3 @@ func (g *guest) firstLink() int {
 	}
 	return int(g.restoring.taken.Record.Epoch-1) * linksPerEpoch
 }
-
-// goOnAfter begins with the seq after last. A client that has a lower one gets a snapshot.
-func (d *downlink) goOnAfter(last int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.seq, d.held.lost = last, last
-}

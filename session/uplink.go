@@ -39,7 +39,7 @@ type uplink struct {
 
 // upEntry is audio or a command.
 type upEntry struct {
-	frame *frame
+	frame *audio.Frame
 	again bool // the audio was sent before, to another connection or process; it is outside of the bound
 	cmd   transport.Command
 	// record is the audit record that sending cmd makes true; nil without one.
@@ -101,8 +101,8 @@ func (u *uplink) pushAudio(pcm []byte, again bool) {
 	if u.closed {
 		return
 	}
-	if n := len(u.entries); n == 0 || u.entries[n-1].again != again || !u.entries[n-1].frame.extend(pcm, u.maxFrame) {
-		u.entries = append(u.entries, upEntry{frame: newFrame(pcm), again: again})
+	if n := len(u.entries); n == 0 || u.entries[n-1].again != again || !u.entries[n-1].frame.Extend(pcm, u.maxFrame) {
+		u.entries = append(u.entries, upEntry{frame: audio.NewFrame(pcm), again: again})
 	}
 	if !again {
 		u.audio += len(pcm)
@@ -117,9 +117,9 @@ func (u *uplink) pushAudio(pcm []byte, again bool) {
 func (u *uplink) dropOldest() {
 	for i, e := range u.entries {
 		if e.frame != nil && !e.again {
-			u.audio -= len(e.frame.pcm)
-			u.dropped += int64(len(e.frame.pcm))
-			e.frame.free()
+			u.audio -= len(e.frame.PCM)
+			u.dropped += int64(len(e.frame.PCM))
+			e.frame.Free()
 			u.entries = append(u.entries[:i], u.entries[i+1:]...)
 			return
 		}
@@ -250,7 +250,7 @@ func (u *uplink) pushFront(entries []upEntry) {
 	if u.closed {
 		for _, e := range entries {
 			if e.frame != nil {
-				e.frame.free()
+				e.frame.Free()
 			}
 		}
 		return
@@ -272,7 +272,7 @@ func (u *uplink) queued() (bytes int) {
 	defer u.mu.Unlock()
 	for _, e := range u.entries {
 		if e.frame != nil {
-			bytes += len(e.frame.pcm)
+			bytes += len(e.frame.PCM)
 		}
 	}
 	return bytes
@@ -287,11 +287,11 @@ func (u *uplink) resample(r *audio.Resampler, maxAudio, maxFrame int) {
 		if e.frame == nil {
 			continue
 		}
-		u.entries[i].frame = newFrame(r.Process(nil, e.frame.pcm))
+		u.entries[i].frame = audio.NewFrame(r.Process(nil, e.frame.PCM))
 		if !e.again {
-			u.audio += len(u.entries[i].frame.pcm)
+			u.audio += len(u.entries[i].frame.PCM)
 		}
-		e.frame.free()
+		e.frame.Free()
 	}
 }
 
@@ -301,7 +301,7 @@ func (u *uplink) close() {
 	u.closed = true
 	for _, e := range u.entries {
 		if e.frame != nil {
-			e.frame.free()
+			e.frame.Free()
 		}
 	}
 	u.lose(u.entries)

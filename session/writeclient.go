@@ -30,11 +30,11 @@ func (a *attachment) writeEntry(e downEntry) error {
 		}
 	}
 	if e.frame != nil {
-		if err := a.conn.WriteAudio(e.frame.pcm); err != nil {
+		if err := a.conn.WriteAudio(e.frame.PCM); err != nil {
 			return err
 		}
 		s.down.written(a.gen, e)
-		e.frame.free()
+		e.frame.Free()
 	}
 	if e.tells() {
 		s.tellSent()

@@ -52,10 +52,10 @@ func (l *link) sendEntry(e upEntry, in *transport.AudioIn) (sent bool, err error
 		}
 		return true, l.conn.Send(noDeadline, cmd)
 	}
-	in.PCM = e.frame.pcm
+	in.PCM = e.frame.PCM
 	err = l.conn.Send(noDeadline, in)
-	l.s.look.sent(e.frame.pcm, e.again)
-	e.frame.free()
+	l.s.look.sent(e.frame.PCM, e.again)
+	e.frame.Free()
 	return true, err
 }
 

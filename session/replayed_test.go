@@ -1,0 +1,210 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"voicegw/protocol"
+)
+
+// pushes queues so many messages.
+func pushes(t *testing.T, d *downlink, n int) {
+	t.Helper()
+	for range n {
+		if _, err := d.pushMessage(&protocol.Pong{T: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNothingOldFollowsASnapshot (S1): messages that were to be sent again, and still wait when a
+// snapshot is needed after all, are not sent after it: a call or a question would seem to be open that
+// has ended since. The announcement of audio that follows stays.
+func TestNothingOldFollowsASnapshot(t *testing.T) {
+	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
+	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: 4}
+	d.gen = 1
+	push := func(n int) { pushes(t, d, n) }
+	push(2)
+	for _, item := range []string{"a1", "a2"} {
+		if err := d.openItem(&protocol.AudioStart{ItemID: item}); err != nil {
+			t.Fatal(err)
+		}
+		d.pushAudio(item, make([]byte, 4800))
+	}
+	for range 4 {
+		d.pop(1)
+	}
+	d.detach()
+	d.resume(0, nil, 0, allHeard)
+	d.attach(2) // nothing of it is written
+	d.detach()
+	push(6)
+	if back := d.resume(0, nil, 0, allHeard); !back.snapshot {
+		t.Fatal("no snapshot")
+	}
+	var left []string
+	for _, e := range d.entries[d.head:] {
+		var m struct{ Type, ItemID string }
+		if e.text != nil && json.Unmarshal(bytes.ReplaceAll(e.text, []byte("item_id"), []byte("itemid")), &m) != nil {
+			t.Fatalf("%s is no JSON", e.text)
+		}
+		left = append(left, strings.TrimSpace(m.Type+" "+m.ItemID+e.item))
+	}
+	if got := strings.Join(left, ", "); got != "audio.start a1, a1, audio.start a2, a2" || d.waiting != 2 {
+		t.Errorf("after the snapshot come %q; %d messages are counted", got, d.waiting)
+	}
+	d.lose()
+}
+
+// TestNothingIsDroppedOnceAClientIsBack (S1, S2): when it is decided that a client gets everything that it
+// lacks, and no snapshot, nothing of that is dropped any more: neither because the session tells it more before
+// it is attached, nor because another session makes room.
+func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
+	const ring, frame = 4, 4800
+	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: frame, away: 2 * frame}, nil)
+	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: ring}
+	d.gen = 1
+	push := func(n int) { pushes(t, d, n) }
+	d.detach()
+	if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
+		t.Fatal(err)
+	}
+	d.pushAudio("a1", make([]byte, frame))
+	push(ring - 1)
+	if back := d.resume(0, nil, 0, allHeard); back.snapshot {
+		t.Fatal("there is room for all of it, and it needs a snapshot")
+	}
+	push(2)
+	d.shed()
+	d.pushAudio("a1", make([]byte, 2*frame))
+	if err := d.lead(&protocol.SessionStarted{}); err != nil {
+		t.Fatal(err)
+	}
+	d.attach(2)
+	d.speak(2)
+	texts, pcm := 0, 0
+	for e, ok := d.pop(2); ok; e, ok = d.pop(2) {
+		if e.text != nil {
+			texts++
+		}
+		if e.frame != nil {
+			pcm += len(e.frame.PCM)
+		}
+	}
+	if want := 1 + 1 + (ring - 1) + 2; texts != want || pcm != 3*frame {
+		t.Errorf("the client gets %d messages and %d bytes of audio, want %d and %d", texts, pcm, want, 3*frame)
+	}
+	d.detach()
+	push(ring + 1)
+	if back := d.resume(d.seq, nil, 0, allHeard); !back.snapshot {
+		t.Error("it was away again, and more was said than is kept: it needs a snapshot")
+	}
+	d.lose()
+}
+
+// sentWhole is a link of a session that can be resumed. It has sent an item of three frames, a, and its end.
+func sentWhole(t *testing.T) *slowLink {
+	t.Helper()
+	l := newSlowLink(t)
+	l.most.away = 1 << 20
+	l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
+	l.item("a", 3)
+	l.write(4)
+	return l
+}
+
+// TestAnEndThatIsSentAgainPromisesNoMore: a client comes back that lacks the last part of an answer and its
+// end, and the session is over before that part was sent again. The end keeps its number, and says how
+// much the client has been sent.
+func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
+	l := sentWhole(t)
+	l.detach()
+	back := l.resume(1, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0, allHeard)
+	if len(back.again) != 1 || back.snapshot {
+		t.Fatalf("sent again: %+v", back)
+	}
+	if err := l.lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	l.attach(0)
+	l.speak(0)
+	l.got = nil
+	l.write(2) // the beginning, and one frame of two
+	if err := l.finish(&protocol.SessionEnded{Reason: "operator"}); err != nil {
+		t.Fatal(err)
+	}
+	l.write(3)
+	want := []string{"frame of a", audioEnd(2, "a", 200), `{"type":"session.ended","seq":5,"reason":"operator"}`}
+	if diff := cmp.Diff(want, l.got[2:]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAnAnswerThatIsSentAgainIsFlushed (S2): a client comes back that has a part of an answer, and before it is
+// sent the rest, the user says something else: the client gets a flush, and no end that promises more than it
+// has. The flush stands where the answer's end stood, if the client lacks that, too.
+func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
+	const lacksBoth, lacksAudio = 1, 2 // the highest seq that it has: of the beginning, or of the end
+	for name, tc := range map[string]struct {
+		last  int64
+		again int // how often its connection is lost once more before anything is sent
+		want  []string
+	}{
+		"its end is lacking":             {lacksBoth, 0, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
+		"its end is known":               {lacksAudio, 0, []string{`{"type":"pong","seq":4,"t":1}`, audioFlush(5, "a")}},
+		"lost again, its end is lacking": {lacksBoth, 1, []string{audioFlush(2, "a"), `{"type":"pong","seq":4,"t":1}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := sentWhole(t)
+			for range 1 + tc.again {
+				l.detach()
+				l.resume(tc.last, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0, allHeard)
+				if err := l.lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
+					t.Fatal(err)
+				}
+				l.attach(0)
+			}
+			if _, err := l.pushMessage(&protocol.Pong{T: 1}); err != nil {
+				t.Fatal(err)
+			}
+			l.flush("a")
+			l.speak(0)
+			l.got = nil
+			l.write(len(l.entries))
+			if diff := cmp.Diff(tc.want, l.got[1:]); diff != "" {
+				t.Error(diff)
+			}
+			if l.audio != 0 || l.bytes != 0 || l.waiting != 0 || l.words != 0 {
+				t.Errorf("%d bytes are said to wait, %d of them audio, and %d messages with %d bytes", l.bytes, l.audio, l.waiting, l.words)
+			}
+		})
+	}
+}
+
+// TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed (S2): audio that was to be sent again waits for a client
+// that is lost once more, and there is no room for it. The client knows the item, so it gets a flush.
+func TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed(t *testing.T) {
+	l := sentWhole(t)
+	has := &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}
+	l.detach()
+	l.resume(1, has, 0, allHeard)
+	l.attach(0)
+	l.most.away = slowFrame
+	l.detach()
+	if back := l.resume(1, has, 0, allHeard); !slices.Equal(back.gone, []string{"a"}) {
+		t.Fatalf("gone: %v", back.gone)
+	}
+	l.attach(0)
+	l.flush("a")
+	l.got = nil
+	l.wrote(audioFlush(2, "a"))
+}
+
+// allHeard says of every item that the user has heard some of it.
+func allHeard(string) bool { return false }
