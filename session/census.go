@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/audio"
 )
 
 // Census counts what a Manager has at one moment.
@@ -50,11 +49,4 @@ func (m *Manager) Census() Census {
 		c.Backlog = max(c.Backlog, s.down.backlog())
 	}
 	return c
-}
-
-// backlog returns how much audio waits for the client.
-func (d *downlink) backlog() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return audio.Duration(d.most.rate, d.audio)
 }

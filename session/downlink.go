@@ -597,3 +597,10 @@ func (d *downlink) lastSeq() int64 {
 	defer d.mu.Unlock()
 	return d.seq
 }
+
+// backlog returns how much audio waits for the client.
+func (d *downlink) backlog() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return audio.Duration(d.most.rate, d.audio)
+}

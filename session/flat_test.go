@@ -201,3 +201,15 @@ func addressable(v reflect.Value) reflect.Value {
 	}
 	return v
 }
+
+// peek returns a number or the length of a list that a struct of another package keeps to itself; at is the path to it.
+func peek(of any, at string) int {
+	v := reflect.ValueOf(of).Elem()
+	for name := range strings.SplitSeq(at, ".") {
+		v = v.FieldByName(name)
+	}
+	if v.CanInt() {
+		return int(v.Int())
+	}
+	return v.Len()
+}

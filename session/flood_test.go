@@ -155,9 +155,7 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 					for i := 0; i < 20_000 && !s.isOver(); i++ {
 						model.Emit(events(i)...)
 						synctest.Wait()
-						s.down.mu.Lock()
-						most = max(most, held(&s.down))
-						s.down.mu.Unlock()
+						most = max(most, peek(&s.down, "bytes"))
 					}
 					if !s.isOver() || s.cause() != causeSlow {
 						t.Errorf("the session has not ended as that of a slow client; %d bytes wait", most)
@@ -171,18 +169,6 @@ func TestBacklogIsBoundedInBytes(t *testing.T) {
 			})
 		}
 	}
-}
-
-// held is how much memory what is queued takes. d.mu is held.
-func held(d *downlink) int {
-	n := 0
-	for _, e := range d.entries[d.head:] {
-		n += cap(e.text)
-		if e.frame != nil {
-			n += cap(e.frame.PCM)
-		}
-	}
-	return n
 }
 
 // only is the session that runs. A client may have been told of it before the manager

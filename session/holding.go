@@ -323,3 +323,9 @@ func (d *downlink) announcedWith(item string) int64 {
 	}
 	return 0
 }
+
+// keep makes the queue keep what it has sent until the client has it: at most audio bytes and ring messages, within hoard.
+// It must be called before the queue is used.
+func (d *downlink) keep(hoard *hoard, audio, ring int) {
+	d.held = holding{hoard: hoard, most: audio, ring: ring}
+}

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/orchestrator"
 	"voicegw/protocol"
 	"voicegw/transport"
 )
@@ -268,28 +267,6 @@ func TestABacklogIsKeptForAClientThatComesBack(t *testing.T) {
 	})
 }
 
-// TestNoMessageIsLostBehindAFullQueue (S1): one step may tell the client several things, the first of
-// which is one too many. A client that can come back loses its connection after the step, so the
-// others are kept too.
-func TestNoMessageIsLostBehindAFullQueue(t *testing.T) {
-	for _, back := range []bool{true, false} {
-		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 10, frame: 4800, away: 1 << 20}, nil)
-		if back {
-			d.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
-		}
-		d.gen = 1
-		for range 3 {
-			if fits, err := d.pushMessage(&protocol.Pong{T: 1}); fits || err != nil {
-				t.Errorf("the queue takes more: %v, %v", fits, err)
-			}
-		}
-		if want := map[bool]int{true: 3, false: 1}[back]; d.waiting != want {
-			t.Errorf("can it come back: %v; %d messages wait, want %d", back, d.waiting, want)
-		}
-		d.lose()
-	}
-}
-
 // TestAReloadInTheMiddleOfAnAnswer: what is flushed is not announced once more before, whether the
 // model goes on while nobody is there or not.
 func TestAReloadInTheMiddleOfAnAnswer(t *testing.T) {
@@ -315,28 +292,4 @@ func TestAReloadInTheMiddleOfAnAnswer(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestWhatArrivedUnnoticedStillSounds: the client has a frame of which the gateway has not noticed that
-// it was written. The user hears it from when it was sent, not long ago.
-func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
-		d.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
-		d.gen = 1
-		if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
-			t.Fatal(err)
-		}
-		d.pushAudio("a1", make([]byte, 48*100))
-		if _, ok := d.pop(1); !ok {
-			t.Fatal("nothing is queued")
-		}
-		d.detach()
-		d.resume(1, &protocol.ResumeAudio{ItemID: "a1", ReceivedMS: 100}, 0, allHeard)
-		sent := d.left()
-		if i := slices.IndexFunc(sent, func(s orchestrator.AudioSent) bool { return s.Item == "a1" }); i < 0 || sent[i].Until.Before(time.Now()) {
-			t.Errorf("told: %+v", sent)
-		}
-		d.lose()
-	})
 }

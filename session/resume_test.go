@@ -234,8 +234,8 @@ func TestGraceEndsTheSession(t *testing.T) {
 			t.Fatalf("after the grace: %v", r.gone(s))
 		}
 		model.WaitClosed(t)
-		if h := r.st.m.options().hoard; h.waiting.Load() != 0 || h.keptChunks.Load() != 0 || len(h.away) != 0 {
-			t.Errorf("%d bytes and %d chunks are still counted, for %d sessions", h.waiting.Load(), h.keptChunks.Load(), len(h.away))
+		if h := r.st.m.options().hoard; peek(h, "waiting.v") != 0 || peek(h, "keptChunks.v") != 0 || peek(h, "away") != 0 {
+			t.Errorf("%d bytes and %d chunks are still counted, for %d sessions", peek(h, "waiting.v"), peek(h, "keptChunks.v"), peek(h, "away"))
 		}
 		if n := r.st.m.Running(); n != 0 || !others.has("is over") {
 			t.Errorf("%d sessions are left; it is over for other nodes: %v", n, others.has("is over"))
@@ -431,8 +431,8 @@ func TestSnapshot(t *testing.T) {
 		model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: pcm})
 		synctest.Wait()
 		s := r.st.only()
-		if s.down.words > maxHeldBytes || s.down.waiting > maxHeldMessages {
-			t.Errorf("%d bytes of %d messages wait", s.down.words, s.down.waiting)
+		if bytes, messages := peek(&s.down, "words"), peek(&s.down, "waiting"); bytes > 256<<10 || messages > maxHeldMessages {
+			t.Errorf("%d bytes of %d messages wait", bytes, messages)
 		}
 		r.comeBack(r.position())
 		r.read(-1)
@@ -642,8 +642,7 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	ev := &transport.AudioOut{Item: "a1", PCM: make([]byte, 9600)}
 	all := make([]*session, 1000)
 	for i := range all {
-		s := quietSession(t, 16000, 24000)
-		s.opts.hoard, s.down.held.hoard = common, common
+		s := quietSessionOf(t, 16000, 24000, common)
 		for range 10 { // two seconds that the client has
 			walkDown(s, ev)
 		}
@@ -662,16 +661,16 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	if used > 256<<20 {
 		t.Errorf("a thousand sessions whose clients are away take %d MB", used>>20)
 	}
-	if first, last := &all[0].down, &all[len(all)-1].down; first.audio > 0 || last.audio == 0 {
-		t.Errorf("the longest away keeps %d bytes of audio, the last %d", first.audio, last.audio)
+	if first, last := &all[0].down, &all[len(all)-1].down; peek(first, "audio") > 0 || peek(last, "audio") == 0 {
+		t.Errorf("the longest away keeps %d bytes of audio, the last %d", peek(first, "audio"), peek(last, "audio"))
 	}
 	for _, s := range all {
 		s.leaving.Wait()
 		s.clockwork.Stop()
 		s.down.lose()
 	}
-	if common.waiting.Load() != 0 || common.keptChunks.Load() != 0 {
-		t.Errorf("%d bytes and %d chunks are still counted", common.waiting.Load(), common.keptChunks.Load())
+	if peek(common, "waiting.v") != 0 || peek(common, "keptChunks.v") != 0 {
+		t.Errorf("%d bytes and %d chunks are still counted", peek(common, "waiting.v"), peek(common, "keptChunks.v"))
 	}
 }
 
@@ -687,7 +686,7 @@ func TestHeardAudioIsLetGo(t *testing.T) {
 				answer(model, 1, speech(48*2000, 1))
 				synctest.Wait()
 				d := &r.st.only().down
-				if d.held.chunks == 0 {
+				if peek(d, "held.chunks") == 0 {
 					t.Fatal("nothing is held while it sounds")
 				}
 				if reports {
@@ -697,8 +696,8 @@ func TestHeardAudioIsLetGo(t *testing.T) {
 					r.conn.say(`{"type":"input.text","text":"and now"}`)
 				}
 				synctest.Wait()
-				if d.held.chunks != 0 || len(d.held.items) != 0 || r.st.m.options().hoard.keptChunks.Load() != 0 {
-					t.Errorf("%d chunks of %d items are still held", d.held.chunks, len(d.held.items))
+				if peek(d, "held.chunks") != 0 || peek(d, "held.items") != 0 || peek(r.st.m.options().hoard, "keptChunks.v") != 0 {
+					t.Errorf("%d chunks of %d items are still held", peek(d, "held.chunks"), peek(d, "held.items"))
 				}
 			})
 		})

@@ -202,7 +202,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 		frame: audio.Bytes(start.OutputRate, maxDownFrame), away: audio.Bytes(start.OutputRate, awayBacklog),
 	}, s.writeClient)
 	if opts.Policy.ResumeGrace > 0 {
-		s.down.held = holding{hoard: opts.hoard, most: audio.Bytes(start.OutputRate, heldAudio), ring: opts.Limits.Held}
+		s.down.keep(opts.hoard, audio.Bytes(start.OutputRate, heldAudio), opts.Limits.Held)
 	}
 	s.done = make(chan struct{})
 	if g.declares {

@@ -53,6 +53,9 @@ const (
 	maxWords    = 8 << 20
 )
 
+// keptEntries is the capacity that an empty queue keeps.
+const keptEntries = 16
+
 // begin must be called first.
 func (u *uplink) begin(maxAudio, maxFrame int, write func()) {
 	u.maxAudio, u.maxFrame, u.write = maxAudio, maxFrame, write
@@ -202,7 +205,7 @@ func (u *uplink) take(batch []upEntry) ([]upEntry, bool) {
 	u.busy = len(batch) > 0
 	clear(u.entries)
 	u.entries = u.entries[:0]
-	if cap(u.entries) > keepEntries {
+	if cap(u.entries) > keptEntries {
 		u.entries = nil // the backlog is over: release its memory
 	}
 	u.audio, u.waiting, u.words = 0, 0, 0
