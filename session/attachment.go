@@ -56,7 +56,7 @@ func (a *attachment) hear() {
 		case !ok:
 			return
 		case a.current():
-			if !a.heard && s.down.speaks() {
+			if !a.heard && s.down.Speaks() {
 				a.heard = true
 				s.confirmToken()
 			}
@@ -93,7 +93,7 @@ func (a *attachment) lostNow(cause *Cause) {
 // cannotWrite is lost after a failed write. At the session's end, nothing more is written.
 func (a *attachment) cannotWrite(err error) {
 	if a.s.isOver() || a.s.opts.Policy.ResumeGrace <= 0 {
-		a.s.down.lose()
+		a.s.down.Lose()
 	}
 	a.lost(gone(err))
 }
@@ -102,7 +102,7 @@ func (a *attachment) cannotWrite(err error) {
 func (a *attachment) detach(cause *Cause) {
 	s := a.s
 	s.attached.Store(nil)
-	s.down.detach()
+	s.down.Detach()
 	s.seat.vacate()
 	s.place.Update(func(r *store.SessionRecord) { r.State = store.SessionDetached })
 	if cause == causeSlow {

@@ -21,7 +21,7 @@ func TestAnOlderAttachmentIsNotHeard(t *testing.T) {
 		s.inbound.Lock()
 		s.mu.Lock()
 		at := s.attach(newer)
-		s.down.attach(at.gen)
+		s.down.Attach(at.gen)
 		s.mu.Unlock()
 		s.inbound.Unlock()
 		at.start()

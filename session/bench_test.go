@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 	"voicegw/audio"
+	"voicegw/session/downlink"
 
 	"voicegw/audio/audiotest"
 	"voicegw/internal/testutil"
@@ -44,15 +45,15 @@ func TestASessionIsOnePiece(t *testing.T) {
 // quietSession is a session without pumps: its audio path can be walked by hand.
 func quietSession(tb testing.TB, inRate, outRate int) *session {
 	tb.Helper()
-	return quietSessionOf(tb, inRate, outRate, newHoard())
+	return quietSessionOf(tb, inRate, outRate, downlink.NewBudget())
 }
 
 // quietSessionOf is quietSession with a budget that sessions share.
-func quietSessionOf(tb testing.TB, inRate, outRate int, budget *hoard) *session {
+func quietSessionOf(tb testing.TB, inRate, outRate int, budget *downlink.Budget) *session {
 	tb.Helper()
 	model := nullModel{transport.Info{InputRate: 16000, OutputRate: 24000, Capabilities: transport.Capabilities{InterruptNotice: true}}}
 	opts := Options{Policy: orchestrator.Policy{ResumeGrace: 30 * time.Second}}.withDefaults()
-	opts.hoard, opts.looked = budget, new(atomic.Int64)
+	opts.budget, opts.looked = budget, new(atomic.Int64)
 	client := newTestClient()
 	client.stallWrites() // so that everything goes by way of the queue
 	g := &guest{Ticket: handoff.Ticket{SessionID: "s"}, wish: wish{start: &protocol.Start{InputRate: inRate, OutputRate: outRate}}, logger: opts.Logger}
@@ -61,7 +62,7 @@ func quietSessionOf(tb testing.TB, inRate, outRate int, budget *hoard) *session 
 		tb.Fatal(err)
 	}
 	s.up.write = nil // by hand
-	s.down.begin(downBounds{rate: outRate, audio: 120 * audio.Bytes(outRate, time.Second), all: 24 << 20, frame: audio.Bytes(outRate, maxDownFrame), away: audio.Bytes(outRate, awayBacklog)}, nil)
+	s.down.Begin(downlink.Bounds{Rate: outRate, Audio: 120 * audio.Bytes(outRate, time.Second), All: 24 << 20, Frame: audio.Bytes(outRate, maxDownFrame), Away: audio.Bytes(outRate, awayBacklog)}, nil)
 	return s
 }
 
@@ -83,12 +84,12 @@ func walkUp(s *session, batch []upEntry, in *transport.AudioIn, pcm []byte) []up
 func walkDown(s *session, ev *transport.AudioOut) {
 	s.linked.Load().event(ev)
 	for {
-		e, ok := s.down.pop(s.attached.Load().gen)
+		e, ok := s.down.Pop(s.attached.Load().gen)
 		if !ok {
 			return
 		}
-		if e.frame != nil {
-			e.frame.Free()
+		if e.Frame != nil {
+			e.Frame.Free()
 		}
 	}
 }

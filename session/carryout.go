@@ -73,11 +73,11 @@ func (s *session) decision(a orchestrator.Action) {
 func (s *session) sound(a orchestrator.Action) {
 	switch a := a.(type) {
 	case orchestrator.OpenItem:
-		s.queued(true, s.down.openItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
+		s.queued(true, s.down.OpenItem(&protocol.AudioStart{Header: inTurn(a.Turn), ItemID: a.Item}))
 	case orchestrator.EndItem:
-		s.queued(s.down.endItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
+		s.queued(s.down.EndItem(&protocol.AudioEnd{Header: inTurn(a.Turn), ItemID: a.Item, AudioMS: a.AudioMS}))
 	case orchestrator.FlushItem:
-		s.queued(s.down.flushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
+		s.queued(s.down.FlushItem(&protocol.AudioFlush{Header: inTurn(a.Turn), ItemID: a.Item, Reason: string(a.Reason)}))
 	}
 }
 

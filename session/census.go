@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
 )
 
 // Census counts what a Manager has at one moment.
@@ -46,7 +45,7 @@ func (m *Manager) Census() Census {
 		if !l.isOver.Load() {
 			c.Linked[who]++
 		}
-		c.Backlog = max(c.Backlog, s.down.backlog())
+		c.Backlog = max(c.Backlog, s.down.Backlog())
 	}
 	return c
 }

@@ -144,7 +144,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	}
 	for i := range memory.Spoken {
 		is := &memory.Spoken[i]
-		is.Seq = max(is.Seq, s.down.announcedWith(is.Item))
+		is.Seq = max(is.Seq, s.down.AnnouncedWith(is.Item))
 		if !is.Ended && !is.Cut {
 			is.MS = s.queuedMS(is.Item)
 		}
@@ -160,7 +160,7 @@ func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	if err != nil {
 		return store.Checkpoint{}, err //nolint:wrapcheck // the caller names it
 	}
-	c := store.Checkpoint{At: now.UTC(), Seq: s.down.lastSeq(), Turn: memory.Turn, Earlier: logging.Tokens(s.before), State: logging.Tokens(state), Handle: handle, HandleFresh: handle != ""}
+	c := store.Checkpoint{At: now.UTC(), Seq: s.down.LastSeq(), Turn: memory.Turn, Earlier: logging.Tokens(s.before), State: logging.Tokens(state), Handle: handle, HandleFresh: handle != ""}
 	if handle == "" {
 		c.Handle, c.HandleFresh = s.state.Handle()
 	}

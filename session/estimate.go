@@ -97,7 +97,7 @@ func (t *talked) heard(ms int64) {
 // nothing of that; then it is counted, and s.guessed has it until the next step. The caller must hold mu.
 func (s *session) estimate(ended orchestrator.TurnEnded) orchestrator.TurnEnded {
 	t, l := &s.talked, s.linked.Load()
-	bytes := s.down.sentBytes() + s.down.flushedBytes()
+	bytes := s.down.SentBytes() + s.down.FlushedBytes()
 	t.now.Spoken += audio.Duration(s.start.OutputRate, int(bytes-t.bytes))
 	t.bytes = bytes
 	before, now := t.before, t.now

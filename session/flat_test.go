@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +28,7 @@ func TestNothingHeldGrowsWithOutages(t *testing.T) {
 			t.Errorf("%s has %d after many outages, and %d after few", path, n, few[path])
 		}
 	}
-	if few["m.sessions[].down.held"] == 0 || few["m.sessions[].state.line"] == 0 || few["m.hoard"] == 0 || few["goroutines"] == 0 {
+	if few["m.sessions[].down.held"] == 0 || few["m.sessions[].state.line"] == 0 || few["m.budget"] == 0 || few["goroutines"] == 0 {
 		t.Errorf("the inventory does not see what it should: %v", few)
 	}
 }
@@ -125,7 +126,7 @@ func (tl *till) rotate(model *fakeConn, way int) *fakeConn {
 func elements(m *Manager) map[string]int {
 	w := walk{counts: map[string]int{}, seen: map[visited]bool{}}
 	w.value("m", reflect.ValueOf(m).Elem())
-	w.value("m.hoard", reflect.ValueOf(m.options().hoard).Elem())
+	w.value("m.budget", reflect.ValueOf(m.options().budget).Elem())
 	return w.counts
 }
 
@@ -202,9 +203,14 @@ func addressable(v reflect.Value) reflect.Value {
 	return v
 }
 
-// peek returns a number or the length of a list that a struct of another package keeps to itself; at is the path to it.
+// peek returns an unexported number, or the length of an unexported list, of a struct of another package, under its lock mu.
 func peek(of any, at string) int {
 	v := reflect.ValueOf(of).Elem()
+	if mu := v.FieldByName("mu"); mu.IsValid() {
+		lock := (*sync.Mutex)(unsafe.Pointer(mu.UnsafeAddr()))
+		lock.Lock()
+		defer lock.Unlock()
+	}
 	for name := range strings.SplitSeq(at, ".") {
 		v = v.FieldByName(name)
 	}

@@ -424,7 +424,7 @@ func TestItemsDoNotMix(t *testing.T) {
 		}
 		model.Emit(transport.AudioDone{Item: "a1"}, transport.AudioDone{Item: "a2"}, transport.ResponseDone{ID: "r1", Status: transport.ResponseCompleted})
 		synctest.Wait()
-		dropped := st.only().down.flushedBytes()
+		dropped := st.only().down.FlushedBytes()
 		pass(time.Second)
 		synctest.Wait()
 		var told []string

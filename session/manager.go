@@ -16,6 +16,7 @@ import (
 	"voicegw/internal/quota"
 	"voicegw/internal/textutil"
 	"voicegw/registry"
+	"voicegw/session/downlink"
 	"voicegw/session/handoff"
 	"voicegw/transport"
 )
@@ -61,7 +62,7 @@ type Manager struct {
 // NewManager returns a Manager. It refuses options with which no session could run.
 func NewManager(opts Options) (*Manager, error) {
 	opts = opts.withDefaults()
-	opts.hoard, opts.looked = newHoard(), new(atomic.Int64)
+	opts.budget, opts.looked = downlink.NewBudget(), new(atomic.Int64)
 	if _, ok := opts.Transports[opts.Provider]; !ok {
 		return nil, fmt.Errorf("session: the provider %q is unknown; the known ones are %s", opts.Provider, strings.Join(slices.Sorted(maps.Keys(opts.Transports)), ", "))
 	}
@@ -238,7 +239,7 @@ func (m *Manager) conclude(a *Admission, s *session, came time.Time, entry Entry
 	s.happened(ended)
 	s.log().Info("session ended", "reason", cause.Reason, "close_code", int(cause.Close),
 		"duration_ms", time.Since(came).Milliseconds(), "audio_in_ms", s.clock.ms(), "turns", s.turns(),
-		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.flushedBytes(),
+		"cost_usd_micros", int64(sum.Micros), "unpriced", sum.Unpriced, "uplink_dropped_bytes", s.up.droppedBytes(), "flushed_bytes", s.down.FlushedBytes(),
 		"unknown_events", stats.UnknownEvents, "malformed_events", stats.MalformedEvents)
 }
 

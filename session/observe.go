@@ -247,7 +247,7 @@ type sounded struct{ upMS, down, backlog, ahead, unheard int64 }
 // sumSound tells how much audio has passed since the last call. The caller must hold mu.
 func (s *session) sumSound() {
 	was := s.sounded
-	s.sounded = sounded{upMS: s.clock.ms(), down: s.down.sentBytes(), backlog: s.up.droppedBytes(), ahead: s.aheadBytes.Load(), unheard: s.down.flushedBytes()}
+	s.sounded = sounded{upMS: s.clock.ms(), down: s.down.SentBytes(), backlog: s.up.droppedBytes(), ahead: s.aheadBytes.Load(), unheard: s.down.FlushedBytes()}
 	now, out := s.sounded, s.start.OutputRate
 	s.happened(Sound{
 		Up:      time.Duration(now.upMS-was.upMS) * time.Millisecond,

@@ -14,6 +14,7 @@ import (
 	"voicegw/orchestrator/execute"
 	"voicegw/prompts"
 	"voicegw/registry"
+	"voicegw/session/downlink"
 	"voicegw/transport"
 )
 
@@ -87,8 +88,8 @@ type Options struct {
 
 	// now is the clock that checks whether a client's audio comes too fast; nil means time.Now.
 	now func() time.Time
-	// hoard bounds what all sessions keep for clients that may come back; NewManager makes it.
-	hoard *hoard
+	// budget limits the memory of all sessions for clients that may return; NewManager makes it.
+	budget *downlink.Budget
 	// rules are those of Policy; withDefaults makes them.
 	rules *orchestrator.Rules
 	// looked counts what all sessions keep of what users say, in bytes; NewManager makes it.
@@ -142,7 +143,7 @@ func (l Limits) withDefaults() Limits {
 		value int
 	}{
 		{&l.Sessions, defaults.Sessions}, {&l.PerAddress, defaults.SessionsPerAddress}, {&l.NewPerSecond, defaults.NewSessionsPerSecond},
-		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, maxHeldMessages}, {&l.ClientTools, defaults.ClientTools},
+		{&l.Waiting, defaults.WaitingSessions}, {&l.WaitingPerAddress, defaults.WaitingPerAddress}, {&l.BacklogBytes, 24 << 20}, {&l.Held, downlink.MaxKept}, {&l.ClientTools, defaults.ClientTools},
 	} {
 		if *f.field == 0 {
 			*f.field = f.value

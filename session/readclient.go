@@ -161,7 +161,7 @@ func (s *session) clientMessage(m protocol.ClientMessage) {
 	case *protocol.End:
 		s.dispatch(orchestrator.HungUp{})
 	case *protocol.Ping:
-		s.down.acknowledged(m.Seq)
+		s.down.Acknowledged(m.Seq)
 		s.tell(&protocol.Pong{T: m.T})
 	case *protocol.Start:
 		s.complain(protocol.CodeAlreadyStarted, "", "The session has already started; session.start comes once, first.")

@@ -96,7 +96,7 @@ func (l *link) worthTelling(ev transport.Transcript) bool {
 // audio takes one piece of the model's speech, at rate Hz.
 func (l *link) audio(item string, pcm []byte, rate int) {
 	if item != l.item && !l.nextItem(item) {
-		l.s.down.pushAudio(item, pcm) // only counted
+		l.s.down.PushAudio(item, pcm) // only counted
 		return
 	}
 	if rate != l.outRate {
@@ -144,7 +144,7 @@ func (l *link) audioDone(item string) {
 	s := l.s
 	l.flushResampler()
 	l.item = ""
-	ms := audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
+	ms := audio.MS(s.start.OutputRate, int(s.down.ItemBytes(item)))
 	s.dispatch(orchestrator.AudioEnded{Item: item, AudioMS: ms})
 }
 
@@ -173,14 +173,14 @@ func (s *session) queueAudio(item string, pcm []byte) {
 			parts := (n + longest - 1) / longest
 			n = (n/parts + 1) / audio.BytesPerSample * audio.BytesPerSample
 		}
-		if !s.writeDirect(item, pcm[:n]) && !s.down.pushAudio(item, pcm[:n]) {
+		if !s.writeDirect(item, pcm[:n]) && !s.down.PushAudio(item, pcm[:n]) {
 			s.fellBehind()
 			if s.isOver() {
 				return
 			}
 		}
 		if s.attached.Load() == nil {
-			s.down.crowd()
+			s.down.Crowd()
 		}
 		pcm = pcm[n:]
 	}

@@ -69,7 +69,7 @@ func (s *session) restore(at *restoring) {
 		at.hear(s.story)
 		seq = max(seq, at.back.LastSeq)
 	}
-	s.down.goOnAfter(seq + seqLeftOut)
+	s.down.GoOnAfter(seq + seqLeftOut)
 	if !at.taken.given() && at.was.Used != nil {
 		s.sum = *at.was.Used // the process that died has told nobody
 	}
@@ -226,7 +226,7 @@ func (s *session) beginAgain(at *restoring) {
 		// The item may never have been finished, and nothing more of it comes.
 		first = append(first, &protocol.AudioEnd{ItemID: has.ItemID, AudioMS: has.ReceivedMS})
 	}
-	if err := s.down.lead(first...); err != nil {
+	if err := s.down.Lead(first...); err != nil {
 		s.log().Error("encoding a message", "error", err)
 		s.end(causeInternal)
 	}

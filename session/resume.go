@@ -113,7 +113,7 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 		}
 	}
 	away := now.Sub(s.state.AwaySince())
-	back := s.down.resume(r.LastSeq, r.Audio, away, s.barelyHeard)
+	back := s.down.Resume(r.LastSeq, r.Audio, away, s.barelyHeard)
 	at := s.attach(c)
 	token := s.tokens.next(r.Token, now)
 	who := s.principal.Value()
@@ -127,26 +127,26 @@ func (s *session) takeBack(a *Admission, c Client, start *startMessage) (*attach
 	})
 	safe := s.tokens.saved(s.place.Written())
 	recalled := s.recall.messages() // what the next step tells, it tells as well
-	s.step(orchestrator.ClientBack{Again: back.again, Gone: back.gone}, now)
+	s.step(orchestrator.ClientBack{Again: back.Again, Gone: back.Gone}, now)
 	s.step(orchestrator.Lapse{At: s.lapses()}, now)
 	s.byClient.askAgain()
-	started := s.startedMessage(token, true, back.snapshot)
+	started := s.startedMessage(token, true, back.Snapshot)
 	started.InputAgain = s.hearRest(r.Input)
 	first := []protocol.ServerMessage{started}
-	if back.snapshot {
+	if back.Snapshot {
 		first = append(first, recalled...)
 	}
-	if err := s.down.lead(first...); err != nil {
+	if err := s.down.Lead(first...); err != nil {
 		s.log().Error("encoding a message", "error", err)
 		s.end(causeInternal)
 	}
 	s.seat.move(a)
-	s.down.attach(at.gen)
+	s.down.Attach(at.gen)
 	s.welcome(at.gen, safe)
 	s.shown = nil // a page that was loaded again knows nothing of it
 	s.showState()
 	s.wind()
-	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.snapshot,
+	s.log().Info("client back", "attachment", at.gen, "away_ms", away.Milliseconds(), "last_seq", r.LastSeq, "snapshot", back.Snapshot,
 		"addr", a.addr.String(), "client", clientName(start))
 	return at, nil
 }
@@ -211,8 +211,8 @@ func (s *session) fits(start *startMessage) *Cause {
 	if cause := sameRates(start, s.start.InputRate, s.start.OutputRate); cause != nil {
 		return cause
 	}
-	if start.Resume.LastSeq > s.down.lastSeq() {
-		return wrongField("resume.last_seq", "is higher than every seq of the session (%d).", s.down.lastSeq())
+	if start.Resume.LastSeq > s.down.LastSeq() {
+		return wrongField("resume.last_seq", "is higher than every seq of the session (%d).", s.down.LastSeq())
 	}
 	return nil
 }
@@ -239,8 +239,8 @@ func (s *session) confirmToken() {
 
 // acknowledged lets go of what the client has received.
 func (s *session) acknowledged(m *protocol.Playback) {
-	s.down.acknowledged(m.Seq)
-	s.down.received(m.ItemID, max(m.ReceivedMS, m.PlayedMS))
+	s.down.Acknowledged(m.Seq)
+	s.down.Received(m.ItemID, max(m.ReceivedMS, m.PlayedMS))
 }
 
 // letGo forgets the audio of items that were heard or flushed. The caller must hold mu.
@@ -248,7 +248,7 @@ func (s *session) letGo(now time.Time) {
 	if s.opts.Policy.ResumeGrace <= 0 {
 		return
 	}
-	s.down.letGo(func(item string) bool {
+	s.down.LetGo(func(item string) bool {
 		_, sounds := s.state.Heard(item, now)
 		return !sounds
 	})

@@ -17,6 +17,7 @@ import (
 	"voicegw/internal/testutil"
 	"voicegw/internal/user"
 	"voicegw/protocol"
+	"voicegw/session/downlink"
 	"voicegw/transport"
 )
 
@@ -234,7 +235,7 @@ func TestGraceEndsTheSession(t *testing.T) {
 			t.Fatalf("after the grace: %v", r.gone(s))
 		}
 		model.WaitClosed(t)
-		if h := r.st.m.options().hoard; peek(h, "waiting.v") != 0 || peek(h, "keptChunks.v") != 0 || peek(h, "away") != 0 {
+		if h := r.st.m.options().budget; peek(h, "waiting.v") != 0 || peek(h, "keptChunks.v") != 0 || peek(h, "away") != 0 {
 			t.Errorf("%d bytes and %d chunks are still counted, for %d sessions", peek(h, "waiting.v"), peek(h, "keptChunks.v"), peek(h, "away"))
 		}
 		if n := r.st.m.Running(); n != 0 || !others.has("is over") {
@@ -431,7 +432,7 @@ func TestSnapshot(t *testing.T) {
 		model.Emit(transport.ResponseStarted{ID: "r1"}, &transport.AudioOut{Item: "a1", PCM: pcm})
 		synctest.Wait()
 		s := r.st.only()
-		if bytes, messages := peek(&s.down, "words"), peek(&s.down, "waiting"); bytes > 256<<10 || messages > maxHeldMessages {
+		if bytes, messages := peek(&s.down, "words"), peek(&s.down, "waiting"); bytes > 256<<10 || messages > downlink.MaxKept {
 			t.Errorf("%d bytes of %d messages wait", bytes, messages)
 		}
 		r.comeBack(r.position())
@@ -638,7 +639,7 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 		runtime.ReadMemStats(&ms)
 		return int64(ms.HeapAlloc)
 	}
-	before, common := heap(), newHoard()
+	before, common := heap(), downlink.NewBudget()
 	ev := &transport.AudioOut{Item: "a1", PCM: make([]byte, 9600)}
 	all := make([]*session, 1000)
 	for i := range all {
@@ -667,7 +668,7 @@ func TestAThousandAwayInMidAnswer(t *testing.T) {
 	for _, s := range all {
 		s.leaving.Wait()
 		s.clockwork.Stop()
-		s.down.lose()
+		s.down.Lose()
 	}
 	if peek(common, "waiting.v") != 0 || peek(common, "keptChunks.v") != 0 {
 		t.Errorf("%d bytes and %d chunks are still counted", peek(common, "waiting.v"), peek(common, "keptChunks.v"))
@@ -696,7 +697,7 @@ func TestHeardAudioIsLetGo(t *testing.T) {
 					r.conn.say(`{"type":"input.text","text":"and now"}`)
 				}
 				synctest.Wait()
-				if peek(d, "held.chunks") != 0 || peek(d, "held.items") != 0 || peek(r.st.m.options().hoard, "keptChunks.v") != 0 {
+				if peek(d, "held.chunks") != 0 || peek(d, "held.items") != 0 || peek(r.st.m.options().budget, "keptChunks.v") != 0 {
 					t.Errorf("%d chunks of %d items are still held", peek(d, "held.chunks"), peek(d, "held.items"))
 				}
 			})

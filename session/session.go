@@ -22,6 +22,7 @@ import (
 	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
+	"voicegw/session/downlink"
 	"voicegw/session/handoff"
 	"voicegw/transport"
 )
@@ -66,7 +67,7 @@ type session struct {
 	start     *protocol.Start
 	up        uplink
 	look      *lookback // nil if the session ends with its first connection to the model
-	down      downlink
+	down      downlink.Queue
 	clock     audioClock
 	calls     execute.Runner
 	byClient  *clientCalls   // runs the client's tools; nil if it has declared none
@@ -197,12 +198,12 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	s.clock.rate = start.InputRate
 	s.up.begin(audio.Bytes(info.InputRate, upBacklog), audio.Bytes(info.InputRate, longestQueued), s.writeModel)
 	s.up.unsent = s.untold
-	s.down.begin(downBounds{
-		rate: start.OutputRate, audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), all: opts.Limits.BacklogBytes,
-		frame: audio.Bytes(start.OutputRate, maxDownFrame), away: audio.Bytes(start.OutputRate, awayBacklog),
+	s.down.Begin(downlink.Bounds{
+		Rate: start.OutputRate, Audio: audio.Bytes(start.OutputRate, opts.Limits.Backlog), All: opts.Limits.BacklogBytes,
+		Frame: audio.Bytes(start.OutputRate, maxDownFrame), Away: audio.Bytes(start.OutputRate, awayBacklog),
 	}, s.writeClient)
 	if opts.Policy.ResumeGrace > 0 {
-		s.down.keep(opts.hoard, audio.Bytes(start.OutputRate, heldAudio), opts.Limits.Held)
+		s.down.Keep(opts.budget, audio.Bytes(start.OutputRate, heldAudio), opts.Limits.Held)
 	}
 	s.done = make(chan struct{})
 	if g.declares {
@@ -242,7 +243,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	defer s.inbound.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.down.attach(s.attach(c).gen)
+	s.down.Attach(s.attach(c).gen)
 	return s, nil
 }
 
@@ -329,7 +330,7 @@ func (s *session) settle() {
 func (s *session) announce(gen int, token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queued(true, s.down.lead(s.startedMessage(token, false, false)))
+	s.queued(true, s.down.Lead(s.startedMessage(token, false, false)))
 	s.welcome(gen, s.tokens.saved(s.place.Written()))
 }
 
@@ -365,7 +366,7 @@ func (s *session) told() handoff.Said {
 
 // queuedMS returns how much audio of an incomplete item has arrived, in ms.
 func (s *session) queuedMS(item string) int64 {
-	return audio.MS(s.start.OutputRate, int(s.down.itemBytes(item)))
+	return audio.MS(s.start.OutputRate, int(s.down.ItemBytes(item)))
 }
 
 // goodbye tells the client why the session ends and closes its connection.
@@ -383,14 +384,14 @@ func (s *session) goodbye(cause *Cause) {
 	s.mu.Unlock()
 	s.goOn() // results of calls that have come while the session was given up are recorded
 	s.calls.End()
-	if err := s.down.finish(s.lastWords(cause, said, lasted)...); err != nil {
+	if err := s.down.Finish(s.lastWords(cause, said, lasted)...); err != nil {
 		s.log().Error("encoding the last messages", "error", err)
 	}
 	// A client that is gone or stuck must not delay the session's end.
 	a := s.attached.Load()
 	if a == nil {
-		s.down.lose()
-		s.down.wait()
+		s.down.Lose()
+		s.down.Wait()
 		return
 	}
 	client := a.conn
@@ -399,7 +400,7 @@ func (s *session) goodbye(cause *Cause) {
 	if cause == causeGone {
 		client.Abort()
 	}
-	s.down.wait()
+	s.down.Wait()
 	if err := client.Close(cause.Close, cause.Reason); err != nil {
 		s.log().Debug("closing the client's connection", "error", err)
 	}
@@ -487,7 +488,7 @@ func (s *session) tellSent() {
 
 // takeSent is tellSent for a caller that holds mu and sets the next tick itself.
 func (s *session) takeSent(now time.Time) {
-	for _, in := range s.down.left() {
+	for _, in := range s.down.Left() {
 		s.step(in, now)
 	}
 }
@@ -526,7 +527,7 @@ func (s *session) step(in orchestrator.Input, now time.Time) {
 
 // tell queues a message for the client.
 func (s *session) tell(m protocol.ServerMessage) {
-	s.queued(s.down.pushMessage(m))
+	s.queued(s.down.PushMessage(m))
 }
 
 // log returns a logger that names the session. It is made when something is to be logged: most sessions

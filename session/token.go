@@ -87,13 +87,13 @@ func (s *session) welcome(gen int, safe <-chan struct{}) {
 	select {
 	case <-safe:
 		if !asks {
-			s.down.speak(gen)
+			s.down.Speak(gen)
 			return
 		}
 	default:
 	}
 	s.leaving.Go(func() {
-		defer s.down.speak(gen)
+		defer s.down.Speak(gen)
 		ctx, cancel := context.WithTimeout(s.context(), safeTime)
 		defer cancel()
 		select {

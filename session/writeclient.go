@@ -1,5 +1,9 @@
 package session
 
+import (
+	"voicegw/session/downlink"
+)
+
 import "time"
 
 // writeClient is the pump from the downlink to an attachment; it runs while something is queued.
@@ -11,7 +15,7 @@ func (s *session) writeClient(gen int) {
 	stuck := time.AfterFunc(s.opts.Limits.SlowClient, func() { a.lost(causeSlow) })
 	defer stuck.Stop()
 	for {
-		e, ok := s.down.pop(gen)
+		e, ok := s.down.Pop(gen)
 		if !ok {
 			return
 		}
@@ -22,21 +26,21 @@ func (s *session) writeClient(gen int) {
 	}
 }
 
-func (a *attachment) writeEntry(e downEntry) error {
+func (a *attachment) writeEntry(e downlink.Entry) error {
 	s := a.s
-	if e.text != nil {
-		if err := a.conn.WriteText(e.text); err != nil {
+	if e.Text != nil {
+		if err := a.conn.WriteText(e.Text); err != nil {
 			return err
 		}
 	}
-	if e.frame != nil {
-		if err := a.conn.WriteAudio(e.frame.PCM); err != nil {
+	if e.Frame != nil {
+		if err := a.conn.WriteAudio(e.Frame.PCM); err != nil {
 			return err
 		}
-		s.down.written(a.gen, e)
-		e.frame.Free()
+		s.down.Written(a.gen, e)
+		e.Frame.Free()
 	}
-	if e.tells() {
+	if e.Tells() {
 		s.tellSent()
 	}
 	return nil
@@ -47,13 +51,13 @@ func (a *attachment) writeEntry(e downEntry) error {
 // no longer be flushed, but it is only one frame.
 func (s *session) writeDirect(item string, pcm []byte) bool {
 	a := s.attached.Load()
-	if a == nil || !a.conn.Ready() || !s.down.claim(a.gen, item, pcm) {
+	if a == nil || !a.conn.Ready() || !s.down.Claim(a.gen, item, pcm) {
 		return false
 	}
 	err := a.conn.WriteAudio(pcm) // the connection keeps what the network does not accept
 	if err != nil {
 		a.cannotWrite(err)
 	}
-	s.down.release(a.gen, item, len(pcm))
+	s.down.Release(a.gen, item, len(pcm))
 	return true
 }

@@ -1,4 +1,4 @@
-package session
+package downlink
 
 import (
 	"strings"
@@ -10,24 +10,24 @@ import (
 // TestStartThatWasNeverWritten: a connection is lost before anything of its beginning was written.
 // The next one is told of its own beginning only: the other one has a token that is not valid.
 func TestStartThatWasNeverWritten(t *testing.T) {
-	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800}, nil)
+	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800}, nil)
 	for gen, token := range []string{"first", "second", "third"} {
 		if gen > 0 {
-			d.detach()
-			d.resume(0, nil, 0, allHeard)
+			d.Detach()
+			d.Resume(0, nil, 0, allHeard)
 		}
-		if err := d.lead(&protocol.SessionStarted{ResumeToken: token}); err != nil {
+		if err := d.Lead(&protocol.SessionStarted{ResumeToken: token}); err != nil {
 			t.Fatal(err)
 		}
-		d.attach(gen + 1)
+		d.Attach(gen + 1)
 	}
 	var told []string
 	for {
-		e, ok := d.pop(3)
+		e, ok := d.Pop(3)
 		if !ok {
 			break
 		}
-		told = append(told, string(e.text))
+		told = append(told, string(e.Text))
 	}
 	if len(told) != 1 || !strings.Contains(told[0], "third") {
 		t.Errorf("the third connection was told %q", told)

@@ -1,4 +1,4 @@
-package session
+package downlink
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // slowLink is a downlink that a test writes by hand, with what was written.
 type slowLink struct {
-	*downlink
+	*Queue
 	t   *testing.T
 	got []string
 }
@@ -20,44 +20,44 @@ type slowLink struct {
 const slowFrame = 4800 // 100 ms at 24 kHz
 
 func newSlowLink(t *testing.T) *slowLink {
-	return &slowLink{newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: slowFrame}, nil), t, nil}
+	return &slowLink{newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: slowFrame}, nil), t, nil}
 }
 
 // write writes so many entries.
 func (l *slowLink) write(n int) {
 	l.t.Helper()
 	for range n {
-		e, ok := l.pop(0)
+		e, ok := l.Pop(0)
 		if !ok {
 			return
 		}
-		if e.text != nil {
-			l.got = append(l.got, string(e.text))
+		if e.Text != nil {
+			l.got = append(l.got, string(e.Text))
 		}
-		if e.frame != nil {
+		if e.Frame != nil {
 			l.got = append(l.got, "frame of "+e.item)
 		}
-		l.written(0, e)
+		l.Written(0, e)
 	}
 }
 
 // item queues an item of so many frames, and its end.
 func (l *slowLink) item(id string, frames int) {
 	l.t.Helper()
-	if err := l.openItem(&protocol.AudioStart{ItemID: id}); err != nil {
+	if err := l.OpenItem(&protocol.AudioStart{ItemID: id}); err != nil {
 		l.t.Fatal(err)
 	}
 	for range frames {
-		l.pushAudio(id, make([]byte, slowFrame))
+		l.PushAudio(id, make([]byte, slowFrame))
 	}
-	if _, err := l.endItem(&protocol.AudioEnd{ItemID: id, AudioMS: int64(100 * frames)}); err != nil {
+	if _, err := l.EndItem(&protocol.AudioEnd{ItemID: id, AudioMS: int64(100 * frames)}); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 func (l *slowLink) flush(id string) {
 	l.t.Helper()
-	if _, err := l.flushItem(&protocol.AudioFlush{ItemID: id, Reason: "user_speech"}); err != nil {
+	if _, err := l.FlushItem(&protocol.AudioFlush{ItemID: id, Reason: "user_speech"}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func TestDroppedAudioIsNotPromised(t *testing.T) {
 	l.item("b", 3)
 	l.item("c", 2)
 	l.write(3) // a, its end, and one frame of b
-	if err := l.finish(&protocol.SessionEnded{Reason: "client_ended"}); err != nil {
+	if err := l.Finish(&protocol.SessionEnded{Reason: "client_ended"}); err != nil {
 		t.Fatal(err)
 	}
 	l.wrote(audioStart(1, "a"), "frame of a", audioEnd(2, "a", 100), audioStart(3, "b"), "frame of b",
@@ -106,20 +106,20 @@ func TestDroppedAudioIsNotPromised(t *testing.T) {
 func TestFlushedItemsAreGone(t *testing.T) {
 	l := newSlowLink(t)
 	l.item("a", 3)
-	l.pushMessage(&protocol.Pong{T: 7})
+	l.PushMessage(&protocol.Pong{T: 7})
 	l.item("b", 3)
-	if err := l.openItem(&protocol.AudioStart{ItemID: "c"}); err != nil { // announced by no audio yet
+	if err := l.OpenItem(&protocol.AudioStart{ItemID: "c"}); err != nil { // announced by no audio yet
 		t.Fatal(err)
 	}
 	l.write(1)
 	for _, id := range []string{"a", "b", "c"} {
 		l.flush(id)
 	}
-	l.pushAudio("c", make([]byte, slowFrame))
+	l.PushAudio("c", make([]byte, slowFrame))
 	l.item("b", 0)
 	l.wrote(audioStart(1, "a"), "frame of a", `{"type":"pong","seq":2,"t":7}`, audioFlush(3, "a"))
-	if l.flushedBytes() != 6*slowFrame {
-		t.Errorf("%d bytes are counted as flushed", l.flushedBytes())
+	if l.FlushedBytes() != 6*slowFrame {
+		t.Errorf("%d bytes are counted as flushed", l.FlushedBytes())
 	}
 }
 
@@ -129,7 +129,7 @@ func TestSilentItemIsNotToldOf(t *testing.T) {
 	l.item("a", 0)
 	l.item("b", 1)
 	l.wrote(audioStart(1, "b"), "frame of b", audioEnd(2, "b", 100))
-	if l.left(); len(l.items) != 0 {
+	if l.Left(); len(l.items) != 0 {
 		t.Errorf("%d items are remembered", len(l.items))
 	}
 }
@@ -142,7 +142,7 @@ func TestLeftForTheClient(t *testing.T) {
 	l.item("b", 2)
 	told := func() string {
 		var all []string
-		for _, in := range l.left() {
+		for _, in := range l.Left() {
 			all = append(all, fmt.Sprintf("%s %d", in.Item, in.Sent.Milliseconds()))
 		}
 		return strings.Join(all, ", ")
@@ -156,16 +156,16 @@ func TestLeftForTheClient(t *testing.T) {
 			t.Errorf("after %d more entries: %q, want %q", tc.writes, got, tc.want)
 		}
 	}
-	e, _ := l.pop(0)
+	e, _ := l.Pop(0)
 	l.flush("b")
-	l.written(0, e) // it was being written meanwhile
+	l.Written(0, e) // it was being written meanwhile
 	if got := told(); got != "" || len(l.items) != 0 {
 		t.Errorf("of a flushed item: %q; %d items are remembered", got, len(l.items))
 	}
 }
 
-func newDownlink(most downBounds, write func(gen int)) *downlink {
-	d := new(downlink)
-	d.begin(most, write)
+func newDownlink(most Bounds, write func(gen int)) *Queue {
+	d := new(Queue)
+	d.Begin(most, write)
 	return d
 }

@@ -1,4 +1,4 @@
-package session
+package downlink
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 )
 
 // pushes queues so many messages.
-func pushes(t *testing.T, d *downlink, n int) {
+func pushes(t *testing.T, d *Queue, n int) {
 	t.Helper()
 	for range n {
-		if _, err := d.pushMessage(&protocol.Pong{T: 1}); err != nil {
+		if _, err := d.PushMessage(&protocol.Pong{T: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,40 +29,40 @@ func pushes(t *testing.T, d *downlink, n int) {
 // snapshot is needed after all, are not sent after it: a call or a question would seem to be open that
 // has ended since. The announcement of audio that follows stays.
 func TestNothingOldFollowsASnapshot(t *testing.T) {
-	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
-	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: 4}
+	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800, Away: 1 << 20}, nil)
+	d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: 4}
 	d.gen = 1
 	push := func(n int) { pushes(t, d, n) }
 	push(2)
 	for _, item := range []string{"a1", "a2"} {
-		if err := d.openItem(&protocol.AudioStart{ItemID: item}); err != nil {
+		if err := d.OpenItem(&protocol.AudioStart{ItemID: item}); err != nil {
 			t.Fatal(err)
 		}
-		d.pushAudio(item, make([]byte, 4800))
+		d.PushAudio(item, make([]byte, 4800))
 	}
 	for range 4 {
-		d.pop(1)
+		d.Pop(1)
 	}
-	d.detach()
-	d.resume(0, nil, 0, allHeard)
-	d.attach(2) // nothing of it is written
-	d.detach()
+	d.Detach()
+	d.Resume(0, nil, 0, allHeard)
+	d.Attach(2) // nothing of it is written
+	d.Detach()
 	push(6)
-	if back := d.resume(0, nil, 0, allHeard); !back.snapshot {
+	if back := d.Resume(0, nil, 0, allHeard); !back.Snapshot {
 		t.Fatal("no snapshot")
 	}
 	var left []string
 	for _, e := range d.entries[d.head:] {
 		var m struct{ Type, ItemID string }
-		if e.text != nil && json.Unmarshal(bytes.ReplaceAll(e.text, []byte("item_id"), []byte("itemid")), &m) != nil {
-			t.Fatalf("%s is no JSON", e.text)
+		if e.Text != nil && json.Unmarshal(bytes.ReplaceAll(e.Text, []byte("item_id"), []byte("itemid")), &m) != nil {
+			t.Fatalf("%s is no JSON", e.Text)
 		}
 		left = append(left, strings.TrimSpace(m.Type+" "+m.ItemID+e.item))
 	}
 	if got := strings.Join(left, ", "); got != "audio.start a1, a1, audio.start a2, a2" || d.waiting != 2 {
 		t.Errorf("after the snapshot come %q; %d messages are counted", got, d.waiting)
 	}
-	d.lose()
+	d.Lose()
 }
 
 // TestNothingIsDroppedOnceAClientIsBack (S1, S2): when it is decided that a client gets everything that it
@@ -70,53 +70,53 @@ func TestNothingOldFollowsASnapshot(t *testing.T) {
 // it is attached, nor because another session makes room.
 func TestNothingIsDroppedOnceAClientIsBack(t *testing.T) {
 	const ring, frame = 4, 4800
-	d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: frame, away: 2 * frame}, nil)
-	d.held = holding{hoard: newHoard(), most: 1 << 20, ring: ring}
+	d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: frame, Away: 2 * frame}, nil)
+	d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: ring}
 	d.gen = 1
 	push := func(n int) { pushes(t, d, n) }
-	d.detach()
-	if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
+	d.Detach()
+	if err := d.OpenItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
 		t.Fatal(err)
 	}
-	d.pushAudio("a1", make([]byte, frame))
+	d.PushAudio("a1", make([]byte, frame))
 	push(ring - 1)
-	if back := d.resume(0, nil, 0, allHeard); back.snapshot {
+	if back := d.Resume(0, nil, 0, allHeard); back.Snapshot {
 		t.Fatal("there is room for all of it, and it needs a snapshot")
 	}
 	push(2)
 	d.shed()
-	d.pushAudio("a1", make([]byte, 2*frame))
-	if err := d.lead(&protocol.SessionStarted{}); err != nil {
+	d.PushAudio("a1", make([]byte, 2*frame))
+	if err := d.Lead(&protocol.SessionStarted{}); err != nil {
 		t.Fatal(err)
 	}
-	d.attach(2)
-	d.speak(2)
+	d.Attach(2)
+	d.Speak(2)
 	texts, pcm := 0, 0
-	for e, ok := d.pop(2); ok; e, ok = d.pop(2) {
-		if e.text != nil {
+	for e, ok := d.Pop(2); ok; e, ok = d.Pop(2) {
+		if e.Text != nil {
 			texts++
 		}
-		if e.frame != nil {
-			pcm += len(e.frame.PCM)
+		if e.Frame != nil {
+			pcm += len(e.Frame.PCM)
 		}
 	}
 	if want := 1 + 1 + (ring - 1) + 2; texts != want || pcm != 3*frame {
 		t.Errorf("the client gets %d messages and %d bytes of audio, want %d and %d", texts, pcm, want, 3*frame)
 	}
-	d.detach()
+	d.Detach()
 	push(ring + 1)
-	if back := d.resume(d.seq, nil, 0, allHeard); !back.snapshot {
+	if back := d.Resume(d.seq, nil, 0, allHeard); !back.Snapshot {
 		t.Error("it was away again, and more was said than is kept: it needs a snapshot")
 	}
-	d.lose()
+	d.Lose()
 }
 
 // sentWhole is a link of a session that can be resumed. It has sent an item of three frames, a, and its end.
 func sentWhole(t *testing.T) *slowLink {
 	t.Helper()
 	l := newSlowLink(t)
-	l.most.away = 1 << 20
-	l.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
+	l.most.Away = 1 << 20
+	l.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: MaxKept}
 	l.item("a", 3)
 	l.write(4)
 	return l
@@ -127,19 +127,19 @@ func sentWhole(t *testing.T) *slowLink {
 // much the client has been sent.
 func TestAnEndThatIsSentAgainPromisesNoMore(t *testing.T) {
 	l := sentWhole(t)
-	l.detach()
-	back := l.resume(1, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0, allHeard)
-	if len(back.again) != 1 || back.snapshot {
+	l.Detach()
+	back := l.Resume(1, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0, allHeard)
+	if len(back.Again) != 1 || back.Snapshot {
 		t.Fatalf("sent again: %+v", back)
 	}
-	if err := l.lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
+	if err := l.Lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
 		t.Fatal(err)
 	}
-	l.attach(0)
-	l.speak(0)
+	l.Attach(0)
+	l.Speak(0)
 	l.got = nil
 	l.write(2) // the beginning, and one frame of two
-	if err := l.finish(&protocol.SessionEnded{Reason: "operator"}); err != nil {
+	if err := l.Finish(&protocol.SessionEnded{Reason: "operator"}); err != nil {
 		t.Fatal(err)
 	}
 	l.write(3)
@@ -166,18 +166,18 @@ func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := sentWhole(t)
 			for range 1 + tc.again {
-				l.detach()
-				l.resume(tc.last, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0, allHeard)
-				if err := l.lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
+				l.Detach()
+				l.Resume(tc.last, &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}, 0, allHeard)
+				if err := l.Lead(&protocol.SessionStarted{SessionID: "s"}); err != nil {
 					t.Fatal(err)
 				}
-				l.attach(0)
+				l.Attach(0)
 			}
-			if _, err := l.pushMessage(&protocol.Pong{T: 1}); err != nil {
+			if _, err := l.PushMessage(&protocol.Pong{T: 1}); err != nil {
 				t.Fatal(err)
 			}
 			l.flush("a")
-			l.speak(0)
+			l.Speak(0)
 			l.got = nil
 			l.write(len(l.entries))
 			if diff := cmp.Diff(tc.want, l.got[1:]); diff != "" {
@@ -195,15 +195,15 @@ func TestAnAnswerThatIsSentAgainIsFlushed(t *testing.T) {
 func TestAnAnswerThatIsDroppedWhileItIsSentAgainIsFlushed(t *testing.T) {
 	l := sentWhole(t)
 	has := &protocol.ResumeAudio{ItemID: "a", ReceivedMS: 100}
-	l.detach()
-	l.resume(1, has, 0, allHeard)
-	l.attach(0)
-	l.most.away = slowFrame
-	l.detach()
-	if back := l.resume(1, has, 0, allHeard); !slices.Equal(back.gone, []string{"a"}) {
-		t.Fatalf("gone: %v", back.gone)
+	l.Detach()
+	l.Resume(1, has, 0, allHeard)
+	l.Attach(0)
+	l.most.Away = slowFrame
+	l.Detach()
+	if back := l.Resume(1, has, 0, allHeard); !slices.Equal(back.Gone, []string{"a"}) {
+		t.Fatalf("gone: %v", back.Gone)
 	}
-	l.attach(0)
+	l.Attach(0)
 	l.flush("a")
 	l.got = nil
 	l.wrote(audioFlush(2, "a"))
@@ -217,20 +217,20 @@ func allHeard(string) bool { return false }
 // others are kept too.
 func TestNoMessageIsLostBehindAFullQueue(t *testing.T) {
 	for _, back := range []bool{true, false} {
-		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 10, frame: 4800, away: 1 << 20}, nil)
+		d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 10, Frame: 4800, Away: 1 << 20}, nil)
 		if back {
-			d.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
+			d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: MaxKept}
 		}
 		d.gen = 1
 		for range 3 {
-			if fits, err := d.pushMessage(&protocol.Pong{T: 1}); fits || err != nil {
+			if fits, err := d.PushMessage(&protocol.Pong{T: 1}); fits || err != nil {
 				t.Errorf("the queue takes more: %v, %v", fits, err)
 			}
 		}
 		if want := map[bool]int{true: 3, false: 1}[back]; d.waiting != want {
 			t.Errorf("can it come back: %v; %d messages wait, want %d", back, d.waiting, want)
 		}
-		d.lose()
+		d.Lose()
 	}
 }
 
@@ -238,22 +238,22 @@ func TestNoMessageIsLostBehindAFullQueue(t *testing.T) {
 // it was written. The user hears it from when it was sent, not long ago.
 func TestWhatArrivedUnnoticedStillSounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDownlink(downBounds{rate: 24000, audio: 1 << 20, all: 1 << 20, frame: 4800, away: 1 << 20}, nil)
-		d.held = holding{hoard: newHoard(), most: 1 << 20, ring: maxHeldMessages}
+		d := newDownlink(Bounds{Rate: 24000, Audio: 1 << 20, All: 1 << 20, Frame: 4800, Away: 1 << 20}, nil)
+		d.held = replayBuffer{budget: NewBudget(), most: 1 << 20, ring: MaxKept}
 		d.gen = 1
-		if err := d.openItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
+		if err := d.OpenItem(&protocol.AudioStart{ItemID: "a1"}); err != nil {
 			t.Fatal(err)
 		}
-		d.pushAudio("a1", make([]byte, 48*100))
-		if _, ok := d.pop(1); !ok {
+		d.PushAudio("a1", make([]byte, 48*100))
+		if _, ok := d.Pop(1); !ok {
 			t.Fatal("nothing is queued")
 		}
-		d.detach()
-		d.resume(1, &protocol.ResumeAudio{ItemID: "a1", ReceivedMS: 100}, 0, allHeard)
-		sent := d.left()
+		d.Detach()
+		d.Resume(1, &protocol.ResumeAudio{ItemID: "a1", ReceivedMS: 100}, 0, allHeard)
+		sent := d.Left()
 		if i := slices.IndexFunc(sent, func(s orchestrator.AudioSent) bool { return s.Item == "a1" }); i < 0 || sent[i].Until.Before(time.Now()) {
 			t.Errorf("told: %+v", sent)
 		}
-		d.lose()
+		d.Lose()
 	})
 }

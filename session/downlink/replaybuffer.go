@@ -1,4 +1,4 @@
-package session
+package downlink
 
 import (
 	"slices"
@@ -6,20 +6,18 @@ import (
 	"voicegw/protocol"
 )
 
-// The bounds on what a session keeps of what it has sent. A client tells repeats apart among the
-// last 1,024 messages, so more would be of no use.
+// Limits of the replay buffer. Clients detect repeats among the last 1,024 messages only.
 const (
-	maxHeldMessages = 1024
-	maxHeldBytes    = 256 << 10
+	MaxKept      = 1024
+	maxHeldBytes = 256 << 10
 )
 
-// holding is what a downlink has sent and its client may not have received: messages, and audio by its
-// position in its item, in the order in which they were sent. A downlink without hoard holds
-// nothing. The downlink's lock guards it.
-type holding struct {
-	hoard *hoard // nil if clients may not come back
-	most  int    // bytes of audio that may be held
-	ring  int    // messages that may be held, or wait for a client that is away
+// replayBuffer keeps messages and audio that were sent but not confirmed, in the order of sending. Without a budget it
+// keeps nothing. The queue's lock guards it.
+type replayBuffer struct {
+	budget *Budget // nil if clients may not come back
+	most   int     // bytes of audio that may be held
+	ring   int     // messages that may be held, or wait for a client that is away
 
 	sent     []sentEntry
 	messages int   // messages in sent
@@ -29,7 +27,7 @@ type holding struct {
 	chunks   int // chunks in items
 }
 
-// sentEntry is a message, or a part of an item's audio.
+// sentEntry is a message or a part of an item's audio.
 type sentEntry struct {
 	seq      int64
 	text     []byte // nil for audio
@@ -39,7 +37,7 @@ type sentEntry struct {
 	end *protocol.AudioEnd // what the message says; nil for others
 }
 
-// heldItem is an item of which audio was sent.
+// heldItem is an item with sent audio.
 type heldItem struct {
 	id      string
 	turn    int
@@ -53,11 +51,11 @@ type heldItem struct {
 	chunks           []*chunk
 }
 
-// on reports whether anything is held.
-func (h *holding) on() bool { return h.hoard != nil }
+// on reports whether the buffer keeps anything.
+func (h *replayBuffer) on() bool { return h.budget != nil }
 
-// message holds a message that is being sent. item is the item that it announces, if it does.
-func (h *holding) message(seq int64, text []byte, item string, turn int) {
+// message keeps a message that is being sent. item is the item it announces, if any.
+func (h *replayBuffer) message(seq int64, text []byte, item string, turn int) {
 	if !h.on() {
 		return
 	}
@@ -78,7 +76,7 @@ func (h *holding) message(seq int64, text []byte, item string, turn int) {
 }
 
 // dropMessage drops the oldest message.
-func (h *holding) dropMessage() {
+func (h *replayBuffer) dropMessage() {
 	i := slices.IndexFunc(h.sent, func(e sentEntry) bool { return e.text != nil })
 	h.lost = max(h.lost, h.sent[i].seq)
 	h.messages--
@@ -86,8 +84,8 @@ func (h *holding) dropMessage() {
 	h.sent = slices.Delete(h.sent, i, i+1)
 }
 
-// item returns the item with that id; nil if it is unknown.
-func (h *holding) item(id string) *heldItem {
+// item returns the item with that id, or nil.
+func (h *replayBuffer) item(id string) *heldItem {
 	for _, it := range h.items {
 		if it.id == id {
 			return it
@@ -96,8 +94,8 @@ func (h *holding) item(id string) *heldItem {
 	return nil
 }
 
-// audio holds a copy of audio that is being sent.
-func (h *holding) audio(item string, pcm []byte) {
+// audio keeps a copy of audio that is being sent.
+func (h *replayBuffer) audio(item string, pcm []byte) {
 	it := h.item(item)
 	if it == nil {
 		return // nothing is held, or the item was let go
@@ -121,14 +119,13 @@ func (h *holding) audio(item string, pcm []byte) {
 	h.sent = append(h.sent, sentEntry{item: item, from: from, to: it.end})
 }
 
-// room returns how many bytes the item's last chunk still takes.
+// room returns the free bytes of the item's last chunk.
 func (it *heldItem) room() int64 { return int64(len(it.chunks))*chunkSize - (it.end - it.first) }
 
-// grow gives an item another chunk: a new one or, if too much is held, the oldest. It reports false
-// if no chunk is left.
-func (h *holding) grow(it *heldItem) bool {
+// grow gives an item another chunk: a new one, or the oldest one in use. It returns false if there is none.
+func (h *replayBuffer) grow(it *heldItem) bool {
 	var c *chunk
-	if h.chunks*chunkSize < h.most && h.hoard.take() {
+	if h.chunks*chunkSize < h.most && h.budget.take() {
 		c = chunks.Get().(*chunk)
 		h.chunks++
 	} else if oldest := h.oldest(); oldest != nil {
@@ -141,7 +138,7 @@ func (h *holding) grow(it *heldItem) bool {
 }
 
 // oldest returns the oldest item that has a chunk.
-func (h *holding) oldest() *heldItem {
+func (h *replayBuffer) oldest() *heldItem {
 	for _, it := range h.items {
 		if len(it.chunks) > 0 {
 			return it
@@ -150,7 +147,7 @@ func (h *holding) oldest() *heldItem {
 	return nil
 }
 
-// dropChunk takes the item's first chunk.
+// dropChunk removes and returns the item's first chunk.
 func (it *heldItem) dropChunk() *chunk {
 	c := it.chunks[0]
 	n := copy(it.chunks, it.chunks[1:])
@@ -164,7 +161,7 @@ func (it *heldItem) dropChunk() *chunk {
 	return c
 }
 
-// read appends the audio from one position to another, which must be held, to pcm.
+// read appends the audio between two positions, which must be in the buffer, to pcm.
 func (it *heldItem) read(pcm []byte, from, to int64) []byte {
 	for from < to {
 		at := from - it.first
@@ -176,8 +173,8 @@ func (it *heldItem) read(pcm []byte, from, to int64) []byte {
 	return pcm
 }
 
-// received lets go of an item's audio up to a position.
-func (h *holding) received(item string, to int64) {
+// received releases an item's audio up to a position.
+func (h *replayBuffer) received(item string, to int64) {
 	it := h.item(item)
 	if it == nil {
 		return
@@ -189,14 +186,14 @@ func (h *holding) received(item string, to int64) {
 	it.base = max(it.base, to)
 }
 
-func (h *holding) free(c *chunk) {
+func (h *replayBuffer) free(c *chunk) {
 	chunks.Put(c)
 	h.chunks--
-	h.hoard.give(1)
+	h.budget.give(1)
 }
 
 // letGo forgets the items for which over returns true.
-func (h *holding) letGo(over func(item string) bool) {
+func (h *replayBuffer) letGo(over func(item string) bool) {
 	if len(h.items) == 0 {
 		return
 	}
@@ -212,8 +209,8 @@ func (h *holding) letGo(over func(item string) bool) {
 	h.tidy(0)
 }
 
-// tidy removes messages up to that seq, and audio that is not held any more.
-func (h *holding) tidy(seq int64) {
+// tidy removes messages up to seq, and items without audio.
+func (h *replayBuffer) tidy(seq int64) {
 	h.sent = slices.DeleteFunc(h.sent, func(e sentEntry) bool {
 		if e.text == nil {
 			it := h.item(e.item)
@@ -233,19 +230,19 @@ func (h *holding) tidy(seq int64) {
 }
 
 // clear forgets everything.
-func (h *holding) clear() {
+func (h *replayBuffer) clear() {
 	if h.on() {
 		h.letGo(func(string) bool { return true })
 		h.sent, h.items, h.messages, h.bytes = nil, nil, 0, 0
 	}
 }
 
-// known reports whether a client that has received everything up to that seq knows the item.
+// known reports whether a client that has everything up to seq knows the item.
 func (it *heldItem) known(seq int64) bool { return it.started <= seq }
 
-// positionOf returns the index of an item and how much of it the client has, in bytes. The client
-// surely has all messages up to last.
-func (h *holding) positionOf(has *protocol.ResumeAudio, last, perMS int64) (index int, bytes int64) {
+// positionOf returns the index of the item that the client names and the bytes the client has of it. The client has all
+// messages up to last.
+func (h *replayBuffer) positionOf(has *protocol.ResumeAudio, last, perMS int64) (index int, bytes int64) {
 	index = slices.IndexFunc(h.items, func(it *heldItem) bool { return it.id == has.ItemID })
 	if index < 0 {
 		return index, 0
@@ -258,21 +255,21 @@ func (h *holding) positionOf(has *protocol.ResumeAudio, last, perMS int64) (inde
 }
 
 // endedWith records the seq of an item's audio.end.
-func (h *holding) endedWith(item string, seq int64) {
+func (h *replayBuffer) endedWith(item string, seq int64) {
 	if it := h.item(item); it != nil {
 		it.ended, it.whole = seq, it.end
 	}
 }
 
-// told notes that the message that was held last is the end of an item.
-func (h *holding) told(m *protocol.AudioEnd) {
+// told records that the newest message is the end of an item.
+func (h *replayBuffer) told(m *protocol.AudioEnd) {
 	if n := len(h.sent); n > 0 && h.on() {
 		h.sent[n-1].end = m
 	}
 }
 
-// endedAt returns the item whose audio.end has that seq; nil if it is unknown.
-func (h *holding) endedAt(seq int64) *heldItem {
+// endedAt returns the item whose audio.end has that seq, or nil.
+func (h *replayBuffer) endedAt(seq int64) *heldItem {
 	for _, it := range h.items {
 		if it.ended == seq {
 			return it
@@ -281,18 +278,17 @@ func (h *holding) endedAt(seq int64) *heldItem {
 	return nil
 }
 
-// announcement is the message that has told the client of an item. It is remembered for longer than
-// the message itself is held.
+// announcement is the message that announced an item. It is remembered for longer than the message itself.
 type announcement struct {
 	item string
 	seq  int64
 }
 
-// maxAnnounced is how many announcements are remembered: no fewer than a checkpoint has items.
+// maxAnnounced is the number of announcements remembered: at least as many as a checkpoint has items.
 const maxAnnounced = 8
 
-// announced remembers that the message that is being written announces an item. The caller must hold mu.
-func (d *downlink) announced(item string) {
+// announced records that the message being written announces an item. The caller must hold mu.
+func (d *Queue) announced(item string) {
 	if slices.ContainsFunc(d.known, func(a announcement) bool { return a.item == item }) {
 		return
 	}
@@ -302,9 +298,9 @@ func (d *downlink) announced(item string) {
 	d.known = append(d.known, announcement{item, d.seq})
 }
 
-// announcedWith returns the seq of the message that has announced one of the latest items, or that waits
-// to; zero if no message announces it.
-func (d *downlink) announcedWith(item string) int64 {
+// AnnouncedWith returns the seq of the message that announced, or will announce, one of the latest items; zero if there
+// is none.
+func (d *Queue) AnnouncedWith(item string) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, a := range d.known {
@@ -314,7 +310,7 @@ func (d *downlink) announcedWith(item string) int64 {
 	}
 	seq := d.seq
 	for _, e := range d.entries[d.head:] {
-		if e.text != nil && e.kind != repeats {
+		if e.Text != nil && e.kind != repeats {
 			seq++
 		}
 		if e.item == item && e.announces() {
@@ -324,8 +320,8 @@ func (d *downlink) announcedWith(item string) int64 {
 	return 0
 }
 
-// keep makes the queue keep what it has sent until the client has it: at most audio bytes and ring messages, within hoard.
-// It must be called before the queue is used.
-func (d *downlink) keep(hoard *hoard, audio, ring int) {
-	d.held = holding{hoard: hoard, most: audio, ring: ring}
+// Keep enables replays: the queue keeps up to audio bytes and ring messages until the client confirms them, within
+// budget. Call it before the queue is used.
+func (d *Queue) Keep(budget *Budget, audio, ring int) {
+	d.held = replayBuffer{budget: budget, most: audio, ring: ring}
 }
