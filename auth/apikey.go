@@ -96,7 +96,7 @@ func (k APIKey) ID() string { return k.id }
 // Reveal returns the whole key.
 func (k APIKey) Reveal() string { return k.text }
 
-// KeyHash returns the hash of the whole key.
+// Hash returns the hash of the whole key.
 func (k APIKey) Hash() KeyHash { return sha256.Sum256([]byte(k.text)) }
 
 // String hides the secret.

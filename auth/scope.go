@@ -96,7 +96,7 @@ func ParseAccess(words []string) (scopes Scopes, grants []string, err error) {
 	return scopes, grants, nil
 }
 
-// ScopeNames returns the names of the scopes in s, in a fixed order.
+// Names returns the names of the scopes in s, in a fixed order.
 func (s Scopes) Names() []string {
 	var names []string
 	for i, name := range inOrder {

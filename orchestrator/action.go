@@ -1,3 +1,9 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -10,44 +16,42 @@ import (
 	"voicegw/transport"
 )
 
-// Action is one thing that the session must do. The set is closed; the session carries actions
-// out in the order given.
+// Action is one thing that the session must do. The set is closed. The session carries actions out in order.
 type Action interface{ action() }
 
-// AboutCall is an action about a tool call: a calls.Run, Ask, Resolve, Cancel, Tell or Slow.
+// AboutCall is an action about a tool call: calls.Run, Ask, Resolve, Cancel, Tell or Slow.
 type AboutCall struct{ Do calls.Action }
 
 // Command sends a command to the model.
 type Command struct{ Command transport.Command }
 
-// OpenItem lets an item's audio through to the client. The audio of an item that was not
-// opened, or was flushed, is dropped.
+// OpenItem lets an item's audio through to the client. Audio of an item that was not opened, or was flushed, is
+// dropped.
 type OpenItem struct {
 	Item string
 	Turn int
 }
 
-// EndItem marks an item's audio as complete; it lasts AudioMS in all.
+// EndItem marks an item's audio as complete, AudioMS in total.
 type EndItem struct {
 	Item    string
 	Turn    int
 	AudioMS int64
 }
 
-// FlushItem drops an item's queued audio and all of its audio that may still come.
+// FlushItem drops an item's queued and future audio.
 type FlushItem struct {
 	Item   string
 	Turn   int
 	Reason FlushReason
-	// HeardMS is the best guess of how much of the item the user has heard, SentMS how much has
-	// been sent to the client.
+	// HeardMS is the estimate of how much of the item the user has heard, SentMS the amount sent to the client.
 	HeardMS, SentMS int64
 }
 
-// FlushReason is the reason why an answer was stopped.
+// FlushReason says why an answer was stopped.
 type FlushReason string
 
-// The reasons of a flush.
+// Reasons of a flush.
 const (
 	FlushUserSpeech FlushReason = "user_speech"
 	FlushUserText   FlushReason = "user_text"
@@ -55,7 +59,7 @@ const (
 	FlushUserAction FlushReason = "user_action" // the user has approved or declined something
 	FlushSessionEnd FlushReason = "session_end" // the session ends now
 
-	// FlushConnectionLost: the client has come back and does not have the item any more.
+	// FlushConnectionLost: the client has resumed without the item.
 	FlushConnectionLost FlushReason = "connection_lost"
 )
 
@@ -67,45 +71,44 @@ type TurnEnded struct {
 	Turn   int
 	Status TurnStatus
 	Usage  transport.Tokens
-	// Cost is what Usage has cost.
+	// Cost is the cost of Usage.
 	Cost cost.Amount
-	// Latency is nil if no audio answered the turn, or if the end of the user's input is not known.
+	// Latency is nil if the turn had no audio answer, or if the end of the user's input is unknown.
 	Latency *Latency
 }
 
 // TurnStatus is how a turn ended.
 type TurnStatus string
 
-// The ways a turn ends.
+// Values of TurnStatus.
 const (
 	TurnCompleted   TurnStatus = "completed"
 	TurnInterrupted TurnStatus = "interrupted"
 	TurnFailed      TurnStatus = "failed"
 )
 
-// Latency is how long the user waited for the first audio of an answer. Its JSON form is kept in checkpoints.
+// Latency is the user's wait for the first audio of an answer. Checkpoints contain its JSON form.
 type Latency struct {
-	// Total is the time from the user's last sound (or typed text, or release of the push-to-talk
-	// button) to the first audio sent to the client, with every model.
-	// Detection is the part until the end of speech was known, Provider the model's part of the
-	// rest, and Gateway the gateway's part.
+	// Total runs from the user's last sound (or typed text, or release of the push-to-talk button) to the first audio
+	// sent to the client. Detection is the part until the end of speech was known, Provider the model's part of the
+	// rest, and Gateway the gateway's.
 	Total     time.Duration `json:"total"`
 	Detection time.Duration `json:"detection"`
 	Provider  time.Duration `json:"provider"`
 	Gateway   time.Duration `json:"gateway"`
 }
 
-// SpeechStarted tells the client where its user began to speak.
+// SpeechStarted tells the client where the user began to speak.
 type SpeechStarted struct {
 	Turn    int
 	AudioMS int64
 }
 
-// SpeechStopped tells the client where its user stopped speaking.
+// SpeechStopped tells the client where the user stopped speaking.
 type SpeechStopped struct {
 	Turn    int
 	AudioMS int64
-	// EndMS is the position of the last sound; -1 if it is not known.
+	// EndMS is the position of the last sound, or -1 if it is unknown.
 	EndMS int64
 }
 
@@ -119,33 +122,29 @@ type Transcript struct {
 	StartedAt time.Time
 }
 
-// MuteUser stops listening to the user, because the session is ending.
+// MuteUser ignores the user from now on, because the session is ending.
 type MuteUser struct{}
 
-// IntentDecided reports whether a tool's intent was applied. It is for the log and for
-// inspecting the session.
+// IntentDecided reports whether a tool's intent was applied, for the log and the inspector.
 type IntentDecided struct {
 	Turn   int
 	Intent registry.Intent
 	Phase  Phase // the time of the decision
-	// Why is the reason for a refusal; empty for an intent that was applied.
+	// Why is the reason for a refusal; empty if the intent was applied.
 	Why string
 }
 
-// ToolEnded reports the end of a call, for the client and for inspecting the session.
+// ToolEnded reports the end of a call to the client and the inspector.
 type ToolEnded struct {
 	calls.Answer
-	// Delivered is true if the model got the answer, or will be told of it in the next turn.
+	// Delivered is true if the model got the answer, or will get it with the next turn.
 	Delivered bool
 	// Record is the same record as in Audit.
 	Record audit.Record
 }
 
-// Audit writes a line to the audit. The session adds its owner to the line.
-//
-// Told means that the next Command of this step carries the answer: the record becomes true once
-// that command is written to the model's connection. If it is never written, the answer was not
-// delivered.
+// Audit writes an audit record; the session adds the owner. With Told, the next Command of this step carries the
+// answer: the session writes the record once the command is sent, or as not delivered if it never is.
 type Audit struct {
 	Record audit.Record
 	Told   bool
@@ -156,89 +155,84 @@ type Failed struct {
 	Turn      int
 	Failure   Failure
 	Retryable bool
-	// Kind is the cause if the model has failed, and After how long its provider asks to wait; zero for any other.
+	// Kind is the cause if the model failed, and After the wait its provider asks for; otherwise zero.
 	Kind  transport.Kind
 	After time.Duration
-	// Ref is the type of the client's message that was refused, where several get the same Failure; empty otherwise.
+	// Ref is the type of the refused client message, if several types share a Failure; otherwise empty.
 	Ref string
 }
 
-// Failure is the code of what went wrong, for the client; a calls.Refusal is also one. The
-// session has the words for it.
+// Failure is the error code for the client; a calls.Refusal is also one. The session adds the text.
 type Failure string
 
-// The failures that do not end a session.
+// Failures that do not end a session.
 const (
 	// FailureNoAnswer: the model did not answer a turn.
 	FailureNoAnswer Failure = "no_answer"
 	// FailureProvider: the model reported an error.
 	FailureProvider Failure = "provider_error"
-	// FailureTranscription: the user's words in a turn could not be transcribed. The model
-	// heard them anyway.
+	// FailureTranscription: the provider could not transcribe the user's words. The model heard them.
 	FailureTranscription Failure = "transcription_failed"
-	// FailureNotAvailable: the model takes no images or, if Ref is OfContext, no context.
+	// FailureNotAvailable: the model takes no images or, with Ref OfContext, no context.
 	FailureNotAvailable Failure = "not_available"
-	// FailureUnsent: there is no connection to the model, and what the user has sent is not kept. If Ref is OfContext,
-	// as much context waits for the model as may.
+	// FailureUnsent: the message cannot be sent or kept, because there is no connection to the model or, with Ref
+	// OfContext, because too much context is waiting.
 	FailureUnsent Failure = "unsent"
-	// FailureNoSpeech: the push-to-talk button was only tapped. No turn has begun.
+	// FailureNoSpeech: the user tapped the push-to-talk button without speaking. No turn begins.
 	FailureNoSpeech Failure = "no_speech"
-	// FailureEnding: the session is ending and accepts nothing more.
+	// FailureEnding: the session is ending.
 	FailureEnding Failure = "session_ending"
 )
 
 // OfContext is the Ref of a Failed about a UserContext.
 const OfContext = "input.context"
 
-// ContextGiven reports that Text, which a UserContext has brought, belongs to the conversation from now on: the next
-// Command of this step gives it to the model or, at the end of a session, nobody is left to give it to.
+// ContextGiven reports that the text of a UserContext now belongs to the conversation: the next Command of this step
+// sends it, or the session ends with it unsent.
 type ContextGiven struct{ Text string }
 
-// SwitchLink gives up the connection to the model and opens another one; LinkBack or LinkFailed
-// reports the result. Commands are kept until then. Handle is the provider's handle from which to
-// resume the conversation; if it is empty or refused, the provider is told the conversation again.
-// Calls is how many tool calls are under way and lose their connection; Deferred reports that a
-// planned replacement has waited for a call.
+// SwitchLink closes the connection to the model and opens another. LinkBack or LinkFailed reports the result; until
+// then, commands are queued. Handle resumes the conversation at the provider; if it is empty or refused, the history is
+// replayed. Calls counts the tool calls that lose their connection. Deferred reports that a planned replacement waited
+// for a call.
 type SwitchLink struct {
 	Reason   LinkReason
 	Handle   string
 	Calls    int
 	Deferred bool
-	// After is the pause before the attempt, and Other asks the other provider; see [Attempt].
+	// After is the pause before the attempt; Other selects the other provider. See [Attempt].
 	After time.Duration
 	Other bool
 }
 
-// Redial makes another attempt to open the connection that a SwitchLink has asked for.
+// Redial makes another attempt to open the connection of the last SwitchLink.
 type Redial struct {
 	// After and Other are those of [Attempt].
 	After time.Duration
 	Other bool
 }
 
-// AgentSwitched goes on as another agent, whom an AgentFound or a SwitchAgent has brought: whatever comes
-// after it is that agent's, such as a new connection that a SwitchLink asks for.
+// AgentSwitched hands the conversation to the agent of an AgentFound or SwitchAgent. Everything after it, such as a
+// SwitchLink, belongs to that agent.
 type AgentSwitched struct {
 	Turn     int
 	From, To string
 	Reason   string
-	// Source is that of the agent.
+	// Source is the agent's Source.
 	Source any
 }
 
-// JobTold reports that the model was told of the end of the job with that id.
+// JobTold reports that the model has been told about the end of a job.
 type JobTold struct{ Job string }
 
-// SayAgain sends what the user has said, and the model has not answered, to the new connection: after
-// the commands of the same step, and before what the user has said since. Over reports that the user
-// had finished: a client that says when its user speaks has said so, to the connection before.
+// SayAgain replays the user's unanswered speech to the new connection: after the commands of this step and before newer
+// speech. Over reports that the speech is complete, for a client that marks speech itself.
 type SayAgain struct{ Over bool }
 
 // Reconnecting tells the client that the connection to the model is being replaced.
 type Reconnecting struct{ Reason LinkReason }
 
-// Reconnected tells the client, if it knows of a replacement, that the model can be spoken with
-// again; Lost is how long it could not.
+// Reconnected tells a client that knows of the replacement that it is complete; Lost is its duration.
 type Reconnected struct {
 	Reason LinkReason
 	Lost   time.Duration
@@ -251,16 +245,16 @@ type Ending struct {
 	After  time.Duration
 }
 
-// End ends the session. Kind is the last failure of the model's connection if Reason is EndLost, else zero.
+// End ends the session. Kind is the last failure of the model's connection if Reason is EndLost, otherwise zero.
 type End struct {
 	Reason EndReason
 	Kind   transport.Kind
 }
 
-// EndReason is the reason why a session ends.
+// EndReason says why a session ends.
 type EndReason string
 
-// The reasons for which the orchestrator ends a session.
+// Reasons of an End.
 const (
 	EndHungUp   EndReason = "client_ended"
 	EndIdle     EndReason = "idle"
@@ -270,7 +264,7 @@ const (
 	EndLost     EndReason = "provider_lost"
 	EndGone     EndReason = "client_gone"
 	EndBudget   EndReason = "budget" // of the session, its user or its key
-	// EndLapsed: the credentials have ended with which the client was let in.
+	// EndLapsed: the client's credentials have expired.
 	EndLapsed EndReason = "credentials_expired"
 )
 

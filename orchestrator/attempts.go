@@ -1,3 +1,9 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -10,60 +16,58 @@ import (
 )
 
 const (
-	// firstPause is the pause after the first failed attempt; each further one doubles it, up to
-	// longestPause. Pauses vary by a quarter, so that sessions do not all return at once.
+	// firstPause is the pause after the first failed attempt. It doubles up to longestPause and varies by a quarter, so
+	// that sessions do not reconnect all at once.
 	firstPause   = 250 * time.Millisecond
 	longestPause = 4 * time.Second
-	// provenAfter is how long a connection must live, without an answer, until it counts as working.
+	// provenAfter is the age at which a connection counts as working even without an answer.
 	provenAfter = 10 * time.Second
-	// patientTries is how often a provider is tried before another one.
+	// patientTries is the number of attempts with one provider before the other is tried.
 	patientTries = 2
-	// longestWish is the longest wait that a provider may ask for if there is another one.
+	// longestWish is the longest wait that a provider may ask for if there is another provider.
 	longestWish = time.Second
 )
 
-// Loss is why a connection or an answer of a model failed.
+// Loss describes a failed connection or answer.
 type Loss struct {
 	Kind transport.Kind
-	// After is how long the provider asks to wait; zero if it says nothing.
+	// After is the wait that the provider asks for; zero if none.
 	After time.Duration
-	// Other means that there is another provider to ask.
+	// Other means that another provider is available.
 	Other bool
 }
 
-// Attempt says how to go on after a failure.
+// Attempt is the reaction to a failure.
 type Attempt struct {
 	// After is the pause before the attempt.
 	After time.Duration
-	// Other asks the other provider from now on. The provider asked until now is then the other one.
+	// Other selects the other provider from now on.
 	Other bool
-	// Over means that there is no further attempt.
+	// Over means that no further attempt is made.
 	Over bool
 }
 
-// Attempts is the budget of a session's connections to its model. Every new connection takes from it,
-// whatever its reason; so does a failed answer. Only a connection that has proved itself, by a completed
-// turn or by its age, fills it again. It is a value without pointers and has no clock: equal arguments
-// give equal results.
+// Attempts is the budget of a session's connections to its model. Every new connection and every failed answer draws on
+// it; a connection that proves itself, by a completed turn or by its age, refills it. It is a small value without
+// pointers and without a clock.
 type Attempts struct {
-	// Small, because every session has them.
 	seed    uint16  // makes the pauses of sessions different
-	seconds uint8   // how long a row may last
-	made    uint8   // attempts in the present row
-	failed  uint8   // failures of the present provider in that row
-	moved   bool    // the other provider was asked in that row
-	refuses [2]bool // the present and the other provider have refused for good in that row
+	seconds uint8   // limit of a row of failures
+	made    uint8   // attempts in this row
+	failed  uint8   // failures of the current provider in this row
+	moved   bool    // the other provider was tried in this row
+	refuses [2]bool // the current and the other provider have refused for good in this row
 
 	// In nanoseconds since the Unix epoch, zero for none.
-	since  int64 // when the present row began; zero if all is well
+	since  int64 // start of this row; zero without one
 	opened int64 // when the connection was opened; zero without one
 }
 
-// within returns how long a row may last.
+// within returns the time limit of a row.
 func (a Attempts) within() time.Duration { return time.Duration(a.seconds) * time.Second }
 
-// NewAttempts returns a budget. A row of failed attempts ends within that time, in whole seconds up to 255. The seed should differ
-// between sessions.
+// NewAttempts returns a full budget. A row of failed attempts ends within the given time, in whole seconds up to 255.
+// The seed should differ between sessions.
 func NewAttempts(within time.Duration, seed uint16) Attempts {
 	return Attempts{seconds: uint8(min((within+time.Second-1)/time.Second, 255)), seed: seed}
 }
@@ -74,7 +78,7 @@ func (a *Attempts) open(at time.Time) { a.opened, a.made = at.UnixNano(), max(a.
 // closed records that there is no connection.
 func (a *Attempts) closed() { a.opened = 0 }
 
-// lasted returns how long the row has lasted.
+// lasted returns the age of the row.
 func (a Attempts) lasted(at time.Time) time.Duration { return time.Duration(at.UnixNano() - a.since) }
 
 // proved records that the model has answered.
@@ -82,21 +86,21 @@ func (a *Attempts) proved() {
 	a.since, a.made, a.failed, a.moved, a.refuses = 0, 0, 0, false, [2]bool{}
 }
 
-// row reports whether the present connection has replaced another one and not proved itself.
+// row reports whether the current connection replaced another one and has not proved itself.
 func (a Attempts) row(at time.Time) bool {
 	a.settle(at)
 	return a.since != 0
 }
 
-// settle fills the budget if the connection has lived long enough.
+// settle refills the budget if the connection is old enough.
 func (a *Attempts) settle(at time.Time) {
 	if a.opened != 0 && at.UnixNano()-a.opened >= int64(provenAfter) {
 		a.proved()
 	}
 }
 
-// due returns when a planned replacement may come: not before a pause since the present connection was
-// opened, and after too many attempts only when it has proved itself.
+// due returns the earliest time of a planned replacement: after a pause since the last connection and, after too many
+// attempts, once the connection has proved itself.
 func (a Attempts) due(at time.Time) time.Time {
 	a.settle(at)
 	opened := at.Add(-time.Duration(at.UnixNano() - a.opened))
@@ -110,20 +114,20 @@ func (a Attempts) due(at time.Time) time.Time {
 	}
 }
 
-// Planned takes an attempt that no failure has caused.
+// Planned takes an attempt without a failure.
 func (a *Attempts) Planned(at time.Time) {
 	a.settle(at)
 	a.begin(at)
 	a.closed()
 }
 
-// turn makes the other provider the present one.
+// turn swaps the two providers.
 func (a *Attempts) turn() {
 	a.failed, a.moved, a.refuses = 0, true, [2]bool{a.refuses[1], a.refuses[0]}
 }
 
-// replace takes an attempt for a planned replacement of a connection that will soon end. If connections of
-// this provider end so again and again before they have proved themselves, the other provider is asked.
+// replace takes an attempt for a connection that is about to expire. If connections of this provider keep expiring
+// before they have proved themselves, the other provider is tried.
 func (a *Attempts) replace(at time.Time, other bool) Attempt {
 	a.settle(at)
 	if a.since != 0 {
@@ -146,7 +150,7 @@ func (a *Attempts) begin(at time.Time) {
 	a.made = min(a.made+1, 200)
 }
 
-// Lost takes the end of the connection, or a failed attempt to open one.
+// Lost takes an attempt after the end of a connection or a failed attempt to open one.
 func (a *Attempts) Lost(at time.Time, f Loss) Attempt {
 	a.settle(at)
 	// What a working connection was closed for need not apply to the next one, which is set up anew.
@@ -155,7 +159,7 @@ func (a *Attempts) Lost(at time.Time, f Loss) Attempt {
 	return a.next(at, f, anew)
 }
 
-// Unanswered takes a failed answer on an open connection, which must prove itself again.
+// Unanswered takes an attempt after a failed answer. The connection must prove itself again.
 func (a *Attempts) Unanswered(at time.Time, f Loss) Attempt {
 	a.settle(at)
 	if a.opened != 0 {
@@ -169,7 +173,7 @@ func (a *Attempts) Unanswered(at time.Time, f Loss) Attempt {
 	return try
 }
 
-// next decides how to go on after a failure.
+// next decides how to continue after a failure.
 func (a *Attempts) next(at time.Time, f Loss, anew bool) Attempt {
 	f.Kind = cmp.Or(f.Kind, transport.KindRetry)
 	if a.since == 0 {

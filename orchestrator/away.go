@@ -1,3 +1,9 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -5,48 +11,44 @@ import (
 	"time"
 )
 
-// ClientLost reports that the connection of the session's client is lost. The session goes on
-// without a client for Policy.ResumeGrace and then ends. It is ignored if the client is away
-// already.
+// ClientLost reports that the client's connection is lost. The session continues without a client for
+// Policy.ResumeGrace.
 type ClientLost struct{}
 
-// ClientBack reports that the client has connected again. It is ignored if the client is not away.
+// ClientBack reports that the client has resumed.
 type ClientBack struct {
-	// Again are the items of which audio that was sent will be sent again, because the client has
-	// not received it.
+	// Again are the items whose sent audio is sent again because the client did not receive it.
 	Again []Again
-	// Gone are the items that the client knows and no longer has, and that cannot be sent again
-	// from where it has them. They are flushed.
+	// Gone are the items that the client knows but lacks, and that cannot be sent again. They are flushed.
 	Gone []string
 }
 
 // Again is an item of which a part is sent again.
 type Again struct {
 	Item string
-	// Has is how much of the item the client has.
+	// Has is the part of the item that the client has.
 	Has time.Duration
 }
 
 func (ClientLost) input() {}
 func (ClientBack) input() {}
 
-// absence is what the State keeps about a client that is or was away.
+// absence records when the client was lost and when it resumed.
 type absence struct {
-	since time.Time // when the client was lost; zero while it is there
-	back  time.Time // when it last came back; zero if it never left
+	since time.Time // when the client was lost; zero while it is connected
+	back  time.Time // when it last resumed; zero if it never left
 }
 
-// away reports whether the session has no client at the moment.
+// away reports whether the session has no client.
 func (s State) away() bool { return !s.absence.since.IsZero() }
 
-// AwaySince returns when the session's client was lost; zero if there is one.
+// AwaySince returns when the client was lost; zero if it is connected.
 func (s State) AwaySince() time.Time { return s.absence.since }
 
-// releaseWait is how long a client that is away may hold its push-to-talk button: as long as a gap
-// in the audio of other clients belongs to their phrase.
+// releaseWait is how long a lost client may hold its push-to-talk button: as long as a gap in other speech may be.
 const releaseWait = 2 * time.Second
 
-// goneAt returns when a session whose client is away ends; zero if the client is there.
+// goneAt returns when the resume grace ends; zero if the client is connected.
 func (s State) goneAt() time.Time {
 	if !s.away() {
 		return time.Time{}
@@ -54,8 +56,8 @@ func (s State) goneAt() time.Time {
 	return s.absence.since.Add(s.policy.ResumeGrace)
 }
 
-// releasedAt returns when the push-to-talk button of a client that is away counts as released;
-// zero if it is not held, or if the client is there.
+// releasedAt returns when the push-to-talk button of a lost client counts as released; zero if it is not held or the
+// client is connected.
 func (s State) releasedAt() time.Time {
 	if !s.away() || s.user.voice != pressing {
 		return time.Time{}
@@ -63,7 +65,7 @@ func (s State) releasedAt() time.Time {
 	return s.absence.since.Add(releaseWait)
 }
 
-// ofClient takes an input about the client's connection.
+// ofClient handles inputs about the client's connection.
 func (m *machine) ofClient(in Input) {
 	switch in := in.(type) {
 	case ClientLost:
@@ -99,7 +101,7 @@ func (m *machine) clientBack(in ClientBack) {
 	}
 }
 
-// watchAway ends a session whose client does not come back, and speech whose end it cannot report.
+// watchAway ends a session whose client does not return, and speech whose end a lost client cannot report.
 func (m *machine) watchAway() {
 	if at := m.releasedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.released(m.user.earMS, false) // how long it was held is not known
@@ -109,8 +111,7 @@ func (m *machine) watchAway() {
 	}
 }
 
-// now returns the time on the line: it stands still while the client is away, because nobody can
-// know what the user hears meanwhile.
+// now returns the time on the line. It stands still while the client is lost, because what the user hears is unknown.
 func (l line) now(at time.Time) time.Time {
 	if !l.stopped.IsZero() && at.After(l.stopped) {
 		return l.stopped
@@ -118,7 +119,7 @@ func (l line) now(at time.Time) time.Time {
 	return at
 }
 
-// goOn lets the time on the line go on after it has stood still for that long.
+// goOn resumes the line after a pause.
 func (l *line) goOn(still time.Duration) {
 	l.stopped = time.Time{}
 	later := func(t *time.Time) {
@@ -133,7 +134,7 @@ func (l *line) goOn(still time.Duration) {
 	}
 }
 
-// again records that the client has only a part of what was sent of an item.
+// again records that the client has only a part of an item's sent audio.
 func (l *line) again(a Again) {
 	i := l.index(a.Item)
 	if i < 0 || l.items[i].done || a.Has >= l.items[i].sent {

@@ -1,3 +1,9 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -7,10 +13,10 @@ import (
 	"voicegw/transport"
 )
 
-// LinkFailing is the reason if the answers of a model fail: another provider takes over.
+// LinkFailing means that the model's answers fail, and the other provider takes over.
 const LinkFailing LinkReason = "failing"
 
-// failed reports whether the answer to the open turn has failed, and then deals with it.
+// failed handles a failed answer to the open turn. It reports whether the answer failed.
 func (m *machine) failed(t *turn, ev transport.ResponseDone) bool {
 	switch {
 	case ev.Status == transport.ResponseFailed:
@@ -23,8 +29,8 @@ func (m *machine) failed(t *turn, ev transport.ResponseDone) bool {
 	return false
 }
 
-// answerFailed takes a failed answer to the open turn. The answer is asked for again, or another provider
-// takes over, as the budget of attempts allows; otherwise the turn fails with an error that names the cause.
+// answerFailed retries a failed answer, or fails over, within the budget of attempts; otherwise the turn fails with an
+// error that names the cause.
 func (m *machine) answerFailed(t *turn, err *transport.Error) {
 	l := Loss{Kind: transport.KindServer, Other: m.policy.Failover && m.replaceable()}
 	if err != nil {
@@ -54,7 +60,7 @@ func (m *machine) answerFailed(t *turn, err *transport.Error) {
 	}
 }
 
-// failTurnBy ends the open turn with the error that the table of failures has for the cause.
+// failTurnBy ends the open turn with the error of the cause.
 func (m *machine) failTurnBy(l Loss) {
 	told := failedBy(m.turn.number, l)
 	m.failTurn(told.Failure, told.Retryable)
@@ -65,14 +71,13 @@ func (m *machine) failTurnBy(l Loss) {
 	}
 }
 
-// failedBy returns what the client is told of a failure.
+// failedBy returns the client's error for a failure.
 func failedBy(turn int, l Loss) Failed {
 	row := l.Kind.Failure()
 	return Failed{Turn: turn, Failure: Failure(row.Code), Retryable: row.Later, Kind: l.Kind, After: l.After}
 }
 
-// retryDue returns when a failed answer is asked for again; zero without one. A user who speaks brings
-// another answer.
+// retryDue returns when a failed answer is retried; zero if none is. A user who speaks brings another answer instead.
 func (s State) retryDue() time.Time {
 	t := s.turn
 	if t == nil || t.cut != uncut || t.stage != answering || s.down() || s.away() || s.user.speaks() || s.user.spokenAt.After(t.startedAt) || s.response.underWay() {
@@ -81,13 +86,13 @@ func (s State) retryDue() time.Time {
 	return t.retryAt
 }
 
-// mayNudge reports whether the model may be asked once more for the answer to the open turn: not while the user
-// speaks, and not while a failed answer is asked for again anyway.
+// mayNudge reports whether the model may be asked again for the answer to the open turn: not while the user speaks or a
+// retry is pending.
 func (s State) mayNudge() bool {
 	return s.turn.nudge != nudged && !s.user.speaks() && s.turn.retryAt.IsZero()
 }
 
-// watchFailed asks again for a failed answer.
+// watchFailed retries a failed answer when it is due.
 func (m *machine) watchFailed() {
 	at := m.retryDue()
 	if at.IsZero() || m.at.Before(at) {

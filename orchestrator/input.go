@@ -1,3 +1,9 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -14,38 +20,34 @@ import (
 // Input is one event of a session. The set is closed.
 type Input interface{ input() }
 
-// OfCall carries the result of a running tool call, or of a question to the user.
+// OfCall carries the result of a running tool call or of a confirmation.
 type OfCall struct{ In calls.Input }
 
 // Began is the first input of a session.
 type Began struct {
-	// PendingRequest is what the user asked before the session; it is answered first. It may be
-	// empty.
+	// PendingRequest is the user's request from before the session, answered first. It may be empty.
 	PendingRequest string
-	// Context is what was said before the session, in lines. The model gets it with its first
-	// turn; the client does not see it. It may be empty. If there is a Context or a
-	// PendingRequest, the model does not greet.
+	// Context is the earlier conversation, in lines. The model gets it with its first turn; the client does not see it.
+	// With a Context or a PendingRequest, the model does not greet.
 	Context string
-	// Greeting tells the model how to open the conversation. If it is empty, the model waits.
+	// Greeting tells the model how to open the conversation. If empty, the model waits.
 	Greeting string
 }
 
-// FromModel is an event of the model, except the user's speech, the audio and what was used, which
-// have inputs of their own.
+// FromModel is an event of the model, except speech, audio and usage, which have their own inputs.
 type FromModel struct{ Event transport.Event }
 
-// Used reports the tokens that the model has used since the last Used, and what they cost. They
-// count also if the connection that reports them was given up.
+// Used reports tokens used since the last Used, and their cost. It counts even if the reporting connection was closed.
 type Used struct {
 	Tokens transport.Tokens
 	Cost   cost.Amount
-	// Late means that they belong to a turn that has ended and was estimated. Estimate is what a Guessed
-	// has counted for it, and no Used yet has replaced.
+	// Late means that the tokens belong to a turn that has ended with an estimate. Estimate is the part of a Guessed
+	// that this replaces.
 	Late     bool
 	Estimate cost.Amount
 }
 
-// UserSpeechStarted reports that the user began to speak, as the model or the gateway heard.
+// UserSpeechStarted reports that the user began to speak, as detected by the model or the gateway.
 type UserSpeechStarted struct {
 	Item string
 	// AudioMS is the position on the client's audio clock.
@@ -58,66 +60,64 @@ type UserSpeechStarted struct {
 type UserSpeechStopped struct {
 	Item    string
 	AudioMS int64
-	// EndMS is the position of the user's last sound on the client's audio clock, and EndAt is when that
-	// sample reached the gateway. If Unsure, neither the model nor the gateway's detector knows the
-	// position, and both are those of the model's report.
+	// EndMS is the position of the last sound on the client's audio clock, and EndAt is when that sample reached the
+	// gateway. If Unsure, both are the position of the model's report, because neither the model nor the detector knows
+	// better.
 	EndMS  int64
 	EndAt  time.Time
 	Unsure bool
-	// SpeechMS is how long the user spoke.
+	// SpeechMS is the duration of the speech.
 	SpeechMS int64
 }
 
-// UserHeard reports that the gateway's own speech detector still hears the user. It comes at
-// least every [HeardEvery] during speech.
+// UserHeard reports that the gateway's detector still hears the user. The session repeats it at least every
+// [HeardEvery].
 type UserHeard struct {
 	// AudioMS is the position on the client's audio clock.
 	AudioMS int64
-	// Sustained is true once the detector has heard [SustainedSpeech]: more than a cough.
+	// Sustained is true once the detector has heard [SustainedSpeech], which is more than a cough.
 	Sustained bool
 }
 
-// SustainedSpeech is how much sound the user's speech must have before it stops an answer that the
-// model has finished and the client still plays.
+// SustainedSpeech is the amount of sound needed to stop an answer that is complete but still playing.
 const SustainedSpeech = minSpeech
 
-// UserQuiet reports that the gateway's own speech detector has heard the end of the user's speech, while
-// the model is the one that reports speech: the model may report the end late, or not at all.
+// UserQuiet reports that the gateway's detector has heard the end of speech, for a model that reports speech itself:
+// its report may be late or missing.
 type UserQuiet struct {
-	// EndAt is when the user's last sound reached the gateway.
+	// EndAt is when the last sound reached the gateway.
 	EndAt time.Time
 }
 
-// HeardEvery is how often UserHeard must be repeated while the user speaks.
+// HeardEvery is the interval of UserHeard during speech.
 const HeardEvery = 5 * time.Second
 
 // AudioBegan reports that the model has sent the first audio of an item.
 type AudioBegan struct{ Item string }
 
-// AudioEnded reports that the model has sent all audio of an item, AudioMS in all.
+// AudioEnded reports that the model has sent all audio of an item, AudioMS in total.
 type AudioEnded struct {
 	Item    string
 	AudioMS int64
 }
 
-// AudioSent reports how much of an item has been sent to the client: more than last time.
+// AudioSent reports progress in sending an item to the client.
 type AudioSent struct {
 	Item string
-	// Sent is how much of the item has been sent in all, and Until is when a client that plays at
-	// once will have played it, by its [PlayClock].
+	// Sent is the total sent of the item. Until is when a client that plays at once has played it, by its [PlayClock].
 	Sent  time.Duration
 	Until time.Time
 }
 
-// UserImage is a still image that the user shows. It begins no turn.
+// UserImage is a still image from the user. It begins no turn.
 type UserImage struct {
 	// MIME and Data are those of transport.Image.
 	MIME string
 	Data []byte
 }
 
-// UserContext is text that the user's page gives the model without a turn, such as what the user is looking at. It is
-// nothing that the user has said or done: it asks for no answer, brings no new budget, and approves nothing.
+// UserContext is text from the user's page for the model, such as the visible page. It asks for no answer, renews no
+// budget and approves nothing.
 type UserContext struct{ Text string }
 
 // UserText is text that the user typed; it begins a turn.
@@ -126,13 +126,13 @@ type UserText struct{ ID, Text string }
 // UserInterrupt reports that the user pressed stop.
 type UserInterrupt struct{}
 
-// UserActivity is push-to-talk: the client reports when the user begins and ends speaking.
+// UserActivity reports the start and end of push-to-talk speech.
 type UserActivity struct {
 	Active  bool
 	AudioMS int64
 }
 
-// Played is the client's report of how much of an item it has played.
+// Played is the client's playback report for an item.
 type Played struct {
 	Item string
 	MS   int64
@@ -148,77 +148,72 @@ type ConfirmationAnswer struct {
 // HungUp reports that the user ended the session.
 type HungUp struct{}
 
-// Over reports that the session has ended, for any reason: from here on only calls that are
-// still running are recorded.
+// Over reports that the session has ended. After it, only running calls are recorded.
 type Over struct{}
 
-// LinkExpiring reports that the connection to the model will end by itself: it should be replaced at
-// the first quiet moment after From, and must be at By.
+// LinkExpiring reports that the connection to the model will end: replace it at the first quiet moment after From, at
+// the latest at By.
 type LinkExpiring struct{ From, By time.Time }
 
-// LinkLost reports that the connection to the model has ended. Until LinkBack, no event of a model may
-// be passed on.
+// LinkLost reports that the connection to the model has ended. No model event may follow before LinkBack.
 type LinkLost struct {
-	// Kind is why it has ended, and After how long the provider asks to wait; zero if that is unknown.
+	// Kind is the cause, and After the wait that the provider asks for; zero if unknown.
 	Kind  transport.Kind
 	After time.Duration
 }
 
-// LinkBack reports that there is a new connection, which a SwitchLink asked for, to a model with
-// these capabilities. Kept reports that what the user has said, and the model has not answered, can
-// be sent again by SayAgain.
+// LinkBack reports a new connection, to a model with these capabilities. Kept reports that the user's unanswered speech
+// is available for SayAgain.
 type LinkBack struct {
 	Caps transport.Capabilities
 	How  LinkHow
 	Kept bool
 }
 
-// LinkFailed reports that an attempt has failed to open the connection that a SwitchLink or a Redial
-// asked for.
+// LinkFailed reports a failed attempt to open a connection.
 type LinkFailed struct {
-	// Kind is why, and After how long the provider asks to wait; zero if that is unknown.
+	// Kind is the cause, and After the wait that the provider asks for; zero if unknown.
 	Kind  transport.Kind
 	After time.Duration
 }
 
-// NextAgent is an agent that a session can go on with, as the session has found it.
+// NextAgent is an agent that can take over the session.
 type NextAgent struct {
-	// From is the present agent, Name the next one.
+	// From is the current agent, Name the next one.
 	From, Name string
-	// Version is that of its document; empty without one.
+	// Version is the version of its document; empty without one.
 	Version string
-	// Tools are its tools; nil without any. Budget is what its turns may use.
+	// Tools are its tools; may be nil. Budget is the budget of its turns.
 	Tools  *registry.Snapshot
 	Budget policy.Budget
-	// Instructions and Declared are for a model that takes others in mid-call.
+	// Instructions and Declared are for a model that accepts new ones during a call.
 	Instructions string
 	Declared     []transport.Tool
-	// Elsewhere means that it speaks with another provider or model.
+	// Elsewhere means that it uses another provider or model.
 	Elsewhere bool
-	// Source is for the session, which gets it back in AgentSwitched. It is not looked at.
+	// Source is opaque; the session gets it back in AgentSwitched.
 	Source any
 }
 
-// AgentFound brings the agent that a tool asks for. It comes immediately before the result of that tool,
-// whose SWITCH_AGENT is refused without it. Agent is not changed any more.
+// AgentFound brings the agent that a tool asks for, immediately before the tool's result. Without it, SWITCH_AGENT is
+// refused. Agent must not change.
 type AgentFound struct{ Agent *NextAgent }
 
-// SwitchAgent lets another agent go on with the conversation, because somebody else than the model wants
-// it: at the next moment at which the model owes nothing. Agent is not changed any more.
+// SwitchAgent hands the conversation to another agent as soon as the model owes nothing. It does not come from the
+// model. Agent must not change.
 type SwitchAgent struct {
 	Agent  *NextAgent
 	Reason string
 }
 
-// Tick reports only that time has passed; see State.WakeAt.
+// Tick reports that time has passed; see State.WakeAt.
 type Tick struct{}
 
-// JobEnded reports that long work has ended which a call of the conversation began. It may come again and
-// again until JobTold.
+// JobEnded reports the end of a job that a call of this conversation started. The session repeats it until JobTold.
 type JobEnded struct {
-	// Job is its id, Tool what began it, Name what it is called.
+	// Job is its id, Tool the tool that started it, Name its title.
 	Job, Tool, Name string
-	// Result is the envelope that came of it.
+	// Result is its envelope.
 	Result json.RawMessage
 }
 

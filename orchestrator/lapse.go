@@ -1,23 +1,28 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import "time"
 
-// Lapse says when the session must end because the client's credentials do. It replaces what an
-// earlier one has said.
+// Lapse sets when the session must end because the client's credentials expire. It replaces an earlier Lapse.
 type Lapse struct {
-	// At is when they end; zero means that the session does not end with them.
+	// At is the expiry; zero means never.
 	At time.Time
 }
 
 func (Lapse) input() {}
 
-// lapse is what the State keeps about the end of the client's credentials. It is immutable.
+// lapse is the expiry of the client's credentials. It is immutable.
 type lapse struct {
 	at     time.Time
-	warned bool // the client knows of it
+	warned bool // the client knows
 }
 
-// lapseWarning is how long before it the client is told.
+// lapseWarning is how long before the expiry the client is warned.
 const lapseWarning = time.Minute
 
 func (m *machine) lapses(in Lapse) {
@@ -30,7 +35,7 @@ func (m *machine) lapses(in Lapse) {
 	m.watchLapse()
 }
 
-// watchLapse ends the session with the client's credentials, and announces that.
+// watchLapse warns the client before its credentials expire, and then ends the session.
 func (m *machine) watchLapse() {
 	if m.lapse == nil || m.phase == PhaseEnded {
 		return
@@ -46,7 +51,7 @@ func (m *machine) watchLapse() {
 	}
 }
 
-// lapseDue calls sooner with the times at which watchLapse has something to do.
+// lapseDue calls sooner with the times at which watchLapse must run.
 func (s State) lapseDue(sooner func(time.Time)) {
 	if s.lapse == nil {
 		return

@@ -1,3 +1,9 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -5,12 +11,11 @@ import (
 	"time"
 )
 
-// PlayClock estimates when a client that plays audio as soon as it gets it has played it. The
-// zero value has been sent nothing. It is not safe for concurrent use.
+// PlayClock estimates the playback of a client that plays audio as soon as it arrives. The zero value is ready. It is
+// not safe for concurrent use.
 type PlayClock struct{ until time.Time }
 
-// Add records that audio of length d was sent at the time at, and returns when the client will
-// have played it to its end. If the client has run out of audio, it plays d from at on.
+// Add records audio of length d sent at the time at, and returns when the client has played it.
 func (c *PlayClock) Add(at time.Time, d time.Duration) time.Time {
 	if at.After(c.until) {
 		c.until = at
@@ -19,40 +24,39 @@ func (c *PlayClock) Add(at time.Time, d time.Duration) time.Time {
 	return c.until
 }
 
-// Cut records that the client drops everything that it has not played by at.
+// Cut records that the client dropped everything not played by at.
 func (c *PlayClock) Cut(at time.Time) {
 	if at.Before(c.until) {
 		c.until = at
 	}
 }
 
-// How much longer than the clock says an item may sound.
+// Allowances for playback beyond the clock.
 const (
-	// cushion is the allowance for a client that never reports what it has played: browsers
-	// buffer up to 400 ms, and network and loudspeaker may add more than a second. Until then an
-	// item can be flushed, and no session is closed over it.
+	// cushion is for a client that sends no playback reports: browsers buffer up to 400 ms, and network and loudspeaker
+	// may add more than a second. Until then an item can be flushed and keeps the session open.
 	cushion = 2 * time.Second
-	// playGrace is when the turn of such a client ends: an error costs nothing.
+	// playGrace is when the turn of such a client ends.
 	playGrace = 300 * time.Millisecond
-	// reportPatience is how long to wait for a client that has reported before.
+	// reportPatience is the wait for a client that has sent reports before.
 	reportPatience = 12 * time.Second
 )
 
-// Hold records that the client has played nothing for still, and that it has lost audio of length
-// less, which is sent again.
+// Hold records that playback stood still for the duration still, and that audio of length less was lost and is sent
+// again.
 func (c *PlayClock) Hold(still, less time.Duration) { c.until = c.until.Add(still - less) }
 
-// line is what the user hears: a time line on which spoken items play one after another. It
-// holds the items that may not be over yet, in the order of their first byte. A client's report
-// outranks the clock. It is the only place that knows which items were spoken.
+// line is the sequence of spoken items that the user hears, one after another, in the order of their first byte. It
+// keeps the items that may still play. A client's report outranks the clock. Only the line knows which items were
+// spoken.
 type line struct {
 	items   []item
-	begun   []string  // ids of the latest items that the model has begun, heard or not, oldest first; never changed in place
-	reports bool      // the client has sent a report before
+	begun   []string  // ids of the latest items that the model began, oldest first; never changed in place
+	reports bool      // the client has sent a report
 	passed  time.Time // when the client last reported the end of an item
-	stopped time.Time // when the line's time was stopped; zero while it runs
+	stopped time.Time // when the line was paused; zero while it runs
 
-	recent []SpokenItem // the latest items that were let through to the client, oldest first; never changed in place
+	recent []SpokenItem // the latest items let through to the client, oldest first; never changed in place
 }
 
 // item is one spoken item on its way to the user.
@@ -61,26 +65,25 @@ type item struct {
 	turn  int
 	began time.Time // when its first audio came
 
-	sent    time.Duration // how much has been sent to the client
-	until   time.Time     // when that will have been played, by the clock
-	audioMS int64         // its full length, once ended
+	sent    time.Duration // amount sent to the client
+	until   time.Time     // when that has been played, by the clock
+	audioMS int64         // its length, once ended
 	ended   bool
 
 	playedMS   int64     // by the client's reports
 	reportedAt time.Time // when the client reported playedMS; zero without a report
-	done       bool      // the client reported that no more of it will sound
+	done       bool      // the client reported its end
 }
 
 // complete reports whether the whole item has been sent to the client.
 func (it item) complete() bool { return it.ended && it.sent.Milliseconds() >= it.audioMS }
 
-// unsent returns how much of the item is known to wait in the gateway.
+// unsent returns how much of the item waits in the gateway.
 func (it item) unsent() time.Duration {
 	return max(time.Duration(it.audioMS)*time.Millisecond-it.sent, 0)
 }
 
-// clone returns a copy that shares nothing that its methods change in place: begun and recent are replaced
-// when they change.
+// clone returns a copy that shares nothing that is changed in place.
 func (l line) clone() line {
 	l.items = slices.Clone(l.items)
 	return l
@@ -90,10 +93,10 @@ func (l line) index(id string) int {
 	return slices.IndexFunc(l.items, func(it item) bool { return it.id == id })
 }
 
-// spoken reports whether the model has begun the item before: each item is spoken once.
+// spoken reports whether the model has begun the item before. Each item is spoken once.
 func (l line) spoken(id string) bool { return l.index(id) >= 0 || slices.Contains(l.begun, id) }
 
-// meet records that the model has begun an item. It reports false if it was spoken before.
+// meet records that the model has begun an item. It returns false if the item was spoken before.
 func (l *line) meet(id string) bool {
 	if l.spoken(id) {
 		return false
@@ -102,12 +105,12 @@ func (l *line) meet(id string) bool {
 	return true
 }
 
-// newest returns the latest elements, at most most of them, with one more at the end. all is not changed.
+// newest returns at most most of the latest elements, with one added. It does not change all.
 func newest[T any](all []T, one T, most int) []T {
 	return append(slices.Clone(all[max(len(all)+1-most, 0):]), one)
 }
 
-// begin adds an item at the end. It reports false if there is no room.
+// begin adds an item at the end. It returns false if there is no room.
 func (l *line) begin(id string, turn int, at time.Time) bool {
 	if len(l.items) >= maxItems {
 		return false
@@ -117,7 +120,7 @@ func (l *line) begin(id string, turn int, at time.Time) bool {
 	return true
 }
 
-// send records how much of an item has been sent; it reports false for an unknown item.
+// send records the amount sent of an item. It returns false for an unknown item.
 func (l *line) send(in AudioSent) (it item, ok bool) {
 	i := l.index(in.Item)
 	if i < 0 {
@@ -129,8 +132,7 @@ func (l *line) send(in AudioSent) (it item, ok bool) {
 	return l.items[i], true
 }
 
-// end records that the model has sent the whole item; it reports false for an item that is
-// unknown or has already ended.
+// end records that the model has sent the whole item. It returns false for an item that is unknown or has ended.
 func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 	i := l.index(id)
 	if i < 0 || l.items[i].ended {
@@ -141,9 +143,8 @@ func (l *line) end(id string, audioMS int64) (it item, ok bool) {
 	return l.items[i], true
 }
 
-// report takes the client's report on an item. The client cannot have heard more than was sent,
-// or less than it reported before. If it has heard any of an item, it has heard all earlier
-// items to their end.
+// report applies the client's report on an item, limited to what was sent and not less than its earlier report. Hearing
+// any of an item implies having heard all earlier ones.
 func (l *line) report(in Played, at time.Time) (known bool) {
 	i := l.index(in.Item)
 	if i < 0 {
@@ -170,15 +171,14 @@ func (l *line) report(in Played, at time.Time) (known bool) {
 	return true
 }
 
-// finish records that no more of the item will sound.
+// finish records that no more of the item will play.
 func (it *item) finish(playedMS int64, at time.Time) {
 	if !it.done {
 		it.done, it.playedMS, it.reportedAt = true, playedMS, at
 	}
 }
 
-// heard returns how much of the item at index i has been heard, in ms: by the client's last
-// report or, without one, by the clock.
+// heard returns how much of the item at index i was heard, in ms: by the client's last report or else by the clock.
 func (l line) heard(i int, now time.Time) int64 {
 	it, now := l.items[i], l.now(now)
 	if !it.reportedAt.IsZero() {
@@ -194,8 +194,8 @@ func (l line) heard(i int, now time.Time) int64 {
 	return min(max(it.sent-max(left, 0), 0), it.sent).Milliseconds()
 }
 
-// playedBy returns when the client has played everything sent up to the item at index i, by the
-// clock and, if the client has reported, by how far it was then.
+// playedBy returns when the client has played everything sent up to the item at index i, by the clock and its last
+// report.
 func (l line) playedBy(i int) time.Time {
 	var until, by time.Time // by the clock, and by the client's reports
 	if l.reports {
@@ -221,7 +221,7 @@ func (l line) playedBy(i int) time.Time {
 	return by
 }
 
-// patience is how long after that a client's report is awaited.
+// patience returns the wait for a client's report after that.
 func (l line) patience() time.Duration {
 	if l.reports {
 		return reportPatience
@@ -229,8 +229,7 @@ func (l line) patience() time.Duration {
 	return cushion
 }
 
-// overAt returns when the item at index i is over unless the client reports it sooner; zero if
-// more of it is to be sent.
+// overAt returns when the item at index i is over without a report; zero if more of it is to be sent.
 func (l line) overAt(i int) time.Time {
 	if !l.items[i].complete() {
 		return time.Time{}
@@ -238,7 +237,7 @@ func (l line) overAt(i int) time.Time {
 	return l.playedBy(i).Add(l.patience())
 }
 
-// over reports whether no more of the item at index i will sound.
+// over reports whether no more of the item at index i will play.
 func (l line) over(i int, now time.Time) bool {
 	it, now := l.items[i], l.now(now)
 	switch {
@@ -250,8 +249,8 @@ func (l line) over(i int, now time.Time) bool {
 	return !now.Before(l.overAt(i))
 }
 
-// heardAt returns when the item at index i counts as heard unless the client reports it sooner;
-// zero if more of it is to be sent. A client that never reports may still be playing it then.
+// heardAt returns when the item at index i counts as heard without a report; zero if more of it is to be sent. A client
+// without reports may still be playing it.
 func (l line) heardAt(i int) time.Time {
 	if l.reports || !l.items[i].complete() {
 		return l.overAt(i)
@@ -259,8 +258,8 @@ func (l line) heardAt(i int) time.Time {
 	return l.playedBy(i).Add(playGrace)
 }
 
-// lastAt returns when all items count as heard or, if over is set, are over. It is zero if more
-// is to be sent, if the line is empty, or while its time stands still.
+// lastAt returns when all items count as heard or, with over, are over. It is zero if more is to be sent, or if the
+// line is empty or paused.
 func (l line) lastAt(over bool) (last time.Time) {
 	if !l.stopped.IsZero() {
 		return last
@@ -290,15 +289,15 @@ func (l line) audible(now time.Time) bool {
 	return false
 }
 
-// unheard reports whether the user still has something to hear of the item at index i.
+// unheard reports whether some of the item at index i is still to be heard.
 func (l line) unheard(i int, now time.Time) bool {
 	now = l.now(now)
 	at := l.heardAt(i)
 	return at.IsZero() || now.Before(at) && !l.over(i, now)
 }
 
-// openUntil returns when the client has played what was sent of the items that have not ended,
-// by the clock or its reports; ok is false if all have ended, or while the line's time stands still.
+// openUntil returns when the sent audio of unfinished items has been played; ok is false if all items have ended or the
+// line is paused.
 func (l line) openUntil() (until time.Time, ok bool) {
 	if !l.stopped.IsZero() {
 		return until, false
@@ -311,8 +310,7 @@ func (l line) openUntil() (until time.Time, ok bool) {
 	return until, ok
 }
 
-// emptyBy returns when everything that was sent or waits in the gateway has been played, without
-// patience; zero if the line is empty.
+// emptyBy returns when everything sent or queued has been played, without allowances; zero if the line is empty.
 func (l line) emptyBy() time.Time {
 	if len(l.items) == 0 {
 		return time.Time{}
@@ -344,9 +342,8 @@ func (l *line) settle(now time.Time) {
 	l.items = kept
 }
 
-// Heard returns the best guess of how much of a spoken item the client has heard by now, in ms of
-// its audio. ok is false if the item is not playing: it was heard to its end, was flushed, or
-// never began.
+// Heard returns the estimate of how much of an item the client has heard, in ms. ok is false if the item is not
+// playing.
 func (s State) Heard(id string, now time.Time) (ms int64, ok bool) {
 	i := s.line.index(id)
 	if i < 0 || s.line.over(i, now) {

@@ -1,3 +1,9 @@
+// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
+// what the model is told, and what becomes of a tool call.
+//
+// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
+// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
+// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -9,93 +15,92 @@ import (
 	"voicegw/transport"
 )
 
-// LinkReason is why the connection to the model is replaced.
+// LinkReason says why the connection to the model is replaced.
 type LinkReason string
 
-// The reasons.
+// Values of LinkReason.
 const (
-	LinkExpired    LinkReason = "expiring"     // it would soon end by itself
-	LinkBroken     LinkReason = "lost"         // it has ended
-	LinkUnanswered LinkReason = "unanswered"   // the resumed conversation does not go on
-	LinkMoving     LinkReason = "moving"       // the session was to be given to another process
-	LinkAgent      LinkReason = "agent_switch" // another agent goes on, and the model takes that on a new connection only
+	LinkExpired    LinkReason = "expiring"     // it was about to end
+	LinkBroken     LinkReason = "lost"         // it ended
+	LinkUnanswered LinkReason = "unanswered"   // the resumed conversation does not answer
+	LinkMoving     LinkReason = "moving"       // the session was to move to another process
+	LinkAgent      LinkReason = "agent_switch" // another agent takes over and needs a new connection
 )
 
-// LinkHow is what the model knows of the conversation on its new connection.
+// LinkHow says what the model knows on its new connection.
 type LinkHow string
 
-// The values of LinkHow.
+// Values of LinkHow.
 const (
-	LinkResumed  LinkHow = "resumed"  // the provider remembers it
-	LinkReplayed LinkHow = "replayed" // the provider was told it again
-	LinkFresh    LinkHow = "fresh"    // it knows nothing
+	LinkResumed  LinkHow = "resumed"  // the provider remembers the conversation
+	LinkReplayed LinkHow = "replayed" // the history was replayed
+	LinkFresh    LinkHow = "fresh"    // nothing
 )
 
 const (
-	// linkPatience is how long a row of attempts may take until a connection has proved itself, and a
-	// turn that a connection has cut off be unanswered. Then the session, or the turn, ends with an error.
+	// linkPatience limits a row of attempts, and the wait of a turn that a lost connection has interrupted. Then the
+	// session, or the turn, ends with an error.
 	linkPatience = 30 * time.Second
-	// linkSilent is how long a connection may be away before the client is told.
+	// linkSilent is how long a connection may be lost before the client is told.
 	linkSilent = 500 * time.Millisecond
-	// handlePatience is how long a planned replacement waits at a quiet moment for a handle that
-	// knows all that was said.
+	// handlePatience is how long a planned replacement waits for an up-to-date resume handle.
 	handlePatience = 5 * time.Second
-	// lateTime is how long before the last possible moment a planned replacement waits only for the
-	// end of what the model is saying, and no longer until the user has heard it. For a provider that
-	// gives little time, a quarter of that time counts instead.
+	// lateTime before the deadline of a planned replacement, it no longer waits until the user has heard the answer,
+	// only until the model has finished. For a provider that gives little notice, a quarter of the notice counts
+	// instead.
 	lateTime = 25 * time.Second
-	// proofPatience is how long a resumed conversation may take to answer the user's first words.
-	// Resumed conversations that transcribe the user and never answer were seen (voiceclaw PR 255).
+	// proofPatience is how long a resumed conversation may take to answer the user's first words. Some resumed
+	// conversations transcribe and never answer (voiceclaw PR 255).
 	proofPatience = 8 * time.Second
 )
 
-// link is what the State keeps about the connection to the model.
+// link is the state of the connection to the model.
 type link struct {
 	lostAt time.Time // when the connection was lost; zero while it is open
-	awayAt time.Time // when the one before was given up; zero for the first
+	awayAt time.Time // when the previous one was closed; zero for the first
 	reason LinkReason
-	count  int // connections that were given up so far
+	count  int // connections closed so far
 
-	from, by time.Time // a replacement is due at a quiet moment after from, and at by; by is zero if none is planned
+	from, by time.Time // a replacement is due at a quiet moment after from, at the latest at by; by is zero if none is planned
 	quietAt  time.Time // since when a quiet moment waits for a handle
-	seen     time.Time // the time of the last step
+	seen     time.Time // time of the last step
 	handle   string
 
-	told     bool // the client knows that the connection is away
-	deferred bool // a call was under way when the replacement was due
-	fresh    bool // nothing has happened since handle came
+	told     bool // the client knows of the loss
+	deferred bool // a call was open when the replacement was due
+	fresh    bool // handle is up to date
 
-	// draft is what the model is saying, as the client was told last; without an ID if all words are known.
+	// draft is the model's utterance as last sent to the client; without an ID if it is complete.
 	draft Transcript
 
 	tries Attempts
 	kind  transport.Kind // of the last failure
 
-	// unsent are the audit's records of the latest answers that wait for the next connection, immutable ones.
+	// unsent are the audit records of the latest answers that wait for the next connection. They are immutable.
 	unsent []*audit.Record
 
 	// What the connection that was given up has left behind.
-	pressed bool // the user was holding the push-to-talk button
+	pressed bool // the push-to-talk button was held
 	midway  bool // the user was speaking
-	speech  bool // the user had said something for which no turn has begun
+	speech  bool // the user had spoken and no turn had begun
 
 	proof   proof
-	proofBy time.Time // when a resumed conversation has failed its proof; zero before the user's first words
+	proofBy time.Time // deadline for the answer of a resumed conversation; zero before the user's first words
 }
 
-// proof is whether a resumed conversation has shown that it goes on.
+// proof says whether a resumed conversation has shown that it continues.
 type proof uint8
 
 const (
 	proven  proof = iota // or not needed
-	unasked              // nobody has said anything to the model since it was resumed
+	unasked              // nothing has been said since it was resumed
 	asked                // the model has something to answer
 )
 
-// maxUnsent bounds link.unsent: they are part of each checkpoint.
+// maxUnsent limits link.unsent, which is part of each checkpoint.
 const maxUnsent = 16
 
-// waits notes the record of an answer that waits for the next connection.
+// waits keeps the record of an answer that waits for the next connection.
 func (l *link) waits(r *audit.Record) {
 	if len(l.unsent) == maxUnsent {
 		l.unsent = slices.Delete(l.unsent, 0, 1)
@@ -106,11 +111,11 @@ func (l *link) waits(r *audit.Record) {
 // down reports whether there is no connection to the model.
 func (s State) down() bool { return !s.link.lostAt.IsZero() }
 
-// replaceable reports whether a new connection could go on with the conversation.
+// replaceable reports whether the session may replace its connection.
 func (s State) replaceable() bool { return s.policy.Relink && Replaceable(s.caps) }
 
-// Replaceable reports whether a session with such a model replaces its connection. With any other
-// model the session ends when its connection does.
+// Replaceable reports whether a session with such a model can replace its connection. With other models the session
+// ends with its connection.
 func Replaceable(caps transport.Capabilities) bool {
 	return caps.Resume || caps.History != transport.HistoryNone
 }
@@ -121,7 +126,7 @@ func (l link) clone() link {
 	return l
 }
 
-// ofLink takes an input about the connection to the model.
+// ofLink handles inputs about the connection to the model.
 func (m *machine) ofLink(in Input) {
 	switch in := in.(type) {
 	case LinkExpiring:
@@ -139,15 +144,15 @@ func (m *machine) ofLink(in Input) {
 	}
 }
 
-// expiring plans a replacement, unless one is planned that comes earlier.
+// expiring plans a replacement unless an earlier one is planned.
 func (m *machine) expiring(from, by time.Time) {
 	if l := &m.link; l.by.IsZero() || by.Before(l.by) {
 		l.from, l.by = from, by
 	}
 }
 
-// goAway takes the provider's notice. Some give no time at all, and some close earlier than they
-// said: the replacement comes a third of the time before, but at least 4 s and at most 15 s.
+// goAway plans a replacement after the provider's notice. Some providers give no time and some close early, so it is
+// planned a third of the time before, at least 4 s and at most 15 s.
 func (m *machine) goAway(left time.Duration) {
 	if !m.replaceable() {
 		m.do(Ending{Reason: EndProvider, After: left})
@@ -166,17 +171,16 @@ func (m *machine) goAway(left time.Duration) {
 	m.expiring(from, by)
 }
 
-// changed records that something has happened which an older handle does not know.
+// changed records that the resume handle is out of date.
 func (m *machine) changed() { m.link.fresh = false }
 
-// lateAt returns from when a planned replacement no longer waits for a quiet moment, but only until
-// the model is idle.
+// lateAt returns from when a planned replacement waits only until the model is idle.
 func (l link) lateAt() time.Time {
 	return l.by.Add(-min(lateTime, max(l.by.Sub(l.from)/4, 0)))
 }
 
-// rotate gives the session up, or replaces a connection that will soon end: at the first quiet
-// moment; later as soon as the model is idle; at the latest at the last possible moment.
+// rotate hands off the session, or replaces an expiring connection: at the first quiet moment, later as soon as the
+// model is idle, and at the deadline in any case.
 func (m *machine) rotate() {
 	l := &m.link
 	l.seen = m.at
@@ -207,15 +211,14 @@ func (m *machine) rotate() {
 	m.unlink(LinkExpired, l.tries.replace(m.at, m.policy.Failover))
 }
 
-// unlinkPlanned replaces a connection that works. It takes from the same budget as a loss.
+// unlinkPlanned replaces a working connection. It draws on the budget of attempts.
 func (m *machine) unlinkPlanned(why LinkReason) {
 	wait := min(max(m.link.tries.due(m.at).Sub(m.at), 0), longestPause)
 	m.link.tries.Planned(m.at)
 	m.unlink(why, Attempt{After: wait})
 }
 
-// awaitsHandle reports whether a replacement at this quiet moment should wait for a handle that
-// knows all that was said.
+// awaitsHandle reports whether a replacement at this quiet moment should wait for an up-to-date handle.
 func (m *machine) awaitsHandle() bool {
 	l := &m.link
 	if !m.caps.Resume || l.fresh {
@@ -227,20 +230,19 @@ func (m *machine) awaitsHandle() bool {
 	return m.at.Before(l.quietAt.Add(handlePatience))
 }
 
-// quiet reports whether nobody would notice that the connection is replaced.
+// quiet reports whether a replacement of the connection would go unnoticed.
 func (m *machine) quiet() bool {
 	return m.idle() && m.turn == nil && !m.at.Before(m.user.quietAt) && !m.Audible(m.at) && len(m.notices) == 0
 }
 
-// idle reports whether the model owes nothing and is told nothing: with the connection only the
-// report would be lost of how much the user has heard of an answer that still sounds.
+// idle reports whether the model owes nothing and is sent nothing. A replacement then loses only the report of how much
+// of the answer was heard.
 func (m *machine) idle() bool {
 	return (m.turn == nil || m.turn.stage == done) && !m.response.underWay() && !m.atWork() && !m.user.speaks() && !m.user.unanswered &&
 		len(m.cuts) == 0 && m.calls.UnderWay() == 0
 }
 
-// linkLost takes the loss of the connection. A connection that breaks before it has proved itself is a
-// failed attempt.
+// linkLost handles the loss of the connection. If the connection had not proved itself, this is a failed attempt.
 func (m *machine) linkLost(why LinkReason, f Loss) {
 	if m.down() || m.phase == PhaseEnded {
 		return
@@ -259,7 +261,7 @@ func (m *machine) linkLost(why LinkReason, f Loss) {
 	m.unlink(why, try)
 }
 
-// linkFailed takes a failed attempt to open a connection.
+// linkFailed handles a failed attempt to open a connection.
 func (m *machine) linkFailed(f Loss) {
 	if !m.down() || m.phase == PhaseEnded {
 		return
@@ -273,14 +275,14 @@ func (m *machine) linkFailed(f Loss) {
 	}
 }
 
-// LastAttempt reports whether no attempt follows if the present one fails for that reason.
+// LastAttempt reports whether no attempt would follow if the current one failed with this kind.
 func (s State) LastAttempt(at time.Time, f Loss) bool {
 	f.Other = s.policy.Failover
 	return s.link.tries.Lost(at, f).Over // a copy: s does not change
 }
 
-// unlink gives the connection up, and asks for another one as try says. What the model has said still sounds;
-// what it has not said is asked for again on the next connection.
+// unlink closes the connection and asks for another one according to try. What the model has said still plays; the rest
+// is asked for on the next connection.
 func (m *machine) unlink(why LinkReason, try Attempt) {
 	l := &m.link
 	calls, deferred := m.calls.UnderWay(), l.deferred
@@ -320,8 +322,7 @@ func (m *machine) unlink(why LinkReason, try Attempt) {
 	m.settleTurn()
 }
 
-// noMoreWords tells the client that what the model was saying has no further words: on another connection
-// it goes on as another item.
+// noMoreWords completes the transcript of the model's utterance. On another connection it continues as another item.
 func (m *machine) noMoreWords() {
 	if d := m.link.draft; d.ID != "" && !m.suppressed.transcript {
 		d.Final = true
@@ -329,14 +330,13 @@ func (m *machine) noMoreWords() {
 	}
 }
 
-// tellAway tells the client that the connection is away.
+// tellAway tells the client that the connection is lost.
 func (m *machine) tellAway() {
 	m.link.told = true
 	m.do(Reconnecting{Reason: m.link.reason})
 }
 
-// linkBack goes on with a new connection. Commands that this step sends come before everything that
-// was said while there was none.
+// linkBack continues on a new connection. The commands of this step precede everything said during the loss.
 func (m *machine) linkBack(in LinkBack) {
 	l := &m.link
 	if !m.down() || m.phase == PhaseEnded {
@@ -364,8 +364,8 @@ func (m *machine) linkBack(in LinkBack) {
 	l.pressed, l.midway, l.speech = false, false, false
 }
 
-// goOnSpeaking lets the new connection hear what the user was saying when the one before was lost.
-// If that was not kept, a model that reports speech has heard nothing, and the user must begin anew.
+// goOnSpeaking replays speech that was cut off by the loss. If it was not kept, the model has heard nothing and the
+// user must start again.
 func (m *machine) goOnSpeaking(kept bool) {
 	switch {
 	case kept:
@@ -378,7 +378,7 @@ func (m *machine) goOnSpeaking(kept bool) {
 	}
 }
 
-// sayAgain sends what the user has said to the new connection.
+// sayAgain replays the user's speech to the new connection.
 func (m *machine) sayAgain() {
 	m.asked()
 	m.do(SayAgain{Over: !m.link.midway})
@@ -413,8 +413,8 @@ func (m *machine) askAgain(in LinkBack) {
 	t.owedFrom, t.nudge, t.owedBy = m.at, nudgeLater, m.link.awayAt.Add(linkPatience)
 }
 
-// ask asks for the answer of a turn on a new connection: the user's request is repeated as it was. A model
-// that answers only when it is asked to finds it in the conversation that it was told.
+// ask requests the answer of a turn on a new connection by repeating the user's request. A model that answers only on
+// request finds it in the replayed history.
 func (m *machine) ask(t *turn, how LinkHow) {
 	m.asked()
 	words := m.user.wording.of(t.number)
@@ -428,7 +428,7 @@ func (m *machine) ask(t *turn, how LinkHow) {
 	}
 }
 
-// repeats returns what a new connection is told of a request whose answer is not complete.
+// repeats returns the request whose answer is not complete, for a new connection.
 func (m *machine) repeats(t *turn, request string) string {
 	var before []string
 	if t.given {
@@ -440,8 +440,8 @@ func (m *machine) repeats(t *turn, request string) string {
 	return m.marked(before) + "\n" + request
 }
 
-// mayCall adds to a request for an answer that the model must call no more tools, if the turn's budget
-// is used up and nothing else tells the model.
+// mayCall adds to a request that the model must call no more tools, if the turn's budget is used up and the model has
+// not been told.
 func (m *machine) mayCall(t *turn, words ...string) []string {
 	if t.toolsOff && !m.caps.ToolsOff {
 		words = append(words, prompts.WithoutTools)
@@ -449,8 +449,8 @@ func (m *machine) mayCall(t *turn, words ...string) []string {
 	return words
 }
 
-// askForSpeech asks for the answer to speech for which no turn had begun. Where neither its words nor
-// its audio are known, the user must say it again.
+// askForSpeech asks for the answer to speech without a turn. If neither its words nor its audio are known, the user
+// must repeat it.
 func (m *machine) askForSpeech(in LinkBack) {
 	kept, how := in.Kept, in.How
 	switch {
@@ -480,9 +480,8 @@ func (m *machine) asked() {
 	}
 }
 
-// proves takes a sign that the model answers, and reports whether the step must go on with it. A
-// resumed conversation that speaks before anybody has said anything has forgotten what was said,
-// and greets.
+// proves handles a sign that the model answers, and reports whether the step continues with it. A resumed conversation
+// that speaks unasked has lost its memory and greets.
 func (m *machine) proves() bool {
 	l := &m.link
 	if l.proof == unasked && !m.ending() && !m.user.speaks() && m.user.spokenAt.Before(l.awayAt) {
@@ -493,8 +492,7 @@ func (m *machine) proves() bool {
 	return true
 }
 
-// watchLink tells the client of a connection that is away for long, and gives up a resumed
-// conversation that does not answer.
+// watchLink tells the client about a long loss, and closes a resumed conversation that does not answer.
 func (m *machine) watchLink() {
 	l := &m.link
 	switch {
@@ -507,7 +505,7 @@ func (m *machine) watchLink() {
 	}
 }
 
-// linkDue calls sooner with each time at which something about the connection falls due.
+// linkDue calls sooner with each time at which the connection needs attention.
 func (s State) linkDue(sooner func(time.Time)) {
 	l := s.link
 	later := func(t time.Time) {
