@@ -1,9 +1,3 @@
-// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
-// what the model is told, and what becomes of a tool call.
-//
-// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
-// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
-// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -63,10 +57,10 @@ const (
 	FlushConnectionLost FlushReason = "connection_lost"
 )
 
-// TurnStarted tells the client that a turn begins.
+// TurnStarted announces a turn to the client.
 type TurnStarted struct{ Turn int }
 
-// TurnEnded tells the client how a turn ended.
+// TurnEnded reports the end of a turn to the client.
 type TurnEnded struct {
 	Turn   int
 	Status TurnStatus
@@ -98,13 +92,13 @@ type Latency struct {
 	Gateway   time.Duration `json:"gateway"`
 }
 
-// SpeechStarted tells the client where the user began to speak.
+// SpeechStarted reports where the user began to speak.
 type SpeechStarted struct {
 	Turn    int
 	AudioMS int64
 }
 
-// SpeechStopped tells the client where the user stopped speaking.
+// SpeechStopped reports where the user stopped speaking.
 type SpeechStopped struct {
 	Turn    int
 	AudioMS int64
@@ -150,7 +144,7 @@ type Audit struct {
 	Told   bool
 }
 
-// Failed tells the client about an error that does not end the session.
+// Failed reports an error to the client that does not end the session.
 type Failed struct {
 	Turn      int
 	Failure   Failure
@@ -222,17 +216,17 @@ type AgentSwitched struct {
 	Source any
 }
 
-// JobTold reports that the model has been told about the end of a job.
+// JobTold reports that the model knows of the end of a job.
 type JobTold struct{ Job string }
 
 // SayAgain replays the user's unanswered speech to the new connection: after the commands of this step and before newer
 // speech. Over reports that the speech is complete, for a client that marks speech itself.
 type SayAgain struct{ Over bool }
 
-// Reconnecting tells the client that the connection to the model is being replaced.
+// Reconnecting informs the client that the connection to the model is being replaced.
 type Reconnecting struct{ Reason LinkReason }
 
-// Reconnected tells a client that knows of the replacement that it is complete; Lost is its duration.
+// Reconnected informs a client that knows of the replacement; Lost is its duration.
 type Reconnected struct {
 	Reason LinkReason
 	Lost   time.Duration

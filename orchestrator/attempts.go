@@ -1,9 +1,3 @@
-// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
-// what the model is told, and what becomes of a tool call.
-//
-// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
-// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
-// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -153,7 +147,7 @@ func (a *Attempts) begin(at time.Time) {
 // Lost takes an attempt after the end of a connection or a failed attempt to open one.
 func (a *Attempts) Lost(at time.Time, f Loss) Attempt {
 	a.settle(at)
-	// What a working connection was closed for need not apply to the next one, which is set up anew.
+	// The cause need not apply to the next connection, which is set up anew.
 	anew := a.opened != 0 && a.made == 0 && f.Kind == transport.KindInvalid
 	a.closed()
 	return a.next(at, f, anew)

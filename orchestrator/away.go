@@ -1,9 +1,3 @@
-// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
-// what the model is told, and what becomes of a tool call.
-//
-// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
-// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
-// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -23,7 +17,7 @@ type ClientBack struct {
 	Gone []string
 }
 
-// Again is an item of which a part is sent again.
+// Again is an item that is sent again in part.
 type Again struct {
 	Item string
 	// Has is the part of the item that the client has.
@@ -111,7 +105,7 @@ func (m *machine) watchAway() {
 	}
 }
 
-// now returns the time on the line. It stands still while the client is lost, because what the user hears is unknown.
+// now returns the time on the line. It stands still while the client is lost, because the user's playback is unknown.
 func (l line) now(at time.Time) time.Time {
 	if !l.stopped.IsZero() && at.After(l.stopped) {
 		return l.stopped

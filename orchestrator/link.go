@@ -1,9 +1,3 @@
-// Package orchestrator decides what happens in a voice session: where turns begin and end, what an interruption stops,
-// what the model is told, and what becomes of a tool call.
-//
-// [Step] is a pure function from a [State] and an [Input] to the next State and a list of [Action] values. It reads no
-// clock, starts no goroutine and moves no audio; the session feeds it and carries the actions out. Bugs therefore
-// become table rows, and conversations golden files.
 package orchestrator
 
 import (
@@ -41,7 +35,7 @@ const (
 	// linkPatience limits a row of attempts, and the wait of a turn that a lost connection has interrupted. Then the
 	// session, or the turn, ends with an error.
 	linkPatience = 30 * time.Second
-	// linkSilent is how long a connection may be lost before the client is told.
+	// linkSilent is how long a connection may be lost without the client's knowledge.
 	linkSilent = 500 * time.Millisecond
 	// handlePatience is how long a planned replacement waits for an up-to-date resume handle.
 	handlePatience = 5 * time.Second
@@ -79,7 +73,7 @@ type link struct {
 	// unsent are the audit records of the latest answers that wait for the next connection. They are immutable.
 	unsent []*audit.Record
 
-	// What the connection that was given up has left behind.
+	// State left by the closed connection.
 	pressed bool // the push-to-talk button was held
 	midway  bool // the user was speaking
 	speech  bool // the user had spoken and no turn had begun
@@ -281,7 +275,7 @@ func (s State) LastAttempt(at time.Time, f Loss) bool {
 	return s.link.tries.Lost(at, f).Over // a copy: s does not change
 }
 
-// unlink closes the connection and asks for another one according to try. What the model has said still plays; the rest
+// unlink closes the connection and asks for another one according to try. Its words so far still play; the rest
 // is asked for on the next connection.
 func (m *machine) unlink(why LinkReason, try Attempt) {
 	l := &m.link
@@ -295,7 +289,7 @@ func (m *machine) unlink(why LinkReason, try Attempt) {
 	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, tries: l.tries, kind: l.kind, unsent: l.unsent, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
 	if why == LinkMoving {
-		m.goOnSpeaking(false) // what is kept stays in this process
+		m.goOnSpeaking(false) // kept audio stays in this process
 	}
 	m.cuts, m.response, m.work = nil, response{}, nil
 	m.calls.Unlinked()
@@ -310,7 +304,7 @@ func (m *machine) unlink(why LinkReason, try Attempt) {
 	}
 	if why == LinkMoving {
 		if t := m.turn; t != nil && t.cut != uncut {
-			m.endTurn() // nobody goes on with it
+			m.endTurn() // no process continues it
 		}
 		m.do(Moving{Handle: handle})
 		return
@@ -330,7 +324,7 @@ func (m *machine) noMoreWords() {
 	}
 }
 
-// tellAway tells the client that the connection is lost.
+// tellAway informs the client that the connection is lost.
 func (m *machine) tellAway() {
 	m.link.told = true
 	m.do(Reconnecting{Reason: m.link.reason})
@@ -392,9 +386,9 @@ func (m *machine) askAgain(in LinkBack) {
 		m.askForSpeech(in)
 		return
 	case t.queued == m.link.count, m.calls.Owed(t.number):
-		// What the user said goes to the new connection, or a result that opens the answer will.
+		// The user's words, or a result that opens the answer, go to the new connection.
 	case t.spoke && (how == LinkResumed || m.user.speaks()):
-		t.stage = done // the provider believes that everything was said, or the user goes on
+		t.stage = done // the provider considers everything said, or the user continues
 	case m.user.speaks():
 		// Their speech will bring the answer.
 	case t.spoke:
@@ -407,7 +401,7 @@ func (m *machine) askAgain(in LinkBack) {
 	case in.Kept:
 		m.sayAgain()
 	default:
-		m.failTurn(FailureNoAnswer, true) // nobody knows what the user said
+		m.failTurn(FailureNoAnswer, true) // the user's words are unknown
 		return
 	}
 	t.owedFrom, t.nudge, t.owedBy = m.at, nudgeLater, m.link.awayAt.Add(linkPatience)
@@ -456,7 +450,7 @@ func (m *machine) askForSpeech(in LinkBack) {
 	switch {
 	case m.user.speaks():
 	case !m.link.speech:
-		if kept && m.user.settled.owed { // the client has said again what no model has taken notice of
+		if kept && m.user.settled.owed { // the client has resent speech that no model has noticed
 			m.do(SayAgain{})
 		}
 	case m.user.worded > m.turns.last:
@@ -492,7 +486,7 @@ func (m *machine) proves() bool {
 	return true
 }
 
-// watchLink tells the client about a long loss, and closes a resumed conversation that does not answer.
+// watchLink reports a long loss to the client, and closes a resumed conversation that does not answer.
 func (m *machine) watchLink() {
 	l := &m.link
 	switch {

@@ -2,23 +2,20 @@ package orchestrator
 
 import "time"
 
-// Move asks the session to leave this process, so that another one can go on with it: at the first
-// moment at which nobody would notice, and at By in any case. A session whose client is away leaves
-// at once, unless a call runs. The newest Move counts. A session that a tool is ending stays, and so
-// does one with a model whose connection cannot be replaced; see [Replaceable].
+// Move asks the session to leave this process for another: at the first moment at which the move goes unnoticed, and at
+// By in any case. Without a client the session leaves at once, unless a call runs. The newest Move counts. A session
+// that is ending stays, and so does one whose model's connection cannot be replaced; see [Replaceable].
 type Move struct{ By time.Time }
 
-// Moving gives the session up. The connection to the model is given up as by SwitchLink, with the
-// provider's Handle from which the conversation can be resumed; an empty Handle means that the
-// provider must be told the conversation again. Either the session ends here, or nobody could be
-// given it: then another connection is opened as after SwitchLink, and LinkBack or LinkFailed reports
-// the result.
+// Moving hands the session off. The connection to the model is closed as by SwitchLink; Handle is the provider's resume
+// handle, or empty if the history must be replayed. If another process takes the session, it ends here; otherwise a new
+// connection is opened and LinkBack or LinkFailed reports the result.
 type Moving struct{ Handle string }
 
 func (Move) input()    {}
 func (Moving) action() {}
 
-// move is what the State keeps about a Move.
+// move is the state of a Move.
 type move struct {
 	by time.Time // when the session leaves in any case; zero if it stays
 }
@@ -26,17 +23,17 @@ type move struct {
 // moves reports whether the session will leave this process.
 func (s State) moves() bool { return !s.move.by.IsZero() }
 
-// leaving reports whether the session was given up and may have left.
+// leaving reports whether the session was handed off and may be gone.
 func (s State) leaving() bool { return s.down() && s.link.reason == LinkMoving }
 
-// moveBy plans the session's leave.
+// moveBy plans the move.
 func (m *machine) moveBy(by time.Time) {
 	if m.replaceable() {
 		m.move.by = by
 	}
 }
 
-// leaves reports whether this is the moment to leave.
+// leaves reports whether the session should leave now.
 func (m *machine) leaves() bool {
 	switch {
 	case !m.moves():
@@ -52,7 +49,7 @@ func (m *machine) leaves() bool {
 	return !m.awaitsHandle()
 }
 
-// leave gives the session up.
+// leave hands the session off.
 func (m *machine) leave() {
 	m.move = move{}
 	if m.down() {

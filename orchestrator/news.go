@@ -7,12 +7,11 @@ import (
 	"voicegw/transport"
 )
 
-// What a tool says of how far it is reaches the model as an entry without a turn, as what a page tells does, and waits
-// for the same moments. Only the newest is told, of a call that runs and for whose result the model waits: what is over
-// is told by its result. Where the model takes no entry while that call waits, it is told nothing.
+// A tool's progress reaches the model as text without a turn, like a page's context, and waits for the same moments. Only
+// the newest progress of a running call is sent. A model that accepts no text during a call gets none.
 
-// newsAt returns when the model is told how far calls are; zero if there is nothing to tell, or not until something
-// else happens.
+// newsAt returns when the model gets the progress of calls; zero if there is no news, or if another event must
+// come first.
 func (s State) newsAt() (at time.Time) {
 	if s.phase != PhaseActive || !s.listens() {
 		return at
@@ -26,15 +25,15 @@ func (s State) newsAt() (at time.Time) {
 	return at
 }
 
-// giveNews tells the model how far calls are, if it listens.
+// giveNews sends the progress of calls to a listening model.
 func (m *machine) giveNews() {
 	if at := m.newsAt(); !at.IsZero() && !m.at.Before(at) {
 		m.takeNews()
 	}
 }
 
-// takeNews tells the model how far calls are, of which it has not been told for a while. A handle from which the
-// conversation could be resumed need not know it.
+// takeNews sends the progress of calls that the model has not heard about for a while. A resume handle need not include
+// it.
 func (m *machine) takeNews() {
 	if m.phase != PhaseActive {
 		return

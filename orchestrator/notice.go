@@ -6,22 +6,20 @@ import (
 	"voicegw/audit"
 )
 
-// notice is text that the model gets as a user's turn although the user has not typed it: the
-// result of an approved action, the outcome of a question, or a tool's message.
+// notice is text that the model gets as a user's turn although the user has not typed it: the result of an approved
+// action, the outcome of a confirmation, or a tool's message.
 type notice struct {
-	turn  int    // the number of its turn, used while that is still open
+	turn  int    // number of its turn, used while that is open
 	text  string // for the model
-	shown bool   // the text is a tool's, not the gateway's: the client sees it as text of the user's side
-	now   bool   // it does not wait for the end of a turn
-	// record is the audit's record of the call that this notice answers; nil without one. It is
-	// immutable.
+	shown bool   // a tool wrote the text: the client shows it as the user's
+	now   bool   // does not wait for the end of a turn
+	// record is the audit record of the call that this notice answers; may be nil. It is immutable.
 	record *audit.Record
-	job    string // the id of the job whose end this tells of; empty otherwise
+	job    string // id of the job whose end this reports; may be empty
 }
 
-// notify tells the model at once if the notice's turn still waits for it, or if the notice may
-// interrupt; otherwise in the next turn. It reports whether the model will be told at all: a
-// session that is ending has no next turn.
+// notify sends a notice at once if its turn waits for it or if it may interrupt, otherwise with the next turn. It
+// returns false if the session is ending and the model will never get it.
 func (m *machine) notify(n notice) bool {
 	t := m.turn
 	switch {
@@ -53,7 +51,7 @@ func (m *machine) tell(n notice) {
 	m.sendAnswer(n)
 }
 
-// sendAnswer sends a notice to the model, and audits the record that this makes true.
+// sendAnswer sends a notice to the model and audits its record.
 func (m *machine) sendAnswer(n notice) {
 	if n.record != nil {
 		if m.down() {
@@ -67,8 +65,8 @@ func (m *machine) sendAnswer(n notice) {
 	m.sendNotice(n.text)
 }
 
-// nothingMore audits, at the end of a session, the answers that were meant for a turn that will
-// never come, and the calls that have not begun.
+// nothingMore audits, at the end of a session, the answers of turns that will never come and the calls that have not
+// begun.
 func (m *machine) nothingMore() {
 	for _, n := range m.notices {
 		if n.record != nil {

@@ -8,24 +8,24 @@ import (
 	"voicegw/transport"
 )
 
-// What the user's page tells the model without a turn waits in State.contexts until the model can be told: at once if
+// Text from the user's page waits in State.contexts until the model can take it: at once if
 // it takes an entry at any time. If an entry ends the answer that is being generated, it waits until the model is
 // silent, but not longer than until something else asks for the next answer: that ends the answer, too.
 
-// page is what the State keeps of the user's page. It is immutable: most sessions have nothing here.
+// page is the state of the user's page. It is immutable; most sessions have none.
 type page struct {
-	contexts []string  // what it has told and the model does not know yet, oldest first
-	resultAt time.Time // when the model got a result of which it has not spoken yet; zero without one
+	contexts []string  // texts that the model lacks, oldest first
+	resultAt time.Time // when the model got a result that it has not answered yet; zero without one
 }
 
-// resulted notes when the model got a result of which it has not spoken; zero once it has.
+// resulted records when the model got a result; zero once it has answered.
 func (m *machine) resulted(at time.Time) {
 	if !m.resultAt.Equal(at) {
 		m.page = &page{m.contexts, at}
 	}
 }
 
-// userContext takes what the page tells. Nothing of the user's changes with it: a page cannot speak for its user.
+// userContext handles text from the page. It changes nothing of the user's: a page cannot speak for its user.
 func (m *machine) userContext(in UserContext) {
 	switch {
 	case m.ending():
@@ -33,15 +33,15 @@ func (m *machine) userContext(in UserContext) {
 	case m.caps.AddItem == transport.AddItemNone:
 		m.do(Failed{Failure: FailureNotAvailable, Ref: OfContext})
 	case len(m.contexts) >= maxContexts:
-		// The oldest is not dropped in its place: the page would not know.
+		// The oldest is not dropped instead: the page would not know.
 		m.do(Failed{Failure: FailureUnsent, Retryable: true, Ref: OfContext})
 	default:
 		m.page = &page{append(slices.Clone(m.contexts), in.Text), m.resultAt}
 	}
 }
 
-// listens reports whether an entry would end nothing that the model does. A user who is speaking is not waited for:
-// the model would answer without it as soon as they stop.
+// listens reports whether text would interrupt nothing. It does not wait for a user who is speaking: the model would
+// answer without the text.
 func (s State) listens() bool {
 	switch s.caps.AddItem {
 	case transport.AddItemLive:
@@ -53,7 +53,7 @@ func (s State) listens() bool {
 	}
 }
 
-// deafInCall reports whether a call waits for its result, and the model takes no entry until it has that.
+// deafInCall reports whether the model accepts no text until it has the result of a call.
 func (s State) deafInCall() bool {
 	if s.caps.AddItemBeside {
 		return s.calls.Holds(s.beside)
@@ -61,14 +61,13 @@ func (s State) deafInCall() bool {
 	return s.calls.Awaited() > 0
 }
 
-// hasAnswered reports whether no answer is expected but that to calls which run beside the talk.
+// hasAnswered reports whether the only expected answers are those to background calls.
 func (s State) hasAnswered() bool {
 	t := s.turn
 	return t == nil || t.stage == done || t.cut != uncut || t.stage == owing && s.calls.Awaited() > 0
 }
 
-// contextAt returns until when what the page has told waits for an answer that may be about to begin; zero if it does
-// not.
+// contextAt returns until when the page's texts wait for an answer that may be about to begin; zero if they do not.
 func (s State) contextAt() (until time.Time) {
 	if len(s.contexts) == 0 {
 		return until
@@ -76,9 +75,9 @@ func (s State) contextAt() (until time.Time) {
 	return s.entryAt()
 }
 
-// entryAt returns until when what waits for a silent model also waits for an answer that may be about to begin: to
-// speech that has just ended, or to the result of a call. It is zero if nothing does. Noise is never answered, nor are
-// some results.
+// entryAt returns until when texts for a silent model also wait for an answer that may be about to begin: to speech
+// that has just ended or to the result of a call. It is zero if nothing is expected. Noise and some results are never
+// answered.
 func (s State) entryAt() (until time.Time) {
 	if s.caps.AddItem == transport.AddItemLive || !s.listens() {
 		return until
@@ -95,15 +94,15 @@ func (s State) entryAt() (until time.Time) {
 	return until
 }
 
-// giveContext tells the model what waits for it, if it listens.
+// giveContext sends the waiting texts to a listening model.
 func (m *machine) giveContext() {
 	if m.listens() && !m.at.Before(m.contextAt()) {
 		m.give()
 	}
 }
 
-// giveBefore tells the model what waits for it before something asks for the next answer. While a call waits for its
-// result it stays: some models close the connection then.
+// giveBefore sends the waiting texts before a request for the next answer. They stay while a call is open, because some
+// models then close the connection.
 func (m *machine) giveBefore() {
 	if !m.down() && m.caps.AddItem != transport.AddItemNone && !m.deafInCall() {
 		m.give()
@@ -111,11 +110,11 @@ func (m *machine) giveBefore() {
 	}
 }
 
-// giveAnew tells the model on a new connection, which generates nothing yet, what waits for it.
+// giveAnew sends the waiting texts on a new connection, which generates nothing yet.
 func (m *machine) giveAnew() {
 	m.resulted(time.Time{})
 	if len(m.contexts) > 0 && m.caps.AddItem == transport.AddItemNone {
-		m.keepContexts() // a model that is told the conversation will know
+		m.keepContexts() // a model with the replayed history knows
 		m.do(Failed{Failure: FailureNotAvailable, Ref: OfContext})
 		return
 	}
@@ -133,14 +132,13 @@ func (m *machine) give() {
 	m.page = &page{nil, m.resultAt}
 }
 
-// keepContexts leaves what waits to the conversation alone, because this model will not be told.
+// keepContexts leaves the waiting texts to the conversation, because this model will not get them.
 func (m *machine) keepContexts() {
 	m.do(m.Ungiven()...)
 	m.page = &page{nil, m.resultAt}
 }
 
-// Ungiven returns a ContextGiven for each text of the page that the model has not been told, for a session that ends
-// without a step.
+// Ungiven returns a ContextGiven for each waiting text, for a session that ends without a step.
 func (s State) Ungiven() (all []Action) {
 	for _, text := range s.contexts {
 		all = append(all, ContextGiven{text})

@@ -10,22 +10,22 @@ import (
 	"voicegw/transport"
 )
 
-// Phase is the stage of a session's life. It only ever moves down this list.
+// Phase is the stage of a session. It only moves down this list.
 type Phase string
 
-// The phases.
+// Phases.
 const (
 	PhaseConnecting Phase = "connecting" // until Began
 	PhaseActive     Phase = "active"
-	PhaseEnding     Phase = "ending" // a tool is ending it: the user has still to hear the farewell
-	PhaseEnded      Phase = "ended"  // only calls that are still running are recorded
+	PhaseEnding     Phase = "ending" // the session ends after the farewell
+	PhaseEnded      Phase = "ended"  // running calls are still recorded
 )
 
 // Phase returns the session's phase.
 func (s State) Phase() Phase { return s.phase }
 
-// applyAll applies a tool's intents in order, for a call of that turn, and returns which of them
-// were refused and why. wanted means that the model waits for the answer of the call.
+// applyAll applies a tool's intents in order, for a call of that turn, and returns the refused ones with reasons.
+// wanted means that the model waits for the call's answer.
 func (m *machine) applyAll(turn int, intents []registry.Intent, wanted bool) (e calls.Effect) {
 	for _, intent := range intents {
 		phase := m.phase
@@ -40,7 +40,7 @@ func (m *machine) applyAll(turn int, intents []registry.Intent, wanted bool) (e 
 	return e
 }
 
-// apply applies one intent, or returns why it is refused.
+// apply applies one intent, or returns the reason for its refusal.
 func (m *machine) apply(intent registry.Intent, wanted bool) (refusal string) {
 	if m.phase == PhaseEnded || m.phase == PhaseConnecting {
 		return "the session is " + string(m.phase)
@@ -68,7 +68,7 @@ func (m *machine) apply(intent registry.Intent, wanted bool) (refusal string) {
 	return ""
 }
 
-// endAfter ends the session now, with the turn, or once the user has heard the farewell.
+// endAfter ends the session now, with the turn, or after the farewell.
 func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	if after == registry.EndNow {
 		m.endNow = true
@@ -83,7 +83,7 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	}
 	from := m.at
 	if by := m.line.emptyBy(); by.After(from) {
-		from = by // the user first hears what was said before
+		from = by // earlier words play first
 	}
 	m.farewell.by = from.Add(m.policy.FarewellWait)
 	m.farewell.most = m.farewell.by.Add(maxFarewell)
@@ -94,7 +94,7 @@ func (m *machine) endAfter(after registry.EndAfter) (refusal string) {
 	return ""
 }
 
-// mute stops listening to the user, so that nothing cuts the farewell off.
+// mute ignores the user, so that nothing cuts the farewell off.
 func (m *machine) mute() {
 	if m.user.voice != muted {
 		m.user.voice = muted
@@ -102,12 +102,11 @@ func (m *machine) mute() {
 	}
 }
 
-// maxFarewell is how much longer than Policy.FarewellWait a session lasts if the model does not
-// stop speaking, or the client does not stop playing.
+// maxFarewell is how much longer than Policy.FarewellWait a session lasts if the model keeps speaking or the client
+// keeps playing.
 const maxFarewell = time.Minute
 
-// endsAt returns when a session that a tool is ending stops waiting: by then, everything sent has
-// been heard. It is zero if no tool is ending the session.
+// endsAt returns when an ending session stops waiting for the farewell; zero if it is not ending.
 func (s State) endsAt() time.Time {
 	if !s.ending() {
 		return time.Time{}
@@ -124,17 +123,16 @@ func (s State) endsAt() time.Time {
 	return at
 }
 
-// lastWordSaid reports whether anything that the model begins now stays unheard and unseen: a
-// tool is ending the session, and the turn with the farewell is complete.
+// lastWordSaid reports whether the farewell is complete, so that nothing more of the model is heard or shown.
 func (s State) lastWordSaid() bool {
 	return s.ending() && (s.turn == nil || s.turn.stage == done)
 }
 
-// ending reports whether a tool is ending the session.
+// ending reports whether the session ends after its farewell.
 func (s State) ending() bool { return s.phase == PhaseEnding }
 
-// began opens the session: with the pending request, with the context of a conversation that
-// continues by voice, with a greeting, or silently.
+// began opens the session: with the pending request, with the context of a continued conversation, with a greeting, or
+// silently.
 func (m *machine) began(in Began) {
 	m.phase = PhaseActive
 	switch {

@@ -11,78 +11,74 @@ import (
 	"voicegw/transport"
 )
 
-// Memory is what another process must know of a session, beside what was said, to go on with it. Its
-// JSON form is kept in checkpoints, so its fields are only ever added to.
+// Memory is what another process needs, beyond the transcript, to continue a session. Checkpoints contain its JSON
+// form, so fields are only ever added.
 type Memory struct {
 	// Turn is the number of the last turn.
 	Turn int `json:"turn,omitempty"`
-	// Gaps is how many numbers up to Turn belong to no turn.
+	// Gaps is how many numbers up to Turn were skipped.
 	Gaps int       `json:"gaps,omitempty"`
 	Open *OpenTurn `json:"open,omitempty"` // nil between turns
-	// Answered is the last turn if its answer is complete, although the client may not have all of it
-	// yet; nil if it is open, failed or was interrupted. Spoken are the latest items, oldest first.
-	// Heard needs both.
+	// Answered is the last turn if its answer is complete, even if the client lacks a part; nil if it is open, failed
+	// or was interrupted. Spoken are the latest items, oldest first. Heard needs both.
 	Answered *OpenTurn `json:"answered,omitempty"`
-	// Stopped is the last turn if its answer was interrupted and the client was not told that the turn is
-	// over; nil otherwise.
+	// Stopped is the last turn if its answer was interrupted and the client has not received the turn's end; otherwise
+	// nil.
 	Stopped *OpenTurn    `json:"stopped,omitempty"`
 	Spoken  []SpokenItem `json:"spoken,omitempty"`
 	Phase   Phase        `json:"phase,omitempty"`
-	// Unanswered means that the user had said something for which no turn had begun, Worded that the
-	// words are known.
+	// Unanswered means that the user has spoken and no turn has begun; Worded that the words are known.
 	Unanswered bool `json:"unanswered,omitempty"`
 	Worded     bool `json:"worded,omitempty"`
-	// Request is what the user has said or typed in the last turn, or after it if Worded is set.
+	// Request is what the user said or typed in the last turn or, with Worded, after it.
 	Request       string   `json:"request,omitempty"`
 	AudioOff      bool     `json:"audio_off,omitempty"`
 	TranscriptOff bool     `json:"transcript_off,omitempty"`
-	Warned        bool     `json:"warned,omitempty"` // the client knows that the session will end soon
+	Warned        bool     `json:"warned,omitempty"` // the client knows that the session ends soon
 	Notices       []Notice `json:"notices,omitempty"`
-	Contexts      []string `json:"contexts,omitempty"` // what the page has told and the model does not know yet
-	// Unsent are the audit's records of answers that wait for a connection to the model. What was answered
-	// is part of what was said.
+	Contexts      []string `json:"contexts,omitempty"` // texts of the page that the model lacks
+	// Unsent are the audit records of answers that wait for a connection to the model.
 	Unsent []*audit.Record `json:"unsent,omitempty"`
 	Calls  calls.Memory    `json:"calls,omitzero"`
-	// Cost is what the model has cost so far, WrapUp that it was told that a limit is near.
+	// Cost is the cost of the model so far; WrapUp means that the model knows that a limit is near.
 	Cost   cost.Amount `json:"cost,omitzero"`
 	WrapUp bool        `json:"wrap_up,omitempty"`
 }
 
-// OpenTurn is a turn whose answer is not complete.
+// OpenTurn is a turn without a complete answer.
 type OpenTurn struct {
 	Number int `json:"number"`
-	// Worded means that the user's words are known, or that none have caused the turn. Told is the
-	// gateway's own words that opened the turn. Without either, nobody knows what was to be answered.
+	// Worded means that the user's words are known, or that the turn has none. Told is the gateway's text that
+	// opened the turn. Without either, the question is unknown.
 	Worded bool   `json:"worded,omitempty"`
 	Told   string `json:"told,omitempty"`
 	// Spoke means that the user has heard the beginning of the answer.
 	Spoke    bool `json:"spoke,omitempty"`
 	ToolsOff bool `json:"tools_off,omitempty"`
-	// Given means that the model has got a tool's result, and has not spoken since.
+	// Given means that the model has a tool's result and has not spoken since.
 	Given bool `json:"given,omitempty"`
-	// AgainMS is from where on the client can say again what is being answered, on its audio clock;
-	// nil if the words are known, or if nothing answers them yet.
+	// AgainMS is the position on the client's audio clock from which the client can resend the unanswered speech; nil
+	// if the words are known or nothing answers them yet.
 	AgainMS *int64 `json:"again_ms,omitempty"`
-	// Untold means that the answer is complete and the client was not told that the turn is over: the
-	// user has not heard all of it, or the model has not reported its end.
+	// Untold means that the answer is complete and the client has not received the turn's end.
 	Untold bool `json:"untold,omitempty"`
-	// Usage and Cost are what the model has reported for the turn so far. Latency is how long the user
-	// waited for the answer's first audio; nil if it is not known.
+	// Usage and Cost are the model's reports for the turn so far. Latency is the wait for the first audio; nil if
+	// unknown.
 	Usage   transport.Tokens `json:"usage,omitzero"`
 	Cost    cost.Amount      `json:"cost,omitzero"`
 	Latency *Latency         `json:"latency,omitempty"`
 }
 
-// Notice is text that the model is still to be told.
+// Notice is text that waits for the model.
 type Notice struct {
 	Text  string `json:"text"`
-	Shown bool   `json:"shown,omitempty"` // the client sees it
-	// Record is the audit's record of the call that the text answers; nil without one.
+	Shown bool   `json:"shown,omitempty"` // the client shows it
+	// Record is the audit record of the call that the text answers; may be nil.
 	Record *audit.Record `json:"record,omitempty"`
-	Job    string        `json:"job,omitempty"` // the id of the job whose end the text tells of
+	Job    string        `json:"job,omitempty"` // id of the job whose end the text reports
 }
 
-// Memory returns what another process must know of the session. It shares nothing that Step changes.
+// Memory returns what another process needs to continue the session. It shares nothing that Step changes.
 func (s State) Memory() Memory {
 	m := Memory{
 		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
@@ -109,7 +105,7 @@ func (s State) Memory() Memory {
 	return m
 }
 
-// remembered returns what another process must know of a turn.
+// remembered returns what another process needs of a turn.
 func (s State) remembered(t *turn) *OpenTurn {
 	o := &OpenTurn{Number: t.number, Told: t.told, Spoke: t.spoke, ToolsOff: t.toolsOff, Given: t.given, Usage: t.usage, Cost: t.cost, Latency: t.latency()}
 	o.Worded = s.user.final >= t.number || t.caused && !t.modelAt.IsZero()
@@ -119,47 +115,45 @@ func (s State) remembered(t *turn) *OpenTurn {
 	return o
 }
 
-// Handle returns the provider's handle from which the conversation can be resumed, and whether
-// anything has happened since that the handle does not know; empty without one.
+// Handle returns the provider's resume handle, or "", and whether it is out of date.
 func (s State) Handle() (handle string, fresh bool) { return s.link.handle, s.link.fresh }
 
-// Questions returns how many questions wait for the user.
+// Questions returns the number of open confirmations.
 func (s State) Questions() int { return s.calls.Questions() }
 
-// Asks reports whether the question with that token is open.
+// Asks reports whether the confirmation with that token is open.
 func (s State) Asks(token string) bool { return s.calls.Knows(token) }
 
-// Restored is the first input of a session that another process has run until now. There is no
-// connection to the model: the step asks for one, and goes on with LinkBack as after a loss.
+// Restored is the first input of a session that another process has run. There is no connection to the model; the step
+// asks for one.
 type Restored struct {
 	Memory Memory
 	// StartedAt is when the session began.
 	StartedAt time.Time
-	// Epoch counts the processes that have run the session, from 1. Names that are given from now on
-	// contain it, so that none repeats.
+	// Epoch counts the processes that have run the session, from 1. It is part of new names, so that none repeats.
 	Epoch uint64
-	// Given means that the process before has given the session up, told everything that it knew, and
-	// records what came of its calls. Otherwise it died, and the last turns may be missing in Memory: their numbers are left out.
+	// Given means that the previous process handed the session off and records the results of its calls. Otherwise it
+	// died, and Memory may lack the last turns: their numbers are skipped.
 	Given bool
-	// Handle resumes the conversation at the provider; empty without one.
+	// Handle resumes the conversation at the provider; may be empty.
 	Handle string
 	// Unheard means that the client lacks a part of the last answer; see [Memory.Heard].
 	Unheard bool
-	// SettledMS is up to where the user's speech is settled; see [State.Settled]. SaidAgain means that
-	// the client sends again what came after it: LinkBack does not wait for that.
+	// SettledMS is the position up to which the user's speech is settled; see [State.Settled]. SaidAgain means that the
+	// client resends the speech after it; LinkBack does not wait for that.
 	SettledMS int64
 	SaidAgain bool
 }
 
 func (Restored) input() {}
 
-// LinkTaken is the reason after a takeover: another process has had the connection.
+// LinkTaken is the reason after a takeover.
 const LinkTaken LinkReason = "taken_over"
 
-// turnsLeftOut is how many turn numbers are left out after the death of a process.
+// turnsLeftOut is how many turn numbers are skipped after the death of a process.
 const turnsLeftOut = 100
 
-// restored goes on with the session of another process.
+// restored continues the session of another process.
 func (m *machine) restored(in Restored) {
 	was := in.Memory
 	m.startedAt, m.phase, m.warned, m.signAt = in.StartedAt, PhaseActive, was.Warned, m.at
@@ -173,9 +167,9 @@ func (m *machine) restored(in Restored) {
 		switch {
 		case n.Record == nil:
 		case in.Given:
-			n.Record = nil // the process before has recorded that the model was not told there
+			n.Record = nil // the previous process has recorded that the model did not get it
 		default:
-			again := *n.Record // it may have told the model, and recorded that, after its last checkpoint
+			again := *n.Record // it may have sent and recorded it after its last checkpoint
 			again.Again = true
 			n.Record = &again
 		}
@@ -231,8 +225,8 @@ func (m *machine) restored(in Restored) {
 	}
 }
 
-// neverSent audits the answers that waited for a connection when the process before died: it may have sent them
-// after its last checkpoint. One that has given the session up has recorded them.
+// neverSent audits the answers that waited for a connection when the previous process died. It may have sent them after
+// its last checkpoint. A process that hands off records them itself.
 func (m *machine) neverSent(in Restored) {
 	for _, r := range in.Memory.Unsent[:min(len(in.Memory.Unsent), maxUnsent)] {
 		if r == nil || in.Given {
@@ -244,8 +238,8 @@ func (m *machine) neverSent(in Restored) {
 	}
 }
 
-// endedBefore tells the client the end of a turn that was over, or was stopped, before the process before could
-// tell it. If that process died, it may have told the end after its last checkpoint: a client then gets it twice.
+// endedBefore sends the end of a turn that was over before the previous process could send it. If that process died
+// after sending it, the client gets it twice.
 func (m *machine) endedBefore(in Restored) {
 	if t := in.Memory.Stopped; t != nil {
 		m.do(TurnEnded{Turn: t.Number, Status: TurnInterrupted, Usage: t.Usage, Cost: t.Cost, Latency: t.Latency})
@@ -260,8 +254,7 @@ func (m *machine) endedBefore(in Restored) {
 	m.turns.answered = &told
 }
 
-// saidAgain takes it that the client sends the user's speech again whose words are not known: that
-// brings the answer, as speech does that is said while there is no connection.
+// saidAgain expects the client to resend speech without known words, which brings the answer.
 func (m *machine) saidAgain() {
 	m.user.settled.owed, m.user.settled.from = true, m.user.settled.upTo
 	if m.user.worded <= m.turns.last {

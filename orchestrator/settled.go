@@ -1,30 +1,29 @@
 package orchestrator
 
-// settled is how far the user's speech is settled, in ms on the client's audio clock: its words are
-// known or were answered, or the user was asked to say them again. What is not settled must be heard
-// again by another process that goes on with the session.
+// settled is the position up to which the user's speech needs no replay, in ms on the client's audio clock: its words
+// are known, it was answered, or the user was asked to repeat it.
 type settled struct {
 	upTo   int64 // everything before it is settled
-	owed   bool  // speech that began at from is not
+	owed   bool  // speech that began at from is not settled
 	from   int64
-	start  int64 // where the latest speech began
-	end    int64 // where the latest speech ended; of speech that goes on, where the one before it ended
-	before int64 // where the speech before the latest one ended
+	start  int64 // start of the latest speech
+	end    int64 // end of the latest finished speech
+	before int64 // end of the speech before the latest
 
 	answered answeredSpeech
 }
 
-// answeredSpeech is what the model has begun to answer in a turn although its words were not known:
-// speech from fromMS on. If the answer does not reach the client, it is said again.
+// answeredSpeech is speech from fromMS on that the model began to answer before its words were known. If the answer
+// does not reach the client, the speech is replayed.
 type answeredSpeech struct {
 	turn   int
 	fromMS int64
 }
 
-// leadTime is how long before speech is reported it may have begun, in ms.
+// leadTime is how long before its report speech may have begun, in ms.
 const leadTime = 1000
 
-// begins takes the beginning of speech.
+// begins records the beginning of speech.
 func (s *settled) begins(ms int64) {
 	s.start, s.before = ms, s.end
 	if !s.owed {
@@ -32,11 +31,10 @@ func (s *settled) begins(ms int64) {
 	}
 }
 
-// stops takes the end of speech.
+// stops records the end of speech.
 func (s *settled) stops(ms int64) { s.end = max(ms, s.start) }
 
-// settle records that the user's speech is settled: all of it or, if more was said since, what was
-// said before the latest speech.
+// settle records that all speech is settled or, if more was said since, all before the latest.
 func (s *settled) settle(all bool) {
 	if all {
 		s.upTo, s.owed = max(s.upTo, s.end), false
@@ -48,8 +46,7 @@ func (s *settled) settle(all bool) {
 	}
 }
 
-// answers records that the user's speech is answered, but for what they are saying and what is still to
-// get a turn.
+// answers records that the user's speech is answered, except speech that continues or has no turn yet.
 func (m *machine) answers() {
 	if s := &m.user.settled; m.turn != nil && s.owed && s.answered.turn != m.turn.number {
 		s.answered = answeredSpeech{turn: m.turn.number, fromMS: s.wanted(s.from)}
@@ -57,14 +54,14 @@ func (m *machine) answers() {
 	m.user.settled.settle(!m.user.speaks() && !m.user.unanswered)
 }
 
-// words records that the words of an utterance are complete.
+// words records that the transcript of an utterance is complete.
 func (m *machine) words(item string, turn int) {
 	m.user.final = max(m.user.final, turn)
 	m.user.settled.settle(!m.user.speaks() && (item == m.user.item || m.user.item == ""))
 }
 
-// Settled returns up to where the user's speech is settled, in ms on the client's audio clock, which
-// has come to now. In the last second speech may be beginning that nobody has reported yet.
+// Settled returns the position up to which the user's speech is settled, in ms on the client's audio clock, which is at
+// now. Speech may be beginning unreported in the last second.
 func (s State) Settled(now int64) int64 {
 	u := s.user.settled
 	if u.owed {
@@ -73,5 +70,5 @@ func (s State) Settled(now int64) int64 {
 	return u.wanted(now)
 }
 
-// wanted returns from where speech must be heard that begins at ms.
+// wanted returns the position from which speech that begins at ms must be heard.
 func (s settled) wanted(ms int64) int64 { return max(s.upTo, ms-leadTime) }

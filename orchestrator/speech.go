@@ -9,12 +9,10 @@ import (
 	"voicegw/transport"
 )
 
-// minSpeech is how long the gateway's own detector must hear speech before an answer is owed: a
-// cough deserves none.
+// minSpeech is how long the gateway's detector must hear speech before an answer is owed. A cough is shorter.
 const minSpeech = 400 * time.Millisecond
 
-// quietTime is how long a notice waits after the user's speech, because the turn that the speech
-// opens comes first.
+// quietTime is how long a notice waits after the user's speech, because the turn of that speech comes first.
 const quietTime = 1500 * time.Millisecond
 
 // speech handles the inputs about the user's speech.
@@ -39,7 +37,7 @@ func (m *machine) speech(in Input) {
 	}
 }
 
-// heardEnd reports whether the gateway's own detector has heard an end of the user's latest speech.
+// heardEnd reports whether the gateway's detector has heard an end of the latest speech.
 func (m *machine) heardEnd() bool {
 	return !m.user.quiet.Before(m.user.spokenAt) && !m.user.quiet.IsZero()
 }
@@ -101,9 +99,9 @@ func (m *machine) speechStopped(in UserSpeechStopped) {
 	m.user.unanswered = true
 }
 
-// speechOver records that the user's speech has ended at endAt, which the gateway learns now. Every
-// way in which speech ends goes through here, because a turn's latency is counted from both times;
-// unsure means that the last sound came at some time before endAt.
+// speechOver records the end of the user's speech, at endAt, which the gateway learns now. Every way in which speech
+// ends comes here, because a turn's latency uses both times. unsure means that the last sound came some time before
+// endAt.
 func (m *machine) speechOver(endAt time.Time, unsure bool) {
 	if unsure && m.heardEnd() {
 		endAt, unsure = m.user.quiet, false
@@ -114,8 +112,7 @@ func (m *machine) speechOver(endAt time.Time, unsure bool) {
 	}
 }
 
-// speechLostAt returns when the user's speech counts as over although the model has not reported
-// its end; zero if the user is not speaking.
+// speechLostAt returns when the user's speech counts as over without a report; zero if the user is not speaking.
 func (s State) speechLostAt() time.Time {
 	if s.user.voice != speaking {
 		return time.Time{}
@@ -123,8 +120,8 @@ func (s State) speechLostAt() time.Time {
 	return s.user.earAt.Add(s.policy.SpeechSilence)
 }
 
-// watchSpeech ends speech that the gateway has not heard for long, because the model's report of
-// its end may be lost. If no turn is open, the user is also told here that no answer comes.
+// watchSpeech ends speech that the gateway has not heard for long, because the model's report may be lost. Without an
+// open turn it also reports to the user that no answer comes.
 func (m *machine) watchSpeech() {
 	if at := m.speechLostAt(); at.IsZero() || m.at.Before(at) {
 		return
@@ -140,8 +137,7 @@ func (m *machine) watchSpeech() {
 	}
 }
 
-// userActivity handles push-to-talk. Pressing interrupts deliberately: it does not wait for the
-// model to notice.
+// userActivity handles push-to-talk. Pressing the button interrupts at once.
 func (m *machine) userActivity(in UserActivity) {
 	if m.user.voice == muted {
 		return
@@ -165,11 +161,11 @@ func (m *machine) userActivity(in UserActivity) {
 	}
 }
 
-// minPress is how much audio must come while the push-to-talk button is held. A tap has less, and no word.
+// minPress is the least audio that a press must bring. A tap has less, and no word.
 const minPress = 200 * time.Millisecond
 
-// released handles the end of a push to talk at audioMS on the client's audio clock. tap means that no word
-// can have been said: no turn begins, and an answer that the press has not stopped is asked for again.
+// released handles the end of a press at audioMS on the client's audio clock. A tap begins no turn, and an answer that
+// it has not stopped is asked for again.
 func (m *machine) released(audioMS int64, tap bool) {
 	m.speechOver(m.at, false)
 	m.user.settled.stops(audioMS)
@@ -182,7 +178,7 @@ func (m *machine) released(audioMS int64, tap bool) {
 	}
 	m.do(Failed{Failure: FailureNoSpeech})
 	if !m.caps.RespondNeeded && m.turn == nil {
-		m.stop.pending, m.stop.at = true, m.at // this model may answer what nobody has said
+		m.stop.pending, m.stop.at = true, m.at // this model may answer noise
 	}
 	if t := m.turn; t != nil && t.stage != done && t.cut == uncut && !t.spoke && !m.calls.Owed(t.number) {
 		m.waitOn(t)
@@ -216,8 +212,7 @@ func (m *machine) cancel() {
 	}
 }
 
-// interrupt stops the answer: it drops what the client has not played, and nothing more of this
-// response reaches the client.
+// interrupt stops the answer: it drops unplayed audio and holds back the rest of the response.
 func (m *machine) interrupt(reason FlushReason) {
 	if m.user.voice == muted {
 		return // the user hears the farewell to its end
@@ -243,9 +238,9 @@ func (m *machine) interrupt(reason FlushReason) {
 	}
 }
 
-// talkedOver flushes an answer that the user speaks over while the client still plays it. A model that
-// announces interruptions announces none once it has finished its answer. An answer that has begun
-// since the user spoke may already answer them, and is kept.
+// talkedOver flushes an answer that the user speaks over while the client still plays it, for a model that reports no
+// interruption once it has finished. An answer that began after the user did is kept, because it may already answer
+// them.
 func (m *machine) talkedOver() {
 	if !m.caps.InterruptNotice || !m.user.certain || m.response.underWay() || m.ending() || m.away() {
 		return
@@ -259,8 +254,7 @@ func (m *machine) talkedOver() {
 	}
 }
 
-// flush drops every item that the user may not have heard to its end. It reports whether the open
-// turn loses audio by it.
+// flush drops every item that the user may not have heard in full. It reports whether the open turn loses audio.
 func (m *machine) flush(reason FlushReason) (cutOff bool) {
 	return m.flushThose(reason, func(item) bool { return true })
 }
@@ -287,10 +281,10 @@ func (m *machine) flushThose(reason FlushReason, which func(item) bool) (cutOff 
 	return cutOff
 }
 
-// whole reports whether the item was heard to its end before it was flushed.
+// whole reports whether the item was heard in full before it was flushed.
 func (c cut) whole() bool { return c.heardMS == c.audioMS }
 
-// settleCut tells the model how much of a flushed item was heard, unless all of it was.
+// settleCut reports the heard part of a flushed item to the model, unless all of it was.
 func (m *machine) settleCut(c cut) {
 	if m.caps.Truncate && !c.whole() {
 		m.send(transport.Truncate{Item: c.item, AudioMS: c.heardMS})
@@ -324,8 +318,8 @@ func (m *machine) audioBegan(in AudioBegan) {
 	m.do(OpenItem{Item: in.Item, Turn: m.turn.number})
 }
 
-// preamble reports whether the current response began before the tool that ends the session had
-// its result. A model that must be asked for its answer cannot have put the farewell there.
+// preamble reports whether the current response began before the result of the tool that ends the session, and so
+// cannot contain the farewell.
 func (m *machine) preamble() bool {
 	return m.caps.RespondNeeded && m.response.underWay() && m.response.id == m.farewell.response
 }
@@ -405,9 +399,9 @@ func (m *machine) transcript(ev transport.Transcript) {
 	}
 }
 
-// unwanted reports whether a transcript must not be shown to the client.
+// unwanted reports whether a transcript must not reach the client.
 func (m *machine) unwanted(ev transport.Transcript) bool {
-	// The farewell may be in words alone, or its words may come before its audio.
+	// The farewell may be text only, or its text may come before its audio.
 	farewell := m.ending() && ev.Role == transport.RoleAssistant &&
 		(m.farewell.item == "" && m.farewell.written == "" || m.farewell.item == ev.Item || m.farewell.written == ev.Item)
 	switch {
@@ -422,8 +416,8 @@ func (m *machine) unwanted(ev transport.Transcript) bool {
 	}
 }
 
-// userTurn returns the turn of an utterance whose transcript is the first news of it: the open
-// turn, unless the user has spoken again since.
+// userTurn returns the turn of an utterance that is known only by its transcript: the open turn, unless the user has
+// spoken again since.
 func (m *machine) userTurn() int {
 	if m.turn != nil && !m.user.speaks() && !m.user.since.After(m.turn.startedAt) {
 		return m.turn.number
@@ -431,7 +425,7 @@ func (m *machine) userTurn() int {
 	return m.nextTurn()
 }
 
-// utteranceStart guesses when an utterance began whose transcript is the first news of it.
+// utteranceStart estimates when an utterance that is known only by its transcript began.
 func (m *machine) utteranceStart(role transport.Role) time.Time {
 	if role == transport.RoleUser && !m.user.since.IsZero() {
 		return m.user.since
@@ -439,7 +433,7 @@ func (m *machine) utteranceStart(role transport.Role) time.Time {
 	return m.at
 }
 
-// remember returns where an utterance began, and stores it if it is new.
+// remember returns where an utterance began, and records a new one.
 func (m *machine) remember(item string, turn int, since time.Time) utterance {
 	for _, u := range m.user.utterances {
 		if u.item == item && item != "" {
@@ -457,8 +451,8 @@ func (m *machine) known(item string) bool {
 	return slices.ContainsFunc(m.user.utterances, func(u utterance) bool { return u.item == item })
 }
 
-// nextTurn returns the turn to which the user's current words belong: the open turn, as long as
-// the model has not begun to answer it, or else the next one.
+// nextTurn returns the turn of the user's current words: the open turn until the model begins to answer it, then the
+// next.
 func (m *machine) nextTurn() int {
 	if t := m.turn; t != nil && t.modelAt.IsZero() && t.stage != done && t.cut == uncut {
 		return t.number

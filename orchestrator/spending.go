@@ -8,36 +8,35 @@ import (
 	"voicegw/registry"
 )
 
-// Spending reports how much is used of what the session's user and key may use together with their
-// other sessions. It comes when that changes.
+// Spending reports the use of the limits that the session's user and key share with their other sessions. It comes when
+// that changes.
 type Spending struct {
-	// Near means that a limit will be reached soon, Over that one is.
+	// Near means that a limit will be reached soon, Over that one is reached.
 	Near, Over bool
 }
 
 func (Spending) input() {}
 
-// Guessed reports what a turn that has ended has probably cost, whose model reports nothing. It counts for
-// the session, and for no turn.
+// Guessed reports the estimated cost of a finished turn, for a model that reports nothing. It counts for the session,
+// not for a turn.
 type Guessed struct{ Cost cost.Amount }
 
 func (Guessed) input() {}
 
-// spending is what the State keeps about what the session costs.
+// spending is the state of the session's cost.
 type spending struct {
 	amount cost.Amount // of the session so far
 	others Spending    // of its user and key
-	told   bool        // the model was told that a limit is near
-	// over is set once a limit is reached, and turn is the last turn that had begun then: it is
-	// answered, and no later one.
+	told   bool        // the model knows that a limit is near
+	// over is set once a limit is reached. turn is the last turn begun by then; later ones are not answered.
 	over bool
 	turn int
 }
 
-// Spent returns what the session's model has cost so far.
+// Spent returns the cost of the session so far.
 func (s State) Spent() cost.Amount { return s.spending.amount }
 
-// ofMoney takes an input about what was used.
+// ofMoney handles inputs about usage and cost.
 func (m *machine) ofMoney(in Input) {
 	switch in := in.(type) {
 	case Used:
@@ -49,8 +48,7 @@ func (m *machine) ofMoney(in Input) {
 	}
 }
 
-// near reports whether the session, its user or its key have used 80 % of what they may, overspent
-// whether they have used all of it.
+// near reports whether the session, its user or its key have used 80 % of a limit; overspent, all of it.
 func (s State) near() bool {
 	most := s.policy.MaxCost
 	return s.spending.others.Near || most > 0 && s.spending.amount.Micros >= most-most/5
@@ -61,8 +59,8 @@ func (s State) overspent() bool {
 	return s.spending.others.Over || most > 0 && s.spending.amount.Micros >= most
 }
 
-// mindSpending ends the conversation politely once a limit is reached, and tells the model when one is near.
-// The turn that is open then is still answered. A client that is away hears no farewell.
+// mindSpending warns the model when a limit is near and ends the conversation with a farewell once it is reached. The
+// open turn is still answered. Without a client there is no farewell.
 func (m *machine) mindSpending() {
 	if m.phase != PhaseActive {
 		return
@@ -86,7 +84,7 @@ func (m *machine) mindSpending() {
 	}
 }
 
-// sayFarewell has the model say goodbye, and ends the session once the user has heard it.
+// sayFarewell makes the model say goodbye; the session ends once the user has heard it.
 func (m *machine) sayFarewell() {
 	if m.turn != nil {
 		m.interrupt(FlushSessionEnd)
@@ -97,5 +95,5 @@ func (m *machine) sayFarewell() {
 	m.sendNotice(prompts.BudgetNotice)
 }
 
-// endReason is why a session ends whose farewell is heard.
+// endReason returns why the session ends after the farewell.
 func (s State) endReason() EndReason { return cmp.Or(s.farewell.why, EndTool) }

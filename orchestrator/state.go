@@ -13,43 +13,38 @@ import (
 	"voicegw/transport"
 )
 
-// Policy is the operator's settings for a session. A zero field means the default given here.
+// Policy is the operator's settings for a session. Zero fields have the default given here.
 type Policy struct {
-	// MaxLength is the maximum length of a session. Zero means no limit.
+	// MaxLength is the maximum duration of a session. Zero means no limit.
 	MaxLength time.Duration
-	// MaxIdle is how long nobody may speak or type before the session ends. Zero means no limit.
+	// MaxIdle is the maximum time without speech or typing. Zero means no limit.
 	MaxIdle time.Duration
-	// MaxCost is what the model of a session may cost. Zero means no limit.
+	// MaxCost is the maximum cost of a session. Zero means no limit.
 	MaxCost cost.Micros
-	// NudgeAfter is when a silent model is asked again, NoAnswerAfter when the turn fails. Zero
-	// means 10 s and 15 s.
+	// NudgeAfter is when a silent model is asked again; NoAnswerAfter is when the turn fails. Zero means 10 s and 15 s.
 	NudgeAfter    time.Duration
 	NoAnswerAfter time.Duration
-	// SpeechSilence is for speech whose end the model does not report: it counts as over once
-	// the gateway's own detector has heard nothing for this long. Zero means 15 s.
+	// SpeechSilence ends speech whose end the model does not report, once the gateway's detector has heard nothing for
+	// this long. Zero means 15 s.
 	SpeechSilence time.Duration
-	// ReportWait is how long a truncation waits for the client's report of what was heard. Zero
-	// means 250 ms.
+	// ReportWait is how long a truncation waits for the client's playback report. Zero means 250 ms.
 	ReportWait time.Duration
-	// FarewellWait is how long a session that a tool is ending waits for the farewell, once the
-	// user has heard everything before it. A farewell that has been sent is heard to its end.
-	// Zero means 12 s.
+	// FarewellWait is how long an ending session waits for the farewell, after the user has heard everything before it.
+	// A farewell that was sent is heard in full. Zero means 12 s.
 	FarewellWait time.Duration
-	// ProgressEvery is how often the client is told that a tool is still running, once it has
-	// exceeded its latency budget. Zero means 5 s.
+	// ProgressEvery is the interval of tool.progress once a tool has exceeded its latency budget. Zero means 5 s.
 	ProgressEvery time.Duration
-	// Relink lets the session replace the connection to a model that can go on with a
-	// conversation; see [Replaceable]. Without it, the session ends with its connection.
+	// Relink lets the session replace its connection to the model; see [Replaceable]. Otherwise the session ends with
+	// the connection.
 	Relink bool
-	// Failover means that there is another provider, which an Attempt may ask.
+	// Failover means that another provider is available to an Attempt.
 	Failover bool
-	// Tools are the rules for tool calls. Tools.Mode is ignored: it is always voice.
+	// Tools are the rules for tool calls. Tools.Mode is ignored; it is always voice.
 	Tools policy.Rules
-	// ResumeGrace is how long a session goes on without a client before it ends. Zero means that it
-	// ends at once.
+	// ResumeGrace is how long a session continues without a client. Zero means that it ends at once.
 	ResumeGrace time.Duration
-	// SpokenConfirmation lets the model confirm with [calls.ConfirmAction] what the user has
-	// agreed to aloud. Without it, only a button in the client does.
+	// SpokenConfirmation lets the model report spoken approvals with [calls.ConfirmAction]. Otherwise only the client's
+	// button approves.
 	SpokenConfirmation bool
 }
 
@@ -76,7 +71,7 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// Rules are a Policy with its defaults. All sessions with that policy share them, and they never change.
+// Rules are a Policy with its defaults. Sessions share them; they never change.
 type Rules struct {
 	Policy
 
@@ -92,21 +87,21 @@ func NewRules(p Policy) *Rules {
 	}}
 }
 
-// State is everything that the orchestrator knows about a session. It is a value: Step returns a
-// new State and leaves the old one unchanged.
+// State is everything that the orchestrator knows about a session. It is a value: Step returns a new State and leaves
+// the old one unchanged.
 type State struct {
-	caps transport.Capabilities // of the model on the present connection
+	caps transport.Capabilities // capabilities of the current connection's model
 	link link
 	move move
 
 	// Fixed after NewState.
 	policy    *Rules
-	mark      prompts.Mark // the mark before the gateway's own words to this model
+	mark      prompts.Mark // prefix of the gateway's own words to this model
 	startedAt time.Time
 
 	phase      Phase
-	lastActive time.Time // when anybody last spoke or typed
-	warned     bool      // the client knows that MaxLength will end the session soon
+	lastActive time.Time // when the user or the model last spoke or typed
+	warned     bool      // the client knows that MaxLength is near
 
 	turn     *turn // the open turn; nil between turns
 	turns    turns
@@ -115,12 +110,12 @@ type State struct {
 	signAt   time.Time // when the model last sent anything
 	*work              // nil if the model has not said that it is at work
 
-	line line  // what the user hears
-	cuts []cut // flushed items of which the model does not yet know the heard part, oldest first
+	line line  // the user's playback
+	cuts []cut // flushed items whose heard part the model does not know yet, oldest first
 	user user
 
 	calls   calls.Calls
-	notices []notice // what the model will be told in the next turn, oldest first
+	notices []notice // texts for the next turn, oldest first
 	*page            // never nil
 
 	switching  switching
@@ -128,22 +123,22 @@ type State struct {
 	farewell   farewell
 	absence    absence
 	spending   spending
-	lapse      *lapse // nil if the credentials have no end
+	lapse      *lapse // nil if the credentials do not expire
 }
 
-// turns is what the State keeps about all turns so far.
+// turns is the state of all turns so far.
 type turns struct {
 	last   int
-	skip   int       // how many numbers the next turn leaves out
-	gaps   int       // how many numbers were left out
-	nudges int       // how often a silent model was asked to answer, by this process
+	skip   int       // how many numbers the next turn skips
+	gaps   int       // how many numbers were skipped
+	nudges int       // how often this process asked a silent model to answer
 	began  time.Time // when the last turn began
-	// answered is what another process must know of the last turn, if it is over and was answered.
+	// answered is what another process needs of the last turn, if it is over and was answered.
 	answered *OpenTurn
-	carry    *carried // what was used between turns, for the next turn; nil if nothing was. Immutable
+	carry    *carried // usage between turns, counted for the next turn; may be nil. Immutable
 }
 
-// carried is what was used, and what that has cost.
+// carried is usage and its cost.
 type carried struct {
 	usage transport.Tokens
 	cost  cost.Amount
@@ -157,12 +152,12 @@ type response struct {
 
 type responseState uint8
 
-// The states of a response.
+// States of a response.
 const (
-	idle    responseState = iota // no response is under way
+	idle    responseState = iota // no response
 	open                         // a response is under way
-	dropped                      // a response is under way, and nothing more of it reaches the client
-	stray                        // no response is under way, and stray pieces of the last one do not reach the client
+	dropped                      // a response is under way and nothing more of it reaches the client
+	stray                        // no response; stray pieces of the last one do not reach the client
 )
 
 // underWay reports whether a response of the model is under way.
@@ -171,8 +166,7 @@ func (r response) underWay() bool { return r.state == open || r.state == dropped
 // held reports whether nothing more of the response may reach the client.
 func (r response) held() bool { return r.state == dropped || r.state == stray }
 
-// begin records that a response is under way. If a dropped response begins again, it stays
-// dropped.
+// begin records that a response is under way. A dropped response stays dropped.
 func (r *response) begin(id string) {
 	if r.id != id || !r.held() {
 		r.state = open
@@ -191,131 +185,130 @@ func (r *response) hold() {
 	}
 }
 
-// stop is the state of the stop button. pending means that the response that begins next is
-// unwanted.
+// stop is the state of the stop button. pending means that the next response is unwanted.
 type stop struct {
 	pending bool
 	at      time.Time
 }
 
-// user is what the State keeps about the user: their speech and their actions.
+// user is the state of the user's speech and actions.
 type user struct {
 	voice      voice
-	unanswered bool        // speech has ended for which no turn has begun
-	acted      bool        // the user has said or typed something since the last turn began
-	certain    bool        // their latest speech is more than a noise: it has lasted, or the model has its words
-	unsure     bool        // their latest speech has ended, and since is only when that was reported
-	item       string      // the item of their latest speech
-	since      time.Time   // when that speech began or, once it is over, when it ended
-	known      time.Time   // when the gateway learned that it had ended
-	quiet      time.Time   // the last sound that the gateway's detector heard, where the model reports speech
+	unanswered bool        // speech has ended and no turn has begun for it
+	acted      bool        // the user has spoken or typed since the last turn began
+	certain    bool        // the latest speech is more than noise: it has lasted, or its words are known
+	unsure     bool        // since is only the time of the report
+	item       string      // item of the latest speech
+	since      time.Time   // start of that speech or, once it is over, its end
+	known      time.Time   // when the gateway learned of its end
+	quiet      time.Time   // last sound heard by the detector, for a model that reports speech
 	earAt      time.Time   // when speech was last heard
-	earMS      int64       // the same on the client's audio clock
-	worded     int         // the last turn of which the user's words are known
-	final      int         // the last turn of which they are complete
-	wording    *wording    // the words of the latest turn that has any; nil without any
-	settled    settled     // how far the user's speech is settled
+	earMS      int64       // the same, on the client's audio clock
+	worded     int         // the last turn with known words
+	final      int         // the last turn with complete words
+	wording    *wording    // words of the latest turn; may be nil
+	settled    settled     // position up to which the user's speech is settled
 	spokenAt   time.Time   // when the user last began to speak, or typed
-	quietAt    time.Time   // from then on, the user has been quiet long enough for a notice
-	utterances []utterance // when recent utterances began, oldest first; never changed in place
+	quietAt    time.Time   // from then on a notice may follow the user's speech
+	utterances []utterance // starts of recent utterances, oldest first; never changed in place
 }
 
-// voice is what the user is doing with their voice.
+// voice is the state of the user's voice.
 type voice uint8
 
-// The values of voice.
+// Values of voice.
 const (
 	silent   voice = iota
 	speaking       // the model or the gateway hears the user
 	pressing       // the user holds the push-to-talk button
-	muted          // the gateway no longer listens to the user
+	muted          // the gateway ignores the user
 )
 
 // speaks reports whether the user is speaking.
 func (u user) speaks() bool { return u.voice == speaking || u.voice == pressing }
 
-// farewell is what the State keeps while a tool, or a limit, is ending the session: PhaseEnding.
+// farewell is the state of PhaseEnding.
 type farewell struct {
-	why      EndReason // empty if a tool ends it
-	by       time.Time // when the session ends if nothing sounds
-	most     time.Time // when the session ends, whatever sounds
-	item     string    // the first item that the model began after the tool's result
+	why      EndReason // empty if a tool ends the session
+	by       time.Time // when the session ends if nothing plays
+	most     time.Time // when the session ends in any case
+	item     string    // the first item begun after the tool's result
 	written  string    // the first such item that has words and no audio yet
-	response string    // the response that was under way when the phase began
+	response string    // the response under way when the phase began
 }
 
-// turn is a user's turn and its answer so far.
+// turn is a user's turn and the answer so far.
 type turn struct {
 	number    int
 	startedAt time.Time
-	inputEnd  time.Time // the time of the user's last sample, or of the typed text
+	inputEnd  time.Time // time of the user's last sample, or of the typed text
 	knownAt   time.Time // when the gateway learned that the input had ended
-	unheard   bool      // it is not known (yet) when the input that the turn answers ended
-	modelAt   time.Time // when the model sent its first audio
-	clientAt  time.Time // when the first audio was sent to the client
+	unheard   bool      // inputEnd is not known (yet)
+	modelAt   time.Time // first audio from the model
+	clientAt  time.Time // first audio to the client
 	usage     transport.Tokens
 	cost      cost.Amount // of usage
 
 	stage    stage
-	response string    // the model's latest response in this turn
+	response string    // the latest response of this turn
 	calls    int       // number of tool calls in that response
 	owedFrom time.Time // when the model last got a tool result
-	spoke    bool      // since then the model has sent audio, or words that the client was shown
-	caused   bool      // no words of the user have caused it
-	toolsOff bool      // the budget is used up: the model must answer without tools
+	spoke    bool      // the model has sent audio, or text shown to the client, since owedFrom
+	caused   bool      // the user's words did not cause the turn
+	toolsOff bool      // the budget is used up: the answer must need no tools
 	nudge    nudging
 	nudgeAt  time.Time // if nudgeSoon
 	cut      cutting
 	cutAt    time.Time // if cutByUser
 	stopSent bool      // the model was asked to stop
 
-	told    string    // the gateway's own words that are to be answered, for a connection that has not heard them
-	given   bool      // the model has got a tool's result, and has not spoken since
-	retryAt time.Time // when a failed answer is asked for again; zero for any other
-	queued  int       // the turn began after that many connections had been given up, and before the next one
-	owedBy  time.Time // when a turn that a lost connection has cut off fails; zero for any other
-	waited  *Latency  // its latency, if the answer began at another process; nil otherwise
-	late    bool      // its first audio had to wait for the client, or another process began it: it has no latency
+	told    string    // the gateway's own text to be answered, for a connection that lacks it
+	given   bool      // the model has a tool's result and has not spoken since
+	retryAt time.Time // when a failed answer is retried; zero if none is
+	queued  int       // the value of link.count if the turn began without a connection
+	owedBy  time.Time // when a turn that a lost connection has cut off fails; otherwise zero
+	waited  *Latency  // latency of an answer that began in another process; otherwise nil
+	late    bool      // the first audio had to wait for the client, or another process sent it: no latency is reported
 	lost    bool      // a part of the answer was lost with the client's connection
 }
 
-// stage is how far the model's answer to a turn has got.
+// stage is the progress of a turn's answer.
 type stage uint8
 
-// The stages of an answer.
+// Stages of an answer.
 const (
-	answering stage = iota // the model is answering, or is expected to
-	owing                  // its response is over, but tool results or an answer are still owed
+	answering stage = iota // the model answers, or is expected to
+	owing                  // the response is over; tool results or an answer are still owed
 	done                   // the answer is complete
 )
 
-// nudging tells whether a silent model has been asked once more.
+// nudging says whether a silent model has been asked again.
 type nudging uint8
 
-// The states of a nudge.
+// States of a nudge.
 const (
-	nudgeLater nudging = iota // it will be asked if it stays silent for long
-	nudgeSoon                 // its answer ended without speech: it will be asked at nudgeAt
+	nudgeLater nudging = iota // after a long silence
+	nudgeSoon                 // the answer ended without speech: at nudgeAt
 	nudged                    // it has been asked
 )
 
-// cutting tells whether and how an answer was cut off.
+// cutting says whether and how an answer was cut off.
 type cutting uint8
 
-// The values of cutting.
+// Values of cutting.
 const (
 	uncut     cutting = iota
 	cutOff            // by another turn, or by the model itself
 	cutByUser         // by the user
 )
 
-// cut is an item that was flushed and waits for the client's report of what was heard.
+// cut is a flushed item that waits for the client's playback report.
 type cut struct {
 	item     string
 	heardMS  int64
 	leastMS  int64 // by reports before the flush
 	sentMS   int64
-	audioMS  int64 // the item's full length; -1 if it had not ended
+	audioMS  int64 // length of the item; -1 if it had not ended
 	deadline time.Time
 }
 
@@ -326,24 +319,23 @@ type utterance struct {
 	since time.Time
 }
 
-// suppressed is what a tool has switched off.
+// suppressed is the state of capabilities that a tool has switched off.
 type suppressed struct{ audio, transcript bool }
 
-// The bounds on what State remembers.
+// Limits of what State remembers.
 const (
 	maxUtterances = 32
-	// maxItems is how many spoken items may wait at once to be heard.
+	// maxItems limits the spoken items that wait to be heard.
 	maxItems   = 256
 	maxBegun   = 64
 	maxNotices = 8
-	// maxContexts is how many texts of the page may wait until the model can be told.
+	// maxContexts limits the page texts that wait for the model.
 	maxContexts = 8
 )
 
-// NewState returns the state of a session that starts now, with a model of these capabilities
-// and these tools; tools is nil if the session has none. own is the mark that the model's prompt
-// declares to be the gateway's: Step puts it before its own words to the model, and removes it
-// from all other text that goes there.
+// NewState returns the state of a session that starts now with these tools, which may be nil. own is the mark that the
+// model's prompt declares as the gateway's: Step puts it before its own words to the model and removes it from all
+// other text.
 func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapshot, own prompts.Mark, now time.Time) State {
 	l := link{tries: NewAttempts(linkPatience, uint16(now.UnixNano()/int64(time.Microsecond)))}
 	l.tries.open(now)
@@ -353,8 +345,7 @@ func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapsho
 	}
 }
 
-// As names the agent with which the conversation begins, or goes on in this process: its calls are audited
-// in that name, whoever goes on when they end.
+// As names the agent in whose name calls are audited from now on.
 func (s *State) As(a policy.Agent) { s.calls.Book().As(a) }
 
 // Turn returns the number of the open turn, or 0 between turns.
@@ -371,7 +362,7 @@ func (s State) Turns() int { return s.turns.last - s.turns.gaps }
 // Named reports whether a call of the session has, or may have had, that name.
 func (s State) Named(call string) bool { return s.calls.Named(call) }
 
-// Nudges returns how often a silent model was asked to answer, since this process has the session.
+// Nudges returns how often this process asked a silent model to answer.
 func (s State) Nudges() int { return s.turns.nudges }
 
 // Responding reports whether a response of the model is under way.
@@ -380,8 +371,7 @@ func (s State) Responding() bool { return s.response.underWay() }
 // Audible reports whether the user still has something to hear.
 func (s State) Audible(now time.Time) bool { return s.line.audible(now) }
 
-// Spoken reports whether the model has begun to speak an item, whether it was heard or not. An
-// item that is over is forgotten once the model has begun 64 newer ones.
+// Spoken reports whether the model has begun to speak an item. An item that is over is forgotten after 64 newer ones.
 func (s State) Spoken(item string) bool { return s.line.spoken(item) }
 
 // clone returns a copy that shares nothing that Step changes.
@@ -446,7 +436,7 @@ func (s State) WakeAt() time.Time {
 	return at
 }
 
-// limitsDue calls sooner with each time at which one of the operator's limits falls due.
+// limitsDue calls sooner with each time at which an operator's limit falls due.
 func (s State) limitsDue(sooner func(time.Time)) {
 	if s.policy.MaxIdle > 0 {
 		sooner(s.lastActive.Add(s.policy.MaxIdle))
@@ -460,11 +450,10 @@ func (s State) limitsDue(sooner func(time.Time)) {
 	s.lapseDue(sooner)
 }
 
-// warning is how long before the end of a session the client is warned.
+// warning returns how long before the end of a session the client is warned.
 func (p Policy) warning() time.Duration { return min(time.Minute, p.MaxLength/2) }
 
-// owedSince returns since when the model owes the user speech; zero if it owes none. Nobody waits
-// for it while the client is away.
+// owedSince returns since when the model owes the user speech; zero if it owes none or the client is lost.
 func (s State) owedSince() time.Time {
 	t := s.turn
 	if s.down() || s.away() || t == nil || t.stage == done || t.cut != uncut || t.spoke || s.calls.Owed(t.number) {
@@ -485,7 +474,7 @@ func (s State) owedSince() time.Time {
 	return since
 }
 
-// turnFailsAt returns when the open turn fails because a lost connection has cut it off; zero if none has.
+// turnFailsAt returns when a turn that a lost connection has cut off fails; otherwise zero.
 func (s State) turnFailsAt() time.Time {
 	by := s.turn.owedBy
 	if until := s.workedUntil(); !by.IsZero() && !until.IsZero() && until.Add(s.policy.NoAnswerAfter).After(by) {

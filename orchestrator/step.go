@@ -9,9 +9,9 @@ import (
 	"voicegw/transport"
 )
 
-// Step takes one input, in, which happened at the time at. It returns the next state and the
-// actions that the session must carry out. Step is pure: equal arguments give equal results,
-// and s is left unchanged. Times must not run backwards between calls.
+// Step takes one input, which happened at the time at. It returns the next state and the actions for the session to
+// carry out. Step is pure: equal arguments give equal results, and s is unchanged. Times must not run backwards between
+// calls.
 func Step(s State, at time.Time, in Input) (State, []Action) {
 	m := machine{State: s.clone(), at: at}
 	if s.phase == PhaseEnded {
@@ -24,8 +24,7 @@ func Step(s State, at time.Time, in Input) (State, []Action) {
 	return m.State, m.actions
 }
 
-// afterwards takes an input after the session's end: running calls are still recorded, and
-// approved calls are still run.
+// afterwards handles inputs after the session's end: running calls are recorded, and approved calls still run.
 func (m *machine) afterwards(in Input) {
 	if in, ok := in.(OfCall); ok {
 		m.ofCall(in.In)
@@ -50,9 +49,8 @@ type machine struct {
 
 func (m *machine) do(actions ...Action) { m.actions = append(m.actions, actions...) }
 
-// send sends a command to the model. Its text comes from outside (the user, a tool, a web page),
-// so the mark of the gateway's own words is removed from it.
-// Without a connection, only what opens a turn is kept for the next one.
+// send sends a command to the model. Its text comes from outside (the user, a tool, a web page), so the gateway's mark
+// is removed from it. Without a connection, only what opens a turn is kept for the next one.
 func (m *machine) send(cmd transport.Command) {
 	switch c := cmd.(type) {
 	case transport.UserText:
@@ -86,8 +84,8 @@ func (m *machine) sendText(text string) {
 	m.do(Command{transport.UserText{Text: text}})
 }
 
-// sendNotice sends the gateway's own words to the model, each with the mark before it. If they open a
-// turn, or are its latest news, another connection is told them as well.
+// sendNotice sends the gateway's own words to the model, each with the mark. If they open a turn, or are its latest
+// news, they are repeated on a new connection.
 func (m *machine) sendNotice(words ...string) {
 	text := m.marked(words)
 	if t := m.turn; t != nil && (t.modelAt.IsZero() || !t.spoke) {
@@ -96,7 +94,7 @@ func (m *machine) sendNotice(words ...string) {
 	m.sendText(text)
 }
 
-// marked returns the gateway's own words, each with the mark before it.
+// marked returns the gateway's own words, each with the mark.
 func (m *machine) marked(words []string) string {
 	var all []string
 	for _, w := range words {
@@ -105,8 +103,8 @@ func (m *machine) marked(words []string) string {
 	return strings.Join(all, "\n")
 }
 
-// counts reports whether an input counts: not if it comes from a connection to the model that is
-// given up. The end of an item counts all the same: what has come of the item still sounds.
+// counts reports whether an input counts. Inputs from a closed connection do not, except the end of an item, which
+// still plays.
 func (m *machine) counts(in Input) bool {
 	switch in.(type) {
 	case FromModel, AudioBegan:
@@ -165,7 +163,7 @@ func (m *machine) take(in Input) {
 	}
 }
 
-// ofUser takes what the user's client sends beside speech.
+// ofUser handles client inputs other than speech.
 func (m *machine) ofUser(in Input) {
 	switch in := in.(type) {
 	case UserText:
@@ -181,7 +179,7 @@ func (m *machine) ofUser(in Input) {
 	}
 }
 
-// ofAudio takes an input about the audio of the model.
+// ofAudio handles inputs about the model's audio.
 func (m *machine) ofAudio(in Input) {
 	switch in := in.(type) {
 	case AudioBegan:
@@ -231,8 +229,7 @@ func (m *machine) fromModel(ev transport.Event) {
 	case transport.Problem:
 		m.problem(ev)
 	}
-	// Truncated changes nothing here. Audio, the user's speech and what was used have inputs of
-	// their own.
+	// Truncated changes nothing here. Audio, speech and usage have their own inputs.
 }
 
 func (m *machine) problem(ev transport.Problem) {
@@ -243,7 +240,7 @@ func (m *machine) problem(ev transport.Problem) {
 	}
 }
 
-// breakOff ends the session with what still sounds: an answer of which the user does not hear all was interrupted.
+// breakOff ends the session during playback: an answer that was not heard in full counts as interrupted.
 func (m *machine) breakOff(reason EndReason) {
 	if t := m.turn; m.flush(FlushSessionEnd) && t.cut == uncut {
 		t.cut = cutOff
@@ -335,12 +332,12 @@ func (m *machine) tick() {
 	m.watchFailed()
 	m.watchSpeechOwed()
 	m.line.settle(m.at)
-	m.watchUnended() // what has kept an item open may have ended just now
+	m.watchUnended() // an item may have just become free to end
 	m.watchLink()
 	m.watchLimits()
 }
 
-// settleCuts stops waiting for client reports that are overdue.
+// settleCuts stops waiting for overdue client reports.
 func (m *machine) settleCuts() {
 	m.cuts = slices.DeleteFunc(m.cuts, func(c cut) bool {
 		due := !m.at.Before(c.deadline)
@@ -428,7 +425,7 @@ func (m *machine) settleTurn() {
 	}
 }
 
-// betweenTurns does what has waited for the end of a turn.
+// betweenTurns does everything that waited for the end of a turn.
 func (m *machine) betweenTurns() {
 	if m.ending() {
 		// A failed turn ends before it is heard, and no other turn follows.

@@ -12,26 +12,26 @@ import (
 	"voicegw/transport"
 )
 
-// confirmPatience is how long the next agent's answer waits for the model's confirmation that it has
-// the agent's instructions. A model handles its input in order, so asking without it does no harm.
+// confirmPatience is how long the next agent's answer waits for the model to confirm the agent's instructions. A model
+// handles its input in order, so asking without the confirmation does no harm.
 const confirmPatience = 2 * time.Second
 
-// switching is what the State keeps of a change of agent.
+// switching is the state of a change of agent.
 //
-// A tool's SWITCH_AGENT is accepted with the tool's result, and takes place when that result is the only
-// one that the model still waits for: before it for a model that goes on by itself, and behind it for one
-// that must be asked. A model that takes other instructions over a new connection only does not get the
-// result at all: what was said is told to the next one, which is the next agent from its first word.
+// A tool's SWITCH_AGENT is accepted with the tool's result and takes place when the model waits for no other result:
+// before that result for a model that continues unasked, after it for one that answers on request. A model that needs
+// a new connection for other instructions does not get the result; the history goes to the new connection, which begins
+// as the next agent.
 type switching struct {
 	found  *NextAgent // brought for a tool's result; immutable
-	next   *NextAgent // accepted, and not yet present; nil if no switch is under way. Immutable
+	next   *NextAgent // accepted, not yet current; may be nil. Immutable
 	reason string
-	words  string // what the agent before has left for the next one
+	words  string // the previous agent's message to the next
 
-	confirmBy time.Time // when a confirmation is no longer waited for; zero if nothing is awaited
+	confirmBy time.Time // deadline of the confirmation; zero if none is awaited
 }
 
-// ofOthers takes an input that neither the client nor the model has caused.
+// ofOthers handles inputs that neither the client nor the model caused.
 func (m *machine) ofOthers(in Input) {
 	switch in := in.(type) {
 	case Lapse:
@@ -47,7 +47,7 @@ func (m *machine) ofOthers(in Input) {
 	}
 }
 
-// toolSwitches accepts a tool's SWITCH_AGENT, or returns why it is refused.
+// toolSwitches accepts a tool's SWITCH_AGENT, or returns the reason for its refusal.
 func (m *machine) toolSwitches(intent registry.Intent, wanted bool) (refusal string) {
 	found := m.switching.found
 	m.switching.found = nil
@@ -68,17 +68,17 @@ func (m *machine) toolSwitches(intent registry.Intent, wanted bool) (refusal str
 	return ""
 }
 
-// switchDue reports whether a switch was accepted and no call keeps it from taking place.
+// switchDue reports whether an accepted switch can take place now.
 func (m *machine) switchDue() bool {
 	return m.switching.next != nil && m.phase == PhaseActive && m.calls.Awaited() == 0
 }
 
-// switchRelinks reports whether the switch that is due takes a new connection.
+// switchRelinks reports whether the due switch needs a new connection.
 func (m *machine) switchRelinks() bool {
 	return m.down() || m.switching.next.Elsewhere || m.caps.Reconfigure != transport.ReconfigureLive
 }
 
-// becomes makes the next agent the present one.
+// becomes makes the next agent the current one.
 func (m *machine) becomes() (next *NextAgent, words string) {
 	s := m.switching
 	m.switching.next, m.switching.reason, m.switching.words = nil, "", ""
@@ -87,7 +87,7 @@ func (m *machine) becomes() (next *NextAgent, words string) {
 	return s.next, s.words
 }
 
-// reconfigure gives the model the next agent's instructions and tools, on the connection that it has.
+// reconfigure sends the next agent's instructions and tools on the current connection.
 func (m *machine) reconfigure() {
 	next, _ := m.becomes()
 	m.changed()
@@ -95,8 +95,8 @@ func (m *machine) reconfigure() {
 	m.switching.confirmBy = m.at.Add(confirmPatience)
 }
 
-// relinkAs gives the connection up for one that begins as the next agent. If the connection is gone already,
-// the next one begins so anyway. It returns what the next agent is told.
+// relinkAs replaces the connection by one that begins as the next agent, and returns the notice for that agent. If the
+// connection is lost already, the next one begins so anyway.
 func (m *machine) relinkAs() (notice string) {
 	next, words := m.becomes()
 	if !m.down() {
@@ -108,8 +108,8 @@ func (m *machine) relinkAs() (notice string) {
 	return prompts.SwitchedNotice(next.Name, words)
 }
 
-// answerElsewhere lets the next agent answer, over a new connection, what the call was made for. The
-// call's own result is told as well, unless it is that of the switch.
+// answerElsewhere lets the next agent answer on a new connection. The call's result is part of the history, unless the
+// call was the switch.
 func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
 	words := []string{m.relinkAs()}
 	if a.Tool != toolname.AgentSwitch {
@@ -126,8 +126,7 @@ func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
 	m.sendNotice(words...)
 }
 
-// switchLater makes a switch that no call waits for: one of an operator's, or one whose call the user
-// has overtaken.
+// switchLater makes a switch that no call waits for: an operator's, or one whose call the user has overtaken.
 func (m *machine) switchLater() {
 	switch {
 	case !m.switchDue():
@@ -142,11 +141,10 @@ func (m *machine) switchLater() {
 	}
 }
 
-// awaitsAgent reports whether the answer to the open turn waits for the model's confirmation.
+// awaitsAgent reports whether the open turn's answer waits for the model's confirmation.
 func (m *machine) awaitsAgent() bool { return m.caps.RespondNeeded && !m.switching.confirmBy.IsZero() }
 
-// reconfigured takes the model's confirmation, or its refusal: then the agent goes on over a new
-// connection.
+// reconfigured handles the model's confirmation. After a refusal the agent continues on a new connection.
 func (m *machine) reconfigured(ev transport.Reconfigured) {
 	if m.switching.confirmBy.IsZero() {
 		return
@@ -158,14 +156,14 @@ func (m *machine) reconfigured(ev transport.Reconfigured) {
 	m.goOnAs()
 }
 
-// watchSwitch stops waiting for a confirmation that does not come.
+// watchSwitch stops waiting for an overdue confirmation.
 func (m *machine) watchSwitch() {
 	if by := m.switching.confirmBy; !by.IsZero() && !m.at.Before(by) {
 		m.goOnAs()
 	}
 }
 
-// goOnAs asks for the answer that has waited for the next agent.
+// goOnAs asks for the answer that waited for the next agent.
 func (m *machine) goOnAs() {
 	m.switching.confirmBy = time.Time{}
 	if t := m.turn; t != nil {

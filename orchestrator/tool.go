@@ -12,14 +12,14 @@ import (
 	"voicegw/transport"
 )
 
-// The limits on the calls of a session.
+// Limits on the calls of a session.
 const (
 	maxCalls = 64
-	// maxConfirmations is how many questions may wait for the user at once.
+	// maxConfirmations limits the open confirmations.
 	maxConfirmations = 8
 )
 
-// toolCall takes a call from the model: it belongs to the open turn, or begins one.
+// toolCall handles a call of the model, which belongs to the open turn or begins one.
 func (m *machine) toolCall(ev transport.ToolCall) {
 	m.changed()
 	late := m.lastWordSaid() // no turn follows in which the answer could be used
@@ -35,8 +35,7 @@ func (m *machine) toolCall(ev transport.ToolCall) {
 	m.carryOut(m.calls.Called(m.at, in))
 }
 
-// carryOut carries out the actions about calls that concern turns and the model, and leaves the
-// others to the session.
+// carryOut handles actions about calls that concern turns and the model, and passes the others on.
 func (m *machine) carryOut(do []calls.Action) {
 	for _, a := range do {
 		switch a := a.(type) {
@@ -63,7 +62,7 @@ func (m *machine) carryOut(do []calls.Action) {
 	}
 }
 
-// ofCall takes the result of a running call, or of a question.
+// ofCall handles the result of a running call or of a confirmation.
 func (m *machine) ofCall(in calls.Input) {
 	switch in := in.(type) {
 	case calls.Finished:
@@ -82,7 +81,7 @@ func (m *machine) ofCall(in calls.Input) {
 	}
 }
 
-// confirmationAnswer takes the user's answer to a question from the client.
+// confirmationAnswer handles the user's answer from the client.
 func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
 	if m.calls.Waits(in.Token) {
 		if m.ending() {
@@ -94,7 +93,7 @@ func (m *machine) confirmationAnswer(in ConfirmationAnswer) {
 	m.carryOut(m.calls.Answered(in.Token, in.Approved))
 }
 
-// approved begins a turn for a call that a person has approved, and runs it.
+// approved begins a turn for an approved call and runs it.
 func (m *machine) approved(a calls.Approved) {
 	if m.phase != PhaseEnded {
 		m.interrupt(FlushUserAction)
@@ -106,8 +105,7 @@ func (m *machine) approved(a calls.Approved) {
 	m.carryOut(m.calls.Approve(m.at, m.turns.last, a))
 }
 
-// conclude ends a call: it applies the tool's intents, writes the audit, and tells the model and
-// the client.
+// conclude ends a call: it applies intents, writes the audit, and informs the model and the client.
 func (m *machine) conclude(a calls.Answer) {
 	if a.OverBudget {
 		m.turn.toolsOff = true
@@ -129,8 +127,8 @@ func (m *machine) conclude(a calls.Answer) {
 	}
 }
 
-// deliver tells the model the answer of a call, or notes that it is told later or not at all, and writes
-// the audit. It returns the call's record, whether the model gets the answer, and whether as a notice.
+// deliver sends the answer of a call to the model, now, later or not at all, and audits it. It returns the record,
+// whether the model gets the answer, and whether as a notice.
 func (m *machine) deliver(a calls.Answer, effect calls.Effect, wanted bool) (record audit.Record, delivered, byNotice bool) {
 	record, byNotice = a.Record(m.at, effect), a.ByNotice()
 	switch {
@@ -159,7 +157,7 @@ func (m *machine) deliver(a calls.Answer, effect calls.Effect, wanted bool) (rec
 		result.Scheduling = transport.Scheduling(a.Prepared.Tool().Scheduling)
 	}
 	if m.switchDue() && !m.caps.RespondNeeded {
-		m.reconfigure() // the result makes this model go on
+		m.reconfigure() // the result makes this model continue
 	}
 	m.do(Audit{Record: record, Told: true})
 	m.send(result)
@@ -169,11 +167,11 @@ func (m *machine) deliver(a calls.Answer, effect calls.Effect, wanted bool) (rec
 	return record, true, false
 }
 
-// sessionOver is the audit's word for an answer that came after the session's end.
+// sessionOver is the audit's reason for an answer after the session's end.
 const sessionOver = "session_over"
 
-// answered continues a turn that has got another result. A call that ran gives the model new time
-// to answer; a refused call does not, or a model could go on for ever.
+// answered continues a turn after another result. A call that ran gives the model new time to answer. A refused call
+// does not, or the model could continue without limit.
 func (m *machine) answered(t *turn, a calls.Answer) {
 	if a.Ran || t.spoke {
 		t.owedFrom = m.at
@@ -185,8 +183,7 @@ func (m *machine) answered(t *turn, a calls.Answer) {
 	m.settleCalls(t, a.Owed)
 }
 
-// settleCalls asks for the turn's answer, once the response is over and the model waits for no
-// other call of the turn.
+// settleCalls asks for the turn's answer once the response is over and no other result is awaited.
 func (m *machine) settleCalls(t *turn, owed bool) {
 	if t.stage != owing || owed {
 		return
@@ -209,13 +206,13 @@ func (m *machine) settleCalls(t *turn, owed bool) {
 	}
 }
 
-// respond asks the model for the answer of a turn.
+// respond requests the answer of a turn.
 func (m *machine) respond(t *turn) {
 	m.giveBefore()
 	m.send(transport.Respond{ToolsOff: t.toolsOff && m.caps.ToolsOff})
 }
 
-// toolCancelled records that the model no longer wants the answers to some calls.
+// toolCancelled handles the model's withdrawal of calls.
 func (m *machine) toolCancelled(ev transport.ToolCancelled) {
 	m.carryOut(m.calls.Withdrawn(ev.Calls))
 	if t := m.turn; t != nil {

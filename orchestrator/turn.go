@@ -13,19 +13,16 @@ func (m *machine) openSpokenTurn() {
 	m.turn.knownAt, m.turn.unheard = m.user.known, m.user.unsure
 }
 
-// openUserTurn begins a turn that the user has asked for: its calls get a new budget, and calls
-// of earlier turns are answered first.
+// openUserTurn begins a turn that the user asked for: its calls get a new budget, and calls of earlier turns are
+// answered first.
 func (m *machine) openUserTurn(inputEnd time.Time) {
 	m.openTurn(inputEnd)
 	m.supersede()
 	m.calls.Book().BeginTurn()
 }
 
-// openCausedTurn begins a turn that the user's words have not caused, but a person's answer to a
-// question, the end of a question, a late result or a tool's message. The turn continues with
-// the previous budget, and so does whatever the model does next without the user. With a new
-// budget, each answer would let a model ask again, and a tool that asks for a turn could go on
-// for ever.
+// openCausedTurn begins a turn caused by an answered or expired confirmation, a late result or a tool's message. It
+// keeps the previous budget, because otherwise each answer would let the model ask again without limit.
 func (m *machine) openCausedTurn() {
 	acted := m.user.acted
 	m.user.acted = false
@@ -35,9 +32,7 @@ func (m *machine) openCausedTurn() {
 	m.user.acted = acted
 }
 
-// openTurn begins the next turn; a turn that is still open ends first. The model itself may have
-// begun it: without a word from the user it continues with the previous budget, because otherwise
-// a model could go on for ever.
+// openTurn begins the next turn and ends an open one. A turn that the model begins unasked keeps the previous budget.
 func (m *machine) openTurn(inputEnd time.Time) {
 	if m.user.acted {
 		m.calls.Book().BeginTurn()
@@ -63,8 +58,7 @@ func (m *machine) openTurn(inputEnd time.Time) {
 	m.do(TurnStarted{m.turns.last})
 }
 
-// openModelTurn begins a turn that the model has begun: with its answer to speech for which
-// there is no turn yet, or unasked.
+// openModelTurn begins a turn with the model's answer to speech that has no turn yet, or unasked.
 func (m *machine) openModelTurn() {
 	answers := m.user.unanswered && m.at.Sub(m.user.since) < m.policy.NudgeAfter
 	m.openTurn(m.at)
@@ -78,8 +72,8 @@ func (m *machine) openModelTurn() {
 	}
 }
 
-// openTurnMidway begins a turn when the model does something outside of one: the rest of the
-// current response belongs to the new turn, and ends it.
+// openTurnMidway begins a turn when the model acts outside of one. The rest of the current response belongs to the new
+// turn.
 func (m *machine) openTurnMidway() {
 	m.openModelTurn()
 	if m.response.underWay() {
@@ -103,8 +97,7 @@ func (m *machine) endTurn() {
 	m.do(TurnEnded{Turn: t.number, Status: status, Usage: t.usage, Cost: t.cost, Latency: t.latency()})
 }
 
-// failTurn ends the open turn with an error. Whatever the model does next without the user
-// continues with the budget of this turn.
+// failTurn ends the open turn with an error. Until the user acts, the model keeps the budget of this turn.
 func (m *machine) failTurn(f Failure, retryable bool) {
 	t := m.turn
 	m.turn = nil
@@ -121,8 +114,7 @@ func (t *turn) interrupt(at time.Time) {
 	}
 }
 
-// abandonedAt returns when an interrupted turn ends although the model has not reported the end
-// of its answer; zero if no interrupted turn is open.
+// abandonedAt returns when an interrupted turn ends without the model's report; zero without one.
 func (s State) abandonedAt() time.Time {
 	t := s.turn
 	if t == nil || t.cut != cutByUser || t.stage == done {
@@ -131,16 +123,14 @@ func (s State) abandonedAt() time.Time {
 	return t.cutAt.Add(s.policy.NoAnswerAfter)
 }
 
-// watchInterrupted ends an interrupted turn whose answer the model never ends: its report may be
-// lost, and the user is waiting for nothing.
+// watchInterrupted ends an interrupted turn whose end the model never reports.
 func (m *machine) watchInterrupted() {
 	if at := m.abandonedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.endTurn()
 	}
 }
 
-// unfinishedAt returns when a turn whose answer has been heard ends although the model has not
-// reported the end of its answer; zero if there is no such turn.
+// unfinishedAt returns when a fully heard turn ends without the model's report; zero without one.
 func (s State) unfinishedAt() time.Time {
 	t := s.turn
 	if t == nil || t.stage == done || t.cut != uncut || !t.spoke || s.calls.Owed(t.number) {
@@ -159,17 +149,15 @@ func (s State) unfinishedAt() time.Time {
 	return since.Add(s.policy.NoAnswerAfter)
 }
 
-// watchUnfinished ends a turn of which nothing has come for long: the model's report that its
-// answer is over may be lost, and everything that waits for the end of the turn would wait for
-// ever.
+// watchUnfinished ends a turn after a long silence, because the report of its end may be lost.
 func (m *machine) watchUnfinished() {
 	if at := m.unfinishedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.turn.stage = done
 	}
 }
 
-// unendedAt returns when an item that the model has not ended counts as complete; zero if there
-// is no such item. While a tool runs, the model may still continue the item.
+// unendedAt returns when an unfinished item counts as complete; zero without one. While a tool runs, the model may
+// continue the item.
 func (s State) unendedAt() time.Time {
 	since, ok := s.line.openUntil()
 	if !ok || s.turn != nil && s.calls.Owed(s.turn.number) {
@@ -183,8 +171,7 @@ func (s State) unendedAt() time.Time {
 	return since.Add(s.policy.NoAnswerAfter)
 }
 
-// watchUnended ends an item of which nothing has come for long after the sent part was played:
-// the model's report that it is complete may be lost.
+// watchUnended completes an item after a long silence, because the report of its end may be lost.
 func (m *machine) watchUnended() {
 	if at := m.unendedAt(); at.IsZero() || m.at.Before(at) {
 		return
@@ -197,9 +184,8 @@ func (m *machine) watchUnended() {
 	m.line.settle(m.at)
 }
 
-// overlookedAt returns when speech gets a turn of which the model has told the end and nothing more; zero
-// without such speech. The gateway's own ear may have heard the loudspeaker: what it hears over an answer gets
-// no turn.
+// overlookedAt returns the deadline for speech that the model ended but never answered; zero without such speech. Sound
+// during an answer may be the loudspeaker and gets no turn.
 func (s State) overlookedAt() time.Time {
 	if !s.user.unanswered || s.user.speaks() || !s.caps.SpeechEvents || s.turn != nil || s.ending() || s.away() {
 		return time.Time{}
@@ -207,7 +193,7 @@ func (s State) overlookedAt() time.Time {
 	return s.afterWork(s.user.known).Add(s.policy.NudgeAfter)
 }
 
-// watchOverlooked opens the turn of such speech, and asks for its answer.
+// watchOverlooked opens a turn for overlooked speech and asks for its answer.
 func (m *machine) watchOverlooked() {
 	if at := m.overlookedAt(); !at.IsZero() && !m.at.Before(at) {
 		m.openSpokenTurn()
@@ -216,8 +202,8 @@ func (m *machine) watchOverlooked() {
 	}
 }
 
-// underWay reports whether the open turn's own response is under way. Nothing waits for a
-// response of an earlier turn: its end may never be reported.
+// underWay reports whether the open turn's own response is under way. Responses of earlier turns may never report their
+// end, so nothing waits for them.
 func (s State) underWay() bool {
 	return s.response.underWay() && s.turn != nil && s.turn.response == s.response.id
 }
@@ -305,8 +291,8 @@ func (m *machine) responseStarted(ev transport.ResponseStarted) {
 	}
 }
 
-// answersBeside reports whether the response that begins answers words that the user said while
-// a call of the turn ran in the background: the turn has already had its own answer.
+// answersBeside reports whether the new response answers words said while a background call ran: the turn has already
+// had its own answer.
 func (m *machine) answersBeside(t *turn) bool {
 	return t.stage == owing && !t.modelAt.IsZero() && m.user.acted && !m.caps.RespondNeeded
 }
@@ -346,8 +332,8 @@ func (m *machine) responseDone(ev transport.ResponseDone) {
 	m.missesSpeech(t)
 }
 
-// nothingSaid handles the end of a turn in which the model began no answer: if the user waits for one, it
-// is asked for as after an empty answer.
+// nothingSaid handles a model turn without an answer. If the user waits for one, it is requested as after an empty
+// answer.
 func (m *machine) nothingSaid() {
 	t := m.turn
 	if t == nil || t.stage == done || t.cut != uncut || t.nudge == nudgeSoon || m.response.underWay() || m.user.speaks() || m.calls.Owed(t.number) {
@@ -356,14 +342,13 @@ func (m *machine) nothingSaid() {
 	m.missesSpeech(t)
 }
 
-// stopped reports whether the user can have stopped an answer that the model breaks off: the answer has spoken or
-// called a tool, or the user began to speak after the turn did. Otherwise the model is expected to go on.
+// stopped reports whether the user can have stopped an answer that the model broke off: it has spoken or called a tool,
+// or the user spoke after the turn began. Otherwise the model is expected to continue.
 func (m *machine) stopped(t *turn) bool {
 	return t.spoke || t.calls > 0 || m.user.speaks() && m.user.spokenAt.After(t.startedAt)
 }
 
-// missesSpeech handles an answer that is complete but was not spoken: the model is asked once
-// more, and then the turn fails.
+// missesSpeech handles an answer without speech: the model is asked once more, then the turn fails.
 func (m *machine) missesSpeech(t *turn) {
 	switch {
 	case t.spoke || t.cut != uncut || m.ending() && !t.modelAt.IsZero():
@@ -376,7 +361,7 @@ func (m *machine) missesSpeech(t *turn) {
 	}
 }
 
-// waitOn waits for another response that answers the turn. The model is asked for it soon, but once only.
+// waitOn waits for another response to the turn. The model is asked for it once.
 func (m *machine) waitOn(t *turn) {
 	t.stage = answering
 	if t.nudge != nudged {
@@ -384,8 +369,8 @@ func (m *machine) waitOn(t *turn) {
 	}
 }
 
-// nudgeGrace is how long a model may take to continue after an answer without speech: some end
-// one before they talk about a tool's result.
+// nudgeGrace is how long a model may take to continue after an answer without speech. Some end one before they speak
+// about a tool's result.
 const nudgeGrace = time.Second
 
 // nudge asks a silent model once more for its answer.
@@ -433,7 +418,7 @@ func (m *machine) userText(in UserText) {
 	m.typed(in.ID, in.Text)
 }
 
-// userImage gives the model an image. It is not kept for another connection: the next one shows more.
+// userImage sends an image to the model. It is not repeated on another connection.
 func (m *machine) userImage(in UserImage) {
 	switch {
 	case m.ending():
@@ -453,13 +438,13 @@ func (m *machine) typed(id, text string) {
 	m.say(id, text)
 }
 
-// say sends text of the user's side to the model, and shows it to the client.
+// say sends text on the user's behalf to the model and shows it to the client.
 func (m *machine) say(id, text string) {
 	m.show(id, text)
 	m.send(transport.UserText{Text: text})
 }
 
-// show shows text of the user's side to the client.
+// show shows text on the user's behalf to the client.
 func (m *machine) show(id, text string) {
 	m.user.worded, m.user.final = m.turns.last, m.turns.last
 	m.user.wording = m.user.wording.with(m.turns.last, m.textID(id), text)

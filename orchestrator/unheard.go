@@ -2,49 +2,48 @@ package orchestrator
 
 import "slices"
 
-// SpokenItem is an item that the model has spoken lately. Its JSON form is kept in checkpoints.
+// SpokenItem is an item spoken lately. Checkpoints contain its JSON form.
 type SpokenItem struct {
 	Item string `json:"item"`
 	Turn int    `json:"turn"`
-	// MS is how long it is, as far as that is known; it is the whole length if Ended is set.
+	// MS is its length so far; the whole length with Ended.
 	MS    int64 `json:"ms,omitempty"`
 	Ended bool  `json:"ended,omitempty"`
-	// Cut means that it was flushed, or that the story has only the part that was received: nobody
-	// waits for the rest.
+	// Cut means that it was flushed, or that the transcript has only the received part.
 	Cut bool `json:"cut,omitempty"`
-	// Seq is that of the message that has announced it to the client; zero if it was not sent yet.
+	// Seq is the seq of its announcement to the client; zero if not sent.
 	Seq int64 `json:"seq,omitempty"`
 }
 
-// Received is what a client has of a session that comes back to it.
+// Received describes what a returning client has.
 type Received struct {
-	// Item is the newest item of which it has audio, and MS how much of it; empty without one.
+	// Item is its newest item with audio, and MS the received part; may be empty.
 	Item string
 	MS   int64
-	// Seq is the highest seq that it has received.
+	// Seq is the highest seq received.
 	Seq int64
 }
 
-// Unheard is an item of which the client has only the first HasMS of MS, and never gets the rest.
+// Unheard is an item of which the client has only the first HasMS of MS.
 type Unheard struct {
 	Item      string
 	HasMS, MS int64
 }
 
 const (
-	// maxSpoken is how many items are remembered for a client that comes back to another process.
+	// maxSpoken is how many items are remembered for a client that returns to another process.
 	maxSpoken = 8
-	// leastUnheard is how much of an answer must be missing to be worth a word, in ms: answers end
-	// in silence, and a model that is asked to say half a syllable says a sentence.
+	// leastUnheard is how much of an answer must be missing to be repeated, in ms. Answers end in silence, and a model
+	// asked for half a syllable says a sentence.
 	leastUnheard = 250
 )
 
-// note adds an item that begins to those that were spoken lately.
+// note adds an item to the latest ones.
 func (l *line) note(id string, turn int) {
 	l.recent = newest(l.recent, SpokenItem{Item: id, Turn: turn}, maxSpoken)
 }
 
-// renote changes what is remembered of an item, if it is one of the latest.
+// renote changes the memory of a recent item.
 func (l *line) renote(id string, change func(*SpokenItem)) {
 	if i := slices.IndexFunc(l.recent, func(it SpokenItem) bool { return it.Item == id }); i >= 0 {
 		l.recent = slices.Clone(l.recent)
@@ -52,8 +51,8 @@ func (l *line) renote(id string, change func(*SpokenItem)) {
 	}
 }
 
-// received returns how much of the item at index i a client has, whose newest item is at index
-// newest; negative if it has none of those that are remembered.
+// received returns how much of the item at index i the client has, if its newest item is at index newest; negative if
+// it has none.
 func (has Received) received(all []SpokenItem, i, newest int) int64 {
 	it := all[i]
 	switch {
@@ -76,10 +75,9 @@ func (has Received) received(all []SpokenItem, i, newest int) int64 {
 	return 0
 }
 
-// Heard returns the memory of a session as it is for a client that has received only so much. If the
-// client lacks a part of the answer to the last turn, that turn counts as open: the model must be asked
-// again or, if the client has the beginning, must go on from there. unheard are the items whose rest the
-// client lacks: what was said ends there. If it has all that there is, the turn counts as answered.
+// Heard returns the memory adjusted to what the client has received. If a part of the last answer is missing, its turn
+// counts as open: the model must answer again or continue from there. unheard are the items that the client has only in
+// part. If nothing is missing, the turn counts as answered.
 func (m Memory) Heard(has Received) (is Memory, unheard []Unheard) {
 	t := m.Open
 	if t == nil {

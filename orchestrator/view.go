@@ -7,25 +7,24 @@ import (
 	"voicegw/orchestrator/policy"
 )
 
-// View is a summary of a session's state, for inspecting the session. Two views are equal if
-// they look the same.
+// View is a summary of a session's state for the inspector. Views are comparable.
 type View struct {
 	// Turn is the number of the open turn; 0 between turns.
 	Turn  int
 	Phase Phase
 	// Speaking: the user is speaking. Responding: a response of the model is under way.
 	Speaking, Responding bool
-	// Muted: the gateway no longer listens to the user.
+	// Muted: the gateway ignores the user.
 	Muted bool
-	// Awaiting is how many calls the model waits for, Questions how many confirmations the user
-	// has not answered, Notices how many messages wait for the next turn.
+	// Awaiting counts the calls the model waits for, Questions the open confirmations, Notices the texts for the next
+	// turn.
 	Awaiting, Questions, Notices int
 	// AudioOff and TranscriptOff: a tool has switched these off.
 	AudioOff, TranscriptOff bool
-	// Spent is what the session has cost so far.
+	// Spent is the cost of the session so far.
 	Spent cost.Amount
 
-	// What the open turn has used, and what it may use; both are zero between turns.
+	// used and limit are the open turn's use and budget; zero between turns.
 	used   policy.Account
 	budget policy.Budget
 }
@@ -44,8 +43,7 @@ func (s State) View() View {
 	return v
 }
 
-// Budget returns the account of the open turn, in the same form as in the audit; nil between
-// turns.
+// Budget returns the account of the open turn, in the audit's form; nil between turns.
 func (v View) Budget() json.RawMessage {
 	if v.Turn == 0 {
 		return nil

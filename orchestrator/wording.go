@@ -5,22 +5,20 @@ import (
 	"strings"
 )
 
-// wording is what the user has said or typed in a turn. A new connection that must answer the turn is
-// told it again. It is immutable.
+// wording is what the user said or typed in a turn, to repeat it on a new connection. It is immutable.
 type wording struct {
 	turn  int
-	parts []utteredText // in the order in which they began
+	parts []utteredText // in the order of their beginning
 }
 
 // utteredText is the text of one item.
 type utteredText struct{ item, text string }
 
-// maxWording bounds the words that are kept, in bytes. A longer request is not repeated: the model is
-// asked to go on with it.
+// maxWording limits the words, in bytes. A longer request is not repeated; the model is asked to continue with it.
 const maxWording = 32 << 10
 
-// with returns the words with all words of an item so far. Words of an earlier turn than the latest are
-// left out, and those of a later one replace everything. w may be nil.
+// with returns the words including all of an item so far. Words of an older turn are ignored, and those of a newer one
+// replace the others. w may be nil.
 func (w *wording) with(turn int, item, text string) *wording {
 	if strings.TrimSpace(text) == "" || w != nil && turn < w.turn {
 		return w
@@ -38,7 +36,7 @@ func (w *wording) with(turn int, item, text string) *wording {
 	return next
 }
 
-// of returns the words of a turn; empty if they are not known.
+// of returns the words of a turn; empty if unknown.
 func (w *wording) of(turn int) string {
 	if w == nil || turn != w.turn {
 		return ""

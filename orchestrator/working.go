@@ -6,16 +6,16 @@ import (
 	"voicegw/transport"
 )
 
-// workPatience is how long a model counts as at work after it has last said so. A provider that never
-// withdraws that delays a turn's failure, a planned replacement and the idle limit by no more than this.
+// workPatience is how long a model counts as working after its last report. A provider that never reports the end
+// delays timeouts by no more than this.
 const workPatience = 2 * time.Minute
 
-// work is until when the model is or was at work although it sends no answer: in the future while it is at
-// work, in the past once it has said that it is not. It is immutable.
+// work is until when the model works, or worked, without sending an answer: in the future while it works, in the past
+// afterwards. It is immutable.
 type work struct{ until time.Time }
 
-// workedUntil returns that time; zero if the model of this connection has never been at work. Every wait for
-// the model begins then at the earliest.
+// workedUntil returns that time; zero if the current connection's model never worked. Every wait for the model begins
+// then at the earliest.
 func (s State) workedUntil() (at time.Time) {
 	if s.work != nil {
 		return s.work.until
@@ -23,10 +23,10 @@ func (s State) workedUntil() (at time.Time) {
 	return at
 }
 
-// atWork reports whether the model is at work although it sends no answer.
+// atWork reports whether the model works without sending an answer.
 func (m *machine) atWork() bool { return m.at.Before(m.workedUntil()) }
 
-// afterWork returns the later one of at and the end of the model's work; zero if at is.
+// afterWork returns the later of at and the end of the model's work; zero if at is zero.
 func (s State) afterWork(at time.Time) time.Time {
 	if at.IsZero() {
 		return at
@@ -34,7 +34,7 @@ func (s State) afterWork(at time.Time) time.Time {
 	return latest(at, s.workedUntil())
 }
 
-// latest returns the later one of two times.
+// latest returns the later of two times.
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -42,8 +42,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// interaction takes the model's report of whether it is at work. An answer that was silent because the model
-// was at work is over with that.
+// interaction handles the model's report of whether it is working. A silent answer ends with the work.
 func (m *machine) interaction(ev transport.Interaction) {
 	was := m.atWork()
 	switch {
