@@ -206,6 +206,9 @@ func (c *Conversation) hearTurnStarted(now time.Time, m *protocol.TurnStarted) {
 	}
 	c.opened[m.Turn] = true
 	c.sign, c.word = now, now
+	if m.Turn <= c.lastTurn && c.turns[m.Turn] != c.cur {
+		return // the snapshot of an older checkpoint names a turn that answers something earlier
+	}
 	c.lastTurn = max(c.lastTurn, m.Turn)
 	x := c.cur
 	if x != nil && !now.Before(x.Onset) && (!x.Settled || !c.waitsForSilence()) {

@@ -1,26 +1,29 @@
 import type { ClientMessage, ServerMessage } from "./protocol/messages.js";
 
-/** So many texts and answers are waited for; of more the oldest is forgotten. */
+/** At most this many texts and answers are kept; the oldest is forgotten. */
 const MOST = 32;
 
-/**
- * What the user has sent and the gateway has not answered yet. When a connection breaks,
- * nobody knows whether that has arrived.
- */
+/** A typed text, and the turn that the gateway has begun for it; 0 before. */
+interface Text {
+  readonly message: ClientMessage;
+  turn: number;
+}
+
+/** What the user has sent and the gateway has not answered yet: it may be lost with a connection, or with a gateway. */
 export class Owed {
-  /** Typed texts, by the ids of their transcripts. */
-  readonly #texts = new Map<string, ClientMessage>();
-  /** Answers to questions, by the questions' tokens, and the newest wish for silence, by "". */
+  /** Typed texts without an answer, by the ids of their transcripts. */
+  readonly #texts = new Map<string, Text>();
+  /** Answers to questions, by the questions' tokens, and the newest interrupt, by "". */
   readonly #answers = new Map<string, ClientMessage>();
-  /** Those of both that were on their way when a connection broke. */
-  #doubtful = new Set<string>();
-  /** The newest turn that has begun. */
+  /** The texts and answers that may be lost since a connection broke. */
+  readonly #doubtful = new Set<string>();
+  /** The newest turn. */
   #turn = 0;
 
-  /** A message was sent. */
+  /** Records a sent message. */
   sent(message: ClientMessage): void {
     if (message.type === "input.text" && message.id !== undefined) {
-      this.#texts.set(message.id, message);
+      this.#texts.set(message.id, { message, turn: 0 });
     } else if (message.type === "confirmation.resolve") {
       this.#answers.set(message.token, message);
     } else if (message.type === "interrupt") {
@@ -34,45 +37,100 @@ export class Owed {
     }
   }
 
-  /** Notes what a message says of them. */
+  /** Handles a message from the gateway. */
   told(message: ServerMessage): void {
-    if (message.type === "transcript") {
-      this.#texts.delete(message.id);
-    } else if (message.type === "turn.ended" || (message.type === "turn.started" && (message.turn ?? 0) > this.#turn)) {
-      // Its transcript may have been withheld.
-      this.#texts.clear();
-      this.#answers.delete("");
-      this.#turn = Math.max(this.#turn, message.turn ?? 0);
-    } else if (message.type === "audio.flush") {
-      this.#answers.delete("");
-    } else if (message.type === "confirmation.ended") {
-      this.#answers.delete(message.token);
+    const turn = message.turn ?? 0;
+    switch (message.type) {
+      case "transcript":
+        if (message.role === "user") {
+          this.#taken((_, id) => id === message.id, turn);
+        } else {
+          this.#answered(turn);
+        }
+        break;
+      case "audio.start":
+        this.#answered(turn);
+        break;
+      case "turn.started":
+        this.#begin(turn);
+        break;
+      case "turn.ended":
+        this.#begin(turn);
+        this.#answered(turn);
+        this.#answers.delete("");
+        break;
+      case "audio.flush":
+        this.#answers.delete("");
+        break;
+      case "confirmation.ended":
+        this.#answers.delete(message.token);
+        break;
     }
   }
 
-  /** The session was taken up again: what is owed may not have arrived. */
-  resumed(): void {
-    this.#doubtful = new Set([...this.#texts.keys(), ...this.#answers.keys()]);
+  /** The session was resumed. A snapshot may come from an older checkpoint, which lacks texts that have begun a turn. */
+  resumed(snapshot: boolean): void {
+    this.#doubtful.clear();
+    this.#texts.forEach((text, id) => {
+      if (snapshot || text.turn === 0) {
+        this.#doubtful.add(id);
+      }
+    });
+    this.#answers.forEach((_, token) => this.#doubtful.add(token));
   }
 
-  /**
-   * The gateway has said again what was missed, or how things stand. What is still owed has not
-   * arrived and is returned, to be sent again: the gateway shows each text that it has got, and
-   * each answer counts once.
-   */
+  /** The client has everything that it missed, or a snapshot. Returns the messages that are lost, to be sent again. */
   caughtUp(): ClientMessage[] {
-    const doubtful = this.#doubtful;
-    this.#doubtful = new Set();
-    return [...this.#texts, ...this.#answers].filter(([id]) => doubtful.has(id)).map(([, message]) => message);
+    const lost: ClientMessage[] = [];
+    this.#texts.forEach((text, id) => {
+      if (this.#doubtful.has(id)) {
+        text.turn = 0;
+        lost.push(text.message);
+      }
+    });
+    this.#answers.forEach((answer, token) => {
+      if (this.#doubtful.has(token)) {
+        lost.push(answer);
+      }
+    });
+    this.#doubtful.clear();
+    return lost;
   }
 
-  /** Another session goes on: nothing is answered any more. Whether a text was owed. */
+  /** Another session follows: nothing is answered any more. Returns whether a text was lost. */
   lose(): boolean {
-    const lost = this.#texts.size > 0;
+    const lost = [...this.#texts.values()].some((text) => text.turn === 0);
     this.#turn = 0;
     this.#texts.clear();
     this.#answers.clear();
     this.#doubtful.clear();
     return lost;
+  }
+
+  /** A new turn takes every text sent before, even if its transcript is withheld. A snapshot names a known turn again. */
+  #begin(turn: number): void {
+    const fresh = turn > this.#turn;
+    this.#taken((text) => (fresh ? text.turn === 0 : text.turn === turn), turn);
+    if (fresh) {
+      this.#turn = turn;
+      this.#answers.delete("");
+    }
+  }
+
+  #taken(which: (text: Text, id: string) => boolean, turn: number): void {
+    this.#texts.forEach((text, id) => {
+      if (which(text, id)) {
+        text.turn = turn;
+        this.#doubtful.delete(id);
+      }
+    });
+  }
+
+  #answered(turn: number): void {
+    this.#texts.forEach((text, id) => {
+      if (text.turn !== 0 && text.turn <= turn && !this.#doubtful.has(id)) {
+        this.#texts.delete(id);
+      }
+    });
   }
 }

@@ -286,7 +286,7 @@ export class VoiceSession extends Emitter<VoiceEvents> {
     if (started.resumed) {
       this.#measures.resumed();
       this.#items.broken();
-      this.#owed.resumed();
+      this.#owed.resumed(started.snapshot === true);
       if (started.snapshot === true) {
         this.#questions.doubt();
         this.#items.doubt();

@@ -379,6 +379,27 @@ describe("a session that is taken up", () => {
     assert.equal(FakeWebSocket.last.of("input.text").length, 1, "once");
   });
 
+  test.each([
+    ["sends a text again that only the dead gateway had shown", false],
+    ["sends no text again that the snapshot shows", true],
+  ])("%s", async (_, known) => {
+    const session = await open();
+    say({ type: "turn.started", seq: 2, turn: 1 });
+    say({ type: "turn.ended", seq: 3, turn: 1, status: "completed", usage: {} });
+    const id = session.sendText("Hello");
+    say({ type: "turn.started", seq: 4, turn: 2 });
+    const transcript = { type: "transcript", turn: 2, id, role: "user", text: "Hello", final: true, started_at: "" };
+    say({ ...transcript, seq: 5 });
+    FakeWebSocket.last.drop();
+    await pass(250);
+    FakeWebSocket.last.start({ ...resumed(1000), snapshot: true });
+    say({ type: "turn.started", seq: 1001, turn: known ? 2 : 1 });
+    say(known ? { ...transcript, seq: 1002 } : { type: "turn.started", seq: 1002, turn: 1 });
+    say({ type: "turn.ended", seq: 1003, turn: 1, status: "completed", usage: {} });
+    say({ type: "pong", seq: 1004, t: FakeWebSocket.last.of("ping")[0]!.t });
+    assert.deepEqual(FakeWebSocket.last.of("input.text").map((m) => m.text), known ? [] : ["Hello"]);
+  });
+
   test("is told again to stop where that was lost on the way, once", async () => {
     const session = await open();
     say({ type: "turn.started", seq: 2, turn: 1 });
