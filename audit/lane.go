@@ -29,12 +29,23 @@ type entry struct {
 	size   int       // bytes, roughly
 	at     time.Time // when it was queued
 
+	written chan struct{} // the record's; nil once closed
+	places  int           // lanes in which the record waits; guarded by Log.mu
+
 	once sync.Once
 	line []byte // with its line break; made once
 }
 
 // entrySize is roughly what a record takes without its arguments, in bytes.
 const entrySize = 768
+
+// settle closes the record's Written if the record waits in no lane. The caller must hold Log.mu.
+func (e *entry) settle() {
+	if e.places == 0 && e.written != nil {
+		close(e.written)
+		e.written = nil
+	}
+}
 
 // encoded returns the record's line, with its line break.
 func (e *entry) encoded(a Arguments) []byte {
@@ -87,6 +98,7 @@ func (s *lane) take(e *entry) bool {
 		return false
 	}
 	s.waiting = append(s.waiting, e)
+	e.places++
 	s.bytes += e.size
 	select {
 	case s.wake <- struct{}{}:
@@ -223,6 +235,8 @@ func (s *lane) account(entries []*entry, next time.Time, err error) {
 	defer s.log.mu.Unlock()
 	for _, e := range entries {
 		s.bytes -= e.size
+		e.places--
+		e.settle()
 	}
 	s.held -= len(entries)
 	if s.held > 0 && len(entries) > 0 {

@@ -123,7 +123,7 @@ func (l *Log) Write(r Record) {
 	if !l.arguments.kept() {
 		r.Args = nil // rendered before the lock is taken
 	}
-	e := &entry{record: r, size: len(r.Args) + len(r.Budget) + entrySize, at: time.Now()}
+	e := &entry{record: r, size: len(r.Args) + len(r.Budget) + entrySize, at: time.Now(), written: r.Written}
 	dropped := false
 	l.mu.Lock()
 	if l.closed {
@@ -136,6 +136,7 @@ func (l *Log) Write(r Record) {
 			dropped = true
 		}
 	}
+	e.settle()
 	l.mu.Unlock()
 	if dropped {
 		select {

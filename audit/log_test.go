@@ -581,3 +581,44 @@ func BenchmarkWrite(b *testing.B) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// TestWritten: a record's channel is closed once each destination has the record, and not while it waits for one. A
+// dropped record waits for nothing.
+func TestWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream, lines := &place{hang: make(chan struct{})}, &place{}
+		l := New(Options{Stream: stream, Lines: lines, Queue: 1})
+		write := func(call string) (written func() bool) {
+			r := Record{Event: EventTool, Mode: "voice", CallID: call, Written: make(chan struct{})}
+			l.Write(r)
+			synctest.Wait()
+			return func() bool {
+				select {
+				case <-r.Written:
+					return true
+				default:
+					return false
+				}
+			}
+		}
+		first := write("c1")
+		if lines.data.Len() == 0 || first() {
+			t.Errorf("the file has %q, and the record counts as written: %v", lines.data.String(), first())
+		}
+		write("c2") // the queue of the stream is full
+		if dropped := write("c3"); !dropped() {
+			t.Error("a record that the stream has dropped and the file has written counts as waiting")
+		}
+		close(stream.hang)
+		synctest.Wait()
+		if !first() {
+			t.Error("the record counts as waiting although both destinations have it")
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if write("c4")() {
+			t.Error("a record that came after Close counts as written")
+		}
+	})
+}

@@ -117,8 +117,8 @@ type Record struct {
 	// "not_sent", "client" (the client runs the tool, and brings the answer with its next
 	// request) or "held" (the gateway's answer goes to the model together with the client's).
 	NotDelivered string `json:"notDelivered,omitempty"`
-	// Again says that the process that ran the call has died, and nobody knows whether it had written
-	// this record: if so, the call stands there twice, with the same CallID and Time, and ran once.
+	// Again says that the process that ran the call has died and may have written this record before. Then there are two
+	// records with the same CallID and Time, although the call ran once.
 	Again bool `json:"again,omitempty"`
 
 	// Spent is what was used, and Prices the version of the price table; both only in a record about
@@ -127,6 +127,10 @@ type Record struct {
 	Prices string    `json:"prices,omitempty"`
 	// KeyID identifies the credentials with which it was used, if there were any.
 	KeyID string `json:"keyId,omitempty"`
+
+	// Written may be nil. A Log closes it once the record waits in no queue: each destination has written it, or has
+	// counted it as dropped.
+	Written chan struct{} `json:"-"`
 
 	// Args are the arguments that ran, in canonical JSON. A Log writes them as configured, and
 	// by default not at all.

@@ -1,10 +1,8 @@
 package orchestrator
 
 import (
-	"slices"
 	"time"
 
-	"voicegw/audit"
 	"voicegw/prompts"
 	"voicegw/transport"
 )
@@ -70,9 +68,6 @@ type link struct {
 	tries Attempts
 	kind  transport.Kind // of the last failure
 
-	// unsent are the audit records of the latest answers that wait for the next connection. They are immutable.
-	unsent []*audit.Record
-
 	// State left by the closed connection.
 	pressed bool // the push-to-talk button was held
 	midway  bool // the user was speaking
@@ -91,17 +86,6 @@ const (
 	asked                // the model has something to answer
 )
 
-// maxUnsent limits link.unsent, which is part of each checkpoint.
-const maxUnsent = 16
-
-// waits keeps the record of an answer that waits for the next connection.
-func (l *link) waits(r *audit.Record) {
-	if len(l.unsent) == maxUnsent {
-		l.unsent = slices.Delete(l.unsent, 0, 1)
-	}
-	l.unsent = append(l.unsent, r)
-}
-
 // down reports whether there is no connection to the model.
 func (s State) down() bool { return !s.link.lostAt.IsZero() }
 
@@ -112,12 +96,6 @@ func (s State) replaceable() bool { return s.policy.Relink && Replaceable(s.caps
 // ends with its connection.
 func Replaceable(caps transport.Capabilities) bool {
 	return caps.Resume || caps.History != transport.HistoryNone
-}
-
-// clone returns a copy that shares nothing that Step changes.
-func (l link) clone() link {
-	l.unsent = slices.Clone(l.unsent)
-	return l
 }
 
 // ofLink handles inputs about the connection to the model.
@@ -286,7 +264,7 @@ func (m *machine) unlink(why LinkReason, try Attempt) {
 	}
 	m.noMoreWords()
 	m.switching.confirmBy = time.Time{} // it will not come
-	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, tries: l.tries, kind: l.kind, unsent: l.unsent, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
+	*l = link{lostAt: m.at, awayAt: m.at, reason: why, count: l.count + 1, seen: l.seen, tries: l.tries, kind: l.kind, pressed: m.user.voice == pressing, midway: m.user.speaks(), speech: m.user.unanswered}
 	m.user.unanswered, m.stop.pending = false, false
 	if why == LinkMoving {
 		m.goOnSpeaking(false) // kept audio stays in this process
@@ -339,7 +317,7 @@ func (m *machine) linkBack(in LinkBack) {
 	m.caps = in.Caps
 	l.tries.open(m.at)
 	away := m.at.Sub(l.lostAt)
-	l.lostAt, l.unsent = time.Time{}, nil
+	l.lostAt = time.Time{}
 	if l.told {
 		m.do(Reconnected{Reason: l.reason, Lost: away, How: in.How})
 	}

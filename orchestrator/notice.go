@@ -54,9 +54,6 @@ func (m *machine) tell(n notice) {
 // sendAnswer sends a notice to the model and audits its record.
 func (m *machine) sendAnswer(n notice) {
 	if n.record != nil {
-		if m.down() {
-			m.link.waits(n.record)
-		}
 		m.do(Audit{Record: *n.record, Told: true})
 	}
 	if n.job != "" {

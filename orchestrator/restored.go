@@ -37,7 +37,8 @@ type Memory struct {
 	Warned        bool     `json:"warned,omitempty"` // the client knows that the session ends soon
 	Notices       []Notice `json:"notices,omitempty"`
 	Contexts      []string `json:"contexts,omitempty"` // texts of the page that the model lacks
-	// Unsent are the audit records of answers that wait for a connection to the model.
+	// Unsent are audit records that may not be written yet, at most [MaxUnsent]: their answers wait for the connection to
+	// the model, or the records wait in the audit's queue. State knows neither; the caller of [State.Memory] adds them.
 	Unsent []*audit.Record `json:"unsent,omitempty"`
 	Calls  calls.Memory    `json:"calls,omitzero"`
 	// Cost is the cost of the model so far; WrapUp means that the model knows that a limit is near.
@@ -83,7 +84,7 @@ func (s State) Memory() Memory {
 	m := Memory{
 		Turn: s.turns.last, Gaps: s.turns.gaps, Phase: s.phase, Unanswered: s.user.unanswered || s.link.speech, Worded: s.user.final > s.turns.last,
 		AudioOff: s.suppressed.audio, TranscriptOff: s.suppressed.transcript, Warned: s.warned, Calls: s.calls.Memory(),
-		Cost: s.spending.amount, WrapUp: s.spending.told, Unsent: slices.Clone(s.link.unsent), Contexts: slices.Clone(s.contexts),
+		Cost: s.spending.amount, WrapUp: s.spending.told, Contexts: slices.Clone(s.contexts),
 	}
 	m.Spoken, m.Answered = slices.Clone(s.line.recent), s.turns.answered
 	if t := s.turn; t != nil {
@@ -225,15 +226,20 @@ func (m *machine) restored(in Restored) {
 	}
 }
 
-// neverSent audits the answers that waited for a connection when the previous process died. It may have sent them after
-// its last checkpoint. A process that hands off records them itself.
+// MaxUnsent limits [Memory.Unsent], which is part of each checkpoint.
+const MaxUnsent = 32
+
+// neverSent audits the records that the previous process may not have written when it died, marked as repeated. A process
+// that hands off writes its records itself.
 func (m *machine) neverSent(in Restored) {
-	for _, r := range in.Memory.Unsent[:min(len(in.Memory.Unsent), maxUnsent)] {
+	for _, r := range in.Memory.Unsent[:min(len(in.Memory.Unsent), MaxUnsent)] {
 		if r == nil || in.Given {
 			continue
 		}
 		lost := *r
-		lost.Delivered, lost.NotDelivered, lost.Again = false, "not_sent", true
+		if lost.Again = true; lost.Delivered {
+			lost.Delivered, lost.NotDelivered = false, "not_sent"
+		}
 		m.do(Audit{Record: lost})
 	}
 }

@@ -381,7 +381,6 @@ func (s State) clone() State {
 		s.turn = &t
 	}
 	s.line = s.line.clone()
-	s.link = s.link.clone()
 	s.cuts = slices.Clone(s.cuts)
 	s.calls = s.calls.Clone()
 	s.notices = slices.Clone(s.notices)

@@ -121,7 +121,6 @@ func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
 		t = m.turn
 	}
 	t.owedFrom, t.spoke, t.owedBy = m.at, false, time.Time{}
-	m.link.waits(&record)
 	m.do(Audit{Record: record, Told: true})
 	m.sendNotice(words...)
 }

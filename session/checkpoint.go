@@ -137,6 +137,7 @@ func changes(actions []orchestrator.Action) bool {
 func (s *session) checkpoint(handle string) (store.Checkpoint, error) {
 	now := time.Now()
 	memory := s.state.Memory()
+	memory.Unsent = slices.Clone(s.unwritten())
 	trim(&memory)
 	questions, err := sealed(memory.Calls.Questions, s.id, s.tokens.keys())
 	if err != nil {

@@ -9,14 +9,19 @@ import (
 
 // records collects what is audited.
 type records struct {
-	mu  sync.Mutex // guards the following field
+	mu  sync.Mutex // guards the following fields
 	all []audit.Record
+	// late means that the records wait in the queue of the audit.
+	late bool
 }
 
 func (r *records) add(one audit.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, one)
+	if one.Written != nil && !r.late {
+		close(one.Written)
+	}
 }
 
 // list returns the records so far.

@@ -165,6 +165,7 @@ type session struct {
 	notedAt     time.Time          // when a checkpoint was last made
 	story       *handoff.Story     // nil if the session does not continue a conversation
 	keeper      *handoff.Keeper    // nil with story
+	owed        []*audit.Record    // the newest records that the audit may not have written, oldest first
 	telling     *audit.Record      // the record that the next command makes true; nil without one
 	giving      *giving            // nil unless the session is being given up
 	way         *way               // to another link; nil while the session keeps its link
@@ -319,11 +320,12 @@ func (s *session) finish() *Cause {
 	return cause
 }
 
-// settle waits for the tools and the handback, once nothing more can reach the session.
+// settle waits for the tools, the handback and the audit log, once nothing more can reach the session.
 func (s *session) settle() {
 	s.visitors.Wait()
 	s.calls.Wait()
 	<-s.handed
+	s.waitForAudit()
 }
 
 // announce tells the client that the session has begun.

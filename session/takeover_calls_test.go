@@ -323,3 +323,38 @@ func TestAnswerThatWaitedForAModel(t *testing.T) {
 		}
 	})
 }
+
+// TestLineInTheQueueOfTheAudit: a call ended and its answer was sent, but its record was still in the audit's queue
+// when the gateway died. The next gateway writes the line. It writes none for a record that was out of the queue
+// before the last checkpoint.
+func TestLineInTheQueueOfTheAudit(t *testing.T) {
+	for name, late := range map[string]bool{"in the queue": true, "written": false} {
+		t.Run(name, func(t *testing.T) {
+			onTillNodes(t, func(t *testing.T, n tillNodes) {
+				c, model := n.talk()
+				n.audited.mu.Lock()
+				n.audited.late = late
+				n.audited.mu.Unlock()
+				n.calls(model, "u1", "add", `{"to":"Bob","amount":5}`)
+				if was := n.audited.list(); len(was) != 1 || !was[0].OK || !was[0].Delivered {
+					t.Fatalf("the audit has %+v", was)
+				}
+				says(c, model, "done")
+				r := n.back(t, c)
+				n.takeOver(t, r).fake.Accept(t)
+				synctest.Wait()
+				n.once(t)
+				lines := n.audited.list()
+				if !late {
+					if len(lines) != 1 {
+						t.Errorf("the audit has %+v", lines)
+					}
+					return
+				}
+				if len(lines) != 2 || !lines[1].Again || !lines[1].OK || lines[1].CallID != lines[0].CallID || !lines[1].Time.Equal(lines[0].Time) {
+					t.Errorf("the audit has %+v", lines)
+				}
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"voicegw/audit"
@@ -31,7 +32,7 @@ func (s *session) beginCalls() {
 		Capabilities: caps,
 		Tell:         s.tell,
 		Blocked:      func(until time.Time) { s.blockedUntil.Store(&until) },
-		Audit:        s.audit,
+		Audit:        s.auditWithin,
 		Describe:     s.describe,
 		Report:       s.report,
 		Progress:     func(in calls.Progressed) { s.dispatch(orchestrator.OfCall{In: in}) },
@@ -92,6 +93,7 @@ func (s *session) decided(a orchestrator.Audit) {
 	if a.Record.Event == audit.EventTool && a.Record.Reference != "" {
 		s.calls.Settle(a.Record.Reference)
 	}
+	s.owe(&a.Record)
 	if a.Told {
 		s.telling = &a.Record
 		return
@@ -99,11 +101,68 @@ func (s *session) decided(a orchestrator.Audit) {
 	s.audit(a.Record)
 }
 
+// owe keeps a record for the checkpoints until the audit log has written it. The caller must hold mu.
+func (s *session) owe(r *audit.Record) {
+	if s.opts.Audit == nil {
+		return
+	}
+	r.Written = make(chan struct{})
+	s.owed = append(s.unwritten(), r)
+	s.owed = s.owed[max(len(s.owed)-orchestrator.MaxUnsent, 0):]
+}
+
+// unwritten returns the records that the audit log may not have written yet. The caller must hold mu, and not change
+// them.
+func (s *session) unwritten() []*audit.Record {
+	s.owed = slices.DeleteFunc(s.owed, func(r *audit.Record) bool {
+		select {
+		case <-r.Written:
+			return true
+		default:
+			return false
+		}
+	})
+	return s.owed
+}
+
+// auditWait is how long an ended session stays in the directory for records that the audit log has not written: if the
+// process dies, the next one writes them from the checkpoint.
+const auditWait = 5 * time.Second
+
+// waitForAudit waits until the session's records are written.
+func (s *session) waitForAudit() {
+	s.mu.Lock()
+	owed := slices.Clone(s.unwritten())
+	s.mu.Unlock()
+	late := time.NewTimer(auditWait)
+	defer late.Stop()
+	for _, r := range owed {
+		select {
+		case <-r.Written:
+		case <-late.C:
+			s.log().Warn("an ended session leaves while the audit log has not written its last records", "records", len(owed))
+			return
+		}
+	}
+}
+
 // audit writes a record. It may be called concurrently.
 func (s *session) audit(r audit.Record) {
 	if s.opts.Audit != nil {
 		s.opts.Audit(s.ours(r))
 	}
+}
+
+// auditWithin writes a record that a running tool has caused, such as that of a nested call.
+func (s *session) auditWithin(r audit.Record) {
+	s.mu.Lock()
+	s.owe(&r)
+	err := s.noteNow()
+	s.mu.Unlock()
+	if err != nil {
+		s.log().Error("encoding a checkpoint", "error", err)
+	}
+	s.audit(r)
 }
 
 // untold writes the record of an answer that was meant for the model but will never reach it: the

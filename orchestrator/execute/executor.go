@@ -136,9 +136,9 @@ type Conversation struct {
 	// begins and no question is asked. It must not wait. Nil means that it always is.
 	Sure func() bool
 	// Remember makes durable what another process must know of the calls that have begun, so that it
-	// recognises one that is repeated there. It is called before a call that writes, if the tool makes
-	// no key by which the ledger would recognise it, and bounded by ctx; after an error the call does not
-	// begin. Nil means that no other process can go on with the conversation.
+	// recognises one that is repeated there, and audits one that it finds unfinished. It is called before
+	// each call that writes, and bounded by ctx; after an error the call does not begin. Nil means that no
+	// other process can go on with the conversation.
 	Remember func(ctx context.Context) error
 
 	over func() bool // whether the conversation is over; nil means that it is not

@@ -81,7 +81,7 @@ func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Sessio
 	case !fresh:
 		return e.found(ctx, entry, j), time.Time{}
 	}
-	if err := c.remember(ctx, j); err != nil {
+	if err := c.remember(ctx); err != nil {
 		env = e.unrecorded(j, session, "checkpoint", err)
 		e.record(entry, env, j, session)
 		return env, time.Time{}

@@ -47,8 +47,8 @@ func (c *Runner) Run(r calls.Run) {
 func (c *Conversation) sure() bool { return c.Sure == nil || c.Sure() }
 
 // remember makes durable that a call has begun; cancelling the call does not interrupt that.
-func (c *Conversation) remember(ctx context.Context, r calls.Run) error {
-	if c.Remember == nil || r.Keys.Business != "" {
+func (c *Conversation) remember(ctx context.Context) error {
+	if c.Remember == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
