@@ -205,6 +205,19 @@ test("a conversation that only operators may see goes on without what was said",
   assert.deepEqual(other.lines.value, []);
 });
 
+test("a call that begins before the page has opened has no history to ask for", async () => {
+  const console = newConsole();
+  console.talk();
+  const { conversationId } = session().options;
+  let asked = false;
+  answers[`v1/conversations/${conversationId}`] = () => {
+    asked = true;
+    return Response.json({ error: {} }, { status: 404 });
+  };
+  await console.open();
+  assert.equal(asked, false);
+});
+
 test("an invitation connects with its ticket, once", async () => {
   const expires_at = new Date(Date.now() + 60_000).toISOString();
   answers["v1/chat"] = () => stream({ type: "voice_session_start", sessionId: "voice-a", pendingRequest: "the lab", ticket: "secret", url: "ws://elsewhere/v1/voice", expires_at }, DONE);

@@ -68,6 +68,8 @@ export class Console {
   private readonly invitations = new Invitations((name) => this.change(() => this.conversation.missed(name)));
   /** The conversation's name, once there is something in it. */
   private id = keptConversation();
+  /** The conversation of the page before: what is said before open has run begins another one. */
+  private readonly before = this.id;
 
   /** instruments is told of everything that happens. */
   constructor(
@@ -85,7 +87,7 @@ export class Console {
     // The browser may have kept the page for the way back.
     addEventListener("pageshow", ({ persisted }) => void (persisted && this.goOn()));
     const session = this.goOn();
-    await Promise.all([this.lookForGateway(), this.lookForDevices(), this.recall(session)]);
+    await Promise.all([this.lookForGateway(), this.lookForDevices(), this.recall(session === undefined ? this.before : this.id, session)]);
   }
 
   /** Writes to the text agent; false while it answers another message. */
@@ -325,11 +327,11 @@ export class Console {
   }
 
   /** Shows what was said before, but for the session that goes on. */
-  private async recall(session: string | undefined): Promise<void> {
-    if (this.id === null) {
+  private async recall(conversation: string | null, session: string | undefined): Promise<void> {
+    if (conversation === null) {
       return;
     }
-    const lines = await askHistory(this.id, this.access.request, session);
+    const lines = await askHistory(conversation, this.access.request, session);
     if (lines?.length !== 0) {
       const remark = session === undefined ? words.RECALLED : "";
       this.change(() => this.conversation.transcript.recall(lines ?? [], lines === null ? words.NOT_RECALLED : remark));
