@@ -348,6 +348,9 @@ func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapsho
 // As names the agent in whose name calls are audited from now on.
 func (s *State) As(a policy.Agent) { s.calls.Book().As(a) }
 
+// In sets the user's time zone; nil if it is unknown.
+func (s *State) In(zone *time.Location) { s.calls.Book().In(zone) }
+
 // Turn returns the number of the open turn, or 0 between turns.
 func (s State) Turn() int {
 	if s.turn == nil {

@@ -35,6 +35,7 @@ type Prepared struct {
 	args    json.RawMessage
 	clamped map[string]Clamped
 	key     string
+	zone    *time.Location // of the user; nil if unknown
 }
 
 // Prepare takes a call as the model sent it to the point where only policy and
@@ -269,11 +270,14 @@ func (p *Prepared) BusinessKey() string {
 // Preview fills the tool's preview template with the current arguments; without a template
 // it is the tool's name and its arguments as JSON.
 func (p *Prepared) Preview() string {
-	if text, has := p.tool.compiled.Preview(p.value); has {
+	if text, has := p.tool.compiled.Preview(p.value, p.zone); has {
 		return text
 	}
 	return p.tool.ToolID + " " + string(p.args)
 }
+
+// SetZone sets the user's time zone, for the preview.
+func (p *Prepared) SetZone(zone *time.Location) { p.zone = zone }
 
 // SetIdempotencyKey sets the handler's Call.IdempotencyKey; the default is BusinessKey.
 func (p *Prepared) SetIdempotencyKey(key string) { p.key = key }

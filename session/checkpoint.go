@@ -82,8 +82,37 @@ func (s *session) noteNow() error {
 	if err == nil {
 		s.place.Note(c)
 		s.notedAt = time.Now()
+		s.noteOnceWritten()
 	}
 	return err
+}
+
+// noteOnceWritten makes another checkpoint when the audit log has written the records of this one, so that a later
+// takeover does not write them again. The goroutine ends with the session. The caller must hold mu.
+func (s *session) noteOnceWritten() {
+	owed := slices.Clone(s.unwritten())
+	if len(owed) == 0 || s.notesAgain {
+		return
+	}
+	s.notesAgain = true
+	go func() {
+		for _, r := range owed {
+			select {
+			case <-r.Written:
+			case <-s.done:
+				return
+			}
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.notesAgain = false
+		if s.isOver() {
+			return
+		}
+		if err := s.noteNow(); err != nil {
+			s.log().Error("encoding a checkpoint", "error", err)
+		}
+	}()
 }
 
 // tells reports whether another process would have to know of an input: a handle from which the

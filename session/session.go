@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 	"unique"
+	"voicegw/internal/zone"
 
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
@@ -125,6 +126,9 @@ type session struct {
 	// has done so. hearing guards it; it stands here because the space is free.
 	modelHears bool
 
+	// notesAgain means that another checkpoint follows once the audit log has caught up. mu guards it.
+	notesAgain bool
+
 	// nudges is how many nudges the observer was told of. mu guards it; the space is free here, too.
 	nudges int32
 
@@ -235,6 +239,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	}
 	s.talked.before.Read = g.instructed + int64(len(g.Context))
 	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
+	s.state.In(zone.Or(s.start.TimeZone, nil))
 	s.state.As(policy.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {

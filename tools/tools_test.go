@@ -353,12 +353,16 @@ func TestPreviews(t *testing.T) {
 	for _, tc := range []struct{ tool, args, want string }{
 		{
 			"calendar_create_event", `{"title":"Tea","start_time":"2026-11-23T09:00:00+01:00","end_time":"2026-11-23T10:00:00+01:00"}`,
-			`Create the event "Tea" from 2026-11-23T09:00:00+01:00 to 2026-11-23T10:00:00+01:00.`,
+			`Create the event "Tea" on Mon 23 Nov 2026, 08:00 to 09:00 (Europe/London, UTC).`,
+		},
+		{
+			"calendar_create_event", `{"title":"Tea","start_time":"2026-11-23T09:00:00","end_time":"2026-11-23T10:00"}`,
+			`Create the event "Tea" on Mon 23 Nov 2026, 09:00 to 10:00 (Europe/London, UTC).`,
 		},
 		{
 			"calendar_create_event",
 			`{"title":"Tea","start_time":"2026-11-23T09:00:00+01:00","end_time":"2026-11-23T10:00:00+01:00","attendees":["a@example.org","b@example.org"],"description":"Earl Grey","include_zoom_link":true}`,
-			`Create the event "Tea" from 2026-11-23T09:00:00+01:00 to 2026-11-23T10:00:00+01:00. Invited: a@example.org, b@example.org. Description: Earl Grey. With a video link: yes.`,
+			`Create the event "Tea" on Mon 23 Nov 2026, 08:00 to 09:00 (Europe/London, UTC). Invited: a@example.org and b@example.org. Description: Earl Grey. With a video link: yes.`,
 		},
 		{"image_generate", `{"prompt":"A cat"}`, `Make 1 image(s) of 1024x1024: A cat`},
 	} {
@@ -366,6 +370,11 @@ func TestPreviews(t *testing.T) {
 		if failure != nil {
 			t.Fatalf("%s: %+v", tc.tool, failure.Error)
 		}
+		london, err := time.LoadLocation("Europe/London")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.SetZone(london)
 		if got := p.Preview(); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", tc.tool, got, tc.want)
 		}

@@ -43,6 +43,7 @@ type Book struct {
 	// agent is the present one, and tools are its tools; nil if it has none.
 	agent Agent
 	tools *registry.Snapshot
+	zone  *time.Location // of the user; nil if unknown
 	// budget is that of the turn, next that of the turns after it; nil means that of the rules, and no
 	// other one. Immutable.
 	budget, next *Budget
@@ -64,6 +65,9 @@ type Agent struct {
 	// Version is that of the agent's document; empty without one.
 	Version string `json:"version,omitempty"`
 }
+
+// In sets the user's time zone, in which previews of calls write times; nil if it is unknown.
+func (b *Book) In(zone *time.Location) { b.zone = zone }
 
 // As names the agent with which the conversation begins, or goes on in another process.
 func (b *Book) As(a Agent) { b.agent = a }
@@ -125,12 +129,13 @@ func (b *Book) Prepare(tool string, args registry.Arguments) (*registry.Prepared
 		limits = map[string]int{"top_k": b.Budget().TopK}
 	}
 	p.Clamp(limits)
+	p.SetZone(b.zone)
 	return p, nil
 }
 
 // PrepareOf is Prepare with the tools of another agent, which may be nil.
 func (b *Book) PrepareOf(tools *registry.Snapshot, tool string, args registry.Arguments) (*registry.Prepared, *registry.Envelope) {
-	other := Book{rules: b.rules, budget: b.budget, tools: tools}
+	other := Book{rules: b.rules, budget: b.budget, tools: tools, zone: b.zone}
 	return other.Prepare(tool, args)
 }
 

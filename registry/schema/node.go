@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"regexp"
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -160,8 +161,12 @@ func (n *Node) ItemTypes() (types []string) {
 	return types
 }
 
-// IsTime reports whether n is a text in the form of a date and a time.
+// IsTime reports whether n is a string with a date and a time: by its format, or by a pattern that accepts a local time.
 func (n *Node) IsTime() (is bool) {
-	n.EachInPlace(func(n *Node) { is = is || n.Doc["format"] == "date-time" })
+	n.EachInPlace(func(n *Node) {
+		pattern, _ := n.Doc["pattern"].(string)
+		p, err := regexp.Compile(pattern)
+		is = is || n.Doc["format"] == "date-time" || err == nil && p.MatchString("2026-11-23T09:00:00") && !p.MatchString("-")
+	})
 	return is
 }

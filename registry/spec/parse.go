@@ -86,12 +86,13 @@ func (c *Compiled) BusinessKey(args any) string {
 	return c.businessKey.key(args)
 }
 
-// Preview fills the template of the preview with decoded arguments; has is false without a template.
-func (c *Compiled) Preview(args any) (text string, has bool) {
+// Preview fills the template of the preview with decoded arguments; has is false without a template. Times are in zone, or
+// in the offset with which they are written if zone is nil.
+func (c *Compiled) Preview(args any, zone *time.Location) (text string, has bool) {
 	if !c.hasView {
 		return "", false
 	}
-	return c.preview.text(args), true
+	return c.preview.text(args, zone), true
 }
 
 // specReader reads the fields of a schema.json one by one and collects problems.

@@ -236,7 +236,7 @@ func TestTemplates(t *testing.T) {
 		if err != nil {
 			t.Fatal(tt.template, err)
 		}
-		if text, key := preview.text(args), key.key(args); text != tt.text || key != tt.key {
+		if text, key := preview.text(args, nil), key.key(args); text != tt.text || key != tt.key {
 			t.Errorf("%s is %q and %q, want %q and %q", tt.template, text, key, tt.text, tt.key)
 		}
 	}

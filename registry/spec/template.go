@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
@@ -172,7 +173,7 @@ func (t template) key(args any) string {
 
 // text fills in args for a person: missing arguments become empty, and sections with an
 // argument that is missing, empty or false are left out.
-func (t template) text(args any) string {
+func (t template) text(args any, zone *time.Location) string {
 	left := map[int]bool{} // the sections to leave out
 	for _, part := range t.parts {
 		if part.section > 0 && part.path != nil {
@@ -190,7 +191,7 @@ func (t template) text(args any) string {
 		switch {
 		case !ok || part.path == nil:
 		case part.form != nil:
-			b.WriteString(part.form.text(v, args))
+			b.WriteString(part.form.text(v, args, zone))
 		default:
 			b.WriteString(plainText(v))
 		}

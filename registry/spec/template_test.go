@@ -16,11 +16,11 @@ func FuzzTemplate(f *testing.F) {
 			return
 		}
 		args := map[string]any{"a": "x"}
-		if parsed.text(args) == "" && s != "" && !strings.Contains(s, "{") {
+		if parsed.text(args, nil) == "" && s != "" && !strings.Contains(s, "{") {
 			t.Errorf("%q renders to nothing", s)
 		}
-		if !strings.ContainsAny(s, "{}[]") && (parsed.text(args) != s || parsed.key(args) != s) {
-			t.Errorf("%q is %q and %q", s, parsed.text(args), parsed.key(args))
+		if !strings.ContainsAny(s, "{}[]") && (parsed.text(args, nil) != s || parsed.key(args) != s) {
+			t.Errorf("%q is %q and %q", s, parsed.text(args, nil), parsed.key(args))
 		}
 	})
 }

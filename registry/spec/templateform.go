@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +17,7 @@ import (
 type form struct {
 	times bool           // otherwise a list
 	until []string       // the end of a span of time; nil without one
-	zone  *time.Location // nil for the offset that the time is written with
+	zone  *time.Location // nil for the user's zone
 	item  *template      // what is written of each item; nil for the item itself
 }
 
@@ -86,7 +87,7 @@ func (f *form) check(name string, n, root *schema.Node) error {
 		return nil
 	}
 	if !n.IsTime() {
-		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\"", name)
+		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a pattern for local times", name)
 	}
 	if f.until == nil {
 		return nil
@@ -98,15 +99,15 @@ func (f *form) check(name string, n, root *schema.Node) error {
 		}
 	}
 	if !end.IsTime() {
-		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\"", strings.Join(f.until, "."))
+		return fmt.Errorf("{%s} is not a time: it needs \"type\": \"string\" and \"format\": \"date-time\", or a pattern for local times", strings.Join(f.until, "."))
 	}
 	return nil
 }
 
 // text writes a value for a person; args are all arguments, among which the end of a span is.
-func (f *form) text(v, args any) string {
+func (f *form) text(v, args any, zone *time.Location) string {
 	if f.times {
-		return f.timeText(v, args)
+		return timeText(v, args, f.until, cmp.Or(f.zone, zone))
 	}
 	list, ok := v.([]any)
 	if !ok {
@@ -115,7 +116,7 @@ func (f *form) text(v, args any) string {
 	items := make([]string, len(list))
 	for i, item := range list {
 		if f.item != nil {
-			items[i] = f.item.text(item)
+			items[i] = f.item.text(item, zone)
 		} else {
 			items[i] = plainText(item)
 		}
@@ -128,16 +129,17 @@ func (f *form) text(v, args any) string {
 
 const dayAndTime = "Mon 2 Jan 2006, "
 
-// timeText writes "Tue 24 Nov 2026, 10:00 to 11:00 (UTC+1)".
-func (f *form) timeText(v, args any) string {
-	start, ok := f.moment(v)
+// timeText writes "Tue 24 Nov 2026, 10:00 to 11:00 (Europe/Oslo, UTC+1)" for a span, or for a moment if until is nil. Without
+// a zone it writes the offset of the start, or none for a local time.
+func timeText(v, args any, until []string, zone *time.Location) string {
+	start, local, ok := moment(v, zone)
 	if !ok {
 		return plainText(v)
 	}
 	text := start.Format(dayAndTime + clockOfDay(start))
-	if f.until != nil {
-		told, _ := document.At(args, f.until)
-		if end, ok := f.moment(told); ok {
+	if until != nil {
+		told, _ := document.At(args, until)
+		if end, _, ok := moment(told, zone); ok {
 			end = end.In(start.Location())
 			text += " to "
 			if !civil(end).Equal(civil(start)) {
@@ -148,20 +150,31 @@ func (f *form) timeText(v, args any) string {
 			text += " to " + plainText(told)
 		}
 	}
-	zone := offset(start)
-	if f.zone != nil && f.zone != time.UTC {
-		zone = f.zone.String() + ", " + zone
+	switch {
+	case zone != nil && zone != time.UTC:
+		return text + " (" + zone.String() + ", " + offset(start) + ")"
+	case local && zone == nil:
+		return text
 	}
-	return text + " (" + zone + ")"
+	return text + " (" + offset(start) + ")"
 }
 
-func (f *form) moment(v any) (time.Time, bool) {
+// moment reads a time and converts it to zone, if that is not nil. A time without an offset is one of that zone.
+func moment(v any, zone *time.Location) (t time.Time, local, ok bool) {
 	text, _ := v.(string)
-	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
-	if err == nil && f.zone != nil {
-		t = t.In(f.zone)
+	text = strings.ToUpper(text)
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		if zone != nil {
+			t = t.In(zone)
+		}
+		return t, false, true
 	}
-	return t, err == nil
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(layout, text, cmp.Or(zone, time.UTC)); err == nil {
+			return t, true, true
+		}
+	}
+	return time.Time{}, false, false
 }
 
 // clockOfDay is the layout of a time of day, with seconds only where there are some.

@@ -33,6 +33,8 @@ func TestDefaultCallsTheToolsOfATextAgent(t *testing.T) {
 			`call calendar_create_event {"attendees":["ada@example.com"],"end_time":"2026-12-01T11:00:00","start_time":"2026-12-01T10:00:00","title":"design review"}`},
 		{"Schedule lunch tomorrow from 12:00 to 13:00 with bo@example.com",
 			`call calendar_create_event {"attendees":["bo@example.com"],"end_time":"2026-11-21T13:00:00","start_time":"2026-11-21T12:00:00","title":"lunch"}`},
+		{"Book a meeting tomorrow at 10", `call calendar_create_event {"end_time":"2026-11-21T11:00:00","start_time":"2026-11-21T10:00:00","title":"meeting"}`},
+		{"Book a meeting tomorrow", `say When should it be? Say, for example: tomorrow at ten.`},
 		{"Draw a lighthouse in the fog", `call image_generate {"prompt":"a lighthouse in the fog"}`},
 		{"Create an image of two cats", `call image_generate {"prompt":"two cats"}`},
 		{"What is this?\n[image]", `say I see an image. I am a simulator, so that is all I see.`},

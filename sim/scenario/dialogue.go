@@ -163,7 +163,7 @@ const maxTreatAs = 5
 // matchText finds the rule for the known words; it returns true if the rule treats them
 // as other words.
 func (d *Dialogue) matchText(m *match, c Context) (again bool) {
-	m.vars["text"] = m.known
+	m.vars["text"], m.vars["event"] = m.known, event(m.known, nowOf(c))
 	for i := range d.scenario.rules {
 		u := &d.scenario.rules[i]
 		if u.when.input != onText || !d.usable(i, c) || !capture(u.when.text, m.known, m.vars) || !u.when.knows(c.Memory, m.vars) {

@@ -73,7 +73,7 @@ rules:
 		`8: wait must be a time such as 500ms or 2s (a bare number is ms), at most 1h0m0s, not "fast"`,
 		`9: when needs exactly one of utterance, text, tool and prompt`,
 		`11: text is not a valid regular expression`,
-		`12: say uses ${nobody}, which is unknown here; known are text, seconds, duration, utterance, history, memory, today, tomorrow and kept`,
+		`12: say uses ${nobody}, which is unknown here; known are text, seconds, duration, utterance, history, memory, today, tomorrow, event and kept`,
 		`13: a result that is ok has no error`,
 		`14: heard goes with when: {utterance: …}`,
 		`15: the call names no tool`,

@@ -54,17 +54,22 @@ func (d *Dialogue) history() string {
 
 // values are the variables that every turn knows, except the text.
 func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
+	now := nowOf(c)
+	v := maps.Clone(d.kept)
+	maps.Copy(v, map[string]string{
+		"utterance": strconv.Itoa(d.spoken), "seconds": fmt.Sprintf("%.1f", heard.Seconds()), "duration": inWords(heard),
+		"history": d.history(), "memory": memoryText(c.Memory), "today": now.Format(time.DateOnly), "tomorrow": now.AddDate(0, 0, 1).Format(time.DateOnly), "event": "",
+	})
+	return v
+}
+
+// nowOf returns the time in the user's time zone.
+func nowOf(c Context) time.Time {
 	now := c.Now
 	if now.IsZero() {
 		now = today
 	}
-	now = now.In(zoneOf(c.Instructions))
-	v := maps.Clone(d.kept)
-	maps.Copy(v, map[string]string{
-		"utterance": strconv.Itoa(d.spoken), "seconds": fmt.Sprintf("%.1f", heard.Seconds()), "duration": inWords(heard),
-		"history": d.history(), "memory": memoryText(c.Memory), "today": now.Format(time.DateOnly), "tomorrow": now.AddDate(0, 0, 1).Format(time.DateOnly),
-	})
-	return v
+	return now.In(zoneOf(c.Instructions))
 }
 
 var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)

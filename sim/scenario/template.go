@@ -58,7 +58,7 @@ type vars struct {
 }
 
 // builtinVars are the variables that every turn knows.
-var builtinVars = []string{"text", "seconds", "duration", "utterance", "history", "memory", "today", "tomorrow"}
+var builtinVars = []string{"text", "seconds", "duration", "utterance", "history", "memory", "today", "tomorrow", "event"}
 
 // resultVars are the variables of a turn that answers results.
 var resultVars = []string{"result", "error", "tool"}

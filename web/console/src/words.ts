@@ -96,7 +96,7 @@ export const EXAMPLES: readonly string[] = [
   "Tell me about the font library",
   "Draw a lighthouse at dusk",
   "Switch to voice and tell me about the robotics lab",
-  "Book a design review tomorrow from 10:00 to 11:00 with ada@example.org",
+  "Book a design review tomorrow at 10",
 ];
 
 /** What a session that could not be resumed takes along. */
