@@ -61,6 +61,14 @@ func TestEveryBuiltinToolHasASentence(t *testing.T) {
 	}
 }
 
+// TestTomorrowOfAVoiceModel: a model without a clock takes the date from its instructions.
+func TestTomorrowOfAVoiceModel(t *testing.T) {
+	c := tools("calendar_create_event")
+	c.Now, c.Instructions = time.Time{}, "Today is Monday, 30 November 2026. The user's time zone is Europe/Berlin (UTC+01:00)."
+	want(t, Default().NewDialogue(1).Hear(Heard{Text: "Book a meeting tomorrow at 10"}, c), "heard Book a meeting tomorrow at 10",
+		`call calendar_create_event {"end_time":"2026-12-01T11:00:00","start_time":"2026-12-01T10:00:00","title":"meeting"}`)
+}
+
 // TestTodayIsTheUsers: the date of tomorrow is that of the user's zone, which the instructions name.
 func TestTodayIsTheUsers(t *testing.T) {
 	c := Context{Now: time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC), Instructions: "Today is … The user's time zone is Pacific/Kiritimati (UTC+14:00). Times"}

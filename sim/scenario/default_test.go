@@ -109,7 +109,7 @@ func TestDefaultAsksForConfirmation(t *testing.T) {
 	d := Default().NewDialogue(1)
 	d.Hear(Heard{Text: "Book a review on 2026-12-01 from 10:00 to 11:00 with ada@example.com"}, c)
 	want(t, d.Results([]Result{{"calendar_create_event", `{"ok":false,"error":{"type":"CONFIRMATION_REQUIRED","message":"ask"}}`}}, c),
-		"say Please confirm it first. I will do nothing before you have.")
+		"say I need your approval first. Please press Approve or Decline.")
 }
 
 func TestDefaultRefusesSomePrompts(t *testing.T) {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -63,13 +64,18 @@ func (d *Dialogue) values(heard time.Duration, c Context) map[string]string {
 	return v
 }
 
-// nowOf returns the time in the user's time zone.
+var userDate = regexp.MustCompile(`Today is [A-Z][a-z]+, (\d{1,2} [A-Z][a-z]+ \d{4})\.`)
+
+// nowOf returns the time in the user's time zone: the clock of the request or, for a model without a clock, the date in its
+// instructions.
 func nowOf(c Context) time.Time {
-	now := c.Now
-	if now.IsZero() {
-		now = today
+	zone := zoneOf(c.Instructions)
+	if at := userDate.FindStringSubmatch(c.Instructions); at != nil && c.Now.IsZero() {
+		if date, err := time.ParseInLocation("2 January 2006", at[1], zone); err == nil {
+			return date.Add(time.Duration(today.Hour()) * time.Hour)
+		}
 	}
-	return now.In(zoneOf(c.Instructions))
+	return cmp.Or(c.Now, today).In(zone)
 }
 
 var userZone = regexp.MustCompile(`time zone is ([A-Za-z0-9_+/-]+)`)
