@@ -29,7 +29,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := 0
-	for _, page := range append(pages, "ARCHITECTURE.md", "README.md", "SECURITY.md") {
+	for _, page := range append(pages, "ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "SECURITY.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
