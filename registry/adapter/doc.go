@@ -15,11 +15,6 @@
 // know what to send. [Keywords] is the one table that decides this, with the reason for
 // each; docs/tool-schemas.md is printed from it.
 //
-// [Possible] finds, for the schema and for each part of it, a value that is valid, or shows that
-// no value can exist. It searches the inlined schema that the forms are made of: texts by
-// automata made of the pattern and the format (automaton.go), numbers by exact arithmetic
-// (solvenumber.go). Each value that it finds is checked by the library that checks calls.
-//
 // All functions are pure: no file, no network, no state. References are followed only
 // inside the schema itself. The functions may be called concurrently, never panic on parameters
 // that the registry accepts, and return the same bytes for the same input. Members of the results come in a

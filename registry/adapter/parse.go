@@ -118,23 +118,3 @@ func modest(number string) bool {
 	_, err := strconv.ParseFloat(number, 64)
 	return err == nil
 }
-
-// plain returns the tree as the decoded JSON that a validator accepts.
-func plain(v any) any {
-	switch v := v.(type) {
-	case *object:
-		m := make(map[string]any, len(v.members))
-		for _, one := range v.members {
-			m[one.key] = plain(one.value)
-		}
-		return m
-	case []any:
-		list := make([]any, len(v))
-		for i, one := range v {
-			list[i] = plain(one)
-		}
-		return list
-	default:
-		return v
-	}
-}

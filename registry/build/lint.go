@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -134,7 +135,7 @@ func (l *linter) schema(s *source, t *tool) *node {
 		return nil
 	}
 	l.preview(file, tree)
-	if !usable || !l.forms(file, tree, t) || !l.possible(file, tree, "/parameters", declared.Parameters) {
+	if !usable || !l.forms(file, tree, t) || !l.bounds(file, tree, "/parameters", declared.Parameters) {
 		return nil
 	}
 	return parameters
@@ -165,18 +166,41 @@ func (l *linter) fields(s *source, tree *node, declared *spec.Spec) {
 	}
 }
 
-// possible refuses the schema in a field, or parts of it, that no value satisfies.
-func (l *linter) possible(file string, tree *node, field string, schema json.RawMessage) bool {
-	impossible, doubtful := adapter.Possible(schema)
-	for _, p := range impossible {
-		pointer := field + p.Path
-		l.add(file, tree.lineOf(pointer), pointer, ruleOf(field), "%s", p.Message)
+// bounds refuses a schema in which a lower bound exceeds the upper one: no value satisfies it.
+func (l *linter) bounds(file string, tree *node, field string, schema json.RawMessage) bool {
+	var doc any
+	if json.Unmarshal(schema, &doc) != nil {
+		return true // reported before
 	}
-	for _, p := range doubtful {
-		pointer := field + p.Path
-		l.warn(file, tree.lineOf(pointer), pointer, ruleOf(field), "%s", p.Message)
+	found := len(l.findings)
+	l.boundsOf(file, tree, field, doc)
+	return len(l.findings) == found
+}
+
+var boundPairs = [][2]string{{"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}, {"minContains", "maxContains"}, {"minimum", "maximum"}}
+
+func (l *linter) boundsOf(file string, tree *node, at string, schema any) {
+	switch schema := schema.(type) {
+	case map[string]any:
+		for _, pair := range boundPairs {
+			least, hasLeast := schema[pair[0]].(float64)
+			most, hasMost := schema[pair[1]].(float64)
+			if hasLeast && hasMost && least > most {
+				l.add(file, tree.lineOf(at+"/"+pair[0]), at+"/"+pair[0], ruleOf(at), "No value is valid: %s is %v and %s is %v.", pair[0], least, pair[1], most)
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(schema)) {
+			switch key {
+			case "enum", "const", "default", "examples": // values, not schemas
+			default:
+				l.boundsOf(file, tree, at+document.Pointer([]string{key}).String(), schema[key])
+			}
+		}
+	case []any:
+		for i, item := range schema {
+			l.boundsOf(file, tree, fmt.Sprintf("%s/%d", at, i), item)
+		}
 	}
-	return len(impossible) == 0
 }
 
 // forms makes the providers' forms of parameters that the registry accepts.

@@ -32,7 +32,7 @@ func (l *linter) output(file string, tree *node, t *tool, problems []document.Pr
 		l.add(file, tree.lineOf(field), field, ruleOf(field), "%v.", err)
 		return
 	}
-	if l.possible(file, tree, field, schema) {
+	if l.bounds(file, tree, field, schema) {
 		t.output = form
 	}
 }
