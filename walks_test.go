@@ -18,9 +18,9 @@ import (
 
 // The limits of the walk of a tool call: a reader must open this much to follow it.
 const (
-	maxCallFunctions = 44
-	maxCallFiles     = 24
-	maxCallPackages  = 8
+	maxCallFunctions = 40
+	maxCallFiles     = 18
+	maxCallPackages  = 7
 )
 
 // step is one line of a walk.

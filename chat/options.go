@@ -11,8 +11,8 @@ import (
 	"voicegw/conversation"
 	"voicegw/cost"
 	"voicegw/internal/user"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -67,7 +67,7 @@ type Options struct {
 	// the mark to the model: it stands before the gateway's own messages. Nil means no system text.
 	Instructions func(p *Persona, tools *registry.Snapshot, own prompts.Mark, timeZone string) string
 	// Rules are the rules for tool calls. Rules.Mode is ignored: it is always text.
-	Rules policy.Rules
+	Rules calls.Policy
 	// Audit receives the records of tool calls, and must not block. Nil discards them.
 	Audit func(audit.Record)
 	// Observe is told of each attempt at a turn that has ended. It may be called concurrently, and must

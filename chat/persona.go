@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
 
@@ -21,7 +21,7 @@ type Persona struct {
 	// SwitchTo are the personas to which this one may hand its user over.
 	SwitchTo []registry.SwitchTarget
 	// Budget is what a turn's tool calls may use. A zero field is that of Options.Rules.
-	Budget policy.Budget
+	Budget calls.Budget
 }
 
 // Name returns the name of the default persona.
@@ -82,10 +82,10 @@ func (t *turn) drawsBy() string {
 }
 
 // rules returns the rules for the persona's calls.
-func (p *Persona) rules(r policy.Rules) policy.Rules {
+func (p *Persona) rules(r calls.Policy) calls.Policy {
 	r.Budget = p.Budget.Or(r.Budget)
 	return r
 }
 
 // named is the persona as the agent of its calls.
-func (p *Persona) named() policy.Agent { return policy.Agent{Name: p.Name, Version: p.Version} }
+func (p *Persona) named() calls.Agent { return calls.Agent{Name: p.Name, Version: p.Version} }

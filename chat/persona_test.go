@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"voicegw/internal/user"
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 )
 
 // TestPersonas: the persona that a request asks for answers, with its own text and tools, and keeps the
 // conversation. One that is gone leaves it to the default one.
 func TestPersonas(t *testing.T) {
-	there := map[string]*Persona{"billing": {Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}, Budget: policy.Budget{Total: 2}}}
+	there := map[string]*Persona{"billing": {Name: "billing", Version: "b1", Instructions: "You are billing. ", Tools: []string{"look"}, Budget: calls.Budget{Total: 2}}}
 	f := newFixture(t, setting{options: Options{Personas: func(name string) *Persona { return there[name] }}})
 	say := func(asked string) Prompt {
 		t.Helper()

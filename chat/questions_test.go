@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"voicegw/internal/user"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -149,7 +149,7 @@ func TestUnansweredIsNotAskedForEver(t *testing.T) {
 // TestExpiredCountsForItsTool: what waits counts for all tools together, what has expired for
 // its tool as what was declined does.
 func TestExpiredCountsForItsTool(t *testing.T) {
-	rules := policy.Rules{Mode: spec.ModeText, Questions: policy.Questions{PerTool: 2, Total: 100}}
+	rules := calls.Policy{Mode: spec.ModeText, Questions: calls.Questions{PerTool: 2, Total: 100}}
 	bubble(t, setting{options: Options{Rules: rules}, execute: execute.Options{Life: time.Minute}}, func(t *testing.T, f *fixture) {
 		f.agent.opts.Model = &stubborn{}
 		var got []int

@@ -108,7 +108,7 @@ type Conversation struct {
 	// Past is what a Digest tells of the removed entries; nil if none was removed.
 	Past    *Past   `json:"past,omitempty"`
 	Entries []Entry `json:"entries"`
-	// Policy is what the policy must know about earlier tool calls (policy.Book.Carry). It is
+	// Policy is what the policy must know about earlier tool calls (calls.Book.Carry). It is
 	// kept apart from the entries, because the oldest entries are removed. Nil before the first.
 	Policy    json.RawMessage `json:"policy,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`

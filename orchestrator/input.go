@@ -6,7 +6,6 @@ import (
 
 	"voicegw/cost"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -179,7 +178,7 @@ type NextAgent struct {
 	Version string
 	// Tools are its tools; may be nil. Budget is the budget of its turns.
 	Tools  *registry.Snapshot
-	Budget policy.Budget
+	Budget calls.Budget
 	// Instructions and Declared are for a model that accepts new ones during a call.
 	Instructions string
 	Declared     []transport.Tool

@@ -9,7 +9,6 @@ import (
 
 	"voicegw/cost"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -55,7 +54,7 @@ func newTalk(t *testing.T, seed uint64, sort uint8) *talk {
 		p.Tools.Confirm = []string{"write", "book"}
 	}
 	p.Tools.Budget.Total = []int{0, 9, 1}[sort/16%3]
-	p.Tools.Questions = policy.Questions{PerTool: 2, Total: 4}
+	p.Tools.Questions = calls.Questions{PerTool: 2, Total: 4}
 	if sort/48%2 == 1 {
 		p.Relink, caps.History, caps.Resume = true, transport.HistoryItems, sort%3 == 0
 	}

@@ -11,7 +11,6 @@ import (
 	"voicegw/audit"
 	"voicegw/cost"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/transport"
 )
@@ -111,7 +110,7 @@ func (w words) caps() transport.Capabilities {
 func (w words) policy() Policy {
 	p := Policy{ResumeGrace: w.ms("grace"), Relink: w.has("replay"), Failover: w.has("failover"), MaxIdle: w.ms("idle"), MaxLength: w.ms("length"), MaxCost: cost.Micros(w.num("cost")), SpokenConfirmation: w.has("spoken")}
 	p.Tools.Budget.Total = int(w.num("total"))
-	p.Tools.Questions = policy.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
+	p.Tools.Questions = calls.Questions{PerTool: int(w.num("questions")), Total: int(w.num("questions_in_all"))}
 	if tool := w.id("confirm"); tool != "" {
 		p.Tools.Confirm = []string{tool}
 	}
@@ -266,7 +265,7 @@ func (w words) agent() *NextAgent {
 	if w.has("tools") {
 		tools = toolbox().Only(strings.Split(w.id("tools"), ",")).Switching(targets)
 	}
-	return &NextAgent{From: w.id("from"), Name: w.id("name"), Tools: tools, Budget: policy.Budget{Total: int(w.num("total"))}, Instructions: "You are " + w.id("name") + ".", Elsewhere: w.has("elsewhere")}
+	return &NextAgent{From: w.id("from"), Name: w.id("name"), Tools: tools, Budget: calls.Budget{Total: int(w.num("total"))}, Instructions: "You are " + w.id("name") + ".", Elsewhere: w.has("elsewhere")}
 }
 
 // targets are the agents of the scripts.

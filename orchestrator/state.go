@@ -6,7 +6,6 @@ import (
 
 	"voicegw/cost"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -40,7 +39,7 @@ type Policy struct {
 	// Failover means that another provider is available to an Attempt.
 	Failover bool
 	// Tools are the rules for tool calls. Tools.Mode is ignored; it is always voice.
-	Tools policy.Rules
+	Tools calls.Policy
 	// ResumeGrace is how long a session continues without a client. Zero means that it ends at once.
 	ResumeGrace time.Duration
 	// SpokenConfirmation lets the model report spoken approvals with [calls.ConfirmAction]. Otherwise only the client's
@@ -346,7 +345,7 @@ func NewState(caps transport.Capabilities, rules *Rules, tools *registry.Snapsho
 }
 
 // As names the agent in whose name calls are audited from now on.
-func (s *State) As(a policy.Agent) { s.calls.Book().As(a) }
+func (s *State) As(a calls.Agent) { s.calls.Book().As(a) }
 
 // In sets the user's time zone; nil if it is unknown.
 func (s *State) In(zone *time.Location) { s.calls.Book().In(zone) }

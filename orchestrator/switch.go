@@ -5,7 +5,6 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/toolname"
@@ -82,7 +81,7 @@ func (m *machine) switchRelinks() bool {
 func (m *machine) becomes() (next *NextAgent, words string) {
 	s := m.switching
 	m.switching.next, m.switching.reason, m.switching.words = nil, "", ""
-	m.calls.Book().Switch(s.next.From, policy.Agent{Name: s.next.Name, Version: s.next.Version}, s.next.Tools, s.next.Budget)
+	m.calls.Book().Switch(s.next.From, calls.Agent{Name: s.next.Name, Version: s.next.Version}, s.next.Tools, s.next.Budget)
 	m.do(AgentSwitched{Turn: m.turns.last, From: s.next.From, To: s.next.Name, Reason: s.reason, Source: s.next.Source})
 	return s.next, s.words
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"voicegw/cost"
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 )
 
 // View is a summary of a session's state for the inspector. Views are comparable.
@@ -25,8 +25,8 @@ type View struct {
 	Spent cost.Amount
 
 	// used and limit are the open turn's use and budget; zero between turns.
-	used   policy.Account
-	budget policy.Budget
+	used   calls.Account
+	budget calls.Budget
 }
 
 // View returns the summary of s.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -80,14 +79,14 @@ func (w *watcher) deedDone(c *watchedCall, env registry.Envelope) {
 
 // budgetWatch is about what a user's turn may use.
 type budgetWatch struct {
-	limit            policy.Budget
+	limit            calls.Budget
 	retrieval, total int  // begun since the budget was new
 	acted            bool // the user has said something since the last turn that they began
 	decided, said    bool // this step is the answer to a question, or the user's own text
 }
 
 func newBudgetWatch(p Policy) budgetWatch {
-	return budgetWatch{limit: p.Tools.Budget.Or(policy.DefaultBudget(spec.ModeVoice))}
+	return budgetWatch{limit: p.Tools.Budget.Or(calls.DefaultBudget(spec.ModeVoice))}
 }
 
 func (w *watcher) budgetInput(in Input) {

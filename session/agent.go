@@ -10,7 +10,7 @@ import (
 
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -39,7 +39,7 @@ type Agent struct {
 	// SwitchTo are the agents to which this one may hand its user over.
 	SwitchTo []registry.SwitchTarget
 	// Budget is what a turn's tool calls may use. A zero field is that of Options.Policy.
-	Budget policy.Budget
+	Budget calls.Budget
 }
 
 // Agents are the agents that clients may ask for. The methods may be called concurrently.
@@ -71,7 +71,7 @@ func (a *Agent) policy(p orchestrator.Policy) orchestrator.Policy {
 // rulesOf returns the rules of an agent's sessions. All sessions share them whose agents have no budget of
 // their own.
 func (o *Options) rulesOf(a *Agent) *orchestrator.Rules {
-	if a.Budget == (policy.Budget{}) {
+	if a.Budget == (calls.Budget{}) {
 		return o.rules
 	}
 	return orchestrator.NewRules(a.policy(o.Policy))

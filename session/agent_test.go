@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -64,7 +64,7 @@ func billing() Agent {
 	return Agent{
 		Name: "billing", Version: "b1", All: "all-1", Instructions: "You are billing.", Greeting: "Say billing.", Language: "de-DE",
 		Voices: map[string]string{"fake": "Kore"}, Provider: "fake", Model: "fake-2", Tools: []string{"clock"},
-		Budget: policy.Budget{Total: 1, ToolTime: -1},
+		Budget: calls.Budget{Total: 1, ToolTime: -1},
 	}
 }
 

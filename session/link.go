@@ -76,49 +76,6 @@ func (l *link) info() transport.Info { return l.conn.Info() }
 // mu, and the answer holds for as long.
 func (l *link) current() bool { return l.s.linked.Load() == l && !l.gone }
 
-// start lets the connection call hear from now on. The caller must have counted it in readers.
-func (l *link) start() { l.conn.Notify(l.hear) }
-
-// hear is the pump from the model to the downlink; the model's connection calls it.
-func (l *link) hear() {
-	for !l.ended {
-		ev, err := l.conn.Recv()
-		switch {
-		case err != nil:
-			l.ended = true
-			l.lost("recv", err)
-			l.finish()
-			l.seenOver()
-			l.s.readers.Done()
-		case ev == nil:
-			return
-		case !l.s.isOver():
-			l.event(ev)
-		}
-	}
-}
-
-// seenOver records that nothing more comes from the connection.
-func (l *link) seenOver() {
-	l.isOver.Store(true)
-	l.over.Done()
-}
-
-// tellSkipped tells the observer, once, how many of the model's messages meant nothing.
-func (l *link) tellSkipped() {
-	l.skipped.Do(func() { l.told(Skipped{l.conn.Stats()}) })
-}
-
-// finish ends the item that was being spoken when the link was given up.
-func (l *link) finish() {
-	l.s.mu.Lock()
-	gone := l.gone && !l.s.isOver()
-	l.s.mu.Unlock()
-	if gone {
-		l.audioDone(l.item)
-	}
-}
-
 // ours returns the session's name for an id of the model; an empty id stays empty. The first link
 // keeps the model's ids, except one that looks like another link's.
 func (l *link) ours(id string) string {

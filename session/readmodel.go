@@ -16,6 +16,49 @@ import (
 // frame. Close ends operations that wait on it.
 var noDeadline = context.Background()
 
+// start lets the connection call hear from now on. The caller must have counted it in readers.
+func (l *link) start() { l.conn.Notify(l.hear) }
+
+// hear is the pump from the model to the downlink; the model's connection calls it.
+func (l *link) hear() {
+	for !l.ended {
+		ev, err := l.conn.Recv()
+		switch {
+		case err != nil:
+			l.ended = true
+			l.lost("recv", err)
+			l.finish()
+			l.seenOver()
+			l.s.readers.Done()
+		case ev == nil:
+			return
+		case !l.s.isOver():
+			l.event(ev)
+		}
+	}
+}
+
+// seenOver records that nothing more comes from the connection.
+func (l *link) seenOver() {
+	l.isOver.Store(true)
+	l.over.Done()
+}
+
+// tellSkipped tells the observer, once, how many of the model's messages meant nothing.
+func (l *link) tellSkipped() {
+	l.skipped.Do(func() { l.told(Skipped{l.conn.Stats()}) })
+}
+
+// finish ends the item that was being spoken when the link was given up.
+func (l *link) finish() {
+	l.s.mu.Lock()
+	gone := l.gone && !l.s.isOver()
+	l.s.mu.Unlock()
+	if gone {
+		l.audioDone(l.item)
+	}
+}
+
 // event takes one event. The session's clock begins earlier than a later link's: the positions that
 // a model reports are moved by that.
 func (l *link) event(ev transport.Event) {

@@ -19,8 +19,8 @@ import (
 	"voicegw/internal/user"
 	"voicegw/meter"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/session/downlink"
@@ -240,7 +240,7 @@ func newSession(g *guest, opts *Options, c Client, model transport.Conn) (*sessi
 	s.talked.before.Read = g.instructed + int64(len(g.Context))
 	s.state = orchestrator.NewState(info.Capabilities, opts.rulesOf(s.agent.Load()), g.tools, g.mark, time.Now())
 	s.state.In(zone.Or(s.start.TimeZone, nil))
-	s.state.As(policy.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
+	s.state.As(calls.Agent{Name: s.agent.Load().Name, Version: s.agent.Load().Version})
 	s.beginCalls()
 	if s.seat = g.seat; s.seat != nil {
 		s.origin = s.seat.Origin

@@ -13,7 +13,6 @@ import (
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -229,7 +228,7 @@ func (m *Manager) questions(ctx context.Context, g *guest, r store.SessionRecord
 	open := unseal(at.was.State.Calls.Questions, at.was.Questions, r.ID, at.back.Token)
 	for i := range open {
 		by := open[i].Agent
-		if by.Name == "" || by == (policy.Agent{Name: g.agent.Name, Version: g.agent.Version}) {
+		if by.Name == "" || by == (calls.Agent{Name: g.agent.Name, Version: g.agent.Version}) {
 			continue
 		}
 		if a := m.pinned(ctx, by.Name, by.Version, g.logger); a.Name == by.Name {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"voicegw/audio/audiotest"
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -48,7 +48,7 @@ func entry(id, version string) registry.Entry {
 }
 
 // roomy is a budget that no turn here uses up.
-var roomy = policy.Budget{Retrieval: 100, Total: 100, ToolTime: -1}
+var roomy = calls.Budget{Retrieval: 100, Total: 100, ToolTime: -1}
 
 // withTools loads a registry of one tool and gives it to a stage.
 func withTools(t *testing.T, e registry.Entry, f handlerFunc, dev bool) (*stage, *registry.Registry) {

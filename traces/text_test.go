@@ -11,7 +11,6 @@ import (
 	"voicegw/cost"
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -30,7 +29,7 @@ type writing struct {
 
 func write(t *testing.T, tr *Traces, o chat.Opening) *writing {
 	o.ConversationID, o.Agent, o.Turn, o.At = "conv-1", "default", 3, epoch
-	return &writing{t: t, now: epoch, is: tr.Text(o), calls: calls.New(toolbox(t), &calls.Rules{Tools: policy.Rules{Mode: spec.ModeText}, Prefix: "call_3_"})}
+	return &writing{t: t, now: epoch, is: tr.Text(o), calls: calls.New(toolbox(t), &calls.Rules{Tools: calls.Policy{Mode: spec.ModeText}, Prefix: "call_3_"})}
 }
 
 func (w *writing) did(after int, all []calls.Action) {

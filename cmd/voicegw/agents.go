@@ -15,7 +15,7 @@ import (
 	"voicegw/chat"
 	"voicegw/config"
 	"voicegw/internal/strict"
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/session"
 	"voicegw/store"
@@ -207,7 +207,7 @@ func (s *agents) persona(name string) *chat.Persona {
 }
 
 // agentBudget is the budget of an agent's document, with what it leaves out from the common one.
-func agentBudget(own agent.Budget, common config.Budget) policy.Budget {
+func agentBudget(own agent.Budget, common config.Budget) calls.Budget {
 	return budget(config.Budget{
 		Retrieval: cmp.Or(own.Retrieval, common.Retrieval), Total: cmp.Or(own.Total, common.Total), TopK: cmp.Or(own.TopK, common.TopK),
 		ToolTime: cmp.Or(time.Duration(own.ToolTime), common.ToolTime),

@@ -19,7 +19,6 @@ import (
 	"voicegw/internal/textutil"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -39,7 +38,7 @@ type oneCall struct {
 	yes      bool
 	key      string
 	session  registry.Session
-	agent    policy.Agent
+	agent    calls.Agent
 	tools    *registry.Snapshot
 	runs     *execute.Runner
 	results  chan calls.Input // from the executor's goroutines to run; never closed
@@ -106,14 +105,14 @@ func (c *oneCall) begin(flags toolsCallFlags, whole *registry.Snapshot) error {
 }
 
 // selection says which tools the agent has, and puts its budget into the rules.
-func (c *oneCall) selection(rules *policy.Rules) (registry.Selection, error) {
+func (c *oneCall) selection(rules *calls.Policy) (registry.Selection, error) {
 	name := c.session.Agent
 	sel := registry.Selection{Session: c.session, Live: func(source string, s registry.Session) []string {
 		return liveValues(c.cfg, c.agents, c.caps, source, s)
 	}}
 	switch e := c.agents.persona(name); {
 	case e != nil:
-		c.agent = policy.Agent{Name: e.Name, Version: e.Version}
+		c.agent = calls.Agent{Name: e.Name, Version: e.Version}
 		sel.Only, sel.SwitchTo = e.Tools, e.SwitchTo
 		if rules.Mode == spec.ModeVoice {
 			rules.Budget = c.agents.Agent(name).Budget.Or(rules.Budget)
@@ -121,7 +120,7 @@ func (c *oneCall) selection(rules *policy.Rules) (registry.Selection, error) {
 			rules.Budget = e.Budget.Or(rules.Budget)
 		}
 	case name == c.cfg.Agent.Name:
-		c.agent = policy.Agent{Name: name}
+		c.agent = calls.Agent{Name: name}
 	default:
 		hint := ""
 		if meant := textutil.Nearest(name, c.agents.Names()); meant != "" {

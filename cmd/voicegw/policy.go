@@ -12,8 +12,8 @@ import (
 	"voicegw/config/setting"
 	"voicegw/jobs"
 	"voicegw/orchestrator"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry/spec"
 	"voicegw/store"
 )
@@ -22,7 +22,7 @@ import (
 func voicePolicy(cfg *config.Config) orchestrator.Policy {
 	return orchestrator.Policy{
 		MaxLength: cfg.Limits.SessionLength, MaxIdle: cfg.Limits.Idle, ResumeGrace: cfg.Limits.ResumeGrace, MaxCost: dollars(cfg.Limits.SessionCost),
-		Tools: policy.Rules{
+		Tools: calls.Policy{
 			Mode: spec.ModeVoice, Budget: budget(cfg.AgentBudget().Voice), Confirm: cfg.Confirmation.Require, Questions: questions(cfg),
 		},
 		SpokenConfirmation: cfg.Confirmation.Voice == config.ConfirmSpoken,
@@ -30,18 +30,18 @@ func voicePolicy(cfg *config.Config) orchestrator.Policy {
 }
 
 // textRules returns the configured rules for the tools of the text agent.
-func textRules(cfg *config.Config) policy.Rules {
-	return policy.Rules{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)}
+func textRules(cfg *config.Config) calls.Policy {
+	return calls.Policy{Mode: spec.ModeText, Budget: budget(cfg.AgentBudget().Text), Confirm: cfg.Confirmation.Require, Questions: questions(cfg)}
 }
 
 // questions returns how often a user may be asked for approval.
-func questions(cfg *config.Config) policy.Questions {
-	return policy.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
+func questions(cfg *config.Config) calls.Questions {
+	return calls.Questions{PerTool: cfg.Confirmation.QuestionsPerTool, Total: cfg.Confirmation.Questions}
 }
 
 // budget converts a budget of the configuration, in which zero time means no limit.
-func budget(b config.Budget) policy.Budget {
-	out := policy.Budget{Retrieval: b.Retrieval, Total: b.Total, TopK: b.TopK, ToolTime: b.ToolTime}
+func budget(b config.Budget) calls.Budget {
+	out := calls.Budget{Retrieval: b.Retrieval, Total: b.Total, TopK: b.TopK, ToolTime: b.ToolTime}
 	if out.ToolTime == 0 {
 		out.ToolTime = -1
 	}

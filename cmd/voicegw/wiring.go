@@ -13,8 +13,8 @@ import (
 	"voicegw/internal/bounded"
 	"voicegw/internal/nonblock"
 	"voicegw/internal/zone"
+	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -86,7 +86,7 @@ func voices(cfg *config.Config) map[string]string {
 // instructions composes the system text of one mode for an agent's playbook and budget, with the tools of
 // a snapshot, and the date in the user's time zone (that of the calendar if the user's is not known). It
 // may be called concurrently.
-func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget policy.Budget, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
+func instructions(cfg *config.Config, mode spec.Mode, playbook string, budget calls.Budget, tools *registry.Snapshot, own prompts.Mark, timeZone string) string {
 	o := prompts.Options{
 		Mode: prompts.Text, Core: string(cfg.Prompts.Core.Data), Behavior: string(cfg.Prompts.Text.Data),
 		Instructions: playbook, RegistryVersion: tools.Version(), Mark: own.Text(), Now: time.Now().In(zone.Or(timeZone, zone.Or(cfg.Calendar.TimeZone, time.UTC))),

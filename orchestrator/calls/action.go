@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -20,7 +19,7 @@ type Run struct {
 	// Call is the gateway's name for the call, unique in the conversation.
 	Call     string
 	Prepared *registry.Prepared
-	Keys     policy.Keys
+	Keys     Keys
 	// Reference is the short name of the question with which a person approved the call: such a
 	// call runs even if the conversation is over by now. It is empty for a call that needed no
 	// approval.
@@ -60,14 +59,14 @@ type Approved struct {
 	Tool, Reference, Provider string
 	By                        By
 	// Agent is the agent that has asked, and Tools are its tools; nil for those of the present one.
-	Agent policy.Agent
+	Agent Agent
 	Tools *registry.Snapshot
 	// Prepared is the call to run. If it is nil, the caller runs the call that is stored with the
 	// question, with these keys and arguments, and reports Finished. If it is nil and Asked is set,
 	// nothing is run, because the tool is not the one of which the user was asked, of version Asked.
 	Prepared *registry.Prepared
 	Asked    string
-	Keys     policy.Keys
+	Keys     Keys
 	Args     json.RawMessage
 	// Waited is how long the question was open; zero if that is not known.
 	Waited time.Duration

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -30,7 +29,7 @@ func asksFor(t *testing.T, b *desk, tool, id string) bool {
 // TestQuestionsAreBounded: what a user has declined or left unanswered bounds how often they
 // are asked again.
 func TestQuestionsAreBounded(t *testing.T) {
-	rules := policy.Rules{Mode: spec.ModeText, Budget: policy.Budget{Total: 100}, Confirm: []string{"write"}}
+	rules := Policy{Mode: spec.ModeText, Budget: Budget{Total: 100}, Confirm: []string{"write"}}
 	for name, c := range map[string]struct {
 		// steps are a tool about which the user is asked, "no" and one about which they are
 		// not, "turn" where they say something, and what becomes of a question, by its number.
@@ -93,7 +92,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 // TestQuestionsOfABatch: what is decided before the first question is recorded counts, and
 // what could not be recorded does not.
 func TestQuestionsOfABatch(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeText, Budget: policy.Budget{Total: 100}, Questions: policy.Questions{Total: 2}})
+	b := newDesk(toolbox(), Policy{Mode: spec.ModeText, Budget: Budget{Total: 100}, Questions: Questions{Total: 2}})
 	for i, want := range []verdict{asks, asks, answeredNow} {
 		if d := b.Decide(calling(fmt.Sprint(i), "", "pay", fmt.Sprintf(`{"amount":%d}`, i))); d.Verdict != want {
 			t.Errorf("call %d: verdict %s, want %s", i, d.Verdict, want)
@@ -109,8 +108,8 @@ func TestQuestionsOfABatch(t *testing.T) {
 func TestNobodyIsAskedForEver(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		most := policy.Questions{PerTool: 1 + rng.IntN(4), Total: 1 + rng.IntN(12)}
-		b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeText, Budget: policy.Budget{Total: 1 << 20}, Confirm: []string{"write"}, Questions: most})
+		most := Questions{PerTool: 1 + rng.IntN(4), Total: 1 + rng.IntN(12)}
+		b := newDesk(toolbox(), Policy{Mode: spec.ModeText, Budget: Budget{Total: 1 << 20}, Confirm: []string{"write"}, Questions: most})
 		type question struct {
 			tool, name string
 			over       bool
@@ -184,7 +183,7 @@ func countLately(t *testing.T, b *desk) map[string]int {
 
 // TestResumeOfNonsense: what cannot be read is an error and changes nothing.
 func TestResumeOfNonsense(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeText})
+	b := newDesk(toolbox(), Policy{Mode: spec.ModeText})
 	b.book.Charge("time")
 	before := show(b)
 	for _, raw := range []string{`[]`, `{"total":"x"}`, `{`} {
@@ -195,7 +194,7 @@ func TestResumeOfNonsense(t *testing.T) {
 	if err := b.book.Resume(nil); err != nil || show(b) != before {
 		t.Errorf("nothing: %v", err)
 	}
-	if err := b.book.Resume(json.RawMessage(`{"total":-4,"retrieval":-1,"tool_time_ms":-9}`)); err != nil || b.book.Account() != (policy.Account{}) {
+	if err := b.book.Resume(json.RawMessage(`{"total":-4,"retrieval":-1,"tool_time_ms":-9}`)); err != nil || b.book.Account() != (Account{}) {
 		t.Errorf("less than nothing: %v, %+v", err, b.book.Account())
 	}
 }
@@ -203,7 +202,7 @@ func TestResumeOfNonsense(t *testing.T) {
 // TestSpokenApprovalOfADeedThatRuns: two questions about one deed, and the second is agreed
 // to aloud while the first runs: the model's ConfirmAction gets the answer of that one.
 func TestSpokenApprovalOfADeedThatRuns(t *testing.T) {
-	c := New(toolbox(), &Rules{Tools: policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 9}, Confirm: []string{"book"}}, Prefix: "c", Spoken: true})
+	c := New(toolbox(), &Rules{Tools: Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 9}, Confirm: []string{"book"}}, Prefix: "c", Spoken: true})
 	for i, args := range []string{`{"who":"A"}`, `{"who":"A","note":"n"}`} {
 		c.Called(time.Time{}, Called{Turn: 1, Tool: "book", Args: json.RawMessage(args)})
 		name := fmt.Sprint("c", i+1)

@@ -6,14 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/registry/spec"
 )
 
 // BenchmarkDecide is what a decision costs in a conversation that remembers as many answers
 // as it may.
 func BenchmarkDecide(b *testing.B) {
-	full := New(toolbox(), &Rules{Tools: policy.Rules{Mode: spec.ModeVoice}, Prefix: "c"})
+	full := New(toolbox(), &Rules{Tools: Policy{Mode: spec.ModeVoice}, Prefix: "c"})
 	called := func(c *Calls, id, tool, args string) []Action {
 		return c.Called(time.Time{}, Called{Turn: 1, Provider: id, Tool: tool, Args: json.RawMessage(args)})
 	}

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"voicegw/audit"
-	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 )
@@ -20,7 +19,7 @@ type call struct {
 	tool     string // the tool that the client was told of
 	runs     string // the tool that runs; it differs from tool for ConfirmAction
 	turn     int
-	by       policy.Agent       // the agent that has made it
+	by       Agent              // the agent that has made it
 	tools    *registry.Snapshot // the tools of that agent; nil without any
 	state    state
 	reader   reader
@@ -32,7 +31,7 @@ type call struct {
 	asked    string          // written in canonical form
 	args     json.RawMessage // the arguments that the tool gets: with defaults, and lowered to the limits
 	prepared *registry.Prepared
-	keys     policy.Keys
+	keys     Keys
 	budget   json.RawMessage
 	message  string
 	approval *Approved // a person's approval; nil without one

@@ -1,8 +1,7 @@
-// Package calls is the home of a tool call, by voice and by text. It holds every open call and
-// its state, from the moment the model asks for it until it is answered. The package is pure:
-// no clock, no goroutine, no I/O. The caller reports what happens to calls through the methods
-// of [Calls], and they return the actions that follow. The caller carries them out in order: it
-// alone knows about turns, speech and how a model is told.
+// Package calls decides about tool calls, by voice and by text. [Calls] holds every open call and its state from the
+// model's request to the answer; a [Book] holds budgets, answers and unapproved questions. The package is pure: no clock, no
+// goroutine, no I/O. The caller reports events through the methods of Calls and carries out the actions they return, in
+// order. Only the caller knows about turns, speech and the model's connection.
 package calls
 
 import (
@@ -13,20 +12,14 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
-	"voicegw/protocol"
 	"voicegw/registry"
 )
-
-// ConfirmAction is the tool with which a model reports that the user has agreed aloud. It
-// exists only if [Rules.Spoken] is set.
-const ConfirmAction = policy.ConfirmAction
 
 // Rules are the settings that differ between conversations.
 type Rules struct {
 	// Tools are the operator's rules for tools, and the mode.
-	Tools policy.Rules
+	Tools Policy
 	// Prefix starts the name of each call; a number, counted from 1, follows it.
 	Prefix string
 	// Spoken lets the model confirm with [ConfirmAction] what the user has agreed to aloud.
@@ -55,7 +48,7 @@ type Calls struct {
 	// Fixed after New.
 	rules *Rules
 
-	book     policy.Book
+	book     Book
 	open     []call     // in the order of the model's calls; a question in the order in which it was put
 	resolved []resolved // answered questions, oldest first
 	lost     []OpenCall // calls that write of another process; see Restore. Immutable after it
@@ -73,7 +66,7 @@ type resolved struct {
 // New returns the Calls of a conversation with these tools; tools is nil if it has none.
 // The rules, which many conversations may share, must not change any more.
 func New(tools *registry.Snapshot, rules *Rules) Calls {
-	return Calls{rules: rules, prefix: rules.Prefix, book: policy.NewBook(tools, &rules.Tools)}
+	return Calls{rules: rules, prefix: rules.Prefix, book: NewBook(tools, &rules.Tools)}
 }
 
 // Clone returns a copy that shares nothing that a method changes.
@@ -84,7 +77,7 @@ func (c Calls) Clone() Calls {
 
 // Book returns the conversation's account of tool use and its remembered answers. The caller
 // may change it, but only between calls of c's methods.
-func (c *Calls) Book() *policy.Book { return &c.book }
+func (c *Calls) Book() *Book { return &c.book }
 
 // NextName returns the next call's name, for a call that the caller answers itself.
 func (c *Calls) NextName() string {
@@ -104,52 +97,6 @@ func (c *Calls) Named(name string) bool {
 	}
 	n, err := strconv.Atoi(rest)
 	return err == nil && n >= 1 && n <= c.count
-}
-
-// Called is a tool call as the model made it.
-type Called struct {
-	// Turn is the number of the turn, counted from 1.
-	Turn int
-	// Model is the name under which the model expects the answer, Provider the provider's id for
-	// the call; Provider is empty if the provider gave none.
-	Model, Provider string
-	Tool            string
-	// Args is what the model wrote; it has not been checked.
-	Args json.RawMessage
-	// SpokenAt is when the user last began to speak or typed something, for [ConfirmAction].
-	SpokenAt time.Time
-	// Message identifies the call within a message that a client may send again. If the tool has
-	// no business key, calls with the same Message are the same deed, even if the model writes
-	// them differently the second time. Empty for a call that is not repeated in this way.
-	Message string
-}
-
-// Called takes a call that the model has made and decides what happens to it.
-func (c *Calls) Called(at time.Time, in Called) []Action {
-	k, do := c.begin(at, in)
-	switch {
-	case c.rules.Spoken && in.Tool == ConfirmAction:
-		return append(do, c.confirmAction(k, in.SpokenAt)...)
-	case c.rules.MaxOpen > 0 && c.UnderWay() >= c.rules.MaxOpen:
-		return append(do, c.refuse(k, registry.NewError(registry.ErrorRateLimit, toolerror.TooManyCalls()))...)
-	default:
-		return append(do, c.decide(at, k)...)
-	}
-}
-
-// Refuse answers a call of the model with an error, without running it.
-func (c *Calls) Refuse(at time.Time, in Called, why *registry.Error) []Action {
-	k, do := c.begin(at, in)
-	return append(do, c.refuse(k, why)...)
-}
-
-// begin names a call and tells the client about it.
-func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
-	k := call{
-		id: c.NextName(), by: c.book.Agent(), tools: c.book.Tools(), model: in.Model, provider: in.Provider, tool: in.Tool, runs: in.Tool, turn: in.Turn,
-		written: in.Args, message: in.Message, askedAt: at,
-	}
-	return k, []Action{Tell{&protocol.ToolStarted{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool)}}}
 }
 
 func (c *Calls) category(tool string) string { return string(c.book.Category(tool)) }

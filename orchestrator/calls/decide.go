@@ -4,13 +4,59 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+	"voicegw/protocol"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/registry/toolname"
 )
+
+// Called is a tool call as the model made it.
+type Called struct {
+	// Turn is the number of the turn, counted from 1.
+	Turn int
+	// Model is the name under which the model expects the answer, Provider the provider's id for
+	// the call; Provider is empty if the provider gave none.
+	Model, Provider string
+	Tool            string
+	// Args is what the model wrote; it has not been checked.
+	Args json.RawMessage
+	// SpokenAt is when the user last began to speak or typed something, for [ConfirmAction].
+	SpokenAt time.Time
+	// Message identifies the call within a message that a client may send again. If the tool has
+	// no business key, calls with the same Message are the same deed, even if the model writes
+	// them differently the second time. Empty for a call that is not repeated in this way.
+	Message string
+}
+
+// Called takes a call that the model has made and decides what happens to it.
+func (c *Calls) Called(at time.Time, in Called) []Action {
+	k, do := c.begin(at, in)
+	switch {
+	case c.rules.Spoken && in.Tool == ConfirmAction:
+		return append(do, c.confirmAction(k, in.SpokenAt)...)
+	case c.rules.MaxOpen > 0 && c.UnderWay() >= c.rules.MaxOpen:
+		return append(do, c.refuse(k, registry.NewError(registry.ErrorRateLimit, toolerror.TooManyCalls()))...)
+	default:
+		return append(do, c.decide(at, k)...)
+	}
+}
+
+// Refuse answers a call of the model with an error, without running it.
+func (c *Calls) Refuse(at time.Time, in Called, why *registry.Error) []Action {
+	k, do := c.begin(at, in)
+	return append(do, c.refuse(k, why)...)
+}
+
+// begin names a call and tells the client about it.
+func (c *Calls) begin(at time.Time, in Called) (call, []Action) {
+	k := call{
+		id: c.NextName(), by: c.book.Agent(), tools: c.book.Tools(), model: in.Model, provider: in.Provider, tool: in.Tool, runs: in.Tool, turn: in.Turn,
+		written: in.Args, message: in.Message, askedAt: at,
+	}
+	return k, []Action{Tell{&protocol.ToolStarted{Header: protocol.Header{Turn: k.turn}, CallID: k.id, Tool: k.tool, Category: c.category(k.tool)}}}
+}
 
 // decide chooses what happens to a call, in the order of docs/policy.md. The calls of one batch
 // are decided one after another, in the order given.
@@ -67,12 +113,12 @@ func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
 // repeat gives a call its idempotency key, and recognises a repetition under the same key. If
 // the provider's id already belongs to another call, the key is made from the arguments.
 func (c *Calls) repeat(at time.Time, k *call, args registry.Arguments) (do []Action, settled bool) {
-	if k.keys.Idempotency = policy.ProviderKey(k.provider); k.keys.Idempotency != "" {
+	if k.keys.Idempotency = ProviderKey(k.provider); k.keys.Idempotency != "" {
 		if do, settled := c.same(at, *k, args, true); settled || !c.taken(k.keys.Idempotency) {
 			return do, settled
 		}
 	}
-	k.keys.Idempotency = policy.HashKey(k.tool, k.asked, k.turn)
+	k.keys.Idempotency = HashKey(k.tool, k.asked, k.turn)
 	return c.same(at, *k, args, false)
 }
 

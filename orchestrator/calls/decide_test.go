@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -18,14 +17,14 @@ func TestDecideInOrder(t *testing.T) {
 		tool, args string
 		verdict    verdict
 		err        registry.ErrorType
-		account    policy.Account
+		account    Account
 	}{
-		{"rocket", `{}`, answeredNow, registry.ErrorNotFound, policy.Account{Retrieval: 0, Total: 1}},
-		{"text_only", `{}`, answeredNow, registry.ErrorModeRestricted, policy.Account{Retrieval: 0, Total: 2}},
-		{"search", `{"top_k":"x"}`, answeredNow, registry.ErrorValidation, policy.Account{Retrieval: 1, Total: 3}},
-		{"search", `{"top_k":"x"}`, answeredNow, registry.ErrorBudgetExceeded, policy.Account{Retrieval: 2, Total: 4}}, // not VALIDATION: it is to speak
-		{"text_only", `{}`, answeredNow, registry.ErrorModeRestricted, policy.Account{Retrieval: 2, Total: 5}},
-		{"time", `{}`, answeredNow, registry.ErrorBudgetExceeded, policy.Account{Retrieval: 2, Total: 6}},
+		{"rocket", `{}`, answeredNow, registry.ErrorNotFound, Account{Retrieval: 0, Total: 1}},
+		{"text_only", `{}`, answeredNow, registry.ErrorModeRestricted, Account{Retrieval: 0, Total: 2}},
+		{"search", `{"top_k":"x"}`, answeredNow, registry.ErrorValidation, Account{Retrieval: 1, Total: 3}},
+		{"search", `{"top_k":"x"}`, answeredNow, registry.ErrorBudgetExceeded, Account{Retrieval: 2, Total: 4}}, // not VALIDATION: it is to speak
+		{"text_only", `{}`, answeredNow, registry.ErrorModeRestricted, Account{Retrieval: 2, Total: 5}},
+		{"time", `{}`, answeredNow, registry.ErrorBudgetExceeded, Account{Retrieval: 2, Total: 6}},
 	} {
 		d := b.Decide(calling(fmt.Sprint(i), "", c.tool, c.args))
 		if d.Verdict != c.verdict || d.Envelope.Error == nil || d.Envelope.Error.Type != c.err || b.book.Account() != c.account {
@@ -57,7 +56,7 @@ func TestClampOfAMode(t *testing.T) {
 		{spec.ModeText, `{}`, `{"top_k":5}`},
 		{spec.ModeText, `{"top_k":20}`, `{"top_k":10}`},
 	} {
-		b := newDesk(toolbox(), policy.Rules{Mode: c.mode})
+		b := newDesk(toolbox(), Policy{Mode: c.mode})
 		d := b.Decide(calling("1", "", "search", c.args))
 		if d.Verdict != runs || string(d.Prepared.Args()) != c.want {
 			t.Errorf("%s %s runs with %s, want %s", c.mode, c.args, d.Prepared.Args(), c.want)
@@ -133,7 +132,7 @@ func TestRepeatedJob(t *testing.T) {
 		began := good(`{"job":"job-1","state":"started"}`)
 		began.Meta.Job = "job-1"
 		if d := book.Decide(c.first); d.Verdict == asks {
-			book.book.Keep(policy.Stored{Keys: d.Keys, Tool: c.first.Tool, Asked: string(c.first.Args), Envelope: began, Turn: 1})
+			book.book.Keep(Stored{Keys: d.Keys, Tool: c.first.Tool, Asked: string(c.first.Args), Envelope: began, Turn: 1})
 			book.take(book.names["1"])
 		} else {
 			book.ended("1", began, 0)
@@ -216,7 +215,7 @@ func TestIdOfTwoCalls(t *testing.T) {
 // TestOriginalTurn: an answer names the turn it was made in, however often it is given,
 // and never an account of another moment.
 func TestOriginalTurn(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 1}})
+	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 1}})
 	b.Decide(calling("1", "call_aaaaaaaaaa", "time", `{}`))
 	if a := b.ended("1", good(`{}`), time.Hour); a[0].Envelope.Meta.Budget == nil || a[0].Envelope.Meta.CacheHit {
 		t.Errorf("the first answer is %+v", a[0].Envelope.Meta)
@@ -230,7 +229,7 @@ func TestOriginalTurn(t *testing.T) {
 			t.Errorf("in turn %d: %+v", turn, m)
 		}
 	}
-	if policy.Again(policy.Again(good(`{}`), 3), 4).Meta.OriginalTurn != 3 {
+	if Again(Again(good(`{}`), 3), 4).Meta.OriginalTurn != 3 {
 		t.Error("given twice, the answer names the second turn")
 	}
 }
@@ -252,7 +251,7 @@ func TestStoredElsewhere(t *testing.T) {
 
 // TestQuestions: one that waits is not asked again, until it is resolved.
 func TestQuestions(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 9}, Confirm: []string{"write"}})
+	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 9}, Confirm: []string{"write"}})
 	if d := b.Decide(calling("w", "", "write", `{}`)); d.Verdict != asks {
 		t.Errorf("a tool that is confirmed by configuration: %+v", d)
 	}
@@ -285,7 +284,7 @@ func TestQuestions(t *testing.T) {
 func TestHowLongAQuestionWaits(t *testing.T) {
 	put := time.Unix(1000, 0)
 	for outcome, ended := range map[Outcome]time.Duration{OutcomeApproved: 7 * time.Second, OutcomeDenied: 2 * time.Second, OutcomeExpired: time.Minute} {
-		c := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 9}})
+		c := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 9}})
 		c.Called(put, Called{Turn: 1, Provider: "p", Tool: "pay", Args: []byte(`{"amount":1}`)})
 		call := c.open[0].id
 		c.Recorded(put, Recorded{Call: call, Token: "tok", Name: "tok", Reference: "ref", ExpiresAt: put.Add(time.Hour)})
@@ -314,7 +313,7 @@ func TestHowLongAQuestionWaits(t *testing.T) {
 
 // TestApprovedTwice: two questions about one deed with a key do it once.
 func TestApprovedTwice(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Confirm: []string{"book"}})
+	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Confirm: []string{"book"}})
 	one := b.Decide(calling("1", "", "book", `{"who":"A"}`)).Prepared
 	b.asked("1", "tok1")
 	two := b.Decide(calling("2", "", "book", `{"who":"A","note":"n"}`)).Prepared
@@ -332,7 +331,7 @@ func TestApprovedTwice(t *testing.T) {
 }
 
 func TestNoTools(t *testing.T) {
-	b := newDesk(nil, policy.Rules{Mode: spec.ModeVoice})
+	b := newDesk(nil, Policy{Mode: spec.ModeVoice})
 	if d := b.Decide(calling("1", "", "time", `{}`)); d.Verdict != answeredNow || d.Envelope.Error.Type != registry.ErrorNotFound {
 		t.Errorf("without tools: %+v", d)
 	}
@@ -340,7 +339,7 @@ func TestNoTools(t *testing.T) {
 
 // TestCallsAreAValue: a copy stays as it was, whatever becomes of the other.
 func TestCallsAreAValue(t *testing.T) {
-	b := newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 50, Retrieval: 50}})
+	b := newDesk(toolbox(), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 50, Retrieval: 50}})
 	for i := range 6 {
 		id := fmt.Sprint("r", i)
 		b.Decide(calling(id, "", "get", `{"id":"`+id+`"}`))
@@ -391,7 +390,7 @@ func show(d desk) string {
 // storedIn says which answers are kept.
 func storedIn(d desk) (out string) {
 	for i := range 6 {
-		_, ok := d.book.Known(policy.HashKey("get", fmt.Sprintf(`{"id":"r%d"}`, i), 1), "get", fmt.Sprintf(`{"id":"r%d"}`, i))
+		_, ok := d.book.Known(HashKey("get", fmt.Sprintf(`{"id":"r%d"}`, i), 1), "get", fmt.Sprintf(`{"id":"r%d"}`, i))
 		out += fmt.Sprint(ok, " ")
 	}
 	return out

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -41,17 +40,17 @@ type decision struct {
 	Into       string
 	Wanted     bool // the model waits for an answer of its own
 	Prepared   *registry.Prepared
-	Keys       policy.Keys
+	Keys       Keys
 	OverBudget bool
 	Budget     json.RawMessage
 }
 
-func newDesk(tools *registry.Snapshot, rules policy.Rules) desk {
+func newDesk(tools *registry.Snapshot, rules Policy) desk {
 	return desk{Calls: New(tools, &Rules{Tools: rules, Prefix: "c"}), names: map[string]string{}}
 }
 
 // voiceDesk is that of a new voice conversation.
-func voiceDesk() desk { return newDesk(toolbox(), policy.Rules{Mode: spec.ModeVoice}) }
+func voiceDesk() desk { return newDesk(toolbox(), Policy{Mode: spec.ModeVoice}) }
 
 // clone is a copy that shares nothing which changes.
 func (d *desk) clone() desk {
@@ -80,7 +79,7 @@ func (d *desk) decided(mine string, do []Action) (out decision) {
 	for _, a := range do {
 		if a, ok := a.(Answer); ok && a.Call == name {
 			out = decision{Verdict: answeredNow, Envelope: a.Envelope, OverBudget: a.OverBudget, Budget: a.line.Budget}
-			out.Keys = policy.Keys{Idempotency: a.line.Key, Business: a.line.Business}
+			out.Keys = Keys{Idempotency: a.line.Key, Business: a.line.Business}
 		}
 	}
 	k := d.find(name)

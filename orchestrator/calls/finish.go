@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
 	"voicegw/protocol"
 	"voicegw/registry"
@@ -68,7 +67,7 @@ func (c *Calls) finish(id string, env registry.Envelope) []Action {
 	env = c.book.Warned(env)
 	do := []Action{c.answer(&k, env, true)}
 	for _, j := range others {
-		do = append(do, c.answer(&j, policy.Again(env, k.turn), false))
+		do = append(do, c.answer(&j, Again(env, k.turn), false))
 	}
 	for _, e := range echoes {
 		again := env
@@ -93,7 +92,7 @@ func (c *Calls) owed(answers []Action) {
 
 // keep stores a successful answer, for the call and for joined calls with keys of their own.
 func (c *Calls) keep(k call, joined []call, env registry.Envelope) {
-	s := policy.Stored{Keys: k.keys, Tool: k.runs, Asked: k.asked, Envelope: env, Turn: k.turn}
+	s := Stored{Keys: k.keys, Tool: k.runs, Asked: k.asked, Envelope: env, Turn: k.turn}
 	c.book.Keep(s)
 	for _, j := range joined {
 		if !c.taken(j.keys.Idempotency) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/registry/toolname"
@@ -40,7 +39,7 @@ func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newDesk(tools.Switching([]registry.SwitchTarget{{ID: "billing"}}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30}})
+	b := newDesk(tools.Switching([]registry.SwitchTarget{{ID: "billing"}}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30}})
 	b.Decide(calling("a", "", "get", `{"id":"1"}`))
 	for tool, args := range map[string]string{"scroll": `{}`, toolname.AgentSwitch: `{"agent":"billing","reason":"It is about a bill.","message":"Ada has a bill."}`} {
 		model := b.clone()
@@ -62,12 +61,12 @@ func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
 // TestNestedCallsAfterASwitch: a tool that runs goes on with the tools of the agent that has called it, and so
 // does one that a person approves later; the tools of the next agent are for the calls of that one.
 func TestNestedCallsAfterASwitch(t *testing.T) {
-	b := newDesk(toolbox().Only([]string{"get", "time", "pay"}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 30}})
-	b.Book().As(policy.Agent{Name: "support"})
+	b := newDesk(toolbox().Only([]string{"get", "time", "pay"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 30}})
+	b.Book().As(Agent{Name: "support"})
 	b.Decide(calling("before", "", "get", `{"id":"1"}`))
 	b.Decide(calling("asked", "", "pay", `{"amount":5}`))
 	b.asked("asked", "token")
-	b.Book().Switch("support", policy.Agent{Name: "billing"}, toolbox().Only([]string{"search"}), policy.Budget{})
+	b.Book().Switch("support", Agent{Name: "billing"}, toolbox().Only([]string{"search"}), Budget{})
 	b.Decide(calling("after", "", "search", `{"query":"x"}`))
 
 	b.Answered("token", true)
@@ -96,10 +95,10 @@ func TestNestedCallsAfterASwitch(t *testing.T) {
 // TestNestedCallsCountAfterASwitch: the turn's budgets go on, so a search by a tool of the agent before counts as
 // one, although the agent that speaks now has no search.
 func TestNestedCallsCountAfterASwitch(t *testing.T) {
-	b := newDesk(toolbox().Only([]string{"get", "search"}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 2}})
-	b.Book().As(policy.Agent{Name: "support"})
+	b := newDesk(toolbox().Only([]string{"get", "search"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 2}})
+	b.Book().As(Agent{Name: "support"})
 	b.Decide(calling("before", "", "get", `{"id":"1"}`))
-	b.Book().Switch("support", policy.Agent{Name: "billing"}, toolbox().Only([]string{"time"}), policy.Budget{})
+	b.Book().Switch("support", Agent{Name: "billing"}, toolbox().Only([]string{"time"}), Budget{})
 	var refused []registry.ErrorType
 	for range 2 {
 		why, _ := nests(t, &b, "before", "search")
@@ -113,11 +112,11 @@ func TestNestedCallsCountAfterASwitch(t *testing.T) {
 // TestApprovedCallCountsAsItsAgents: an approved search of the agent before counts as a search, although the agent
 // that speaks now has none.
 func TestApprovedCallCountsAsItsAgents(t *testing.T) {
-	b := newDesk(toolbox().Only([]string{"search"}), policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30, Retrieval: 5}, Confirm: []string{"search"}})
-	b.Book().As(policy.Agent{Name: "support"})
+	b := newDesk(toolbox().Only([]string{"search"}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30, Retrieval: 5}, Confirm: []string{"search"}})
+	b.Book().As(Agent{Name: "support"})
 	b.Decide(calling("asked", "", "search", `{"query":"x"}`))
 	b.asked("asked", "token")
-	b.Book().Switch("support", policy.Agent{Name: "billing"}, toolbox().Only([]string{"time"}), policy.Budget{})
+	b.Book().Switch("support", Agent{Name: "billing"}, toolbox().Only([]string{"time"}), Budget{})
 	b.Book().BeginTurn()
 	b.Answered("token", true)
 	for _, a := range b.Resolved(time.Time{}, Resolved{Token: "token", Outcome: OutcomeApproved, By: ByClient}) {

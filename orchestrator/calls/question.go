@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"time"
 
+	"voicegw/audit"
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
-
-	"voicegw/audit"
-	"voicegw/orchestrator/policy"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/registry/toolname"
 )
 
 // question is the question of a call in the state waiting or resolving. It is immutable.
@@ -37,7 +36,7 @@ func (q *question) waited(at time.Time) time.Duration {
 func (c *Calls) ask(k call, p *registry.Prepared) []Action {
 	about := c.first(func(o *call) bool { return o.put() && o.runs == k.tool && string(o.args) == string(p.Args()) })
 	if about != nil {
-		return c.decided(k, policy.Again(about.question.told, about.turn))
+		return c.decided(k, Again(about.question.told, about.turn))
 	}
 	var others []string // tools whose questions are being recorded
 	for _, o := range c.open {
@@ -87,13 +86,13 @@ func (c *Calls) Recorded(at time.Time, in Recorded) []Action {
 	case in.Refused != nil:
 		return c.finish(k.id, *in.Refused)
 	case in.Token == "":
-		return c.finish(k.id, policy.NotAsked(k.prepared))
+		return c.finish(k.id, NotAsked(k.prepared))
 	}
 	q, p := *k, k.prepared
 	c.move(&q, waiting)
 	q.written, q.question = nil, &question{
 		token: in.Token, name: in.Name, reference: in.Reference, putAt: at, expiresAt: in.ExpiresAt,
-		told: policy.Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules.Spoken),
+		told: Question(p, in.Token, in.Reference, in.ExpiresAt, c.rules.Spoken),
 	}
 	c.book.Asked(q.runs, in.Name)
 	answers := c.finish(q.id, q.question.told)
@@ -210,7 +209,7 @@ func (c *Calls) Resolved(at time.Time, in Resolved) []Action {
 // Decision is an answer that ran nothing, as the audit records it.
 type Decision struct {
 	At                        time.Time
-	Agent                     policy.Agent
+	Agent                     Agent
 	Tools                     *registry.Snapshot
 	Mode                      spec.Mode
 	Turn                      int
@@ -274,8 +273,8 @@ func (c *Calls) version(tool string) string {
 
 // ApprovedKeys returns the keys of an approved call, from the reference of its question and the
 // tool's business key.
-func ApprovedKeys(reference, business string) policy.Keys {
-	return policy.Keys{Idempotency: "confirmation:" + reference, Business: business}
+func ApprovedKeys(reference, business string) Keys {
+	return Keys{Idempotency: "confirmation:" + reference, Business: business}
 }
 
 // confirmAction takes the model's report that the user has agreed. It counts only for an open
@@ -317,4 +316,30 @@ func OutcomeNotice(tool, reference string, o Outcome) string {
 	default:
 		return prompts.ExpiredNotice(tool, reference)
 	}
+}
+
+// ConfirmAction is the tool with which a model reports that the user has agreed aloud, if the
+// operator allows that.
+const ConfirmAction = toolname.ConfirmAction
+
+// Question returns the answer CONFIRMATION_REQUIRED, which a model gets for a call that a person
+// must approve. spoken means that the user may agree aloud.
+func Question(p *registry.Prepared, token, reference string, expires time.Time, spoken bool) registry.Envelope {
+	tool := p.Tool().ToolID
+	words := toolerror.ApprovalNeeded(tool)
+	if spoken {
+		words = toolerror.ApprovalNeededAloud(tool, ConfirmAction, reference)
+	}
+	e := registry.NewError(registry.ErrorConfirmationRequired, words)
+	e.Details, _ = json.Marshal(map[string]string{"reference": reference}) // only strings: it cannot fail
+	e.ConfirmationRequest = &registry.ConfirmationRequest{
+		Token: token, Tool: tool, Args: p.Args(), Preview: p.Preview(),
+		ExpiresAt: expires.UTC().Format("2006-01-02T15:04:05.000Z"),
+	}
+	return p.Refuse(e)
+}
+
+// NotAsked returns the answer to a call whose question could not be recorded.
+func NotAsked(p *registry.Prepared) registry.Envelope {
+	return p.Refuse(registry.NewError(registry.ErrorTransient, toolerror.CouldNotAskForApproval()))
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -165,7 +164,7 @@ func (l *ledger) step(rng *rand.Rand) {
 func TestRandomCalls(t *testing.T) {
 	for seed := range uint64(600) {
 		rng := rand.New(rand.NewPCG(seed, 4))
-		rules := Rules{Tools: policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 1000, Retrieval: 1000}, Confirm: []string{"book"}, Questions: policy.Questions{PerTool: 50, Total: 100}},
+		rules := Rules{Tools: Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 1000, Retrieval: 1000}, Confirm: []string{"book"}, Questions: Questions{PerTool: 50, Total: 100}},
 			Prefix: "c", Spoken: seed%2 == 0, Live: seed%3 > 0, MaxOpen: 12, MaxQuestions: 3}
 		l := ledger{t: t, calls: New(toolbox(), &rules), ended: map[string]int{}, models: map[string]int{}, begun: map[string]bool{},
 			running: map[string]bool{}, asking: map[string]bool{}, waiting: map[string]bool{}, withdrew: map[string]bool{}}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -17,7 +16,7 @@ import (
 // Memory is what another process must know of a conversation's calls to go on with it. Its JSON form
 // is kept in checkpoints, so its fields are only ever added to. It shares nothing with Calls.
 type Memory struct {
-	// Book is what [policy.Book.Carry] has returned.
+	// Book is what [Book.Carry] has returned.
 	Book json.RawMessage `json:"book,omitempty"`
 	// Open are the calls that were under way, in the order of the model's calls.
 	Open []OpenCall `json:"open,omitempty"`
@@ -34,12 +33,12 @@ func (m Memory) UnderWay(turn int) bool {
 
 // OpenCall is a call of which it is not known yet what came.
 type OpenCall struct {
-	Call     string       `json:"call"`
-	Turn     int          `json:"turn,omitempty"`
-	Tool     string       `json:"tool"`               // that the client was told of
-	Runs     string       `json:"runs,omitempty"`     // that runs; it differs from Tool for ConfirmAction
-	Provider string       `json:"provider,omitempty"` // the provider's id of the call
-	Agent    policy.Agent `json:"agent,omitzero"`     // that has made it
+	Call     string `json:"call"`
+	Turn     int    `json:"turn,omitempty"`
+	Tool     string `json:"tool"`               // that the client was told of
+	Runs     string `json:"runs,omitempty"`     // that runs; it differs from Tool for ConfirmAction
+	Provider string `json:"provider,omitempty"` // the provider's id of the call
+	Agent    Agent  `json:"agent,omitzero"`     // that has made it
 	// Writes means that the tool changes something and may have begun to.
 	Writes    bool            `json:"writes,omitempty"`
 	Args      json.RawMessage `json:"args,omitempty"`
@@ -53,14 +52,14 @@ type OpenCall struct {
 // OpenQuestion is a question that waits for the user.
 type OpenQuestion struct {
 	// Token is the secret that answers the question. It is not part of the JSON.
-	Token     string       `json:"-"`
-	Name      string       `json:"name"`
-	Reference string       `json:"reference"`
-	Call      string       `json:"call"`
-	Turn      int          `json:"turn,omitempty"`
-	Tool      string       `json:"tool"`
-	Runs      string       `json:"runs"`
-	Agent     policy.Agent `json:"agent,omitzero"` // that has asked
+	Token     string `json:"-"`
+	Name      string `json:"name"`
+	Reference string `json:"reference"`
+	Call      string `json:"call"`
+	Turn      int    `json:"turn,omitempty"`
+	Tool      string `json:"tool"`
+	Runs      string `json:"runs"`
+	Agent     Agent  `json:"agent,omitzero"` // that has asked
 	// Tools are those of Agent; nil means those of the present one. They are not part of the JSON.
 	Tools     *registry.Snapshot `json:"-"`
 	Version   string             `json:"version,omitempty"` // of the tool
@@ -147,7 +146,7 @@ func (c *Calls) restored(q OpenQuestion) call {
 	tools := cmp.Or(q.Tools, c.book.Tools())
 	k := call{
 		id: q.Call, by: q.Agent, tools: tools, tool: q.Tool, runs: q.Runs, turn: q.Turn, provider: q.Provider, state: waiting, args: q.Args, version: q.Version,
-		keys:     policy.Keys{Idempotency: q.Key, Business: q.Business},
+		keys:     Keys{Idempotency: q.Key, Business: q.Business},
 		question: &question{token: q.Token, name: q.Name, reference: q.Reference, putAt: q.PutAt, expiresAt: q.ExpiresAt, told: q.Told},
 	}
 	if r := k.question.told.Error; r != nil && r.ConfirmationRequest != nil {
@@ -166,7 +165,7 @@ func (c *Calls) restored(q OpenQuestion) call {
 func (c *Calls) loses(o OpenCall) Action {
 	k := call{
 		id: o.Call, by: o.Agent, tools: c.book.Tools(), tool: o.Tool, runs: o.Runs, turn: o.Turn, provider: o.Provider, state: running, reader: lost, args: o.Args, written: o.Args,
-		keys: policy.Keys{Idempotency: o.Key, Business: o.Business},
+		keys: Keys{Idempotency: o.Key, Business: o.Business},
 	}
 	if o.Reference != "" {
 		k.approval = &Approved{Tool: o.Runs, Reference: o.Reference, By: o.By}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 )
@@ -13,14 +12,14 @@ import (
 // TestQuestionOfAnAgentBefore: another process goes on as the agent that speaks, and runs what a person approves
 // with the tools of the one that has asked. Where nobody knows those any more, nothing is run.
 func TestQuestionOfAnAgentBefore(t *testing.T) {
-	rules := policy.Rules{Mode: spec.ModeVoice, Budget: policy.Budget{Total: 30}}
+	rules := Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30}}
 	support, billing := toolbox().Only([]string{"pay", "time"}), toolbox().Only([]string{"search"})
 	for name, tools := range map[string]*registry.Snapshot{"its tools are known": support, "they are not": nil} {
 		before := newDesk(support, rules)
-		before.Book().As(policy.Agent{Name: "support"})
+		before.Book().As(Agent{Name: "support"})
 		before.Decide(calling("asked", "", "pay", `{"amount":5}`))
 		before.asked("asked", "token")
-		before.Book().Switch("support", policy.Agent{Name: "billing"}, billing, policy.Budget{})
+		before.Book().Switch("support", Agent{Name: "billing"}, billing, Budget{})
 		data, err := json.Marshal(before.Memory())
 		var m Memory
 		if err != nil || json.Unmarshal(data, &m) != nil || len(m.Questions) != 1 || m.Questions[0].Agent.Name != "support" {
@@ -29,7 +28,7 @@ func TestQuestionOfAnAgentBefore(t *testing.T) {
 		m.Questions[0].Token, m.Questions[0].Tools = "token", tools
 
 		b := newDesk(billing, rules)
-		b.Book().As(policy.Agent{Name: "billing"})
+		b.Book().As(Agent{Name: "billing"})
 		b.rules.Prefix = "again_"
 		b.Restore(m, b.rules.Prefix)
 		b.Answered("token", true)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 )
 
@@ -83,7 +83,7 @@ func FuzzDeed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, session1, user1, call1, key1, session2, user2, call2, key2 string) {
 		name := func(session, user, call, key string) string {
 			j := j
-			j.Keys = policy.Keys{Idempotency: call, Business: key}
+			j.Keys = calls.Keys{Idempotency: call, Business: key}
 			return deed(j, registry.Session{ID: session, UserID: user})
 		}
 		for _, s := range []string{session1, user1, call1, key1, session2, user2, call2, key2} {

@@ -11,7 +11,6 @@ import (
 
 	"voicegw/internal/model/modeltest"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
@@ -19,7 +18,7 @@ import (
 )
 
 // The model of deeds: one deed that conversations ask for, with or without an approval,
-// while gateways are killed at any step and a disk loses records. policy.Book, found, record
+// while gateways are killed at any step and a disk loses records. calls.Book, found, record
 // and deed decide in it as they do in a gateway; docs/models.md says what is left out.
 
 // deedState is the whole state.
@@ -228,7 +227,7 @@ func (m *deedModel) learn(t *testing.T) {
 	ledger := &asksLedger{}
 	e := New(Options{Ledger: ledger})
 	defer e.Close()
-	j := calls.Run{Call: "c0", Turn: 1, Prepared: p, Keys: policy.Keys{Business: p.BusinessKey()}}
+	j := calls.Run{Call: "c0", Turn: 1, Prepared: p, Keys: calls.Keys{Business: p.BusinessKey()}}
 	for _, o := range []deedOutcome{did, didNot, didInPart} {
 		ledger.asked = leaves
 		e.record(store.Entry{}, o.envelope(), j, registry.Session{})
@@ -318,7 +317,7 @@ func (m *deedModel) ask(told [deedHistory]deedOp) deedBook {
 	if said, known := m.books[told]; known {
 		return said
 	}
-	book := calls.New(m.tools, &calls.Rules{Tools: policy.Rules{Mode: spec.ModeVoice}, Prefix: "c"})
+	book := calls.New(m.tools, &calls.Rules{Tools: calls.Policy{Mode: spec.ModeVoice}, Prefix: "c"})
 	var said deedBook
 	var approved calls.Approved
 	for _, op := range told {

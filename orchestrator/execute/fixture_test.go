@@ -12,7 +12,6 @@ import (
 
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -178,7 +177,7 @@ func (f *fixture) jobIn(mode spec.Mode, id, tool, raw string) calls.Run {
 	if refused != nil {
 		f.t.Fatalf("%s", refused.Encode())
 	}
-	return calls.Run{Call: id, Turn: 1, Prepared: p, Keys: policy.Keys{Idempotency: "provider:" + id, Business: p.BusinessKey()}}
+	return calls.Run{Call: id, Turn: 1, Prepared: p, Keys: calls.Keys{Idempotency: "provider:" + id, Business: p.BusinessKey()}}
 }
 
 // answer returns the answer of a call of a session, if it has finished.

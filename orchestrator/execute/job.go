@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
@@ -79,7 +78,7 @@ func (e *Executor) begunJob(ctx context.Context, env registry.Envelope, deed str
 		env.Data, _ = json.Marshal(jobAnswer{Job: is.ID, State: "started", Message: job.Told}) // texts alone: it cannot fail
 	case err == nil:
 		env.Meta.Job = is.ID
-		return jobNow(policy.Again(env, is.Turn), is)
+		return jobNow(calls.Again(env, is.Turn), is)
 	case errors.Is(err, store.ErrFull):
 		env.Fail(registry.NewError(registry.ErrorRateLimit, toolerror.TooManyJobs(tool.Job.Name)))
 	default:

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -110,7 +110,7 @@ func TestRepeatedJobCall(t *testing.T) {
 				}
 				tt.change(&jobs.jobs[0])
 				jobs.away = tt.away
-				kept := policy.Again(first, 1)
+				kept := calls.Again(first, 1)
 				repeat := f.job("c3", "pay", `{}`) // a tool that would need an approval
 				repeat.Repeats = &kept
 				for way, env := range map[string]registry.Envelope{

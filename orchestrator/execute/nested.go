@@ -14,7 +14,6 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/policy"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
@@ -25,7 +24,7 @@ import (
 type permit func(ctx context.Context, in calls.Nested) calls.Permit
 
 // nest is where one call stands among the calls that one call of a model has led to.
-type nest struct {
+type callPath struct {
 	// Fixed.
 	permit permit
 	wait   *sync.WaitGroup // of the conversation
@@ -37,19 +36,19 @@ type nest struct {
 }
 
 // outermost is the place of a call of a model.
-func outermost(j calls.Run, p permit, wait *sync.WaitGroup) *nest {
-	return &nest{permit: p, wait: wait, root: j.Call, chain: []string{j.Prepared.Tool().ToolID}, count: new(atomic.Int64)}
+func outermost(j calls.Run, p permit, wait *sync.WaitGroup) *callPath {
+	return &callPath{permit: p, wait: wait, root: j.Call, chain: []string{j.Prepared.Tool().ToolID}, count: new(atomic.Int64)}
 }
 
 // within returns the place of a call of the tool that is made by the call at n.
-func (n *nest) within(tool string) *nest {
-	return &nest{permit: n.permit, wait: n.wait, root: n.root, chain: append(slices.Clip(n.chain), tool), count: n.count}
+func (n *callPath) within(tool string) *callPath {
+	return &callPath{permit: n.permit, wait: n.wait, root: n.root, chain: append(slices.Clip(n.chain), tool), count: n.count}
 }
 
-// company is what the handler of a call gets beside its arguments.
-type company struct {
+// callEnv is what the handler of a call gets beside its arguments.
+type callEnv struct {
 	e       *Executor
-	nest    *nest
+	path    *callPath
 	run     calls.Run
 	session registry.Session
 	c       *Conversation
@@ -57,18 +56,9 @@ type company struct {
 	caps    []any // beside is among them
 }
 
-// attempt runs the handler once. The calls that it makes end with it: a handler that was left behind
-// makes no more, also while the call is repeated.
-func (w *company) attempt(ctx context.Context, p *registry.Prepared, s registry.Session) registry.Envelope {
-	t, parts := &toolbox{company: w}, &stream{b: w.beside}
-	defer t.end()
-	defer parts.end()
-	return p.Run(ctx, s, append([]any{t, parts}, w.caps...)...)
-}
-
 // owns says in the answer to a failed call that the calls of its tool have written.
-func (w *company) owns(env *registry.Envelope) {
-	if w.nest.wrote.Load() && !env.OK {
+func (w *callEnv) owns(env *registry.Envelope) {
+	if w.path.wrote.Load() && !env.OK {
 		env.Error.PartialSideEffects = true
 	}
 }
@@ -76,7 +66,7 @@ func (w *company) owns(env *registry.Envelope) {
 // toolbox is the registry.Tools of one attempt at a call. It may be used concurrently, also by a handler
 // that was left behind.
 type toolbox struct {
-	*company
+	*callEnv
 
 	mu      sync.Mutex // guards the following fields
 	over    bool
@@ -98,12 +88,12 @@ func (t *toolbox) Call(ctx context.Context, tool string, args any) registry.Enve
 		return t.refuse(tool, registry.ErrorPermanent, toolerror.NoNestedCalls(tool))
 	}
 	defer end()
-	number := t.nest.count.Add(1)
-	j := calls.Run{Call: fmt.Sprintf("%s.%d", t.nest.root, number), Turn: t.run.Turn, Reference: t.run.Reference}
+	number := t.path.count.Add(1)
+	j := calls.Run{Call: fmt.Sprintf("%s.%d", t.path.root, number), Turn: t.run.Turn, Reference: t.run.Reference}
 	raw, err := argsOf(args)
 	var env registry.Envelope
 	var budget json.RawMessage
-	switch chain := t.nest.chain; {
+	switch chain := t.path.chain; {
 	case number > registry.MaxNested:
 		env = t.refuse(tool, registry.ErrorPermanent, toolerror.TooManyNested(tool, registry.MaxNested))
 	case len(chain) >= registry.MaxDepth:
@@ -140,7 +130,7 @@ func argsOf(args any) (json.RawMessage, error) {
 // permitted asks whether a call may run, and runs it.
 func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw json.RawMessage) (registry.Envelope, json.RawMessage) {
 	caller := t.run.Prepared.Tool()
-	p := t.nest.permit(ctx, calls.Nested{Call: t.nest.root, Caller: caller.ToolID, ID: j.Call, Tool: tool, Args: raw})
+	p := t.path.permit(ctx, calls.Nested{Call: t.path.root, Caller: caller.ToolID, ID: j.Call, Tool: tool, Args: raw})
 	if p.Refused != nil {
 		return *p.Refused, p.Budget
 	}
@@ -152,10 +142,10 @@ func (t *toolbox) permitted(ctx context.Context, j *calls.Run, tool string, raw 
 	t.names(j)
 	s := t.session
 	s.Call, s.Now = j.Call, time.Now().UTC()
-	at := t.nest.within(tool)
+	at := t.path.within(tool)
 	env, _ := t.e.run(ctx, *j, s, t.c, at)
 	if at.wrote.Load() || writes && (env.OK || env.Error.PartialSideEffects) {
-		t.nest.wrote.Store(true)
+		t.path.wrote.Store(true)
 	}
 	return env, p.Budget
 }
@@ -172,7 +162,7 @@ func (t *toolbox) names(j *calls.Run) {
 	t.made[what]++
 	what += " " + strconv.Itoa(t.made[what])
 	t.mu.Unlock()
-	j.Keys = policy.Keys{Idempotency: t.run.Keys.Idempotency + " > " + what, Business: j.Prepared.BusinessKey()}
+	j.Keys = calls.Keys{Idempotency: t.run.Keys.Idempotency + " > " + what, Business: j.Prepared.BusinessKey()}
 	j.Message = deed(t.run, t.session) + " > " + what
 }
 
@@ -192,14 +182,14 @@ func (t *toolbox) inside(ctx context.Context, tool string) (inside context.Conte
 	n := t.begun
 	t.cancels[n] = cancel
 	leave, _ := t.e.enter(t.session.ID, tool) // the calling call has entered
-	t.nest.wait.Add(1)
+	t.path.wait.Add(1)
 	return ctx, func() {
 		cancel()
 		t.mu.Lock()
 		delete(t.cancels, n)
 		t.mu.Unlock()
 		leave()
-		t.nest.wait.Done()
+		t.path.wait.Done()
 	}, false
 }
 

@@ -14,7 +14,6 @@ import (
 	"voicegw/audit"
 	"voicegw/orchestrator/calls"
 	"voicegw/orchestrator/execute/executetest"
-	"voicegw/orchestrator/policy"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
@@ -53,7 +52,7 @@ func nested(t *testing.T, test func(t *testing.T, n *nesting)) {
 		n.e = New(Options{Ledger: n.ledger, Confirmations: &executetest.Confirmations{}, Logger: (&lines{}).logger()})
 		t.Cleanup(n.e.Close)
 		n.load(entries()...)
-		n.rules = calls.Rules{Prefix: "c", Tools: policy.Rules{Mode: spec.ModeText, Budget: policy.Budget{Total: 30, Retrieval: 30, TopK: 5, ToolTime: -1}, Confirm: []string{"book"}}}
+		n.rules = calls.Rules{Prefix: "c", Tools: calls.Policy{Mode: spec.ModeText, Budget: calls.Budget{Total: 30, Retrieval: 30, TopK: 5, ToolTime: -1}, Confirm: []string{"book"}}}
 		n.begin("s1")
 		test(t, n)
 	})

@@ -12,7 +12,6 @@ import (
 	"voicegw/prompts"
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
-	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -43,60 +42,6 @@ func deed(j calls.Run, session registry.Session) string {
 func handlerKey(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return "vg-" + hex.EncodeToString(sum[:16])
-}
-
-// run runs a call, and returns its answer and when its handler began. A call that writes is
-// first entered in the ledger, and does not run if the deed was done before or may have been, nor if
-// another process would not recognise it, nor while the conversation is not surely this process's,
-// which is asked last: a process that was stopped meanwhile may have lost it to another one.
-func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation, at *nest) (env registry.Envelope, begunAt time.Time) {
-	p := j.Prepared
-	if j.Repeats != nil {
-		return e.repeated(ctx, *j.Repeats), time.Time{}
-	}
-	b, caps, end := besides(j, session, c)
-	defer end()
-	with := &company{e: e, nest: at, run: j, session: session, c: c, beside: b, caps: caps}
-	if p.Tool().SideEffects != spec.SideEffectsWrites {
-		env, begunAt = e.rated(ctx, p, session, with)
-		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
-	}
-	if e.opts.Ledger == nil {
-		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
-	}
-	if err := context.Cause(ctx); err != nil {
-		return e.try(ctx, p, session, with) // it answers that the call has not begun
-	}
-	if !c.sure() {
-		return e.unsure(j, session), time.Time{}
-	}
-	name := deed(j, session)
-	entry, fresh, err := e.reserve(ctx, store.Reservation{
-		Key: name, Tool: p.Tool().ToolID, Session: session.ID, Call: j.Call, Turn: j.Turn,
-		Lease: time.Duration(p.Tool().TimeoutMS)*time.Millisecond + leaseMargin,
-	})
-	switch {
-	case err != nil:
-		return e.unrecorded(j, session, "ledger", err), time.Time{}
-	case !fresh:
-		return e.found(ctx, entry, j), time.Time{}
-	}
-	if err := c.remember(ctx); err != nil {
-		env = e.unrecorded(j, session, "checkpoint", err)
-		e.record(entry, env, j, session)
-		return env, time.Time{}
-	}
-	if !c.sure() {
-		env = e.unsure(j, session)
-		e.record(entry, env, j, session)
-		return env, time.Time{}
-	}
-	p.SetIdempotencyKey(handlerKey(name))
-	env, begunAt = e.rated(ctx, p, session, with)
-	with.owns(&env)
-	env = e.begunJob(ctx, env, name, j, session, c)
-	e.record(entry, env, j, session)
-	return env, begunAt
 }
 
 // unrecorded refuses a call that nobody would know of later.

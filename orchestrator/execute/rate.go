@@ -2,7 +2,6 @@ package execute
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"math"
 	"time"
@@ -63,28 +62,6 @@ func (e *Executor) unavailable(p *registry.Prepared, s registry.Session) *regist
 		e.opts.Logger.Info("a tool is not available and was not run", "tool", p.Tool().ToolID, "session_id", s.ID, "details", string(env.Error.Details))
 	}
 	return env
-}
-
-// rated is try for a call whose tool is available, and that counts against its rate limit. A call that turns out not to begin,
-// because the tool's check refuses it or nobody waits for it any more, does not count.
-func (e *Executor) rated(ctx context.Context, p *registry.Prepared, s registry.Session, with *company) (env registry.Envelope, begunAt time.Time) {
-	if env := e.unavailable(p, s); env != nil {
-		return *env, time.Time{}
-	}
-	limit := p.Tool().RateLimit
-	if limit == nil {
-		return e.try(ctx, p, s, with)
-	}
-	key := rateKeyOf(p.Tool(), s)
-	at, wait := e.rates.Begin(key, limit.Calls, limit.Within())
-	if wait > 0 {
-		return e.rateLimited(p, s, *limit, wait), time.Time{}
-	}
-	env, begunAt = e.try(ctx, p, s, with)
-	if env.Unbegun {
-		e.rates.Undo(key, at)
-	}
-	return env, begunAt
 }
 
 // rateLimited refuses a call that may be made again after wait.

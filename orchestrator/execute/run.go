@@ -6,8 +6,10 @@ import (
 
 	"voicegw/internal/traceparent"
 	"voicegw/orchestrator/calls"
+	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/store"
 )
 
 // wasApproved reports whether a person has approved the call: such a call runs even if the
@@ -66,13 +68,90 @@ func (c *Runner) session(turn int, call string) registry.Session {
 	return s
 }
 
-// try runs a call and, in text mode, repeats it once if that may help and can do no harm. A call
-// that may have changed something is not repeated: the first run may still be in progress.
-func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, with *company) (env registry.Envelope, begunAt time.Time) {
+// run runs a call, and returns its answer and when its handler began. A call that writes is
+// first entered in the ledger, and does not run if the deed was done before or may have been, nor if
+// another process would not recognise it, nor while the conversation is not surely this process's,
+// which is asked last: a process that was stopped meanwhile may have lost it to another one.
+func (e *Executor) run(ctx context.Context, j calls.Run, session registry.Session, c *Conversation, at *callPath) (env registry.Envelope, begunAt time.Time) {
+	p := j.Prepared
+	if j.Repeats != nil {
+		return e.repeated(ctx, *j.Repeats), time.Time{}
+	}
+	b, caps, end := besides(j, session, c)
+	defer end()
+	with := &callEnv{e: e, path: at, run: j, session: session, c: c, beside: b, caps: caps}
+	if p.Tool().SideEffects != spec.SideEffectsWrites {
+		env, begunAt = e.try(ctx, p, session, with)
+		return e.begunJob(ctx, env, deed(j, session), j, session, c), begunAt
+	}
+	if e.opts.Ledger == nil {
+		return p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NoLedger())), time.Time{}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return e.try(ctx, p, session, with) // it answers that the call has not begun
+	}
+	if !c.sure() {
+		return e.unsure(j, session), time.Time{}
+	}
+	name := deed(j, session)
+	entry, fresh, err := e.reserve(ctx, store.Reservation{
+		Key: name, Tool: p.Tool().ToolID, Session: session.ID, Call: j.Call, Turn: j.Turn,
+		Lease: time.Duration(p.Tool().TimeoutMS)*time.Millisecond + leaseMargin,
+	})
+	switch {
+	case err != nil:
+		return e.unrecorded(j, session, "ledger", err), time.Time{}
+	case !fresh:
+		return e.found(ctx, entry, j), time.Time{}
+	}
+	if err := c.remember(ctx); err != nil {
+		env = e.unrecorded(j, session, "checkpoint", err)
+		e.record(entry, env, j, session)
+		return env, time.Time{}
+	}
+	if !c.sure() {
+		env = e.unsure(j, session)
+		e.record(entry, env, j, session)
+		return env, time.Time{}
+	}
+	p.SetIdempotencyKey(handlerKey(name))
+	env, begunAt = e.try(ctx, p, session, with)
+	with.owns(&env)
+	env = e.begunJob(ctx, env, name, j, session, c)
+	e.record(entry, env, j, session)
+	return env, begunAt
+}
+
+// try runs a call whose tool is available and within its rate limit. A call that does not begin, because the tool's check
+// refuses it or it was cancelled, does not count against the limit. In text mode a call that cannot have changed anything
+// runs once more after a transient error.
+func (e *Executor) try(ctx context.Context, p *registry.Prepared, session registry.Session, with *callEnv) (env registry.Envelope, begunAt time.Time) {
+	if env := e.unavailable(p, session); env != nil {
+		return *env, time.Time{}
+	}
+	if limit := p.Tool().RateLimit; limit != nil {
+		key := rateKeyOf(p.Tool(), session)
+		at, wait := e.rates.Begin(key, limit.Calls, limit.Within())
+		if wait > 0 {
+			return e.rateLimited(p, session, *limit, wait), time.Time{}
+		}
+		defer func() {
+			if env.Unbegun {
+				e.rates.Undo(key, at)
+			}
+		}()
+	}
 	if ctx.Err() == nil { // otherwise the call does not begin
 		begunAt = time.Now()
 	}
-	env = with.attempt(ctx, p, session)
+	// The nested calls of a run end with it, also if its handler was left behind.
+	once := func() registry.Envelope {
+		tools, parts := &toolbox{callEnv: with}, &stream{b: with.beside}
+		defer tools.end()
+		defer parts.end()
+		return p.Run(ctx, session, append([]any{tools, parts}, with.caps...)...)
+	}
+	env = once()
 	if p.Mode() != spec.ModeText || env.OK || !p.Tool().Idempotent ||
 		env.Error.Type != registry.ErrorTransient || !env.Error.Retryable || env.Error.PartialSideEffects {
 		return env, begunAt
@@ -84,7 +163,7 @@ func (e *Executor) try(ctx context.Context, p *registry.Prepared, session regist
 	}
 	e.opts.Logger.Info("tool call repeated", "tool", p.Tool().ToolID, "session_id", session.ID, "error_type", string(env.Error.Type))
 	first, unbegun := env.Meta.DurationMS, env.Unbegun
-	env = with.attempt(ctx, p, session)
+	env = once()
 	env.Meta.DurationMS += first
 	env.Unbegun = env.Unbegun && unbegun
 	return env, begunAt

@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"voicegw/orchestrator/policy"
+	"voicegw/orchestrator/calls"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -53,10 +53,10 @@ type Player interface {
 }
 
 // Rules returns the rules of every conversation here, for a mode.
-func Rules(mode spec.Mode) policy.Rules {
-	return policy.Rules{
-		Mode: mode, Budget: policy.Budget{Retrieval: 2, Total: 6, TopK: 3, ToolTime: -1}, Confirm: []string{"write"},
-		Questions: policy.Questions{PerTool: 2, Total: 3},
+func Rules(mode spec.Mode) calls.Policy {
+	return calls.Policy{
+		Mode: mode, Budget: calls.Budget{Retrieval: 2, Total: 6, TopK: 3, ToolTime: -1}, Confirm: []string{"write"},
+		Questions: calls.Questions{PerTool: 2, Total: 3},
 	}
 }
 

@@ -1,4 +1,4 @@
-package policy
+package calls
 
 import (
 	"encoding/json"
@@ -28,7 +28,7 @@ func kept(b Book) (keys []string) {
 
 // TestHundredAnswers: the oldest of more answers than that is forgotten.
 func TestHundredAnswers(t *testing.T) {
-	b := NewBook(nil, &Rules{Mode: spec.ModeVoice})
+	b := NewBook(nil, &Policy{Mode: spec.ModeVoice})
 	for i := range maxAnswers + 1 {
 		keep(&b, fmt.Sprint(i), 4)
 	}
@@ -38,7 +38,7 @@ func TestHundredAnswers(t *testing.T) {
 }
 
 func TestAnswersAreBoundedInBytes(t *testing.T) {
-	b := NewBook(nil, &Rules{Mode: spec.ModeVoice})
+	b := NewBook(nil, &Policy{Mode: spec.ModeVoice})
 	for _, key := range []string{"a", "b", "c", "d"} {
 		keep(&b, key, maxAnswerBytes/4)
 	}
@@ -57,7 +57,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 
 // TestNothingBadIsKept: neither failures, nor what was stored elsewhere.
 func TestNothingBadIsKept(t *testing.T) {
-	b := NewBook(nil, &Rules{Mode: spec.ModeVoice})
+	b := NewBook(nil, &Policy{Mode: spec.ModeVoice})
 	b.Keep(Stored{Envelope: registry.Envelope{Error: &registry.Error{}}})
 	b.Keep(Stored{Envelope: registry.Envelope{OK: true, Meta: registry.Meta{CacheHit: true}}})
 	if len(b.stored) != 0 {
@@ -66,7 +66,7 @@ func TestNothingBadIsKept(t *testing.T) {
 }
 
 func TestRefuseWithoutTools(t *testing.T) {
-	b := NewBook(nil, &Rules{Mode: spec.ModeVoice})
+	b := NewBook(nil, &Policy{Mode: spec.ModeVoice})
 	e := &registry.Error{Type: registry.ErrorRateLimit}
 	if env := b.Refuse("time", e); env.Error != e || env.Meta.Tool != "time" {
 		t.Errorf("refused: %+v", env)

@@ -1,4 +1,4 @@
-package policy
+package calls
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestBudgetOfAMode(t *testing.T) {
 		{"some fields", spec.ModeVoice, Budget{Total: 7, ToolTime: -1}, Budget{Retrieval: 2, Total: 7, TopK: 3, ToolTime: -1}},
 		{"all fields", spec.ModeText, Budget{1, 2, 3, time.Second}, Budget{1, 2, 3, time.Second}},
 	} {
-		b := NewBook(nil, &Rules{Mode: c.mode, Budget: c.own})
+		b := NewBook(nil, &Policy{Mode: c.mode, Budget: c.own})
 		if b.Budget() != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, b.Budget(), c.want)
 		}

@@ -1,8 +1,12 @@
-package policy
+package calls
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"voicegw/prompts/toolerror"
@@ -39,7 +43,7 @@ const (
 // successful answers, and the questions that nobody has approved. It is a value: changing one
 // copy does not change another. It is not safe for concurrent use.
 type Book struct {
-	rules *Rules // fixed after NewBook
+	rules *Policy // fixed after NewBook
 	// agent is the present one, and tools are its tools; nil if it has none.
 	agent Agent
 	tools *registry.Snapshot
@@ -57,7 +61,7 @@ type Book struct {
 
 // NewBook returns the Book of a conversation with these tools; tools is nil if it has none.
 // The rules, which many conversations may share, must not change any more.
-func NewBook(tools *registry.Snapshot, rules *Rules) Book { return Book{tools: tools, rules: rules} }
+func NewBook(tools *registry.Snapshot, rules *Policy) Book { return Book{tools: tools, rules: rules} }
 
 // Agent is an agent in whose name calls are made. The zero Agent is one that nobody has named.
 type Agent struct {
@@ -266,4 +270,36 @@ func Again(env registry.Envelope, turn int) registry.Envelope {
 	}
 	env.Meta.Budget = nil
 	return env
+}
+
+// minProviderID is the minimum length of a provider's id that counts as unique, less one.
+const minProviderID = 8
+
+// ProviderKey returns the idempotency key made from a provider's id; empty if the id is not
+// reliably unique.
+func ProviderKey(id string) string {
+	if !trusted(id) {
+		return ""
+	}
+	return "provider:" + id
+}
+
+// HashKey returns the idempotency key made from what a call asks for in its turn: asked is its
+// arguments in canonical form.
+func HashKey(tool, asked string, turn int) string {
+	n := strconv.Itoa(turn)
+	sum := sha256.Sum256([]byte(tool + asked + n))
+	return "hash:" + n + ":" + hex.EncodeToString(sum[:])[:16]
+}
+
+// trusted reports whether a provider's id reliably identifies one call.
+func trusted(id string) bool {
+	if len(id) <= minProviderID {
+		return false
+	}
+	name := strings.ToLower(id)
+	for _, prefix := range []string{"call_", "call-", "fc_"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	return !strings.HasPrefix(name, "tmp") && !strings.HasPrefix(name, "temp")
 }

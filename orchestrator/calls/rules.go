@@ -1,4 +1,4 @@
-package policy
+package calls
 
 import (
 	"cmp"
@@ -39,8 +39,8 @@ func (b Budget) Or(c Budget) Budget {
 	}
 }
 
-// Rules are the operator's decisions for one conversation.
-type Rules struct {
+// Policy are the operator's decisions for one conversation.
+type Policy struct {
 	Mode   spec.Mode
 	Budget Budget
 	// Confirm lists tools that need a confirmation although their spec does not say so.
