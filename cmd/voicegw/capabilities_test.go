@@ -138,7 +138,7 @@ func TestBlockedUsers(t *testing.T) {
 }
 
 // TestTheBuildKnowsWhatIsProvided: what the build lets Needs name is what the program
-// provides, in each mode, no more and no less, and docs/tools.md names it.
+// provides, in each mode, no more and no less, and docs/tools-reference.md names it.
 func TestTheBuildKnowsWhatIsProvided(t *testing.T) {
 	caps, err := openCapabilities(t.Context(), config.Default(), t.TempDir(), store.Options{Memory: true}, quiet)
 	if err != nil {
@@ -146,7 +146,7 @@ func TestTheBuildKnowsWhatIsProvided(t *testing.T) {
 	}
 	defer caps.close()
 	options := caps.registryOptions(false)
-	page, err := os.ReadFile("../../docs/tools.md")
+	page, err := os.ReadFile("../../docs/tools-reference.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestTheBuildKnowsWhatIsProvided(t *testing.T) {
 		}
 		for _, need := range types {
 			if !strings.Contains(string(page), "`"+need.String()+"`") {
-				t.Errorf("docs/tools.md does not name %s", need)
+				t.Errorf("docs/tools-reference.md does not name %s", need)
 			}
 			if !slices.ContainsFunc(have, func(t reflect.Type) bool { return t.AssignableTo(need) }) {
 				t.Errorf("%s: %s is promised by the build and provided by nobody", mode, need)

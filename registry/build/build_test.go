@@ -379,7 +379,7 @@ func TestReports(t *testing.T) {
 	if err := errors.Join(report.WriteFindings(&text), report.WriteJSON(&asJSON)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(text.String(), "tools/alpha/schema.json:3: /version: ") || !strings.HasSuffix(text.String(), "\n    docs/tools.md#version\n") {
+	if !strings.HasPrefix(text.String(), "tools/alpha/schema.json:3: /version: ") || !strings.HasSuffix(text.String(), "\n    docs/tools-reference.md#version\n") {
 		t.Errorf("as text:\n%s", text.String())
 	}
 	var back Report

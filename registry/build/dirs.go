@@ -36,7 +36,7 @@ func NextSteps(name string, category spec.Category, files []string) string {
 		args = `{"text": "tea"}`
 	}
 	id := strings.ReplaceAll(name, "-", "_")
-	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '%s'\n%s tells more.\n", id, args, Docs)
+	fmt.Fprintf(&b, "\nNow fill them in, and then:\n  make tools\n  ./bin/voicegw tools call %s '%s'\nSee %s.\n", id, args, Tutorial)
 	return b.String()
 }
 

@@ -4,7 +4,7 @@
 //
 // A tool is a directory tools/<dash-name>/ with schema.json, guide.md and
 // handler.go. [Build] reads all of them and reports everything that is wrong at once
-// as [Finding] values with file, line, JSON path and a link into docs/tools.md. Only if
+// as [Finding] values with file, line, JSON path and a link into docs/tools-reference.md. Only if
 // nothing is wrong it writes three kinds of files: the registry, an Args struct for
 // each tool (zz_args.go), and the table of handlers (tools/zz_tools.go). [New]
 // writes a tool to start from.

@@ -13,59 +13,99 @@ import (
 	"testing"
 )
 
-var (
-	// A paragraph before a block says which file it is, or into which schema.json it goes.
-	docFile   = regexp.MustCompile(`^\*\*(tools/[a-z-]+/[a-z_]+\.(?:go|json|md))\*\*:$`)
-	docMember = regexp.MustCompile(`^In \*\*(tools/[a-z-]+/schema\.json)\*\*:$`)
-)
+// docFile is the paragraph before a block of the tutorial: the file that the block is.
+var docFile = regexp.MustCompile(`^\*\*(tools/[a-z-]+/[a-z_]+\.(?:go|json|md))\*\*:$`)
 
-// docFiles returns the files of tools that the page shows, by their paths. Each block of Go is one.
-func docFiles(t *testing.T, page string) map[string]string {
+const recipes = "docs/tools-recipes.md"
+
+// pageBlock is a fenced block of a page.
+type pageBlock struct{ before, info, text string }
+
+// blocksOf returns the fenced blocks of a page, each with the line before it.
+func blocksOf(t *testing.T, page string) []pageBlock {
 	t.Helper()
-	files := map[string]string{}
+	data, err := os.ReadFile("../../" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []pageBlock
 	var before, fence, info string
-	var block strings.Builder
-	for line := range strings.Lines(page) {
-		text := strings.TrimRight(line, "\n")
+	var text strings.Builder
+	for line := range strings.Lines(string(data)) {
+		trimmed := strings.TrimRight(line, "\n")
 		switch {
 		case fence == "":
-			if fence, info = opensFence(text); fence == "" && strings.TrimSpace(text) != "" {
-				before = text
+			if fence, info = opensFence(trimmed); fence == "" && strings.TrimSpace(trimmed) != "" {
+				before = trimmed
 			}
-			block.Reset()
-			continue
-		case !closesFence(text, fence):
-			block.WriteString(line)
-			continue
+			text.Reset()
+		case closesFence(trimmed, fence):
+			blocks = append(blocks, pageBlock{before, info, text.String()})
+			fence, before = "", ""
+		default:
+			text.WriteString(line)
 		}
-		fence = ""
-		file, member := docFile.FindStringSubmatch(before), docMember.FindStringSubmatch(before)
-		switch {
-		case file != nil:
-			files[file[1]] += block.String()
-		case member != nil:
-			whole, closed := strings.CutSuffix(strings.TrimSpace(files[member[1]]), "}")
-			if !closed {
-				t.Fatalf("%s: %s stands before the file that it belongs to", Docs, before)
-			}
-			files[member[1]] = strings.TrimSpace(whole) + ",\n" + block.String() + "}\n"
-		case info == "go":
-			t.Errorf("%s: nothing says of which file this is, so that nobody compiles it:\n%s", Docs, block.String())
+	}
+	return blocks
+}
+
+// docFiles returns the files of the tutorial's tool and of the recipes' tools, by their paths.
+func docFiles(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, b := range blocksOf(t, Tutorial) {
+		if file := docFile.FindStringSubmatch(b.before); file != nil {
+			files[file[1]] = b.text
+		} else if b.info == "go" {
+			t.Errorf("%s: no line names the file of this block, so no test compiles it:\n%s", Tutorial, b.text)
 		}
-		before = ""
+	}
+	paths, err := filepath.Glob("testdata/tools/*/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := filepath.Rel("testdata", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.ToSlash(name)] = string(data)
 	}
 	return files
 }
 
-// TestDocsTools builds the tools of the page and runs their tests, and calls each by a registry. They stand
-// beside the tools of the project only for the go command.
+// TestRecipesQuoteTheTools: each block of Go or JSON in the recipes is a part of a file that TestDocsTools builds.
+func TestRecipesQuoteTheTools(t *testing.T) {
+	files := docFiles(t)
+	seen := 0
+	for _, b := range blocksOf(t, recipes) {
+		if b.info != "go" && b.info != "json" {
+			continue
+		}
+		seen++
+		quote := strings.Join(strings.Fields(b.text), " ")
+		found := false
+		for _, text := range files {
+			found = found || strings.Contains(strings.Join(strings.Fields(text), " "), quote)
+		}
+		if !found {
+			t.Errorf("%s: no file in testdata/tools contains:\n%s", recipes, b.text)
+		}
+	}
+	if seen < 10 {
+		t.Errorf("%s has only %d blocks of code; has its form changed?", recipes, seen)
+	}
+}
+
+// TestDocsTools builds the tools of the tutorial and the recipes, runs their tests, and calls each by a registry. They
+// are in tools/ only for the go command.
 func TestDocsTools(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles tools and runs their tests")
-	}
-	page, err := os.ReadFile("../../" + Docs)
-	if err != nil {
-		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -81,10 +121,10 @@ func TestDocsTools(t *testing.T) {
 	}
 	write("go.mod", "module voicegw\n")
 	names := map[string]bool{}
-	for name, text := range docFiles(t, string(page)) {
+	for name, text := range docFiles(t) {
 		if strings.HasSuffix(name, ".go") {
 			if good, err := format.Source([]byte(text)); err != nil || string(good) != text {
-				t.Errorf("%s: %s is not as gofmt writes it: %v", Docs, name, err)
+				t.Errorf("%s is not as gofmt writes it: %v", name, err)
 			}
 		}
 		write(name, text)
@@ -139,8 +179,8 @@ func runDocsTools(t *testing.T, dir string, write func(name, text string) string
 	}
 	command("go", args...)
 	tests, err := filepath.Glob(filepath.Join(dir, "bin", "*.test"))
-	if err != nil || len(tests) != 4 {
-		t.Fatalf("the tests %v, want those of three tools and of the calls: %v", tests, err)
+	if err != nil || len(tests) != 5 {
+		t.Fatalf("the tests %v, want those of four tools and of the calls: %v", tests, err)
 	}
 	for _, test := range tests {
 		command(test)

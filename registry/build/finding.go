@@ -21,8 +21,11 @@ const (
 	SeverityWarning Severity = "warning"
 )
 
-// Docs is the page that findings link to, relative to the project.
-const Docs = "docs/tools.md"
+// Docs is the page that findings link to, and Tutorial the one that a new author reads first, relative to the project.
+const (
+	Docs     = "docs/tools-reference.md"
+	Tutorial = "docs/tools.md"
+)
 
 // Finding is one error in a tool, or one point that its author should reconsider.
 type Finding struct {
