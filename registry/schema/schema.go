@@ -13,7 +13,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"voicegw/registry/document"
-	"voicegw/registry/format"
 )
 
 const (
@@ -31,8 +30,8 @@ const (
 
 var errNothingOpened = errors.New("a schema refers to nothing outside itself")
 
-// formats are the values of "format" that every provider and validator understands.
-var formats = format.Names()
+// formats are the values of "format" that a schema may name.
+var formats = slices.Sorted(maps.Keys(stricter))
 
 // Schema is a compiled schema of arguments or of data. It is fixed, and safe for concurrent use.
 type Schema struct {
@@ -84,7 +83,7 @@ func compile(raw json.RawMessage, mayMap bool) (*Schema, []document.Problem) {
 func compileSchema(raw json.RawMessage) (*jsonschema.Compiler, *jsonschema.Schema, []document.Problem) {
 	compiler := jsonschema.NewCompiler()
 	compiler.Draft = jsonschema.Draft2020
-	compiler.AssertFormat, compiler.Formats = true, format.Checks()
+	compiler.AssertFormat, compiler.Formats = true, formatChecks()
 	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("%w: %s", errNothingOpened, url)
 	}
