@@ -1,7 +1,5 @@
 package adapter
 
-import "voicegw/registry/jsontype"
-
 // canonical reads, vets and inlines a schema: every form starts with it. It returns nil if the
 // text is not a schema of an object.
 func canonical(text []byte, p *problems) *object {
@@ -10,7 +8,7 @@ func canonical(text []byte, p *problems) *object {
 		return nil
 	}
 	o := inline(vet(root, p), p)
-	if !o.unknown && typesOf(o) != jsontype.Object {
+	if !o.unknown && typesOf(o) != typeObject {
 		p.add("", "type", `the parameters are no object; write "type": "object" at the root`)
 		return nil
 	}

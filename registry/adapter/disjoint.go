@@ -2,8 +2,6 @@ package adapter
 
 import (
 	"math/big"
-
-	"voicegw/registry/jsontype"
 )
 
 // disjoint reports that certainly no instance satisfies both schemas; false may also mean
@@ -29,7 +27,7 @@ func disjoint(a, b any) bool {
 		return true
 	}
 	common := typesOf(x) & typesOf(y)
-	for _, n := range jsontype.All {
+	for _, n := range namedTypes {
 		if common&n.Set != 0 && !disjointAs(x, y, n.Set) {
 			return false
 		}
@@ -38,15 +36,15 @@ func disjoint(a, b any) bool {
 }
 
 // disjointAs considers the instances of one type.
-func disjointAs(a, b *object, t jsontype.Set) bool {
+func disjointAs(a, b *object, t typeSet) bool {
 	switch t {
-	case jsontype.Object:
+	case typeObject:
 		return requiresApart(a, b) || requiresApart(b, a)
-	case jsontype.Number, jsontype.Integer:
+	case typeNumber, typeInteger:
 		return below(a, b) || below(b, a)
-	case jsontype.String:
+	case typeString:
 		return shorter(a, b, "maxLength", "minLength") || shorter(b, a, "maxLength", "minLength")
-	case jsontype.Array:
+	case typeArray:
 		return shorter(a, b, "maxItems", "minItems") || shorter(b, a, "maxItems", "minItems")
 	default:
 		return false

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"voicegw/registry/jsontype"
 )
 
 // schema is Gemini's Schema, with the fields used here.
@@ -36,9 +34,9 @@ type property struct {
 	schema
 }
 
-var typeUpper = map[jsontype.Set]string{
-	jsontype.Object: "OBJECT", jsontype.Array: "ARRAY", jsontype.String: "STRING", jsontype.Number: "NUMBER",
-	jsontype.Integer: "INTEGER", jsontype.Boolean: "BOOLEAN", jsontype.Null: "NULL",
+var typeUpper = map[typeSet]string{
+	typeObject: "OBJECT", typeArray: "ARRAY", typeString: "STRING", typeNumber: "NUMBER",
+	typeInteger: "INTEGER", typeBoolean: "BOOLEAN", typeNull: "NULL",
 }
 
 // gemini makes Gemini's form from an inlined schema.
@@ -70,7 +68,7 @@ func GeminiParameters(text json.RawMessage) (json.RawMessage, error) {
 func makeGemini(text []byte) (json.RawMessage, []string, error) {
 	var p problems
 	o := canonical(text, &p)
-	if o == nil || o.unknown || typesOf(o) != jsontype.Object {
+	if o == nil || o.unknown || typesOf(o) != typeObject {
 		return nil, nil, p.list.asError()
 	}
 	g := &gemini{p: &p}
@@ -120,7 +118,7 @@ func (g *gemini) schema(o *object) *schema {
 			g.p.add(o.path, "type", `Gemini needs a type, and without one anything but an object is valid here as it stands; say "type": "object"`)
 		}
 		return nil
-	case several(t &^ jsontype.Null):
+	case several(t &^ typeNull):
 		s = g.union(byType(o, t))
 	default:
 		s = g.one(o, t)
@@ -131,7 +129,7 @@ func (g *gemini) schema(o *object) *schema {
 	return s
 }
 
-func several(t jsontype.Set) bool { return len(t.Names()) > 1 }
+func several(t typeSet) bool { return len(t.Names()) > 1 }
 
 // refuse reports keywords that Gemini's form cannot express.
 func (g *gemini) refuse(o *object) bool {
@@ -218,12 +216,12 @@ func (g *gemini) exclusive(o *object, all []*object) {
 }
 
 // byType splits a schema of several types; null stays with each of them.
-func byType(o *object, t jsontype.Set) []*object {
+func byType(o *object, t typeSet) []*object {
 	base := o.without(annotations...)
 	var all []*object
-	for _, n := range jsontype.All {
+	for _, n := range namedTypes {
 		one := t & n.Set
-		if one != n.Set || n.Set == jsontype.Null {
+		if one != n.Set || n.Set == typeNull {
 			continue
 		}
 		t &^= one
@@ -235,7 +233,7 @@ func byType(o *object, t jsontype.Set) []*object {
 			}
 		}
 	}
-	if typesOf(o)&jsontype.Null != 0 {
+	if typesOf(o)&typeNull != 0 {
 		all = append(all, newObject(o.path, "type", "null"))
 	}
 	return all
@@ -274,10 +272,10 @@ func (g *gemini) union(all []*object) *schema {
 }
 
 // one makes the schema for one type, or for one type and null.
-func (g *gemini) one(o *object, t jsontype.Set) *schema {
-	s := &schema{nullable: t&jsontype.Null != 0}
-	if t != jsontype.Null {
-		t &^= jsontype.Null
+func (g *gemini) one(o *object, t typeSet) *schema {
+	s := &schema{nullable: t&typeNull != 0}
+	if t != typeNull {
+		t &^= typeNull
 	} else {
 		s.nullable = false
 	}
@@ -286,13 +284,13 @@ func (g *gemini) one(o *object, t jsontype.Set) *schema {
 		return g.enum(s, o, t)
 	}
 	switch t {
-	case jsontype.Object:
+	case typeObject:
 		return g.object(s, o)
-	case jsontype.Array:
+	case typeArray:
 		return g.array(s, o)
-	case jsontype.String:
+	case typeString:
 		g.str(s, o)
-	case jsontype.Number, jsontype.Integer:
+	case typeNumber, typeInteger:
 		g.number(s, o, t)
 	}
 	return s
@@ -436,7 +434,7 @@ func (g *gemini) annotate(s *schema, o *object) {
 func taking(all []*schema, v any) *schema {
 	t := typeOf(v)
 	for _, s := range all {
-		if s.typ == typeUpper[t] || s.typ == "NUMBER" && t&jsontype.Number != 0 {
+		if s.typ == typeUpper[t] || s.typ == "NUMBER" && t&typeNumber != 0 {
 			return s
 		}
 	}

@@ -4,17 +4,15 @@ import (
 	"encoding/json"
 	"math/big"
 	"slices"
-
-	"voicegw/registry/jsontype"
 )
 
 // enum makes the form of a list of values, all of type t or null: Gemini's own enum is
 // for strings.
-func (g *gemini) enum(s *schema, o *object, t jsontype.Set) *schema {
+func (g *gemini) enum(s *schema, o *object, t typeSet) *schema {
 	values := slices.DeleteFunc(slices.Clone(o.list("enum")), func(v any) bool { return v == nil })
 	switch t {
-	case jsontype.Null:
-	case jsontype.String:
+	case typeNull:
+	case typeString:
 		s.enum = make([]string, 0, len(values))
 		for _, v := range values {
 			text, _ := v.(string)
@@ -26,11 +24,11 @@ func (g *gemini) enum(s *schema, o *object, t jsontype.Set) *schema {
 		}
 		// Length, pattern and format may still exclude a value.
 		g.str(s, o)
-	case jsontype.Boolean:
+	case typeBoolean:
 		if len(values) == 1 {
 			g.say(s, "enum", "Must be %v.", values[0])
 		}
-	case jsontype.Integer, jsontype.Number:
+	case typeInteger, typeNumber:
 		return g.numbers(s, o, values)
 	default:
 		g.p.add(o.at("enum"), "enum", "Gemini's form cannot list objects or arrays; describe the value with properties or items")
@@ -99,12 +97,12 @@ func within(r *big.Rat, o *object) bool {
 }
 
 // number makes the bounds of a number.
-func (g *gemini) number(s *schema, o *object, t jsontype.Set) {
+func (g *gemini) number(s *schema, o *object, t typeSet) {
 	low, lowOpen := tightest(o, "minimum", "exclusiveMinimum", 1)
 	high, highOpen := tightest(o, "maximum", "exclusiveMaximum", -1)
 	if low != nil {
 		key := source(lowOpen, "exclusiveMinimum", "minimum")
-		if t == jsontype.Integer {
+		if t == typeInteger {
 			low = next(low, lowOpen, 1)
 		} else if lowOpen {
 			g.say(s, key, "Must be greater than %s.", number(o, key))
@@ -113,14 +111,14 @@ func (g *gemini) number(s *schema, o *object, t jsontype.Set) {
 	}
 	if high != nil {
 		key := source(highOpen, "exclusiveMaximum", "maximum")
-		if t == jsontype.Integer {
+		if t == typeInteger {
 			high = next(high, highOpen, -1)
 		} else if highOpen {
 			g.say(s, key, "Must be less than %s.", number(o, key))
 		}
 		g.bound(s, o, key, "maximum", high)
 	}
-	if o.has("multipleOf") && (t != jsontype.Integer || bound(o, "multipleOf").Cmp(big.NewRat(1, 1)) != 0) {
+	if o.has("multipleOf") && (t != typeInteger || bound(o, "multipleOf").Cmp(big.NewRat(1, 1)) != 0) {
 		g.say(s, "multipleOf", "Must be a multiple of %s.", number(o, "multipleOf"))
 	}
 }

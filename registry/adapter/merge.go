@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-
-	"voicegw/registry/jsontype"
 )
 
 // groups are keywords that have a meaning only together: a whole group is taken from one
@@ -271,7 +269,7 @@ func finish(v any) (any, error) {
 	if len(kept.members) < len(props.members) {
 		o.replace("properties", kept)
 	}
-	if typesOf(o) == jsontype.Object {
+	if typesOf(o) == typeObject {
 		for _, name := range o.names("required") {
 			if !kept.has(name) {
 				return nil, fmt.Errorf("%q is required, but the closed object does not let it in", clip(name))
@@ -290,17 +288,17 @@ func narrow(o *object) (*object, error) {
 		if len(values) == 0 {
 			return nil, fmt.Errorf("no value of the enum is of type %s", t)
 		}
-		var have jsontype.Set
+		var have typeSet
 		for _, v := range values {
 			have |= typeOf(v)
 		}
-		if have&jsontype.Fraction != 0 {
-			have |= jsontype.Integer // JSON Schema has no type for fractions alone
+		if have&typeFraction != 0 {
+			have |= typeInteger // JSON Schema has no type for fractions alone
 		}
 		t &= have
 		out.replace("enum", values)
 	}
-	if t != jsontype.Any {
+	if t != typeAny {
 		out.replace("type", t.Value())
 	}
 	out.members = slices.DeleteFunc(out.members, func(m member) bool {

@@ -4,37 +4,35 @@ import (
 	"encoding/json"
 	"math/big"
 	"strconv"
-
-	"voicegw/registry/jsontype"
 )
 
 // typesOf reads "type" of a schema; a schema without it allows all types.
-func typesOf(o *object) jsontype.Set {
+func typesOf(o *object) typeSet {
 	v, ok := o.get("type")
 	if !ok {
-		return jsontype.Any
+		return typeAny
 	}
-	return jsontype.Parse(v)
+	return parseType(v)
 }
 
 // typeOf returns the type of an instance.
-func typeOf(v any) jsontype.Set {
+func typeOf(v any) typeSet {
 	switch v := v.(type) {
 	case bool:
-		return jsontype.Boolean
+		return typeBoolean
 	case json.Number:
 		if rat(v).IsInt() {
-			return jsontype.Integer
+			return typeInteger
 		}
-		return jsontype.Fraction
+		return typeFraction
 	case string:
-		return jsontype.String
+		return typeString
 	case []any:
-		return jsontype.Array
+		return typeArray
 	case *object:
-		return jsontype.Object
+		return typeObject
 	default:
-		return jsontype.Null
+		return typeNull
 	}
 }
 
