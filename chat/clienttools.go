@@ -15,7 +15,7 @@ import (
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -45,7 +45,7 @@ func (a *Agent) checkTools(req Request) error {
 				return true
 			}
 		}
-		return toolname.Reserved(name) != ""
+		return spec.Reserved(name) != ""
 	}
 	for i, t := range req.Tools {
 		if ours(t.Name) {

@@ -16,7 +16,7 @@ import (
 	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 	"voicegw/store"
 )
 
@@ -114,7 +114,7 @@ func TestAnsweredAfterASwitch(t *testing.T) {
 			Persona:  Persona{Name: "default", Version: "d1", SwitchTo: []registry.SwitchTarget{{ID: "billing", Name: "Billing"}}},
 		}}, func(t *testing.T, f *fixture) {
 			asked := f.proposed()
-			f.say("My bill is wrong", callsTools(nth(2), toolname.AgentSwitch, `{"agent":"billing","reason":"a bill"}`), says("I see it."))
+			f.say("My bill is wrong", callsTools(nth(2), spec.AgentSwitch, `{"agent":"billing","reason":"a bill"}`), says("I see it."))
 			if !strings.Contains(f.last().Messages[0].Text, "You are billing.") {
 				t.Fatalf("the model is told %q", f.last().Messages[0].Text)
 			}

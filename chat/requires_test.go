@@ -8,7 +8,7 @@ import (
 
 	"voicegw/internal/user"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 )
 
 // TestAToolOfAScope: only users with the scope that a tool requires have the tool in a turn, also with the
@@ -27,14 +27,14 @@ func TestAToolOfAScope(t *testing.T) {
 			}})
 			if _, err := f.respond(t.Context(), Request{ConversationID: "c-" + c.id, User: user.Must("ada"), Vouched: true, Scopes: c.scopes, Message: "Tell me"},
 				callsTools("id-1", "secret", `{}`),
-				callsTools("id-2", toolname.AgentSwitch, `{"agent":"billing","reason":"x"}`),
+				callsTools("id-2", spec.AgentSwitch, `{"agent":"billing","reason":"x"}`),
 				callsTools("id-3", "secret", `{}`), says("Yes.")); err != nil {
 				t.Fatal(err)
 			}
 			for i, p := range f.model.prompts {
 				offered := slices.ContainsFunc(p.Tools, func(tool Tool) bool { return tool.Name == "secret" })
 				guide := slices.ContainsFunc(p.Tools, func(tool Tool) bool {
-					return tool.Name == toolname.DescribeTool && strings.Contains(string(tool.Parameters), `"secret"`)
+					return tool.Name == spec.DescribeTool && strings.Contains(string(tool.Parameters), `"secret"`)
 				})
 				if offered != c.has || guide != c.has {
 					t.Errorf("request %d has the tools %+v", i, p.Tools)

@@ -8,7 +8,7 @@ import (
 	"voicegw/audit"
 	"voicegw/internal/user"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 )
 
 // TestSwitchInText: the persona to which a call hands the user over answers in the same turn, with its own
@@ -34,10 +34,10 @@ func TestSwitchInText(t *testing.T) {
 		}
 		return names
 	}
-	say(callsTools("id-1", toolname.AgentSwitch, `{"agent":"billing","reason":"a bill"}`),
-		callsTools("id-2", toolname.AgentSwitch, `{"agent":"default","reason":"back"}`), says("I see it."))
+	say(callsTools("id-1", spec.AgentSwitch, `{"agent":"billing","reason":"a bill"}`),
+		callsTools("id-2", spec.AgentSwitch, `{"agent":"default","reason":"back"}`), says("I see it."))
 	p := f.last()
-	if !strings.Contains(p.Messages[0].Text, "You are billing.") || !slices.Equal(toolsOf(p), []string{toolname.AgentSwitch, toolname.DescribeTool, "look"}) {
+	if !strings.Contains(p.Messages[0].Text, "You are billing.") || !slices.Equal(toolsOf(p), []string{spec.AgentSwitch, spec.DescribeTool, "look"}) {
 		t.Errorf("billing has the tools %v and says %q", toolsOf(p), p.Messages[0].Text)
 	}
 	envs := answers(t, p)
@@ -53,7 +53,7 @@ func TestSwitchInText(t *testing.T) {
 	}) {
 		t.Errorf("the audit has %+v", lines)
 	}
-	say(callsTools("id-3", toolname.AgentSwitch, `{"agent":"default","reason":"back"}`), says("Hello again."))
+	say(callsTools("id-3", spec.AgentSwitch, `{"agent":"default","reason":"back"}`), says("Hello again."))
 	if p := f.last(); !strings.Contains(p.Messages[0].Text, "You are the desk.") {
 		t.Errorf("after the way back the model is told %q", p.Messages[0].Text)
 	}

@@ -13,7 +13,7 @@ import (
 	"voicegw/audit"
 	"voicegw/protocol"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 	"voicegw/session"
 )
 
@@ -158,7 +158,7 @@ func TestSwitchesAndBack(t *testing.T) {
 		if replaced := len(want); live && len(given) > 0 || !live && (len(given) != replaced || c.toldOf() != replaced) {
 			t.Errorf("the client is told of %d new connections, and the log of %+v", c.toldOf(), given)
 		}
-		calls, events := st.audit.wait(t, toolname.AgentSwitch, 4), st.audit.events(audit.EventAgent)
+		calls, events := st.audit.wait(t, spec.AgentSwitch, 4), st.audit.events(audit.EventAgent)
 		if len(events) != 4 || events[0].From != "desk" || events[0].Agent != "billing" || events[0].Why != "a bill" {
 			t.Errorf("the audit has the switches %+v", events)
 		}
@@ -185,7 +185,7 @@ func TestSwitchesThatAreRefused(t *testing.T) {
 		if live {
 			calls = 3
 		}
-		if r := st.audit.wait(t, toolname.AgentSwitch, calls)[0]; r.OK || r.ErrorType != registry.ErrorValidation {
+		if r := st.audit.wait(t, spec.AgentSwitch, calls)[0]; r.OK || r.ErrorType != registry.ErrorValidation {
 			t.Errorf("the call is audited as %+v", r)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"voicegw/orchestrator/calls"
 	"voicegw/prompts"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -111,7 +111,7 @@ func (m *machine) relinkAs() (notice string) {
 // call was the switch.
 func (m *machine) answerElsewhere(a calls.Answer, record audit.Record) {
 	words := []string{m.relinkAs()}
-	if a.Tool != toolname.AgentSwitch {
+	if a.Tool != spec.AgentSwitch {
 		words = append(words, prompts.LateResult(a.Tool, m.mark.JSON(a.Envelope.Encode())))
 	}
 	t := m.turn

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // hoursRegistry has a tool that everybody has at any time, and others under conditions.
@@ -75,7 +74,7 @@ func TestAvailable(t *testing.T) {
 			if got := slices.DeleteFunc(idsOf(s, spec.ModeVoice), isBuiltin); !slices.Equal(got, c.want) {
 				t.Errorf("the tools are %v, want %v", got, c.want)
 			}
-			describe, _ := s.Tool(toolname.DescribeTool)
+			describe, _ := s.Tool(spec.DescribeTool)
 			for _, id := range []string{"always", "office", "desk", "staff", "beta", "both"} {
 				p, refused := s.Prepare(id, spec.ModeVoice, nil)
 				has, closed := slices.Contains(c.want, id), slices.Contains(c.closed, id)

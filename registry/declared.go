@@ -16,7 +16,6 @@ import (
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // Declared is a tool that the client of a conversation runs, as the client describes it.
@@ -84,7 +83,7 @@ func Declare(d Declared) (*Tool, []document.Problem) {
 	wrong := func(field, format string, args ...any) {
 		problems = append(problems, document.Problem{Path: document.Pointer{field}.String(), Message: fmt.Sprintf(format, args...)})
 	}
-	switch why := toolname.Reserved(d.Name); {
+	switch why := spec.Reserved(d.Name); {
 	case len(d.Name) > spec.MaxToolID || !clientName.MatchString(d.Name):
 		wrong("name", "%q is no name of a tool: write letters, digits, underscores and hyphens, a letter first, at most %d.", document.Shorten(d.Name, 80), spec.MaxToolID)
 	case why != "":
@@ -162,7 +161,7 @@ func (s *Snapshot) With(tools []*Tool) (*Snapshot, error) {
 	}
 	all := slices.Clone(s.sorted)
 	for _, t := range tools {
-		if i := slices.IndexFunc(all, func(other *Tool) bool { return toolname.Folded(other.ToolID) == toolname.Folded(t.ToolID) }); i >= 0 {
+		if i := slices.IndexFunc(all, func(other *Tool) bool { return spec.Folded(other.ToolID) == spec.Folded(t.ToolID) }); i >= 0 {
 			return nil, &SameName{Name: t.ToolID, Other: all[i].ToolID}
 		}
 		all = append(all, t)

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // page is a client that runs tools.
@@ -37,7 +36,7 @@ func TestWithDeclaredTools(t *testing.T) {
 	if _, has := own.Tool("openPage"); has || both.Version() != own.Version() || len(both.All()) != len(own.All())+1 || len(both.Tools(spec.ModeText)) != len(own.Tools(spec.ModeText)) {
 		t.Errorf("with the client's there are %d tools, without %d", len(both.All()), len(own.All()))
 	}
-	env := both.Execute(t.Context(), toolname.DescribeTool, spec.ModeVoice, json.RawMessage(`{"tool":"openPage"}`), Session{})
+	env := both.Execute(t.Context(), spec.DescribeTool, spec.ModeVoice, json.RawMessage(`{"tool":"openPage"}`), Session{})
 	if !env.OK {
 		t.Errorf("describe_tool: %s", env.Encode())
 	}

@@ -10,7 +10,6 @@ import (
 	"voicegw/prompts/toolerror"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 const describeParameters = `{
@@ -65,11 +64,11 @@ func Builtins() []Entry {
 
 // builtins returns the built-in tools by id, as new values for each caller.
 func builtins() map[string]builtin {
-	return map[string]builtin{toolname.DescribeTool: {
+	return map[string]builtin{spec.DescribeTool: {
 		handler: Bind(describeTool),
 		entry: Entry{
 			Spec: spec.Spec{
-				ToolID: toolname.DescribeTool, Version: "1.0.0",
+				ToolID: spec.DescribeTool, Version: "1.0.0",
 				Description: prompts.DescribeTool,
 				Category:    spec.CategoryUtility, SideEffects: spec.SideEffectsNone, Idempotent: true,
 				AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 100, TimeoutMS: 1000,

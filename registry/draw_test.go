@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // versionedRegistry has a tool probe with two versions beside it, each of which answers with its own name, and
@@ -122,7 +121,7 @@ func TestDraw(t *testing.T) {
 			if got := answers(t, s); got != c.want {
 				t.Errorf("it answers %q, want %q", got, c.want)
 			}
-			if got := idsOf(s, spec.ModeText); strings.Join(got, " ") != toolname.AgentSwitch+" "+toolname.DescribeTool+" probe" {
+			if got := idsOf(s, spec.ModeText); strings.Join(got, " ") != spec.AgentSwitch+" "+spec.DescribeTool+" probe" {
 				t.Errorf("the tools are %v", got)
 			}
 			if undrawn := whole.For(has).ToolsVersion(); (s.ToolsVersion() == undrawn) != c.plain {
@@ -131,7 +130,7 @@ func TestDraw(t *testing.T) {
 			if got := s.Drawn()["probe"]; s.Draw("bob", map[string]string{"probe": "1.0.0"}).Drawn()["probe"] != got {
 				t.Error("what is drawn is drawn again")
 			}
-			guide := s.Execute(t.Context(), toolname.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"probe"}`), Session{})
+			guide := s.Execute(t.Context(), spec.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"probe"}`), Session{})
 			tool, _ := s.Tool("probe")
 			if variant := tool.Variant(); !strings.Contains(string(guide.Data), "The guide of "+map[bool]string{true: "probe.", false: variant + "."}[variant == ""]) {
 				t.Errorf("describe_tool answers %s for %q", guide.Encode(), variant)

@@ -13,7 +13,6 @@ import (
 
 	"voicegw/registry/spec"
 	"voicegw/registry/spec/spectest"
-	"voicegw/registry/toolname"
 )
 
 const liveProbe = `parameters: {"type":"object","properties":{
@@ -86,11 +85,11 @@ func TestFillDescribeTool(t *testing.T) {
 	r := liveRegistry(t, new(bytes.Buffer))
 	s := r.Snapshot().Only([]string{"kb_search"}).Fill(inText, nil)
 	for args, want := range map[string]bool{`{"tool":"kb_search"}`: true, `{"tool":"probe"}`: false, `{"tool":"describe_tool"}`: false} {
-		if env := s.Execute(t.Context(), toolname.DescribeTool, spec.ModeText, json.RawMessage(args), Session{}); env.OK != want {
+		if env := s.Execute(t.Context(), spec.DescribeTool, spec.ModeText, json.RawMessage(args), Session{}); env.OK != want {
 			t.Errorf("%s: %s", args, env.Encode())
 		}
 	}
-	tool, _ := s.Tool(toolname.DescribeTool)
+	tool, _ := s.Tool(spec.DescribeTool)
 	if !strings.Contains(string(tool.Forms.Gemini), `["kb_search"]`) {
 		t.Errorf("Gemini is told %s", tool.Forms.Gemini)
 	}
@@ -106,7 +105,7 @@ func TestFillWithoutValues(t *testing.T) {
 		if _, has := s.Tool("probe"); has {
 			t.Fatal("the tool is there")
 		}
-		tool, _ := s.Tool(toolname.DescribeTool)
+		tool, _ := s.Tool(spec.DescribeTool)
 		if strings.Contains(string(tool.Parameters), "probe") {
 			t.Errorf("describe_tool offers it: %s", tool.Parameters)
 		}

@@ -12,7 +12,6 @@ import (
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // loader reads one tool_registry.json and collects its problems.
@@ -99,7 +98,7 @@ func (l *loader) file(data []byte) {
 		l.tool(document.Pointer{"tools"}.Index(i), entry, raw.Tools[i])
 	}
 	l.beside()
-	for id, twin := range toolname.Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
+	for id, twin := range spec.Lookalikes(slices.Collect(maps.Keys(l.snapshot.tools))) {
 		l.problem(document.Pointer{"tools"}, "The tools %q and %q differ in underscores alone, so a model would take one for the other; rename one.", id, twin)
 	}
 }
@@ -146,7 +145,7 @@ func (l *loader) tool(place document.Pointer, entry any, data json.RawMessage) {
 	switch _, twice := l.snapshot.tools[e.ToolID]; {
 	case twice:
 		l.problem(place.With("toolId"), "There are two tools %q.", e.ToolID)
-	case toolname.Reserved(e.ToolID) != "": // spec.Read has reported it
+	case spec.Reserved(e.ToolID) != "": // spec.Read has reported it
 	case l.off(&e.Spec):
 	case e.VariantOf != "":
 		l.version(place, &Tool{Entry: e, compiled: compiled})

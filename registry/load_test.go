@@ -14,7 +14,6 @@ import (
 
 	"voicegw/registry/spec"
 	"voicegw/registry/spec/spectest"
-	"voicegw/registry/toolname"
 )
 
 func TestFileIsDeterministic(t *testing.T) {
@@ -114,7 +113,7 @@ func TestLoad(t *testing.T) {
 	for _, tool := range s.Tools(spec.ModeVoice) {
 		ids = append(ids, tool.ToolID)
 	}
-	if diff := cmp.Diff([]string{toolname.DescribeTool, "kb_search"}, ids); diff != "" {
+	if diff := cmp.Diff([]string{spec.DescribeTool, "kb_search"}, ids); diff != "" {
 		t.Error(diff)
 	}
 	if len(s.All()) != 2 || len(s.Tools("phone")) != 0 {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // Only returns a snapshot of the same version that has no other tools than those with these ids, those of
@@ -47,7 +46,7 @@ func (s *Snapshot) holding(tools []*Tool) *Snapshot {
 }
 
 // isBuiltin reports whether every registry has the tool.
-func isBuiltin(id string) bool { return id == toolname.DescribeTool }
+func isBuiltin(id string) bool { return id == spec.DescribeTool }
 
 // within returns the tool for another snapshot: where it needs the snapshot that it is in, it gets that
 // one.

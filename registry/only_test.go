@@ -9,7 +9,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // TestOnly: a session sees the tools that its agent may use and no other, in lists, calls and guides.
@@ -34,7 +33,7 @@ func TestOnly(t *testing.T) {
 		t.Errorf("a tool of other agents answers %+v", env)
 	}
 	describe := func(s *registry.Snapshot) registry.Envelope {
-		return s.Execute(t.Context(), toolname.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"kb_search"}`), registry.Session{Mode: spec.ModeText})
+		return s.Execute(t.Context(), spec.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"kb_search"}`), registry.Session{Mode: spec.ModeText})
 	}
 	if env := describe(sub); env.OK || strings.Contains(env.Error.Suggestion, "kb_search") {
 		t.Errorf("the guide of a tool of other agents: %+v", env)

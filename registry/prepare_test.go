@@ -14,7 +14,6 @@ import (
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
 	"voicegw/registry/spec/spectest"
-	"voicegw/registry/toolname"
 )
 
 func TestPrepare(t *testing.T) {
@@ -35,7 +34,7 @@ func TestPrepare(t *testing.T) {
 	if p.BusinessKey() != `"studio"/"Ada <&> ä"` || p.Preview() != "Search Ada <&> ä in studio" {
 		t.Errorf("key %q, preview %q", p.BusinessKey(), p.Preview())
 	}
-	if p, refused := s.Prepare(toolname.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"kb_search"}`)); refused != nil || p.BusinessKey() != "" || p.Preview() != `describe_tool {"tool":"kb_search"}` {
+	if p, refused := s.Prepare(spec.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"kb_search"}`)); refused != nil || p.BusinessKey() != "" || p.Preview() != `describe_tool {"tool":"kb_search"}` {
 		t.Error("a tool without templates has others than it should")
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"voicegw/registry/spec"
 	"voicegw/registry/spec/spectest"
-	"voicegw/registry/toolname"
 )
 
 func idsOf(s *Snapshot, mode spec.Mode) (ids []string) {
@@ -43,11 +42,11 @@ func TestFor(t *testing.T) {
 		only   []string
 		want   []string
 	}{
-		{"no scope", nil, nil, []string{toolname.DescribeTool, "open"}},
-		{"one scope", []string{"calendar.write"}, nil, []string{"book", toolname.DescribeTool, "open"}},
-		{"another scope", []string{"calendar", "calendar.writer", "kb:staff"}, nil, []string{toolname.DescribeTool, "open"}},
-		{"all scopes", []string{"kb:staff", "calendar.write"}, nil, []string{"book", "cancel", toolname.DescribeTool, "open"}},
-		{"an agent without the tool", []string{"kb:staff", "calendar.write"}, []string{"cancel"}, []string{"cancel", toolname.DescribeTool}},
+		{"no scope", nil, nil, []string{spec.DescribeTool, "open"}},
+		{"one scope", []string{"calendar.write"}, nil, []string{"book", spec.DescribeTool, "open"}},
+		{"another scope", []string{"calendar", "calendar.writer", "kb:staff"}, nil, []string{spec.DescribeTool, "open"}},
+		{"all scopes", []string{"kb:staff", "calendar.write"}, nil, []string{"book", "cancel", spec.DescribeTool, "open"}},
+		{"an agent without the tool", []string{"kb:staff", "calendar.write"}, []string{"cancel"}, []string{"cancel", spec.DescribeTool}},
 		{"an agent that has nothing else", nil, []string{"cancel"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,8 +63,8 @@ func TestFor(t *testing.T) {
 				if len(c.want) == 0 {
 					continue
 				}
-				env := s.Execute(t.Context(), toolname.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"`+id+`"}`), Session{})
-				describe, _ := s.Tool(toolname.DescribeTool)
+				env := s.Execute(t.Context(), spec.DescribeTool, spec.ModeText, json.RawMessage(`{"tool":"`+id+`"}`), Session{})
+				describe, _ := s.Tool(spec.DescribeTool)
 				if env.OK != has || strings.Contains(string(describe.Forms.OpenAI), id) != has {
 					t.Errorf("the guide of %s: %+v; offered is %s", id, env, describe.Forms.OpenAI)
 				}
@@ -84,7 +83,7 @@ func TestFor(t *testing.T) {
 func TestForNamesWhatThereIs(t *testing.T) {
 	s := scopesRegistry(t).Snapshot().For(Selection{Session: Session{Mode: spec.ModeVoice}, SwitchTo: []SwitchTarget{{ID: "desk"}}})
 	_, env := s.Prepare("book", spec.ModeVoice, nil)
-	if env == nil || !strings.Contains(env.Error.Suggestion, "open") || !strings.Contains(env.Error.Suggestion, toolname.AgentSwitch) || strings.Contains(env.Error.Suggestion, "cancel") {
+	if env == nil || !strings.Contains(env.Error.Suggestion, "open") || !strings.Contains(env.Error.Suggestion, spec.AgentSwitch) || strings.Contains(env.Error.Suggestion, "cancel") {
 		t.Errorf("answered %+v", env)
 	}
 }
@@ -99,7 +98,7 @@ func TestPermittedLeavesTheClientsTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := idsOf(with.Permitted(nil), spec.ModeVoice); !slices.Equal(got, []string{toolname.DescribeTool, "open", "scroll"}) {
+	if got := idsOf(with.Permitted(nil), spec.ModeVoice); !slices.Equal(got, []string{spec.DescribeTool, "open", "scroll"}) {
 		t.Errorf("the tools are %v", got)
 	}
 }

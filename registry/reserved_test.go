@@ -8,19 +8,18 @@ import (
 
 	"voicegw/registry/spec"
 	"voicegw/registry/spec/spectest"
-	"voicegw/registry/toolname"
 )
 
 // TestReservedNames: no schema.json may take a name of the gateway's own, nor one that
 // looks like it, and no registry that holds one is loaded.
 func TestReservedNames(t *testing.T) {
 	for _, b := range Builtins() {
-		if !slices.Contains(toolname.ReservedNames(), b.ToolID) {
+		if !slices.Contains(spec.ReservedNames(), b.ToolID) {
 			t.Errorf("%s is built in and not reserved", b.ToolID)
 		}
 	}
-	names := toolname.ReservedNames()
-	for _, name := range toolname.ReservedNames() {
+	names := spec.ReservedNames()
+	for _, name := range spec.ReservedNames() {
 		names = append(names, strings.ReplaceAll(name, "_", ""), strings.Replace(name, "c", "c_", 1))
 	}
 	for _, name := range names {
@@ -38,7 +37,7 @@ func TestReservedNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"confirm_actions", "describe", "tool_describe", "kb_search"} {
-		if why := toolname.Reserved(name); why != "" {
+		if why := spec.Reserved(name); why != "" {
 			t.Errorf("%s %s", name, why)
 		}
 	}

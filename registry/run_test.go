@@ -20,7 +20,6 @@ import (
 
 	"voicegw/registry/spec"
 	"voicegw/registry/spec/spectest"
-	"voicegw/registry/toolname"
 )
 
 type probe = func(context.Context, Call[none, none]) (Result, error)
@@ -437,14 +436,14 @@ func TestDescribeTool(t *testing.T) {
 	e := entry(t, spectest.KBSearch, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
 	s := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, spectest.KBSearch), e).Snapshot()
 	ask := func(mode spec.Mode, tool string) Envelope {
-		env := s.Execute(t.Context(), toolname.DescribeTool, mode, json.RawMessage(`{"tool":"`+tool+`"}`), Session{})
+		env := s.Execute(t.Context(), spec.DescribeTool, mode, json.RawMessage(`{"tool":"`+tool+`"}`), Session{})
 		checkEnvelope(t, env)
 		return env
 	}
 	if env := ask(spec.ModeVoice, "kb_search"); string(env.Data) != `{"tool":"kb_search","version":"1.2.0","category":"retrieval","guide":"# kb_search\n\nA tool.\n"}` {
 		t.Errorf("got %s", env.Encode())
 	}
-	if env := ask(spec.ModeVoice, toolname.DescribeTool); !env.OK {
+	if env := ask(spec.ModeVoice, spec.DescribeTool); !env.OK {
 		t.Errorf("got %s", env.Encode())
 	}
 	for _, tool := range []string{"text_only", "gone"} {
@@ -456,7 +455,7 @@ func TestDescribeTool(t *testing.T) {
 	if env := ask(spec.ModeText, "text_only"); !env.OK {
 		t.Errorf("got %s", env.Encode())
 	}
-	described, _ := s.Tool(toolname.DescribeTool)
+	described, _ := s.Tool(spec.DescribeTool)
 	if _, problems := spec.Parse([]byte(strings.Replace(string(mustMarshal(t, described.Spec)), "describe_tool", "other", 1))); len(problems) > 0 {
 		t.Errorf("the built-in tool is not one that we would take: %v", problems)
 	}

@@ -10,7 +10,6 @@ import (
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // SwitchTarget is an agent that another one may hand its user over to.
@@ -59,7 +58,7 @@ func switchTool(targets []SwitchTarget) *Tool {
 	entry := switchEntry(targets)
 	params, problems := schema.CompileParameters(entry.Parameters)
 	if len(problems) > 0 {
-		panic(fmt.Sprint("registry: the schema of "+toolname.AgentSwitch+": ", problems)) // it is made here, of texts in quotes
+		panic(fmt.Sprint("registry: the schema of "+spec.AgentSwitch+": ", problems)) // it is made here, of texts in quotes
 	}
 	return &Tool{Entry: entry, compiled: &spec.Compiled{Parameters: params}, handler: switchHandler(targets)}
 }
@@ -92,7 +91,7 @@ func switchEntry(targets []SwitchTarget) Entry {
 		quoted(ids), quoted(prompts.AgentSwitchAgent+targetWords(targets)), MaxReason, quoted(prompts.AgentSwitchReason), MaxPendingMessage, quoted(prompts.AgentSwitchMessage))
 	return Entry{
 		Spec: spec.Spec{
-			ToolID: toolname.AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,
+			ToolID: spec.AgentSwitch, Version: "1.0.0", Description: prompts.AgentSwitch,
 			Category: spec.CategoryUtility, SideEffects: spec.SideEffectsNone,
 			AllowedModes: []spec.Mode{spec.ModeText, spec.ModeVoice}, LatencyBudgetMS: 500, TimeoutMS: 1000,
 			Parameters: parameters,

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 )
 
 // TestSwitchingBetweenAsManyAgentsAsThereMayBe: documents of agents cannot make the tool too large for the
@@ -29,7 +29,7 @@ func TestSwitchingBetweenAsManyAgentsAsThereMayBe(t *testing.T) {
 func TestSessionsThatSwitchAlikeShareTheTool(t *testing.T) {
 	s := noTools()
 	of := func(id, name string) *Tool {
-		return s.Switching([]SwitchTarget{{ID: id, Name: name}, {ID: "desk"}}).tools[toolname.AgentSwitch]
+		return s.Switching([]SwitchTarget{{ID: id, Name: name}, {ID: "desk"}}).tools[spec.AgentSwitch]
 	}
 	first := of("billing", "Bills")
 	if of("billing", "Bills") != first {

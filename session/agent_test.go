@@ -11,7 +11,7 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -107,7 +107,7 @@ func TestAgentOfASession(t *testing.T) {
 		if setup.Instructions != "You are billing." || setup.Voice != "Kore" || setup.Model != "fake-2" || setup.Language != "de-DE" {
 			t.Errorf("the model was set up with %+v", setup)
 		}
-		if got := names(setup.Tools); !slices.Equal(got, []string{"clock", toolname.DescribeTool}) {
+		if got := names(setup.Tools); !slices.Equal(got, []string{"clock", spec.DescribeTool}) {
 			t.Errorf("the model has the tools %v", got)
 		}
 		if m := client.last(t, "session.started"); m["agent"] != "billing" || m["agents_version"] != "all-1" || m["voice"] != "Kore" {
@@ -204,7 +204,7 @@ func TestTakeoverKeepsTheAgent(t *testing.T) {
 					t.Errorf("the session goes on with %q, want %q", got, c.want)
 				}
 				if c.want == "billing b1" {
-					if setup := model.Setup(); setup.Instructions != "You are billing." || !slices.Equal(names(setup.Tools), []string{"clock", toolname.DescribeTool}) {
+					if setup := model.Setup(); setup.Instructions != "You are billing." || !slices.Equal(names(setup.Tools), []string{"clock", spec.DescribeTool}) {
 						t.Errorf("its model was set up with %+v", setup)
 					}
 				}

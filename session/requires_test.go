@@ -11,7 +11,7 @@ import (
 	"voicegw/auth"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -44,7 +44,7 @@ func hasClock(t *testing.T, model *fakeConn, tools []transport.Tool, has bool, c
 		t.Errorf("%s: the model has the tools %v", call, got)
 	}
 	for _, tool := range tools {
-		if tool.Name == toolname.DescribeTool && strings.Contains(string(tool.Parameters), `"clock"`) != has {
+		if tool.Name == spec.DescribeTool && strings.Contains(string(tool.Parameters), `"clock"`) != has {
 			t.Errorf("%s: guides are offered of %s", call, tool.Parameters)
 		}
 	}
@@ -114,7 +114,7 @@ func TestAClientsToolNeedsNoScope(t *testing.T) {
 		}
 		st.connect(startWithTools(string(declared)))
 		got := names(st.fake.Accept(t).Setup().Tools)
-		if !slices.Equal(got, []string{toolname.DescribeTool, "scroll", "watch"}) {
+		if !slices.Equal(got, []string{spec.DescribeTool, "scroll", "watch"}) {
 			t.Errorf("the model has the tools %v", got)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"voicegw/audit"
 	"voicegw/prompts"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 	"voicegw/transport"
 )
 
@@ -37,7 +37,7 @@ func troupe() *cast {
 func handOver(model *fakeConn, to, call string) {
 	model.Emit(
 		transport.ResponseStarted{ID: "r-" + call},
-		transport.ToolCall{Call: call, ID: "provider_" + call, Name: toolname.AgentSwitch, Args: json.RawMessage(`{"agent":"` + to + `","reason":"their task"}`)},
+		transport.ToolCall{Call: call, ID: "provider_" + call, Name: spec.AgentSwitch, Args: json.RawMessage(`{"agent":"` + to + `","reason":"their task"}`)},
 		transport.ResponseDone{ID: "r-" + call, Status: transport.ResponseCompleted},
 	)
 	synctest.Wait()
@@ -106,7 +106,7 @@ func TestSwitchLive(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st, client, model, lines := switchStage(t, c.caps)
 				setup := model.Setup()
-				at := slices.IndexFunc(setup.Tools, func(tool transport.Tool) bool { return tool.Name == toolname.AgentSwitch })
+				at := slices.IndexFunc(setup.Tools, func(tool transport.Tool) bool { return tool.Name == spec.AgentSwitch })
 				if at < 0 || !strings.Contains(string(setup.Tools[at].Parameters), `"enum":["billing"]`) {
 					t.Fatalf("the desk has the tools %v", names(setup.Tools))
 				}
@@ -117,7 +117,7 @@ func TestSwitchLive(t *testing.T) {
 					t.Errorf("the model got %v, want %v", got, c.order)
 				}
 				got := reconfigured(model)
-				if len(got) != 1 || got[0].Instructions != "You are billing." || !slices.Equal(names(got[0].Tools), []string{toolname.AgentSwitch, "clock", toolname.DescribeTool}) {
+				if len(got) != 1 || got[0].Instructions != "You are billing." || !slices.Equal(names(got[0].Tools), []string{spec.AgentSwitch, "clock", spec.DescribeTool}) {
 					t.Fatalf("the model was reconfigured with %+v", got)
 				}
 				if m := client.last(t, "agent.switched"); m["from"] != "desk" || m["to"] != "billing" || m["reason"] != "their task" {
@@ -201,7 +201,7 @@ func TestSwitchKeepsTheToolsOfTheClient(t *testing.T) {
 					synctest.Wait()
 					model, tools = next, next.Setup().Tools
 				}
-				if got, want := names(tools), []string{toolname.AgentSwitch, "clock", toolname.DescribeTool, "look"}; !slices.Equal(got, want) {
+				if got, want := names(tools), []string{spec.AgentSwitch, "clock", spec.DescribeTool, "look"}; !slices.Equal(got, want) {
 					t.Errorf("the next agent has the tools %v, want %v", got, want)
 				}
 				model.Emit(transport.Reconfigured{})

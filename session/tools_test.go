@@ -17,7 +17,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 	"voicegw/transport"
 )
 
@@ -176,7 +175,7 @@ func TestSessionKeepsItsSnapshot(t *testing.T) {
 			if got := s.client.last(t, "session.started")["tools_version"]; !strings.HasPrefix(fmt.Sprint(got), s.version+"+") {
 				t.Errorf("session.started says %v, want %s and what its enums were filled with", got, s.version)
 			}
-			if got := s.model.Setup().Tools; len(got) != 2 || got[0].Description != s.about || got[1].Name != toolname.DescribeTool {
+			if got := s.model.Setup().Tools; len(got) != 2 || got[0].Description != s.about || got[1].Name != spec.DescribeTool {
 				t.Errorf("the model was set up with %+v, want %q and describe_tool", got, s.about)
 			}
 			asked(s.model, "clock", "c1")
@@ -442,7 +441,7 @@ func TestWhatTheGatewayDeclaresIsReserved(t *testing.T) {
 		}
 		slices.Sort(names)
 		// agent_switch comes with the agents that one may switch to.
-		want := slices.DeleteFunc(toolname.ReservedNames(), func(name string) bool { return name == toolname.AgentSwitch })
+		want := slices.DeleteFunc(spec.ReservedNames(), func(name string) bool { return name == spec.AgentSwitch })
 		if !slices.Equal(names, want) {
 			t.Errorf("the gateway declares %v of its own, and of the names that are reserved it should declare %v", names, want)
 		}

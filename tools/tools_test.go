@@ -24,7 +24,6 @@ import (
 	"voicegw/registry/build"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 	"voicegw/tools"
 )
 
@@ -120,7 +119,7 @@ func TestContract(t *testing.T) {
 	}
 	got := map[string]contract{}
 	for _, tool := range load(t).All() {
-		if tool.ToolID == toolname.DescribeTool {
+		if tool.ToolID == spec.DescribeTool {
 			continue
 		}
 		var modes []string

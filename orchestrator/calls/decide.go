@@ -9,7 +9,6 @@ import (
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // Called is a tool call as the model made it.
@@ -97,10 +96,10 @@ func (c *Calls) decide(at time.Time, k call) []Action {
 // switchRefused returns why a call of agent_switch is refused; nil if it is allowed, and for any other tool.
 // p is nil for a call that cannot be prepared.
 func (c *Calls) switchRefused(p *registry.Prepared) *registry.Error {
-	if p == nil || p.Tool().ToolID != toolname.AgentSwitch {
+	if p == nil || p.Tool().ToolID != spec.AgentSwitch {
 		return nil
 	}
-	if c.first(func(o *call) bool { return o.runs == toolname.AgentSwitch }) != nil {
+	if c.first(func(o *call) bool { return o.runs == spec.AgentSwitch }) != nil {
 		return registry.NewError(registry.ErrorConflict, toolerror.SwitchUnderWay())
 	}
 	var args struct{ Agent string }

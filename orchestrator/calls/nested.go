@@ -5,7 +5,7 @@ import (
 
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 )
 
 // Nested asks whether a tool that runs may call another one. The caller takes the Permit that follows.
@@ -49,7 +49,7 @@ func (c *Calls) Nested(in Nested) []Action {
 		do.Refused = exceeded
 	case refusal != nil:
 		do.Refused = refusal
-	case p.Tool().ByClient() || in.Tool == toolname.AgentSwitch:
+	case p.Tool().ByClient() || in.Tool == spec.AgentSwitch:
 		do.Refused = refused(p, registry.ErrorPermanent, toolerror.NotByTools(in.Tool))
 	case k.approval == nil && c.book.Confirms(p):
 		do.Refused = refused(p, registry.ErrorConfirmationRequired, toolerror.ApprovalNeededWithin(in.Tool, in.Caller))

@@ -9,7 +9,6 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // nests makes the tool of a call that runs call another tool, and returns the type of the error that it is
@@ -41,7 +40,7 @@ func TestToolsCallNoToolsOfTheModelAlone(t *testing.T) {
 	}
 	b := newDesk(tools.Switching([]registry.SwitchTarget{{ID: "billing"}}), Policy{Mode: spec.ModeVoice, Budget: Budget{Total: 30}})
 	b.Decide(calling("a", "", "get", `{"id":"1"}`))
-	for tool, args := range map[string]string{"scroll": `{}`, toolname.AgentSwitch: `{"agent":"billing","reason":"It is about a bill.","message":"Ada has a bill."}`} {
+	for tool, args := range map[string]string{"scroll": `{}`, spec.AgentSwitch: `{"agent":"billing","reason":"It is about a bill.","message":"Ada has a bill."}`} {
 		model := b.clone()
 		if d := model.Decide(calling("b", "", tool, args)); d.Verdict != runs {
 			t.Errorf("the model calls %s: %+v", tool, d)

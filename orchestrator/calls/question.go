@@ -10,7 +10,6 @@ import (
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // question is the question of a call in the state waiting or resolving. It is immutable.
@@ -320,7 +319,7 @@ func OutcomeNotice(tool, reference string, o Outcome) string {
 
 // ConfirmAction is the tool with which a model reports that the user has agreed aloud, if the
 // operator allows that.
-const ConfirmAction = toolname.ConfirmAction
+const ConfirmAction = spec.ConfirmAction
 
 // Question returns the answer CONFIRMATION_REQUIRED, which a model gets for a call that a person
 // must approve. spoken means that the user may agree aloud.

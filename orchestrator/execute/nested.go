@@ -17,7 +17,6 @@ import (
 	"voicegw/prompts/toolerror"
 	"voicegw/registry"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // permit decides whether a tool may call another one; it returns when ctx is done, at the latest.
@@ -269,7 +268,7 @@ func storedPermit(tools *registry.Snapshot, s registry.Session) permit {
 		p, refused := tools.Permitted(s.Scopes).Prepare(in.Tool, s.Mode, in.Args)
 		if refused == nil {
 			p.Clamp(nil)
-			if p.Tool().ByClient() || in.Tool == toolname.AgentSwitch {
+			if p.Tool().ByClient() || in.Tool == spec.AgentSwitch {
 				env := p.Refuse(registry.NewError(registry.ErrorPermanent, toolerror.NotByTools(in.Tool)))
 				refused = &env
 			}

@@ -17,7 +17,6 @@ import (
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 	"voicegw/store"
 )
 
@@ -397,7 +396,7 @@ func TestStoredNestedCallHasItsScopes(t *testing.T) {
 		"with the scope":           {tool: "move", scopes: []string{"sales", "hr"}},
 		"one that needs none":      {tool: "look"},
 		"one that the client runs": {tool: "scroll", want: registry.ErrorPermanent},
-		"a switch of the agent":    {tool: toolname.AgentSwitch, want: registry.ErrorPermanent},
+		"a switch of the agent":    {tool: spec.AgentSwitch, want: registry.ErrorPermanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nested(t, func(t *testing.T, n *nesting) {
@@ -412,7 +411,7 @@ func TestStoredNestedCallHasItsScopes(t *testing.T) {
 				var answered registry.Envelope
 				n.do["pay"] = func(ctx context.Context, _ args, tools registry.Tools) (registry.Result, error) {
 					asked := map[string]any{}
-					if tt.tool == toolname.AgentSwitch {
+					if tt.tool == spec.AgentSwitch {
 						asked = map[string]any{"agent": "billing", "reason": "A bill.", "message": "Ada has a bill."}
 					}
 					answered = tools.Call(ctx, tt.tool, asked)

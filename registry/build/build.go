@@ -17,7 +17,6 @@ import (
 
 	"voicegw/registry"
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // RegistryFile is the path of the registry in the project.
@@ -112,7 +111,7 @@ func (p *project) check(names []string) []*tool {
 		for i, name := range all {
 			ids[i] = toolID(name)
 		}
-		p.twins = toolname.Lookalikes(ids)
+		p.twins = spec.Lookalikes(ids)
 	}
 	var tools []*tool
 	for _, name := range names {

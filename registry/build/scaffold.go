@@ -13,7 +13,6 @@ import (
 	"text/template"
 
 	"voicegw/registry/spec"
-	"voicegw/registry/toolname"
 )
 
 // templates are the files of a new tool.
@@ -29,7 +28,7 @@ var templates embed.FS
 func New(dir, name string, category spec.Category) ([]string, error) {
 	text := checkName(name)
 	if text == "" {
-		text = toolname.Reserved(toolID(name))
+		text = spec.Reserved(toolID(name))
 	}
 	if text != "" {
 		return nil, fmt.Errorf("%w: %q %s", ErrName, name, text)

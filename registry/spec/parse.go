@@ -15,7 +15,6 @@ import (
 
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
-	"voicegw/registry/toolname"
 )
 
 // Parse reads a schema.json strictly and reports everything that is wrong with
@@ -291,7 +290,7 @@ func (r *specReader) rules(s *Spec) {
 	if s.ToolID != "" && !toolIDForm.MatchString(s.ToolID) {
 		r.problem(document.Pointer{"toolId"}, "A toolId has small letters a to z, digits and single underscores, a letter first, got %s.", document.Show(s.ToolID))
 	}
-	if why := toolname.Reserved(s.ToolID); why != "" {
+	if why := Reserved(s.ToolID); why != "" {
 		r.problem(document.Pointer{"toolId"}, "The name %s %s; take another.", document.Show(s.ToolID), why)
 	}
 	if s.Version != "" && !semverForm.MatchString(s.Version) {

@@ -1,6 +1,4 @@
-// Package toolname knows the ids of the tools that the gateway has of its own, and which ids a model would
-// take for one another.
-package toolname
+package spec
 
 import (
 	"fmt"
