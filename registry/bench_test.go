@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 var benchArgs = json.RawMessage(`{"query":"who works on the voice gateway","filters":{"type":"person","tags":["team"],"date_range":{"start":"2026-01-01","end":"2026-12-31"}},"top_k":3,"return_fields":["snippet","url"]}`)
@@ -54,7 +54,7 @@ func BenchmarkLoad(b *testing.B) {
 	var entries []Entry
 	for i := range 200 {
 		id := fmt.Sprintf("tool_%d", i)
-		entries = append(entries, entry(b, spectest.KBSearch, fmt.Sprintf("toolId: %q", id)))
+		entries = append(entries, entry(b, testutil.KBSearchSchema, fmt.Sprintf("toolId: %q", id)))
 		opts.Handlers[id] = Bind(kbHandler)
 	}
 	data := encodeFile(b, entries...)

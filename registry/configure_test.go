@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 const weatherSettings = `settings: {
@@ -99,7 +99,7 @@ func TestToolIsSwitchedOff(t *testing.T) {
 	e, opts, _ := probeWith(t)
 	opts.Handlers["kb_search"] = Bind(kbHandler)
 	opts.Settings = map[string]ToolSettings{"probe": {Off: true}}
-	r := mustLoad(t, opts, e, entry(t, spectest.KBSearch))
+	r := mustLoad(t, opts, e, entry(t, testutil.KBSearchSchema))
 	s := r.Snapshot()
 	if _, has := s.Tool("probe"); has || !slices.Equal(s.Off(), []string{"probe"}) || len(s.Tools(spec.ModeText)) != 2 {
 		t.Errorf("off: %v", s.Off())
@@ -131,7 +131,7 @@ func TestToolIsSwitchedOff(t *testing.T) {
 func TestMissingSettingBlocksOneTool(t *testing.T) {
 	e, opts, _ := probeWith(t)
 	opts.Handlers["kb_search"] = Bind(kbHandler)
-	r := mustLoad(t, opts, e, entry(t, spectest.KBSearch))
+	r := mustLoad(t, opts, e, entry(t, testutil.KBSearchSchema))
 	blocked := func(s *Snapshot) {
 		t.Helper()
 		unset := s.Unset()

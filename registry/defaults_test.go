@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 // TestDefaultsAreBounded fills a list of empty objects, each of which asks for many.
@@ -20,7 +20,7 @@ func TestDefaultsAreBounded(t *testing.T) {
 		props = append(props, fmt.Sprintf(`"p%d":{"type":"integer","default":%d}`, i, i))
 	}
 	schema := `{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{` + strings.Join(props, ",") + `},"additionalProperties":false}}},"additionalProperties":false}`
-	e := entry(t, spectest.KBSearch, `toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`, `parameters: `+schema)
+	e := entry(t, testutil.KBSearchSchema, `toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`, `parameters: `+schema)
 	r := mustLoad(t, Options{Handlers: map[string]Handler{"probe": Bind(func(_ context.Context, _ Call[json.RawMessage, none]) (Result, error) { return Result{}, nil })}}, e)
 	_, env := r.Snapshot().Prepare("probe", spec.ModeText, json.RawMessage(`{"l":[`+strings.Repeat("{},", 1000)+`{}]}`))
 	if env == nil || env.Error.Type != ErrorValidation || !strings.Contains(env.Error.Message, "1000") {

@@ -11,9 +11,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"go.uber.org/goleak"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,7 +38,7 @@ type kbArgs struct {
 // entry makes an entry of a schema.json, with changes to its top-level keys; null removes one.
 func entry(t testing.TB, schema string, changes ...string) Entry {
 	t.Helper()
-	spec, problems := spec.Parse([]byte(spectest.Change(t, schema, changes...)))
+	spec, problems := spec.Parse([]byte(testutil.ChangeJSON(t, schema, changes...)))
 	if len(problems) > 0 {
 		t.Fatalf("the schema of the test is wrong: %v", problems)
 	}
@@ -69,7 +69,7 @@ type none struct{}
 // simple is a tool without arguments whose handler is f.
 func simple(t testing.TB, f func(context.Context, Call[none, none]) (Result, error), changes ...string) (Entry, Options, *bytes.Buffer) {
 	t.Helper()
-	e := entry(t, spectest.KBSearch, append([]string{
+	e := entry(t, testutil.KBSearchSchema, append([]string{
 		`toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`,
 		`parameters: {"type":"object","properties":{},"additionalProperties":false}`,
 	}, changes...)...)
@@ -86,7 +86,7 @@ func kbHandler(_ context.Context, call Call[kbArgs, none]) (Result, error) {
 
 func kbRegistry(t testing.TB) *Registry {
 	t.Helper()
-	return mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, spectest.KBSearch))
+	return mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, testutil.KBSearchSchema))
 }
 
 // envelopeSchema compiles the published schema once.

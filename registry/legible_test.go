@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 // TestWhatAModelReadsIsLegible: no part of a schema.json, and no summary or guide of a
@@ -16,15 +16,15 @@ func TestWhatAModelReadsIsLegible(t *testing.T) {
 		{"/description", `"description": "`, `"description": "a\u0007`},
 		{"/parameters/properties/query/description", `"description": "What`, `"description": "\u200bWhat`},
 	} {
-		data := strings.Replace(spectest.KBSearch, change.old, change.with, 1)
-		if data == spectest.KBSearch {
+		data := strings.Replace(testutil.KBSearchSchema, change.old, change.with, 1)
+		if data == testutil.KBSearchSchema {
 			t.Fatalf("%s is not in the schema of the test", change.old)
 		}
 		if _, problems := spec.Parse([]byte(data)); len(problems) != 1 || !strings.Contains(problems[0].Message, "people cannot see") {
 			t.Errorf("%s: %v", change.with, problems)
 		}
 	}
-	if _, problems := spec.Parse([]byte(strings.Replace(spectest.KBSearch, `"description": "`, `"description": "a\ud800`, 1))); len(problems) != 1 || !strings.Contains(problems[0].Message, "lone surrogate") {
+	if _, problems := spec.Parse([]byte(strings.Replace(testutil.KBSearchSchema, `"description": "`, `"description": "a\ud800`, 1))); len(problems) != 1 || !strings.Contains(problems[0].Message, "lone surrogate") {
 		t.Errorf("a lone surrogate: %v", problems)
 	}
 	for name, spoil := range map[string]func(*Entry){
@@ -32,7 +32,7 @@ func TestWhatAModelReadsIsLegible(t *testing.T) {
 		"the guide":            func(e *Entry) { e.Guide += "\u200b" },
 		"a summary of nothing": func(e *Entry) { e.Summary = "***" },
 	} {
-		e := entry(t, spectest.KBSearch)
+		e := entry(t, testutil.KBSearchSchema)
 		spoil(&e)
 		data, err := File{Tools: []Entry{e}}.Encode()
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 const liveProbe = `parameters: {"type":"object","properties":{
@@ -30,7 +30,7 @@ func liveRegistry(t testing.TB, logged *bytes.Buffer) *Registry {
 		}),
 	}
 	opts.Logger = slog.New(slog.NewTextHandler(logged, nil))
-	return mustLoad(t, opts, e, entry(t, spectest.KBSearch))
+	return mustLoad(t, opts, e, entry(t, testutil.KBSearchSchema))
 }
 
 func agentsAre(names ...string) LiveValues {

@@ -12,12 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 func TestFileIsDeterministic(t *testing.T) {
-	a, b := entry(t, spectest.KBSearch), entry(t, spectest.KBSearch, `toolId: "a_tool"`)
+	a, b := entry(t, testutil.KBSearchSchema), entry(t, testutil.KBSearchSchema, `toolId: "a_tool"`)
 	one := File{GeneratedAt: "now", GitCommit: "abc", Tools: []Entry{a, b}}
 	first, err := one.Encode()
 	if err != nil {
@@ -47,7 +47,7 @@ func TestFileIsDeterministic(t *testing.T) {
 }
 
 func TestContentVersion(t *testing.T) {
-	e := entry(t, spectest.KBSearch)
+	e := entry(t, testutil.KBSearchSchema)
 	version := func(f File) string {
 		t.Helper()
 		v, err := f.ContentVersion()
@@ -122,7 +122,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadRefuses(t *testing.T) {
-	good := string(encodeFile(t, entry(t, spectest.KBSearch)))
+	good := string(encodeFile(t, entry(t, testutil.KBSearchSchema)))
 	handler := map[string]Handler{"kb_search": Bind(kbHandler)}
 	type wrongArgs struct {
 		Query   string `json:"query"`
@@ -146,7 +146,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"no summary", strings.Replace(good, `"summary": "A tool."`, `"summary": ""`, 1), Options{Handlers: handler}, "/tools/0/summary", "no summary"},
 		{"summary too long", strings.Replace(good, `"A tool."`, `"`+strings.Repeat("ä", 251)+`"`, 1), Options{Handlers: handler}, "/tools/0/summary", "250"},
 		{"no form", strings.Replace(good, `"gemini"`, `"gemino"`, 1), Options{Handlers: handler}, "/tools/0/forms/gemini", "not a schema object"},
-		{"two of a name", string(encodeFile(t, entry(t, spectest.KBSearch), entry(t, spectest.KBSearch))), Options{Handlers: handler}, "/tools/1/toolId", "two tools"},
+		{"two of a name", string(encodeFile(t, entry(t, testutil.KBSearchSchema), entry(t, testutil.KBSearchSchema))), Options{Handlers: handler}, "/tools/1/toolId", "two tools"},
 		{"no handler", good, Options{}, "/tools/0", "no handler"},
 		{"the zero handler", good, Options{Handlers: map[string]Handler{"kb_search": {}}}, "/tools/0", "no handler"},
 		{"a handler of nil", good, Options{Handlers: map[string]Handler{"kb_search": Bind[kbArgs, none](nil)}}, "/tools/0", "no handler"},
@@ -200,7 +200,7 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestLockAndReload(t *testing.T) {
 	opts := Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}
-	old, changed := entry(t, spectest.KBSearch), entry(t, spectest.KBSearch, `version: "2.0.0"`)
+	old, changed := entry(t, testutil.KBSearchSchema), entry(t, testutil.KBSearchSchema, `version: "2.0.0"`)
 	for _, dev := range []bool{false, true} {
 		opts.Dev = dev
 		r := mustLoad(t, opts, old)
@@ -236,7 +236,7 @@ func TestNeeds(t *testing.T) {
 		Messenger messenger
 		Snapshot  *Snapshot
 	}
-	e := entry(t, spectest.KBSearch)
+	e := entry(t, testutil.KBSearchSchema)
 	var got needs
 	handler := Bind(func(_ context.Context, call Call[kbArgs, needs]) (Result, error) {
 		got = call.Needs
@@ -272,7 +272,7 @@ func TestNeedsThatCannotBeFilled(t *testing.T) {
 		"kept": Bind(func(context.Context, Call[kbArgs, hidden]) (Result, error) { return Result{}, nil }),
 		"_":    Bind(func(context.Context, Call[kbArgs, blank]) (Result, error) { return Result{}, nil }),
 	} {
-		_, err := Load(encodeFile(t, entry(t, spectest.KBSearch)), Options{Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{&store{}}})
+		_, err := Load(encodeFile(t, entry(t, testutil.KBSearchSchema)), Options{Handlers: map[string]Handler{"kb_search": handler}, Capabilities: []any{&store{}}})
 		if err == nil || !strings.Contains(err.Error(), "The field "+name+" of the handler's needs") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -280,7 +280,7 @@ func TestNeedsThatCannotBeFilled(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	good := encodeFile(f, entry(f, spectest.KBSearch))
+	good := encodeFile(f, entry(f, testutil.KBSearchSchema))
 	f.Add(good)
 	f.Add(bytes.Replace(good, []byte(`"forms"`), []byte(`"form"`), 1))
 	f.Add([]byte(`{"version":"1.0.0","tools":[null,{},{"toolId":"kb_search","parameters":{}}]}`))

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 // TestOptional: a need that may be missing is there where something provides it, in a snapshot of
@@ -17,7 +17,7 @@ func TestOptional(t *testing.T) {
 		Phone    Optional[*phone]
 		Snapshot Optional[*Snapshot]
 	}
-	e := entry(t, spectest.KBSearch)
+	e := entry(t, testutil.KBSearchSchema)
 	var got needs
 	handler := Bind(func(_ context.Context, call Call[kbArgs, needs]) (Result, error) {
 		got = call.Needs

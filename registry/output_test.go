@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 const foundSchema = `output: {"type":"object","properties":{
@@ -91,7 +91,7 @@ func TestOutputIsBounded(t *testing.T) {
 
 // TestEnvelopeSchemaIsPublished: each file has the schema of the envelope, and one with another is refused.
 func TestEnvelopeSchemaIsPublished(t *testing.T) {
-	data := encodeFile(t, entry(t, spectest.KBSearch))
+	data := encodeFile(t, entry(t, testutil.KBSearchSchema))
 	var file File
 	if err := json.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)

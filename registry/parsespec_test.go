@@ -3,13 +3,13 @@ package registry
 import (
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/document"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 func FuzzParseSpec(f *testing.F) {
-	f.Add([]byte(spectest.KBSearch))
+	f.Add([]byte(testutil.KBSearchSchema))
 	for _, parameters := range []string{
 		`{"type":"object","properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/a"}},"additionalProperties":false}`,
 		`{"type":"object","properties":{"a":{"oneOf":[{"type":"string","default":"x"},{"const":null}],"default":{}}},"additionalProperties":false}`,

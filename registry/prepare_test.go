@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/document"
 	"voicegw/registry/schema"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 func TestPrepare(t *testing.T) {
@@ -40,8 +40,8 @@ func TestPrepare(t *testing.T) {
 }
 
 func TestPrepareRefuses(t *testing.T) {
-	e := entry(t, spectest.KBSearch, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
-	r := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, spectest.KBSearch), e)
+	e := entry(t, testutil.KBSearchSchema, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
+	r := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, testutil.KBSearchSchema), e)
 	tests := []struct {
 		name, tool, args string
 		mode             spec.Mode
@@ -123,7 +123,7 @@ func TestNumbersStayExact(t *testing.T) {
 		Exact json.Number `json:"exact"`
 	}
 	var got args
-	e := entry(t, spectest.KBSearch, `toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`,
+	e := entry(t, testutil.KBSearchSchema, `toolId: "probe"`, `idempotencyKey: null`, `preview: null`, `clamp: null`,
 		`parameters: {"type":"object","properties":{"big":{"type":"integer"},"exact":{"type":"number"}},"additionalProperties":false}`)
 	r := mustLoad(t, Options{Handlers: map[string]Handler{"probe": Bind(func(_ context.Context, call Call[args, none]) (Result, error) {
 		got = call.Args

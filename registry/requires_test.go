@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 func idsOf(s *Snapshot, mode spec.Mode) (ids []string) {
@@ -116,7 +116,7 @@ func TestPermittedAndFilledIsShared(t *testing.T) {
 
 // TestRequiresIsInTheFile: the registry's file has the scopes, in the order of the author.
 func TestRequiresIsInTheFile(t *testing.T) {
-	e := entry(t, spectest.KBSearch, `requires: ["z.z", "a"]`)
+	e := entry(t, testutil.KBSearchSchema, `requires: ["z.z", "a"]`)
 	if data := encodeFile(t, e); !bytes.Contains(data, []byte(`"requires": [`)) {
 		t.Errorf("the file is %s", data)
 	}

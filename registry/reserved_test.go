@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 // TestReservedNames: no schema.json may take a name of the gateway's own, nor one that
@@ -23,7 +23,7 @@ func TestReservedNames(t *testing.T) {
 		names = append(names, strings.ReplaceAll(name, "_", ""), strings.Replace(name, "c", "c_", 1))
 	}
 	for _, name := range names {
-		e := entry(t, spectest.KBSearch)
+		e := entry(t, testutil.KBSearchSchema)
 		e.ToolID = name
 		if _, problems := spec.Parse(mustMarshal(t, e.Spec)); len(problems) != 1 || problems[0].Path != "/toolId" || !strings.Contains(problems[0].Message, "built in") {
 			t.Errorf("%s: %v", name, problems)
@@ -48,7 +48,7 @@ func nothing(context.Context, Call[map[string]any, struct{}]) (Result, error) { 
 // TestLookalikesAreNotLoaded: of two tools whose names differ in underscores alone a model
 // would take one for the other.
 func TestLookalikesAreNotLoaded(t *testing.T) {
-	one, two := entry(t, spectest.KBSearch, `toolId: "kb_search"`), entry(t, spectest.KBSearch, `toolId: "kbsearch"`)
+	one, two := entry(t, testutil.KBSearchSchema, `toolId: "kb_search"`), entry(t, testutil.KBSearchSchema, `toolId: "kbsearch"`)
 	data, err := File{Tools: []Entry{one, two}}.Encode()
 	if err != nil {
 		t.Fatal(err)

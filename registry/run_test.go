@@ -18,8 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/spec"
-	"voicegw/registry/spec/spectest"
 )
 
 type probe = func(context.Context, Call[none, none]) (Result, error)
@@ -411,7 +411,7 @@ func TestCallSeesItsSession(t *testing.T) {
 		Query string `json:"query"`
 	}
 	var got Call[args, none]
-	e := entry(t, spectest.KBSearch, `toolId: "probe"`, `preview: null`, `clamp: null`, `idempotencyKey: "{query}"`,
+	e := entry(t, testutil.KBSearchSchema, `toolId: "probe"`, `preview: null`, `clamp: null`, `idempotencyKey: "{query}"`,
 		`parameters: {"type":"object","properties":{"query":{"type":"string"}},"additionalProperties":false}`)
 	r := mustLoad(t, Options{Handlers: map[string]Handler{"probe": Bind(func(_ context.Context, call Call[args, none]) (Result, error) {
 		got = call
@@ -433,8 +433,8 @@ func TestCallSeesItsSession(t *testing.T) {
 }
 
 func TestDescribeTool(t *testing.T) {
-	e := entry(t, spectest.KBSearch, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
-	s := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, spectest.KBSearch), e).Snapshot()
+	e := entry(t, testutil.KBSearchSchema, `toolId: "text_only"`, `allowedModes: ["text"]`, `clamp: null`)
+	s := mustLoad(t, Options{Handlers: map[string]Handler{"kb_search": Bind(kbHandler), "text_only": Bind(kbHandler)}}, entry(t, testutil.KBSearchSchema), e).Snapshot()
 	ask := func(mode spec.Mode, tool string) Envelope {
 		env := s.Execute(t.Context(), spec.DescribeTool, mode, json.RawMessage(`{"tool":"`+tool+`"}`), Session{})
 		checkEnvelope(t, env)
@@ -463,8 +463,8 @@ func TestDescribeTool(t *testing.T) {
 
 // TestConcurrentCalls runs what may run at the same time; the race detector looks on.
 func TestConcurrentCalls(t *testing.T) {
-	r := mustLoad(t, Options{Dev: true, Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, spectest.KBSearch))
-	again := encodeFile(t, entry(t, spectest.KBSearch))
+	r := mustLoad(t, Options{Dev: true, Handlers: map[string]Handler{"kb_search": Bind(kbHandler)}}, entry(t, testutil.KBSearchSchema))
+	again := encodeFile(t, entry(t, testutil.KBSearchSchema))
 	shared, _ := r.Snapshot().Prepare("kb_search", spec.ModeText, json.RawMessage(`{"query":"shared"}`))
 	synctest.Test(t, func(t *testing.T) {
 		for i := range 8 {

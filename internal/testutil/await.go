@@ -1,4 +1,5 @@
-// Package testutil has helpers for tests: waiting for events, free ports, a network in memory, and the race detector.
+// Package testutil has helpers for tests: waiting for events, free ports, a network in memory, the race detector, and a
+// schema.json.
 package testutil
 
 import (

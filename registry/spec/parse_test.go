@@ -7,12 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"voicegw/internal/testutil"
 	"voicegw/registry/document"
-	"voicegw/registry/spec/spectest"
 )
 
 func TestParse(t *testing.T) {
-	s, problems := Parse([]byte(spectest.KBSearch))
+	s, problems := Parse([]byte(testutil.KBSearchSchema))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Error(diff)
 	}
-	if s, _ := Parse([]byte(spectest.Change(t, spectest.KBSearch, `timeoutMs: null`))); s.TimeoutMS != DefaultTimeoutMS {
+	if s, _ := Parse([]byte(testutil.ChangeJSON(t, testutil.KBSearchSchema, `timeoutMs: null`))); s.TimeoutMS != DefaultTimeoutMS {
 		t.Errorf("timeoutMs is %d by default", s.TimeoutMS)
 	}
 }
@@ -167,7 +167,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, problems := Parse([]byte(spectest.Change(t, spectest.KBSearch, tt.change)))
+			_, problems := Parse([]byte(testutil.ChangeJSON(t, testutil.KBSearchSchema, tt.change)))
 			if tt.path == "/parameters" {
 				problems = onlyAt(problems, tt.path)
 			}
@@ -275,10 +275,10 @@ func TestAClampIsAValidValue(t *testing.T) {
 // TestNoShare: a version of another tool cannot declare the setting that every version has; another tool can.
 func TestNoShare(t *testing.T) {
 	share := `settings: {"share": {"type": "integer", "description": "How much."}}`
-	if _, problems := Parse([]byte(spectest.Change(t, spectest.KBSearch, share))); len(problems) > 0 {
+	if _, problems := Parse([]byte(testutil.ChangeJSON(t, testutil.KBSearchSchema, share))); len(problems) > 0 {
 		t.Errorf("a tool of its own: %v", problems)
 	}
-	_, problems := Parse([]byte(spectest.Change(t, spectest.KBSearch, share, `variantOf: "kb"`)))
+	_, problems := Parse([]byte(testutil.ChangeJSON(t, testutil.KBSearchSchema, share, `variantOf: "kb"`)))
 	if len(problems) != 1 || problems[0].Path != "/settings/share" || !strings.Contains(problems[0].Message, "not its own") {
 		t.Errorf("a version: %v", problems)
 	}

@@ -1,5 +1,4 @@
-// Package spectest has a schema.json for tests, and changes such texts.
-package spectest
+package testutil
 
 import (
 	"encoding/json"
@@ -7,8 +6,8 @@ import (
 	"testing"
 )
 
-// KBSearch is the schema.json of a tool with every kind of argument.
-const KBSearch = `{
+// KBSearchSchema is the schema.json of a tool with every kind of argument.
+const KBSearchSchema = `{
   "toolId": "kb_search", "version": "1.2.0", "description": "Finds records.",
   "category": "retrieval", "sideEffects": "read_only", "idempotent": true, "requiresConfirmation": false,
   "allowedModes": ["text", "voice"], "latencyBudgetMs": 800, "timeoutMs": 2000,
@@ -41,8 +40,8 @@ const KBSearch = `{
   }
 }`
 
-// Change sets top-level keys of a JSON object: each change is "key: JSON", null removes.
-func Change(t testing.TB, schema string, changes ...string) string {
+// ChangeJSON sets top-level keys of a JSON object: each change is "key: JSON", null removes.
+func ChangeJSON(t testing.TB, schema string, changes ...string) string {
 	t.Helper()
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(schema), &object); err != nil {
