@@ -48,13 +48,13 @@ build() (
 	cd "$1"
 	./scripts/tools >/dev/null
 	cat >"$3.overlay.json" <<-END
-		{"Replace": {"$PWD/cmd/voicegw/probe.go": "$PWD/scripts/bench/probe/probe.go"}}
+		{"Replace": {"$PWD/cmd/voicegw/probe.go": "$here/probe.go"}}
 	END
 	go build -tags probe -overlay "$3.overlay.json" -ldflags "-X main.version=$2" -o "$3" ./cmd/voicegw
 )
 version=$(git describe --tags --always --dirty 2>/dev/null || echo unknown)
 build "$PWD" "$version" "$work/voicegw"
-go build -o "$work/relaybench" ./scripts/bench/relaybench
+go build -o "$work/relaybench" ./scripts/bench
 set -- -gateway "$work/voicegw"
 
 if [ $what = check ]; then

@@ -173,7 +173,7 @@ func startGateway(b *bench, to upstream) (*relay, error) {
 }
 
 // startBuild starts the program as it is shipped, except for the file that lets the bench look
-// inside (scripts/bench/probe).
+// inside (scripts/bench/probe.go).
 func startBuild(b *bench, program string, to upstream) (*relay, error) {
 	addr, err := testutil.FreeAddr()
 	if err != nil {
