@@ -22,7 +22,7 @@ test: ## All that CI runs: lint, tests with the race detector, fuzzing what chan
 	./scripts/test
 
 count: ## The size of the code and the docs, and the limits
-	@go run ./scripts/count
+	@go run ./scripts/dev count
 
 lint: ## Formatting and the pinned linters
 	./scripts/lint

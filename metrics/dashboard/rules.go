@@ -37,7 +37,7 @@ type (
 )
 
 // header is before each generated file of YAML.
-const header = "# Written by go run ./scripts/dashboards from metrics/dashboard; change it there.\n"
+const header = "# Written by go run ./scripts/dev dashboards from metrics/dashboard; change it there.\n"
 
 // Rules renders the recording rules and the alerts for Prometheus.
 func Rules() ([]byte, error) {

@@ -1,11 +1,3 @@
-// Command slowsched makes a Go in which goroutines are late, for tests: it copies two
-// files of the runtime, changed, into a folder and writes the overlay that go build and
-// go test accept with -overlay.
-//
-// In such a Go the scheduler puts a runnable goroutine back to the end of the queue:
-// one in four nearly each time, all others now and then. A busy machine does the same,
-// but seldom at the place that matters. A test that reads what another goroutine
-// writes, without waiting for it, fails within seconds.
 package main
 
 import (
@@ -58,19 +50,21 @@ func putBack(gp *g) bool {
 	if sched.disable.user`},
 }
 
-func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "slowsched: go run ./scripts/slowsched GOROOT FOLDER")
-		os.Exit(2)
+// slowScheduler writes a Go scheduler that delays goroutines, for tests: it copies two files of the
+// runtime, changed, into a folder and writes the overlay that go build and go test accept with -overlay.
+//
+// That scheduler puts a runnable goroutine back to the end of the queue: one in four nearly each time,
+// all others now and then. A busy machine does the same, but seldom at the place that matters. A test
+// that reads data of another goroutine without waiting for it fails within seconds.
+func slowScheduler(args []string) error {
+	if len(args) != 2 {
+		return errors.New("usage: slowsched GOROOT FOLDER")
 	}
-	if err := write(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "slowsched:", err)
-		os.Exit(1)
-	}
+	return writeOverlay(args[0], args[1])
 }
 
-// write writes the changed files and overlay.json into the folder.
-func write(goroot, folder string) error {
+// writeOverlay writes the changed files and overlay.json into the folder.
+func writeOverlay(goroot, folder string) error {
 	sources := map[string]string{}
 	for _, e := range edits {
 		if sources[e.file] == "" {
@@ -81,7 +75,7 @@ func write(goroot, folder string) error {
 			sources[e.file] = string(data)
 		}
 		if strings.Count(sources[e.file], e.old) != 1 {
-			return fmt.Errorf("the scheduler of %s has no single %q in %s: mend the edits in scripts/slowsched, or run with SCHEDULER=plain", runtime.Version(), e.old, e.file)
+			return fmt.Errorf("the scheduler of %s has no single %q in %s: fix the edits in scripts/dev/slowsched.go, or run with SCHEDULER=plain", runtime.Version(), e.old, e.file)
 		}
 		sources[e.file] = strings.Replace(sources[e.file], e.old, e.new, 1)
 	}

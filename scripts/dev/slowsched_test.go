@@ -17,7 +17,7 @@ func TestTheEditsFitThisGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	goroot, folder := strings.TrimSpace(string(out)), t.TempDir()
-	if err := write(goroot, folder); err != nil {
+	if err := writeOverlay(goroot, folder); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(filepath.Join(folder, "overlay.json"))
@@ -49,7 +49,7 @@ func TestAnotherSchedulerIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := write(goroot, folder)
+	err := writeOverlay(goroot, folder)
 	if err == nil || !strings.Contains(err.Error(), "SCHEDULER=plain") {
 		t.Errorf("got %v", err)
 	}

@@ -1,10 +1,3 @@
-// Command faultproxy runs a proxy of package internal/faultproxy for tests that are not written in
-// Go, such as those in a browser. It prints one line of JSON with the addresses of the proxy and of
-// its control, and ends when its standard input does or a signal comes.
-//
-//	go run ./scripts/faultproxy -target 127.0.0.1:8080
-//	{"proxy":"127.0.0.1:41234","control":"http://127.0.0.1:41235/"}
-//	curl -d '{"do":"freeze","for_ms":3000}' http://127.0.0.1:41235/
 package main
 
 import (
@@ -16,29 +9,31 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"voicegw/internal/faultproxy"
 )
 
-func main() {
-	target := flag.String("target", "", "host:port that connections are passed on to")
-	listen := flag.String("listen", "127.0.0.1:0", "address of the proxy")
-	control := flag.String("control", "127.0.0.1:0", "address of its control")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *target, *listen, *control, os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "faultproxy:", err)
-		os.Exit(1)
+// faultProxy runs a proxy of package internal/faultproxy for tests that are not written in Go, such as
+// those in a browser. It prints one line of JSON with the addresses of the proxy and of its control,
+// and ends when in or ctx ends.
+//
+//	go run ./scripts/dev faultproxy -target 127.0.0.1:8080
+//	{"proxy":"127.0.0.1:41234","control":"http://127.0.0.1:41235/"}
+//	curl -d '{"do":"freeze","for_ms":3000}' http://127.0.0.1:41235/
+func faultProxy(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
+	set := flag.NewFlagSet("faultproxy", flag.ContinueOnError)
+	target := set.String("target", "", "host:port that connections are passed on to")
+	listen := set.String("listen", "127.0.0.1:0", "address of the proxy")
+	control := set.String("control", "127.0.0.1:0", "address of its control")
+	if err := set.Parse(args); err != nil {
+		return err
 	}
+	return serveProxy(ctx, *target, *listen, *control, in, out)
 }
 
-// run serves until ctx or in ends.
-func run(ctx context.Context, target, listen, control string, in io.Reader, out io.Writer) error {
+// serveProxy serves until ctx or in ends.
+func serveProxy(ctx context.Context, target, listen, control string, in io.Reader, out io.Writer) error {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return fmt.Errorf("-target %q: give host:port, such as 127.0.0.1:8080", target)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRun: the program prints its addresses, obeys its control, and ends with its input.
-func TestRun(t *testing.T) {
+// TestFaultProxy: the program prints its addresses, obeys its control, and ends with its input.
+func TestFaultProxy(t *testing.T) {
 	target, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +20,7 @@ func TestRun(t *testing.T) {
 	in, end := io.Pipe()
 	read, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- run(t.Context(), target.Addr().String(), "127.0.0.1:0", "127.0.0.1:0", in, out) }()
+	go func() { done <- serveProxy(t.Context(), target.Addr().String(), "127.0.0.1:0", "127.0.0.1:0", in, out) }()
 	line, err := bufio.NewReader(read).ReadString('\n')
 	var at struct{ Proxy, Control string }
 	if err != nil || json.Unmarshal([]byte(line), &at) != nil {
@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 	for _, bad := range [][3]string{{"", "127.0.0.1:0", "127.0.0.1:0"}, {"127.0.0.1:1", ":0", "127.0.0.1:0"}, {"127.0.0.1:1", "127.0.0.1:0", "0.0.0.0:0"}} {
-		if err := run(t.Context(), bad[0], bad[1], bad[2], in, out); err == nil {
+		if err := serveProxy(t.Context(), bad[0], bad[1], bad[2], in, out); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}

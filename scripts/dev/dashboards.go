@@ -1,8 +1,3 @@
-// Command dashboards writes what is made from the tables of metrics, panels and alerts: the dashboard
-// for Grafana, the rules for Prometheus with their tests, and the lists in docs/operations.md.
-//
-//	dashboards          write everything
-//	dashboards --check  fail if something is out of date
 package main
 
 import (
@@ -16,23 +11,22 @@ import (
 	"voicegw/metrics/dashboard"
 )
 
-func main() {
-	check := len(os.Args) == 2 && os.Args[1] == "--check"
-	if len(os.Args) > 1 && !check {
-		fail(errors.New("usage: dashboards [--check]"))
+// dashboards writes the files made from the tables of metrics, panels and alerts: the dashboard for
+// Grafana, the rules for Prometheus with their tests, and the lists in docs/operations.md. With --check
+// it fails if a file is out of date.
+func dashboards(args []string) error {
+	check := len(args) == 1 && args[0] == "--check"
+	if len(args) > 0 && !check {
+		return errors.New("usage: dashboards [--check]")
 	}
 	files, err := generate(os.ReadFile)
 	if err != nil {
-		fail(err)
+		return fmt.Errorf("dashboards: %w", err)
 	}
 	if err := settle(files, check); err != nil {
-		fail(err)
+		return fmt.Errorf("dashboards: %w", err)
 	}
-}
-
-func fail(err error) {
-	_, _ = fmt.Fprintln(os.Stderr, "dashboards:", err) // there is no other place to say it
-	os.Exit(1)
+	return nil
 }
 
 // file is a generated file, with its path below the top of the repository.
@@ -58,7 +52,7 @@ func settle(files []file, check bool) error {
 		}
 	}
 	if len(stale) > 0 {
-		return fmt.Errorf("out of date: %s; run go run ./scripts/dashboards", strings.Join(stale, ", "))
+		return fmt.Errorf("out of date: %s; run go run ./scripts/dev dashboards", strings.Join(stale, ", "))
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestUpToDate(t *testing.T) {
 	}
 	for _, f := range files {
 		if old, err := os.ReadFile(f.path); err != nil || !bytes.Equal(old, f.data) {
-			t.Errorf("%s is out of date; run go run ./scripts/dashboards", f.path)
+			t.Errorf("%s is out of date; run go run ./scripts/dev dashboards", f.path)
 		}
 	}
 	if len(files) != 4 {

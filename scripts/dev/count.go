@@ -1,5 +1,3 @@
-// Command count prints the size of the code: production Go (no tests, testdata or generated files), packages, folders at
-// the root, the largest struct, the type with the most methods, long lines, and words of documentation (no prompts, no demo data).
 package main
 
 import (
@@ -10,6 +8,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -25,16 +24,16 @@ type sizes struct {
 	fields, methods           map[string]int // by package path and type
 }
 
-func main() {
+// count prints the size of the code: production Go (no tests, testdata or generated files), packages, folders at
+// the root, the largest struct, the type with the most methods, long lines, and words of documentation (no prompts, no demo data).
+func count(out io.Writer) error {
 	s := sizes{packages: map[string]bool{}, roots: map[string]bool{}, fields: map[string]int{}, methods: map[string]int{}}
 	if err := s.walk(os.DirFS(".")); err != nil {
-		fmt.Fprintln(os.Stderr, "count:", err)
-		os.Exit(1)
+		return fmt.Errorf("count: %w", err)
 	}
 	structName, fields := largest(s.fields)
 	typ, methods := largest(s.methods)
-	var table bytes.Buffer
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range []struct {
 		name       string
 		has, limit int
@@ -50,11 +49,10 @@ func main() {
 	} {
 		_, _ = fmt.Fprintf(w, "%d\tof %d\t\t%s %s\n", row.has, row.limit, row.name, row.which)
 	}
-	_ = w.Flush() // a buffer takes every write
-	if _, err := os.Stdout.Write(table.Bytes()); err != nil {
-		fmt.Fprintln(os.Stderr, "count:", err)
-		os.Exit(1)
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("count: %w", err)
 	}
+	return nil
 }
 
 func (s *sizes) walk(tree fs.FS) error {
