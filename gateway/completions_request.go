@@ -29,7 +29,7 @@ const (
 // field is a field of a Chat Completions request.
 type field struct {
 	use use
-	// doc says in docs/chat.md which values are allowed, or why none is.
+	// doc says in docs/chat-completions.md which values are allowed, or why none is.
 	doc string
 	// read takes a value that is not null, and says what is wrong with it as the end of a
 	// sentence that begins with the field's name; empty if it is valid. A nil read refuses the
@@ -40,17 +40,17 @@ type field struct {
 // completionsFields are all fields that the API defines
 // (developers.openai.com/api/docs/api-reference/chat/create, read 2026-11-23). A field that
 // is missing here is refused as unknown, and one without a reader as not supported: no field
-// is ignored. null means that a field is absent. docs/chat.md has this table
+// is ignored. null means that a field is absent. docs/chat-completions.md has this table
 // (TestFieldsStandInTheDocs).
 var completionsFields = map[string]field{
 	"messages":       {honoured, "the conversation, at most 500 messages", func(q *completionsQuery, raw json.RawMessage) string { q.messages = raw; return "" }},
 	"model":          {honoured, "any name of at most 128 bytes: the agent has one model", readModel},
 	"stream":         {honoured, "true or false", into("true or false", func(q *completionsQuery) any { return &q.stream })},
 	"stream_options": {honoured, "`include_usage`; `include_obfuscation` may be false", readStreamOptions},
-	"user":           {honoured, "who speaks; see [above](#one-turn)", into("text", func(q *completionsQuery) any { return &q.user })},
-	"message_id": {honoured, "the gateway's own: a name for the message, which it keeps when it is [sent again](#sending-a-message-again); `Idempotency-Key` does the same",
+	"user":           {honoured, "who speaks; see [chat.md](chat.md#one-turn)", into("text", func(q *completionsQuery) any { return &q.user })},
+	"message_id": {honoured, "the gateway's own: your id for the message, the same when it is [sent again](chat.md#sending-a-message-again), as is `Idempotency-Key`",
 		into("text", func(q *completionsQuery) any { return &q.messageID })},
-	"scopes": {honoured, "the gateway's own: what the conversation is granted; see [above](#one-turn)", into("a list of texts", func(q *completionsQuery) any { return &q.scopes })},
+	"scopes": {honoured, "the gateway's own: the conversation's permissions; see [chat.md](chat.md#one-turn)", into("a list of texts", func(q *completionsQuery) any { return &q.scopes })},
 	"n":      {honoured, "1: there is one answer", only("1: there is one answer", "1")},
 
 	"max_tokens":            {honoured, "at least 1; of one answer of the model, and never more than `chat.max_output`", readMaxOutput},
@@ -118,7 +118,7 @@ func readCompletionsQuery(body map[string]json.RawMessage) (*completionsQuery, *
 		f, known := completionsFields[name]
 		switch {
 		case !known:
-			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "There is no field " + strconv.Quote(clip(name)) + " here; docs/chat.md lists those that there are."}
+			return nil, &wrongField{cmp.Or(clip(name), `""`), "unknown_parameter", "There is no field " + strconv.Quote(clip(name)) + " here; docs/chat-completions.md lists the fields."}
 		case string(raw) == "null":
 		case f.read == nil:
 			message := name + " is not supported"

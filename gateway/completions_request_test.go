@@ -131,15 +131,15 @@ func TestFieldsAreRefusedByName(t *testing.T) {
 	}
 }
 
-// TestFieldsStandInTheDocs: docs/chat.md has a row for each field.
+// TestFieldsStandInTheDocs: docs/chat-completions.md has a row for each field.
 func TestFieldsStandInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../docs/chat.md")
+	page, err := os.ReadFile("../docs/chat-completions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, f := range completionsFields {
 		if line := fmt.Sprintf("| `%s` | %s | %s |", name, f.use, f.doc); !strings.Contains(string(page), line) {
-			t.Errorf("docs/chat.md lacks %q", line)
+			t.Errorf("docs/chat-completions.md lacks %q", line)
 		}
 	}
 }

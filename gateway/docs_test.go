@@ -11,11 +11,11 @@ import (
 // curls are the requests with a body that a page shows: their paths and bodies.
 var curls = regexp.MustCompile(`curl (?:-N )?http://127\.0\.0\.1:8080(/v1/[a-z/]+)[^\n]*(?: \\\n)?[^\n]*-d '([^']+)'`)
 
-// TestPagesRequests: the requests of docs/chat.md and docs/handoff.md are taken as they
+// TestPagesRequests: the requests of docs/chat.md, docs/chat-completions.md and docs/handoff.md are taken as they
 // stand there.
 func TestPagesRequests(t *testing.T) {
 	seen := map[string]int{}
-	for _, page := range []string{"chat.md", "handoff.md"} {
+	for _, page := range []string{"chat.md", "chat-completions.md", "handoff.md"} {
 		text, err := os.ReadFile("../docs/" + page)
 		if err != nil {
 			t.Fatal(err)
