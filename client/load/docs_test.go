@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"voicegw/client/load/examples"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
+	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/client/speech"
@@ -60,10 +59,10 @@ func TestThePagesExamples(t *testing.T) {
 func TestEverythingIsDocumented(t *testing.T) {
 	doc := page(t)
 	names := append([]string(nil), report.OtherNames()...)
-	for _, f := range figure.Figures() {
+	for _, f := range measure.Figures() {
 		names = append(names, f.Definition().Name)
 	}
-	for _, c := range counter.Counters() {
+	for _, c := range measure.Counters() {
 		names = append(names, c.Definition().Name)
 	}
 	for _, name := range append(names, examples.Names()...) {

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/plan"
 )
 
@@ -80,11 +78,11 @@ func (r *run) status(p plan.Plan, c *measure.Collector, since time.Duration, war
 	return Status{
 		Elapsed: since, Total: p.Options.Duration, Warmup: warmup,
 		Sessions: c.LiveNow(), Planned: p.Options.Sessions,
-		Turns: c.Count(counter.Turns), Answered: c.Count(counter.Answered) + c.Count(counter.Interrupted),
-		First:    c.Summary(figure.FirstAudio),
-		Problems: c.ProblemCount(), Errors: c.Count(counter.Errors),
-		Resumes: c.Count(counter.Resumes), ResumesFailed: c.Count(counter.ResumesFailed), ResumeP99: c.Summary(figure.Resume).P99,
-		LagP99: c.Summary(figure.SendLag).P99,
+		Turns: c.Count(measure.Turns), Answered: c.Count(measure.Answered) + c.Count(measure.Interrupted),
+		First:    c.Summary(measure.FirstAudio),
+		Problems: c.ProblemCount(), Errors: c.Count(measure.Errors),
+		Resumes: c.Count(measure.Resumes), ResumesFailed: c.Count(measure.ResumesFailed), ResumeP99: c.Summary(measure.Resume).P99,
+		LagP99: c.Summary(measure.SendLag).P99,
 		CPU:    r.watch.cpu, RSSMB: r.watch.rss,
 	}
 }

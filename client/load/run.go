@@ -12,8 +12,6 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
@@ -151,7 +149,7 @@ func (r *run) run(ctx context.Context) (*report.Report, error) {
 	rep := r.describe(began)
 	rep.Stopped = stopped(ctx)
 	rep.Generator = generator(own, took)
-	c.Add(counter.Left, r.watch.end(context.WithoutCancel(ctx)))
+	c.Add(measure.Left, r.watch.end(context.WithoutCancel(ctx)))
 	if r.ledger != nil {
 		rep.Audit = r.ledger.compare(context.WithoutCancel(ctx), r.o.Audit, r.o.Progress)
 	}
@@ -226,7 +224,7 @@ func keepCalling(ctx context.Context, k *caller.Caller, slot plan.Slot, c *measu
 			return
 		}
 		if slot.Period > 0 {
-			c.Record(figure.CallLate, time.Since(began.Add(due)))
+			c.Record(measure.CallLate, time.Since(began.Add(due)))
 		}
 		until := slot.Until(due)
 		for {
@@ -270,7 +268,7 @@ func heartbeat(over <-chan struct{}, c *measure.Collector) {
 		select {
 		case <-t.C:
 			now := time.Now()
-			c.Record(figure.WakeLag, now.Sub(due))
+			c.Record(measure.WakeLag, now.Sub(due))
 			for !due.After(now) {
 				due = due.Add(beat)
 			}

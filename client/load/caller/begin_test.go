@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/script"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -107,12 +105,12 @@ func TestASessionThatWasOrdered(t *testing.T) {
 	if start := g.messages[0].msg.(*protocol.Start); start.Ticket != "secret-ticket" || start.Client.ID != "u7" {
 		t.Errorf("it began with %+v", start)
 	}
-	for f, n := range map[figure.Figure]int64{figure.Ticket: 1, figure.Handoff: 1, figure.FirstAudio: 1, figure.TextFirst: 0} {
+	for f, n := range map[measure.Figure]int64{measure.Ticket: 1, measure.Handoff: 1, measure.FirstAudio: 1, measure.TextFirst: 0} {
 		if got := s.c.Summary(f).Count; got != n {
 			t.Errorf("%s has %d values, want %d", f.Definition().Name, got, n)
 		}
 	}
-	s.counts(map[counter.Counter]int64{counter.Turns: 2, counter.Answered: 2, counter.Expectations: 2, counter.Unmet: 0})
+	s.counts(map[measure.Counter]int64{measure.Turns: 2, measure.Answered: 2, measure.Expectations: 2, measure.Unmet: 0})
 }
 
 // TestASessionFromTheTextAgent: its first words are measured, and its ticket is used.
@@ -128,7 +126,7 @@ func TestASessionFromTheTextAgent(t *testing.T) {
 	if start := g.messages[0].msg.(*protocol.Start); start.Ticket != "from-chat" {
 		t.Errorf("it began with %+v", start)
 	}
-	if got := s.c.Summary(figure.TextFirst).Count; got != 1 {
+	if got := s.c.Summary(measure.TextFirst).Count; got != 1 {
 		t.Errorf("the first words were measured %d times", got)
 	}
 }
@@ -149,7 +147,7 @@ func TestNoTicket(t *testing.T) {
 			if outcome != Broken || !strings.Contains(s.problems(), "turn 0: refused: ") || !strings.Contains(s.problems(), c.want) {
 				t.Errorf("outcome %d: %s, want %q", outcome, s.problems(), c.want)
 			}
-			s.counts(map[counter.Counter]int64{counter.Refused: 1, counter.Sessions: 0})
+			s.counts(map[measure.Counter]int64{measure.Refused: 1, measure.Sessions: 0})
 		})
 	}
 }
@@ -176,6 +174,6 @@ func TestNothingWasAnsweredFirst(t *testing.T) {
 		if got, want := s.problems(), "turn 0: failed: nothing was answered within 5s, although it was asked before (line 1 of the script)"; got != want || !c.Done() {
 			t.Errorf("got %s", got)
 		}
-		s.counts(map[counter.Counter]int64{counter.Failed: 1, counter.Answered: 1})
+		s.counts(map[measure.Counter]int64{measure.Failed: 1, measure.Answered: 1})
 	})
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/script"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
@@ -41,7 +39,7 @@ type Limit struct {
 // seconds at most.
 func (k *Caller) Call(ctx context.Context, limit Limit) Outcome {
 	k.calls++
-	k.set.Collector.Add(counter.Calls, 1)
+	k.set.Collector.Add(measure.Calls, 1)
 	t, err := k.begin(ctx)
 	if err != nil {
 		return k.refused(ctx, err)
@@ -177,7 +175,7 @@ func (k *Caller) dial(ctx context.Context, back bool) (voice.Conn, error) {
 		conn, err = protocol.Dial(ctx, k.set.URL, o)
 	}
 	if err == nil {
-		k.set.Collector.Record(figure.Connect, time.Since(began))
+		k.set.Collector.Record(measure.Connect, time.Since(began))
 	}
 	return conn, err
 }
@@ -188,7 +186,7 @@ func (k *Caller) refused(ctx context.Context, err error) Outcome {
 		return Stopped
 	}
 	c := k.set.Collector
-	c.Add(counter.Refused, 1)
+	c.Add(measure.Refused, 1)
 	c.Error("refused")
 	c.Problem(measure.Problem{
 		Session: k.session, Call: k.calls, AtMS: time.Since(k.set.Began).Milliseconds(), Kind: measure.KindRefused, What: err.Error(),

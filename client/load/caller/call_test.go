@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -35,15 +33,15 @@ func TestASpokenTurnToTheMillisecond(t *testing.T) {
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d, %s", outcome, s.problems())
 		}
-		s.took(figure.Detection, 500)
-		s.took(figure.Answer, 300)
-		s.took(figure.FirstAudio, 800)
-		s.took(figure.FirstAudioSpoken, 800)
-		s.counts(map[counter.Counter]int64{
-			counter.Calls: 1, counter.Sessions: 1, counter.Turns: 1, counter.Answered: 1, counter.Early: 0, counter.Items: 1,
-			counter.LostAudio: 0, counter.StaleFrames: 0, counter.PlayedMS: 2000, counter.FramesDown: 1, counter.LateFrames: 0,
+		s.took(measure.Detection, 500)
+		s.took(measure.Answer, 300)
+		s.took(measure.FirstAudio, 800)
+		s.took(measure.FirstAudioSpoken, 800)
+		s.counts(map[measure.Counter]int64{
+			measure.Calls: 1, measure.Sessions: 1, measure.Turns: 1, measure.Answered: 1, measure.Early: 0, measure.Items: 1,
+			measure.LostAudio: 0, measure.StaleFrames: 0, measure.PlayedMS: 2000, measure.FramesDown: 1, measure.LateFrames: 0,
 		})
-		if lag := s.c.Summary(figure.SendLag); lag.Max != 0 || lag.Count != s.c.Count(counter.FramesUp) {
+		if lag := s.c.Summary(measure.SendLag); lag.Max != 0 || lag.Count != s.c.Count(measure.FramesUp) {
 			s.Errorf("send lag %v of %d", lag.Max, lag.Count)
 		}
 		// A frame every 20 ms to the end, by the absolute schedule.
@@ -77,7 +75,7 @@ func TestWhatWasPlayedIsReported(t *testing.T) {
 		if len(got) != 3 || got[0] != 200 || got[1] != 400 || got[2] != 500 {
 			s.Errorf("reported %v", got)
 		}
-		s.took(figure.FirstAudioTyped, 0)
+		s.took(measure.FirstAudioTyped, 0)
 		if outcome != Done || len(g.frames) != 0 {
 			s.Errorf("outcome %d, %d frames", outcome, len(g.frames))
 		}
@@ -112,8 +110,8 @@ func TestLateFramesAreHeard(t *testing.T) {
 				s.Errorf("with %d ms: %d underruns of %v, want %d of %v", measure.Buffers()[i], n, gap, w.n, w.gap)
 			}
 		}
-		s.took(figure.BufferNeeded, 150)
-		if gaps := s.c.Summary(figure.AudioGap); gaps.Count != 2 || gaps.Max != 250 {
+		s.took(measure.BufferNeeded, 150)
+		if gaps := s.c.Summary(measure.AudioGap); gaps.Count != 2 || gaps.Max != 250 {
 			s.Errorf("gaps %+v", gaps)
 		}
 		if s.problems() != "" {
@@ -173,12 +171,12 @@ func TestAnInterruption(t *testing.T) {
 		g.after(2*time.Second, func() { g.answer(2, "", time.Second) })
 	}
 	play(t, "turns: [{type: hello}, {say: {recording: any}, interrupt_after: 800ms, expect: {flush_within: 140ms}}]", g, func(s *scene, outcome Outcome) {
-		s.took(figure.InterruptSeen, 100)
-		s.took(figure.Flush, 150)
-		s.took(figure.LastAudio, 80)
-		s.counts(map[counter.Counter]int64{
-			counter.Turns: 2, counter.Answered: 1, counter.Interrupted: 1, counter.StaleFrames: 1, counter.Items: 1, counter.LostAudio: 0,
-			counter.MissedInterruptions: 0, counter.Unmet: 1,
+		s.took(measure.InterruptSeen, 100)
+		s.took(measure.Flush, 150)
+		s.took(measure.LastAudio, 80)
+		s.counts(map[measure.Counter]int64{
+			measure.Turns: 2, measure.Answered: 1, measure.Interrupted: 1, measure.StaleFrames: 1, measure.Items: 1, measure.LostAudio: 0,
+			measure.MissedInterruptions: 0, measure.Unmet: 1,
 		})
 		want := "turn 2: stale: a frame of 960 bytes came that belongs to no answer: after its flush, or before its audio.start (line 1 of the script)\n" +
 			"turn 2: unmet: audio.flush came after 150ms; it was expected within 140ms (line 1 of the script)"
@@ -201,8 +199,8 @@ func TestTheStopButton(t *testing.T) {
 		}
 	})
 	play(t, "{microphone: false, turns: [{type: hello}, {stop: true, interrupt_after: 500ms, expect: {flush_within: 100ms}}]}", g, func(s *scene, outcome Outcome) {
-		s.took(figure.Flush, 30)
-		s.took(figure.LastAudio, 0)
+		s.took(measure.Flush, 30)
+		s.took(measure.LastAudio, 0)
 		reports := g.reports()
 		if last := reports[len(reports)-1]; !last.Done || last.PlayedMS != 530 {
 			s.Errorf("the flush was answered with %+v", last)
@@ -213,7 +211,7 @@ func TestTheStopButton(t *testing.T) {
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[counter.Counter]int64{counter.Answered: 1, counter.Interrupted: 1})
+		s.counts(map[measure.Counter]int64{measure.Answered: 1, measure.Interrupted: 1})
 	})
 }
 
@@ -228,7 +226,7 @@ func TestAnAnswerThatIsOverCannotBeInterrupted(t *testing.T) {
 		g.ends(m, turn)
 	})
 	play(t, "{microphone: false, turns: [{type: a}, {stop: true, interrupt_after: 2s}, {type: b}, {type: c, interrupt_after: 2s}]}", g, func(s *scene, outcome Outcome) {
-		s.counts(map[counter.Counter]int64{counter.Turns: 3, counter.Answered: 3, counter.Interrupted: 0, counter.MissedInterruptions: 2})
+		s.counts(map[measure.Counter]int64{measure.Turns: 3, measure.Answered: 3, measure.Interrupted: 0, measure.MissedInterruptions: 2})
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -253,7 +251,7 @@ func TestAStuckSessionIsNamed(t *testing.T) {
 		if kept[0].ID != "voice-1" || kept[0].Session != 7 {
 			s.Errorf("it is %+v", kept[0])
 		}
-		s.counts(map[counter.Counter]int64{counter.Turns: 2, counter.Answered: 1, counter.Stuck: 1, counter.Cut: 0})
+		s.counts(map[measure.Counter]int64{measure.Turns: 2, measure.Answered: 1, measure.Stuck: 1, measure.Cut: 0})
 		if outcome != Broken || first[*protocol.End](g).IsZero() {
 			s.Errorf("outcome %d", outcome)
 		}
@@ -287,7 +285,7 @@ func TestLostAudioAndLostMessages(t *testing.T) {
 		g.ends(m, 1)
 	})
 	play(t, "{microphone: false, turns: [{type: hello}]}", g, func(s *scene, _ Outcome) {
-		s.counts(map[counter.Counter]int64{counter.LostAudio: 1, counter.LostMessages: 2, counter.Items: 1})
+		s.counts(map[measure.Counter]int64{measure.LostAudio: 1, measure.LostMessages: 2, measure.Items: 1})
 		want := "turn 1: lost message: after message 3 came message 6 (line 1 of the script)\n" +
 			"turn 1: lost audio: audio.end says 200 ms of item_1, 180 ms came (line 1 of the script)"
 		if got := s.problems(); got != want {
@@ -310,8 +308,8 @@ func TestAnAnswerBeforeTheEnd(t *testing.T) {
 		}
 	}
 	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
-		s.took(figure.FirstAudio, 700)
-		s.counts(map[counter.Counter]int64{counter.Early: 1, counter.Answered: 1, counter.Failed: 0})
+		s.took(measure.FirstAudio, 700)
+		s.counts(map[measure.Counter]int64{measure.Early: 1, measure.Answered: 1, measure.Failed: 0})
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -328,8 +326,8 @@ func TestAnEarlyAnswerMayBeAll(t *testing.T) {
 		}
 	}
 	play(t, "turns: [{say: {recording: any}}]", g, func(s *scene, outcome Outcome) {
-		s.counts(map[counter.Counter]int64{counter.Early: 1, counter.Answered: 1, counter.Stuck: 0})
-		if outcome != Done || s.c.Summary(figure.FirstAudio).Count != 0 {
+		s.counts(map[measure.Counter]int64{measure.Early: 1, measure.Answered: 1, measure.Stuck: 0})
+		if outcome != Done || s.c.Summary(measure.FirstAudio).Count != 0 {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
 	})
@@ -346,9 +344,9 @@ func TestPushToTalk(t *testing.T) {
 		g.ends(m, 1)
 	})
 	play(t, "{push_to_talk: true, turns: [{say: {recording: any}}]}", g, func(s *scene, outcome Outcome) {
-		s.took(figure.Answer, 300)
-		s.took(figure.FirstAudio, 300)
-		s.took(figure.Detection, 0)
+		s.took(measure.Answer, 300)
+		s.took(measure.FirstAudio, 300)
+		s.took(measure.Detection, 0)
 		if start := g.messages[0].msg.(*protocol.Start); start.TurnDetection != protocol.TurnDetectionClient {
 			s.Errorf("it began with %+v", start)
 		}
@@ -395,9 +393,9 @@ func TestAnApproval(t *testing.T) {
 					s.Errorf("outcome %d\n%s", outcome, s.problems())
 				}
 				approved := map[string]int64{"true": 1}[approve]
-				s.counts(map[counter.Counter]int64{
-					counter.Questions: 1, counter.Approvals: approved, counter.Refusals: 1 - approved, counter.Turns: 1, counter.Answered: 1,
-					counter.ToolCalls: 1, counter.ToolFailures: 0, counter.Expectations: 3, counter.Unmet: 0,
+				s.counts(map[measure.Counter]int64{
+					measure.Questions: 1, measure.Approvals: approved, measure.Refusals: 1 - approved, measure.Turns: 1, measure.Answered: 1,
+					measure.ToolCalls: 1, measure.ToolFailures: 0, measure.Expectations: 3, measure.Unmet: 0,
 				})
 				if got := first[*protocol.ConfirmationResolve](g).Sub(first[*protocol.InputText](g)); got != thinkTime {
 					s.Errorf("it was answered after %v", got)
@@ -445,7 +443,7 @@ func TestAGreetingIsNobodysAnswer(t *testing.T) {
 		g.ends(m, 2)
 	})
 	play(t, "{microphone: false, turns: [{type: hello, expect: {no_tool: any, no_text: welcome, text: hello}}]}", g, func(s *scene, outcome Outcome) {
-		s.took(figure.FirstAudio, 500)
+		s.took(measure.FirstAudio, 500)
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -468,14 +466,14 @@ func TestTheGatewayDoesNotRead(t *testing.T) {
 		return 0
 	}
 	play(t, "turns: [{type: hello}]", g, func(s *scene, outcome Outcome) {
-		if lag := s.c.Summary(figure.SendLag); lag.Max != 0 {
+		if lag := s.c.Summary(measure.SendLag); lag.Max != 0 {
 			s.Errorf("send lag %v", lag.Max)
 		}
-		if block := s.c.Summary(figure.SendBlock); block.Max != 3000 {
+		if block := s.c.Summary(measure.SendBlock); block.Max != 3000 {
 			s.Errorf("send time %v", block.Max)
 		}
 		// 3 s are 150 frames, of which the newest two are sent.
-		s.counts(map[counter.Counter]int64{counter.FramesDropped: 148, counter.LateFrames: 0})
+		s.counts(map[measure.Counter]int64{measure.FramesDropped: 148, measure.LateFrames: 0})
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
@@ -507,8 +505,8 @@ func TestHangingUp(t *testing.T) {
 		if took := time.Since(s.set.Began); outcome != Stopped || s.problems() != "" || took != 2*time.Second {
 			s.Errorf("outcome %d after %v\n%s", outcome, took, s.problems())
 		}
-		s.counts(map[counter.Counter]int64{counter.Cut: 1, counter.Answered: 0, counter.Expectations: 0, counter.Lost: 0})
-		s.took(figure.Goodbye, 0)
+		s.counts(map[measure.Counter]int64{measure.Cut: 1, measure.Answered: 0, measure.Expectations: 0, measure.Lost: 0})
+		s.took(measure.Goodbye, 0)
 	})
 }
 
@@ -551,7 +549,7 @@ func TestACallerWhoHangsUp(t *testing.T) {
 		if took := time.Since(s.set.Began); outcome != Done || s.problems() != "" || took != 2*time.Second {
 			s.Errorf("outcome %d after %v\n%s", outcome, took, s.problems())
 		}
-		s.counts(map[counter.Counter]int64{counter.Cut: 1, counter.ToolsOpen: 0, counter.Expectations: 0, counter.Lost: 0})
+		s.counts(map[measure.Counter]int64{measure.Cut: 1, measure.ToolsOpen: 0, measure.Expectations: 0, measure.Lost: 0})
 	})
 }
 
@@ -569,7 +567,7 @@ func TestACallThatDoesNotEnd(t *testing.T) {
 		if took := time.Since(s.set.Began); took != 5*time.Second+time.Minute {
 			s.Errorf("it took %v", took)
 		}
-		s.counts(map[counter.Counter]int64{counter.Cut: 1})
+		s.counts(map[measure.Counter]int64{measure.Cut: 1})
 	})
 }
 
@@ -581,7 +579,7 @@ func TestNoGoodbye(t *testing.T) {
 		if got, want := s.problems(), "turn 0: lost: no session.ended came within 10s of session.end"; got != want {
 			s.Errorf("got %s", got)
 		}
-		s.counts(map[counter.Counter]int64{counter.Lost: 1})
+		s.counts(map[measure.Counter]int64{measure.Lost: 1})
 	})
 }
 
@@ -602,7 +600,7 @@ func TestTheModelHangsUp(t *testing.T) {
 		if outcome != Done || s.problems() != "" {
 			s.Errorf("outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[counter.Counter]int64{counter.Answered: 1, counter.Lost: 0})
+		s.counts(map[measure.Counter]int64{measure.Answered: 1, measure.Lost: 0})
 	})
 	play(t, "{microphone: false, turns: [{type: bye}]}", story(), func(s *scene, outcome Outcome) {
 		if outcome != Done || s.problems() != "" {
@@ -613,7 +611,7 @@ func TestTheModelHangsUp(t *testing.T) {
 		if outcome != Broken || s.problems() != "turn 1: lost: the session is over: tool_ended (line 1 of the script)" {
 			s.Errorf("too soon: outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[counter.Counter]int64{counter.Lost: 1, counter.Cut: 1, counter.Errors: 1})
+		s.counts(map[measure.Counter]int64{measure.Lost: 1, measure.Cut: 1, measure.Errors: 1})
 	})
 }
 
@@ -625,7 +623,7 @@ func TestARefusal(t *testing.T) {
 		if got, want := s.problems(), "turn 0: refused: the gateway refused the session: unknown_provider: No such provider."; got != want || outcome != Broken {
 			s.Errorf("outcome %d: %s", outcome, got)
 		}
-		s.counts(map[counter.Counter]int64{counter.Calls: 1, counter.Sessions: 0, counter.Refused: 1, counter.Lost: 0, counter.Turns: 0})
+		s.counts(map[measure.Counter]int64{measure.Calls: 1, measure.Sessions: 0, measure.Refused: 1, measure.Lost: 0, measure.Turns: 0})
 	})
 }
 
@@ -644,7 +642,7 @@ func TestNobodyAnswers(t *testing.T) {
 		if got, want := s.problems(), "turn 0: refused: no route"; got != want || outcome != Broken {
 			s.Errorf("outcome %d: %s", outcome, got)
 		}
-		s.counts(map[counter.Counter]int64{counter.Refused: 1, counter.Errors: 1})
+		s.counts(map[measure.Counter]int64{measure.Refused: 1, measure.Errors: 1})
 	})
 }
 
@@ -666,7 +664,7 @@ func TestFailedTurns(t *testing.T) {
 		if got := s.problems(); got != want || outcome != Done {
 			s.Errorf("outcome %d\n%s", outcome, got)
 		}
-		s.counts(map[counter.Counter]int64{counter.Failed: 1, counter.Errors: 1, counter.Answered: 0})
+		s.counts(map[measure.Counter]int64{measure.Failed: 1, measure.Errors: 1, measure.Answered: 0})
 		if s.c.Codes()["no_answer"] != 1 {
 			s.Errorf("codes %v", s.c.Codes())
 		}
@@ -675,7 +673,7 @@ func TestFailedTurns(t *testing.T) {
 		if s.problems() != "" || outcome != Done {
 			s.Errorf("as it is expected: outcome %d\n%s", outcome, s.problems())
 		}
-		s.counts(map[counter.Counter]int64{counter.Failed: 0, counter.Errors: 0, counter.Answered: 1, counter.Unmet: 0})
+		s.counts(map[measure.Counter]int64{measure.Failed: 0, measure.Errors: 0, measure.Answered: 1, measure.Unmet: 0})
 	})
 	silent := func(g *gateway) { g.say(&protocol.TurnEnded{Header: inTurn(1), Status: "completed"}) }
 	play(t, "{microphone: false, turns: [{type: hello}]}", fails(silent), func(s *scene, _ Outcome) {
@@ -715,7 +713,7 @@ func TestExpectations(t *testing.T) {
 		if s.problems() != "" {
 			s.Error(s.problems())
 		}
-		s.counts(map[counter.Counter]int64{counter.Expectations: 6, counter.Unmet: 0, counter.ToolCalls: 2, counter.ToolFailures: 1})
+		s.counts(map[measure.Counter]int64{measure.Expectations: 6, measure.Unmet: 0, measure.ToolCalls: 2, measure.ToolFailures: 1})
 		if got := s.c.Tools(); len(got) != 2 || got[0].Tool != "kb_get" || got[0].Failed != 1 || got[1].Run.Max != 30 {
 			s.Errorf("tools %+v", got)
 		}
@@ -737,10 +735,10 @@ func TestExpectations(t *testing.T) {
 		if got != want {
 			s.Errorf("got\n%s\nwant\n%s", got, want)
 		}
-		s.counts(map[counter.Counter]int64{counter.Expectations: 9, counter.Unmet: 9})
+		s.counts(map[measure.Counter]int64{measure.Expectations: 9, measure.Unmet: 9})
 	})
 	play(t, "{microphone: false, turns: [{type: x, expect: {no_tool: any}}]}", g(), func(s *scene, _ Outcome) {
-		s.counts(map[counter.Counter]int64{counter.Unmet: 1})
+		s.counts(map[measure.Counter]int64{measure.Unmet: 1})
 	})
 }
 
@@ -786,7 +784,7 @@ func TestWhatATurnWaitsFor(t *testing.T) {
 				if got := typed[1].Sub(typed[0]); got != want {
 					s.Errorf("the next turn came after %v, want %v", got, want)
 				}
-				s.counts(map[counter.Counter]int64{counter.Answered: 2})
+				s.counts(map[measure.Counter]int64{measure.Answered: 2})
 			})
 		})
 	}

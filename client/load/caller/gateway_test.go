@@ -17,8 +17,6 @@ import (
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/script"
 	"voicegw/client/speech"
 	"voicegw/client/voice"
@@ -319,7 +317,7 @@ func (s *scene) problems() string {
 }
 
 // counts checks counters.
-func (s *scene) counts(want map[counter.Counter]int64) {
+func (s *scene) counts(want map[measure.Counter]int64) {
 	s.Helper()
 	for c, n := range want {
 		if got := s.c.Count(c); got != n {
@@ -329,7 +327,7 @@ func (s *scene) counts(want map[counter.Counter]int64) {
 }
 
 // took checks a figure that has one value, in ms, with the precision of the histogram.
-func (s *scene) took(f figure.Figure, want float64) {
+func (s *scene) took(f measure.Figure, want float64) {
 	s.Helper()
 	got := s.c.Summary(f)
 	if got.Count != 1 || got.Max < want-0.5 || got.Max > want+0.5 {

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/script"
 	"voicegw/client/voice"
 )
@@ -37,13 +35,13 @@ func (c *call) judgeRest(now time.Time) {
 // expectations.
 func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 	if before := x.Interrupts; before != nil {
-		c.Record(figure.LastAudio, before.Last.Sub(x.Onset)) // below zero where none came
+		c.Record(measure.LastAudio, before.Last.Sub(x.Onset)) // below zero where none came
 	}
 	c.Forget(x)
 	e, n := c.expect(x), c.noted(x)
-	c.Add(counter.Expectations, int64(e.Count()))
+	c.Add(measure.Expectations, int64(e.Count()))
 	unmet := func(format string, args ...any) {
-		c.Add(counter.Unmet, 1)
+		c.Add(measure.Unmet, 1)
 		c.problem(now, measure.KindUnmet, x, format, args...)
 	}
 	for _, tool := range e.Tools {

@@ -6,8 +6,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -40,7 +38,7 @@ type widest struct {
 // end records the gap of an answer that is over.
 func (w *widest) end(c *measure.Collector) {
 	if w.n > 0 {
-		c.Record(figure.ItemGap, w.gap)
+		c.Record(measure.ItemGap, w.gap)
 	}
 	*w = widest{}
 }
@@ -50,7 +48,7 @@ func (c *call) heardFrame(now time.Time, i *voice.Item) {
 	afterLoss := c.loss.back
 	c.loss.back = false
 	if i == c.loss.item && afterLoss {
-		c.Record(figure.OutageAudio, now.Sub(c.loss.latest))
+		c.Record(measure.OutageAudio, now.Sub(c.loss.latest))
 	}
 	if c.gap.item != i {
 		c.gap.end(c.Collector)
@@ -60,14 +58,14 @@ func (c *call) heardFrame(now time.Time, i *voice.Item) {
 		return
 	}
 	gap := now.Sub(i.Latest)
-	c.Record(figure.AudioGap, gap)
+	c.Record(measure.AudioGap, gap)
 	c.gap.gap, c.gap.n = max(c.gap.gap, gap), c.gap.n+1
 }
 
 // playedAfterLoss measures the end of an answer whose connection was lost.
 func (c *call) playedAfterLoss(i *voice.Item) {
 	if i == c.loss.item {
-		c.Record(figure.OutageHeard, c.loss.silent)
+		c.Record(measure.OutageHeard, c.loss.silent)
 		c.loss.item = nil
 	}
 }
@@ -78,28 +76,28 @@ func (c *call) returning(now time.Time, e voice.Event) {
 	case voice.WentAway:
 		c.wentAway(now, e)
 	case voice.Retrying:
-		c.Add(counter.ResumeRetries, 1)
+		c.Add(measure.ResumeRetries, 1)
 	case voice.CameBack:
 		c.cameBack(now, e)
 	case voice.NotBack:
-		c.Add(counter.ResumesFailed, 1)
+		c.Add(measure.ResumesFailed, 1)
 		c.problem(now, measure.KindResume, e.X, "the session could not be continued: %s%s", c.ending(e.Err), because(e.Told))
 	case voice.NotCut:
-		c.Add(counter.NotCut, 1)
+		c.Add(measure.NotCut, 1)
 		c.problem(now, measure.KindResume, e.X, "%s", e.Text)
 	case voice.Displaced:
-		c.Add(counter.Displaced, 1)
+		c.Add(measure.Displaced, 1)
 	case voice.MissedMessages:
-		c.Add(counter.LostMessages, e.N)
+		c.Add(measure.LostMessages, e.N)
 		c.problem(now, measure.KindLostMessage, e.X, "%s", e.Text)
 	case voice.MissedAudio:
-		c.Add(counter.LostBytes, e.N)
+		c.Add(measure.LostBytes, e.N)
 		c.problem(now, measure.KindLostAudio, e.X, "%d bytes of %s were left out after a resume", e.N, e.Text)
 	case voice.AudioAgain:
-		c.Add(counter.RepeatedBytes, e.N)
+		c.Add(measure.RepeatedBytes, e.N)
 		c.problem(now, measure.KindLostAudio, e.X, "%d bytes of %s came again after a resume", e.N, e.Text)
 	case voice.Unsaid:
-		c.Add(counter.Unsaid, e.N)
+		c.Add(measure.Unsaid, e.N)
 	}
 }
 
@@ -108,15 +106,15 @@ func (c *call) returning(now time.Time, e voice.Event) {
 func (c *call) wentAway(now time.Time, e voice.Event) {
 	c.loseIn(c.Incoming())
 	if e.Act == "" {
-		c.Add(counter.Losses, 1)
+		c.Add(measure.Losses, 1)
 		c.problem(now, measure.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
 		return
 	}
 	if e.Act == turn.Move {
-		c.Add(counter.Moves, 1)
+		c.Add(measure.Moves, 1)
 		return
 	}
-	c.Add(counter.Outages[string(e.Act)], 1)
+	c.Add(measure.Outages[string(e.Act)], 1)
 }
 
 // loseIn remembers the answer that was coming when a connection was lost.
@@ -136,11 +134,11 @@ func (c *call) loseIn(i *voice.Item) {
 
 func (c *call) cameBack(now time.Time, e voice.Event) {
 	r := e.Returned
-	c.Add(counter.Resumes, 1)
-	c.Record(figure.Resume, r.Took)
-	c.Record(figure.Outage, r.Away)
+	c.Add(measure.Resumes, 1)
+	c.Record(measure.Resume, r.Took)
+	c.Record(measure.Outage, r.Away)
 	if r.Snapshot {
-		c.Add(counter.Snapshots, 1)
+		c.Add(measure.Snapshots, 1)
 	}
 	c.loss.back = true
 }
@@ -150,10 +148,10 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.AudioFlush:
 		if m.Reason == flushedByLoss {
-			c.Add(counter.LossFlushes, 1)
+			c.Add(measure.LossFlushes, 1)
 		}
 	case *protocol.ProviderReconnecting:
-		c.Add(counter.ProviderReconnecting, 1)
+		c.Add(measure.ProviderReconnecting, 1)
 	case *protocol.ProviderReconnected:
 		c.heardReconnected(m)
 	}
@@ -161,10 +159,10 @@ func (c *call) heardLoss(m protocol.ServerMessage) {
 
 // heardReconnected measures a provider's connection that was replaced.
 func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
-	c.Add(counter.ProviderReconnected, 1)
-	c.Record(figure.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
+	c.Add(measure.ProviderReconnected, 1)
+	c.Record(measure.ProviderLost, time.Duration(min(m.LostMS, math.MaxInt64/int64(time.Millisecond)))*time.Millisecond)
 	if m.How == "fresh" {
-		c.Add(counter.ProviderFresh, 1)
+		c.Add(measure.ProviderFresh, 1)
 	}
 }
 
@@ -172,8 +170,8 @@ func (c *call) heardReconnected(m *protocol.ProviderReconnected) {
 func (c *call) mismatch(i *voice.Item, ms int64) {
 	off := i.Bytes + i.Left - audio.Bytes(c.set.OutputRate, time.Duration(ms)*time.Millisecond)
 	if off > 0 {
-		c.Add(counter.RepeatedBytes, int64(off))
+		c.Add(measure.RepeatedBytes, int64(off))
 		return
 	}
-	c.Add(counter.LostBytes, int64(-off))
+	c.Add(measure.LostBytes, int64(-off))
 }

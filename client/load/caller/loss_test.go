@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
 )
@@ -16,7 +15,7 @@ func TestAMoveIsNoLoss(t *testing.T) {
 	gone := voice.Event{Kind: voice.WentAway, Act: turn.Move, Err: io.EOF}
 	c := &call{Conversation: voice.New(voice.Options{}, nil, time.Now()), Collector: measure.New()}
 	c.wentAway(time.Now(), gone)
-	if c.Count(counter.Moves) != 1 || c.Count(counter.Losses) != 0 || c.Count(counter.Outages["drop"]) != 0 {
-		t.Errorf("%d moves, %d losses, %d drops", c.Count(counter.Moves), c.Count(counter.Losses), c.Count(counter.Outages["drop"]))
+	if c.Count(measure.Moves) != 1 || c.Count(measure.Losses) != 0 || c.Count(measure.Outages["drop"]) != 0 {
+		t.Errorf("%d moves, %d losses, %d drops", c.Count(measure.Moves), c.Count(measure.Losses), c.Count(measure.Outages["drop"]))
 	}
 }

@@ -7,8 +7,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 	"voicegw/client/load/script"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
@@ -106,19 +104,19 @@ func (c *call) line(x *voice.Exchange) int {
 
 // sent measures a frame that was written.
 func (c *call) sent(lag, block time.Duration) {
-	c.Record(figure.SendLag, lag)
-	c.Record(figure.SendBlock, block)
-	c.Add(counter.FramesUp, 1)
+	c.Record(measure.SendLag, lag)
+	c.Record(measure.SendBlock, block)
+	c.Add(measure.FramesUp, 1)
 }
 
 // HeardAudio is part of voice.Observer.
 func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
-	c.Add(counter.FramesDown, 1)
+	c.Add(measure.FramesDown, 1)
 	if i != nil {
 		c.heardFrame(now, i)
 		return
 	}
-	c.Add(counter.StaleFrames, 1)
+	c.Add(measure.StaleFrames, 1)
 	if !c.stale {
 		c.stale = true
 		c.problem(now, measure.KindStale, c.Current(), "a frame of %d bytes came that belongs to no answer: after its flush, or before its audio.start", len(pcm))
@@ -127,7 +125,7 @@ func (c *call) HeardAudio(now time.Time, pcm []byte, i *voice.Item) {
 
 // Played is part of voice.Observer.
 func (c *call) Played(i *voice.Item) {
-	c.Add(counter.PlayedMS, i.Played.Milliseconds())
+	c.Add(measure.PlayedMS, i.Played.Milliseconds())
 	c.playedAfterLoss(i)
 }
 
@@ -144,22 +142,22 @@ func (c *call) Happened(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
 	case voice.Began:
-		c.Add(counter.Turns, 1)
+		c.Add(measure.Turns, 1)
 		c.unjudged = append(c.unjudged, x)
 	case voice.FirstAudio:
 		c.answered(now, x)
 	case voice.AnsweredEarly:
-		c.Add(counter.Early, 1)
+		c.Add(measure.Early, 1)
 	case voice.Noticed:
-		c.Record(figure.InterruptSeen, now.Sub(x.Onset))
+		c.Record(measure.InterruptSeen, now.Sub(x.Onset))
 	case voice.Flushed:
-		c.Record(figure.Flush, now.Sub(x.Onset))
+		c.Record(measure.Flush, now.Sub(x.Onset))
 	case voice.Missed:
-		c.Add(counter.MissedInterruptions, 1)
+		c.Add(measure.MissedInterruptions, 1)
 	case voice.Answered, voice.Interrupted, voice.Failed, voice.NothingPending, voice.Stuck, voice.Cut:
 		c.ended(now, e)
 	case voice.Dropped:
-		c.Add(counter.FramesDropped, e.N)
+		c.Add(measure.FramesDropped, e.N)
 	case voice.Violation:
 		c.problem(now, measure.KindProtocol, x, "%s", e.Text)
 	case voice.Refused:
@@ -176,27 +174,27 @@ func (c *call) ended(now time.Time, e voice.Event) {
 	x := e.X
 	switch e.Kind {
 	case voice.Answered:
-		c.settled(now, x, counter.Answered)
+		c.settled(now, x, measure.Answered)
 	case voice.Interrupted:
-		c.settled(now, x, counter.Interrupted)
+		c.settled(now, x, measure.Interrupted)
 	case voice.Failed:
 		c.problem(now, measure.KindFailed, x, "%s", e.Text+because(e.Told))
-		c.settled(now, x, counter.Failed)
+		c.settled(now, x, measure.Failed)
 	case voice.NothingPending:
 		c.problem(now, measure.KindFailed, x, "nothing was answered within %s, although it was asked before", pendingTime)
-		c.settled(now, x, counter.Failed)
+		c.settled(now, x, measure.Failed)
 	case voice.Stuck:
 		c.stuck(now, x)
 	case voice.Cut:
 		c.cut = true
-		c.Add(counter.Cut, 1)
+		c.Add(measure.Cut, 1)
 		c.unjudged = slices.DeleteFunc(c.unjudged, func(u *voice.Exchange) bool { return u == x })
 	}
 }
 
 // lost notes a session that has ended unexpectedly, or without a goodbye.
 func (c *call) lost(now time.Time, e voice.Event) {
-	c.Add(counter.Lost, 1)
+	c.Add(measure.Lost, 1)
 	if e.Err == nil {
 		c.problem(now, measure.KindLost, nil, "%s", e.Text)
 		return
@@ -210,26 +208,26 @@ func (c *call) lost(now time.Time, e voice.Event) {
 // answered measures how long the first audio of an answer took.
 func (c *call) answered(now time.Time, x *voice.Exchange) {
 	if x.Number == 0 {
-		c.Record(figure.Handoff, now.Sub(c.ticketAt))
+		c.Record(measure.Handoff, now.Sub(c.ticketAt))
 		return
 	}
 	total := now.Sub(x.Spoken)
-	c.Record(figure.FirstAudio, total)
+	c.Record(measure.FirstAudio, total)
 	if x.Turn.Act == turn.Type {
-		c.Record(figure.FirstAudioTyped, total)
+		c.Record(measure.FirstAudioTyped, total)
 	} else {
-		c.Record(figure.FirstAudioSpoken, total)
+		c.Record(measure.FirstAudioSpoken, total)
 	}
 	if x.Known.IsZero() {
 		return
 	}
 	if x.Turn.Act == turn.Say {
-		c.Record(figure.Detection, x.Known.Sub(x.Spoken))
+		c.Record(measure.Detection, x.Known.Sub(x.Spoken))
 	}
 	answer := now.Sub(x.Known)
-	c.Record(figure.Answer, answer)
+	c.Record(measure.Answer, answer)
 	if c.set.ProviderDelay > 0 {
-		c.Record(figure.Added, answer-c.set.ProviderDelay)
+		c.Record(measure.Added, answer-c.set.ProviderDelay)
 	}
 }
 
@@ -242,14 +240,14 @@ func because(e *protocol.Error) string {
 }
 
 // settled counts how a turn came out, and judges those before it.
-func (c *call) settled(now time.Time, x *voice.Exchange, as counter.Counter) {
+func (c *call) settled(now time.Time, x *voice.Exchange, as measure.Counter) {
 	c.Add(as, 1)
 	c.judge(now, x)
 }
 
 // stuck notes a turn of which nothing more comes.
 func (c *call) stuck(now time.Time, x *voice.Exchange) {
-	c.Add(counter.Stuck, 1)
+	c.Add(measure.Stuck, 1)
 	heard := "nothing has come of an answer"
 	if x.Bytes > 0 {
 		heard = "the answer has begun and does not end"
@@ -260,7 +258,7 @@ func (c *call) stuck(now time.Time, x *voice.Exchange) {
 
 // refused notes a call that got no session.
 func (c *call) refused(now time.Time, e voice.Event) {
-	c.Add(counter.Refused, 1)
+	c.Add(measure.Refused, 1)
 	what := e.Text
 	if e.Err != nil {
 		c.Error("refused")
@@ -289,15 +287,15 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 	switch m := m.(type) {
 	case *protocol.SessionStarted:
 		if !c.Started() && m.InputRate == c.set.InputRate && m.OutputRate == c.set.OutputRate {
-			c.Add(counter.Sessions, 1)
-			c.Record(figure.Ready, now.Sub(c.began))
+			c.Add(measure.Sessions, 1)
+			c.Record(measure.Ready, now.Sub(c.began))
 		}
 	case *protocol.TurnEnded:
 		if l := m.Latency; l != nil {
-			c.Record(figure.GatewayTotal, ms(l.SpeechEndToFirstAudioMS))
-			c.Record(figure.GatewayDetection, ms(l.DetectionMS))
-			c.Record(figure.GatewayProvider, ms(l.ProviderMS))
-			c.Record(figure.GatewayOwn, ms(l.GatewayMS))
+			c.Record(measure.GatewayTotal, ms(l.SpeechEndToFirstAudioMS))
+			c.Record(measure.GatewayDetection, ms(l.DetectionMS))
+			c.Record(measure.GatewayProvider, ms(l.ProviderMS))
+			c.Record(measure.GatewayOwn, ms(l.GatewayMS))
 		}
 	case *protocol.AudioEnd:
 		c.heardAudioEnd(now, m)
@@ -309,18 +307,18 @@ func (c *call) Heard(now time.Time, m protocol.ServerMessage) {
 	case *protocol.ToolEnded:
 		c.heardToolEnded(now, m)
 	case *protocol.ConfirmationRequest:
-		c.Add(counter.Questions, 1)
+		c.Add(measure.Questions, 1)
 		c.note(c.About(m.Turn), func(n *notes) *[]string { return &n.asks }, m.Tool)
 	case *protocol.ConfirmationEnded:
 		switch m.Outcome {
 		case "approved":
-			c.Add(counter.Approvals, 1)
+			c.Add(measure.Approvals, 1)
 		case "denied":
-			c.Add(counter.Refusals, 1)
+			c.Add(measure.Refusals, 1)
 		}
 	case *protocol.SessionEnded:
 		if at := c.LeftAt(); !at.IsZero() && c.Ended() == "" {
-			c.Record(figure.Goodbye, now.Sub(at))
+			c.Record(measure.Goodbye, now.Sub(at))
 		}
 	case *protocol.Error:
 		c.heardError(now, m)
@@ -340,14 +338,14 @@ func (c *call) heardAudioEnd(now time.Time, m *protocol.AudioEnd) {
 	if i == nil {
 		return // the conversation tells of it
 	}
-	c.Add(counter.Items, 1)
-	c.Record(figure.BufferNeeded, i.Needed)
+	c.Add(measure.Items, 1)
+	c.Record(measure.BufferNeeded, i.Needed)
 	if i.Forgotten {
 		return
 	}
 	got := audio.MS(c.set.OutputRate, i.Bytes)
 	if off := max(got-m.AudioMS, m.AudioMS-got); off > lostTolerance {
-		c.Add(counter.LostAudio, 1)
+		c.Add(measure.LostAudio, 1)
 		c.mismatch(i, m.AudioMS)
 		c.problem(now, measure.KindLostAudio, i.X, "audio.end says %d ms of %s, %d ms came", m.AudioMS, m.ItemID, got)
 	}
@@ -368,21 +366,21 @@ func (c *call) heardToolEnded(now time.Time, m *protocol.ToolEnded) {
 		c.set.SawCall(c.SessionID(), m.CallID)
 	}
 	asks := m.Asks()
-	c.Add(counter.ToolCalls, 1)
+	c.Add(measure.ToolCalls, 1)
 	run := ms(m.DurationMS)
 	c.Tool(m.Tool, m.OK || asks, m.Deduplicated, run)
 	switch {
 	case m.Deduplicated:
-		c.Add(counter.ToolRepeats, 1)
+		c.Add(measure.ToolRepeats, 1)
 	case asks:
 	default:
 		total := now.Sub(began.began)
-		c.Record(figure.ToolTotal, total)
-		c.Record(figure.ToolRun, run)
-		c.Record(figure.ToolWait, total-run)
+		c.Record(measure.ToolTotal, total)
+		c.Record(measure.ToolRun, run)
+		c.Record(measure.ToolWait, total-run)
 	}
 	if !m.OK && !asks {
-		c.Add(counter.ToolFailures, 1)
+		c.Add(measure.ToolFailures, 1)
 		c.note(x, func(n *notes) *[]string { return &n.broken }, m.Tool)
 	}
 }
@@ -403,7 +401,7 @@ func (c *call) finish(now time.Time) {
 	c.judgeRest(now)
 	c.gap.end(c.Collector)
 	if c.Done() && !c.cut {
-		c.Add(counter.ToolsOpen, int64(len(c.open)))
+		c.Add(measure.ToolsOpen, int64(len(c.open)))
 		for _, open := range c.open {
 			c.problem(now, measure.KindTool, nil, "the call of %s has no tool.ended", open.tool)
 		}

@@ -7,9 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 )
 
 // Late is the send lag beyond which a frame was late by this program's fault.
@@ -54,37 +51,37 @@ func New() *Collector {
 		lagNow: newHistogram(), firstNow: newHistogram(),
 		codes: map[string]int64{}, kinds: map[Kind]int64{}, tools: map[string]*toolCount{},
 	}
-	for range figure.Figures() {
+	for range Figures() {
 		c.figures = append(c.figures, newHistogram())
 	}
-	c.counters = make([]atomic.Int64, len(counter.Counters()))
+	c.counters = make([]atomic.Int64, len(Counters()))
 	c.segments = []*segment{{first: newHistogram()}}
 	return c
 }
 
 // Record takes one value of a figure; below zero counts as zero.
-func (c *Collector) Record(f figure.Figure, d time.Duration) {
+func (c *Collector) Record(f Figure, d time.Duration) {
 	c.figures[f].record(d)
 	switch f {
-	case figure.FirstAudio:
+	case FirstAudio:
 		c.firstNow.record(d)
 		c.segment().first.record(d)
-	case figure.SendLag:
+	case SendLag:
 		c.lagNow.record(d)
 		if d > Late {
-			c.Add(counter.LateFrames, 1)
+			c.Add(LateFrames, 1)
 		}
 	}
 }
 
 // Summary is what a figure has come to so far.
-func (c *Collector) Summary(f figure.Figure) Summary { return c.figures[f].summary() }
+func (c *Collector) Summary(f Figure) Summary { return c.figures[f].summary() }
 
 // Add counts n more.
-func (c *Collector) Add(of counter.Counter, n int64) { c.counters[of].Add(n) }
+func (c *Collector) Add(of Counter, n int64) { c.counters[of].Add(n) }
 
 // Count is how often a counter has counted so far.
-func (c *Collector) Count(of counter.Counter) int64 { return c.counters[of].Load() }
+func (c *Collector) Count(of Counter) int64 { return c.counters[of].Load() }
 
 // Underrun notes that a player with buffer i of Buffers has fallen silent in an answer
 // for so long.
@@ -106,7 +103,7 @@ func (c *Collector) LiveNow() int64 { return c.live.Load() }
 
 // Error counts an error by its code.
 func (c *Collector) Error(code string) {
-	c.Add(counter.Errors, 1)
+	c.Add(Errors, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.codes[code]++

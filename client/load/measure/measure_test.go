@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 )
 
 const ms1 = time.Millisecond
@@ -20,9 +17,9 @@ const ms1 = time.Millisecond
 func TestEveryFigureIsDefined(t *testing.T) {
 	seen := map[string]bool{}
 	group := 0 // of the last definition
-	check := func(d figure.Definition) {
-		if at := slices.Index(figure.Groups(), d.Group); at < group {
-			t.Errorf("%s stands in the group %q, which is unknown or comes before %q", d.Name, d.Group, figure.Groups()[group])
+	check := func(d Definition) {
+		if at := slices.Index(Groups(), d.Group); at < group {
+			t.Errorf("%s stands in the group %q, which is unknown or comes before %q", d.Name, d.Group, Groups()[group])
 		} else {
 			group = at
 		}
@@ -31,11 +28,11 @@ func TestEveryFigureIsDefined(t *testing.T) {
 		}
 		seen[d.Name] = true
 	}
-	for _, f := range figure.Figures() {
+	for _, f := range Figures() {
 		check(f.Definition())
 	}
 	group = 0
-	for _, c := range counter.Counters() {
+	for _, c := range Counters() {
 		check(c.Definition())
 	}
 }
@@ -43,9 +40,9 @@ func TestEveryFigureIsDefined(t *testing.T) {
 func TestPercentiles(t *testing.T) {
 	c := New()
 	for i := range 1000 {
-		c.Record(figure.FirstAudio, time.Duration(1000-i)*ms1)
+		c.Record(FirstAudio, time.Duration(1000-i)*ms1)
 	}
-	s := c.Summary(figure.FirstAudio)
+	s := c.Summary(FirstAudio)
 	if s.Count != 1000 || s.Min != 1 || s.Max != 1000 || s.Mean < 500 || s.Mean > 501 {
 		t.Errorf("%+v", s)
 	}
@@ -91,18 +88,18 @@ func TestIntervals(t *testing.T) {
 		}
 	}
 	one := New()
-	one.Record(figure.Answer, 7*ms1)
-	if s := one.Summary(figure.Answer); s.Interval.P95 != (Interval{7, 7}) || s.P50 != 7 {
+	one.Record(Answer, 7*ms1)
+	if s := one.Summary(Answer); s.Interval.P95 != (Interval{7, 7}) || s.P50 != 7 {
 		t.Errorf("of one value: %+v", s)
 	}
 }
 
 func TestWhatIsOutOfRange(t *testing.T) {
 	c := New()
-	c.Record(figure.LastAudio, -time.Hour)
-	c.Record(figure.LastAudio, time.Hour)
-	c.Record(figure.LastAudio, 0)
-	if s := c.Summary(figure.LastAudio); s.Count != 3 || s.Min != 0 || s.Max != 600_000 || s.P50 != 0 {
+	c.Record(LastAudio, -time.Hour)
+	c.Record(LastAudio, time.Hour)
+	c.Record(LastAudio, 0)
+	if s := c.Summary(LastAudio); s.Count != 3 || s.Min != 0 || s.Max != 600_000 || s.P50 != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -110,9 +107,9 @@ func TestWhatIsOutOfRange(t *testing.T) {
 func TestLateFramesAreCounted(t *testing.T) {
 	c := New()
 	for _, lag := range []time.Duration{0, Late, Late + time.Microsecond, time.Second} {
-		c.Record(figure.SendLag, lag)
+		c.Record(SendLag, lag)
 	}
-	if got := c.Count(counter.LateFrames); got != 2 {
+	if got := c.Count(LateFrames); got != 2 {
 		t.Errorf("%d late frames", got)
 	}
 }
@@ -149,14 +146,14 @@ func TestToolsAreTold(t *testing.T) {
 func TestTheSeries(t *testing.T) {
 	c := New()
 	c.Live(3)
-	c.Record(figure.FirstAudio, 100*ms1)
-	c.Record(figure.SendLag, 2*ms1)
-	c.Add(counter.Answered, 2)
+	c.Record(FirstAudio, 100*ms1)
+	c.Record(SendLag, 2*ms1)
+	c.Add(Answered, 2)
 	c.Sample(time.Second, 12.5, 64)
 	c.Live(-2)
-	c.Add(counter.Answered, 1)
-	c.Add(counter.Interrupted, 1)
-	c.Add(counter.ToolCalls, 1)
+	c.Add(Answered, 1)
+	c.Add(Interrupted, 1)
+	c.Add(ToolCalls, 1)
 	c.Problem(Problem{Kind: KindLost})
 	c.Error("x")
 	c.Sample(2*time.Second, 0, 0)
@@ -178,13 +175,13 @@ func TestSegments(t *testing.T) {
 	c := New()
 	c.Live(5)
 	c.Sample(0, 0, 0)
-	c.Record(figure.FirstAudio, 100*ms1)
+	c.Record(FirstAudio, 100*ms1)
 	c.NextSegment(time.Second)
 	c.Live(5)
 	c.Sample(0, 0, 0)
 	c.Live(-10)
-	c.Record(figure.FirstAudio, 300*ms1)
-	c.Record(figure.FirstAudio, 300*ms1)
+	c.Record(FirstAudio, 300*ms1)
+	c.Record(FirstAudio, 300*ms1)
 	c.Problem(Problem{Kind: KindStuck})
 	got := c.Segments(3 * time.Second)
 	if len(got) != 2 || got[0].First.Count != 1 || got[0].Sessions != 5 || got[0].ToMS != 1000 || got[0].Problems != 0 ||
@@ -200,8 +197,8 @@ func TestManyAtOnce(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 500 {
-				c.Record(figure.FirstAudio, ms1)
-				c.Add(counter.FramesUp, 1)
+				c.Record(FirstAudio, ms1)
+				c.Add(FramesUp, 1)
 				c.Error("x")
 				c.Underrun(0, ms1)
 				c.Tool("t", true, false, ms1)
@@ -213,7 +210,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	n, gap := c.Underruns(0)
-	if c.Summary(figure.FirstAudio).Count != 4000 || c.Count(counter.FramesUp) != 4000 || c.Codes()["x"] != 4000 || n != 4000 || gap != 4*time.Second || c.Tools()[0].Calls != 4000 || c.ProblemCount() != 4000 {
+	if c.Summary(FirstAudio).Count != 4000 || c.Count(FramesUp) != 4000 || c.Codes()["x"] != 4000 || n != 4000 || gap != 4*time.Second || c.Tools()[0].Calls != 4000 || c.ProblemCount() != 4000 {
 		t.Error("something was lost")
 	}
 	total := int64(0)
@@ -229,6 +226,6 @@ func BenchmarkRecord(b *testing.B) {
 	c := New()
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Record(figure.SendLag, ms1)
+		c.Record(SendLag, ms1)
 	}
 }

@@ -3,8 +3,6 @@ package measure
 import (
 	"slices"
 	"time"
-
-	"voicegw/client/load/measure/counter"
 )
 
 // Point is how a run stood over one interval of time.
@@ -43,7 +41,7 @@ func (c *Collector) Sample(sinceStart time.Duration, cpu, rss float64) {
 	defer c.mu.Unlock()
 	running := c.segments[len(c.segments)-1]
 	running.sessions = max(running.sessions, c.LiveNow())
-	now := point{answers: c.Count(counter.Answered) + c.Count(counter.Interrupted), tools: c.Count(counter.ToolCalls), problems: c.problemCount()}
+	now := point{answers: c.Count(Answered) + c.Count(Interrupted), tools: c.Count(ToolCalls), problems: c.problemCount()}
 	c.series = append(c.series, Point{
 		AtMS: sinceStart.Milliseconds(), Sessions: c.LiveNow(),
 		Answers: now.answers - c.last.answers, Problems: now.problems - c.last.problems, Tools: now.tools - c.last.tools,

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 )
 
 // Measured puts what a collector has into a report. sinceStart is now, since the run
@@ -15,17 +13,17 @@ import (
 func (r *Report) Measured(c *measure.Collector, sinceStart time.Duration) {
 	r.TookMS = sinceStart.Milliseconds()
 	r.Figures, r.Counters, r.Definitions = map[string]measure.Summary{}, map[string]int64{}, map[string]string{}
-	for _, f := range figure.Figures() {
+	for _, f := range measure.Figures() {
 		d := f.Definition()
 		r.Figures[d.Name] = c.Summary(f)
 		r.Definitions[d.Name] = d.Meaning
 	}
-	for _, counter := range counter.Counters() {
+	for _, counter := range measure.Counters() {
 		d := counter.Definition()
 		r.Counters[d.Name] = c.Count(counter)
 		r.Definitions[d.Name] = d.Meaning
 	}
-	played := c.Count(counter.PlayedMS)
+	played := c.Count(measure.PlayedMS)
 	r.Sound = nil
 	for i, buffer := range measure.Buffers() {
 		n, glitch := c.Underruns(i)
@@ -46,10 +44,10 @@ func (r *Report) Measured(c *measure.Collector, sinceStart time.Duration) {
 func invalid(figures map[string]measure.Summary) []string {
 	limit := float64(measure.Late / time.Millisecond)
 	var why []string
-	if lag := figures[figure.SendLag.Definition().Name]; lag.P99 > limit {
+	if lag := figures[measure.SendLag.Definition().Name]; lag.P99 > limit {
 		why = append(why, fmt.Sprintf("the generator sent 1 %% of its frames more than %.1f ms late (at most %g ms are allowed): too many sessions for this machine, or something else runs on it", lag.P99, limit))
 	}
-	if wake := figures[figure.WakeLag.Definition().Name]; wake.P99 > limit {
+	if wake := figures[measure.WakeLag.Definition().Name]; wake.P99 > limit {
 		why = append(why, fmt.Sprintf("the generator was woken more than %.1f ms late in 1 %% of the cases (at most %g ms are allowed), so that the times of what arrived are as wrong", wake.P99, limit))
 	}
 	return why

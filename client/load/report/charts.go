@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/figure"
 )
 
 // chart is a plot. charts.js draws it.
@@ -69,17 +68,17 @@ func (r *Report) charts() []chart {
 			r.waits("p95", "s2", plain, func(p measure.Point) float64 { return p.P95 }),
 			r.waits("worst", "s3", dots, func(p measure.Point) float64 { return p.Max })),
 		distribution("How long callers waited",
-			curve{"first audio", r.figure(figure.FirstAudio)},
-			curve{"end of speech noticed", r.figure(figure.Detection)},
-			curve{"answer", r.figure(figure.Answer)}),
+			curve{"first audio", r.figure(measure.FirstAudio)},
+			curve{"end of speech noticed", r.figure(measure.Detection)},
+			curve{"answer", r.figure(measure.Answer)}),
 		r.timed("Sessions and problems", "sessions in progress, and what went wrong in each interval", "",
 			r.over("sessions", "s1", area, func(p measure.Point) float64 { return float64(p.Sessions) }),
 			r.over("answers", "s2", plain, func(p measure.Point) float64 { return float64(p.Answers) }),
 			r.over("problems", "bad", bars, func(p measure.Point) float64 { return float64(p.Problems) })),
 		distribution("How fast an interruption silences the answer",
-			curve{"flush", r.figure(figure.Flush)},
-			curve{"speech noticed", r.figure(figure.InterruptSeen)},
-			curve{"last audio", r.figure(figure.LastAudio)}),
+			curve{"flush", r.figure(measure.Flush)},
+			curve{"speech noticed", r.figure(measure.InterruptSeen)},
+			curve{"last audio", r.figure(measure.LastAudio)}),
 		r.steps(),
 		lag,
 		r.timed("CPU of the gateway", "in percent of one core", "%",
@@ -90,7 +89,7 @@ func (r *Report) charts() []chart {
 	return slices.DeleteFunc(all, chart.empty)
 }
 
-func (r *Report) figure(f figure.Figure) measure.Summary { return r.Figures[f.Definition().Name] }
+func (r *Report) figure(f measure.Figure) measure.Summary { return r.Figures[f.Definition().Name] }
 
 // timed is a chart over the time of the run.
 func (r *Report) timed(title, note, unit string, lines ...line) chart {

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 )
 
 // Comparison is two reports side by side.
@@ -26,7 +24,7 @@ type comparedFact struct{ Key, A, B string }
 
 // comparedGroup is the part about one group.
 type comparedGroup struct {
-	Name figure.Group
+	Name measure.Group
 	Rows []comparedRow
 }
 
@@ -54,14 +52,14 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 			c.Facts = append(c.Facts, comparedFact{factsA[i].Key, factsA[i].Value, factsB[i].Value})
 		}
 	}
-	for _, g := range figure.Groups() {
+	for _, g := range measure.Groups() {
 		group := comparedGroup{Name: g}
-		for _, f := range figure.Figures() {
+		for _, f := range measure.Figures() {
 			if d := f.Definition(); d.Group == g && !(a.repeats(f) && b.repeats(f)) {
 				group.Rows = append(group.Rows, compareFigure(d, a.Figures[d.Name], b.Figures[d.Name])...)
 			}
 		}
-		for _, counter := range counter.Counters() {
+		for _, counter := range measure.Counters() {
 			if d := counter.Definition(); d.Group == g && !slices.Contains(quietly, d.Name) {
 				group.Rows = append(group.Rows, compareCount(d, a.Counters[d.Name], b.Counters[d.Name])...)
 			}
@@ -70,7 +68,7 @@ func Compare(nameA string, a *Report, nameB string, b *Report) *Comparison {
 			c.Groups = append(c.Groups, group)
 		}
 	}
-	for _, f := range []figure.Figure{figure.FirstAudio, figure.Answer, figure.Flush} {
+	for _, f := range []measure.Figure{measure.FirstAudio, measure.Answer, measure.Flush} {
 		d := f.Definition()
 		chart := distribution(d.Title, curve{nameA, a.figure(f)}, curve{nameB, b.figure(f)})
 		if !chart.empty() {
@@ -106,7 +104,7 @@ func unlike(nameA string, a *Report, nameB string, b *Report) []string {
 }
 
 // compareFigure compares the percentiles of a distribution.
-func compareFigure(d figure.Definition, a, b measure.Summary) []comparedRow {
+func compareFigure(d measure.Definition, a, b measure.Summary) []comparedRow {
 	if a.Count == 0 && b.Count == 0 {
 		return nil
 	}
@@ -160,7 +158,7 @@ func change(a, b float64) string {
 }
 
 // compareCount compares a counter, if there is anything to say.
-func compareCount(d figure.Definition, a, b int64) []comparedRow {
+func compareCount(d measure.Definition, a, b int64) []comparedRow {
 	if a == 0 && b == 0 {
 		return nil
 	}

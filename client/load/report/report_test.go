@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden reports")
@@ -41,23 +39,23 @@ func sample(slower time.Duration) *Report {
 		}
 		for i := range int(live) {
 			first := ms(820+(second*7+i*13)%60) + slower
-			c.Record(figure.FirstAudio, first)
-			c.Record(figure.FirstAudioSpoken, first)
-			c.Record(figure.Detection, ms(510+i%10))
-			c.Record(figure.Answer, first-ms(510+i%10))
-			c.Add(counter.Turns, 1)
-			c.Add(counter.Answered, 1)
-			c.Record(figure.SendLag, time.Duration(i)*50*time.Microsecond)
-			c.Record(figure.WakeLag, time.Duration(second)*20*time.Microsecond)
-			c.Record(figure.AudioGap, ms(i*3))
-			c.Add(counter.FramesUp, 50)
-			c.Add(counter.FramesDown, 8)
+			c.Record(measure.FirstAudio, first)
+			c.Record(measure.FirstAudioSpoken, first)
+			c.Record(measure.Detection, ms(510+i%10))
+			c.Record(measure.Answer, first-ms(510+i%10))
+			c.Add(measure.Turns, 1)
+			c.Add(measure.Answered, 1)
+			c.Record(measure.SendLag, time.Duration(i)*50*time.Microsecond)
+			c.Record(measure.WakeLag, time.Duration(second)*20*time.Microsecond)
+			c.Record(measure.AudioGap, ms(i*3))
+			c.Add(measure.FramesUp, 50)
+			c.Add(measure.FramesDown, 8)
 		}
 		if second == 30 {
 			c.Problem(measure.Problem{Session: 3, Call: 1, ID: "voice-abc", Turn: 2, AtMS: 30_250, Kind: measure.KindStuck, What: "nothing has come of an answer for 20s since the user stopped speaking (line 4 of the script)"})
 			c.Problem(measure.Problem{Session: 17, Call: 2, AtMS: 30_300, Kind: measure.KindRefused, What: "connect: the server answered 503 <script>alert(1)</script>"})
-			c.Add(counter.Stuck, 1)
-			c.Add(counter.Refused, 1)
+			c.Add(measure.Stuck, 1)
+			c.Add(measure.Refused, 1)
 			c.Error("refused")
 			c.Error("no_answer")
 			c.Error("no_answer")
@@ -66,21 +64,21 @@ func sample(slower time.Duration) *Report {
 		c.Sample(time.Duration(second+1)*time.Second, 20+float64(second%7), 80+float64(second)/3)
 	}
 	for i := range 40 {
-		c.Record(figure.Flush, ms(90+i*i/8))
+		c.Record(measure.Flush, ms(90+i*i/8))
 	}
-	c.Record(figure.LastAudio, -time.Second)
-	c.Record(figure.Connect, 900*time.Microsecond)
-	c.Record(figure.ToolTotal, ms(31))
-	c.Record(figure.ToolRun, ms(30))
+	c.Record(measure.LastAudio, -time.Second)
+	c.Record(measure.Connect, 900*time.Microsecond)
+	c.Record(measure.ToolTotal, ms(31))
+	c.Record(measure.ToolRun, ms(30))
 	c.Tool("kb_search", true, false, ms(30))
 	c.Tool("kb_search", true, true, 0)
 	c.Tool("image_generate", false, false, 0)
-	c.Add(counter.ToolCalls, 3)
-	c.Add(counter.Sessions, 20)
-	c.Add(counter.Calls, 21)
-	c.Add(counter.PlayedMS, 300_000)
-	c.Add(counter.Items, 1180)
-	c.Add(counter.Expectations, 10)
+	c.Add(measure.ToolCalls, 3)
+	c.Add(measure.Sessions, 20)
+	c.Add(measure.Calls, 21)
+	c.Add(measure.PlayedMS, 300_000)
+	c.Add(measure.Items, 1180)
+	c.Add(measure.Expectations, 10)
 	c.Underrun(0, ms(120))
 	c.Underrun(0, ms(80))
 	c.Underrun(1, ms(40))
@@ -280,7 +278,7 @@ func TestWhatTheChartsShow(t *testing.T) {
 	if x, n := waited.X[len(waited.X)-1], len(waited.Lines); x != 0.998 || n != 3 {
 		t.Errorf("900 values are drawn up to %v in %d lines", x, n)
 	}
-	two := distribution("both", curve{"many", r.figure(figure.FirstAudio)}, curve{"few", r.figure(figure.Flush)}, curve{"one", r.figure(figure.Connect)})
+	two := distribution("both", curve{"many", r.figure(measure.FirstAudio)}, curve{"few", r.figure(measure.Flush)}, curve{"one", r.figure(measure.Connect)})
 	if len(two.Lines) != 2 || two.Lines[1].Y[len(two.X)-1] != nil || two.Lines[0].Y[len(two.X)-1] == nil || two.Lines[1].Y[len(two.X)-8] == nil {
 		t.Errorf("%d lines: the one with few values must end before the other", len(two.Lines))
 	}
@@ -314,15 +312,15 @@ func TestAnEmptyRun(t *testing.T) {
 // TestWhenTheGeneratorIsLate the run is invalid, whatever else it was.
 func TestWhenTheGeneratorIsLate(t *testing.T) {
 	for name, c := range map[string]struct {
-		figure figure.Figure
+		figure measure.Figure
 		late   time.Duration
 		share  int // of a hundred
 		valid  bool
 	}{
-		"frames, often enough":   {figure.SendLag, 6 * time.Millisecond, 2, false},
-		"frames, seldom":         {figure.SendLag, 600 * time.Millisecond, 0, true},
-		"frames, a little":       {figure.SendLag, 4900 * time.Microsecond, 50, true},
-		"wake-ups, often enough": {figure.WakeLag, 20 * time.Millisecond, 2, false},
+		"frames, often enough":   {measure.SendLag, 6 * time.Millisecond, 2, false},
+		"frames, seldom":         {measure.SendLag, 600 * time.Millisecond, 0, true},
+		"frames, a little":       {measure.SendLag, 4900 * time.Microsecond, 50, true},
+		"wake-ups, often enough": {measure.WakeLag, 20 * time.Millisecond, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := measure.New()
@@ -480,12 +478,12 @@ func TestWordsForNumbers(t *testing.T) {
 // TestMoreOfWhatIsBadIsWorse: a count is better or worse only where it counts what is bad, a
 // part of nothing is told by no percentage, and what neither run has is not there.
 func TestMoreOfWhatIsBadIsWorse(t *testing.T) {
-	bad, good := figure.Definition{Name: mustBeZero[0], Title: "Problems"}, figure.Definition{Name: "turns", Title: "Turns"}
+	bad, good := measure.Definition{Name: mustBeZero[0], Title: "Problems"}, measure.Definition{Name: "turns", Title: "Turns"}
 	if !isBad(bad.Name) || isBad(good.Name) {
 		t.Fatalf("problems are bad: %t, turns are bad: %t", isBad(bad.Name), isBad(good.Name))
 	}
 	for name, tc := range map[string]struct {
-		of           figure.Definition
+		of           measure.Definition
 		a, b         int64
 		word, change string
 		rows         int

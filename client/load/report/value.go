@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 )
 
 // unit is what a value is measured in.
@@ -132,22 +130,22 @@ func valueOf(name string) (v value, ok bool) {
 }
 
 func isFigure(name string) bool {
-	return slices.ContainsFunc(figure.Figures(), func(f figure.Figure) bool { return f.Definition().Name == name })
+	return slices.ContainsFunc(measure.Figures(), func(f measure.Figure) bool { return f.Definition().Name == name })
 }
 
 func isCounter(name string) bool {
-	return slices.ContainsFunc(counter.Counters(), func(c counter.Counter) bool { return c.Definition().Name == name })
+	return slices.ContainsFunc(measure.Counters(), func(c measure.Counter) bool { return c.Definition().Name == name })
 }
 
 // names are all that a threshold can be about, for a message.
 func names() []string {
 	var out []string
-	for _, f := range figure.Figures() {
+	for _, f := range measure.Figures() {
 		for _, stat := range []string{"p50", "p95", "p99", "max"} {
 			out = append(out, f.Definition().Name+"_"+stat)
 		}
 	}
-	for _, c := range counter.Counters() {
+	for _, c := range measure.Counters() {
 		out = append(out, c.Definition().Name)
 	}
 	out = append(out, OtherNames()...)

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/measure/counter"
-	"voicegw/client/load/measure/figure"
 )
 
 // inMS writes a time: the shorter it is, the more decimals it has.
@@ -143,14 +141,14 @@ func (r *Report) speechInWords() string {
 
 // row is a figure of a report.
 type row struct {
-	Definition figure.Definition
+	Definition measure.Definition
 	Summary    measure.Summary
 }
 
 // rows are the figures of a group that have values.
-func (r *Report) rows(g figure.Group) []row {
+func (r *Report) rows(g measure.Group) []row {
 	var out []row
-	for _, f := range figure.Figures() {
+	for _, f := range measure.Figures() {
 		d := f.Definition()
 		if s := r.Figures[d.Name]; d.Group == g && s.Count > 0 && !r.repeats(f) {
 			out = append(out, row{d, s})
@@ -160,14 +158,14 @@ func (r *Report) rows(g figure.Group) []row {
 }
 
 // repeats says whether a figure is a part of first_audio that is all of it.
-func (r *Report) repeats(f figure.Figure) bool {
-	part := f == figure.FirstAudioSpoken || f == figure.FirstAudioTyped
-	return part && r.Figures[f.Definition().Name].Count == r.Figures[figure.FirstAudio.Definition().Name].Count
+func (r *Report) repeats(f measure.Figure) bool {
+	part := f == measure.FirstAudioSpoken || f == measure.FirstAudioTyped
+	return part && r.Figures[f.Definition().Name].Count == r.Figures[measure.FirstAudio.Definition().Name].Count
 }
 
 // count is a counter of a report.
 type count struct {
-	Definition figure.Definition
+	Definition measure.Definition
 	N          int64
 	// Bad says that it should be zero and is not.
 	Bad bool
@@ -191,12 +189,12 @@ func (r *Report) lostAny() bool {
 }
 
 // counts are the counters of a group that say something.
-func (r *Report) counts(g figure.Group) []count {
+func (r *Report) counts(g measure.Group) []count {
 	var out []count
-	for _, c := range counter.Counters() {
+	for _, c := range measure.Counters() {
 		d := c.Definition()
 		n := r.Counters[d.Name]
-		zero := isBad(d.Name) && (d.Group != figure.GroupLosses || r.lostAny())
+		zero := isBad(d.Name) && (d.Group != measure.GroupLosses || r.lostAny())
 		if d.Group != g || slices.Contains(quietly, d.Name) || n == 0 && !zero {
 			continue
 		}
