@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"voicegw/client/load"
-	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/client/voice"
@@ -115,7 +114,7 @@ func TestAKnownDelayIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := load.Options{Plan: plan.Options{Sessions: 4, Ramp: 500 * time.Millisecond}, ProviderDelay: wait}
+				o := load.Options{Plan: load.ScheduleOptions{Sessions: 4, Ramp: 500 * time.Millisecond}, ProviderDelay: wait}
 				rep := newTimedStack(t, c.provider, wait, "").run(t, o, c.script)
 				defer show(t, rep)
 				answer, added, first, detection := rep.Figures["answer"], rep.Figures["added"], rep.Figures["first_audio"], rep.Figures["detection"]
@@ -151,7 +150,7 @@ func TestDelayedFramesMoveThePercentiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const story = "{microphone: false, pause: 0, turns: [{type: a}, {type: b}, {type: c}, {type: d}, {type: e}, {type: f}, {type: g}, {type: h}]}"
 		const wait = 300 * time.Millisecond
-		o := load.Options{Plan: plan.Options{Sessions: 15, Ramp: 500 * time.Millisecond}}
+		o := load.Options{Plan: load.ScheduleOptions{Sessions: 15, Ramp: 500 * time.Millisecond}}
 		quiet := newTimedStack(t, "openai", wait, "").run(t, o, story)
 		faulty := newTimedStack(t, "openai", wait, "faults: [{at: frame, probability: 0.01, do: delay, for: 2s}]").run(t, o, story)
 		defer show(t, faulty)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"voicegw/client/load/examples"
+	"voicegw/client/load"
 	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
@@ -65,7 +65,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for _, c := range measure.Counters() {
 		names = append(names, c.Definition().Name)
 	}
-	for _, name := range append(names, examples.Names()...) {
+	for _, name := range append(names, load.ExampleNames()...) {
 		if !strings.Contains(doc, "`"+name+"`") {
 			t.Errorf("%s is not in docs/load.md", name)
 		}

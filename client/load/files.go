@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"voicegw/client/load/examples"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/internal/terminal"
@@ -26,7 +25,7 @@ const maxScript = 2 << 20
 func ReadScript(name string) (s *script.Script, dir string, err error) {
 	var data []byte
 	if own, ok := strings.CutPrefix(name, builtinScript); ok {
-		data, err = examples.Read(own)
+		data, err = ReadExample(own)
 	} else {
 		dir = filepath.Dir(name)
 		data, err = readAtMost(name, maxScript)

@@ -14,9 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/client/load"
-	"voicegw/client/load/examples"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/client/speech"
@@ -134,7 +132,7 @@ func show(t *testing.T, rep *report.Report) {
 func TestAStuckSessionIsFound(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", "faults: [{at: turn, n: 2, connection: 3, do: silence}]", orchestrator.Policy{NudgeAfter: time.Minute, NoAnswerAfter: time.Minute})
-	rep := st.run(t, load.Options{Plan: plan.Options{Sessions: 5, Ramp: 2 * time.Second}}, "{microphone: false, patience: 4s, turns: [{type: Hello}, {type: Hello again}, {type: Bye}]}")
+	rep := st.run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 5, Ramp: 2 * time.Second}}, "{microphone: false, patience: 4s, turns: [{type: Hello}, {type: Hello again}, {type: Bye}]}")
 	defer show(t, rep)
 	if len(rep.Problems) != 1 {
 		t.Fatalf("%d problems: %+v", len(rep.Problems), rep.Problems)
@@ -162,7 +160,7 @@ func TestInterruptionsEndToEnd(t *testing.T) {
 	for _, provider := range []string{"openai", "gemini"} {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
-			rep := newStack(t, provider, "", orchestrator.Policy{}).run(t, load.Options{Plan: plan.Options{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
+			rep := newStack(t, provider, "", orchestrator.Policy{}).run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
 			defer show(t, rep)
 			if !rep.Passed || rep.Counters["interrupted"] != 6 || rep.Counters["stale_frames"] != 0 || rep.Figures["flush"].Count != 6 {
 				t.Errorf("passed %v, %d interrupted, %d flushes, %d stale frames", rep.Passed, rep.Counters["interrupted"], rep.Figures["flush"].Count, rep.Counters["stale_frames"])
@@ -181,7 +179,7 @@ func TestARunEndsByItself(t *testing.T) {
 	}
 	seen := 0
 	o := load.Options{
-		URL: st.url, Script: sc, Plan: plan.Options{Mode: plan.Soak, Sessions: 2, Duration: 4 * time.Second, Call: time.Second, Rest: 500 * time.Millisecond},
+		URL: st.url, Script: sc, Plan: load.ScheduleOptions{Mode: load.Soak, Sessions: 2, Duration: 4 * time.Second, Call: time.Second, Rest: 500 * time.Millisecond},
 		Warmup: 500 * time.Millisecond, Progress: func(load.Status) { seen++ },
 	}
 	rep, err := load.Run(t.Context(), o)
@@ -193,7 +191,7 @@ func TestARunEndsByItself(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 1500*time.Millisecond, errors.New("somebody said so"))
 	defer cancel()
-	o.Plan, o.Warmup = plan.Options{Sessions: 2, Duration: time.Hour}, 0
+	o.Plan, o.Warmup = load.ScheduleOptions{Sessions: 2, Duration: time.Hour}, 0
 	rep, err = load.Run(ctx, o)
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +219,7 @@ func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep, err := load.Run(ctx, load.Options{URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Plan: plan.Options{Sessions: 1, Duration: time.Hour}})
+	rep, err := load.Run(ctx, load.Options{URL: "ws" + strings.TrimPrefix(srv.URL, "http") + "/v1/voice", Script: sc, Plan: load.ScheduleOptions{Sessions: 1, Duration: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +234,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := load.Options{URL: "ws://127.0.0.1:1/v1/voice", Script: sc, Plan: plan.Options{Sessions: 1}}
+	good := load.Options{URL: "ws://127.0.0.1:1/v1/voice", Script: sc, Plan: load.ScheduleOptions{Sessions: 1}}
 	for name, c := range map[string]struct {
 		change func(*load.Options)
 		is     error
@@ -252,7 +250,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 		"a long frame":    {func(o *load.Options) { o.Frame = time.Second }, load.ErrOptions, "frame"},
 		"half samples":    {func(o *load.Options) { o.InputRate, o.Frame = 44100, 11*time.Millisecond }, load.ErrOptions, "whole samples"},
 		"no script":       {func(o *load.Options) { o.Script = nil }, load.ErrOptions, "no script"},
-		"nobody":          {func(o *load.Options) { o.Plan.Sessions = 0 }, plan.ErrOptions, "1 to"},
+		"nobody":          {func(o *load.Options) { o.Plan.Sessions = 0 }, load.ErrSchedule, "1 to"},
 		"no recording":    {func(*load.Options) {}, speech.ErrSpeech, "gone.wav"},
 		"no process":      {func(o *load.Options) { o.Script.Turns[0].Recording, o.PID = "any", 1<<30 }, load.ErrOptions, "process"},
 		"debug alone":     {func(o *load.Options) { o.Script.Turns[0].Recording, o.Debug = "any", "http://127.0.0.1:1" }, load.ErrOptions, "--pid"},
@@ -272,11 +270,11 @@ func TestWhatCannotBeRun(t *testing.T) {
 
 // TestTheExamplesAreRead: each built-in script is one.
 func TestTheExamplesAreRead(t *testing.T) {
-	if len(examples.Names()) < 5 {
-		t.Errorf("there are %v", examples.Names())
+	if len(load.ExampleNames()) < 5 {
+		t.Errorf("there are %v", load.ExampleNames())
 	}
-	for _, name := range examples.Names() {
-		data, err := examples.Read(name)
+	for _, name := range load.ExampleNames() {
+		data, err := load.ReadExample(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +287,7 @@ func TestTheExamplesAreRead(t *testing.T) {
 			t.Errorf("%s calls itself %s", name, s.Name)
 		}
 	}
-	if _, err := examples.Read("none"); err == nil || !strings.Contains(err.Error(), "talk") {
+	if _, err := load.ReadExample("none"); err == nil || !strings.Contains(err.Error(), "talk") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -314,7 +312,7 @@ func TestLostConnections(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			t.Parallel()
 			st := newStack(t, provider, "", orchestrator.Policy{ResumeGrace: 30 * time.Second})
-			rep := st.run(t, load.Options{Plan: plan.Options{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
+			rep := st.run(t, load.Options{Plan: load.ScheduleOptions{Sessions: 2, Ramp: 300 * time.Millisecond}}, story)
 			defer show(t, rep)
 			want := map[string]int64{
 				"drops": 6, "roams": 2, "reloads": 2, "displaced": 2, "resumes": 10, "resumes_failed": 0, "losses": 0, "snapshots": 0,
@@ -340,7 +338,7 @@ func TestLostConnections(t *testing.T) {
 // nobody come back, the run says so and fails.
 func TestConnectionsAreLostNowAndThen(t *testing.T) {
 	t.Parallel()
-	o := load.Options{Plan: plan.Options{Sessions: 3, Ramp: 100 * time.Millisecond, Duration: 5 * time.Second}, Drop: 2 * time.Second}
+	o := load.Options{Plan: load.ScheduleOptions{Sessions: 3, Ramp: 100 * time.Millisecond, Duration: 5 * time.Second}, Drop: 2 * time.Second}
 	const story = "{microphone: false, turns: [{type: a story}]}"
 	rep := newStack(t, "openai", "", orchestrator.Policy{ResumeGrace: 30 * time.Second}).run(t, o, story)
 	defer show(t, rep)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/load/plan"
 	"voicegw/client/load/script"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
@@ -25,7 +24,7 @@ type Options struct {
 	// Anywhere allows one that is not on this machine.
 	Anywhere bool
 	// Plan is the schedule.
-	Plan plan.Options
+	Plan ScheduleOptions
 	// Wait is how long to wait for the gateway's /readyz first; zero does not look.
 	Wait time.Duration
 	// Warmup is a run before the run, whose figures do not count; zero means that there is no such run.
@@ -108,8 +107,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a frame of %s does not fit %d Hz: give whole ms from %s to %s that make whole samples", ErrOptions, o.Frame, o.InputRate, minFrame, maxFrame)
 	case o.ProviderDelay < 0 || o.ConnectTime < 0 || o.Warmup < 0 || o.Wait < 0:
 		return o, fmt.Errorf("%w: a time is negative", ErrOptions)
-	case o.Warmup > plan.MaxDuration:
-		return o, fmt.Errorf("%w: the warm-up must last at most %s", ErrOptions, plan.MaxDuration)
+	case o.Warmup > MaxDuration:
+		return o, fmt.Errorf("%w: the warm-up must last at most %s", ErrOptions, MaxDuration)
 	}
 	return o, o.checkOutages()
 }
@@ -117,8 +116,8 @@ func (o Options) withDefaults() (Options, error) {
 // checkOutages refuses connections that are lost too often, or for too long.
 func (o Options) checkOutages() error {
 	switch {
-	case o.Away < 0 || o.Away > plan.MaxDuration:
-		return fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, plan.MaxDuration)
+	case o.Away < 0 || o.Away > MaxDuration:
+		return fmt.Errorf("%w: the time without a connection must be from 0 to %s", ErrOptions, MaxDuration)
 	case tooOften(o.Drop) || tooOften(o.Reload) || tooOften(o.Roam):
 		return fmt.Errorf("%w: a caller loses its connection every %s at most", ErrOptions, minEvery)
 	}

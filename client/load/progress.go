@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/plan"
 )
 
 // Status is how a run stands.
@@ -43,7 +42,7 @@ const (
 
 // sample looks at a run until all callers have hung up: every second for whoever watches,
 // and as often as a series has room for it.
-func (r *run) sample(p plan.Plan, c *measure.Collector, began time.Time, over <-chan struct{}, counts bool) {
+func (r *run) sample(p Schedule, c *measure.Collector, began time.Time, over <-chan struct{}, counts bool) {
 	every := max(p.Options.Duration/maxPoints, tellEvery).Round(tellEvery)
 	next := every
 	steps := p.Steps[1:]
@@ -74,7 +73,7 @@ func (r *run) sample(p plan.Plan, c *measure.Collector, began time.Time, over <-
 	}
 }
 
-func (r *run) status(p plan.Plan, c *measure.Collector, since time.Duration, warmup bool) Status {
+func (r *run) status(p Schedule, c *measure.Collector, since time.Duration, warmup bool) Status {
 	return Status{
 		Elapsed: since, Total: p.Options.Duration, Warmup: warmup,
 		Sessions: c.LiveNow(), Planned: p.Options.Sessions,

@@ -12,7 +12,6 @@ import (
 
 	"voicegw/client/load/caller"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/client/speech"
@@ -30,7 +29,7 @@ func Run(ctx context.Context, options Options) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	schedule, err := plan.Make(o.Plan)
+	schedule, err := makeSchedule(o.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +128,7 @@ func newClient() *http.Client {
 type run struct {
 	// Fixed after Run has made it.
 	o       Options
-	plan    plan.Plan
+	plan    Schedule
 	library *speech.Library
 	http    *http.Client
 	watch   *watch
@@ -174,7 +173,7 @@ func (r *run) warmUp(ctx context.Context) error {
 	o := r.o.Plan
 	o.Duration = r.o.Warmup
 	o.Ramp = min(o.Ramp, r.o.Warmup/2)
-	p, err := plan.Make(o)
+	p, err := makeSchedule(o)
 	if err != nil {
 		return fmt.Errorf("the warm-up: %w", err)
 	}
@@ -183,7 +182,7 @@ func (r *run) warmUp(ctx context.Context) error {
 }
 
 // call lets all callers of a plan call, and returns when all of them have hung up.
-func (r *run) call(ctx context.Context, p plan.Plan, c *measure.Collector, began time.Time, counts bool) {
+func (r *run) call(ctx context.Context, p Schedule, c *measure.Collector, began time.Time, counts bool) {
 	set := &caller.Settings{
 		URL: r.o.URL, Script: r.o.Script, Speech: r.library, Collector: c, Provider: r.o.Provider,
 		InputRate: r.o.InputRate, OutputRate: r.o.OutputRate, Frame: r.o.Frame, ProviderDelay: r.o.ProviderDelay,
@@ -216,7 +215,7 @@ const (
 )
 
 // keepCalling calls as a slot of the plan says.
-func keepCalling(ctx context.Context, k *caller.Caller, slot plan.Slot, c *measure.Collector, began time.Time) {
+func keepCalling(ctx context.Context, k *caller.Caller, slot Slot, c *measure.Collector, began time.Time) {
 	wait := redial
 	for call := 1; ; call++ {
 		due, ok := slot.Begins(call)
@@ -296,11 +295,11 @@ func (r *run) describe(began time.Time) *report.Report {
 		Script: report.Script{Name: r.o.Script.Name, File: r.o.ScriptFile, Turns: len(r.o.Script.Turns)},
 	}
 	switch p.Mode {
-	case plan.Step:
+	case Step:
 		rep.Plan.Steps = p.Steps
-	case plan.Soak:
+	case Soak:
 		rep.Plan.CallMS, rep.Plan.RestMS = p.Call.Milliseconds(), p.Rest.Milliseconds()
-	case plan.Steady, plan.Ramp:
+	case Steady, Ramp:
 	}
 	for _, s := range r.library.All() {
 		rep.Speech = append(rep.Speech, report.Speech{

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/client/voice"
@@ -92,7 +91,7 @@ func (l *deskLine) WriteAudio([]byte) error { return nil }
 func (l *deskLine) Abort()                  { l.once.Do(func() { close(l.gone) }) }
 
 // visit makes a run against a desk in virtual time.
-func visit(t *testing.T, d *desk, o plan.Options, check func(rep *report.Report, calls string)) {
+func visit(t *testing.T, d *desk, o ScheduleOptions, check func(rep *report.Report, calls string)) {
 	t.Helper()
 	s, err := script.Parse("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"))
 	if err != nil {
@@ -110,7 +109,7 @@ func visit(t *testing.T, d *desk, o plan.Options, check func(rep *report.Report,
 
 // TestCallersOfASoakComeAndGoByTheClock.
 func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
-	soak := plan.Options{Mode: plan.Soak, Sessions: 1, Duration: 25 * time.Second, Call: 8 * time.Second, Rest: 2 * time.Second}
+	soak := ScheduleOptions{Mode: Soak, Sessions: 1, Duration: 25 * time.Second, Call: 8 * time.Second, Rest: 2 * time.Second}
 	visit(t, &desk{}, soak, func(rep *report.Report, calls string) {
 		if want := "0s-8s 10s-18s 20s-26.6s"; calls != want {
 			t.Errorf("they called %s, want %s", calls, want)
@@ -133,7 +132,7 @@ func TestCallersOfASoakComeAndGoByTheClock(t *testing.T) {
 
 // TestASteadyCallerStays, and goes through the script until the time is up.
 func TestASteadyCallerStays(t *testing.T) {
-	visit(t, &desk{}, plan.Options{Sessions: 2, Ramp: 4 * time.Second, Duration: 10 * time.Second}, func(rep *report.Report, calls string) {
+	visit(t, &desk{}, ScheduleOptions{Sessions: 2, Ramp: 4 * time.Second, Duration: 10 * time.Second}, func(rep *report.Report, calls string) {
 		// A wait that has begun is waited to its end.
 		if want := "2s-11.6s 0s-12.9s"; calls != want {
 			t.Errorf("they called %s, want %s", calls, want)
@@ -147,7 +146,7 @@ func TestASteadyCallerStays(t *testing.T) {
 // TestARefusedCallerIsPatient: it waits twice as long each time, and begins anew when it was
 // let in.
 func TestARefusedCallerIsPatient(t *testing.T) {
-	visit(t, &desk{refuses: 4}, plan.Options{Sessions: 1, Duration: 30 * time.Second}, func(rep *report.Report, calls string) {
+	visit(t, &desk{refuses: 4}, ScheduleOptions{Sessions: 1, Duration: 30 * time.Second}, func(rep *report.Report, calls string) {
 		if want := "refused 0s refused 1s refused 3s refused 7s 15s-"; !strings.HasPrefix(calls, want) {
 			t.Errorf("they called %s, want %s", calls, want)
 		}
@@ -156,7 +155,7 @@ func TestARefusedCallerIsPatient(t *testing.T) {
 		}
 	})
 	// Without a duration there is one try.
-	visit(t, &desk{refuses: 4}, plan.Options{Sessions: 1}, func(_ *report.Report, calls string) {
+	visit(t, &desk{refuses: 4}, ScheduleOptions{Sessions: 1}, func(_ *report.Report, calls string) {
 		if calls != "refused 0s" {
 			t.Errorf("they called %s", calls)
 		}
@@ -165,7 +164,7 @@ func TestARefusedCallerIsPatient(t *testing.T) {
 
 // TestStepsAreTold: the report has a part for each, with the sessions that it had.
 func TestStepsAreTold(t *testing.T) {
-	visit(t, &desk{}, plan.Options{Mode: plan.Step, Steps: 3, Sessions: 6, Duration: 30 * time.Second, Ramp: time.Second}, func(rep *report.Report, _ string) {
+	visit(t, &desk{}, ScheduleOptions{Mode: Step, Steps: 3, Sessions: 6, Duration: 30 * time.Second, Ramp: time.Second}, func(rep *report.Report, _ string) {
 		var got []int64
 		for _, s := range rep.Segments {
 			got = append(got, s.Sessions)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/client/load/caller"
-	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/internal/process"
 )
@@ -48,7 +47,7 @@ type watch struct {
 const askTime = 10 * time.Second
 
 func newWatch(ctx context.Context, o Options, client *http.Client) (*watch, error) {
-	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == plan.Soak, settle: settleTime, tell: o.Progress}
+	w := &watch{pid: o.PID, debug: o.Debug, client: client, soak: o.Plan.Mode == Soak, settle: settleTime, tell: o.Progress}
 	if w.soak {
 		w.settle = bufferTime
 	}

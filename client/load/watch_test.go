@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/load/script"
 	"voicegw/internal/process"
@@ -76,10 +75,10 @@ func TestDescriptorsMayBeClosedLate(t *testing.T) {
 
 // TestASoakWaitsForBuffers of the gateway's store, at both ends.
 func TestASoakWaitsForBuffers(t *testing.T) {
-	for mode, want := range map[plan.Mode]time.Duration{plan.Steady: settleTime, plan.Soak: bufferTime} {
+	for mode, want := range map[Mode]time.Duration{Steady: settleTime, Soak: bufferTime} {
 		t.Run(string(mode), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, err := newWatch(t.Context(), Options{Plan: plan.Options{Mode: mode}}, nil)
+				w, err := newWatch(t.Context(), Options{Plan: ScheduleOptions{Mode: mode}}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +101,7 @@ func (v varying) RoundTrip(*http.Request) (*http.Response, error) {
 
 // TestMemoryIsTheLeastOfASoaksLooks: what the store buffers for some seconds is not held, whenever it writes.
 func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
-	for mode, want := range map[plan.Mode]float64{plan.Soak: 28, plan.Steady: 40} {
+	for mode, want := range map[Mode]float64{Soak: 28, Steady: 40} {
 		t.Run(string(mode), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
@@ -112,7 +111,7 @@ func TestMemoryIsTheLeastOfASoaksLooks(t *testing.T) {
 					}
 					return 40 << 20
 				})
-				w, err := newWatch(t.Context(), Options{PID: os.Getpid(), Debug: "http://gateway", Plan: plan.Options{Mode: mode}}, &http.Client{Transport: heap})
+				w, err := newWatch(t.Context(), Options{PID: os.Getpid(), Debug: "http://gateway", Plan: ScheduleOptions{Mode: mode}}, &http.Client{Transport: heap})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -166,7 +165,7 @@ func TestWhatIsOpenForAMomentIsNotHeld(t *testing.T) {
 func TestAWaitIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		w, err := newWatch(t.Context(), Options{Plan: plan.Options{Mode: plan.Soak}, Progress: func(s Status) {
+		w, err := newWatch(t.Context(), Options{Plan: ScheduleOptions{Mode: Soak}, Progress: func(s Status) {
 			told = append(told, fmt.Sprint(s.Elapsed, " of ", s.Total, " ", s.Waiting))
 		}}, nil)
 		if err != nil {
@@ -366,7 +365,7 @@ func TestNobodyIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{URL: "ws://127.0.0.1:1/v1/voice", Script: s, Plan: plan.Options{Sessions: 3}}
+	o := Options{URL: "ws://127.0.0.1:1/v1/voice", Script: s, Plan: ScheduleOptions{Sessions: 3}}
 	rep, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

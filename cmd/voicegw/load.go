@@ -9,7 +9,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"voicegw/client/load"
-	"voicegw/client/load/plan"
 	"voicegw/client/load/report"
 	"voicegw/client/speech"
 	"voicegw/config"
@@ -85,7 +84,7 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 	rep, err := load.Run(ctx, options)
 	progress.End()
 	switch {
-	case errors.Is(err, load.ErrOptions), errors.Is(err, plan.ErrOptions), errors.Is(err, speech.ErrSpeech):
+	case errors.Is(err, load.ErrOptions), errors.Is(err, load.ErrSchedule), errors.Is(err, speech.ErrSpeech):
 		return usage(err)
 	case err != nil:
 		return err
@@ -109,8 +108,8 @@ func (flags loadRunFlags) Run(ctx context.Context, p Process, parsed *kong.Conte
 func (p Process) loadOptions(flags loadRunFlags, parsed *kong.Context) (load.Options, []report.Threshold, error) {
 	o := load.Options{
 		URL: flags.URL, Anywhere: flags.YesReally,
-		Plan: plan.Options{
-			Mode: plan.Mode(flags.Mode), Sessions: flags.Sessions, Ramp: flags.Ramp, Duration: flags.Duration,
+		Plan: load.ScheduleOptions{
+			Mode: load.Mode(flags.Mode), Sessions: flags.Sessions, Ramp: flags.Ramp, Duration: flags.Duration,
 			Steps: flags.Steps, Call: flags.Call, Rest: flags.Rest,
 		},
 		Wait: flags.Wait, Warmup: flags.Warmup, Audio: flags.Audio, Provider: flags.Provider, ProviderDelay: flags.ProviderDelay,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"voicegw/client/load/examples"
+	"voicegw/client/load"
 	"voicegw/registry"
 )
 
@@ -71,7 +71,7 @@ func Run(ctx context.Context, p Process) int {
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Exit(func(int) { exited = true }), // --help has been answered
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Vars{"scripts": strings.Join(examples.Names(), ", ")},
+		kong.Vars{"scripts": strings.Join(load.ExampleNames(), ", ")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	)
 	if err != nil {

@@ -1,10 +1,4 @@
-// Package plan decides when each session of a load run begins and ends, before the run
-// begins. It has no clock.
-//
-// The schedule is open loop: it does not wait for the target. A call that is due while
-// the one before it has not ended begins as soon as that one has, and how late it was
-// is measured; so there are never more sessions than were asked for.
-package plan
+package load
 
 import (
 	"cmp"
@@ -32,8 +26,8 @@ const (
 // Modes returns all modes.
 func Modes() []Mode { return []Mode{Steady, Ramp, Step, Soak} }
 
-// Options describe a run.
-type Options struct {
+// ScheduleOptions are the options of a schedule.
+type ScheduleOptions struct {
 	// Mode is the shape. Empty means Steady.
 	Mode Mode
 	// Sessions is how many there are at the same time, at most. At least 1.
@@ -63,8 +57,8 @@ const (
 	MaxDuration = 24 * time.Hour
 )
 
-// ErrOptions is wrapped by what is wrong with Options.
-var ErrOptions = errors.New("the plan of the run has a problem")
+// ErrSchedule is wrapped by what is wrong with ScheduleOptions.
+var ErrSchedule = errors.New("the plan of the run has a problem")
 
 // Slot is one caller: when it may call.
 type Slot struct {
@@ -78,22 +72,26 @@ type Slot struct {
 	Call, Period time.Duration
 }
 
-// Plan is the schedule of a run.
-type Plan struct {
+// Schedule is the schedule of a run.
+type Schedule struct {
 	Slots []Slot
 	// Steps are when each group begins: one for each step of Step, one at 0 otherwise.
 	Steps []time.Duration
-	// Options are those that it was made of, without zero values.
-	Options Options
+	// Options are the options it was made from, with defaults filled in.
+	Options ScheduleOptions
 }
 
-// Make makes the schedule. The error wraps ErrOptions.
-func Make(o Options) (Plan, error) {
+// makeSchedule decides when each session begins and ends. It has no clock. The error wraps ErrSchedule.
+//
+// The schedule is open loop: it does not wait for the target. A call that is due while the one before it is
+// still open begins as soon as that one ends, and the delay is measured; so there are never more sessions
+// than were asked for.
+func makeSchedule(o ScheduleOptions) (Schedule, error) {
 	o, err := o.withDefaults()
 	if err != nil {
-		return Plan{}, fmt.Errorf("%w: %w", ErrOptions, err)
+		return Schedule{}, fmt.Errorf("%w: %w", ErrSchedule, err)
 	}
-	p := Plan{Options: o, Steps: []time.Duration{0}}
+	p := Schedule{Options: o, Steps: []time.Duration{0}}
 	for n := 1; n <= o.Sessions; n++ {
 		p.Slots = append(p.Slots, Slot{N: n, Start: spread(o.Ramp, n-1, o.Sessions), Stop: o.Duration})
 	}
@@ -115,7 +113,7 @@ func spread(d time.Duration, i, n int) time.Duration {
 }
 
 // step gives the slots to groups. Within a group they begin one after another.
-func (p *Plan) step(o Options) {
+func (p *Schedule) step(o ScheduleOptions) {
 	p.Steps = nil
 	length := o.Duration / time.Duration(o.Steps)
 	first := 0
@@ -130,7 +128,7 @@ func (p *Plan) step(o Options) {
 	}
 }
 
-func (o Options) withDefaults() (Options, error) {
+func (o ScheduleOptions) withDefaults() (ScheduleOptions, error) {
 	o.Mode = cmp.Or(o.Mode, Steady)
 	switch o.Mode {
 	case Steady, Ramp, Step, Soak:
@@ -159,7 +157,7 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // ramp is how long the sessions take to begin.
-func (o Options) ramp() time.Duration {
+func (o ScheduleOptions) ramp() time.Duration {
 	if o.Mode == Ramp {
 		return o.Duration
 	}
