@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"voicegw/client/load"
+	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/client/voice"
 	"voicegw/gateway"
 	"voicegw/internal/testutil"
@@ -86,7 +86,7 @@ func newTimedStack(t *testing.T, provider string, firstAudio time.Duration, faul
 // run calls the gateway, in the bubble's time.
 func (st *timedStack) run(t *testing.T, o load.Options, text string) *report.Report {
 	t.Helper()
-	sc, err := script.Parse("test.yaml", []byte(text))
+	sc, err := caller.ParseScript("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"voicegw/client/load"
+	"voicegw/client/load/caller"
 	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/client/speech"
 )
 
@@ -33,7 +33,7 @@ func TestThePagesExamples(t *testing.T) {
 		t.Fatalf("%d scripts and %d annotations", len(scripts), len(notes))
 	}
 	for _, s := range scripts {
-		if _, err := script.Parse("docs/load.md", []byte(s[1])); err != nil {
+		if _, err := caller.ParseScript("docs/load.md", []byte(s[1])); err != nil {
 			t.Error(err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 	for _, bad := range []string{
 		"{x: 1}", "{turns: [{x: 1}]}", "{turns: [{type: a, wait_for: x}]}", "{turns: [{type: a, expect: {x: 1}}]}", "{begin: {x: 1}, turns: [{type: a}]}", "{turns: [{type: '${x}'}]}",
 	} {
-		_, err := script.Parse("x", []byte(bad))
+		_, err := caller.ParseScript("x", []byte(bad))
 		if err == nil {
 			t.Fatalf("%s is read", bad)
 		}

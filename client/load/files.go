@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/internal/terminal"
 )
 
@@ -22,7 +22,7 @@ const maxScript = 2 << 20
 
 // ReadScript reads a script by its file's name, or builtin:NAME for one that is in the
 // program. dir is where recordings that it names are.
-func ReadScript(name string) (s *script.Script, dir string, err error) {
+func ReadScript(name string) (s *caller.Script, dir string, err error) {
 	var data []byte
 	if own, ok := strings.CutPrefix(name, builtinScript); ok {
 		data, err = ReadExample(own)
@@ -33,7 +33,7 @@ func ReadScript(name string) (s *script.Script, dir string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("--script: %w", err)
 	}
-	s, err = script.Parse(name, data)
+	s, err = caller.ParseScript(name, data)
 	return s, dir, err
 }
 

@@ -14,9 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/client/load"
+	"voicegw/client/load/caller"
 	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/client/speech"
 	"voicegw/gateway"
 	"voicegw/orchestrator"
@@ -101,7 +101,7 @@ func newStack(t *testing.T, provider, faults string, policy orchestrator.Policy)
 // this package measures in time is measured where time is fake, in delay_test.go.
 func (st *stack) run(t *testing.T, o load.Options, text string) *report.Report {
 	t.Helper()
-	sc, err := script.Parse("test.yaml", []byte(text))
+	sc, err := caller.ParseScript("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestInterruptionsEndToEnd(t *testing.T) {
 func TestARunEndsByItself(t *testing.T) {
 	t.Parallel()
 	st := newStack(t, "openai", "", orchestrator.Policy{})
-	sc, err := script.Parse("test.yaml", []byte("{microphone: false, turns: [{type: Hello}]}"))
+	sc, err := caller.ParseScript("test.yaml", []byte("{microphone: false, turns: [{type: Hello}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	sc, err := script.Parse("test.yaml", []byte("turns: [{type: Hello}]"))
+	sc, err := caller.ParseScript("test.yaml", []byte("turns: [{type: Hello}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestCallersThatAreRefusedTryAgain(t *testing.T) {
 }
 
 func TestWhatCannotBeRun(t *testing.T) {
-	sc, err := script.Parse("test.yaml", []byte("turns: [{say: {recording: gone.wav}}]"))
+	sc, err := caller.ParseScript("test.yaml", []byte("turns: [{say: {recording: gone.wav}}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, own := good, *sc
-			own.Turns = append([]script.Turn(nil), sc.Turns...)
+			own.Turns = append([]caller.Turn(nil), sc.Turns...)
 			o.Script = &own
 			c.change(&o)
 			_, err := load.Run(t.Context(), o)
@@ -278,7 +278,7 @@ func TestTheExamplesAreRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := script.Parse(name, data)
+		s, err := caller.ParseScript(name, data)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/load/script"
+	"voicegw/client/load/caller"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -32,7 +32,7 @@ type Options struct {
 
 	// Script is what is said, ScriptFile where it comes from; recordings that it names are
 	// looked for in ScriptDir.
-	Script     *script.Script
+	Script     *caller.Script
 	ScriptFile string
 	ScriptDir  string
 	// Audio are WAV files, and folders of them, that are spoken where the script does not

@@ -13,7 +13,6 @@ import (
 	"voicegw/client/load/caller"
 	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/client/speech"
 	"voicegw/client/turn"
 	"voicegw/internal/bounded"
@@ -57,7 +56,7 @@ func (o Options) speech() speech.Options {
 	for _, t := range o.Script.Turns {
 		switch {
 		case t.Act != turn.Say:
-		case t.Recording == script.AnyRecording:
+		case t.Recording == caller.AnyRecording:
 			s.Any = true
 		case t.Recording != "":
 			s.Names = append(s.Names, t.Recording)

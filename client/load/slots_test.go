@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/client/load/caller"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -93,7 +93,7 @@ func (l *deskLine) Abort()                  { l.once.Do(func() { close(l.gone) }
 // visit makes a run against a desk in virtual time.
 func visit(t *testing.T, d *desk, o ScheduleOptions, check func(rep *report.Report, calls string)) {
 	t.Helper()
-	s, err := script.Parse("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"))
+	s, err := caller.ParseScript("s", []byte("{microphone: false, turns: [{wait: 3s}, {wait: 3s}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"voicegw/client/load/caller"
 	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
-	"voicegw/client/load/script"
 	"voicegw/internal/process"
 )
 
@@ -361,7 +361,7 @@ func TestTheAudit(t *testing.T) {
 // TestNobodyIsThere: each session tries once, goes once through its script in vain, and the
 // run is over.
 func TestNobodyIsThere(t *testing.T) {
-	s, err := script.Parse("s", []byte("turns: [{type: a}]"))
+	s, err := caller.ParseScript("s", []byte("turns: [{type: a}]"))
 	if err != nil {
 		t.Fatal(err)
 	}

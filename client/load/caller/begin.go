@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
 	"voicegw/client/talk"
 	"voicegw/internal/bounded"
 	"voicegw/protocol"
@@ -33,7 +32,7 @@ func (k *Caller) begin(ctx context.Context) (ticket, error) {
 	if err != nil {
 		return ticket{}, err
 	}
-	v := script.Variables{Session: k.session, Call: k.calls, Pass: 1}
+	v := Variables{Session: k.session, Call: k.calls, Pass: 1}
 	user := v.Fill(k.set.Script.User)
 	if b.Chat != "" {
 		return k.chat(ctx, base, user, v.Fill(b.Chat))

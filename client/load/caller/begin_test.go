@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -59,7 +58,7 @@ func (s *textSide) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // beginning lets a caller call a gateway whose text side answers so.
 func beginning(t *testing.T, text string, side *textSide, g *gateway) (*scene, Outcome) {
 	t.Helper()
-	sc, err := script.Parse("script.yaml", []byte(text))
+	sc, err := ParseScript("script.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +153,7 @@ func TestNoTicket(t *testing.T) {
 
 // TestNothingWasAnsweredFirst: the session begins, and what was asked before is forgotten.
 func TestNothingWasAnsweredFirst(t *testing.T) {
-	sc, err := script.Parse("script.yaml", []byte("{microphone: false, begin: {pending_request: x}, turns: [{type: thanks}]}"))
+	sc, err := ParseScript("script.yaml", []byte("{microphone: false, begin: {pending_request: x}, turns: [{type: thanks}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}

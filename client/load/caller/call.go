@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -81,7 +80,7 @@ const (
 // options are those of one conversation.
 func (k *Caller) options(limit Limit, t ticket) voice.Options {
 	s := k.set.Script
-	v := script.Variables{Session: k.session, Call: k.calls, Pass: 1}
+	v := Variables{Session: k.session, Call: k.calls, Pass: 1}
 	o := voice.Options{
 		Start: protocol.Start{
 			Provider: cmp.Or(k.set.Provider, s.Provider), Agent: s.Agent, Voice: s.Voice, Ticket: t.secret,
@@ -90,7 +89,7 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		},
 		Turns: k.turns, Words: k.words, Microphone: !s.NoMicrophone, Frame: k.set.Frame, Silence: k.silence, PushToTalk: s.PushToTalk,
 		Until: limit.Until, HangUp: limit.HangUp,
-		ConnectTime: k.set.ConnectTime, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: script.DefaultPatience, ThinkTime: thinkTime,
+		ConnectTime: k.set.ConnectTime, PendingTime: pendingTime, GoodbyeTime: goodbyeTime, Patience: DefaultPatience, ThinkTime: thinkTime,
 		Buffers: buffers(), Reporting: reportingBuffer,
 		Return: voice.Return{Within: returnTime, Random: k.random.Float64}, Outages: k.outages(),
 	}
@@ -98,7 +97,7 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		o.Start.TurnDetection = protocol.TurnDetectionClient
 	}
 	if s.Begin != nil {
-		o.Pending = &turn.Turn{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: script.DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
+		o.Pending = &turn.Turn{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
 	}
 	return o
 }
@@ -130,10 +129,10 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 	t := &k.set.Script.Turns[index]
 	switch {
 	case t.Act != turn.Say:
-		return voice.Words{Text: script.Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(t.Text)}
+		return voice.Words{Text: Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(t.Text)}
 	case t.Recording == "":
 		return voice.Words{Recording: k.set.Speech.Line(t.Text)}
-	case t.Recording == script.AnyRecording:
+	case t.Recording == AnyRecording:
 		return voice.Words{Recording: k.set.Speech.Any(k.session + k.calls + count)}
 	default:
 		return voice.Words{Recording: k.set.Speech.Named(t.Recording)}
@@ -141,7 +140,7 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 }
 
 // turns are those of a script as the conversation takes them.
-func turns(s *script.Script) []turn.Turn {
+func turns(s *Script) []turn.Turn {
 	var list []turn.Turn
 	for _, t := range s.Turns {
 		list = append(list, t.Turn)

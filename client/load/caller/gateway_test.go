@@ -17,7 +17,6 @@ import (
 	"voicegw/audio"
 	"voicegw/audio/audiotest"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
 	"voicegw/client/speech"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -255,7 +254,7 @@ func play(t *testing.T, text string, g *gateway, check func(s *scene, outcome Ou
 
 func playSo(t *testing.T, text string, g *gateway, h how, check func(s *scene, outcome Outcome)) {
 	t.Helper()
-	sc, err := script.Parse("script.yaml", []byte(text))
+	sc, err := ParseScript("script.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

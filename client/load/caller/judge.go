@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
 	"voicegw/client/voice"
 )
 
@@ -53,7 +52,7 @@ func (c *call) judgeOne(now time.Time, x *voice.Exchange) {
 		}
 	}
 	for _, tool := range e.NoTools {
-		if tool == script.AnyTool && len(n.tools) > 0 || slices.Contains(n.tools, tool) {
+		if tool == AnyTool && len(n.tools) > 0 || slices.Contains(n.tools, tool) {
 			unmet("%s was expected not to be called; called were: %s", tool, list(n.tools))
 		}
 	}

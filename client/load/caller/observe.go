@@ -7,7 +7,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
@@ -72,7 +71,7 @@ func (c *call) note(x *voice.Exchange, list func(*notes) *[]string, name string)
 }
 
 // expect is what the script expects of an exchange.
-func (c *call) expect(x *voice.Exchange) script.Expect {
+func (c *call) expect(x *voice.Exchange) Expect {
 	if x.Index < 0 {
 		return c.set.Script.Begin.Expect
 	}

@@ -8,7 +8,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/measure"
-	"voicegw/client/load/script"
 	"voicegw/client/speech"
 	"voicegw/client/turn"
 	"voicegw/client/voice"
@@ -20,7 +19,7 @@ type Settings struct {
 	// URL is the gateway's voice endpoint.
 	URL string
 	// Script is what is said, Speech what the script names.
-	Script *script.Script
+	Script *Script
 	Speech *speech.Library
 	// Collector gets what is measured.
 	Collector *measure.Collector

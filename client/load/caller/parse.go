@@ -1,4 +1,4 @@
-package script
+package caller
 
 import (
 	"regexp"
@@ -38,9 +38,9 @@ var (
 	waitWords  = []string{string(turn.ForAnswer), string(turn.ForFirstAudio), string(turn.ForNothing), string(turn.ForEnd)}
 )
 
-// Parse reads a script from YAML. name is the file's name, used in the error, which is
+// ParseScript reads a script from YAML. name is the file's name, used in the error, which is
 // a *strict.Error.
-func Parse(name string, data []byte) (*Script, error) {
+func ParseScript(name string, data []byte) (*Script, error) {
 	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: turn.DefaultPause, patience: DefaultPatience}
 	if doc := p.Document(data); doc != nil {
 		if top, ok := p.Map(doc, "a script", topKeys...); ok {

@@ -1,4 +1,4 @@
-package script
+package caller
 
 import (
 	"errors"
@@ -60,7 +60,7 @@ turns:
 `
 
 func TestEverythingThatAScriptCanSay(t *testing.T) {
-	s, err := Parse("s.yaml", []byte(everything))
+	s, err := ParseScript("s.yaml", []byte(everything))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestEverythingThatAScriptCanSay(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	s, err := Parse("s.yaml", []byte("turns: [{type: hello}]"))
+	s, err := ParseScript("s.yaml", []byte("turns: [{type: hello}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestProblems(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Parse("script.yaml", a.Files[0].Data)
+			_, err = ParseScript("script.yaml", a.Files[0].Data)
 			var all *strict.Error
 			if !errors.As(err, &all) {
 				t.Fatalf("got %v (%T)", err, err)
@@ -145,7 +145,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseScript(f *testing.F) {
 	f.Add([]byte(everything))
 	files, err := filepath.Glob("../examples/*.yaml")
 	if err != nil {
@@ -159,7 +159,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Parse("f", data)
+		s, err := ParseScript("f", data)
 		if err != nil {
 			if err.Error() == "" {
 				t.Error("an error without words")

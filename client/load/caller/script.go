@@ -1,4 +1,4 @@
-package script
+package caller
 
 import (
 	"regexp"
@@ -9,7 +9,7 @@ import (
 	"voicegw/client/turn"
 )
 
-// Script is a file that was read. It never changes after Parse, so any number of
+// Script is a file that was read. It never changes after ParseScript, so any number of
 // callers may use it at once.
 type Script struct {
 	Name string
@@ -119,7 +119,7 @@ func (v Variables) Fill(text string) string {
 		case "pass":
 			return strconv.Itoa(v.Pass)
 		default:
-			return found // Parse has refused it
+			return found // ParseScript has refused it
 		}
 	})
 }
