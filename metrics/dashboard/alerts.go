@@ -126,7 +126,7 @@ var alerts = []Alert{
 	{Name: "VoicegwNoAnswer", Severity: "page", For: "5m",
 		Expr:    `sum by (provider) (rate(voicegw_turn_failures_total{code="no_answer"}[15m])) / sum by (provider) (rate(voicegw_turns_total[15m])) > 0.02`,
 		Summary: "{{ $labels.provider }} leaves {{ $value | humanizePercentage }} of the turns unanswered.",
-		Runbook: "The model was asked and said nothing, also when it was asked again (`voicegw_nudges_total`). Look for a change at the provider or of the model (`warn` lines of the log about models' ends), and whether a new prompt or a tool makes it silent: `voicegw talk --inspect` shows a turn from inside.",
+		Runbook: "The model was asked and said nothing, also when it was asked again (`voicegw_nudges_total`). Look for a change at the provider or of the model (`warn` lines of the log about models' ends), and whether a new prompt or a tool makes it silent: the [console](console.md#the-instruments) shows a turn from inside.",
 		Bad:     share(`voicegw_turn_failures_total{provider="gemini",code="no_answer"}`, `voicegw_turns_total{provider="gemini",status="completed"}`, "0+5x60", "0+95x60"),
 		Good:    share(`voicegw_turn_failures_total{provider="gemini",code="no_answer"}`, `voicegw_turns_total{provider="gemini",status="completed"}`, "0+1x60", "0+99x60"), At: "30m"},
 	{Name: "VoicegwProviderDown", Severity: "page", For: "3m",
