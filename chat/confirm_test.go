@@ -13,11 +13,11 @@ import (
 	"voicegw/audit"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/store/storetest"
 )
 
 // proposed lets the model propose a payment and returns the question to the user.
@@ -186,7 +186,7 @@ func TestNotAnswerable(t *testing.T) {
 		if len(f.ran()) != 0 {
 			t.Errorf("ran %v", f.ran())
 		}
-		f.questions.Before = func(context.Context, executetest.Op, string) error { return store.ErrUnavailable }
+		f.questions.Before = func(context.Context, storetest.Op, string) error { return store.ErrUnavailable }
 		if err := answer(Request{}, asked.Token); !errors.Is(err, ErrStore) {
 			t.Errorf("the store is away: %v", err)
 		}
@@ -196,7 +196,7 @@ func TestNotAnswerable(t *testing.T) {
 // TestNotAsked: a question that cannot be recorded is no question, and nothing runs.
 func TestNotAsked(t *testing.T) {
 	bubble(t, setting{}, func(t *testing.T, f *fixture) {
-		f.questions.Before = func(context.Context, executetest.Op, string) error { return store.ErrUnavailable }
+		f.questions.Before = func(context.Context, storetest.Op, string) error { return store.ErrUnavailable }
 		told := f.say("Pay", callsTools(nth(1), "pay", `{"name":"Bob"}`), says("It does not work."))
 		if got := told.types(); got != "tool.started tool.ended text.done usage done" || told.errorTypes()[0] != "TRANSIENT" || len(f.ran()) != 0 {
 			t.Errorf("%s %v", got, told.errorTypes())

@@ -22,13 +22,13 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -316,8 +316,8 @@ type fixture struct {
 	agent     *Agent
 	model     *script
 	executor  *execute.Executor
-	ledger    *executetest.Ledger
-	questions *executetest.Confirmations
+	ledger    *storetest.Ledger
+	questions *storetest.Confirmations
 	kept      *memory
 	answers   *answersKept
 	log       *bytes.Buffer
@@ -342,7 +342,7 @@ type setting struct {
 
 func newFixture(t testing.TB, set setting) *fixture {
 	t.Helper()
-	f := &fixture{t: t, model: &script{t: t}, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, kept: &memory{}, answers: &answersKept{}, log: &bytes.Buffer{}}
+	f := &fixture{t: t, model: &script{t: t}, ledger: &storetest.Ledger{}, questions: &storetest.Confirmations{}, kept: &memory{}, answers: &answersKept{}, log: &bytes.Buffer{}}
 	handlers := map[string]registry.Handler{}
 	for _, e := range entries() {
 		handlers[e.ToolID] = registry.Bind(f.handle, func(_ context.Context, c toolCall) error {

@@ -11,11 +11,11 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator/calls/callstest"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/prompts"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/store/storetest"
 )
 
 // TestConversationsAboutCalls plays the conversations that voice and text have in common
@@ -56,7 +56,7 @@ type toolEnds struct {
 func newTextPlayer(t *testing.T) *textPlayer {
 	p := &textPlayer{t: t, replies: make(chan Reply), tools: map[string]toolEnds{}}
 	tools := callstest.Tools(t, p.handle)
-	executor := execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{}})
+	executor := execute.New(execute.Options{Ledger: &storetest.Ledger{}, Confirmations: &storetest.Confirmations{}})
 	t.Cleanup(executor.Close)
 	agent, err := New(Options{
 		Model: p, Executor: executor, Conversations: &memory{}, Answers: &answersKept{}, Rules: callstest.Rules(spec.ModeText),

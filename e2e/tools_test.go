@@ -25,7 +25,6 @@ import (
 	"voicegw/internal/secretwatch/secrettest"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
@@ -33,6 +32,7 @@ import (
 	"voicegw/session"
 	"voicegw/session/handoff"
 	"voicegw/store"
+	"voicegw/store/storetest"
 	"voicegw/tools"
 )
 
@@ -51,7 +51,7 @@ type toolbox struct {
 func (b *toolbox) give(opts *session.Options, serve *gateway.Options, life time.Duration) {
 	if b.store == nil {
 		opts.Tools = b.registry.Snapshot
-		opts.Executor = execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{}, Life: life, Logger: opts.Logger})
+		opts.Executor = execute.New(execute.Options{Ledger: &storetest.Ledger{}, Confirmations: &storetest.Confirmations{}, Life: life, Logger: opts.Logger})
 		return
 	}
 	opts.Tools, opts.Blocked = b.registry.Snapshot, b.blocked

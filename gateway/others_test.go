@@ -14,9 +14,9 @@ import (
 	"voicegw/conversation"
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/store"
+	"voicegw/store/storetest"
 )
 
 // noPictures has no image of any address.
@@ -31,7 +31,7 @@ func TestOthersAreOutOfReach(t *testing.T) {
 	callers := everyCaller(t)
 	const all = "voice chat tickets inspect confirm metrics"
 	ada, eve := bearer(tokenFor("ada", all, nil)), bearer(tokenFor("eve", all, nil))
-	questions := &executetest.Confirmations{}
+	questions := &storetest.Confirmations{}
 	const token = "cf_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	if err := questions.Create(t.Context(), store.Confirmation{Token: token, Session: "voice-9", User: "ada", Tool: "pay", Mode: "voice", ExpiresAt: time.Now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)

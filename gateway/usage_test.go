@@ -13,9 +13,9 @@ import (
 	"voicegw/auth"
 	"voicegw/cost"
 	"voicegw/meter"
-	"voicegw/meter/metertest"
 	"voicegw/protocol"
 	"voicegw/session"
+	"voicegw/store/storetest"
 )
 
 // fakeUsage refuses one user, and reports what it is given.
@@ -137,7 +137,7 @@ func TestUsedUpAtTheHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(in.Close)
-	m, err := meter.New(t.Context(), meter.Options{Store: metertest.New(), Node: "a", Key: func(id string) auth.Limits {
+	m, err := meter.New(t.Context(), meter.Options{Store: storetest.NewUsage(), Node: "a", Key: func(id string) auth.Limits {
 		if id == "key:"+spent.ID() {
 			return auth.Limits{CostPerDay: 1}
 		}

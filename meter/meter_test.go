@@ -12,11 +12,11 @@ import (
 
 	"voicegw/auth"
 	"voicegw/cost"
-	"voicegw/meter/metertest"
+	"voicegw/store/storetest"
 )
 
 // meter begins a meter of a node.
-func meter(t *testing.T, h *metertest.Hub, node string, limits auth.Limits) *Meter {
+func meter(t *testing.T, h *storetest.Usage, node string, limits auth.Limits) *Meter {
 	t.Helper()
 	m, err := New(context.Background(), Options{Store: h, Node: node, User: limits, Key: func(id string) auth.Limits { return keyLimits[id] }})
 	if err != nil {
@@ -71,7 +71,7 @@ var ada = Who{User: "ada"}
 // TestCountedOverNodes: what two nodes count is one sum, and a node that begins later knows it.
 func TestCountedOverNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		limits := auth.Limits{CostPerDay: 1}
 		a, b := meter(t, h, "a", limits), meter(t, h, "b", limits)
 		sa, sb := enter(t, a, ada), enter(t, b, ada)
@@ -118,7 +118,7 @@ func TestCountedOverNodes(t *testing.T) {
 // take is written later. A process that is killed loses what it has counted since.
 func TestWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		m := meter(t, h, "a", auth.Limits{})
 		for range 60 {
 			m.Turn(ada, spend(1), cost.Usage{})
@@ -154,7 +154,7 @@ func TestWrites(t *testing.T) {
 // store brings what was not heard.
 func TestHeardLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		limits := auth.Limits{CostPerDay: 0.000010}
 		a, b := meter(t, h, "a", limits), meter(t, h, "b", limits)
 		h.Deaf(true)
@@ -194,7 +194,7 @@ func TestHeardLess(t *testing.T) {
 // TestLimits: each limit of a user and of a key refuses, with its numbers, and lets in again.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		a := meter(t, h, "a", auth.Limits{Sessions: 2, NewPerSecond: 4, MinutesPerDay: 1})
 		b := meter(t, h, "b", auth.Limits{Sessions: 2, NewPerSecond: 4, MinutesPerDay: 1})
 		one := enter(t, a, ada)
@@ -260,7 +260,7 @@ func TestLimits(t *testing.T) {
 // TestDayIsOver: what was used today counts for nothing tomorrow, and stays in the report.
 func TestDayIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		m := meter(t, h, "a", auth.Limits{CostPerDay: 1})
 		s := enter(t, m, ada)
 		states := make(chan State, 9)
@@ -298,7 +298,7 @@ func TestDayIsOver(t *testing.T) {
 // has used it and wherever.
 func TestSessionsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		a, b := meter(t, h, "a", auth.Limits{CostPerDay: 0.000100}), meter(t, h, "b", auth.Limits{CostPerDay: 0.000100})
 		s := enter(t, a, ada)
 		var states []State
@@ -331,7 +331,7 @@ func TestSessionsAreTold(t *testing.T) {
 // they must be told: a user who is nobody in particular may have thousands.
 func TestCountingAsksNoOtherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := meter(t, metertest.New(), "a", auth.Limits{CostPerDay: 0.000100})
+		m := meter(t, storetest.NewUsage(), "a", auth.Limits{CostPerDay: 0.000100})
 		const others = 50
 		told := 0
 		all := make([]*Session, others)
@@ -368,7 +368,7 @@ func TestCountingAsksNoOtherSession(t *testing.T) {
 // TestKilledNode: the sessions of a process that was killed give their places back.
 func TestKilledNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		a, b := meter(t, h, "a", auth.Limits{Sessions: 1}), meter(t, h, "b", auth.Limits{Sessions: 1})
 		enter(t, a, ada)
 		pass(10 * runningLife)
@@ -386,7 +386,7 @@ func TestKilledNode(t *testing.T) {
 // TestNothingGrows: entries and paces are bounded, whoever comes.
 func TestNothingGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		h.Deaf(true)
 		m := meter(t, h, "a", auth.Limits{NewPerSecond: 1})
 		for i := range mostPaces + 5 {
@@ -447,7 +447,7 @@ func FuzzHear(f *testing.F) {
 // would refuse it then; nothing is counted by asking.
 func TestDoor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		m, other := meter(t, h, "a", auth.Limits{CostPerDay: 1}), meter(t, h, "b", auth.Limits{CostPerDay: 1})
 		door := func(m *Meter, who Who, returns bool, want string) {
 			t.Helper()
@@ -496,7 +496,7 @@ func TestDoor(t *testing.T) {
 func TestRefusalsByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(context.Background(), Options{
-			Store: metertest.New(), Node: "a", Key: func(string) auth.Limits { return auth.Limits{CostPerDay: 1} },
+			Store: storetest.NewUsage(), Node: "a", Key: func(string) auth.Limits { return auth.Limits{CostPerDay: 1} },
 			Name: func(id string) string { return id[len("key:"):] },
 		})
 		if err != nil {

@@ -12,10 +12,10 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -36,7 +36,7 @@ func calling(t *testing.T, kept *records) (*returning, *fakeConn) {
 	st, _ := withTools(t, entry("slow", "1.0.0"), func(context.Context) (registry.Result, error) { return registry.Result{}, nil }, false)
 	opts := *st.m.options()
 	opts.Policy.ResumeGrace, opts.Audit = 30*time.Second, kept.add
-	opts.Executor = execute.New(execute.Options{Ledger: &executetest.Ledger{}})
+	opts.Executor = execute.New(execute.Options{Ledger: &storetest.Ledger{}})
 	again := newStage(t, hearing, func(o *Options) { *o = opts })
 	again.fake = st.fake
 	return beginsAtWith(t, again, startWithTools(openPage, look))

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"voicegw/audit"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/protocol"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -161,8 +161,8 @@ func TestConfirmationsOfOthers(t *testing.T) {
 // TestAnsweredTwiceAtOnce: both messages are there before either is recorded.
 func TestAnsweredTwiceAtOnce(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
-		tl.questions.Before = func(_ context.Context, op executetest.Op, _ string) error {
-			if op == executetest.Resolve {
+		tl.questions.Before = func(_ context.Context, op storetest.Op, _ string) error {
+			if op == storetest.Resolve {
 				pass(time.Second)
 			}
 			return nil
@@ -186,7 +186,7 @@ func TestQuestionThatCannotBeRecorded(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		var down atomic.Bool
 		down.Store(true)
-		tl.questions.Before = func(context.Context, executetest.Op, string) error {
+		tl.questions.Before = func(context.Context, storetest.Op, string) error {
 			if down.Load() {
 				return store.ErrUnavailable
 			}
@@ -211,8 +211,8 @@ func TestAnswerThatCannotBeRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
 				n := 0
-				tl.questions.Before = func(ctx context.Context, op executetest.Op, token string) error {
-					if op != executetest.Resolve {
+				tl.questions.Before = func(ctx context.Context, op storetest.Op, token string) error {
+					if op != storetest.Resolve {
 						return nil
 					}
 					if n++; n != 1 {
@@ -250,8 +250,8 @@ func TestAnswerThatCannotBeRecorded(t *testing.T) {
 func TestDenialLost(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		n := 0
-		tl.questions.Before = func(ctx context.Context, op executetest.Op, token string) error {
-			if op != executetest.Resolve {
+		tl.questions.Before = func(ctx context.Context, op storetest.Op, token string) error {
+			if op != storetest.Resolve {
 				return nil
 			}
 			if n++; n != 1 {
@@ -283,8 +283,8 @@ func TestApprovedInTheMomentOfTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
 				tl.takes = time.Second
-				tl.questions.Before = func(_ context.Context, op executetest.Op, _ string) error {
-					if op == executetest.Resolve {
+				tl.questions.Before = func(_ context.Context, op storetest.Op, _ string) error {
+					if op == storetest.Resolve {
 						pass(time.Second)
 					}
 					return nil

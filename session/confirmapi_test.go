@@ -15,11 +15,11 @@ import (
 	"voicegw/internal/user"
 	"voicegw/orchestrator"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/store/storetest"
 )
 
 // TestAPIConfirmsHere: the session runs here, so what is approved runs in it, its client
@@ -70,7 +70,7 @@ func TestAPIDeniesHere(t *testing.T) {
 func TestAPIRefuses(t *testing.T) {
 	onStage(t, nil, func(t *testing.T, tl *till) {
 		var down atomic.Bool // the session's clock asks as well
-		tl.questions.Before = func(context.Context, executetest.Op, string) error {
+		tl.questions.Before = func(context.Context, storetest.Op, string) error {
 			if down.Load() {
 				return store.ErrUnavailable
 			}
@@ -286,8 +286,8 @@ func TestAPIAndButtonAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onStage(t, nil, func(t *testing.T, tl *till) {
 				n := 0
-				tl.questions.Before = func(_ context.Context, op executetest.Op, _ string) error {
-					if op == executetest.Resolve {
+				tl.questions.Before = func(_ context.Context, op storetest.Op, _ string) error {
+					if op == storetest.Resolve {
 						if n++; n == 1 != buttonFirst {
 							pass(time.Second) // the button's comes first of both, and is overtaken
 						}

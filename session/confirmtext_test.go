@@ -9,11 +9,11 @@ import (
 
 	"voicegw/internal/user"
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -36,7 +36,7 @@ func TestAPIConfirmsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := &executetest.Confirmations{}
+	asked := &storetest.Confirmations{}
 	if err := asked.Create(t.Context(), store.Confirmation{
 		Token: "cf_1", Reference: "ABC", Session: "chat-1", User: "ada", Mode: string(spec.ModeText), Tool: "draw", ToolVersion: "1.0.0",
 		Turn: 1, Args: json.RawMessage(`{}`), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute),

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/session/handoff"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -80,8 +80,8 @@ func TestDrainLeavesWhateverHangs(t *testing.T) {
 						o.Desk = &stuckDesk{release: release}
 					}
 					if tc.store {
-						o.Executor = execute.New(execute.Options{Ledger: &executetest.Ledger{}, Confirmations: &executetest.Confirmations{
-							Before: func(context.Context, executetest.Op, string) error { <-release; return nil },
+						o.Executor = execute.New(execute.Options{Ledger: &storetest.Ledger{}, Confirmations: &storetest.Confirmations{
+							Before: func(context.Context, storetest.Op, string) error { <-release; return nil },
 						}})
 					}
 				})

@@ -9,9 +9,9 @@ import (
 	"voicegw/auth"
 	"voicegw/cost"
 	"voicegw/meter"
-	"voicegw/meter/metertest"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -22,7 +22,7 @@ func estimates(t *testing.T, policy orchestrator.Policy) (*stage, *meter.Meter) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := meter.New(context.Background(), meter.Options{Store: metertest.New(), Node: "a", User: auth.Limits{}})
+	m, err := meter.New(context.Background(), meter.Options{Store: storetest.NewUsage(), Node: "a", User: auth.Limits{}})
 	if err != nil {
 		t.Fatal(err)
 	}

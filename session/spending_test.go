@@ -15,9 +15,9 @@ import (
 	"voicegw/conversation"
 	"voicegw/cost"
 	"voicegw/meter"
-	"voicegw/meter/metertest"
 	"voicegw/orchestrator"
 	"voicegw/prompts"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -40,7 +40,7 @@ type counted struct {
 	audits []audit.Record
 }
 
-func newCounted(t *testing.T, h *metertest.Hub, node string, policy orchestrator.Policy, limits auth.Limits) *counted {
+func newCounted(t *testing.T, h *storetest.Usage, node string, policy orchestrator.Policy, limits auth.Limits) *counted {
 	t.Helper()
 	m, err := meter.New(context.Background(), meter.Options{Store: h, Node: node, User: limits})
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *spender) told(text string) (n int) {
 // answered beyond it, its farewell is heard, and afterwards no node lets the user in.
 func TestBudgetOverTwoNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := metertest.New()
+		h := storetest.NewUsage()
 		limits := auth.Limits{CostPerDay: 0.001} // 10 turns
 		a, b := newCounted(t, h, "a", orchestrator.Policy{}, limits), newCounted(t, h, "b", orchestrator.Policy{}, limits)
 		all := []*spender{a.adaSpeaks(t, adaStarts), a.adaSpeaks(t, adaStarts), b.adaSpeaks(t, adaStarts), b.adaSpeaks(t, adaStarts)}
@@ -195,7 +195,7 @@ func TestBudgetOverTwoNodes(t *testing.T) {
 // and a client that inspects sees it for each turn.
 func TestSessionCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
+		st := newCounted(t, storetest.NewUsage(), "a", orchestrator.Policy{MaxCost: 1000}, auth.Limits{})
 		c := st.enter(startWith(`,"inspect":true,"client":{"id":"ada"}`), func(a *Admission) {
 			a.Principal = auth.Principal{Kind: auth.KindKey, ID: "key:1", Scopes: auth.ScopeInspect | auth.ScopeVoice | auth.ScopeTickets}
 		})
@@ -236,7 +236,7 @@ func TestSessionCost(t *testing.T) {
 // TestUnpricedIsNotFree: a model without a price is counted as such, and ends no session.
 func TestUnpricedIsNotFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{MaxCost: 1}, auth.Limits{CostPerDay: 0.000001})
+		st := newCounted(t, storetest.NewUsage(), "a", orchestrator.Policy{MaxCost: 1}, auth.Limits{CostPerDay: 0.000001})
 		st.m.options().Prices = prices(t, "another")
 		s := st.adaSpeaks(t, adaStarts)
 		for range 3 {
@@ -259,7 +259,7 @@ func TestUnpricedIsNotFree(t *testing.T) {
 // TestSessionsOfAUser: as many at once as a user may have, and one more when one has ended.
 func TestSessionsOfAUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newCounted(t, metertest.New(), "a", orchestrator.Policy{}, auth.Limits{Sessions: 1})
+		st := newCounted(t, storetest.NewUsage(), "a", orchestrator.Policy{}, auth.Limits{Sessions: 1})
 		s := st.adaSpeaks(t, adaStarts)
 		c := st.connect(adaStarts)
 		synctest.Wait()

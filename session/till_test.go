@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"voicegw/orchestrator/execute"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/store/storetest"
 	"voicegw/transport"
 )
 
@@ -32,8 +32,8 @@ type payment struct {
 // the session with a farewell, and ban shuts the user out as well.
 type till struct {
 	*stage
-	ledger    *executetest.Ledger
-	questions *executetest.Confirmations
+	ledger    *storetest.Ledger
+	questions *storetest.Confirmations
 	audited   *records
 	registry  *registry.Registry
 
@@ -50,7 +50,7 @@ const adaStart = `{"type":"session.start","input_rate":16000,"output_rate":24000
 
 func newTill(t *testing.T, change func(*Options)) *till {
 	t.Helper()
-	tl := &till{ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, audited: &records{}}
+	tl := &till{ledger: &storetest.Ledger{}, questions: &storetest.Confirmations{}, audited: &records{}}
 	tools, err := registry.Load(registrytest.File(t, tillTools("1.0.0")...), registry.Options{
 		Dev: true, SessionCapabilities: []reflect.Type{reflect.TypeFor[registry.Messenger]()},
 		Handlers: map[string]registry.Handler{

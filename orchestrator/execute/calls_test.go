@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/spec"
+	"voicegw/store/storetest"
 )
 
 // gate is a tool that runs until it is let go or stopped.
@@ -143,7 +143,7 @@ func TestCloseHasGrace(t *testing.T) {
 				if env := f.run(c, f.job("c2", "look", `{"name":"late"}`)); !failed(env, registry.ErrorInternal) {
 					t.Errorf("after Close: %+v", env)
 				}
-				f.ledger.Before = func(context.Context, executetest.Op, string) error { t.Error("the ledger was asked"); return nil }
+				f.ledger.Before = func(context.Context, storetest.Op, string) error { t.Error("the ledger was asked"); return nil }
 				if env := f.run(c, f.job("c3", "book", `{"name":"late"}`)); !failed(env, registry.ErrorInternal) || env.Error.PartialSideEffects || len(f.ledger.Entries()) != 0 {
 					t.Errorf("a deed after Close: %+v", env)
 				}
@@ -252,7 +252,7 @@ func TestWhenHandlersBegin(t *testing.T) {
 			pass(time.Second)
 			return registry.Result{}, nil
 		}
-		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
 			pass(30 * time.Millisecond)
 			return nil
 		}

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/store/storetest"
 )
 
 // ask records a question about a call and returns it.
@@ -85,9 +85,9 @@ func TestAsk(t *testing.T) {
 
 // TestAskFails: nobody is given a token that is not recorded, and the log has none.
 func TestAskFails(t *testing.T) {
-	for name, before := range map[string]executetest.Before{
-		"down":  func(context.Context, executetest.Op, string) error { return store.ErrUnavailable },
-		"hangs": func(ctx context.Context, _ executetest.Op, _ string) error { <-ctx.Done(); return ctx.Err() },
+	for name, before := range map[string]storetest.Before{
+		"down":  func(context.Context, storetest.Op, string) error { return store.ErrUnavailable },
+		"hangs": func(ctx context.Context, _ storetest.Op, _ string) error { <-ctx.Done(); return ctx.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {
@@ -158,7 +158,7 @@ func TestAnswerOfOneWhoLeaves(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		q := f.ask(f.talk("s1", "ada"), f.job("c1", "pay", `{}`))
 		ctx, leave := context.WithCancel(t.Context())
-		f.questions.Before = func(ctx context.Context, _ executetest.Op, _ string) error { leave(); return ctx.Err() }
+		f.questions.Before = func(ctx context.Context, _ storetest.Op, _ string) error { leave(); return ctx.Err() }
 		if got, err := f.e.Answer(ctx, "", q.Token, true); err != nil || got.Outcome != store.Approved || got.Session != "s1" {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -286,7 +286,7 @@ func TestTokensAreNotLogged(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
 		q := f.ask(c, f.job("c1", "pay", `{}`))
-		f.questions.Before = func(context.Context, executetest.Op, string) error { return store.ErrUnavailable }
+		f.questions.Before = func(context.Context, storetest.Op, string) error { return store.ErrUnavailable }
 		f.ledger.Before = f.questions.Before
 		f.resolve(c, calls.Resolve{Token: q.Token, Approved: true})
 		f.run(c, f.job("c2", "pay", `{}`))

@@ -11,10 +11,10 @@ import (
 	"go.uber.org/goleak"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
+	"voicegw/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -84,8 +84,8 @@ func loadChecked(t testing.TB, f handler, check func(context.Context, call) erro
 type fixture struct {
 	t         testing.TB
 	e         *Executor
-	ledger    *executetest.Ledger
-	questions *executetest.Confirmations
+	ledger    *storetest.Ledger
+	questions *storetest.Confirmations
 	tools     *registry.Snapshot
 	log       *lines
 
@@ -105,7 +105,7 @@ type fixture struct {
 // newFixture fills what opts leaves empty with the fakes.
 func newFixture(t testing.TB, opts Options) *fixture {
 	t.Helper()
-	f := &fixture{t: t, ledger: &executetest.Ledger{}, questions: &executetest.Confirmations{}, finished: map[string]calls.Finished{}, log: &lines{}}
+	f := &fixture{t: t, ledger: &storetest.Ledger{}, questions: &storetest.Confirmations{}, finished: map[string]calls.Finished{}, log: &lines{}}
 	f.tools = loadChecked(t, f.handle, func(ctx context.Context, c call) error {
 		if f.check == nil {
 			return nil

@@ -13,11 +13,11 @@ import (
 
 	"voicegw/audit"
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/registry/registrytest"
 	"voicegw/registry/spec"
 	"voicegw/store"
+	"voicegw/store/storetest"
 )
 
 // withTools are the needs of tools that call others.
@@ -30,7 +30,7 @@ type doing func(ctx context.Context, a args, tools registry.Tools) (registry.Res
 type nesting struct {
 	t      *testing.T
 	e      *Executor
-	ledger *executetest.Ledger
+	ledger *storetest.Ledger
 	tools  *registry.Snapshot
 	rules  calls.Rules
 	do     map[string]doing // by tool; one that is missing answers at once
@@ -47,8 +47,8 @@ type nesting struct {
 func nested(t *testing.T, test func(t *testing.T, n *nesting)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		n := &nesting{t: t, ledger: &executetest.Ledger{}, do: map[string]doing{}, answers: map[string]registry.Envelope{}}
-		n.e = New(Options{Ledger: n.ledger, Confirmations: &executetest.Confirmations{}, Logger: (&lines{}).logger()})
+		n := &nesting{t: t, ledger: &storetest.Ledger{}, do: map[string]doing{}, answers: map[string]registry.Envelope{}}
+		n.e = New(Options{Ledger: n.ledger, Confirmations: &storetest.Confirmations{}, Logger: (&lines{}).logger()})
 		t.Cleanup(n.e.Close)
 		n.load(entries()...)
 		n.rules = calls.Rules{Prefix: "c", Tools: calls.Policy{Mode: spec.ModeText, Budget: calls.Budget{Total: 30, Retrieval: 30, TopK: 5, ToolTime: -1}, Confirm: []string{"book"}}}

@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/store/storetest"
 )
 
 // TestReservedBeforeDone: the entry stands in the ledger before the handler begins, says
@@ -24,7 +24,7 @@ import (
 func TestReservedBeforeDone(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		var log []string
-		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
 			pass(time.Millisecond)
 			log = append(log, string(op))
 			return nil
@@ -98,8 +98,8 @@ func TestPendingIsNotBegunAgain(t *testing.T) {
 	}{"at work": {64 * time.Second, true}, "gone": {66 * time.Second, false}} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, Options{}, func(t *testing.T, f *fixture) {
-				f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
-					if op == executetest.Finish {
+				f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
+					if op == storetest.Finish {
 						return store.ErrUnavailable // as if the process had died
 					}
 					return nil
@@ -144,7 +144,7 @@ func TestUnreadableAnswerIsNotDoneAgain(t *testing.T) {
 func TestNotReservedIsNotBegun(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		down := true
-		f.ledger.Before = func(context.Context, executetest.Op, string) error {
+		f.ledger.Before = func(context.Context, storetest.Op, string) error {
 			if down {
 				return fmt.Errorf("%w: no leader", store.ErrUnavailable)
 			}
@@ -170,10 +170,10 @@ func TestNotReservedIsNotBegun(t *testing.T) {
 func TestLedgerThatHangs(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		stuck := true
-		f.ledger.Before = func(ctx context.Context, op executetest.Op, _ string) error {
-			if op == executetest.Reserve && stuck {
+		f.ledger.Before = func(ctx context.Context, op storetest.Op, _ string) error {
+			if op == storetest.Reserve && stuck {
 				<-ctx.Done()
-			} else if op == executetest.Reserve {
+			} else if op == storetest.Reserve {
 				select {
 				case <-ctx.Done():
 				case <-time.After(2 * time.Second):
@@ -293,8 +293,8 @@ func TestTooLongAnswerIsKeptShort(t *testing.T) {
 // TestReleaseThatFails: it is told, and the deed is not begun again by itself.
 func TestReleaseThatFails(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
-		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
-			if op == executetest.Release {
+		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
+			if op == storetest.Release {
 				return store.ErrUnavailable
 			}
 			return nil
@@ -322,7 +322,7 @@ func TestOutcomeIsRecordedWhoeverHasGone(t *testing.T) {
 		c.Run(f.job("c1", "book", `{}`))
 		synctest.Wait()
 		c.End()
-		f.ledger.Before = func(ctx context.Context, _ executetest.Op, _ string) error { pass(3 * time.Second); return ctx.Err() }
+		f.ledger.Before = func(ctx context.Context, _ storetest.Op, _ string) error { pass(3 * time.Second); return ctx.Err() }
 		close(g)
 		f.e.Close()
 		c.Wait()

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"voicegw/orchestrator/calls"
-	"voicegw/orchestrator/execute/executetest"
 	"voicegw/registry"
 	"voicegw/store"
+	"voicegw/store/storetest"
 )
 
 // TestNothingBeginsInALostConversation: a process that may have lost its conversation to another one
@@ -18,7 +18,7 @@ func TestNothingBeginsInALostConversation(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, f *fixture) {
 		c := f.talk("s1", "ada")
 		c.c.Sure = func() bool { return false }
-		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
+		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
 			t.Errorf("the ledger was asked to %s", op)
 			return nil
 		}
@@ -47,8 +47,8 @@ func TestConversationIsLostWhileTheLedgerIsWritten(t *testing.T) {
 		var lost atomic.Bool
 		c := f.talk("s1", "ada")
 		c.c.Sure = func() bool { return !lost.Load() }
-		f.ledger.Before = func(_ context.Context, op executetest.Op, _ string) error {
-			if op == executetest.Reserve {
+		f.ledger.Before = func(_ context.Context, op storetest.Op, _ string) error {
+			if op == storetest.Reserve {
 				lost.Store(true)
 			}
 			return nil

@@ -1,7 +1,7 @@
-// Package executetest has a ledger and a confirmation store in memory, for tests of packages
-// that use package execute. They use time.Now, so they work in a synctest bubble, and a hook
-// can delay, observe or fail any operation.
-package executetest
+// Package storetest has parts of the store in memory, for tests: a ledger, confirmations and usage. They use
+// time.Now, so they work in a synctest bubble. A hook can delay, observe or fail each operation of the
+// ledger and the confirmations.
+package storetest
 
 import "context"
 

@@ -1,4 +1,4 @@
-package executetest
+package storetest
 
 import (
 	"context"
