@@ -8,12 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/completions"
-	"voicegw/sim/embeddings"
 	"voicegw/sim/fault"
 	"voicegw/sim/gemini"
-	"voicegw/sim/images"
 	"voicegw/sim/openai"
+	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -38,7 +36,7 @@ func New(o Options) *Server {
 	o = o.WithDefaults()
 	return &Server{
 		opts: o, openai: openai.New(o), gemini: gemini.New(o),
-		chat: completions.New(o), embeddings: embeddings.New(o), images: images.New(o),
+		chat: rest.NewChat(o), embeddings: rest.NewEmbeddings(o), images: rest.NewImages(o),
 	}
 }
 
@@ -61,11 +59,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case openAIPath(path):
 		s.openai.ServeHTTP(w, at(r, path))
-	case completions.Handles(path):
+	case rest.HandlesChat(path):
 		s.chat.ServeHTTP(w, at(r, path))
-	case embeddings.Handles(path):
+	case rest.HandlesEmbeddings(path):
 		s.embeddings.ServeHTTP(w, at(r, path))
-	case images.Handles(path):
+	case rest.HandlesImages(path):
 		s.images.ServeHTTP(w, at(r, path))
 	case gemini.Handles(r.URL.Path):
 		s.gemini.ServeHTTP(w, r)

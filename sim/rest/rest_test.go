@@ -8,13 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"voicegw/sim/fault"
 	"voicegw/sim/wire"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestErrorsOfBothProviders(t *testing.T) {
 	e := Invalid("too_long", "prompt", "The prompt has %d words.", 9)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"voicegw/sim/embeddings"
+	"voicegw/sim/rest"
 )
 
 // Embedder is a kb.Embedder for tests: the simulator's vectors without its server, the same for
@@ -57,7 +57,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
-		vectors[i] = embeddings.Vector(text, dimensions)
+		vectors[i] = rest.Vector(text, dimensions)
 	}
 	return vectors, nil
 }

@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"encoding/json"
@@ -35,7 +35,7 @@ const (
 )
 
 // promptTokens estimates the tokens of a request from its words.
-func promptTokens(r *request) int {
+func promptTokens(r *chatRequest) int {
 	n := perPrompt
 	for i := range r.Messages {
 		m := &r.Messages[i]

@@ -1,4 +1,4 @@
-package embeddings
+package rest
 
 import (
 	"hash/fnv"

@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"net/http"

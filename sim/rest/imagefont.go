@@ -1,4 +1,4 @@
-package images
+package rest
 
 import (
 	_ "embed"

@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"encoding/json"
@@ -8,12 +8,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"voicegw/sim/rest"
 )
 
 // What the provider refuses is refused, in its words and with its keys.
-func TestRefusals(t *testing.T) {
+func TestChatRefusals(t *testing.T) {
 	h := fast(t, "")
 	messages := `"messages":[{"role":"user","content":"hi"}]`
 	with := func(more string) string { return `{"model":"gpt-5",` + messages + "," + more + "}" }
@@ -63,7 +61,7 @@ func TestRefusals(t *testing.T) {
 		{with(`"response_format":{"type":"json_object"}`), "messages", "", "must contain the word 'json'"},
 		{with(`"response_format":{"type":"xml"}`), "response_format.type", "invalid_value", "Invalid value: 'xml'"},
 	} {
-		w := post(h, path, "sk-x", c.body)
+		w := postChat(h, path, "sk-x", c.body)
 		var e struct {
 			Error struct {
 				Message, Type string
@@ -117,7 +115,7 @@ func TestKeysMethodsAndModels(t *testing.T) {
 		{"/openai/deployments/our-own/chat/completions", "k", `{"messages":[{"role":"user","content":"count"}]}`, 200, `"model":"our-own"`},
 		{"/v1/completions", "k", body("gpt-5"), 404, "not found"},
 	} {
-		w := post(h, c.path, c.key, c.body)
+		w := postChat(h, c.path, c.key, c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.text) {
 			t.Errorf("%s %s %s: %d %s", c.path, c.key, c.body, w.Code, w.Body)
 		}
@@ -133,7 +131,7 @@ func TestKeysMethodsAndModels(t *testing.T) {
 }
 
 // Whatever a request holds, it is answered or refused, and the answer is JSON.
-func FuzzRequest(f *testing.F) {
+func FuzzChatRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"gpt-5","messages":[{"role":"user","content":"parallel"}],` + declared + `}`,
 		`{"model":"gpt-5","stream":true,"stop":["a"],"messages":[{"role":"user","content":[{"type":"text","text":"count"}]}]}`,
@@ -145,10 +143,10 @@ func FuzzRequest(f *testing.F) {
 	}
 	o := options(&testing.T{}, "")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, bad := parse(body, "", false)
+		r, bad := parseChat(body, "", false)
 		if bad != nil {
-			var e *rest.Error
-			if !errors.As(error(bad), &e) || e.Status < 400 || e.Message == "" || !json.Valid(rest.OpenAI(e)) {
+			var e *Error
+			if !errors.As(error(bad), &e) || e.Status < 400 || e.Message == "" || !json.Valid(OpenAI(e)) {
 				t.Fatalf("%+v", bad)
 			}
 			return
@@ -156,7 +154,7 @@ func FuzzRequest(f *testing.F) {
 		if r.choices() > 4 {
 			return // slow, and no different
 		}
-		w := post(New(o), path, "k", string(body))
+		w := postChat(NewChat(o), path, "k", string(body))
 		if w.Code == http.StatusOK && !r.Stream && !json.Valid(w.Body.Bytes()) {
 			t.Fatalf("%s", w.Body)
 		}

@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 )
 
@@ -21,9 +20,9 @@ const (
 	maxMessages = 2048
 )
 
-// request is what is read from a request. Parameters that change nothing in a simulated model
+// chatRequest is what is read from a request. Parameters that change nothing in a simulated model
 // (temperature, seed, …) are only checked.
-type request struct {
+type chatRequest struct {
 	Model               string          `json:"model"`
 	Messages            []message       `json:"messages"`
 	Tools               []tool          `json:"tools"`
@@ -39,7 +38,7 @@ type request struct {
 	TopP                *float64        `json:"top_p"`
 	ResponseFormat      *responseFormat `json:"response_format"`
 
-	// Filled in from the above by parse.
+	// Filled in from the above by parseChat.
 	stops  []string
 	choice choice
 }
@@ -80,24 +79,24 @@ var known = strings.Fields(`audio frequency_penalty logit_bias logprobs max_comp
 // The texts of the errors below are the provider's if users' reports quote them; those
 // marked (own) are written in its style.
 
-// parse reads and checks a request. deployment is the deployment in Azure's path.
-func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
+// parseChat reads and checks a request. deployment is the deployment in Azure's path.
+func parseChat(body []byte, deployment string, azure bool) (*chatRequest, *Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {
-		return nil, rest.Invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. "+
+		return nil, Invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. "+
 			"The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)")
 	}
 	for _, name := range []string{"functions", "function_call"} {
 		if _, ok := top[name]; ok { // (own)
-			return nil, rest.Invalid("unsupported_parameter", name, "Unsupported parameter: '%s' was replaced by tools, and is not simulated.", name)
+			return nil, Invalid("unsupported_parameter", name, "Unsupported parameter: '%s' was replaced by tools, and is not simulated.", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(known, name) {
-			return nil, rest.Invalid("", "", "Unrecognized request argument supplied: %s", name)
+			return nil, Invalid("", "", "Unrecognized request argument supplied: %s", name)
 		}
 	}
-	r := &request{}
+	r := &chatRequest{}
 	if err := json.Unmarshal(body, r); err != nil {
 		return nil, wrongType(err)
 	}
@@ -105,7 +104,7 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 	if bad := checkModel(r.Model, azure); bad != nil {
 		return nil, bad
 	}
-	for _, check := range []func() *rest.Error{r.checkMessages, r.checkTools, r.checkChoice, r.checkNumbers, r.checkStop, r.checkFormat} {
+	for _, check := range []func() *Error{r.checkMessages, r.checkTools, r.checkChoice, r.checkNumbers, r.checkStop, r.checkFormat} {
 		if bad := check(); bad != nil {
 			return nil, bad
 		}
@@ -114,10 +113,10 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 }
 
 // wrongType returns the error for a value of the wrong type.
-func wrongType(err error) *rest.Error {
+func wrongType(err error) *Error {
 	var t *json.UnmarshalTypeError
 	if !errors.As(err, &t) {
-		return rest.Invalid("", "", "The request is no valid JSON: %v", err) // (own)
+		return Invalid("", "", "The request is no valid JSON: %v", err) // (own)
 	}
 	want := "an object"
 	switch kind := t.Type.Kind().String(); {
@@ -132,36 +131,36 @@ func wrongType(err error) *rest.Error {
 	case strings.HasPrefix(kind, "float"):
 		want = "a decimal"
 	}
-	return rest.Invalid("invalid_type", t.Field, "Invalid type for '%s': expected %s, but got %s instead.", t.Field, want, t.Value)
+	return Invalid("invalid_type", t.Field, "Invalid type for '%s': expected %s, but got %s instead.", t.Field, want, t.Value)
 }
 
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func (r *request) checkTools() *rest.Error {
+func (r *chatRequest) checkTools() *Error {
 	if len(r.Tools) > maxTools {
-		return rest.Invalid("array_above_max_length", "tools", "Invalid 'tools': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxTools, len(r.Tools))
+		return Invalid("array_above_max_length", "tools", "Invalid 'tools': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxTools, len(r.Tools))
 	}
 	for i, t := range r.Tools {
-		at := rest.Path("tools", i)
+		at := Path("tools", i)
 		switch {
 		case t.Type == "":
-			return rest.Invalid("missing_required_parameter", at+".type", "Missing required parameter: '%s.type'.", at)
+			return Invalid("missing_required_parameter", at+".type", "Missing required parameter: '%s.type'.", at)
 		case t.Type != "function":
-			return rest.Invalid("invalid_value", at+".type", "Invalid value: '%s'. Supported values are: 'function'.", t.Type)
+			return Invalid("invalid_value", at+".type", "Invalid value: '%s'. Supported values are: 'function'.", t.Type)
 		case t.Function.Name == "":
-			return rest.Invalid("missing_required_parameter", at+".function.name", "Missing required parameter: '%s.function.name'.", at)
+			return Invalid("missing_required_parameter", at+".function.name", "Missing required parameter: '%s.function.name'.", at)
 		case !functionName.MatchString(t.Function.Name):
-			return rest.Invalid("invalid_value", at+".function.name", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", at)
+			return Invalid("invalid_value", at+".function.name", "Invalid '%s.function.name': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", at)
 		}
 	}
 	if len(r.Tools) == 0 && r.ParallelToolCalls != nil {
-		return rest.Invalid("", "parallel_tool_calls", "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
+		return Invalid("", "parallel_tool_calls", "Invalid value for 'parallel_tool_calls': 'parallel_tool_calls' is only allowed when 'tools' are specified.")
 	}
 	return nil
 }
 
 // checkChoice reads tool_choice: none, auto, required, or the name of a function.
-func (r *request) checkChoice() *rest.Error {
+func (r *chatRequest) checkChoice() *Error {
 	raw := r.ToolChoice
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -176,23 +175,23 @@ func (r *request) checkChoice() *rest.Error {
 	isWord := json.Unmarshal(raw, &word) == nil
 	switch {
 	case len(r.Tools) == 0 && word != "none" && word != "auto":
-		return rest.Invalid("", "tool_choice", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
+		return Invalid("", "tool_choice", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
 	case isWord && (word == "none" || word == "auto" || word == "required"):
 		r.choice.off, r.choice.required = word == "none", word == "required"
 		return nil
 	case isWord:
-		return rest.Invalid("invalid_value", "tool_choice", "Invalid value: '%s'. Supported values are: 'none', 'auto', and 'required'.", word)
+		return Invalid("invalid_value", "tool_choice", "Invalid value: '%s'. Supported values are: 'none', 'auto', and 'required'.", word)
 	case json.Unmarshal(raw, &named) != nil || named.Type != "function" || named.Function.Name == "":
-		return rest.Invalid("missing_required_parameter", "tool_choice.function", "Missing required parameter: 'tool_choice.function'.")
+		return Invalid("missing_required_parameter", "tool_choice.function", "Missing required parameter: 'tool_choice.function'.")
 	case !slices.ContainsFunc(r.Tools, func(t tool) bool { return t.Function.Name == named.Function.Name }):
-		return rest.Invalid("", "tool_choice", "Tool choice '%s' not found in 'tools' parameter.", named.Function.Name) // (own)
+		return Invalid("", "tool_choice", "Tool choice '%s' not found in 'tools' parameter.", named.Function.Name) // (own)
 	}
 	r.choice.named = named.Function.Name
 	return nil
 }
 
 // checkNumbers checks the values that have a range.
-func (r *request) checkNumbers() *rest.Error {
+func (r *chatRequest) checkNumbers() *Error {
 	for _, c := range []struct {
 		name   string
 		value  *int
@@ -201,9 +200,9 @@ func (r *request) checkNumbers() *rest.Error {
 		switch {
 		case c.value == nil:
 		case *c.value < c.lo:
-			return rest.Invalid("integer_below_min_value", c.name, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %d instead.", c.name, c.lo, *c.value)
+			return Invalid("integer_below_min_value", c.name, "Invalid '%s': integer below minimum value. Expected a value >= %d, but got %d instead.", c.name, c.lo, *c.value)
 		case *c.value > c.hi:
-			return rest.Invalid("integer_above_max_value", c.name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", c.name, c.hi, *c.value)
+			return Invalid("integer_above_max_value", c.name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", c.name, c.hi, *c.value)
 		}
 	}
 	for _, c := range []struct {
@@ -214,21 +213,21 @@ func (r *request) checkNumbers() *rest.Error {
 		switch {
 		case c.value == nil:
 		case *c.value < 0:
-			return rest.Invalid("decimal_below_min_value", c.name, "Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %g instead.", c.name, *c.value)
+			return Invalid("decimal_below_min_value", c.name, "Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %g instead.", c.name, *c.value)
 		case *c.value > c.hi:
-			return rest.Invalid("decimal_above_max_value", c.name, "Invalid '%s': decimal above maximum value. Expected a value <= %g, but got %g instead.", c.name, c.hi, *c.value)
+			return Invalid("decimal_above_max_value", c.name, "Invalid '%s': decimal above maximum value. Expected a value <= %g, but got %g instead.", c.name, c.hi, *c.value)
 		}
 	}
 	switch {
 	case r.MaxTokens != nil && r.MaxCompletionTokens != nil:
-		return rest.Invalid("invalid_parameter_combination", "", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
+		return Invalid("invalid_parameter_combination", "", "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
 	case r.StreamOptions != nil && !r.Stream:
-		return rest.Invalid("", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+		return Invalid("", "stream_options", "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
 	}
 	return nil
 }
 
-func (r *request) checkStop() *rest.Error {
+func (r *chatRequest) checkStop() *Error {
 	if len(r.Stop) == 0 || string(r.Stop) == "null" {
 		return nil
 	}
@@ -236,16 +235,16 @@ func (r *request) checkStop() *rest.Error {
 	if json.Unmarshal(r.Stop, &one) == nil {
 		r.stops = []string{one}
 	} else if json.Unmarshal(r.Stop, &r.stops) != nil {
-		return rest.Invalid("invalid_type", "stop", "Invalid type for 'stop': expected one of a string or array of strings.")
+		return Invalid("invalid_type", "stop", "Invalid type for 'stop': expected one of a string or array of strings.")
 	}
 	if len(r.stops) > maxStops {
-		return rest.Invalid("array_above_max_length", "stop", "Invalid 'stop': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxStops, len(r.stops))
+		return Invalid("array_above_max_length", "stop", "Invalid 'stop': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxStops, len(r.stops))
 	}
 	r.stops = slices.DeleteFunc(r.stops, func(s string) bool { return s == "" })
 	return nil
 }
 
-func (r *request) checkFormat() *rest.Error {
+func (r *chatRequest) checkFormat() *Error {
 	f := r.ResponseFormat
 	if f == nil {
 		return nil
@@ -258,19 +257,19 @@ func (r *request) checkFormat() *rest.Error {
 				return nil
 			}
 		}
-		return rest.Invalid("", "messages", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
+		return Invalid("", "messages", "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.")
 	case "json_schema":
 		if f.JSONSchema == nil || f.JSONSchema.Name == "" {
-			return rest.Invalid("missing_required_parameter", "response_format.json_schema", "Missing required parameter: 'response_format.json_schema'.")
+			return Invalid("missing_required_parameter", "response_format.json_schema", "Missing required parameter: 'response_format.json_schema'.")
 		}
 	default:
-		return rest.Invalid("invalid_value", "response_format.type", "Invalid value: '%s'. Supported values are: 'json_object', 'json_schema', and 'text'.", f.Type)
+		return Invalid("invalid_value", "response_format.type", "Invalid value: '%s'. Supported values are: 'json_object', 'json_schema', and 'text'.", f.Type)
 	}
 	return nil
 }
 
 // limit is the largest number of tokens to write; 0 means no limit.
-func (r *request) limit() int {
+func (r *chatRequest) limit() int {
 	for _, n := range []*int{r.MaxTokens, r.MaxCompletionTokens} {
 		if n != nil {
 			return *n
@@ -279,7 +278,7 @@ func (r *request) limit() int {
 	return 0
 }
 
-func (r *request) choices() int {
+func (r *chatRequest) choices() int {
 	if r.N == nil {
 		return 1
 	}
@@ -287,7 +286,7 @@ func (r *request) choices() int {
 }
 
 // tools returns the declared tools in the dialogue's form.
-func (r *request) tools() []scenario.Tool {
+func (r *chatRequest) tools() []scenario.Tool {
 	var out []scenario.Tool
 	for _, t := range r.Tools {
 		out = append(out, scenario.Tool{Name: t.Function.Name, Description: t.Function.Description, Parameters: t.Function.Parameters})

@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 )
 
 // official is the provider's own Go client over a real socket.
-func official(t *testing.T, faults string, more ...option.RequestOption) (openaigo.Client, *Handler) {
+func official(t *testing.T, faults string, more ...option.RequestOption) (openaigo.Client, *Chat) {
 	t.Helper()
 	o := options(t, faults)
-	h := New(o)
+	h := NewChat(o)
 	srv := httptest.NewServer(h)
 	client := srv.Client()
 	t.Cleanup(func() {

@@ -1,4 +1,4 @@
-package images
+package rest
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-const script = `
+const imageScript = `
 rules:
   - when: {prompt: forbidden}
     do: [{refuse: That is forbidden.}]
@@ -38,16 +38,16 @@ rules:
     do: [{say: "A ${what}, as you wished."}]
 `
 
-func handler(t testing.TB) *Handler {
+func handler(t testing.TB) *Images {
 	t.Helper()
-	s, err := scenario.Parse("s", []byte(script))
+	s, err := scenario.Parse("s", []byte(imageScript))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(wire.Options{Scenario: s, Stats: &wire.Stats{}})
+	return NewImages(wire.Options{Scenario: s, Stats: &wire.Stats{}})
 }
 
-func serve(t *testing.T) (url string, client *http.Client, h *Handler) {
+func serve(t *testing.T) (url string, client *http.Client, h *Images) {
 	t.Helper()
 	h = handler(t)
 	srv := httptest.NewServer(h)
@@ -59,7 +59,7 @@ func serve(t *testing.T) (url string, client *http.Client, h *Handler) {
 	return srv.URL, client, h
 }
 
-func post(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
+func postImages(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Authorization", "Bearer "+key)
 	w := httptest.NewRecorder()
@@ -256,7 +256,7 @@ func TestOfficialGoogleClientDrawsWithImagen(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestImageRefusals(t *testing.T) {
 	h := handler(t)
 	const openAI, gemini, imagen = "/v1/images/generations", "/v1beta/models/gemini-2.5-flash-image:generateContent", "/v1beta/models/imagen-4.0-generate-001:predict"
 	for _, c := range []struct {
@@ -294,15 +294,15 @@ func TestRefusals(t *testing.T) {
 		{imagen, `{"instances":[{"prompt":"x"}],"parameters":{"sampleCount":5}}`, 400, "from 1 to 4"},
 		{imagen, `{"instances":[{"prompt":"x"}],"parameters":{"outputOptions":{"mimeType":"image/gif"}}}`, 400, "image/gif"},
 	} {
-		w := post(h, c.path, "k", c.body)
+		w := postImages(h, c.path, "k", c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.text) {
 			t.Errorf("%s %s: %d %.200s", c.path, c.body, w.Code, w.Body)
 		}
 	}
-	if w := post(h, openAI, "quota", "{}"); w.Code != 429 || !strings.Contains(w.Body.String(), "insufficient_quota") {
+	if w := postImages(h, openAI, "quota", "{}"); w.Code != 429 || !strings.Contains(w.Body.String(), "insufficient_quota") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if w := post(h, "/openai/v1/images/generations", "k", `{"model":"ours","prompt":"x","size":"512x512","output_format":"jpeg"}`); w.Code != 200 {
+	if w := postImages(h, "/openai/v1/images/generations", "k", `{"model":"ours","prompt":"x","size":"512x512","output_format":"jpeg"}`); w.Code != 200 {
 		t.Errorf("a deployment: %d %.200s", w.Code, w.Body)
 	}
 }
@@ -313,19 +313,19 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := New(wire.Options{Faults: s})
-	w := post(h, "/v1beta/models/imagen-4.0-generate-001:predict", "k", `{"instances":[{"prompt":"x"}],"parameters":{"sampleCount":2}}`)
+	h := NewImages(wire.Options{Faults: s})
+	w := postImages(h, "/v1beta/models/imagen-4.0-generate-001:predict", "k", `{"instances":[{"prompt":"x"}],"parameters":{"sampleCount":2}}`)
 	if w.Code != 429 || !strings.Contains(w.Body.String(), `"status":"RESOURCE_EXHAUSTED"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 
-func FuzzRequest(f *testing.F) {
+func FuzzImagesRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"gpt-image-2","prompt":"x","size":"64x32","n":2}`))
 	f.Add([]byte(`{"contents":[{"parts":[{"text":"x"}]}],"generationConfig":{"imageConfig":{"aspectRatio":"1:1","imageSize":"2k"}}}`))
 	f.Add([]byte(`{"instances":[{"prompt":"x"}],"parameters":{"sampleCount":4}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		check := func(o order) {
+		check := func(o imageOrder) {
 			if o.count < 1 || o.count > maxPictures || min(o.width, o.height) < minSide || max(o.width, o.height) > maxSide || o.prompt == "" {
 				t.Fatalf("%+v", o)
 			}

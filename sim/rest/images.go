@@ -1,4 +1,4 @@
-package images
+package rest
 
 import (
 	"net/http"
@@ -6,30 +6,31 @@ import (
 	"strings"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
-// Handler serves the image APIs. It may be used concurrently.
-type Handler struct{ opts wire.Options }
+// Images serves the image APIs. It may be used concurrently.
+type Images struct{ opts wire.Options }
 
-// New makes the image side of the simulator.
-func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
+// NewImages makes the image side of the simulator.
+func NewImages(o wire.Options) *Images { return &Images{opts: o.WithDefaults()} }
 
 var (
-	openAIPath = rest.OpenAIPaths("images/generations")
+	openAIPath = OpenAIPaths("images/generations")
 	// googlePath matches the path of the Gemini API, and of Vertex with and without a project.
-	googlePath = regexp.MustCompile(`^/` + rest.Versions(rest.GeminiAPI, rest.VertexAI) + `/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
+	googlePath = regexp.MustCompile(`^/` + Versions(GeminiAPI, VertexAI) + `/(?:projects/[^/]+/locations/[^/]+/)?(?:publishers/google/)?models/([^/:]+):(generateContent|predict)$`)
 )
 
-// Handles reports whether path, without a slash at its end, belongs to these APIs.
-func Handles(path string) bool { return openAIPath.MatchString(path) || googlePath.MatchString(path) }
+// HandlesImages reports whether path, without a slash at its end, belongs to these APIs.
+func HandlesImages(path string) bool {
+	return openAIPath.MatchString(path) || googlePath.MatchString(path)
+}
 
-// ServeHTTP serves the paths for which Handles is true.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP serves the paths for which HandlesImages is true.
+func (h *Images) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if openAIPath.MatchString(r.URL.Path) {
-		rest.ServeOpenAI(w, r, &h.opts, fault.APIImages, openAIPath, h.openAI)
+		ServeOpenAI(w, r, &h.opts, fault.APIImages, openAIPath, h.openAI)
 		return
 	}
 	at := googlePath.FindStringSubmatch(r.URL.Path)
@@ -41,14 +42,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if at[2] == "predict" {
 		handle = h.predict
 	}
-	key := rest.GoogleKey(rest.GoogleKeyOf(r))
-	rest.Serve(w, r, &h.opts, fault.APIImages, rest.Google, key, func(x *rest.Exchange, body []byte) error {
+	key := GoogleKey(GoogleKeyOf(r))
+	Serve(w, r, &h.opts, fault.APIImages, Google, key, func(x *Exchange, body []byte) error {
 		return handle(x, at[1], body)
 	})
 }
 
-// order is a checked request for pictures.
-type order struct {
+// imageOrder is a checked request for pictures.
+type imageOrder struct {
 	prompt        string
 	width, height int
 	count         int
@@ -63,7 +64,7 @@ type drawn struct {
 }
 
 // draw carries out the scenario's steps for the prompt, and draws.
-func (h *Handler) draw(x *rest.Exchange, o order) (drawn, error) {
+func (h *Images) draw(x *Exchange, o imageOrder) (drawn, error) {
 	var d drawn
 	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
 		return d, err

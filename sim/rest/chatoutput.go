@@ -1,9 +1,8 @@
-package completions
+package rest
 
 import (
 	"encoding/json"
 
-	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -22,7 +21,7 @@ type output interface {
 	end(u usage) error
 }
 
-func newOutput(x *rest.Exchange, r *request, h head) output {
+func newOutput(x *Exchange, r *chatRequest, h head) output {
 	if !r.Stream {
 		return &whole{x: x, head: h}
 	}
@@ -75,7 +74,7 @@ type completion struct {
 
 // whole collects an answer that is sent at its end.
 type whole struct {
-	x       *rest.Exchange
+	x       *Exchange
 	head    head
 	choices []*choiceOut
 }
@@ -131,7 +130,7 @@ type object = wire.Object
 
 // stream sends an answer piece by piece.
 type stream struct {
-	x         *rest.Exchange
+	x         *Exchange
 	head      head
 	usage     bool
 	obfuscate bool

@@ -1,4 +1,4 @@
-package embeddings
+package rest
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -37,21 +36,21 @@ var models = map[string]model{
 	"gemini-embedding-001":   {3072, true},
 }
 
-// Handler serves the API. It may be used concurrently.
-type Handler struct{ opts wire.Options }
+// Embeddings simulates OpenAI's embeddings API. It may be used concurrently.
+type Embeddings struct{ opts wire.Options }
 
-// New makes the embeddings side of the simulator.
-func New(o wire.Options) *Handler { return &Handler{opts: o.WithDefaults()} }
+// NewEmbeddings makes the embeddings side of the simulator.
+func NewEmbeddings(o wire.Options) *Embeddings { return &Embeddings{opts: o.WithDefaults()} }
 
-var paths = rest.OpenAIPaths("embeddings")
+var embeddingsPaths = OpenAIPaths("embeddings")
 
-// Handles reports whether path, without a slash at its end, belongs to this API.
-func Handles(path string) bool { return paths.MatchString(path) }
+// HandlesEmbeddings reports whether path, without a slash at its end, belongs to this API.
+func HandlesEmbeddings(path string) bool { return embeddingsPaths.MatchString(path) }
 
-// ServeHTTP serves the paths for which Handles is true.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rest.ServeOpenAI(w, r, &h.opts, fault.APIEmbeddings, paths, func(x *rest.Exchange, body []byte, deployment string, azure bool) error {
-		req, bad := parse(body, deployment, azure)
+// ServeHTTP serves the paths for which HandlesEmbeddings is true.
+func (h *Embeddings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ServeOpenAI(w, r, &h.opts, fault.APIEmbeddings, embeddingsPaths, func(x *Exchange, body []byte, deployment string, azure bool) error {
+		req, bad := parseEmbeddings(body, deployment, azure)
 		if bad != nil {
 			return bad
 		}
@@ -59,8 +58,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// request is a checked request.
-type request struct {
+// embeddingsRequest is a checked request.
+type embeddingsRequest struct {
 	model      string
 	texts      []string
 	tokens     int
@@ -68,8 +67,8 @@ type request struct {
 	base64     bool
 }
 
-// parse reads and checks a request. deployment is the deployment in Azure's path.
-func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
+// parseEmbeddings reads and checks a request. deployment is the deployment in Azure's path.
+func parseEmbeddings(body []byte, deployment string, azure bool) (*embeddingsRequest, *Error) {
 	var raw struct {
 		Model      string          `json:"model"`
 		Input      json.RawMessage `json:"input"`
@@ -77,37 +76,37 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 		Dimensions *int            `json:"dimensions"`
 	}
 	if !json.Valid(body) {
-		return nil, rest.Invalid("", "", "We could not parse the JSON body of your request.")
+		return nil, Invalid("", "", "We could not parse the JSON body of your request.")
 	}
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return nil, rest.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
+		return nil, Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
 	}
-	r := &request{model: cmp.Or(raw.Model, deployment)}
+	r := &embeddingsRequest{model: cmp.Or(raw.Model, deployment)}
 	m, ok := models[r.model]
 	switch {
 	case r.model == "":
-		return nil, rest.Invalid("", "", "you must provide a model parameter")
+		return nil, Invalid("", "", "you must provide a model parameter")
 	case !ok && azure: // the name of a deployment can be anything
 		m = models["text-embedding-3-small"]
 	case !ok:
-		return nil, rest.ModelNotFound(r.model)
+		return nil, ModelNotFound(r.model)
 	}
 	switch {
 	case raw.Format == nil || *raw.Format == "float":
 	case *raw.Format == "base64":
 		r.base64 = true
 	default:
-		return nil, rest.Invalid("invalid_value", "encoding_format", "Invalid value: '%s'. Supported values are: 'float' and 'base64'.", *raw.Format)
+		return nil, Invalid("invalid_value", "encoding_format", "Invalid value: '%s'. Supported values are: 'float' and 'base64'.", *raw.Format)
 	}
 	r.dimensions = m.dimensions
 	if d := raw.Dimensions; d != nil {
 		switch {
 		case !m.shortens:
-			return nil, rest.Invalid("", "", "This model does not support specifying dimensions.")
+			return nil, Invalid("", "", "This model does not support specifying dimensions.")
 		case *d < 1:
-			return nil, rest.Invalid("integer_below_min_value", "dimensions", "Invalid 'dimensions': integer below minimum value. Expected a value >= 1, but got %d instead.", *d)
+			return nil, Invalid("integer_below_min_value", "dimensions", "Invalid 'dimensions': integer below minimum value. Expected a value >= 1, but got %d instead.", *d)
 		case *d > m.dimensions:
-			return nil, rest.Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.", *d, m.dimensions)
+			return nil, Invalid("", "dimensions", "Invalid value for 'dimensions' = %d. Must be less than or equal to %d.", *d, m.dimensions)
 		}
 		r.dimensions = *d
 	}
@@ -115,9 +114,9 @@ func parse(body []byte, deployment string, azure bool) (*request, *rest.Error) {
 }
 
 // read reads the input: a text, several texts, the tokens of a text, or those of several.
-func (r *request) read(input json.RawMessage) *rest.Error {
+func (r *embeddingsRequest) read(input json.RawMessage) *Error {
 	if len(input) == 0 || string(input) == "null" {
-		return rest.Invalid("missing_required_parameter", "input", "Missing required parameter: 'input'.")
+		return Invalid("missing_required_parameter", "input", "Missing required parameter: 'input'.")
 	}
 	var one string
 	var tokens []int
@@ -131,11 +130,11 @@ func (r *request) read(input json.RawMessage) *rest.Error {
 	case json.Unmarshal(input, &many) == nil:
 		return r.readTokens(many)
 	default:
-		return rest.Invalid("", "", "'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
+		return Invalid("", "", "'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference.")
 	}
 	for i, t := range r.texts {
 		if t == "" {
-			return rest.Invalid("", rest.Path("input", i), "Invalid '%s': input cannot be an empty string.", rest.Path("input", i))
+			return Invalid("", Path("input", i), "Invalid '%s': input cannot be an empty string.", Path("input", i))
 		}
 		if bad := r.count(wire.TextTokens(t), i); bad != nil {
 			return bad
@@ -146,11 +145,11 @@ func (r *request) read(input json.RawMessage) *rest.Error {
 
 // readTokens treats tokens as words: their meaning is unknown here, but the same
 // tokens give the same vector.
-func (r *request) readTokens(many [][]int) *rest.Error {
+func (r *embeddingsRequest) readTokens(many [][]int) *Error {
 	r.texts = make([]string, 0, min(len(many), maxInputs))
 	for i, tokens := range many {
 		if len(tokens) == 0 {
-			return rest.Invalid("", rest.Path("input", i), "Invalid '%s': input cannot be an empty array.", rest.Path("input", i))
+			return Invalid("", Path("input", i), "Invalid '%s': input cannot be an empty array.", Path("input", i))
 		}
 		if bad := r.count(len(tokens), i); bad != nil {
 			return bad
@@ -164,22 +163,22 @@ func (r *request) readTokens(many [][]int) *rest.Error {
 	return r.countInputs()
 }
 
-func (r *request) count(n, i int) *rest.Error {
+func (r *embeddingsRequest) count(n, i int) *Error {
 	if n > maxTokens {
-		return rest.Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your prompt; 0 for the completion). Please reduce your prompt; or completion length.", maxTokens, n, n)
+		return Invalid("", "", "This model's maximum context length is %d tokens, however you requested %d tokens (%d in your prompt; 0 for the completion). Please reduce your prompt; or completion length.", maxTokens, n, n)
 	}
 	if r.tokens += n; r.tokens > maxAllTokens {
-		return rest.Invalid("max_tokens_per_request", "", "Requested %d tokens up to input %d, max %d tokens per request", r.tokens, i, maxAllTokens)
+		return Invalid("max_tokens_per_request", "", "Requested %d tokens up to input %d, max %d tokens per request", r.tokens, i, maxAllTokens)
 	}
 	return nil
 }
 
-func (r *request) countInputs() *rest.Error {
+func (r *embeddingsRequest) countInputs() *Error {
 	switch n := len(r.texts); {
 	case n == 0:
-		return rest.Invalid("empty_array", "input", "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return Invalid("empty_array", "input", "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead.")
 	case n > maxInputs:
-		return rest.Invalid("array_above_max_length", "input", "Invalid 'input': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxInputs, n)
+		return Invalid("array_above_max_length", "input", "Invalid 'input': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxInputs, n)
 	}
 	return nil
 }
@@ -200,7 +199,7 @@ type answer struct {
 	} `json:"usage"`
 }
 
-func (h *Handler) answer(x *rest.Exchange, r *request) error {
+func (h *Embeddings) answer(x *Exchange, r *embeddingsRequest) error {
 	if err := x.At(fault.Point{At: fault.AtTurn, N: 1, Turn: 1}); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"encoding/base64"
@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"voicegw/sim/rest"
 )
 
 // message is one message of a request.
@@ -32,8 +30,8 @@ type toolCall struct {
 	} `json:"function"`
 }
 
-// part is a piece of a message's content.
-type part struct {
+// messagePart is a piece of a message's content.
+type messagePart struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
 	Refusal string `json:"refusal"`
@@ -46,16 +44,16 @@ type part struct {
 var partTypes = []string{"text", "image_url", "input_audio", "refusal", "audio", "file"}
 
 // checkMessages reads the contents and checks that calls and their results are in order.
-func (r *request) checkMessages() *rest.Error {
+func (r *chatRequest) checkMessages() *Error {
 	switch n := len(r.Messages); {
 	case r.Messages == nil:
-		return rest.Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages'.")
+		return Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages'.")
 	case n == 0:
-		return rest.Invalid("empty_array", "messages", "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
+		return Invalid("empty_array", "messages", "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array instead.")
 	case n > maxMessages:
-		return rest.Invalid("array_above_max_length", "messages", "Invalid 'messages': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxMessages, n)
+		return Invalid("array_above_max_length", "messages", "Invalid 'messages': array too long. Expected an array with maximum length %d, but got an array with length %d instead.", maxMessages, n)
 	}
-	open := order{}
+	open := messageOrder{}
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		if bad := m.read(i); bad != nil {
@@ -69,39 +67,39 @@ func (r *request) checkMessages() *rest.Error {
 }
 
 // read checks the role and reads the content of message i.
-func (m *message) read(i int) *rest.Error {
-	at := rest.Path("messages", i)
+func (m *message) read(i int) *Error {
+	at := Path("messages", i)
 	switch m.Role {
 	case "system", "developer", "user", "assistant", "tool":
 	case "":
-		return rest.Invalid("missing_required_parameter", at+".role", "Missing required parameter: '%s.role'.", at)
+		return Invalid("missing_required_parameter", at+".role", "Missing required parameter: '%s.role'.", at)
 	default: // function messages were replaced by tool messages
-		return rest.Invalid("invalid_value", at+".role", "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
+		return Invalid("invalid_value", at+".role", "Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
 	}
 	if len(m.Content) == 0 || string(m.Content) == "null" {
 		if m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != "") {
 			return nil
 		}
 		dotted := strings.Replace(at, "[", ".[", 1) // spelled as the provider does here
-		return rest.Invalid("", dotted+".content", "Invalid value for 'content': expected a string, got null.")
+		return Invalid("", dotted+".content", "Invalid value for 'content': expected a string, got null.")
 	}
 	if json.Unmarshal(m.Content, &m.text) == nil {
 		return nil
 	}
-	var parts []part
+	var parts []messagePart
 	if json.Unmarshal(m.Content, &parts) != nil {
-		return rest.Invalid("invalid_type", at+".content", "Invalid type for '%s.content': expected one of a string or array of objects, but got something else instead.", at)
+		return Invalid("invalid_type", at+".content", "Invalid type for '%s.content': expected one of a string or array of objects, but got something else instead.", at)
 	}
 	var texts []string
 	for k, p := range parts {
 		if !slices.Contains(partTypes, p.Type) {
-			return rest.Invalid("invalid_value", rest.Path(at+".content", k), "Invalid value: '%s'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", p.Type)
+			return Invalid("invalid_value", Path(at+".content", k), "Invalid value: '%s'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', and 'file'.", p.Type)
 		}
 		switch p.Type {
 		case "text":
 			texts = append(texts, p.Text)
 		case "image_url":
-			if bad := p.checkImage(rest.Path(at+".content", k)); bad != nil {
+			if bad := p.checkImage(Path(at+".content", k)); bad != nil {
 				return bad
 			}
 			m.images++
@@ -119,12 +117,12 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // checkImage refuses an image as the provider does
 // (developers.openai.com/api/docs/guides/images-vision, read 2026-11-23). It loads nothing.
-func (p part) checkImage(at string) *rest.Error {
+func (p messagePart) checkImage(at string) *Error {
 	switch {
 	case p.Image == nil || p.Image.URL == "":
-		return rest.Invalid("missing_required_parameter", at+".image_url.url", "Missing required parameter: '%s.image_url.url'.", at)
+		return Invalid("missing_required_parameter", at+".image_url.url", "Missing required parameter: '%s.image_url.url'.", at)
 	case p.Image.Detail != "" && !slices.Contains([]string{"auto", "low", "high", "original"}, p.Image.Detail):
-		return rest.Invalid("invalid_value", at+".image_url.detail", "Invalid value: '%s'. Supported values are: 'low', 'high', 'auto', and 'original'.", p.Image.Detail)
+		return Invalid("invalid_value", at+".image_url.detail", "Invalid value: '%s'. Supported values are: 'low', 'high', 'auto', and 'original'.", p.Image.Detail)
 	}
 	if inline, data := strings.CutPrefix(p.Image.URL, "data:"); data {
 		kind, payload, ok := strings.Cut(inline, ";base64,")
@@ -135,11 +133,11 @@ func (p part) checkImage(at string) *rest.Error {
 	} else if strings.HasPrefix(p.Image.URL, "https://") || strings.HasPrefix(p.Image.URL, "http://") {
 		return nil
 	}
-	return rest.Invalid("invalid_image_url", at+".image_url.url", "Invalid 'image_url': expected the address of an image, or a base64-encoded data URL of a png, jpeg, gif or webp image.")
+	return Invalid("invalid_image_url", at+".image_url.url", "Invalid 'image_url': expected the address of an image, or a base64-encoded data URL of a png, jpeg, gif or webp image.")
 }
 
-// order follows calls and their results through the messages.
-type order struct {
+// messageOrder follows calls and their results through the messages.
+type messageOrder struct {
 	ids  []string // calls without a result so far
 	all  []string // of the last message with calls
 	said bool     // such a message came, followed only by results so far
@@ -147,34 +145,34 @@ type order struct {
 
 const orphan = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'." //nolint:misspell // the provider's own words
 
-func (o *order) next(i int, m *message) *rest.Error {
-	at := rest.Path("messages", i)
+func (o *messageOrder) next(i int, m *message) *Error {
+	at := Path("messages", i)
 	if m.Role == "tool" {
 		switch k := slices.Index(o.ids, m.ToolCallID); {
 		case !o.said:
-			return rest.Invalid("", strings.Replace(at, "[", ".[", 1)+".role", orphan)
+			return Invalid("", strings.Replace(at, "[", ".[", 1)+".role", orphan)
 		case k >= 0:
 			o.ids = slices.Delete(o.ids, k, k+1)
 		case m.ToolCallID == "":
-			return rest.Invalid("missing_required_parameter", at+".tool_call_id", "Missing required parameter: '%s.tool_call_id'.", at)
+			return Invalid("missing_required_parameter", at+".tool_call_id", "Missing required parameter: '%s.tool_call_id'.", at)
 		case !slices.Contains(o.all, m.ToolCallID):
-			return rest.Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id", "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
+			return Invalid("", strings.Replace(at, "[", ".[", 1)+".tool_call_id", "Invalid parameter: 'tool_call_id' of '%s' not found in 'tool_calls' of previous message.", m.ToolCallID)
 		}
 		return nil
 	}
 	if bad := o.end(i); bad != nil {
 		return bad
 	}
-	*o = order{}
+	*o = messageOrder{}
 	for k, c := range m.ToolCalls {
-		call := rest.Path(at+".tool_calls", k)
+		call := Path(at+".tool_calls", k)
 		switch {
 		case m.Role != "assistant":
-			return rest.Invalid("unknown_parameter", at+".tool_calls", "Unknown parameter: '%s.tool_calls'.", at)
+			return Invalid("unknown_parameter", at+".tool_calls", "Unknown parameter: '%s.tool_calls'.", at)
 		case c.ID == "":
-			return rest.Invalid("missing_required_parameter", call+".id", "Missing required parameter: '%s.id'.", call)
+			return Invalid("missing_required_parameter", call+".id", "Missing required parameter: '%s.id'.", call)
 		case c.Function.Name == "":
-			return rest.Invalid("missing_required_parameter", call+".function.name", "Missing required parameter: '%s.function.name'.", call)
+			return Invalid("missing_required_parameter", call+".function.name", "Missing required parameter: '%s.function.name'.", call)
 		}
 		if !slices.Contains(o.all, c.ID) { // a call sent twice needs only one result
 			o.ids = append(o.ids, c.ID)
@@ -186,11 +184,11 @@ func (o *order) next(i int, m *message) *rest.Error {
 }
 
 // end is called before message i: every call must have its result.
-func (o *order) end(i int) *rest.Error {
+func (o *messageOrder) end(i int) *Error {
 	if len(o.ids) == 0 {
 		return nil
 	}
-	return rest.Invalid("", strings.Replace(rest.Path("messages", i), "[", ".[", 1)+".role",
+	return Invalid("", strings.Replace(Path("messages", i), "[", ".[", 1)+".role",
 		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "+
 			"The following tool_call_ids did not have response messages: %s", strings.Join(o.ids, ", "))
 }

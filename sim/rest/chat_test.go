@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"encoding/json"
@@ -8,16 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"voicegw/sim/fault"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const script = `
+const chatScript = `
 rules:
   - when: {text: parallel}
     do:
@@ -52,14 +48,14 @@ rules:
 `
 
 // fast is a simulator that waits for nothing.
-func fast(t *testing.T, faults string) *Handler {
+func fast(t *testing.T, faults string) *Chat {
 	t.Helper()
-	return New(options(t, faults))
+	return NewChat(options(t, faults))
 }
 
 func options(t *testing.T, faults string) wire.Options {
 	t.Helper()
-	s, err := scenario.Parse("s", []byte(script))
+	s, err := scenario.Parse("s", []byte(chatScript))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +70,8 @@ func options(t *testing.T, faults string) wire.Options {
 
 const path = "/v1/chat/completions"
 
-// post asks the handler, without a network.
-func post(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
+// postChat asks the handler, without a network.
+func postChat(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
@@ -90,7 +86,7 @@ const declared = `"tools":[{"type":"function","function":{"name":"weather","para
 
 // ask posts a conversation that ends with the user's words.
 func ask(h http.Handler, said, more string) *httptest.ResponseRecorder {
-	return post(h, path, "sk-x", fmt.Sprintf(`{"model":"gpt-5-mini","messages":[{"role":"system","content":"Be kind."},{"role":"user","content":%q}]%s}`, said, more))
+	return postChat(h, path, "sk-x", fmt.Sprintf(`{"model":"gpt-5-mini","messages":[{"role":"system","content":"Be kind."},{"role":"user","content":%q}]%s}`, said, more))
 }
 
 // whole reads a whole answer.

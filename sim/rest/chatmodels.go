@@ -1,11 +1,9 @@
-package completions
+package rest
 
 import (
 	"net/http"
 	"regexp"
 	"strings"
-
-	"voicegw/sim/rest"
 )
 
 // chatModels are the models that the API knows: OpenAI's, as its Go client 3.95 lists them,
@@ -27,15 +25,15 @@ var otherModels = regexp.MustCompile(`realtime|^text-embedding-|-image|^dall-e-|
 
 // checkModel refuses a name as the provider does. On Azure any name is accepted, because it is
 // that of a deployment.
-func checkModel(name string, azure bool) *rest.Error {
+func checkModel(name string, azure bool) *Error {
 	switch {
 	case name == "":
-		return rest.Invalid("", "", "you must provide a model parameter")
+		return Invalid("", "", "you must provide a model parameter")
 	case azure, chatModels.MatchString(name) && !otherModels.MatchString(name):
 		return nil
 	case otherModels.MatchString(name):
-		return &rest.Error{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "model",
+		return &Error{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "model",
 			Message: "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?"}
 	}
-	return rest.ModelNotFound(name)
+	return ModelNotFound(name)
 }

@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"encoding/json"
@@ -94,7 +94,7 @@ func read(messages []message) conversation {
 
 // turn is the model's answer to the conversation: everything before the last input is
 // replayed, so that nothing has to be kept between requests.
-func (h *Handler) turn(r *request, now time.Time) scenario.Turn {
+func (h *Chat) turn(r *chatRequest, now time.Time) scenario.Turn {
 	c := read(r.Messages)
 	d := h.opts.Scenario.NewDialogue(h.opts.Seed ^ c.seed())
 	known := scenario.Context{
@@ -141,7 +141,7 @@ func (c *conversation) seed() uint64 {
 }
 
 // format turns the text of a turn into the JSON that response_format asks for.
-func (r *request) format(t scenario.Turn, now *input) scenario.Turn {
+func (r *chatRequest) format(t scenario.Turn, now *input) scenario.Turn {
 	if r.ResponseFormat == nil || r.ResponseFormat.Type == "text" {
 		return t
 	}

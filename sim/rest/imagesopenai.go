@@ -1,4 +1,4 @@
-package images
+package rest
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -48,7 +47,7 @@ type openAIRequest struct {
 }
 
 // openAI answers POST /v1/images/generations.
-func (h *Handler) openAI(x *rest.Exchange, body []byte, deployment string, azure bool) error {
+func (h *Images) openAI(x *Exchange, body []byte, deployment string, azure bool) error {
 	r, o, bad := parseOpenAI(body, deployment, azure)
 	if bad != nil {
 		return bad
@@ -58,50 +57,50 @@ func (h *Handler) openAI(x *rest.Exchange, body []byte, deployment string, azure
 		return err
 	}
 	if d.refusal != "" {
-		return &rest.Error{Status: http.StatusBadRequest, Type: "image_generation_user_error", Code: "moderation_blocked",
+		return &Error{Status: http.StatusBadRequest, Type: "image_generation_user_error", Code: "moderation_blocked",
 			Message: "Your request was rejected by the safety system. " + d.refusal}
 	}
 	return x.JSON(r.answer(o, d))
 }
 
 // parseOpenAI reads and checks a request. deployment is the deployment in Azure's path.
-func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o order, bad *rest.Error) {
+func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o imageOrder, bad *Error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(body, &top) != nil || top == nil {
-		return r, o, rest.Invalid("", "", "We could not parse the JSON body of your request.")
+		return r, o, Invalid("", "", "We could not parse the JSON body of your request.")
 	}
 	for _, name := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(openAIParameters, name) { // including response_format and style, which ended with DALL·E
-			return r, o, rest.Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
+			return r, o, Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
 		}
 	}
 	if err := json.Unmarshal(body, &r); err != nil {
-		return r, o, rest.Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
+		return r, o, Invalid("invalid_type", "", "The request has a parameter of the wrong type: %v", err)
 	}
 	r.Model = cmp.Or(r.Model, deployment)
 	switch {
 	case r.Model == "":
-		return r, o, rest.Invalid("", "", "you must provide a model parameter")
+		return r, o, Invalid("", "", "you must provide a model parameter")
 	case !azure && !openAIModels.MatchString(r.Model):
-		return r, o, rest.ModelNotFound(r.Model)
+		return r, o, ModelNotFound(r.Model)
 	case r.Stream: // (own)
-		return r, o, rest.Invalid("unsupported_parameter", "stream", "Streams of images are not simulated; ask without stream.")
+		return r, o, Invalid("unsupported_parameter", "stream", "Streams of images are not simulated; ask without stream.")
 	case r.Prompt == nil:
-		return r, o, rest.Invalid("missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
+		return r, o, Invalid("missing_required_parameter", "prompt", "Missing required parameter: 'prompt'.")
 	case strings.TrimSpace(*r.Prompt) == "":
-		return r, o, rest.Invalid("empty_string", "prompt", "Invalid 'prompt': empty string. Expected a string with minimum length 1, but got an empty string instead.")
+		return r, o, Invalid("empty_string", "prompt", "Invalid 'prompt': empty string. Expected a string with minimum length 1, but got an empty string instead.")
 	case len([]rune(*r.Prompt)) > maxPrompt:
-		return r, o, rest.Invalid("string_above_max_length", "prompt", "Invalid 'prompt': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", maxPrompt, len([]rune(*r.Prompt)))
+		return r, o, Invalid("string_above_max_length", "prompt", "Invalid 'prompt': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", maxPrompt, len([]rune(*r.Prompt)))
 	}
-	o = order{prompt: *r.Prompt, count: 1}
+	o = imageOrder{prompt: *r.Prompt, count: 1}
 	if r.N != nil {
 		o.count = *r.N
 	}
 	if o.count < 1 {
-		return r, o, rest.Invalid("integer_below_min_value", "n", "Invalid 'n': integer below minimum value. Expected a value >= 1, but got %d instead.", o.count)
+		return r, o, Invalid("integer_below_min_value", "n", "Invalid 'n': integer below minimum value. Expected a value >= 1, but got %d instead.", o.count)
 	}
 	if o.count > maxPictures {
-		return r, o, rest.Invalid("integer_above_max_value", "n", "Invalid 'n': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPictures, o.count)
+		return r, o, Invalid("integer_above_max_value", "n", "Invalid 'n': integer above maximum value. Expected a value <= %d, but got %d instead.", maxPictures, o.count)
 	}
 	if o.format, bad = r.outputFormat(); bad != nil {
 		return r, o, bad
@@ -110,19 +109,19 @@ func parseOpenAI(body []byte, deployment string, azure bool) (r openAIRequest, o
 	return r, o, bad
 }
 
-func (r *openAIRequest) outputFormat() (string, *rest.Error) {
+func (r *openAIRequest) outputFormat() (string, *Error) {
 	switch {
 	case r.Format == nil:
 		return "png", nil
 	case *r.Format == "png", *r.Format == "jpeg":
 		return *r.Format, nil
 	}
-	return "", rest.Invalid("invalid_value", "output_format", "Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
+	return "", Invalid("invalid_value", "output_format", "Invalid value: '%s'. The simulator draws 'png' and 'jpeg'.", *r.Format) // (own)
 }
 
 // size returns the requested size: a standard one, or for the newer models any whose sides are
 // multiples of 16, from 1:3 to 3:1, up to 3840x2160.
-func (r *openAIRequest) size(azure bool) (width, height int, bad *rest.Error) {
+func (r *openAIRequest) size(azure bool) (width, height int, bad *Error) {
 	if r.Size == nil || *r.Size == "auto" {
 		return 1024, 1024, nil
 	}
@@ -133,10 +132,10 @@ func (r *openAIRequest) size(azure bool) (width, height int, bad *rest.Error) {
 	case slices.Contains(standardSizes, *r.Size):
 		return width, height, nil
 	case errW != nil || errH != nil, !azure && !anySize.MatchString(r.Model):
-		return 0, 0, rest.Invalid("invalid_value", "size", "Invalid value: '%s'. Supported values are: '1024x1024', '1024x1536', '1536x1024', and 'auto'.", *r.Size)
+		return 0, 0, Invalid("invalid_value", "size", "Invalid value: '%s'. Supported values are: '1024x1024', '1024x1536', '1536x1024', and 'auto'.", *r.Size)
 	case width < 16 || height < 16 || width%16 != 0 || height%16 != 0 || width > 3*height || height > 3*width ||
 		max(width, height) > 3840 || width*height > 3840*2160:
-		return 0, 0, rest.Invalid("invalid_value", "size", "Invalid value: '%s'. Width and height must be divisible by 16, the aspect ratio between 1:3 and 3:1, and the size at most 3840x2160.", *r.Size)
+		return 0, 0, Invalid("invalid_value", "size", "Invalid value: '%s'. Width and height must be divisible by 16, the aspect ratio between 1:3 and 3:1, and the size at most 3840x2160.", *r.Size)
 	}
 	return width, height, nil
 }
@@ -172,7 +171,7 @@ type openAIAnswer struct {
 var outputTokens = map[string]int{"low": 272, "medium": 1056, "high": 4160, "xhigh": 6240, "max": 8320}
 
 // answer makes the answer. The quality changes only the tokens.
-func (r *openAIRequest) answer(o order, d drawn) openAIAnswer {
+func (r *openAIRequest) answer(o imageOrder, d drawn) openAIAnswer {
 	quality := "medium"
 	if r.Quality != nil && outputTokens[*r.Quality] > 0 {
 		quality = *r.Quality

@@ -1,4 +1,4 @@
-package images
+package rest
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
@@ -26,7 +25,7 @@ var sides = map[string][2]int{
 }
 
 // googleSize returns the size for an aspect ratio and a named size; empty means the default.
-func googleSize(ratio, size string) (width, height int, bad *rest.Error) {
+func googleSize(ratio, size string) (width, height int, bad *Error) {
 	ratio = cmp.Or(ratio, "1:1")
 	side, ok := sides[ratio]
 	if !ok {
@@ -43,12 +42,12 @@ func googleSize(ratio, size string) (width, height int, bad *rest.Error) {
 	return width, height, nil
 }
 
-func invalidArgument(message string) *rest.Error {
-	return &rest.Error{Status: http.StatusBadRequest, Message: message}
+func invalidArgument(message string) *Error {
+	return &Error{Status: http.StatusBadRequest, Message: message}
 }
 
-func noSuchModel(name, method string) *rest.Error {
-	return &rest.Error{Status: http.StatusNotFound, Message: "models/" + name + " is not found for API version v1beta, or is not supported for " + method +
+func noSuchModel(name, method string) *Error {
+	return &Error{Status: http.StatusNotFound, Message: "models/" + name + " is not found for API version v1beta, or is not supported for " + method +
 		". Call ModelService.ListModels to see the list of available models and their supported methods."}
 }
 
@@ -57,14 +56,14 @@ type blob struct {
 	Data     []byte `json:"data"`
 }
 
-type part struct {
+type geminiPart struct {
 	Text       string `json:"text,omitempty"`
 	InlineData *blob  `json:"inlineData,omitempty"`
 }
 
 type content struct {
-	Parts []part `json:"parts,omitempty"`
-	Role  string `json:"role"`
+	Parts []geminiPart `json:"parts,omitempty"`
+	Role  string       `json:"role"`
 }
 
 type generateRequest struct {
@@ -110,7 +109,7 @@ type generateAnswer struct {
 const pictureTokens = 1290
 
 // generateContent answers models/{model}:generateContent of an image model.
-func (h *Handler) generateContent(x *rest.Exchange, model string, body []byte) error {
+func (h *Images) generateContent(x *Exchange, model string, body []byte) error {
 	var r generateRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())
@@ -142,9 +141,9 @@ func (h *Handler) generateContent(x *rest.Exchange, model string, body []byte) e
 	caption := d.caption
 	caption = cmp.Or(caption, "Here is your image.")
 	if len(r.Config.Modalities) == 0 || contains(r.Config.Modalities, "TEXT") {
-		c.Content.Parts = append(c.Content.Parts, part{Text: caption})
+		c.Content.Parts = append(c.Content.Parts, geminiPart{Text: caption})
 	}
-	c.Content.Parts = append(c.Content.Parts, part{InlineData: &blob{"image/png", d.pictures[0]}})
+	c.Content.Parts = append(c.Content.Parts, geminiPart{InlineData: &blob{"image/png", d.pictures[0]}})
 	a.Candidates = []candidate{c}
 	a.Usage.Candidates, a.Usage.Total = pictureTokens, tokens+pictureTokens
 	a.Usage.CandidatesDetails = []modalityTokens{{"IMAGE", pictureTokens}}
@@ -155,9 +154,9 @@ func contains(words []string, word string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, word) })
 }
 
-// order checks a request. The user's newest text is the prompt.
-func (r *generateRequest) order() (order, *rest.Error) {
-	o := order{count: 1, format: "png"}
+// imageOrder checks a request. The user's newest text is the prompt.
+func (r *generateRequest) order() (imageOrder, *Error) {
+	o := imageOrder{count: 1, format: "png"}
 	if len(r.Contents) == 0 {
 		return o, invalidArgument("* GenerateContentRequest.contents: contents is not specified")
 	}
@@ -176,7 +175,7 @@ func (r *generateRequest) order() (order, *rest.Error) {
 	case r.Config.Candidates > 1:
 		return o, invalidArgument("Multiple candidates is not enabled for this model")
 	}
-	var bad *rest.Error
+	var bad *Error
 	o.width, o.height, bad = googleSize(r.Config.Image.AspectRatio, r.Config.Image.Size)
 	return o, bad
 }
@@ -207,7 +206,7 @@ type prediction struct {
 const maxSamples = 4
 
 // predict answers models/{model}:predict of Imagen.
-func (h *Handler) predict(x *rest.Exchange, model string, body []byte) error {
+func (h *Images) predict(x *Exchange, model string, body []byte) error {
 	var r predictRequest
 	if err := json.Unmarshal(body, &r); err != nil {
 		return invalidArgument("Invalid JSON payload received. " + err.Error())
@@ -235,8 +234,8 @@ func (h *Handler) predict(x *rest.Exchange, model string, body []byte) error {
 	return x.JSON(a)
 }
 
-func (r *predictRequest) order() (order, *rest.Error) {
-	o := order{count: 1, format: "png"}
+func (r *predictRequest) order() (imageOrder, *Error) {
+	o := imageOrder{count: 1, format: "png"}
 	if len(r.Instances) == 0 || strings.TrimSpace(r.Instances[0].Prompt) == "" {
 		return o, invalidArgument("Image generation failed with the following error: Prompt must not be empty.")
 	}
@@ -254,7 +253,7 @@ func (r *predictRequest) order() (order, *rest.Error) {
 	default:
 		return o, invalidArgument("The output mime type " + r.Parameters.Output.MimeType + " is not supported.")
 	}
-	var bad *rest.Error
+	var bad *Error
 	o.width, o.height, bad = googleSize(r.Parameters.AspectRatio, r.Parameters.Size)
 	return o, bad
 }

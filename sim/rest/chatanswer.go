@@ -1,4 +1,4 @@
-package completions
+package rest
 
 import (
 	"hash/fnv"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/scenario"
 	"voicegw/sim/wire"
 )
@@ -33,9 +32,9 @@ type writer interface {
 
 // speaker carries out a turn for one choice.
 type speaker struct {
-	h *Handler
-	x *rest.Exchange
-	r *request
+	h *Chat
+	x *Exchange
+	r *chatRequest
 	w writer
 
 	said   int // bytes of text written
@@ -49,7 +48,7 @@ type speaker struct {
 }
 
 // answer answers a request.
-func (h *Handler) answer(x *rest.Exchange, r *request) error {
+func (h *Chat) answer(x *Exchange, r *chatRequest) error {
 	now := time.Now()
 	turn := r.oneByOne(h.turn(r, now))
 	h.opts.Stats.Responses.Add(1)
@@ -74,7 +73,7 @@ func (h *Handler) answer(x *rest.Exchange, r *request) error {
 }
 
 // fingerprint names the configuration behind a model: it depends only on the seed and the model.
-func (h *Handler) fingerprint(model string) string {
+func (h *Chat) fingerprint(model string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(model)) // writing to a hash never fails
 	return "fp_" + strings.ToLower(wire.NewIDs(h.opts.Seed^sum.Sum64()).Base62(10))
@@ -99,7 +98,7 @@ func (s *speaker) speak(turn scenario.Turn) error {
 }
 
 // oneByOne keeps one of several calls if parallel_tool_calls is false.
-func (r *request) oneByOne(turn scenario.Turn) scenario.Turn {
+func (r *chatRequest) oneByOne(turn scenario.Turn) scenario.Turn {
 	if r.ParallelToolCalls == nil || *r.ParallelToolCalls {
 		return turn
 	}

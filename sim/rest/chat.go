@@ -1,16 +1,15 @@
-package completions
+package rest
 
 import (
 	"net/http"
 	"time"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/rest"
 	"voicegw/sim/wire"
 )
 
-// Handler serves the API. It may be used concurrently.
-type Handler struct {
+// Chat simulates OpenAI's Chat Completions API. It may be used concurrently.
+type Chat struct {
 	opts wire.Options
 	// firstAfter is the time before the first word, between the time between two words.
 	firstAfter, between time.Duration
@@ -25,9 +24,9 @@ const (
 	defaultSpeed = 4
 )
 
-// New makes the chat side of the simulator.
-func New(o wire.Options) *Handler {
-	h := &Handler{opts: o.WithDefaults(), firstAfter: defaultFirst, between: defaultBetween}
+// NewChat makes the chat side of the simulator.
+func NewChat(o wire.Options) *Chat {
+	h := &Chat{opts: o.WithDefaults(), firstAfter: defaultFirst, between: defaultBetween}
 	switch {
 	case o.Speed < 0:
 		h.between = 0
@@ -43,15 +42,15 @@ func New(o wire.Options) *Handler {
 	return h
 }
 
-var paths = rest.OpenAIPaths("chat/completions")
+var chatPaths = OpenAIPaths("chat/completions")
 
-// Handles reports whether path, without a slash at its end, belongs to this API.
-func Handles(path string) bool { return paths.MatchString(path) }
+// HandlesChat reports whether path, without a slash at its end, belongs to this API.
+func HandlesChat(path string) bool { return chatPaths.MatchString(path) }
 
-// ServeHTTP serves the paths for which Handles is true.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	rest.ServeOpenAI(w, r, &h.opts, fault.APIChat, paths, func(x *rest.Exchange, body []byte, deployment string, azure bool) error {
-		req, bad := parse(body, deployment, azure)
+// ServeHTTP serves the paths for which HandlesChat is true.
+func (h *Chat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ServeOpenAI(w, r, &h.opts, fault.APIChat, chatPaths, func(x *Exchange, body []byte, deployment string, azure bool) error {
+		req, bad := parseChat(body, deployment, azure)
 		if bad != nil {
 			return bad
 		}

@@ -1,4 +1,4 @@
-package embeddings_test
+package rest_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"voicegw/backends/kb/kbtest"
 	"voicegw/backends/kb/local"
 	"voicegw/backends/kb/source"
-	"voicegw/sim/embeddings"
+	"voicegw/sim/rest"
 )
 
 // embedder makes vectors without a server.
@@ -17,7 +17,7 @@ type embedder struct{ dimensions int }
 func (e embedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	var out [][]float32
 	for _, t := range texts {
-		out = append(out, embeddings.Vector(t, e.dimensions))
+		out = append(out, rest.Vector(t, e.dimensions))
 	}
 	return out, nil
 }

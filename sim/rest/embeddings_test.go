@@ -1,4 +1,4 @@
-package embeddings
+package rest
 
 import (
 	"context"
@@ -15,15 +15,12 @@ import (
 
 	openaigo "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"go.uber.org/goleak"
 
 	"voicegw/sim/fault"
 	"voicegw/sim/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func post(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
+func postEmbeddings(h http.Handler, path, key, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Api-Key", key)
 	w := httptest.NewRecorder()
@@ -71,8 +68,8 @@ func TestShortening(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
-	h := New(wire.Options{})
+func TestEmbeddingsRefusals(t *testing.T) {
+	h := NewEmbeddings(wire.Options{})
 	long := strings.Repeat("word ", 7000)
 	many := strings.TrimSuffix(strings.Repeat(`"x",`, 2049), ",")
 	for _, c := range []struct {
@@ -98,15 +95,15 @@ func TestRefusals(t *testing.T) {
 		{`{"model":"text-embedding-3-small","input":"x","dimensions":1537}`, 400, "less than or equal to 1536"},
 		{`{"model":"text-embedding-ada-002","input":"x","dimensions":100}`, 400, "does not support specifying dimensions"},
 	} {
-		w := post(h, "/v1/embeddings", "k", c.body)
+		w := postEmbeddings(h, "/v1/embeddings", "k", c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.text) {
 			t.Errorf("%.80s: %d %.300s", c.body, w.Code, w.Body)
 		}
 	}
-	if w := post(h, "/v1/embeddings", "expired", `{}`); w.Code != 401 {
+	if w := postEmbeddings(h, "/v1/embeddings", "expired", `{}`); w.Code != 401 {
 		t.Errorf("an expired key: %d", w.Code)
 	}
-	if w := post(h, "/openai/deployments/ours/embeddings", "k", `{"input":"x"}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"model":"ours"`) {
+	if w := postEmbeddings(h, "/openai/deployments/ours/embeddings", "k", `{"input":"x"}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"model":"ours"`) {
 		t.Errorf("a deployment: %d %.100s", w.Code, w.Body)
 	}
 }
@@ -118,7 +115,7 @@ func TestOfficialClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := wire.Options{Faults: faults, Stats: &wire.Stats{}}
-	srv := httptest.NewServer(New(o))
+	srv := httptest.NewServer(NewEmbeddings(o))
 	defer srv.Close()
 	hc := srv.Client()
 	defer hc.CloseIdleConnections()
@@ -167,7 +164,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 }
 
-func FuzzRequest(f *testing.F) {
+func FuzzEmbeddingsRequest(f *testing.F) {
 	for _, s := range []string{
 		`{"model":"text-embedding-3-small","input":"x y z"}`, `{"model":"text-embedding-3-small","input":["x",""]}`, `{"model":"text-embedding-3-small","input":[1,2]}`,
 		`{"model":"text-embedding-3-small","input":[[1],[2,3]],"dimensions":33,"encoding_format":"base64"}`, `{"input":{}}`, `null`,
@@ -175,7 +172,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r, bad := parse(body, "", false)
+		r, bad := parseEmbeddings(body, "", false)
 		if bad != nil {
 			if bad.Status < 400 || bad.Message == "" {
 				t.Fatalf("%+v", bad)
