@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/pace"
 	"voicegw/sim/scenario"
+	"voicegw/sim/voice"
 	"voicegw/sim/wire"
 )
 
@@ -28,7 +28,7 @@ type turn struct {
 	steps  []scenario.Step
 
 	wait      time.Time // nothing happens before
-	line      *pace.Delivery
+	line      *voice.Delivery
 	lineBegan time.Time
 	playEnd   time.Time
 
@@ -152,7 +152,7 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 		o.FirstAudioMS = -1
 	}
 	t.began = true
-	line := pace.Line{BytesPerMS: outputRate * 2 / 1000}
+	line := voice.Line{BytesPerMS: outputRate * 2 / 1000}
 	switch {
 	case s.cfg.text:
 		line.Words = textWords(say.Text)
@@ -163,7 +163,7 @@ func (s *session) say(now time.Time, t *turn, say scenario.Say) {
 		line.Audio, line.Words = u.PCM, group(u.Words, h.wordsPerPiece)
 		o.WordsWithAudio = h.together
 	}
-	t.line, t.lineBegan = pace.New(line, o), now
+	t.line, t.lineBegan = voice.NewDelivery(line, o), now
 }
 
 // thought returns what a thinking model writes before it speaks.
@@ -175,21 +175,21 @@ func thought(text string) string {
 }
 
 // textWords spaces written words as the model would write them.
-func textWords(text string) []pace.Word {
+func textWords(text string) []voice.Word {
 	const perWord = 40 * time.Millisecond
-	var out []pace.Word
+	var out []voice.Word
 	for i, w := range wire.Words(text) {
-		out = append(out, pace.Word{Text: w, Start: time.Duration(i) * perWord})
+		out = append(out, voice.Word{Text: w, Start: time.Duration(i) * perWord})
 	}
 	return out
 }
 
 // group joins words, n at a time.
-func group(words []pace.Word, n int) []pace.Word {
+func group(words []voice.Word, n int) []voice.Word {
 	if n <= 1 {
 		return words
 	}
-	var out []pace.Word
+	var out []voice.Word
 	for i, w := range words {
 		if i%n == 0 {
 			out = append(out, w)
@@ -248,7 +248,7 @@ func (s *session) endLine(t *turn) {
 }
 
 // sendPart sends a part in as many messages as the model uses for it.
-func (s *session) sendPart(t *turn, p pace.Part) {
+func (s *session) sendPart(t *turn, p voice.Part) {
 	h := s.cfg.habits
 	if s.cfg.text {
 		for _, w := range p.Words {
@@ -376,8 +376,8 @@ func (s *session) instructionTokens() int {
 }
 
 // pace are the delivery options of this model.
-func (s *session) pace() pace.Options {
-	o := pace.Options{ChunkMS: s.opts.ChunkMS, FirstAudioMS: s.opts.FirstAudioMS, Speed: s.opts.Speed}
+func (s *session) pace() voice.DeliveryOptions {
+	o := voice.DeliveryOptions{ChunkMS: s.opts.ChunkMS, FirstAudioMS: s.opts.FirstAudioMS, Speed: s.opts.Speed}
 	o.ChunkMS = cmp.Or(o.ChunkMS, s.cfg.habits.chunkMS)
 	return o
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"voicegw/sim/fault"
-	"voicegw/sim/pace"
 	"voicegw/sim/scenario"
+	"voicegw/sim/voice"
 )
 
 // responseObject is the response in response.created and response.done, its
@@ -60,7 +60,7 @@ type response struct {
 	steps   []scenario.Step
 	next    time.Time // when it continues
 	msg     *message
-	line    *pace.Delivery
+	line    *voice.Delivery
 	began   time.Time // of line
 	spoke   bool      // a line was begun before
 	onCall  []fault.Action
@@ -129,7 +129,7 @@ func (c *conn) step(r *response, s scenario.Step) {
 
 // say begins to speak or write a line.
 func (c *conn) say(r *response, s scenario.Say) {
-	o := pace.Options{ChunkMS: c.opts.ChunkMS, FirstAudioMS: c.opts.FirstAudioMS, Speed: c.opts.Speed}
+	o := voice.DeliveryOptions{ChunkMS: c.opts.ChunkMS, FirstAudioMS: c.opts.FirstAudioMS, Speed: c.opts.Speed}
 	if r.spoke {
 		o.FirstAudioMS = -1
 	}
@@ -140,7 +140,7 @@ func (c *conn) say(r *response, s scenario.Say) {
 	if r.spoke && len(line.Words) > 0 && r.msg != nil && r.msg.words != "" {
 		line.Words[0].Text = " " + line.Words[0].Text
 	}
-	r.line, r.began, r.spoke = pace.New(line, o), r.next, true
+	r.line, r.began, r.spoke = voice.NewDelivery(line, o), r.next, true
 	c.schedule(r)
 }
 
@@ -199,7 +199,7 @@ func (c *conn) sendWord(r *response, word string) {
 	c.emit(event, append(r.place(), "delta", word, "obfuscation", c.obfuscation(word))...)
 }
 
-func (c *conn) sendAudio(r *response, p pace.Part) {
+func (c *conn) sendAudio(r *response, p voice.Part) {
 	r.out.chunks++
 	c.commit(c.w.At(fault.Point{At: fault.AtChunk, Turn: r.turn, N: r.out.chunks}))
 	if r.over {

@@ -6,7 +6,6 @@ import (
 	"unicode"
 
 	"voicegw/audio"
-	"voicegw/sim/pace"
 	"voicegw/sim/scenario"
 	"voicegw/sim/voice"
 )
@@ -16,32 +15,32 @@ const wordTime = 60 * time.Millisecond
 
 // lineOf is the words and audio of a step, in the format of the response. The caller may
 // change its words but not its audio.
-func lineOf(lines *voice.Cache, say scenario.Say, r *response) pace.Line {
+func lineOf(lines *voice.Cache, say scenario.Say, r *response) voice.Line {
 	if r.inText {
 		return written(say.Text)
 	}
 	f := r.obj.Audio.Output.Format
 	if say.Text == "" {
-		return pace.Line{Audio: silence(f, say.Silence), BytesPerMS: f.bytesPerMS()}
+		return voice.Line{Audio: silence(f, say.Silence), BytesPerMS: f.bytesPerMS()}
 	}
 	return spoken(lines.Speak(say.Text, voice.Options{Rate: f.hz(), Voice: r.obj.Audio.Output.Voice, Speed: r.speed}), f)
 }
 
 // written is a line of text without audio.
-func written(text string) pace.Line {
-	var l pace.Line
+func written(text string) voice.Line {
+	var l voice.Line
 	for i, t := range tokens(text) {
-		l.Words = append(l.Words, pace.Word{Text: t, Start: time.Duration(i) * wordTime})
+		l.Words = append(l.Words, voice.Word{Text: t, Start: time.Duration(i) * wordTime})
 	}
 	return l
 }
 
 // spoken is a spoken line in a format.
-func spoken(u voice.Utterance, f format) pace.Line {
-	l := pace.Line{Audio: f.encode(u.PCM), BytesPerMS: f.bytesPerMS()}
+func spoken(u voice.Utterance, f format) voice.Line {
+	l := voice.Line{Audio: f.encode(u.PCM), BytesPerMS: f.bytesPerMS()}
 	for _, w := range u.Words {
 		for _, t := range tokens(w.Text) {
-			l.Words = append(l.Words, pace.Word{Text: t, Start: w.Start})
+			l.Words = append(l.Words, voice.Word{Text: t, Start: w.Start})
 		}
 	}
 	return l

@@ -1,13 +1,52 @@
-package pace
+package voice
 
 import (
 	"strings"
 	"time"
 )
 
-// Delivery returns a line's parts in order. It must not be used concurrently.
+// DeliveryOptions configure a model's delivery. Zero values mean the defaults.
+type DeliveryOptions struct {
+	// ChunkMS is the length of a chunk in ms of audio. Zero means 250, the mean
+	// in the OpenAI recordings; gemini passes its own default.
+	ChunkMS int
+	// FirstAudioMS is the time from the beginning of the answer to its first
+	// audio. Zero means 200; a negative value means no delay.
+	FirstAudioMS int
+	// Speed is how many seconds of audio are sent per second. Zero means 4; a
+	// negative value means everything at once.
+	Speed float64
+	// WordsWithAudio means that words leave with the chunk in which they begin; without it they
+	// run 1 s of audio ahead.
+	WordsWithAudio bool
+}
+
+// Line is one spoken line in the format that is sent.
+type Line struct {
+	// Audio is the encoded audio, BytesPerMS bytes for each ms (PCM16 at
+	// 24 kHz: 48, G.711: 8). If it is empty, only the words are delivered,
+	// each at its Start divided by the speed.
+	Audio      []byte
+	BytesPerMS int
+	// Words are the pieces of the transcript, in order.
+	Words []Word
+}
+
+// Part is what is sent at one moment: first the words, then the audio.
+type Part struct {
+	Words []Word
+	Audio []byte
+	// From and To are the audio's place in the line.
+	From, To time.Duration
+}
+
+// Delivery decides when each part of a spoken line leaves the simulated model, and how much of it the user
+// can have heard. It returns the parts in order and must not be used concurrently.
+//
+// It has no clock and no goroutine: its times are offsets from the start of the answer. The owner keeps a
+// timer for Due and takes the due parts with Next, so it is exact under testing/synctest.
 type Delivery struct {
-	// Fixed after New.
+	// Fixed after NewDelivery.
 	line  Line
 	first time.Duration // offset of the first part
 	chunk int           // bytes
@@ -21,8 +60,8 @@ type Delivery struct {
 	stopped   bool
 }
 
-// New begins a delivery of line.
-func New(line Line, o Options) *Delivery {
+// NewDelivery begins a delivery of line.
+func NewDelivery(line Line, o DeliveryOptions) *Delivery {
 	d := &Delivery{line: line, ahead: time.Second, speed: 4}
 	line.BytesPerMS = max(line.BytesPerMS, 1)
 	d.line.BytesPerMS = line.BytesPerMS

@@ -1,4 +1,4 @@
-package pace
+package voice
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ func line(audioMS int, words ...string) Line {
 }
 
 func TestPartsComeInOrderAtSpeed(t *testing.T) {
-	d := New(line(600, "One", " two"), Options{ChunkMS: 250, FirstAudioMS: 100, Speed: 2})
+	d := NewDelivery(line(600, "One", " two"), DeliveryOptions{ChunkMS: 250, FirstAudioMS: 100, Speed: 2})
 	wantAt := []time.Duration{100 * ms, 225 * ms, 350 * ms}
 	var words strings.Builder
 	total := 0
@@ -43,7 +43,7 @@ func TestPartsComeInOrderAtSpeed(t *testing.T) {
 
 func TestWordsRunAheadAndAreAllThereAtTheEnd(t *testing.T) {
 	l := line(500, "a", "b", "c", "d", "e", "f", "g") // the last two start at 1500 ms and 1800 ms, past the audio
-	d := New(l, Options{})
+	d := NewDelivery(l, DeliveryOptions{})
 	p, _ := d.Next()
 	if len(p.Words) != 5 { // before 250+1000
 		t.Errorf("%d words with the first chunk, want 5", len(p.Words))
@@ -51,7 +51,7 @@ func TestWordsRunAheadAndAreAllThereAtTheEnd(t *testing.T) {
 	if p, _ = d.Next(); len(p.Words) != 2 {
 		t.Errorf("%d words with the last chunk, want 2", len(p.Words))
 	}
-	if d = New(l, Options{WordsWithAudio: true}); true {
+	if d = NewDelivery(l, DeliveryOptions{WordsWithAudio: true}); true {
 		if p, _ = d.Next(); len(p.Words) != 1 {
 			t.Errorf("%d words that begin in the first chunk, want 1", len(p.Words))
 		}
@@ -59,7 +59,7 @@ func TestWordsRunAheadAndAreAllThereAtTheEnd(t *testing.T) {
 }
 
 func TestPlayedInRealTimeFromTheFirstAudio(t *testing.T) {
-	d := New(line(1000, "x"), Options{FirstAudioMS: 100, Speed: 4})
+	d := NewDelivery(line(1000, "x"), DeliveryOptions{FirstAudioMS: 100, Speed: 4})
 	if d.PlayedOut() != 0 {
 		t.Error("something is played before anything was sent")
 	}
@@ -74,7 +74,7 @@ func TestPlayedInRealTimeFromTheFirstAudio(t *testing.T) {
 }
 
 func TestStopEndsIt(t *testing.T) {
-	d := New(line(1000, "one", " two", " three", " four"), Options{WordsWithAudio: true})
+	d := NewDelivery(line(1000, "one", " two", " three", " four"), DeliveryOptions{WordsWithAudio: true})
 	d.Next()
 	d.Stop()
 	d.Stop()
@@ -91,7 +91,7 @@ func TestStopEndsIt(t *testing.T) {
 
 func TestWordsAloneAndAllAtOnce(t *testing.T) {
 	l := line(0, "one", " two")
-	d := New(l, Options{FirstAudioMS: -1, Speed: 3})
+	d := NewDelivery(l, DeliveryOptions{FirstAudioMS: -1, Speed: 3})
 	if at, _ := d.Due(); at != 0 {
 		t.Errorf("first word at %v", at)
 	}
@@ -103,7 +103,7 @@ func TestWordsAloneAndAllAtOnce(t *testing.T) {
 	if _, ok := d.Next(); ok {
 		t.Error("a third word")
 	}
-	d = New(line(5000), Options{FirstAudioMS: -1, Speed: -1})
+	d = NewDelivery(line(5000), DeliveryOptions{FirstAudioMS: -1, Speed: -1})
 	for at, ok := d.Due(); ok; at, ok = d.Due() {
 		if at != 0 {
 			t.Fatalf("at %v, want everything at once", at)
@@ -115,7 +115,7 @@ func TestWordsAloneAndAllAtOnce(t *testing.T) {
 // The times are exact when the owner waits with an ordinary timer under a fake clock.
 func TestOwnersTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := New(line(10_000, "x"), Options{Speed: 5})
+		d := NewDelivery(line(10_000, "x"), DeliveryOptions{Speed: 5})
 		start := time.Now()
 		for due, ok := d.Due(); ok; due, ok = d.Due() {
 			<-time.After(time.Until(start.Add(due)))
