@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 )
 
 // Needs are the capabilities that the tool uses. Parts are handed out in text alone.
@@ -20,7 +20,7 @@ func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Resul
 	output := Output{Topics: []string{}}
 	stream, shows := call.Needs.Stream.Get()
 	for _, tool := range call.Needs.Tools.Tools(call.Session.Mode) {
-		if tool.ToolID == toolname.DescribeTool { // the gateway's own
+		if tool.ToolID == spec.DescribeTool { // the gateway's own
 			continue
 		}
 		topic := cmp.Or(tool.Title, tool.ToolID)

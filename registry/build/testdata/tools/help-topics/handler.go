@@ -6,7 +6,7 @@ import (
 	"context"
 
 	"voicegw/registry"
-	"voicegw/registry/toolname"
+	"voicegw/registry/spec"
 )
 
 // Needs are the capabilities that the tool uses.
@@ -18,7 +18,7 @@ type Needs struct {
 func Execute(_ context.Context, call registry.Call[Args, Needs]) (registry.Result, error) {
 	output := Output{Topics: []string{}}
 	for _, tool := range call.Needs.Tools.Tools(call.Session.Mode) {
-		if tool.ToolID != toolname.DescribeTool { // the gateway's own
+		if tool.ToolID != spec.DescribeTool { // the gateway's own
 			output.Topics = append(output.Topics, cmp.Or(tool.Title, tool.ToolID))
 		}
 	}
