@@ -15,7 +15,6 @@ import (
 
 	"voicegw/audio"
 	recordings "voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/internal/testutil"
 	"voicegw/internal/user"
@@ -238,11 +237,11 @@ func (x *crossing) Happened(_ time.Time, e voice.Event) {
 }
 
 // callerTurns are what the caller says, again and again.
-func callerTurns() []turn.Turn {
+func callerTurns() []voice.Turn {
 	const patience = 90 * time.Second
-	var all []turn.Turn
-	for _, act := range []turn.Act{turn.Type, turn.Say, turn.Type, turn.Say} {
-		all = append(all, turn.Turn{Act: act, WaitFor: turn.ForAnswer, Patience: patience})
+	var all []voice.Turn
+	for _, act := range []voice.Act{voice.Type, voice.Say, voice.Type, voice.Say} {
+		all = append(all, voice.Turn{Act: act, WaitFor: voice.ForAnswer, Patience: patience})
 	}
 	return all
 }

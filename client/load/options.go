@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"voicegw/client/load/caller"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -128,14 +127,14 @@ func (o Options) checkOutages() error {
 func tooOften(every time.Duration) bool { return every != 0 && every < minEvery }
 
 // outages are the lost connections that the options want.
-func (o Options) outages() []turn.Outage {
-	var list []turn.Outage
-	for act, every := range map[turn.Act]time.Duration{turn.Drop: o.Drop, turn.Reload: o.Reload, turn.Roam: o.Roam} {
+func (o Options) outages() []voice.Outage {
+	var list []voice.Outage
+	for act, every := range map[voice.Act]time.Duration{voice.Drop: o.Drop, voice.Reload: o.Reload, voice.Roam: o.Roam} {
 		if every > 0 {
-			list = append(list, turn.Outage{Act: act, Every: every, Away: o.Away})
+			list = append(list, voice.Outage{Act: act, Every: every, Away: o.Away})
 		}
 	}
-	slices.SortFunc(list, func(a, b turn.Outage) int { return strings.Compare(string(a.Act), string(b.Act)) })
+	slices.SortFunc(list, func(a, b voice.Outage) int { return strings.Compare(string(a.Act), string(b.Act)) })
 	return list
 }
 

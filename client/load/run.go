@@ -14,7 +14,7 @@ import (
 	"voicegw/client/load/measure"
 	"voicegw/client/load/report"
 	"voicegw/client/speech"
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/internal/bounded"
 	"voicegw/internal/process"
 )
@@ -55,7 +55,7 @@ func (o Options) speech() speech.Options {
 	s := speech.Options{Rate: o.InputRate, Paths: o.Audio, Dir: o.ScriptDir}
 	for _, t := range o.Script.Turns {
 		switch {
-		case t.Act != turn.Say:
+		case t.Act != voice.Say:
 		case t.Recording == caller.AnyRecording:
 			s.Any = true
 		case t.Recording != "":

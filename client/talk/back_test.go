@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	gw "voicegw/gateway"
 	"voicegw/internal/faultproxy"
@@ -117,17 +116,17 @@ func TestALostConnectionLosesNothing(t *testing.T) {
 // first attempt meets a gateway that does not take the session yet, one calm line says that the call goes on.
 func TestAMoveIsToldOnlyIfItCanBeNoticed(t *testing.T) {
 	for _, tc := range []struct {
-		act    turn.Act
+		act    voice.Act
 		away   time.Duration
 		failed int // attempts
 		want   []string
 	}{
-		{turn.Move, 300 * time.Millisecond, 0, nil},
-		{turn.Move, 1500 * time.Millisecond, 3, []string{EventMoving}},
-		{turn.Move, 3 * time.Second, 0, []string{EventBack}},
-		{turn.Move, 3 * time.Second, 3, []string{EventMoving, EventBack}},
-		{turn.Drop, 300 * time.Millisecond, 0, []string{EventAway, EventBack}},
-		{turn.Drop, 300 * time.Millisecond, 2, []string{EventAway, EventRetrying, EventRetrying, EventBack}},
+		{voice.Move, 300 * time.Millisecond, 0, nil},
+		{voice.Move, 1500 * time.Millisecond, 3, []string{EventMoving}},
+		{voice.Move, 3 * time.Second, 0, []string{EventBack}},
+		{voice.Move, 3 * time.Second, 3, []string{EventMoving, EventBack}},
+		{voice.Drop, 300 * time.Millisecond, 0, []string{EventAway, EventBack}},
+		{voice.Drop, 300 * time.Millisecond, 2, []string{EventAway, EventRetrying, EventRetrying, EventBack}},
 	} {
 		var events []Event
 		tk := &talker{o: Options{Events: func(e Event) { events = append(events, e) }}}

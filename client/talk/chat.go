@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/internal/terminal"
 	"voicegw/protocol"
 )
@@ -32,7 +32,7 @@ type ChatOptions struct {
 	Messages []string
 	// Approval answers tools' questions. With voice.ApprovalNobody the person at the terminal is
 	// asked, unless JSON is set.
-	Approval turn.Approval
+	Approval voice.Approval
 	// OnByVoice continues by voice when that is offered, with the turns and the patience of
 	// Voice, and returns to text at the end.
 	OnByVoice bool
@@ -247,10 +247,10 @@ func (x *texting) turn(ctx context.Context, turn TextTurn) (asked []*protocol.Co
 // decide finds the answer to a question; answered is false if nobody answers it.
 func (x *texting) decide(ctx context.Context, q *protocol.ConfirmationRequest) (approved, answered bool) {
 	switch {
-	case x.o.Approval == turn.ApprovalYes:
+	case x.o.Approval == voice.ApprovalYes:
 		x.note(EventApproving, q.Preview)
 		return true, true
-	case x.o.Approval == turn.ApprovalNo:
+	case x.o.Approval == voice.ApprovalNo:
 		x.note(EventDeclining, q.Preview)
 		return false, true
 	case !x.canAsk:
@@ -302,10 +302,10 @@ func (x *texting) goOnByVoice(ctx context.Context, offer *protocol.VoiceSessionS
 		x.d.Event(e)
 	}
 	o.Approval = x.o.Approval
-	if o.Approval == turn.ApprovalNobody && x.canAsk {
+	if o.Approval == voice.ApprovalNobody && x.canAsk {
 		answers, stop := x.answers()
 		defer stop()
-		o.Approval, o.Answers = turn.ApprovalAsk, answers
+		o.Approval, o.Answers = voice.ApprovalAsk, answers
 	}
 	return x.d.report(Run(ctx, o))
 }

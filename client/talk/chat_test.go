@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -21,7 +21,7 @@ import (
 func TestDecide(t *testing.T) {
 	const early, late = -time.Second, 5 * time.Second // when a line is typed, after the question
 	for name, tc := range map[string]struct {
-		approval           turn.Approval
+		approval           voice.Approval
 		nobody             bool
 		lines              map[time.Duration]string
 		ends               bool // the input, after the lines
@@ -31,8 +31,8 @@ func TestDecide(t *testing.T) {
 		took               time.Duration
 		says               string
 	}{
-		"--approve":             {approval: turn.ApprovalYes, approved: true, answered: true, says: "approving"},
-		"--deny":                {approval: turn.ApprovalNo, answered: true, says: "declining"},
+		"--approve":             {approval: voice.ApprovalYes, approved: true, answered: true, says: "approving"},
+		"--deny":                {approval: voice.ApprovalNo, answered: true, says: "declining"},
 		"nobody":                {nobody: true, says: "nobody can answer here"},
 		"y":                     {lines: map[time.Duration]string{late: " Y "}, approved: true, answered: true, took: late, says: "approving"},
 		"yes":                   {lines: map[time.Duration]string{late: "yes"}, approved: true, answered: true, took: late, says: "approving"},

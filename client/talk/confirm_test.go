@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -28,13 +28,13 @@ func names(events []Event, wanted ...string) []string {
 
 func TestApprovalByFlag(t *testing.T) {
 	for name, c := range map[string]struct {
-		approval turn.Approval
+		approval voice.Approval
 		want     []protocol.ConfirmationResolve
 		event    string
 	}{
-		"approved":         {turn.ApprovalYes, []protocol.ConfirmationResolve{{Token: "t1", Approved: true}}, EventApproving},
-		"declined":         {turn.ApprovalNo, []protocol.ConfirmationResolve{{Token: "t1"}}, EventDeclining},
-		"nobody to answer": {turn.ApprovalNobody, nil, EventUnanswerable},
+		"approved":         {voice.ApprovalYes, []protocol.ConfirmationResolve{{Token: "t1", Approved: true}}, EventApproving},
+		"declined":         {voice.ApprovalNo, []protocol.ConfirmationResolve{{Token: "t1"}}, EventDeclining},
+		"nobody to answer": {voice.ApprovalNobody, nil, EventUnanswerable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway()
@@ -51,7 +51,7 @@ func TestApprovalByFlag(t *testing.T) {
 			}
 			// What comes of an answer is said in a turn of its own, and heard to its end.
 			turns := 1
-			if c.approval != turn.ApprovalNobody {
+			if c.approval != voice.ApprovalNobody {
 				turns = 2
 			}
 			if g.turn != turns || r.Turns[0].HeardMS < 2000 {
@@ -71,7 +71,7 @@ func TestAPersonIsAsked(t *testing.T) {
 	typed[9000] = " Yes "
 	typed[15000] = "perhaps"
 	r, events, err := holdTyping(t, Options{
-		Turns: []Turn{{Text: "book it"}, {Text: "goodbye"}}, Approval: turn.ApprovalAsk, Answers: make(chan string),
+		Turns: []Turn{{Text: "book it"}, {Text: "goodbye"}}, Approval: voice.ApprovalAsk, Answers: make(chan string),
 	}, g, typed)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAPersonIsAsked(t *testing.T) {
 func TestNobodyTypesAnyMore(t *testing.T) {
 	g := newGateway()
 	g.asks = 1
-	_, events, err := holdTyping(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: turn.ApprovalAsk, Answers: make(chan string)},
+	_, events, err := holdTyping(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalAsk, Answers: make(chan string)},
 		g, map[int64]string{9000: "\x04"})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestNobodyTypesAnyMore(t *testing.T) {
 func TestAnAnswerThatWasNotRecordedIsGivenAgain(t *testing.T) {
 	g := newGateway()
 	g.asks, g.forgets = 1, 1
-	_, events, err := hold(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: turn.ApprovalYes}, g)
+	_, events, err := hold(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalYes}, g)
 	if err != nil || len(g.resolved) != 2 {
 		t.Errorf("%d answers, error %v", len(g.resolved), err)
 	}
@@ -120,7 +120,7 @@ func TestAnAnswerThatWasNotRecordedIsGivenAgain(t *testing.T) {
 	}
 	g = newGateway()
 	g.asks, g.forgets = 1, 1
-	_, events, err = holdTyping(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: turn.ApprovalAsk, Answers: make(chan string)},
+	_, events, err = holdTyping(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalAsk, Answers: make(chan string)},
 		g, map[int64]string{5000: "y", 9000: "n"})
 	if err != nil || len(g.resolved) != 2 || g.resolved[1].Approved {
 		t.Errorf("answers %v, error %v", g.resolved, err)
@@ -134,14 +134,14 @@ func TestAnAnswerThatWasNotRecordedIsGivenAgain(t *testing.T) {
 func TestAForgottenQuestionHoldsNobody(t *testing.T) {
 	g := newGateway()
 	g.asks, g.forgets = 1, 1000
-	_, _, err := hold(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: turn.ApprovalNo}, g)
+	_, _, err := hold(t, Options{Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalNo}, g)
 	if err != nil {
 		t.Error(err)
 	}
 }
 
 func TestAskingNeedsAnswers(t *testing.T) {
-	_, err := Options{Turns: []Turn{{Text: "x"}}, Approval: turn.ApprovalAsk}.withDefaults()
+	_, err := Options{Turns: []Turn{{Text: "x"}}, Approval: voice.ApprovalAsk}.withDefaults()
 	if err == nil || !strings.Contains(err.Error(), "no Answers") {
 		t.Errorf("error %v", err)
 	}
@@ -153,7 +153,7 @@ func TestRunTakesTypedAnswers(t *testing.T) {
 	g.answerMS, g.silenceMS, g.latencyMS, g.asks = 300, 200, 20, 2
 	answers, once := make(chan string, 1), sync.Once{}
 	_, err := Run(t.Context(), Options{
-		URL: serve(t, g), Turns: []Turn{{Text: "book it"}}, Approval: turn.ApprovalAsk, Answers: answers,
+		URL: serve(t, g), Turns: []Turn{{Text: "book it"}}, Approval: voice.ApprovalAsk, Answers: answers,
 		Events: func(e Event) {
 			if e.Event == EventAsking {
 				once.Do(func() { answers <- "y"; close(answers) })

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"voicegw/audio"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -274,7 +273,7 @@ func TestTurnsFollowEachOther(t *testing.T) {
 			t.Errorf("turn %d: %+v", n, r.Turns[n-1])
 		}
 	}
-	if find(t, events, EventTyped, 2) < find(t, events, EventAnswered, 1)+turn.DefaultPause.Milliseconds() {
+	if find(t, events, EventTyped, 2) < find(t, events, EventAnswered, 1)+voice.DefaultPause.Milliseconds() {
 		t.Error("the second turn came before the first answer was heard")
 	}
 }

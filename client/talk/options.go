@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/protocol"
 )
 
@@ -58,7 +58,7 @@ type Options struct {
 	// KeepAudio puts what was heard into the report.
 	KeepAudio bool
 	// Approval is who answers when a tool needs the user's approval.
-	Approval turn.Approval
+	Approval voice.Approval
 	// Answers delivers the lines that somebody types, for voice.ApprovalAsk: y or yes approves the
 	// oldest open question, anything else declines it; a line without an open question is dropped.
 	// Closing it means that nobody types any more; Run does not wait for that.
@@ -97,7 +97,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.InterruptAfter < 0 {
 		return o, fmt.Errorf("%w: InterruptAfter is negative", ErrOptions)
 	}
-	if o.Approval == turn.ApprovalAsk && o.Answers == nil {
+	if o.Approval == voice.ApprovalAsk && o.Answers == nil {
 		return o, fmt.Errorf("%w: Approval asks, but there are no Answers", ErrOptions)
 	}
 	o.URL = cmp.Or(o.URL, DefaultURL)

@@ -8,7 +8,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -80,9 +79,9 @@ func (o Options) words() ([]voice.Words, error) {
 
 // converse holds a conversation on a connection, and on those that replace it.
 func converse(ctx context.Context, o Options, words []voice.Words, link voice.Link, began time.Time) (Report, error) {
-	next := turn.Turn{WaitFor: turn.ForAnswer, Pause: turn.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
+	next := voice.Turn{WaitFor: voice.ForAnswer, Pause: voice.DefaultPause, Approval: o.Approval, Patience: o.Patience, KeepText: true}
 	pending := next
-	pending.Act = turn.Type
+	pending.Act = voice.Type
 	v := voice.Options{
 		Start: protocol.Start{
 			TimeZone: o.TimeZone,
@@ -96,9 +95,9 @@ func converse(ctx context.Context, o Options, words []voice.Words, link voice.Li
 		Return:  voice.Return{Within: returnTime, Random: rand.Float64},
 	}
 	for i, w := range words {
-		next.Act, next.Interrupts, next.InterruptAfter = turn.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter
+		next.Act, next.Interrupts, next.InterruptAfter = voice.Type, i > 0 && o.InterruptAfter > 0, o.InterruptAfter
 		if w.Recording != nil {
-			next.Act, v.Microphone = turn.Say, true
+			next.Act, v.Microphone = voice.Say, true
 		}
 		v.Turns = append(v.Turns, next)
 	}

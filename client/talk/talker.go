@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -101,7 +100,7 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 			t.tell(now, EventInterrupting, e.X, t.name(e.X))
 		}
 	case voice.Speaking:
-		if e.X.Turn.Act == turn.Type {
+		if e.X.Turn.Act == voice.Type {
 			t.tell(now, EventTyped, e.X, e.X.Words.Text)
 			break
 		}
@@ -128,8 +127,8 @@ func (t *talker) Happened(now time.Time, e voice.Event) {
 	case voice.Stuck:
 		t.failed(now, e.X, fmt.Sprintf("nothing was heard for %s", t.o.Patience))
 	case voice.Question:
-		name := map[turn.Approval]string{
-			turn.ApprovalAsk: EventAsking, turn.ApprovalYes: EventApproving, turn.ApprovalNo: EventDeclining, turn.ApprovalNobody: EventUnanswerable,
+		name := map[voice.Approval]string{
+			voice.ApprovalAsk: EventAsking, voice.ApprovalYes: EventApproving, voice.ApprovalNo: EventDeclining, voice.ApprovalNobody: EventUnanswerable,
 		}[e.Approval]
 		t.emit(now, Event{Event: name, Text: e.Text})
 	case voice.Violation:
@@ -150,7 +149,7 @@ const unheard = 2 * time.Second
 func (t *talker) returning(now time.Time, e voice.Event) {
 	switch e.Kind {
 	case voice.WentAway:
-		if t.moves = e.Act == turn.Move; t.moves {
+		if t.moves = e.Act == voice.Move; t.moves {
 			return // what is heard of it is told when the session goes on
 		}
 		t.emit(now, Event{Event: EventAway, Text: e.Err.Error()})
@@ -165,7 +164,7 @@ func (t *talker) returning(now time.Time, e voice.Event) {
 		}
 	case voice.CameBack:
 		t.moving = false
-		if e.Returned.Act == turn.Move && e.Returned.Away < unheard {
+		if e.Returned.Act == voice.Move && e.Returned.Away < unheard {
 			return
 		}
 		text := fmt.Sprintf("connected again after %s; the session goes on", e.Returned.Away.Round(time.Millisecond))
@@ -293,7 +292,7 @@ func (t *talker) result() (Report, error) {
 func (t *talker) report(x, by *voice.Exchange) TurnReport {
 	reason, missing := t.reasons[x]
 	r := TurnReport{
-		Name: t.name(x), Typed: x.Index >= 0 && x.Turn.Act == turn.Type, Pending: x.Index < 0, Answered: !missing, Reason: reason,
+		Name: t.name(x), Typed: x.Index >= 0 && x.Turn.Act == voice.Type, Pending: x.Index < 0, Answered: !missing, Reason: reason,
 		Said: x.Said.String(), Answer: x.Answer.String(),
 		FirstAudioMS: between(x.Spoken, x.First),
 		AnswerMS:     audio.MS(t.o.OutputRate, x.Bytes), HeardMS: audio.MS(t.o.OutputRate, x.Heard),

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -266,7 +265,7 @@ func (c *Conversation) waitsForSilence() bool {
 		return true
 	}
 	switch c.cur.Turn.WaitFor {
-	case turn.ForFirstAudio, turn.ForNothing, turn.ForTool:
+	case ForFirstAudio, ForNothing, ForTool:
 		return false
 	default:
 		return true
@@ -285,14 +284,14 @@ func (c *Conversation) goOn(now time.Time) {
 		c.pass++
 	}
 	switch t := &c.o.Turns[c.next]; t.Act {
-	case turn.Wait:
+	case Wait:
 		c.next++
 		c.restFor(now, t.Wait)
-	case turn.Drop, turn.Reload, turn.Roam:
+	case Drop, Reload, Roam:
 		c.next++
 		c.cut(now, t.Act, t.Wait)
 		c.restFor(now, 0)
-	case turn.Stop:
+	case Stop:
 		// The answer that it would have stopped is over.
 		c.next++
 		c.tell(now, Missed, nil)
@@ -307,8 +306,8 @@ func (c *Conversation) restFor(now time.Time, d time.Duration) {
 	c.rest = d
 	switch {
 	case c.next == len(c.o.Turns):
-		c.rest += turn.DefaultPause // the last words may still be on their way
-	case c.o.Turns[c.next].Act != turn.Wait:
+		c.rest += DefaultPause // the last words may still be on their way
+	case c.o.Turns[c.next].Act != Wait:
 		c.rest += c.o.Turns[c.next].Pause
 	}
 	c.restSince = now
@@ -324,21 +323,21 @@ func (c *Conversation) say(now time.Time, interrupts *Exchange) {
 	}
 	x := &Exchange{Turn: t, Number: c.count, Index: c.next, Interrupts: interrupts}
 	c.next++
-	if t.Act != turn.Stop {
+	if t.Act != Stop {
 		x.Words = c.o.Words(x.Index, c.count, c.pass)
 	}
 	c.begin(now, x)
 	switch t.Act {
-	case turn.Say:
+	case Say:
 		c.speak(now, x, x.Words.Recording)
-	case turn.Type:
+	case Type:
 		c.send(&protocol.InputText{Text: x.Words.Text})
 		x.Onset, x.Spoken, x.Known = now, now, now
 		c.tell(now, Speaking, x)
-	case turn.Stop:
+	case Stop:
 		c.send(&protocol.Interrupt{})
 		x.Onset, x.Spoken, x.Known = now, now, now
-	case turn.Wait, turn.Drop, turn.Reload, turn.Roam: // goOn has seen to them
+	case Wait, Drop, Reload, Roam: // goOn has seen to them
 	}
 	c.enter(now, phaseTalking)
 }
@@ -376,7 +375,7 @@ func (c *Conversation) listen(now time.Time) {
 
 // tellSpeech says where the speech of a turn has begun and ended.
 func (c *Conversation) tellSpeech(now time.Time, x *Exchange) {
-	if x.Turn.Act != turn.Say {
+	if x.Turn.Act != Say {
 		return
 	}
 	if x.told == 0 && !now.Before(x.Onset) {
@@ -399,7 +398,7 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 		c.interrupt(now)
 	case x.Settled:
 	case now.Before(x.Spoken):
-	case x.Turn.Act == turn.Stop:
+	case x.Turn.Act == Stop:
 		c.afterStop(now, x)
 	case c.fulfilled(now, x):
 		c.settle(now, x, Answered)
@@ -419,15 +418,15 @@ func (c *Conversation) await(now time.Time, x *Exchange) {
 // fulfilled says whether what the turn waits for has come.
 func (c *Conversation) fulfilled(now time.Time, x *Exchange) bool {
 	switch x.Turn.WaitFor {
-	case turn.ForNothing:
+	case ForNothing:
 		return true
-	case turn.ForFirstAudio:
+	case ForFirstAudio:
 		return !x.First.IsZero()
-	case turn.ForTool:
+	case ForTool:
 		return x.toolEnded
-	case turn.ForEnd:
+	case ForEnd:
 		return false // Lost sees to it
-	case turn.ForAnswer:
+	case ForAnswer:
 	}
 	if x.earlyOver && len(c.opened) == 0 && now.Sub(later(c.sign, x.Spoken)) >= earlyTime {
 		return true // what was answered early was all that the model has heard

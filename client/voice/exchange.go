@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -21,7 +20,7 @@ type Exchange struct {
 	// Turn is what is done; Number counts the turns of the conversation from 1, and is 0 for
 	// what was asked before the session. Index is where Turn stands in Options.Turns, -1 for
 	// what was asked before.
-	Turn   *turn.Turn
+	Turn   *Turn
 	Number int
 	Index  int
 	// Words are what was said.

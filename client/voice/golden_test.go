@@ -17,7 +17,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -61,7 +60,7 @@ type stage struct {
 	o     Options
 	words []Words
 	// approval is that of the turns to come.
-	approval turn.Approval
+	approval Approval
 	out      strings.Builder
 
 	frames int // in a row
@@ -98,20 +97,20 @@ func perform(t *testing.T, script string) string {
 
 // prepare takes a line about what is said and done.
 func (s *stage) prepare(verb, rest string) {
-	next, words := turn.Turn{WaitFor: turn.ForAnswer, Patience: 20 * time.Second, Approval: s.approval}, Words{}
+	next, words := Turn{WaitFor: ForAnswer, Patience: 20 * time.Second, Approval: s.approval}, Words{}
 	switch verb {
 	case "approve": // what is asked in the next turn, after half a second
-		s.approval, s.o.ThinkTime = turn.ApprovalYes, 500*time.Millisecond
+		s.approval, s.o.ThinkTime = ApprovalYes, 500*time.Millisecond
 		return
 	case "push-to-talk":
 		s.o.PushToTalk = true
 		return
 	case "every":
 		f := strings.Fields(rest)
-		s.o.Outages = append(s.o.Outages, turn.Outage{Act: turn.Act(f[0]), First: s.duration(f[1]), Every: s.duration(f[2])})
+		s.o.Outages = append(s.o.Outages, Outage{Act: Act(f[0]), First: s.duration(f[1]), Every: s.duration(f[2])})
 		return
 	case "type":
-		next.Act, words.Text = turn.Type, rest
+		next.Act, words.Text = Type, rest
 	case "say": // a second of sound
 		pcm := make([]byte, audio.Bytes(8000, time.Second))
 		for i := range pcm {
@@ -121,16 +120,16 @@ func (s *stage) prepare(verb, rest string) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		next.Act, words.Recording, s.o.Microphone = turn.Say, r, true
+		next.Act, words.Recording, s.o.Microphone = Say, r, true
 	case "stop": // the answer to the turn before, after so long
-		next.Act, next.Interrupts, next.InterruptAfter = turn.Stop, true, s.duration(rest)
+		next.Act, next.Interrupts, next.InterruptAfter = Stop, true, s.duration(rest)
 	case "wait":
-		next.Act, next.Wait = turn.Wait, s.duration(rest)
+		next.Act, next.Wait = Wait, s.duration(rest)
 	case "drop", "reload", "roam":
 		f := strings.Fields(rest)
-		next.Act, next.Wait = turn.Act(verb), s.duration(f[0])
+		next.Act, next.Wait = Act(verb), s.duration(f[0])
 		if len(f) > 1 {
-			next.From, next.After = map[string]turn.From{"answer": turn.FromAnswer, "speech": turn.FromSpeech}[f[1]], s.duration(f[2])
+			next.From, next.After = map[string]From{"answer": FromAnswer, "speech": FromSpeech}[f[1]], s.duration(f[2])
 		}
 	default:
 		s.t.Fatalf("there is no %s", verb)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -174,7 +173,7 @@ func (c *Conversation) hearStarted(now time.Time, m *protocol.SessionStarted) {
 
 func (c *Conversation) hearSpeechStarted(now time.Time) {
 	x := c.cur
-	if x == nil || x.Turn.Act != turn.Say {
+	if x == nil || x.Turn.Act != Say {
 		return
 	}
 	if x.First.IsZero() && !c.o.PushToTalk {
@@ -188,7 +187,7 @@ func (c *Conversation) hearSpeechStarted(now time.Time) {
 
 func (c *Conversation) hearSpeechStopped(now time.Time, m *protocol.SpeechStopped) {
 	x := c.cur
-	if x == nil || x.Turn.Act != turn.Say {
+	if x == nil || x.Turn.Act != Say {
 		return
 	}
 	if !c.o.PushToTalk && x.First.IsZero() && !now.Before(x.Spoken) {
@@ -347,7 +346,7 @@ func (c *Conversation) hearTranscript(m *protocol.Transcript) {
 
 func (c *Conversation) hearToolEnded(now time.Time, m *protocol.ToolEnded) {
 	c.sign = now
-	if x := c.About(m.Turn); x != nil && x.Turn.WaitFor == turn.ForTool && x.Turn.Tool == m.Tool && !m.Asks() {
+	if x := c.About(m.Turn); x != nil && x.Turn.WaitFor == ForTool && x.Turn.Tool == m.Tool && !m.Asks() {
 		x.toolEnded = true
 	}
 }
@@ -375,7 +374,7 @@ func (c *Conversation) lost(now time.Time, err error) {
 	case c.phase == phaseLeaving && c.ended != "":
 	case c.wanted():
 		as := Answered
-		if x := c.cur; !x.expectsError() && x.Turn.WaitFor != turn.ForEnd && (!x.Completed || x.Bytes == 0) {
+		if x := c.cur; !x.expectsError() && x.Turn.WaitFor != ForEnd && (!x.Completed || x.Bytes == 0) {
 			as = Cut
 		}
 		c.settle(now, c.cur, as)
@@ -402,6 +401,6 @@ func (c *Conversation) wanted() bool {
 	case c.ended != endedByTool:
 		return false
 	default:
-		return c.o.Goodbye || x.Turn.WaitFor == turn.ForEnd || c.next == len(c.o.Turns) && (x.Settled || x.Completed && x.Bytes > 0)
+		return c.o.Goodbye || x.Turn.WaitFor == ForEnd || c.next == len(c.o.Turns) && (x.Settled || x.Completed && x.Bytes > 0)
 	}
 }

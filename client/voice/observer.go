@@ -3,7 +3,6 @@ package voice
 import (
 	"time"
 
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -36,11 +35,11 @@ type Event struct {
 	Err  error
 	Told *protocol.Error
 	// Approval is what becomes of a question.
-	Approval turn.Approval
+	Approval Approval
 	// N is a number of things.
 	N int64
 	// Act is what took the connection away; empty if it was lost by itself.
-	Act turn.Act
+	Act Act
 	// Returned is how the conversation has come back.
 	Returned *Returned
 }

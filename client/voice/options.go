@@ -3,7 +3,6 @@ package voice
 import (
 	"time"
 
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -12,11 +11,11 @@ type Options struct {
 	// Start is the first message. Its rates hold for what is spoken and played, and with a
 	// ticket what was asked before is answered first; Pending is then its turn.
 	Start   protocol.Start
-	Pending *turn.Turn
+	Pending *Turn
 	// Turns are gone through in order; they must not be changed. Words says what a turn says
 	// that is about to begin: index is its place in Turns, count the number of turns so far,
 	// pass how often the turns have been gone through, from 1.
-	Turns []turn.Turn
+	Turns []Turn
 	Words func(index, count, pass int) Words
 	// Microphone sends audio all the time, Frame at a time; Silence is a frame of silence.
 	Microphone bool
@@ -34,7 +33,7 @@ type Options struct {
 	// Return is how the conversation comes back after a lost connection, and Outages take the
 	// connection away.
 	Return  Return
-	Outages []turn.Outage
+	Outages []Outage
 	// ConnectTime is how long the session may take to begin, PendingTime its answer to what
 	// was asked before, GoodbyeTime its end, Patience how long a rest waits for silence.
 	ConnectTime, PendingTime, GoodbyeTime, Patience time.Duration

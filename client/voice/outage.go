@@ -3,8 +3,6 @@ package voice
 import (
 	"errors"
 	"time"
-
-	"voicegw/client/turn"
 )
 
 // errCut is why a connection is gone that was taken away.
@@ -42,7 +40,7 @@ func (c *Conversation) steady() bool {
 }
 
 // cut takes the connection away, for some time at least.
-func (c *Conversation) cut(now time.Time, act turn.Act, away time.Duration) {
+func (c *Conversation) cut(now time.Time, act Act, away time.Duration) {
 	switch {
 	case c.way.token == "":
 		c.tellText(now, NotCut, c.cur, noToken)
@@ -53,11 +51,11 @@ func (c *Conversation) cut(now time.Time, act turn.Act, away time.Duration) {
 	}
 	c.way.act = act
 	switch act {
-	case turn.Roam:
+	case Roam:
 		c.way.roaming = true
 		c.wish(wishDial)
 		return
-	case turn.Reload:
+	case Reload:
 		c.player.reload(now)
 		c.spoken.doubt()
 		c.wish(wishGoAway)
@@ -88,9 +86,9 @@ func (c *Conversation) stepAt() time.Time {
 	}
 	switch t := &c.o.Turns[c.next]; {
 	case !t.Act.Disconnects():
-	case t.From == turn.FromAnswer && !x.First.IsZero():
+	case t.From == FromAnswer && !x.First.IsZero():
 		return x.First.Add(t.After)
-	case t.From == turn.FromSpeech && !x.Onset.IsZero():
+	case t.From == FromSpeech && !x.Onset.IsZero():
 		return x.Onset.Add(t.After)
 	}
 	return time.Time{}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -37,18 +36,18 @@ func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationReque
 		c.questions[i].doubtful = false
 		return // it is told again after a resume
 	}
-	approval := turn.ApprovalNobody
+	approval := ApprovalNobody
 	if x := c.About(m.Turn); x != nil {
 		approval = x.Turn.Approval
 	}
-	if approval == turn.ApprovalAsk && c.nobody {
-		approval = turn.ApprovalNobody
+	if approval == ApprovalAsk && c.nobody {
+		approval = ApprovalNobody
 	}
-	if approval == turn.ApprovalNobody || len(c.questions) >= maxQuestions {
-		c.tellQuestion(now, turn.ApprovalNobody, m.Preview)
+	if approval == ApprovalNobody || len(c.questions) >= maxQuestions {
+		c.tellQuestion(now, ApprovalNobody, m.Preview)
 		return
 	}
-	q := question{token: m.Token, preview: m.Preview, approved: approval == turn.ApprovalYes, asks: approval == turn.ApprovalAsk, until: now.Add(c.o.Patience)}
+	q := question{token: m.Token, preview: m.Preview, approved: approval == ApprovalYes, asks: approval == ApprovalAsk, until: now.Add(c.o.Patience)}
 	if m.ExpiresAt.After(now) {
 		q.until = m.ExpiresAt.Add(c.o.Patience)
 	}
@@ -61,7 +60,7 @@ func (c *Conversation) hearQuestion(now time.Time, m *protocol.ConfirmationReque
 	}
 }
 
-func (c *Conversation) tellQuestion(now time.Time, a turn.Approval, preview string) {
+func (c *Conversation) tellQuestion(now time.Time, a Approval, preview string) {
 	c.observer.Happened(now, Event{Kind: Question, Approval: a, Text: preview})
 }
 
@@ -73,7 +72,7 @@ func (c *Conversation) asked() int {
 // ask puts the oldest open question.
 func (c *Conversation) ask(now time.Time) {
 	if i := c.asked(); i >= 0 {
-		c.tellQuestion(now, turn.ApprovalAsk, c.questions[i].preview)
+		c.tellQuestion(now, ApprovalAsk, c.questions[i].preview)
 	}
 }
 
@@ -95,7 +94,7 @@ func (c *Conversation) NobodyAnswers(now time.Time) {
 	c.nobody = true
 	c.questions = slices.DeleteFunc(c.questions, func(q question) bool {
 		if !q.answered {
-			c.tellQuestion(now, turn.ApprovalNobody, q.preview)
+			c.tellQuestion(now, ApprovalNobody, q.preview)
 		}
 		return !q.answered
 	})
@@ -104,9 +103,9 @@ func (c *Conversation) NobodyAnswers(now time.Time) {
 // answer sends the answer to a question.
 func (c *Conversation) answer(now time.Time, q *question) {
 	q.answered, q.at, q.said = true, time.Time{}, now
-	approval := turn.ApprovalNo
+	approval := ApprovalNo
 	if q.approved {
-		approval = turn.ApprovalYes
+		approval = ApprovalYes
 	}
 	c.tellQuestion(now, approval, q.preview)
 	c.send(&protocol.ConfirmationResolve{Token: q.token, Approved: q.approved})

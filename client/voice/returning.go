@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/audio"
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -24,7 +23,7 @@ type Return struct {
 // Returned is how a conversation has come back.
 type Returned struct {
 	// Act is what took the connection away; empty if it was lost by itself.
-	Act turn.Act
+	Act Act
 	// Away is how long there was no connection: from the loss to session.started. Took is the part
 	// of it from session.start to session.started.
 	Away, Took time.Duration
@@ -74,8 +73,8 @@ type way struct {
 
 	returns int // how often the conversation has come back
 
-	token string   // for the next resume; empty if the gateway has given no token
-	act   turn.Act // what took the connection away; empty if it was lost by itself
+	token string // for the next resume; empty if the gateway has given no token
+	act   Act    // what took the connection away; empty if it was lost by itself
 	// lost is when the connection was, asked when session.start was sent, tries counts attempts.
 	lost, asked time.Time
 	tries       int
@@ -175,7 +174,7 @@ func (c *Conversation) hearMoving(now time.Time) {
 // again what has just come is followed with pauses.
 func (c *Conversation) loseByMove(now time.Time, err error) {
 	w := &c.way
-	w.act = turn.Move
+	w.act = Move
 	c.loseAt(now, err)
 	if w.moved.IsZero() || now.Sub(w.moved) >= movesApart {
 		w.moved, w.dialAt = now, now
@@ -455,7 +454,7 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 	case c.unheard(x):
 		c.send(&protocol.InputText{Text: x.Words.Text})
 		x.Spoken, c.word, c.sign = now, now, now
-	case x.Turn.Act == turn.Say && c.way.again && x.Bytes == 0:
+	case x.Turn.Act == Say && c.way.again && x.Bytes == 0:
 		// It is said again, and brings its answer.
 	case c.way.snapshot && len(c.opened) == 0 && !now.Before(x.Spoken):
 		x.Completed = true // its end was among the messages that are lost
@@ -466,11 +465,11 @@ func (c *Conversation) hearPong(now time.Time, m *protocol.Pong) {
 // unstopped reports whether the stop button of an exchange that began on an earlier connection was lost
 // with it: what it was to stop still sounds.
 func (c *Conversation) unstopped(x *Exchange) bool {
-	return x.Turn.Act == turn.Stop && !x.Settled && x.Flushed.IsZero() && !c.player.idle()
+	return x.Turn.Act == Stop && !x.Settled && x.Flushed.IsZero() && !c.player.idle()
 }
 
 // unheard reports whether the text of an exchange that began on an earlier connection was lost with it, or
 // with the gateway: nothing that came since tells of it.
 func (c *Conversation) unheard(x *Exchange) bool {
-	return x.Turn.Act == turn.Type && x.Index >= 0 && !x.taken && x.Bytes == 0
+	return x.Turn.Act == Type && x.Index >= 0 && !x.taken && x.Bytes == 0
 }

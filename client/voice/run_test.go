@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -69,7 +68,7 @@ func TestFramesCostNothing(t *testing.T) {
 	library := recordings(t)
 	now := time.Now()
 	c := New(Options{
-		Start: protocol.Start{InputRate: 16000, OutputRate: 24000}, Turns: []turn.Turn{{Act: turn.Say, WaitFor: turn.ForAnswer}}, Microphone: true, Frame: 20 * ms1, Silence: make([]byte, 640),
+		Start: protocol.Start{InputRate: 16000, OutputRate: 24000}, Turns: []Turn{{Act: Say, WaitFor: ForAnswer}}, Microphone: true, Frame: 20 * ms1, Silence: make([]byte, 640),
 		ConnectTime: time.Hour, Patience: time.Hour, Buffers: []time.Duration{60 * ms1, 100 * ms1, 200 * ms1}, Reporting: 1,
 	}, deaf{}, now)
 	c.hearStarted(now, &protocol.SessionStarted{InputRate: 16000, OutputRate: 24000})

@@ -3,7 +3,6 @@ package voice
 import (
 	"time"
 
-	"voicegw/client/turn"
 	"voicegw/protocol"
 )
 
@@ -34,7 +33,7 @@ func (c *Conversation) frame(now time.Time) (pcm []byte, due time.Time, ok bool)
 	}
 	pcm = c.mic.take()
 	c.spoken.sent(pcm)
-	if x := c.cur; c.o.PushToTalk && x != nil && x.Turn.Act == turn.Say && x.Known.IsZero() && !x.Spoken.After(c.mic.due().Add(-c.mic.length)) {
+	if x := c.cur; c.o.PushToTalk && x != nil && x.Turn.Act == Say && x.Known.IsZero() && !x.Spoken.After(c.mic.due().Add(-c.mic.length)) {
 		c.press(&protocol.InputActivity{})
 		x.Known = now
 	}

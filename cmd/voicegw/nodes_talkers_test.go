@@ -13,7 +13,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/internal/testutil"
 	"voicegw/protocol"
@@ -37,21 +36,21 @@ const (
 const callEvery = 20 * time.Millisecond
 
 // callerTurns is what each caller says, again and again.
-var callerTurns = []turn.Turn{
-	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience},
-	{Act: turn.Say, WaitFor: turn.ForAnswer, Patience: callerPatience},
-	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
-	{Act: turn.Say, WaitFor: turn.ForAnswer, Patience: callerPatience},
-	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
-	{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: callerPatience, KeepText: true},
+var callerTurns = []voice.Turn{
+	{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: callerPatience},
+	{Act: voice.Say, WaitFor: voice.ForAnswer, Patience: callerPatience},
+	{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: callerPatience, KeepText: true},
+	{Act: voice.Say, WaitFor: voice.ForAnswer, Patience: callerPatience},
+	{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: callerPatience, KeepText: true},
+	{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: callerPatience, KeepText: true},
 }
 
 // turns are what it says, again and again.
-func (c *talker) turns() []turn.Turn {
+func (c *talker) turns() []voice.Turn {
 	all := slices.Clone(callerTurns)
 	for i := range all {
 		if c.typed {
-			all[i].Act = turn.Type
+			all[i].Act = voice.Type
 		}
 	}
 	return all
@@ -297,7 +296,7 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 	defer c.mu.Unlock()
 	switch e.Kind {
 	case voice.Began:
-		x := &exchange{index: e.X.Index, count: e.X.Number, began: now, spoken: e.X.Turn.Act == turn.Say}
+		x := &exchange{index: e.X.Index, count: e.X.Number, began: now, spoken: e.X.Turn.Act == voice.Say}
 		if _, ref, ok := strings.Cut(e.X.Words.Text, " "); ok && (e.X.Index == turnBook || e.X.Index == turnNote) {
 			x.ref = ref
 		}
@@ -307,7 +306,7 @@ func (c *talker) Happened(now time.Time, e voice.Event) {
 		x.settled, x.words = now, e.X.Answer.String()
 		if e.Kind == voice.Failed {
 			x.failed = e.Text
-			if e.Told == nil && e.X.Turn.Act == turn.Say && c.lost.After(x.began) {
+			if e.Told == nil && e.X.Turn.Act == voice.Say && c.lost.After(x.began) {
 				c.unheard++ // what was spoken when the gateway died is gone with it
 				x.failed = e.Text
 				break

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/internal/testutil"
 )
 
@@ -105,7 +105,7 @@ func (cr *crowd) heardTheSame(t *testing.T) {
 	n := 0
 	for _, c := range cr.talkers {
 		for i, pcm := range c.items {
-			if i.X == nil || i.X.Turn.Act != turn.Say || !i.X.Settled || !i.X.Completed {
+			if i.X == nil || i.X.Turn.Act != voice.Say || !i.X.Settled || !i.X.Completed {
 				continue
 			}
 			n++

@@ -14,7 +14,7 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/talk"
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/internal/terminal"
 	"voicegw/internal/zone"
 )
@@ -57,10 +57,10 @@ func (flags talkFlags) Run(ctx context.Context, p Process, parsed *kong.Context)
 	}
 	ctx, stop := p.untilSignal(ctx)
 	defer stop()
-	if _, isTerminal := terminal.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == turn.ApprovalNobody {
+	if _, isTerminal := terminal.Width(p.Stdin); isTerminal && !flags.JSON && options.Approval == voice.ApprovalNobody {
 		if answers, done, err := terminal.OpenTyped(); err == nil {
 			defer done()
-			options.Approval, options.Answers = turn.ApprovalAsk, answers
+			options.Approval, options.Answers = voice.ApprovalAsk, answers
 		}
 	}
 	err = talk.Show(ctx, options, talk.NewDisplay(p.Stdout, flags.JSON), keep)
@@ -114,14 +114,14 @@ func (p Process) talkOptions(flags talkFlags, parsed *kong.Context) (talk.Option
 }
 
 // approval returns who answers a tool's question, by the flags.
-func approval(approve, deny bool) turn.Approval {
+func approval(approve, deny bool) voice.Approval {
 	switch {
 	case approve:
-		return turn.ApprovalYes
+		return voice.ApprovalYes
 	case deny:
-		return turn.ApprovalNo
+		return voice.ApprovalNo
 	default:
-		return turn.ApprovalNobody
+		return voice.ApprovalNobody
 	}
 }
 

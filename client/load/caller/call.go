@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"voicegw/client/load/measure"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -97,15 +96,15 @@ func (k *Caller) options(limit Limit, t ticket) voice.Options {
 		o.Start.TurnDetection = protocol.TurnDetectionClient
 	}
 	if s.Begin != nil {
-		o.Pending = &turn.Turn{Act: turn.Type, WaitFor: turn.ForAnswer, Patience: DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
+		o.Pending = &voice.Turn{Act: voice.Type, WaitFor: voice.ForAnswer, Patience: DefaultPatience, Error: s.Begin.Expect.Error, KeepText: s.Begin.Expect.NeedsText()}
 	}
 	return o
 }
 
 // outages are those of the settings. Each caller begins with them at another moment, which is the same in
 // each run.
-func (k *Caller) outages() []turn.Outage {
-	var list []turn.Outage
+func (k *Caller) outages() []voice.Outage {
+	var list []voice.Outage
 	for i, o := range k.set.Outages {
 		// Multiples of the golden section are spread evenly, however many there are.
 		_, part := math.Modf(float64(k.session+i) * math.Phi)
@@ -128,7 +127,7 @@ func buffers() []time.Duration {
 func (k *Caller) words(index, count, pass int) voice.Words {
 	t := &k.set.Script.Turns[index]
 	switch {
-	case t.Act != turn.Say:
+	case t.Act != voice.Say:
 		return voice.Words{Text: Variables{Session: k.session, Call: k.calls, Pass: pass}.Fill(t.Text)}
 	case t.Recording == "":
 		return voice.Words{Recording: k.set.Speech.Line(t.Text)}
@@ -140,8 +139,8 @@ func (k *Caller) words(index, count, pass int) voice.Words {
 }
 
 // turns are those of a script as the conversation takes them.
-func turns(s *Script) []turn.Turn {
-	var list []turn.Turn
+func turns(s *Script) []voice.Turn {
+	var list []voice.Turn
 	for _, t := range s.Turns {
 		list = append(list, t.Turn)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/measure"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -110,7 +109,7 @@ func (c *call) wentAway(now time.Time, e voice.Event) {
 		c.problem(now, measure.KindAway, e.X, "the connection was lost: %s", c.ending(e.Err))
 		return
 	}
-	if e.Act == turn.Move {
+	if e.Act == voice.Move {
 		c.Add(measure.Moves, 1)
 		return
 	}

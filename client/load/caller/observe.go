@@ -7,7 +7,6 @@ import (
 
 	"voicegw/audio"
 	"voicegw/client/load/measure"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 	"voicegw/protocol"
 )
@@ -212,7 +211,7 @@ func (c *call) answered(now time.Time, x *voice.Exchange) {
 	}
 	total := now.Sub(x.Spoken)
 	c.Record(measure.FirstAudio, total)
-	if x.Turn.Act == turn.Type {
+	if x.Turn.Act == voice.Type {
 		c.Record(measure.FirstAudioTyped, total)
 	} else {
 		c.Record(measure.FirstAudioSpoken, total)
@@ -220,7 +219,7 @@ func (c *call) answered(now time.Time, x *voice.Exchange) {
 	if x.Known.IsZero() {
 		return
 	}
-	if x.Turn.Act == turn.Say {
+	if x.Turn.Act == voice.Say {
 		c.Record(measure.Detection, x.Known.Sub(x.Spoken))
 	}
 	answer := now.Sub(x.Known)

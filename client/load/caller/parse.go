@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/internal/strict"
 	"voicegw/internal/user"
 	"voicegw/protocol"
@@ -35,13 +35,13 @@ var (
 	turnKeys   = []string{"say", "type", "stop", "wait", "drop", "reload", "roam", "pause", "interrupt_after", "after", "into_speech", "wait_for", "approve", "patience", "expect"}
 	actKeys    = []string{"say", "type", "stop", "wait", "drop", "reload", "roam"}
 	expectKeys = []string{"tool", "no_tool", "text", "no_text", "said", "within", "flush_within", "asks", "error"}
-	waitWords  = []string{string(turn.ForAnswer), string(turn.ForFirstAudio), string(turn.ForNothing), string(turn.ForEnd)}
+	waitWords  = []string{string(voice.ForAnswer), string(voice.ForFirstAudio), string(voice.ForNothing), string(voice.ForEnd)}
 )
 
 // ParseScript reads a script from YAML. name is the file's name, used in the error, which is
 // a *strict.Error.
 func ParseScript(name string, data []byte) (*Script, error) {
-	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: turn.DefaultPause, patience: DefaultPatience}
+	p := &parser{Reader: strict.NewReader(name), script: &Script{User: DefaultUser}, pause: voice.DefaultPause, patience: DefaultPatience}
 	if doc := p.Document(data); doc != nil {
 		if top, ok := p.Map(doc, "a script", topKeys...); ok {
 			p.top(top)
@@ -137,7 +137,7 @@ func (p *parser) turn(n *yaml.Node, i int) {
 	if !ok {
 		return
 	}
-	t := Turn{Line: n.Line, Turn: turn.Turn{Pause: p.pause, Patience: p.patience, WaitFor: turn.ForAnswer}}
+	t := Turn{Line: n.Line, Turn: voice.Turn{Pause: p.pause, Patience: p.patience, WaitFor: voice.ForAnswer}}
 	p.act(m, &t)
 	if v := m.Get("pause"); v != nil {
 		t.Pause, _ = p.Duration(v, "pause", maxWait)
@@ -146,9 +146,9 @@ func (p *parser) turn(n *yaml.Node, i int) {
 		t.Patience = p.patienceAt(v)
 	}
 	if v := m.Get("approve"); v != nil {
-		t.Approval = turn.ApprovalNo
+		t.Approval = voice.ApprovalNo
 		if yes, _ := p.Bool(v, "approve"); yes {
-			t.Approval = turn.ApprovalYes
+			t.Approval = voice.ApprovalYes
 		}
 	}
 	if v := m.Get("wait_for"); v != nil {
@@ -189,16 +189,16 @@ func (p *parser) moment(m strict.Map, t *Turn) {
 		return
 	}
 	if answer != nil {
-		t.From = turn.FromAnswer
+		t.From = voice.FromAnswer
 		t.After, _ = p.Duration(answer, "after", maxWait)
-		if before.WaitFor != turn.ForAnswer || before.Act == turn.Stop {
+		if before.WaitFor != voice.ForAnswer || before.Act == voice.Stop {
 			p.Problem(answer, "the turn before does not wait for its answer, in which the connection could be taken away")
 		}
 		return
 	}
-	t.From = turn.FromSpeech
+	t.From = voice.FromSpeech
 	t.After, _ = p.Duration(speech, "into_speech", maxWait)
-	if before.Act != turn.Say {
+	if before.Act != voice.Say {
 		p.Problem(speech, "nothing is spoken in the turn before")
 	}
 }
@@ -225,21 +225,21 @@ func (p *parser) act(m strict.Map, t *Turn) {
 			p.Problem(v, "a turn does one thing: this one has %s and %s", t.Act, key)
 			continue
 		}
-		t.Act = turn.Act(key)
+		t.Act = voice.Act(key)
 		switch t.Act {
-		case turn.Say:
+		case voice.Say:
 			p.say(v, t)
-		case turn.Type:
+		case voice.Type:
 			t.Text = p.filled(v, "type")
-		case turn.Stop:
+		case voice.Stop:
 			if on, ok := p.Bool(v, "stop"); ok && !on {
 				p.Problem(v, "stop is true, or is left out")
 			}
-		case turn.Wait:
+		case voice.Wait:
 			t.Wait, _ = p.Duration(v, "wait", maxWait)
-		case turn.Drop, turn.Reload:
+		case voice.Drop, voice.Reload:
 			t.Wait, _ = p.Duration(v, key, maxAway)
-		case turn.Roam:
+		case voice.Roam:
 			if on, ok := p.Bool(v, "roam"); ok && !on {
 				p.Problem(v, "roam is true, or is left out")
 			}
@@ -270,7 +270,7 @@ func (p *parser) say(v *yaml.Node, t *Turn) {
 func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 	if v.Kind == yaml.ScalarNode {
 		word, _ := p.Word(v, "wait_for", waitWords...)
-		t.WaitFor = turn.WaitFor(word)
+		t.WaitFor = voice.WaitFor(word)
 		return
 	}
 	m, ok := p.Map(v, "wait_for", "tool")
@@ -282,7 +282,7 @@ func (p *parser) waitFor(v *yaml.Node, t *Turn) {
 		p.Problem(v, "wait_for is one of %s, or tool with a name", strict.Join(waitWords))
 		return
 	}
-	t.WaitFor = turn.ForTool
+	t.WaitFor = voice.ForTool
 	t.Tool = p.text(tool, "tool", maxSpoken)
 }
 
@@ -294,23 +294,23 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 			p.Problem(v, format, args...)
 		}
 	}
-	if t.Act == turn.Say && p.script.NoMicrophone {
+	if t.Act == voice.Say && p.script.NoMicrophone {
 		refuse("say", "nothing can be said without a microphone; leave microphone out, or type")
 	}
 	if t.Act.Disconnects() {
 		p.outageFits(m, t)
 		return
 	}
-	if t.Act == turn.Wait || t.Act == turn.Stop {
+	if t.Act == voice.Wait || t.Act == voice.Stop {
 		for _, key := range []string{"wait_for", "approve"} {
 			refuse(key, "%s means nothing with %s", key, t.Act)
 		}
 	}
-	if t.Act == turn.Wait {
+	if t.Act == voice.Wait {
 		refuse("interrupt_after", "interrupt_after means nothing with wait")
 		refuse("expect", "expect means nothing with wait: nothing is asked")
 	}
-	if t.Act == turn.Stop && !t.Interrupts {
+	if t.Act == voice.Stop && !t.Interrupts {
 		p.Problem(m.Get("stop"), "stop needs interrupt_after: when the button is pressed")
 	}
 	if t.Interrupts {
@@ -320,10 +320,10 @@ func (p *parser) fits(m strict.Map, t *Turn, i int) {
 	if t.Expect.FlushWithin > 0 && !t.Interrupts {
 		refuse("expect", "flush_within goes with interrupt_after")
 	}
-	if t.WaitFor == turn.ForNothing && t.Expect.Within > 0 {
+	if t.WaitFor == voice.ForNothing && t.Expect.Within > 0 {
 		refuse("expect", "within means nothing with wait_for: nothing")
 	}
-	if t.Act == turn.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
+	if t.Act == voice.Stop && (t.Expect.Within > 0 || t.Expect.NeedsText() || len(t.Expect.Tools) > 0) {
 		refuse("expect", "nothing answers the stop button; it can expect flush_within, no_tool and error")
 	}
 }
@@ -350,9 +350,9 @@ func (p *parser) interrupts(v *yaml.Node, i int) {
 	switch before := spokenBefore(turns); {
 	case before.Act == "":
 		p.Problem(v, "there is no answer before this turn that it could interrupt")
-	case before.Act == turn.Wait || before.Act == turn.Stop:
+	case before.Act == voice.Wait || before.Act == voice.Stop:
 		p.Problem(v, "nothing answers the turn before, which is %s", before.Act)
-	case before.WaitFor != turn.ForAnswer:
+	case before.WaitFor != voice.ForAnswer:
 		p.Problem(v, "the turn before waits for %s; leave its wait_for out, as this one interrupts its answer", before.WaitFor)
 	}
 }

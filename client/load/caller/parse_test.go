@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 	"voicegw/internal/strict"
 )
 
@@ -74,8 +74,8 @@ func TestEverythingThatAScriptCanSay(t *testing.T) {
 		t.Fatalf("there are %d turns", len(s.Turns))
 	}
 	first := s.Turns[0]
-	if first.Act != turn.Say || first.Recording != AnyRecording || first.Line != 14 || first.Pause != 100*time.Millisecond ||
-		first.Patience != 10*time.Second || first.WaitFor != turn.ForAnswer || first.Approval != turn.ApprovalNobody {
+	if first.Act != voice.Say || first.Recording != AnyRecording || first.Line != 14 || first.Pause != 100*time.Millisecond ||
+		first.Patience != 10*time.Second || first.WaitFor != voice.ForAnswer || first.Approval != voice.ApprovalNobody {
 		t.Errorf("the first turn is %+v", first)
 	}
 	e := first.Expect
@@ -87,11 +87,11 @@ func TestEverythingThatAScriptCanSay(t *testing.T) {
 		t.Errorf("the second turn is %+v", second)
 	}
 	third := s.Turns[2]
-	if third.Act != turn.Type || third.Approval != turn.ApprovalYes || third.WaitFor != turn.ForTool || third.Tool != "calendar_create_event" ||
+	if third.Act != voice.Type || third.Approval != voice.ApprovalYes || third.WaitFor != voice.ForTool || third.Tool != "calendar_create_event" ||
 		third.Patience != 30*time.Second || third.Pause != 2*time.Second || third.Expect.Asks[0] != "calendar_create_event" {
 		t.Errorf("the third turn is %+v", third)
 	}
-	if s.Turns[3].Wait != 5*time.Second || s.Turns[5].Act != turn.Stop || s.Turns[6].Expect.Error != "no_answer" || s.Turns[7].WaitFor != turn.ForEnd {
+	if s.Turns[3].Wait != 5*time.Second || s.Turns[5].Act != voice.Stop || s.Turns[6].Expect.Error != "no_answer" || s.Turns[7].WaitFor != voice.ForEnd {
 		t.Errorf("the others are %+v", s.Turns[3:])
 	}
 	if got := (Variables{Session: 3, Call: 2, Pass: 7}).Fill(third.Text); got != "Book a review for 3, pass 7" {
@@ -108,7 +108,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := s.Turns[0]
-	if s.User != DefaultUser || first.Pause != turn.DefaultPause || first.Patience != DefaultPatience || first.WaitFor != turn.ForAnswer || first.Expect.Count() != 0 {
+	if s.User != DefaultUser || first.Pause != voice.DefaultPause || first.Patience != DefaultPatience || first.WaitFor != voice.ForAnswer || first.Expect.Count() != 0 {
 		t.Errorf("%+v %+v", s, first)
 	}
 }
@@ -170,10 +170,10 @@ func FuzzParseScript(f *testing.F) {
 			t.Error("a script without turns")
 		}
 		for i, one := range s.Turns {
-			if one.Act == "" || one.Line == 0 || one.Patience <= 0 || one.WaitFor == "" || one.Interrupts && i == 0 || one.Act == turn.Say && s.NoMicrophone {
+			if one.Act == "" || one.Line == 0 || one.Patience <= 0 || one.WaitFor == "" || one.Interrupts && i == 0 || one.Act == voice.Say && s.NoMicrophone {
 				t.Errorf("turn %d is %+v", i, one)
 			}
-			if (one.Act == turn.Say) != (one.Text != "" && one.Recording == "" || one.Recording != "") && one.Act != turn.Type {
+			if (one.Act == voice.Say) != (one.Text != "" && one.Recording == "" || one.Recording != "") && one.Act != voice.Type {
 				t.Errorf("turn %d says %q and %q", i, one.Text, one.Recording)
 			}
 			Variables{}.Fill(one.Text)

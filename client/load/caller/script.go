@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"voicegw/client/turn"
+	"voicegw/client/voice"
 )
 
 // Script is a file that was read. It never changes after ParseScript, so any number of
@@ -44,7 +44,7 @@ type Begin struct {
 
 // Turn is one thing to do, and what is to come of it.
 type Turn struct {
-	turn.Turn
+	voice.Turn
 	// Line is where it stands in the file.
 	Line int
 	// Text is what is typed, or spoken by the built-in voice, with variables where it is

@@ -9,7 +9,6 @@ import (
 	"voicegw/audio"
 	"voicegw/client/load/measure"
 	"voicegw/client/speech"
-	"voicegw/client/turn"
 	"voicegw/client/voice"
 )
 
@@ -35,7 +34,7 @@ type Settings struct {
 	// none.
 	APIKey string
 	// Outages take the connections away; their First is not used. May be empty.
-	Outages []turn.Outage
+	Outages []voice.Outage
 	// Began is when the run did.
 	Began time.Time
 	// ConnectTime is how long a connection, and a session after it, may take.
@@ -54,7 +53,7 @@ type Caller struct {
 	set     *Settings
 	session int
 	silence []byte
-	turns   []turn.Turn
+	turns   []voice.Turn
 	random  *rand.Rand // of the pauses before attempts to come back
 
 	calls int

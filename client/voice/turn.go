@@ -1,7 +1,4 @@
-// Package turn describes what the user's side of a conversation does: what is said, what ends it, and
-// when the connection is taken away. Scripts of load runs are made of it, and package voice carries it
-// out. It does nothing itself.
-package turn
+package voice
 
 import "time"
 
